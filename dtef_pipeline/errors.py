@@ -1,0 +1,55 @@
+"""Every error a user can meet, one tree:
+
+DtefError
+├── SurveyError      a survey (or a whole file) cannot be read: where, what arrived, what is allowed
+├── ConfigError      a model, collection, option or run setting is not usable
+├── WarehouseError   a table, round or partition that a stage needs is not there, or is not readable
+└── GatewayError     language models cannot be asked at all (before the first call)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class DtefError(Exception):
+    """Something the user can mend; the message alone is enough to do so."""
+
+
+class ConfigError(DtefError):
+    """A model, collection, option or run setting is not usable."""
+
+
+class WarehouseError(DtefError):
+    """A table, round or partition that a stage needs is not there or is not readable."""
+
+
+class GatewayError(DtefError):
+    """Language models cannot be asked at all: a missing key, a missing package."""
+
+
+class SurveyError(DtefError):
+    """A survey-level fault: nothing of the survey is used.
+
+    `where` is a file (with `line`, 1-based, when one is to blame), `arrived` what was found there, `allowed` what would have
+    been accepted. The message reads `file:line: problem; got ...; allowed: ...`.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        where: str,
+        line: int | None = None,
+        arrived: object = None,
+        allowed: Iterable[object] | str | None = None,
+    ) -> None:
+        self.problem, self.where, self.line, self.arrived = problem, where, line, arrived
+        self.allowed = allowed if allowed is None or isinstance(allowed, str) else ", ".join(str(a) for a in allowed)
+        place = f"{where}:{line}" if line is not None else where
+        message = f"{place}: {problem}"
+        if arrived is not None:
+            message += f"; got {arrived!r}"
+        if self.allowed is not None:
+            message += f"; allowed: {self.allowed}"
+        super().__init__(message)

@@ -1,0 +1,57 @@
+"""Identities: what makes reruns, drift and resumption possible."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+
+def digest(*parts: object) -> str:
+    """32 hexadecimal digits of the SHA-256 of the parts as canonical JSON: no two lists of parts share a text."""
+    text = json.dumps(parts, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def prompt_id(system: str, user: str, question_id: str, options: Sequence[str]) -> str:
+    """Hash of everything the model sees and of the target."""
+    return digest(system, user, question_id, list(options))
+
+
+def blueprint_hash(prompt_ids: Iterable[str]) -> str:
+    """Hash of the sorted prompt ids of one (round, segment)."""
+    return digest(*sorted(prompt_ids))
+
+
+def request_key(prompt_id: str, model_variant: str, draw: int, snapshot: str) -> str:
+    """Primary key of the response store."""
+    return digest(prompt_id, model_variant, draw, snapshot)
+
+
+def normalized(text: str) -> str:
+    """Text for comparing questions and options: composed, casefolded, white space collapsed."""
+    return re.sub(r"\s+", " ", unicodedata.normalize("NFKC", text)).strip().casefold()
+
+
+def question_key(text: str, options: Sequence[str]) -> tuple[str, ...]:
+    """Two questions of equal key are the same question: same text and options, up to `normalized`."""
+    return (normalized(text), *map(normalized, options))
+
+
+def partition_key(round_id: str, segment: str) -> str:
+    """The `round_segment` partition: `GD4/country:kenya`."""
+    return f"{round_id}/{segment}"
+
+
+def split_partition_key(key: str) -> tuple[str, str]:
+    """(round, segment) of a partition key."""
+    round_id, _, segment = key.partition("/")
+    return round_id, segment
+
+
+def round_order(round_id: str) -> tuple[str, int, str]:
+    """Sort key of rounds: GD2 before GD10, GD6 before GD6UK; rounds of one series share the first element."""
+    match = re.fullmatch(r"(.*?)(\d+)(\D*)", round_id)
+    return (match[1], int(match[2]), match[3]) if match else (round_id, 0, "")

@@ -1,0 +1,57 @@
+"""What a request to a language model is, and what comes back. Nothing here knows of surveys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from dtef_pipeline.identity import request_key
+from dtef_pipeline.prediction.models import ModelSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One draw of one prompt by one model variant in one snapshot."""
+
+    prompt_id: str
+    system: str
+    user: str
+    model: ModelSpec
+    draw: int
+    snapshot: str
+    choices: tuple[str, ...] = ()
+    """The answer options, for models that choose rather than write (`local/*`)."""
+
+    @property
+    def key(self) -> str:
+        return request_key(self.prompt_id, self.model.variant, self.draw, self.snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An answer that was paid for, as it is kept in the response store."""
+
+    request_key: str
+    prompt_id: str
+    model: str
+    model_variant: str
+    draw: int
+    snapshot: str
+    text: str
+    finish_reason: str | None
+    served_model: str | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cost_usd: float | None
+    latency_s: float
+    attempts: int
+    answered_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A request that got no answer for good. Not kept in the store: a rerun asks again."""
+
+    request_key: str
+    message: str
+    attempts: int

@@ -1,0 +1,150 @@
+"""The tables between the stages: column names, types and meanings, in one place.
+
+Distributions are fractions that sum to 1, in the survey's option order. Percentages exist only at the edges
+(files, prompts, reports).
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+DISTRIBUTION = pa.list_(pa.float64())
+
+SURVEY_RESPONSES = pa.schema(
+    [
+        ("round", pa.string()),  # survey wave, upper case: GD4
+        ("segment", pa.string()),  # attribute:value-slug: country:kenya
+        ("attribute", pa.string()),
+        ("value", pa.string()),  # the segment's value as people read it: Kenya
+        ("question_id", pa.string()),
+        ("question_order", pa.int32()),  # 0-based place in the survey
+        ("question_text", pa.string()),
+        ("options", pa.list_(pa.string())),
+        ("scale", pa.string()),  # ordinal | nominal
+        ("scale_reason", pa.string()),  # why, naming don't-know options set aside
+        ("dont_know", pa.list_(pa.bool_())),  # per option: off the scale (don't know, prefer not to say, never used)
+        ("observed", DISTRIBUTION),
+        ("n", pa.int32()),  # respondents behind `observed`
+        ("n_source", pa.string()),  # question (its own n) | segment (fallback)
+        ("segment_n", pa.int32()),
+        ("circular", pa.bool_()),  # the question that defines this segment's own attribute
+        ("duplicate_of", pa.string()),  # id of the first question of the round with the same text and options
+        ("population", DISTRIBUTION),  # n-weighted over all segments of the round (it contains this segment)
+        ("population_n", pa.int64()),
+        ("others", DISTRIBUTION),  # leave-one-out: n-weighted over the other segments of the same attribute; null if none
+        ("others_n", pa.int64()),
+    ]
+)
+
+SURVEY_QUARANTINE = pa.schema(
+    [
+        ("round", pa.string()),
+        ("segment", pa.string()),
+        ("question_id", pa.string()),  # null: the whole segment
+        ("reason", pa.string()),  # a code of dtef_pipeline.survey.quarantine.REASONS
+        ("detail", pa.string()),  # what arrived and what is allowed
+        ("n", pa.int32()),
+        ("percentages", pa.list_(pa.float64())),  # as they arrived; null where a cell was blank
+        ("file", pa.string()),
+        ("line", pa.int32()),
+    ]
+)
+
+SURVEY_FINDINGS = pa.schema(
+    [
+        ("round", pa.string()),
+        ("level", pa.string()),  # error | warning | info
+        ("code", pa.string()),  # unknown-column, profile-question, open-ended-question, ...
+        ("message", pa.string()),
+        ("items", pa.list_(pa.string())),  # the columns, questions or segments it is about
+    ]
+)
+
+BLUEPRINTS = pa.schema(
+    [
+        ("round", pa.string()),
+        ("segment", pa.string()),
+        ("question_id", pa.string()),
+        ("context_level", pa.string()),  # requested number of context questions: 0, 5, 10, ..., all
+        ("format", pa.string()),  # attribute-label
+        ("prompt_id", pa.string()),  # hash of system, user, question id and options
+        ("blueprint_hash", pa.string()),  # hash of the sorted prompt_ids of this (round, segment)
+        ("system", pa.string()),
+        ("user", pa.string()),
+        ("options", pa.list_(pa.string())),
+        ("context_requested", pa.int32()),  # null: all
+        ("context_included", pa.int32()),
+        ("context_question_ids", pa.list_(pa.string())),
+        ("tokens", pa.int32()),  # estimated prompt tokens (system + user)
+        ("circular", pa.bool_()),
+    ]
+)
+
+PREDICTIONS = pa.schema(
+    [
+        ("round", pa.string()),
+        ("segment", pa.string()),
+        ("snapshot", pa.string()),
+        ("question_id", pa.string()),
+        ("context_level", pa.string()),
+        ("format", pa.string()),
+        ("prompt_id", pa.string()),
+        ("blueprint_hash", pa.string()),
+        ("model", pa.string()),  # the name people use: baseline/uniform, gpt-4.1-mini
+        ("model_variant", pa.string()),  # model string plus every sampling parameter
+        ("temperature", pa.float64()),
+        ("draw", pa.int32()),
+        ("request_key", pa.string()),  # hash(prompt_id, model_variant, draw, snapshot)
+        ("call_status", pa.string()),  # answered | error | missing
+        ("response", pa.string()),  # raw text, as served
+        ("error", pa.string()),  # why there is no response
+        ("finish_reason", pa.string()),
+        ("served_model", pa.string()),
+        ("prompt_tokens", pa.int32()),
+        ("completion_tokens", pa.int32()),
+        ("cost_usd", pa.float64()),  # null: unknown
+        ("latency_s", pa.float64()),
+        ("attempts", pa.int32()),
+        ("answered_at", pa.timestamp("us", tz="UTC")),  # null for baselines: they ask nobody
+    ]
+)
+
+SCORES = pa.schema(
+    [
+        ("round", pa.string()),
+        ("segment", pa.string()),
+        ("snapshot", pa.string()),
+        ("attribute", pa.string()),
+        ("value", pa.string()),
+        ("question_id", pa.string()),
+        ("question_order", pa.int32()),
+        ("context_level", pa.string()),
+        ("format", pa.string()),
+        ("prompt_id", pa.string()),
+        ("blueprint_hash", pa.string()),
+        ("model", pa.string()),
+        ("model_variant", pa.string()),
+        ("temperature", pa.float64()),
+        ("draw", pa.int32()),
+        ("n", pa.int32()),
+        ("circular", pa.bool_()),
+        ("status", pa.string()),  # ok | unparseable | wrong_length | error | refused | missing
+        ("reason", pa.string()),  # how it was read, or why it was not
+        ("predicted", DISTRIBUTION),  # null unless ok
+        ("metric", pa.string()),  # the metric behind `score`
+        ("score", pa.float64()),  # published policy: metric if ok, 0 unparseable or refused, 0.1 wrong length, null otherwise
+        ("js", pa.float64()),
+        ("cosine", pa.float64()),
+        ("emd", pa.float64()),
+        ("emd_normalized", pa.float64()),  # null on nominal scales
+        ("tv", pa.float64()),  # total variation distance: lower is better
+        ("mae", pa.float64()),  # mean absolute error of the fractions: lower is better
+        ("top_hit", pa.float64()),  # 1 if the predicted top option is an observed top option
+        ("answered_at", pa.timestamp("us", tz="UTC")),
+    ]
+)
+
+STATUSES = ("ok", "unparseable", "wrong_length", "error", "refused", "missing")
+METRICS = ("js", "cosine", "emd", "emd_normalized", "tv", "mae", "top_hit")
+"""Metric columns of `scores`. Similarities (higher is better) except `tv` and `mae`, which are distances."""
+DISTANCES = ("tv", "mae")

@@ -1,0 +1,1 @@
+"""The outside world: warehouse, response store, language-model gateway, survey source."""
