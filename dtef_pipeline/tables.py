@@ -31,8 +31,13 @@ SURVEY_RESPONSES = pa.schema(
         ("duplicate_of", pa.string()),  # id of the first question of the round with the same text and options
         ("population", DISTRIBUTION),  # n-weighted over all segments of the round (it contains this segment)
         ("population_n", pa.int64()),
-        ("others", DISTRIBUTION),  # leave-one-out: n-weighted over the other segments of the same attribute; null if none
+        (
+            "others",
+            DISTRIBUTION,
+        ),  # leave-one-out: n-weighted over the other segments of the same attribute; null if none
         ("others_n", pa.int64()),
+        ("shuffled", DISTRIBUTION),  # the answer of another segment of the round, drawn by a seed; null if there is none
+        ("shuffled_segment", pa.string()),
     ]
 )
 
@@ -132,7 +137,10 @@ SCORES = pa.schema(
         ("reason", pa.string()),  # how it was read, or why it was not
         ("predicted", DISTRIBUTION),  # null unless ok
         ("metric", pa.string()),  # the metric behind `score`
-        ("score", pa.float64()),  # published policy: metric if ok, 0 unparseable or refused, 0.1 wrong length, null otherwise
+        (
+            "score",
+            pa.float64(),
+        ),  # published policy: metric if ok, 0 unparseable or refused, 0.1 wrong length, null otherwise
         ("js", pa.float64()),
         ("cosine", pa.float64()),
         ("emd", pa.float64()),
@@ -145,6 +153,69 @@ SCORES = pa.schema(
 )
 
 STATUSES = ("ok", "unparseable", "wrong_length", "error", "refused", "missing")
+ANSWERED = ("ok", "unparseable", "wrong_length", "refused")
+"""Statuses of a prediction whose model said something: what a parse rate is a rate of."""
 METRICS = ("js", "cosine", "emd", "emd_normalized", "tv", "mae", "top_hit")
 """Metric columns of `scores`. Similarities (higher is better) except `tv` and `mae`, which are distances."""
 DISTANCES = ("tv", "mae")
+
+COUNTS = pa.schema(
+    [
+        ("n_total", pa.int64()),  # predictions
+        ("n_scored", pa.int64()),  # those with a score under the published policy
+        ("n_ok", pa.int64()),
+        ("n_unparseable", pa.int64()),
+        ("n_wrong_length", pa.int64()),
+        ("n_refused", pa.int64()),
+        ("n_error", pa.int64()),
+        ("n_missing", pa.int64()),
+        ("parse_rate", pa.float64()),  # ok / answered (ok, unparseable, wrong length, refused)
+    ]
+)
+
+SEGMENT_RESULTS = pa.schema(
+    [
+        ("round", pa.string()),
+        ("segment", pa.string()),
+        ("snapshot", pa.string()),
+        ("attribute", pa.string()),
+        ("value", pa.string()),
+        ("model", pa.string()),
+        ("model_variant", pa.string()),
+        ("context_level", pa.string()),
+        ("format", pa.string()),
+        ("targets", pa.string()),  # clean: without circular questions | all: as published
+        *COUNTS,
+        ("metric", pa.string()),
+        ("score", pa.float64()),  # mean under the published policy
+        *((metric, pa.float64()) for metric in METRICS),  # means over parsed predictions
+        (
+            "questions",
+            pa.list_(
+                pa.struct([("question_id", pa.string()), ("score", pa.float64()), ("n_scored", pa.int64())]),
+            ),
+        ),  # mean score per target question, in survey order
+    ]
+)
+
+DRIFT_CHECKS = pa.schema(
+    [
+        ("round", pa.string()),
+        ("segment", pa.string()),
+        ("model", pa.string()),
+        ("model_variant", pa.string()),
+        ("context_level", pa.string()),
+        ("prompt_set", pa.string()),  # hash of the prompts asked in every snapshot of the series
+        ("n_snapshots", pa.int64()),
+        ("n_prompts", pa.int64()),  # scored in every snapshot: what the means are over
+        ("hours", pa.float64()),  # from the oldest to the newest snapshot; null when a time is unknown
+        ("lowest", pa.float64()),
+        ("lowest_snapshot", pa.string()),
+        ("highest", pa.float64()),
+        ("highest_snapshot", pa.string()),
+        ("gap", pa.float64()),  # highest - lowest
+        ("relative_gap", pa.float64()),  # gap / lowest; infinite when lowest is 0
+        ("flagged", pa.bool_()),  # the documented rule
+        ("reason", pa.string()),  # the comparison in words, or why none was made
+    ]
+)

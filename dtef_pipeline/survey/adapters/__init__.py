@@ -1,0 +1,106 @@
+"""Survey adapters: one for each file layout, found through the entry-point group `dtef.adapters`."""
+
+from __future__ import annotations
+
+from codecs import getincrementaldecoder
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from dtef_pipeline.errors import SurveyError
+from dtef_pipeline.survey.model import Survey
+from dtef_pipeline.survey.validation import listed, round_id
+
+GROUP = "dtef.adapters"
+_BUILT_IN = ("global-dialogues", "dtef-json", "long-table")
+
+
+@runtime_checkable
+class Adapter(Protocol):
+    """What an adapter has to offer. A text `accepts` beside it tells people what it reads."""
+
+    name: str
+
+    def recognises(self, path: Path) -> bool:
+        """True when the path is of this layout; must not raise and should read no more than the beginning."""
+
+    def read(self, path: Path) -> Survey:
+        """The survey at the path; a fault is a `SurveyError`."""
+
+
+@runtime_checkable
+class RoundsAdapter(Adapter, Protocol):
+    """An adapter of a layout in which one file may hold several rounds."""
+
+    def read_rounds(self, path: Path) -> list[Survey]:
+        """All rounds at the path."""
+
+
+def adapters() -> list[Adapter]:
+    """All installed adapters, those of other packages first, so that they may claim a file before the built-in ones."""
+    loaded: list[Adapter] = [point.load()() for point in sorted(entry_points(group=GROUP), key=lambda p: p.name)]
+    return sorted(loaded, key=lambda a: _BUILT_IN.index(a.name) if a.name in _BUILT_IN else -1)
+
+
+def adapter_for(path: Path, among: Sequence[Adapter] | None = None) -> Adapter:
+    """The first adapter that recognises the path."""
+    if not path.exists():
+        raise SurveyError("there is no such file or directory", where=str(path))
+    installed = adapters() if among is None else among
+    found = next((a for a in installed if a.recognises(path)), None)
+    if found is None:
+        allowed = "; ".join(f"{a.name}: {getattr(a, 'accepts', 'see its documentation')}" for a in installed)
+        raise SurveyError("not a survey that any adapter recognises", where=str(path), arrived=_contents(path), allowed=allowed)
+    return found
+
+
+def read_surveys(path: Path | str, round_id: str | None = None) -> list[Survey]:
+    """All rounds at a path; with `round_id`, that one: it names the survey of a layout that holds a single round."""
+    place = Path(path)
+    adapter = adapter_for(place)
+    if isinstance(adapter, RoundsAdapter):
+        return _chosen(adapter.read_rounds(place), round_id, place)
+    survey = adapter.read(place)
+    return [survey if round_id is None else replace(survey, round=_named(round_id, place))]
+
+
+def read_survey(path: Path | str, round_id: str | None = None) -> Survey:
+    """The one survey at a path; a file of several rounds needs `round_id`."""
+    surveys = read_surveys(path, round_id)
+    if len(surveys) != 1:
+        rounds = [s.round for s in surveys]
+        raise SurveyError(
+            "several rounds in one file", where=str(path), arrived=rounds, allowed="one round: name the one to read"
+        )
+    return surveys[0]
+
+
+def _named(name: str, path: Path) -> str:
+    return round_id(name, where=str(path))
+
+
+def _chosen(surveys: list[Survey], name: str | None, path: Path) -> list[Survey]:
+    if name is None:
+        return surveys
+    chosen = [s for s in surveys if s.round == _named(name, path)]
+    if not chosen:
+        raise SurveyError("no such round in the file", where=str(path), arrived=name, allowed=[s.round for s in surveys])
+    return chosen
+
+
+def _contents(path: Path) -> str:
+    """What is at a path, in a few words, for an error message."""
+    if path.is_dir():
+        names = sorted(f.name for f in path.iterdir())
+        return f"a directory with {listed(names)}" if names else "an empty directory"
+    with path.open("rb") as file:
+        start = file.read(4096)
+    if not start:
+        return "an empty file"
+    try:
+        first_line = getincrementaldecoder("utf-8-sig")().decode(start).splitlines()[0]
+    except UnicodeDecodeError:
+        return "a file that is not UTF-8 text"
+    return f"a text file beginning with {first_line[:120]!r}"

@@ -1,0 +1,94 @@
+"""Stage 2, blueprints: `blueprints`."""
+
+from typing import Any
+
+import dagster as dg
+import pyarrow.compute as pc
+from pydantic import Field
+
+from assets.checks import keys_repeated, read_keys, verdict
+from assets.ingest import survey_responses
+from assets.partitions import STAGE, PartitionRun, columns_of, markdown
+from assets.resources import Store
+from dtef_pipeline.blueprint.options import FORMATS, SELECTIONS, BlueprintOptions
+from dtef_pipeline.blueprint.prompts import build_blueprints
+from dtef_pipeline.identity import split_partition_key
+from dtef_pipeline.tables import BLUEPRINTS
+
+
+class BlueprintConfig(dg.Config):
+    """How prompts are made."""
+
+    context_levels: list[str] = Field(default=["0"], description="Numbers of context questions, or `all`.")
+    keep_levels: bool = Field(default=True, description="Also keep the context levels that earlier runs made.")
+    selection: str = Field(default="survey-order", description=f"Which context questions come first: {', '.join(SELECTIONS)}.")
+    seed: int = Field(default=BlueprintOptions().seed, description="Seed of the `random` selection.")
+    token_budget: int = Field(default=4096, description="Tokens of prompt and answer; context shrinks until it fits.")
+    answer_reserve: int = Field(default=256, description="Tokens of the budget kept for the answer.")
+    show_n: bool = Field(default=False, description="Show the model the number of respondents of context questions.")
+    format: str = Field(default="attribute-label", description=f"How a segment is described: {', '.join(FORMATS)}.")
+
+    def options(self, kept_levels: list[str]) -> BlueprintOptions:
+        levels = dict.fromkeys([*self.context_levels, *(kept_levels if self.keep_levels else [])])
+        return BlueprintOptions(
+            tuple(levels), self.selection, self.seed, self.token_budget, self.answer_reserve, self.show_n, self.format
+        )
+
+
+@dg.asset(
+    **STAGE,
+    deps=[survey_responses],
+    group_name="prompts",
+    kinds={"parquet"},
+    tags={"stage": "2"},
+    code_version="1",
+    metadata=columns_of(BLUEPRINTS),
+)
+def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """What models are asked: one row a prompt, for each target question of the segment at each context level.
+
+    A prompt is a system prompt, the segment's demographic profile, context questions with the segment's actual answers, and the target
+    question with its options. Context never holds the target, a duplicate of it, or a question that defines the segment. `prompt_id` is the
+    hash of everything the model sees; `blueprint_hash` that of the whole segment.
+    """
+    run = PartitionRun(context)
+    for key in run.keys:
+        with run.attempt(key):
+            round_id, segment = split_partition_key(key)
+            at = {"round": round_id, "segment": segment}
+            earlier = store.warehouse.read_or_empty("blueprints", columns=["context_level"], **at)
+            options = config.options(sorted(set(earlier["context_level"].to_pylist())))
+            rows = build_blueprints(store.warehouse.read("survey_responses", **at), options)
+            size = store.warehouse.write("blueprints", rows, **at)
+            run.done(
+                key,
+                {
+                    "dagster/row_count": len(rows),
+                    "bytes": size,
+                    "context_levels": ", ".join(options.context_levels),
+                    "blueprint_hash": rows["blueprint_hash"][0].as_py(),
+                    "most_tokens": pc.max(rows["tokens"]).as_py(),
+                    "preview": markdown(rows, ["question_id", "context_level", "context_included", "tokens"]),
+                    "first_prompt": dg.MetadataValue.md(f"```\n{rows['user'][0].as_py()}\n```"),
+                },
+            )
+    return run.result()
+
+
+@dg.asset_check(asset=blueprints, blocking=True)
+def prompts_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """A (question, context level, format) has one prompt."""
+    return keys_repeated(context, store, "blueprints", ["question_id", "context_level", "format"])
+
+
+@dg.asset_check(asset=blueprints, blocking=True)
+def context_gives_nothing_away(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """No prompt shows its own target question, or a circular one, as context."""
+    offenders, checked = [], 0
+    for key, rows in read_keys(context, store, "blueprints", ["question_id", "context_question_ids", "circular"]):
+        circular = set(rows.filter(rows["circular"])["question_id"].to_pylist())
+        checked += len(rows)
+        for row in rows.to_pylist():
+            if circular.union([row["question_id"]]).intersection(row["context_question_ids"]):
+                offenders.append(f"{key} {row['question_id']}")
+    return verdict(offenders, checked=checked)

@@ -1,0 +1,354 @@
+"""What the `dtef` commands do: read and launch; the words are in `dtef_pipeline/cli.py`."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.aggregation.boards import BoardOptions, board
+from dtef_pipeline.blueprint.export import weval_yaml
+from dtef_pipeline.blueprint.options import BlueprintOptions
+from dtef_pipeline.drift.checks import COLUMNS, ROUND_SERIES, SEGMENT_SERIES, drift_checks, headline
+from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
+from dtef_pipeline.identity import partition_key
+from dtef_pipeline.report.text import render
+from dtef_pipeline.tables import METRICS
+from resources.settings import Settings, shipped
+from resources.warehouse import TABLES, Warehouse
+
+_COMMON_COLUMNS = ["rank", "model", "context_level", "score", "vs_marginal", "n_pairs", "coverage", "parse_rate"]
+_SPREAD = ["segment_sd", "lowest", "lowest_segment", "highest", "highest_segment"]
+BOARD_COLUMNS = {
+    "consistency": ["rank", "model", "context_level", "score", *_SPREAD, "n_segments", "n_pairs"],
+    "metric": ["model", "context_level", "n_pairs", *(f"{metric}{part}" for metric in METRICS for part in ("", "_rank"))],
+}
+_VIEW_KEYS = {"round": ["round"], "segment": ["segment"], "attribute": ["attribute"], "question": ["round", "question_id"]}
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """`dtef run` as it was called."""
+
+    rounds: tuple[str, ...]
+    segments: tuple[str, ...]
+    models: tuple[str, ...]
+    contexts: tuple[str, ...]
+    questions: int | None
+    draws: int
+    snapshot: str
+    limits: tuple[str, ...]
+    metric: str
+    selection: str
+    token_budget: int
+    show_n: bool
+    with_ingest: bool
+
+    @property
+    def context_levels(self) -> list[str]:
+        return list(dict.fromkeys(level for given in self.contexts or ("0",) for level in given.replace(",", " ").split()))
+
+    def config(self) -> dict[str, dict[str, Any]]:
+        """Run configuration by asset name."""
+        of_snapshot = {"snapshot": self.snapshot}
+        blueprint = BlueprintOptions(
+            tuple(self.context_levels), self.selection, token_budget=self.token_budget, show_n=self.show_n
+        )
+        return {
+            "blueprints": {
+                "context_levels": list(blueprint.context_levels),
+                "selection": blueprint.selection,
+                "token_budget": blueprint.token_budget,
+                "show_n": blueprint.show_n,
+            },
+            "predictions": {
+                "models": list(self.models or ("baselines",)),
+                "context_levels": self.context_levels,
+                "draws": self.draws,
+                "limits": _limits(self.limits),
+                **({"questions": self.questions} if self.questions else {}),
+                **of_snapshot,
+            },
+            "scores": {"metric": BoardOptions(metric=self.metric).metric, **of_snapshot},
+            "segment_results": of_snapshot,
+        }
+
+
+def _limits(given: tuple[str, ...]) -> dict[str, int]:
+    limits = {}
+    for text in given:
+        name, _, most = text.rpartition("=")
+        if not name or not most.isdigit():
+            raise ConfigError(f"limit {text!r}: allowed: MODEL=N, such as gpt-4.1-mini=100")
+        limits[name] = int(most)
+    return limits
+
+
+def warehouse() -> Warehouse:
+    return Warehouse(Settings.from_environment().warehouse)
+
+
+@contextmanager
+def dagster_instance() -> Iterator[Any]:
+    """The instance of DAGSTER_HOME (made on first use from the shipped template): the one the UI shows."""
+    home = prepare_home()
+    import dagster as dg
+
+    with dg.DagsterInstance.get() as instance:
+        yield instance
+    del home
+
+
+def prepare_home() -> Path:
+    home = Settings.from_environment().dagster_home
+    home.mkdir(parents=True, exist_ok=True)
+    if not (home / "dagster.yaml").exists():
+        shutil.copyfile(shipped("dagster.yaml"), home / "dagster.yaml")
+    os.environ["DAGSTER_HOME"] = str(home)
+    return home
+
+
+def ingest(path: Path, round_id: str | None, min_n: int | None) -> int:
+    from dtef_pipeline.survey.adapters import read_surveys
+    from dtef_pipeline.survey.observe import MIN_N
+
+    surveys = read_surveys(path, round_id)
+    from assets.launch import materialize
+    from assets.rounds import register_round
+    from resources.survey_source import SurveySources
+
+    house = warehouse()
+    failures = 0
+    with dagster_instance() as instance:
+        for survey in surveys:
+            started = time.monotonic()
+            keys, retired = register_round(instance, SurveySources(house), survey, path, min_n=min_n or MIN_N)
+            outcome = materialize(instance, ["survey_responses"], keys, {})
+            failures += len(outcome.failures)
+            _say_ingested(house, survey.round, retired, time.monotonic() - started)
+            for failure in outcome.failures:
+                click.echo(f"error: {failure}", err=True)
+    house.refresh_database()
+    return 1 if failures else 0
+
+
+def _say_ingested(house: Warehouse, round_id: str, retired: list[str], seconds: float) -> None:
+    rows = house.read_or_empty("survey_responses", columns=["segment", "question_id", "n_source"], round=round_id)
+    quarantine = house.read_or_empty("survey_quarantine", round=round_id)
+    pairs = len(quarantine) - quarantine["question_id"].null_count
+    click.echo(
+        f"{round_id}: {len(pc.unique(rows['segment']))} segments, {len(pc.unique(rows['question_id']))} questions, "
+        f"{len(rows):,} pairs, {pairs:,} pairs and {len(quarantine) - pairs} whole segments in quarantine ({seconds:.1f} s)"
+    )
+    if retired:
+        click.echo(f"  retired: {len(retired)} segments that the round no longer has: {', '.join(retired[:5])}")
+    for finding in house.read_or_empty("survey_findings", round=round_id).to_pylist():
+        if finding["level"] != "info":
+            click.echo(
+                f"  {finding['level']}: {finding['message']}: {', '.join(finding['items'][:20])}",
+                err=finding["level"] == "error",
+            )
+
+
+def run(options: RunOptions) -> int:
+    from assets.launch import ROLL_UP_NAMES, STAGE_NAMES, materialize
+    from assets.resources import Store
+
+    config = options.config()
+    house = warehouse()
+    keys = _partition_keys(house, options)
+    store = Store()
+    asked = store.models.resolve(config["predictions"]["models"])
+    if unknown := set(config["predictions"]["limits"]) - {model.name for model in asked}:
+        raise ConfigError(
+            f"limit for {', '.join(sorted(unknown))}: allowed: a model of this run: {', '.join(m.name for m in asked)}"
+        )
+    started = time.monotonic()
+    with dagster_instance() as instance:
+        stages = STAGE_NAMES if options.with_ingest else STAGE_NAMES[1:]
+        outcome = materialize(instance, stages, keys, config)
+        rolled = materialize(
+            instance, ROLL_UP_NAMES, [], {"leaderboard": {"metric": options.metric}, "breakdowns": {"metric": options.metric}}
+        )
+    failures = [*outcome.failures, *rolled.failures]
+    _say_run(house, options, keys, outcome.run_ids, time.monotonic() - started)
+    for failure in failures:
+        click.echo(f"error: {failure}", err=True)
+    return 1 if failures else 0
+
+
+def _partition_keys(house: Warehouse, options: RunOptions) -> list[str]:
+    keys: list[str] = []
+    found: set[str] = set()
+    for round_id in dict.fromkeys(options.rounds):
+        segments = house.segments(round_id)
+        if not segments:
+            raise ConfigError(f"round {round_id} is not ingested; ingested: {', '.join(house.rounds()) or 'none'}")
+        wanted = [s for s in segments if not options.segments or s in options.segments]
+        found.update(wanted)
+        keys += [partition_key(round_id, segment) for segment in wanted]
+    if absent := [s for s in options.segments if s not in found]:
+        known = sorted({s for round_id in options.rounds for s in house.segments(round_id)})
+        raise ConfigError(f"no segment {', '.join(absent)} in {', '.join(options.rounds)}; segments: {', '.join(known)}")
+    return keys
+
+
+def _say_run(house: Warehouse, options: RunOptions, keys: list[str], run_ids: tuple[str, ...], seconds: float) -> None:
+    with house.connect(only=["scores"]) as connection:
+        rounds = list(options.rounds)
+        if not house.values("scores", "round"):
+            return
+        rows = connection.execute(
+            "SELECT status, count(*) FROM scores WHERE snapshot = $1 AND list_contains($2, round) GROUP BY 1 ORDER BY 1",
+            [options.snapshot, rounds],
+        ).fetchall()
+        counts = ", ".join(f"{count:,} {status}" for status, count in rows)
+        runs = f"{len(run_ids)} run{'s' if len(run_ids) != 1 else ''}"
+        click.echo(f"{len(keys)} partitions in {runs}, {seconds:.1f} s; snapshot {options.snapshot}: {counts}")
+        for level in options.context_levels:
+            chosen = BoardOptions(metric=options.metric, rounds=options.rounds, context_level=level)
+            click.echo("\n" + render(board(connection, "overall", chosen), "table", columns=_COMMON_COLUMNS))
+
+
+def leaderboard(by: str, output: str, **options: Any) -> None:
+    house = warehouse()
+    chosen = BoardOptions(**options)
+    _require(house, "scores", "predictions are scored by `dtef run --round ROUND`")
+    if absent := [r for r in chosen.rounds if r not in house.values("scores", "round")]:
+        scored = ", ".join(house.values("scores", "round"))
+        raise ConfigError(f"no scores of round {', '.join(absent)}; scored so far: {scored}")
+    with house.connect(only=["scores", "survey_responses"]) as connection:
+        frame = board(connection, by, chosen)
+        if by == "question" and len(frame):
+            texts = connection.execute(
+                "SELECT round, question_id, any_value(question_text) AS question FROM survey_responses GROUP BY ALL"
+            ).df()
+            frame = frame.merge(texts, on=["round", "question_id"], how="left")
+    columns = BOARD_COLUMNS.get(by) or [*_VIEW_KEYS.get(by, []), *_COMMON_COLUMNS]
+    click.echo(render(frame, output, columns=columns))
+
+
+def drift(rounds: tuple[str, ...], by: str, output: str) -> None:
+    house = warehouse()
+    _require(house, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
+    chosen = list(rounds) or house.values("scores", "round")
+    series = ROUND_SERIES if by == "round" else SEGMENT_SERIES
+    checks = pa.concat_tables([drift_checks(house.read("scores", columns=COLUMNS, round=r), series=series) for r in chosen])
+    frame = checks.to_pandas().sort_values(["flagged", "gap"], ascending=False, kind="stable")
+    columns = [
+        "round",
+        "segment",
+        "model",
+        "context_level",
+        "n_snapshots",
+        "n_prompts",
+        "lowest",
+        "highest",
+        "gap",
+        "flagged",
+        "reason",
+    ]
+    if output == "table":
+        click.echo(headline(checks))
+        frame = frame[frame["flagged"] | frame["gap"].notna()] if frame["gap"].notna().any() else frame.head(10)
+    click.echo(render(frame, output, columns=[c for c in columns if not (c == "segment" and by == "round")]))
+
+
+def score(file: TextIO) -> int:
+    from dtef_pipeline.scoring.lines import score_lines
+
+    malformed = 0
+    for line in score_lines(file):
+        click.echo(line.text)
+        malformed += line.malformed
+    return 1 if malformed else 0
+
+
+def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...]) -> None:
+    from dtef_pipeline.prediction.assemble import select_prompts
+
+    house = warehouse()
+    segments = house.values("blueprints", "segment", round=round_id)
+    if not segments:
+        made = ", ".join(house.values("blueprints", "round")) or "none"
+        raise ConfigError(
+            f"round {round_id} has no blueprints; rounds with blueprints: {made}; make them with `dtef run --round {round_id}`"
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    for segment in segments:
+        at = {"round": round_id, "segment": segment}
+        survey = house.read("survey_responses", **at)
+        prompts = select_prompts(house.read("blueprints", **at), survey, context_levels=contexts)
+        (out / f"{round_id}__{segment.replace(':', '_')}.yml").write_text(weval_yaml(prompts, survey), encoding="utf-8")
+    click.echo(f"{len(segments)} files in {out}")
+
+
+def sql(query: str, output: str) -> None:
+    with warehouse().connect() as connection:
+        try:
+            frame = connection.execute(query).df()
+        except duckdb.CatalogException as error:
+            views = [
+                name for (name,) in connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+            ]
+            later = ", ".join(name for name in TABLES if name not in views) or "none"
+            raise DtefError(f"{error}\ntables: {', '.join(views) or 'none yet'}; made by later stages: {later}") from error
+        except duckdb.Error as error:
+            raise DtefError(str(error)) from error
+    click.echo(render(frame, output))
+
+
+def report(out: Path) -> None:
+    from dtef_pipeline.report.page import build_report
+
+    house = warehouse()
+    _require(house, "scores", "predictions are scored by `dtef run --round ROUND`")
+    with house.connect() as connection:
+        out.write_text(build_report(connection), encoding="utf-8")
+    click.echo(f"report: {out}")
+
+
+def models() -> None:
+    from assets.resources import Store
+
+    known = Store().models
+    rows = [
+        {
+            "model": spec.name,
+            "variant": spec.variant,
+            "collections": ", ".join(name for name, members in known.collections.items() if spec.name in members),
+            "key": spec.api_key_env or "",
+        }
+        for spec in known.specs.values()
+    ]
+    click.echo(render(pd.DataFrame(rows), "table"))
+
+
+def ui(host: str, port: int) -> int:
+    settings = Settings.from_environment()
+    environment: Mapping[str, str] = {
+        **os.environ,
+        "DAGSTER_HOME": str(prepare_home()),
+        "DTEF_WAREHOUSE": settings.warehouse if "://" in settings.warehouse else str(Path(settings.warehouse).absolute()),
+        "DTEF_RESPONSES": settings.responses if "://" in settings.responses else str(Path(settings.responses).absolute()),
+    }
+    workspace = shipped("workspace.yaml")
+    command = [sys.executable, "-m", "dagster", "dev", "-w", str(workspace), "-h", host, "-p", str(port)]
+    click.echo(f"Dagster on http://{host}:{port} (state: {settings.warehouse}); stop with Ctrl-C")
+    return subprocess.call(command, env=dict(environment), cwd=workspace.parent)  # noqa: S603 - our own interpreter and arguments
+
+
+def _require(house: Warehouse, table: str, how: str) -> None:
+    if not house.values(table, "round"):
+        raise WarehouseError(f"no {table} in {house.root} yet: {how}")

@@ -1,0 +1,72 @@
+"""Runs started from the command line: real Dagster runs in this process, on the instance the UI shows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+from assets.automation import ROLL_UPS, STAGES
+from assets.definitions import defs
+from assets.rounds import known_keys, range_tags, ranges
+from dtef_pipeline.errors import DtefError
+
+STAGE_NAMES = [asset.key.to_user_string() for asset in STAGES]
+ROLL_UP_NAMES = [asset.key.to_user_string() for asset in ROLL_UPS]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a command's runs came to: `failures` are messages, empty when all went well."""
+
+    run_ids: tuple[str, ...]
+    failures: tuple[str, ...]
+
+
+def materialize(
+    instance: dg.DagsterInstance, names: Sequence[str], keys: Sequence[str], config: Mapping[str, Mapping[str, Any]]
+) -> Outcome:
+    """Materialize assets for the partitions `keys`: one run for each range of neighbouring keys (a whole round is one).
+
+    `config`: configuration by asset name. Assets without partitions take no keys.
+    """
+    known = set(known_keys(instance))
+    if unknown := [key for key in keys if key not in known]:
+        raise DtefError(f"not registered with Dagster: {', '.join(unknown)}; run `dtef ingest` on the round first")
+    parts = [range_tags(part) for part in ranges(known_keys(instance), keys)] if keys else [{}]
+    results = [_run(instance, names, tags, config) for tags in parts]
+    failures = [failure for result in results for failure in _failures(result)]
+    return Outcome(tuple(result.run_id for result in results), tuple(failures))
+
+
+def _run(
+    instance: dg.DagsterInstance, names: Sequence[str], tags: Mapping[str, str], config: Mapping[str, Mapping[str, Any]]
+) -> dg.ExecuteInProcessResult:
+    run_config = {
+        "ops": {name: {"config": dict(config[name])} for name in names if name in config},
+        # The command reports failures itself; the whole story is in the UI.
+        "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
+    }
+    job = defs.resolve_implicit_global_asset_job_def()
+    return job.execute_in_process(
+        instance=instance,
+        asset_selection=[dg.AssetKey(name) for name in names],
+        run_config=run_config,
+        tags=dict(tags),
+        raise_on_error=False,
+    )
+
+
+def _failures(result: dg.ExecuteInProcessResult) -> list[str]:
+    messages = []
+    for event in result.all_events:
+        if event.is_step_failure:
+            data = event.step_failure_data
+            error = data.error
+            while error and error.cause:
+                error = error.cause
+            said = data.user_failure_data.description if data.user_failure_data else None
+            messages.append(f"{event.step_key}: {said or (error.message.strip() if error else 'failed')}")
+    if not result.success and not messages:
+        messages = [f"run {result.run_id} did not succeed; see it in the UI"]
+    return messages

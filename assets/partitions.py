@@ -1,0 +1,117 @@
+"""The one partition space of all six stages, and how a run over many partitions keeps a bad one to itself."""
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+
+# A materialize result with this mark logs no materialization of its own. Dagster offers no public way to let the steps after a partly failed
+# one go on, and the tests fail if this one ceases to work.
+from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION as LOGS_NOTHING
+
+from dtef_pipeline.errors import DtefError
+
+# Single-run backfills are what makes a round one run; Dagster calls them beta at every asset.
+warnings.filterwarnings("ignore", category=dg.BetaWarning)
+
+ROUND_SEGMENT = dg.DynamicPartitionsDefinition(name="round_segment")
+FAILED_TAG = "dtef/failed_partitions"
+OWNERS = ["team:data-engineering"]
+
+STAGE: dict[str, Any] = {
+    "partitions_def": ROUND_SEGMENT,
+    "backfill_policy": dg.BackfillPolicy.single_run(),
+    "output_required": False,
+    "owners": OWNERS,
+}
+"""What the six stages have in common as assets."""
+
+
+class PartitionRun:
+    """One stage's work over the partitions of a run: a key that fails is left out of the later stages, the others go on.
+
+    Good keys are materialized whatever happens to the rest. A key that failed in an earlier stage of the same run is skipped. The last stage
+    of the run raises `dg.Failure` naming every failed key, so that the run is red and only those keys are.
+    """
+
+    def __init__(self, context: dg.AssetExecutionContext) -> None:
+        self.context = context
+        self._failed_before = failed_partitions(context)
+        self.keys = [key for key in context.partition_keys if key not in self._failed_before]
+        self._failures: dict[str, str] = {}
+        self._metadata: dict[str, Mapping[str, Any]] = {}
+
+    @contextmanager
+    def attempt(self, key: str) -> Iterator[None]:
+        """Work on one key; an error is logged and kept to the key."""
+        try:
+            yield
+        except Exception as error:
+            self._failures[key] = str(error) if isinstance(error, DtefError) else f"{type(error).__name__}: {error}"
+            self.context.log.error(f"{key}: {self._failures[key]}", exc_info=not isinstance(error, DtefError))
+
+    def done(self, key: str, metadata: Mapping[str, Any]) -> None:
+        self._metadata[key] = metadata
+
+    @property
+    def good_keys(self) -> list[str]:
+        return list(self._metadata)
+
+    def result(self) -> dg.MaterializeResult[Any]:
+        """What the asset returns. Raises dg.Failure when keys failed and no later stage of the run is left to say so."""
+        failed = {**dict.fromkeys(self._failed_before, "failed in an earlier stage"), **self._failures}
+        if not failed:
+            for key, metadata in self._metadata.items():
+                self.context.add_asset_metadata(metadata, partition_key=key)
+            return dg.MaterializeResult()
+        for key, metadata in self._metadata.items():
+            self.context.log_event(dg.AssetMaterialization(self.context.asset_key, partition=key, metadata=metadata))
+        self.context.instance.add_run_tags(self.context.run_id, {FAILED_TAG: "\n".join(sorted(failed))})
+        if not self._metadata or self._is_last_stage():
+            raise dg.Failure(
+                f"{len(failed)} of {len(self.context.partition_keys)} partitions failed, the others are done: "
+                + "; ".join(f"{key} ({why})" for key, why in sorted(failed.items())),
+                metadata={"failed": dg.MetadataValue.json(sorted(failed))},
+                allow_retries=False,
+            )
+        return dg.MaterializeResult(metadata={LOGS_NOTHING: True})
+
+    def _is_last_stage(self) -> bool:
+        graph = self.context.job_def.asset_layer.asset_graph
+        in_run = self.context.job_def.asset_layer.executable_asset_keys
+        return not any(
+            key in in_run and graph.get(key).is_partitioned
+            for key in graph.get(self.context.asset_key).child_keys
+            if key in in_run
+        )
+
+
+def failed_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> set[str]:
+    """Keys that failed in an earlier stage of this run."""
+    run = context.instance.get_run_by_id(context.run.run_id)
+    return set(filter(None, (run.tags if run else {}).get(FAILED_TAG, "").split("\n")))
+
+
+def columns_of(schema: pa.Schema) -> dict[str, Any]:
+    """A table's columns as definition metadata, shown on the asset's page."""
+    columns = [dg.TableColumn(name=field.name, type=str(field.type)) for field in schema]
+    return {"dagster/column_schema": dg.TableSchema(columns=columns)}
+
+
+def markdown(rows: pa.Table, columns: Sequence[str], *, most: int = 5) -> dg.MarkdownMetadataValue:
+    """The first rows as a small markdown table."""
+    lines = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
+    lines += ["| " + " | ".join(_cell(row[name]) for name in columns) + " |" for row in rows.slice(0, most).to_pylist()]
+    return dg.MetadataValue.md("\n".join(lines))
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    if isinstance(value, list):
+        return ", ".join(_cell(item) for item in value)
+    text = "" if value is None else str(value).replace("|", "\\|").replace("\n", " ")
+    return text if len(text) <= 80 else text[:77] + "..."

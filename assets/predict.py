@@ -1,0 +1,129 @@
+"""Stage 3, predict: `predictions`."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from assets.blueprint import blueprints
+from assets.checks import keys_repeated, read_keys, verdict
+from assets.partitions import STAGE, PartitionRun, columns_of, markdown
+from assets.resources import Store
+from dtef_pipeline.identity import split_partition_key
+from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL, UNIFORM
+from dtef_pipeline.prediction.models import Models
+from dtef_pipeline.tables import PREDICTIONS
+from resources.predictor import Plan, PredictOptions, Predictor, windows
+
+
+class PredictConfig(dg.Config):
+    """Which models are asked, what, and how often."""
+
+    models: list[str] = Field(
+        default=["baselines"], description="Names, collections, or litellm strings such as `openai/gpt-4.1-mini`."
+    )
+    context_levels: list[str] = Field(default=[], description="Context levels to ask; none: all that have blueprints.")
+    questions: int | None = Field(default=None, ge=1, description="Ask the survey's first N questions only.")
+    draws: int = Field(default=1, ge=1, description="Repeated samples of each prompt.")
+    snapshot: str = Field(default="base", min_length=1, description="Label of this evaluation pass: base, or a date.")
+    limits: dict[str, int] = Field(default={}, description="At most so many prompts of the run for a model, by its name.")
+
+    def options(self, models: Models) -> PredictOptions:
+        """The two reference baselines are always among the models: they cost nothing and stand in every table."""
+        specs = models.resolve([UNIFORM, POPULATION_MARGINAL, *self.models])
+        return PredictOptions(specs, tuple(self.context_levels), self.questions, self.draws, self.snapshot, self.limits)
+
+
+@dg.asset(
+    **STAGE,
+    deps=[blueprints],
+    group_name="predictions",
+    kinds={"litellm", "parquet"},
+    tags={"stage": "3"},
+    code_version="1",
+    metadata=columns_of(PREDICTIONS),
+)
+def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """What the models answered: one row a (prompt, model variant, draw, snapshot) with the raw response, usage, cost and latency.
+
+    Every answer is committed to the response store before it appears here, so a rerun asks only for what is missing. A call that failed for
+    good is a row of status `error` with its message. Baselines are models too, and ask nobody.
+    """
+    run = PartitionRun(context)
+    predictor = Predictor(
+        store.warehouse,
+        config.options(store.models),
+        answer=lambda requests: store.answer(requests, context.log.info),
+        stored=lambda keys: store.responses.responses(keys),
+    )
+    predictor.limit([key for key in run.keys if _has_blueprints(store, key)])
+    for group in windows(_plans(run, predictor)):
+        failures = predictor.ask(group)
+        for plan in group:
+            with run.attempt(plan.key):
+                rows = predictor.rows(plan, failures)
+                round_id, segment = split_partition_key(plan.key)
+                store.warehouse.write("predictions", rows, round=round_id, segment=segment, snapshot=config.snapshot)
+                run.done(plan.key, _metadata(rows, config.snapshot))
+    return run.result()
+
+
+def _has_blueprints(store: Store, key: str) -> bool:
+    round_id, segment = split_partition_key(key)
+    return store.warehouse.exists("blueprints", round=round_id, segment=segment)
+
+
+def _plans(run: PartitionRun, predictor: Predictor) -> Iterator[Plan]:
+    for key in run.keys:
+        with run.attempt(key):
+            yield predictor.plan(key)
+
+
+def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
+    statuses = {row["values"]: row["counts"] for row in pc.value_counts(rows["call_status"]).to_pylist()}
+    return {
+        "dagster/row_count": len(rows),
+        "snapshot": snapshot,
+        "models": dg.MetadataValue.json(pc.unique(rows["model"]).to_pylist()),
+        "call_statuses": dg.MetadataValue.json(statuses),
+        "cost_usd": pc.sum(rows["cost_usd"]).as_py() or 0.0,
+        "cost_unknown": int(
+            pc.sum(pc.and_(pc.equal(rows["call_status"], "answered"), pc.is_null(rows["cost_usd"]))).as_py() or 0
+        ),
+        "tokens": (pc.sum(rows["prompt_tokens"]).as_py() or 0) + (pc.sum(rows["completion_tokens"]).as_py() or 0),
+        "preview": markdown(rows, ["question_id", "model", "context_level", "call_status", "response"]),
+    }
+
+
+@dg.asset_check(asset=predictions, blocking=True)
+def predictions_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """No answer counts twice: a request stands once at a context level."""
+    return keys_repeated(context, store, "predictions", ["request_key", "context_level", "format"])
+
+
+@dg.asset_check(asset=predictions, blocking=True)
+def every_prediction_has_a_blueprint(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """Every prediction made for the current blueprints answers one of their prompts."""
+    offenders, checked = [], 0
+    made = dict(read_keys(context, store, "blueprints", ["prompt_id", "blueprint_hash"]))
+    for key, rows in read_keys(context, store, "predictions", ["prompt_id", "blueprint_hash", "model"]):
+        current = rows.filter(pc.is_in(rows["blueprint_hash"], made[key]["blueprint_hash"].combine_chunks()))
+        checked += len(current)
+        lacking = current.filter(pc.invert(pc.is_in(current["prompt_id"], made[key]["prompt_id"].combine_chunks())))
+        offenders += [f"{key} {row['model']} {row['prompt_id']}" for row in lacking.to_pylist()]
+    return verdict(offenders, checked=checked)
+
+
+@dg.asset_check(asset=predictions)
+def calls_succeed(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """Warns of models more than 1 % of whose calls failed for good; a rerun asks those again."""
+    tables = [rows for _, rows in read_keys(context, store, "predictions", ["model", "call_status"])]
+    offenders: list[str] = []
+    if tables:
+        frame = pa.concat_tables(tables).to_pandas()
+        failed = (frame["call_status"] == "error").groupby(frame["model"]).mean()
+        offenders = [f"{model}: {share:.1%} of the calls failed" for model, share in failed[failed > 0.01].items()]
+    return verdict(offenders, checked=sum(map(len, tables)), severity=dg.AssetCheckSeverity.WARN)

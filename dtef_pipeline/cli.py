@@ -1,0 +1,195 @@
+"""The `dtef` command. Heavy packages are imported inside the commands, so that `dtef --help` is instant."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from dtef_pipeline.errors import DtefError
+
+FORMATS = click.Choice(["table", "json", "csv"])
+VIEWS = click.Choice(["overall", "round", "segment", "attribute", "question", "consistency", "metric"])
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="dtef-pipeline")
+def main() -> None:
+    """Measure how accurately language models predict the survey answers of real demographic groups.
+
+    \b
+    A survey round goes through six stages: ingest, blueprint, predict, score, aggregate, drift.
+        dtef ingest SURVEY            register a round and read its observed distributions
+        dtef run --round GD4          ask models and score what they say
+        dtef leaderboard              who predicts best
+        dtef ui                       the same state in the Dagster UI
+
+    State is found through DTEF_WAREHOUSE, DTEF_RESPONSES and DAGSTER_HOME (default: below .dtef/).
+    """
+
+
+def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Errors that a user can mend are a message and exit code 2, not a traceback."""
+
+    @wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except DtefError as error:
+            click.echo(f"error: {error}", err=True)
+            sys.exit(2)
+
+    return wrapped
+
+
+@main.command()
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option("--round", "round_id", help="Round id; default: the folder's name, or taken from the survey's id.")
+@click.option(
+    "--min-n", type=click.IntRange(min=1), help="Fewest respondents behind a distribution that is used.  [default: 10]"
+)
+@reports_errors
+def ingest(path: Path, round_id: str | None, min_n: int | None) -> None:
+    """Read a survey round, register its partitions and materialize `survey_responses`.
+
+    PATH is a Global Dialogues folder, a DTEFSurveyData JSON file, or a long table (CSV or Parquet).
+    """
+    from assets import commands
+
+    sys.exit(commands.ingest(path, round_id, min_n))
+
+
+@main.command()
+@click.option("--round", "rounds", multiple=True, required=True, help="Round to run; may be repeated.")
+@click.option("--segment", "segments", multiple=True, help="Only this segment, such as country:kenya; may be repeated.")
+@click.option(
+    "--model", "models", multiple=True, help="Model name, collection or litellm string; may be repeated.  [default: baselines]"
+)
+@click.option(
+    "--context", "contexts", multiple=True, help="Context questions shown: 0, 5, 10, all; may be repeated.  [default: 0]"
+)
+@click.option("--questions", type=click.IntRange(min=1), help="Only the survey's first N questions.")
+@click.option("--draws", type=click.IntRange(min=1), default=1, show_default=True, help="Repeated samples of each prompt.")
+@click.option("--snapshot", default="base", show_default=True, help="Label of this evaluation pass: base, or a date.")
+@click.option("--limit", "limits", multiple=True, metavar="MODEL=N", help="Ask this model at most N prompts of the run.")
+@click.option("--metric", default="js", show_default=True, help="Metric behind the score.")
+@click.option("--selection", default="survey-order", show_default=True, help="Context questions: survey-order or random.")
+@click.option("--token-budget", type=int, default=4096, show_default=True, help="Tokens of prompt and answer together.")
+@click.option("--show-n", is_flag=True, help="Show models the number of respondents of context questions.")
+@click.option("--ingest", "with_ingest", is_flag=True, help="Begin with the first stage: read the survey again.")
+@reports_errors
+def run(**options: Any) -> None:
+    """Ask models, score and aggregate, check for drift: the stages after ingest, in one Dagster run, then the roll-ups.
+
+    Within a snapshot, what was answered before is replayed from the response store; only what is missing is asked.
+    """
+    from assets import commands
+
+    sys.exit(commands.run(commands.RunOptions(**options)))
+
+
+@main.command()
+@click.option("--round", "rounds", multiple=True, help="Only this round; may be repeated.  [default: all]")
+@click.option("--by", type=VIEWS, default="overall", show_default=True, help="What to break down by.")
+@click.option("--context", "context_level", help="Only this context level.")
+@click.option("--metric", default="js", show_default=True, help="js, cosine, emd, emd_normalized, tv, mae or top_hit.")
+@click.option("--targets", default="clean", show_default=True, help="clean, or all: with questions that define a segment.")
+@click.option("--cells", default="own", show_default=True, help="own, or shared: only cells that every model has a score for.")
+@click.option("--snapshot", help="Only this snapshot.  [default: the latest answer to each cell]")
+@click.option("--format", "output", type=FORMATS, default="table", show_default=True)
+@reports_errors
+def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -> None:
+    """Rank models, overall or broken down."""
+    from assets import commands
+
+    commands.leaderboard(by, output, rounds=rounds, **options)
+
+
+@main.command()
+@click.option("--round", "rounds", multiple=True, help="Only this round; may be repeated.  [default: all]")
+@click.option(
+    "--by",
+    type=click.Choice(["segment", "round"]),
+    default="segment",
+    show_default=True,
+    help="One series a segment, or a round.",
+)
+@click.option("--format", "output", type=FORMATS, default="table", show_default=True)
+@reports_errors
+def drift(rounds: tuple[str, ...], by: str, output: str) -> None:
+    """Compare the snapshots of each model on the same prompts (the documented rule)."""
+    from assets import commands
+
+    commands.drift(rounds, by, output)
+
+
+@main.command()
+@click.argument("file", type=click.File("r", encoding="utf-8"))
+@reports_errors
+def score(file: TextIO) -> None:
+    """Score responses given as JSON lines; FILE may be - for standard input.
+
+    \b
+    In:  {"response": "[45, 30, 15, 10]", "expected": [40, 35, 15, 10], "options": [...], "metric": "js"}
+    Out: the same line with status, predicted (fractions), score, js, cosine, emd, emd_normalized, tv.
+    """
+    from assets import commands
+
+    sys.exit(commands.score(file))
+
+
+@main.command("export-blueprints")
+@click.option("--round", "round_id", required=True, help="Round whose blueprints to write.")
+@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder; one YAML file a segment.")
+@click.option("--context", "contexts", multiple=True, help="Only this context level; may be repeated.  [default: all made]")
+@reports_errors
+def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...]) -> None:
+    """Write a round's blueprints as weval-style YAML."""
+    from assets import commands
+
+    commands.export_blueprints(round_id, out, contexts)
+
+
+@main.command()
+@click.argument("query")
+@click.option("--format", "output", type=FORMATS, default="table", show_default=True)
+@reports_errors
+def sql(query: str, output: str) -> None:
+    """Query the tables with DuckDB SQL: survey_responses, blueprints, predictions, scores, segment_results, leaderboard, ..."""
+    from assets import commands
+
+    commands.sql(query, output)
+
+
+@main.command()
+@click.option("--out", default="report.html", show_default=True, type=click.Path(dir_okay=False, path_type=Path))
+@reports_errors
+def report(out: Path) -> None:
+    """Write the report as one self-contained HTML page."""
+    from assets import commands
+
+    commands.report(out)
+
+
+@main.command()
+@reports_errors
+def models() -> None:
+    """List the models and collections that --model takes."""
+    from assets import commands
+
+    commands.models()
+
+
+@main.command()
+@click.option("--port", type=int, default=3000, show_default=True)
+@click.option("--host", default="127.0.0.1", show_default=True)
+@reports_errors
+def ui(port: int, host: str) -> None:
+    """Open Dagster on the same state: web server and daemon."""
+    from assets import commands
+
+    sys.exit(commands.ui(host, port))

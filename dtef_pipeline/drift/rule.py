@@ -1,0 +1,76 @@
+"""The documented drift rule (weval methodology, 5.2): lowest against highest mean score of one model on an identical test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import pandas as pd
+
+MIN_GAP, MIN_RELATIVE_GAP = 0.05, 0.10
+MIN_HOURS = 23.0
+_ROUNDING = 1e-9  # 0.35 - 0.30 is 0.04999... in floating point, and is a gap of 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class DriftVerdict:
+    """The rule applied to one series; `flagged` needs both thresholds. Scores are 0-1, `hours` may be unknown (None)."""
+
+    n_snapshots: int
+    n_items: int
+    hours: float | None
+    lowest: float | None
+    lowest_snapshot: str | None
+    highest: float | None
+    highest_snapshot: str | None
+    gap: float | None
+    relative_gap: float | None
+    flagged: bool
+    reason: str
+
+
+def snapshot_time(label: str, first_answer: datetime | None) -> datetime | None:
+    """When a snapshot was taken: its label where that is a date (2026-01-31, 2026-01-31T02:00), else its first answer."""
+    try:
+        return datetime.fromisoformat(label).replace(tzinfo=None)
+    except ValueError:
+        return first_answer.replace(tzinfo=None) if first_answer is not None else None
+
+
+def drift_verdict(values: pd.DataFrame, times: Mapping[str, datetime | None], *, temperature: float | None) -> DriftVerdict:
+    """Apply the rule to one model on one test.
+
+    `values`: shape (items, snapshots), scores 0-1, NaN where an item has none; means are over the items scored in every snapshot.
+    `times`: when each snapshot was taken. Compared only at temperature 0, with at least two snapshots that span 23 hours.
+    Flagged when highest - lowest >= 0.05 and >= 10 % of the lowest, both exact at the boundary.
+    """
+    shared = values.dropna()
+    known = [time for label in values.columns if (time := times.get(label)) is not None]
+    hours = (max(known) - min(known)).total_seconds() / 3600 if len(known) == len(values.columns) and known else None
+    why_not = _why_not(values, shared, hours, temperature)
+    if why_not:
+        return DriftVerdict(len(values.columns), len(shared), hours, None, None, None, None, None, None, False, why_not)
+    means = shared.mean()
+    low, high = str(means.idxmin()), str(means.idxmax())
+    lowest, highest = float(means[low]), float(means[high])
+    gap = highest - lowest
+    flagged = gap >= MIN_GAP - _ROUNDING and gap >= MIN_RELATIVE_GAP * lowest - _ROUNDING
+    reason = f"{lowest:.4f} in {low}, {highest:.4f} in {high}" + ("" if flagged else ": below the thresholds 0.05 and 10 %")
+    relative = gap / lowest if lowest > 0 else (math.inf if gap > 0 else 0.0)
+    return DriftVerdict(len(values.columns), len(shared), hours, lowest, low, highest, high, gap, relative, flagged, reason)
+
+
+def _why_not(values: pd.DataFrame, shared: pd.DataFrame, hours: float | None, temperature: float | None) -> str | None:
+    if temperature != 0:
+        return "not compared: temperature is " + ("not set" if temperature is None else f"{temperature:g}") + ", not 0"
+    if len(values.columns) < 2:
+        return f"not compared: {len(values.columns)} snapshot of this prompt set, 2 needed"
+    if hours is None:
+        return "not compared: the time of a snapshot is unknown (label it with a date)"
+    if hours < MIN_HOURS:
+        return f"not compared: the snapshots span {hours:.1f} h, {MIN_HOURS:.0f} h needed"
+    if shared.empty:
+        return "not compared: no prompt was scored in every snapshot"
+    return None

@@ -1,0 +1,160 @@
+"""Prediction rows: which prompts a model is asked, and the rows its answers make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.identity import request_key
+from dtef_pipeline.prediction.baselines import Previous, as_response, baseline_distribution, why_missing
+from dtef_pipeline.prediction.models import ModelSpec
+from dtef_pipeline.prediction.request import Failure, Request
+from dtef_pipeline.tables import PREDICTIONS
+
+_FROM_PROMPT = ("round", "segment", "question_id", "context_level", "format", "prompt_id", "blueprint_hash")
+_FROM_RESPONSE = (
+    "finish_reason",
+    "served_model",
+    "prompt_tokens",
+    "completion_tokens",
+    "cost_usd",
+    "latency_s",
+    "attempts",
+    "answered_at",
+)
+
+
+def select_prompts(
+    blueprints: pa.Table, survey: pa.Table, *, context_levels: Sequence[str] = (), questions: int | None = None
+) -> pa.Table:
+    """The blueprints to ask: of these context levels (none given: all), and of the survey's first `questions` questions.
+
+    `survey`: the segment's `survey_responses`. Raises ConfigError when a level was never made, naming those that were.
+    """
+    made = sorted(set(blueprints["context_level"].to_pylist()))
+    if absent := sorted(set(context_levels) - set(made)):
+        raise ConfigError(f"no blueprints at context level {', '.join(absent)}; made so far: {', '.join(made)}")
+    if context_levels:
+        blueprints = blueprints.filter(pc.is_in(blueprints["context_level"], pa.array(list(context_levels))))
+    if questions is not None:
+        first = survey.filter(pc.less(survey["question_order"], questions))["question_id"].combine_chunks()
+        blueprints = blueprints.filter(pc.is_in(blueprints["question_id"], first))
+    return blueprints
+
+
+def requests_for(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) -> list[Request]:
+    """One request a (prompt, draw), in the order of `prediction_keys`."""
+    columns = [prompts[name].to_pylist() for name in ("prompt_id", "system", "user", "options")]
+    return [
+        Request(prompt, system, user, model, draw, snapshot, tuple(options))
+        for prompt, system, user, options in zip(*columns, strict=True)
+        for draw in range(draws)
+    ]
+
+
+def prediction_keys(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) -> pa.Table:
+    """The rows of `draws` draws of each prompt, with all columns that are known before anyone is asked."""
+    repeated = prompts.select(list(_FROM_PROMPT)).take(
+        pa.array([i for i in range(len(prompts)) for _ in range(draws)], pa.int64())
+    )
+    draw = list(range(draws)) * len(prompts)
+    rows = len(repeated)
+    constant = {
+        "snapshot": pa.repeat(snapshot, rows),
+        "model": pa.repeat(model.name, rows),
+        "model_variant": pa.repeat(model.variant, rows),
+        "temperature": pa.repeat(pa.scalar(model.temperature, pa.float64()), rows),
+        "draw": pa.array(draw, pa.int32()),
+        "request_key": pa.array(
+            [request_key(p, model.variant, d, snapshot) for p, d in zip(repeated["prompt_id"].to_pylist(), draw, strict=True)]
+        ),
+    }
+    for name, column in constant.items():
+        repeated = repeated.append_column(name, column)
+    return repeated
+
+
+def baseline_rows(
+    prompts: pa.Table, survey: pa.Table, model: ModelSpec, draws: int, snapshot: str, previous: Previous
+) -> pa.Table:
+    """Predictions of a baseline; where it has nothing to say the row is `missing`, with the reason."""
+    rows = prediction_keys(prompts, model, draws, snapshot)
+    by_question = {row["question_id"]: row for row in survey.to_pylist()}
+    asked = zip(rows["question_id"].to_pylist(), rows["draw"].to_pylist(), strict=True)
+    distributions = [baseline_distribution(model, by_question[question], draw, previous) for question, draw in asked]
+    texts = [None if d is None else as_response(d) for d in distributions]
+    return _complete(
+        rows,
+        {
+            "call_status": ["missing" if text is None else "answered" for text in texts],
+            "response": texts,
+            "error": [why_missing(model) if text is None else None for text in texts],
+            "cost_usd": [0.0] * len(texts),
+        },
+    )
+
+
+def answered_rows(
+    prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str, responses: pa.Table, failures: Mapping[str, Failure]
+) -> pa.Table:
+    """Predictions of a language model from the stored `responses` (any superset); a request without one is an `error` row."""
+    rows = prediction_keys(prompts, model, draws, snapshot)
+    found = pc.index_in(rows["request_key"], value_set=responses["request_key"].combine_chunks())
+    taken = responses.take(found)
+    answered = taken["request_key"].is_valid().to_pylist()
+    keys = rows["request_key"].to_pylist()
+    unanswered = Failure("", "was not asked: the run ended before its turn", 0)
+    errors = [None if ok else failures.get(key, unanswered) for key, ok in zip(keys, answered, strict=True)]
+    columns: dict[str, Any] = {name: taken[name] for name in _FROM_RESPONSE}
+    columns["response"] = taken["text"]
+    columns["call_status"] = ["answered" if ok else "error" for ok in answered]
+    columns["error"] = [error.message if error else None for error in errors]
+    columns["attempts"] = [
+        error.attempts if error else attempts for error, attempts in zip(errors, taken["attempts"].to_pylist(), strict=True)
+    ]
+    return _complete(rows, columns)
+
+
+def merge_predictions(existing: pa.Table, new: pa.Table, blueprints: pa.Table) -> pa.Table:
+    """All predictions of a partition's snapshot: the new rows, and those kept from earlier runs whose prompt still stands.
+
+    Nothing answered earlier is lost by a run with fewer models. Ordered by model, draw and prompt, so equal content gives equal bytes.
+    """
+    kept = existing.filter(
+        pc.and_(
+            pc.invert(pc.is_in(_row_key(existing), _row_key(new).combine_chunks())),
+            pc.is_in(existing["prompt_id"], blueprints["prompt_id"].combine_chunks()),
+        )
+    )
+    rows = pa.concat_tables([new, kept])
+    place = pc.index_in(_prompt_key(rows), value_set=_prompt_key(blueprints).combine_chunks())
+    order = rows.select(["model", "model_variant", "draw"]).append_column("place", place)
+    rows = rows.take(pc.sort_indices(order, [(name, "ascending") for name in order.column_names]))
+    current = blueprints["blueprint_hash"].combine_chunks().take(pa.array([0] * len(rows), pa.int64()))
+    return rows.set_column(rows.schema.get_field_index("blueprint_hash"), "blueprint_hash", current)
+
+
+def _prompt_key(rows: pa.Table) -> pa.ChunkedArray:
+    """Names a blueprint. The same text can stand at two context levels: where a segment has no question to show as context."""
+    return pc.binary_join_element_wise(rows["prompt_id"], rows["context_level"], rows["format"], "/")
+
+
+def _row_key(rows: pa.Table) -> pa.ChunkedArray:
+    return pc.binary_join_element_wise(rows["request_key"], rows["context_level"], rows["format"], "/")
+
+
+def _complete(rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
+    """The rows with the given columns added, the others null, in the table's schema."""
+    known = {name: rows[name] for name in rows.column_names} | dict(columns)
+    empty = [None] * len(rows)
+    arrays = [
+        column.cast(field.type)
+        if isinstance(column := known.get(field.name, empty), pa.ChunkedArray)
+        else pa.array(column, field.type)
+        for field in PREDICTIONS
+    ]
+    return pa.table(arrays, schema=PREDICTIONS)

@@ -1,0 +1,102 @@
+"""Where a plain text names answer options, whole or by an unmistakable beginning.
+
+A label is compared word by word (numbers are words too); punctuation between words is passed over, so that `Yes – often`,
+`yes, often` and `YES (often)` are one label and `Agree` is not found inside `Strongly agree`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from dtef_pipeline.prediction.plaintext import plain
+
+_WORD = re.compile(r"[0-9]+|[^\W0-9_]+")
+_BETWEEN_WORDS = re.compile(r"[^\w\n]{0,5}")
+_MANY = -1
+
+
+class Mention(NamedTuple):
+    """Option `index` is named up to `end`; `whole` when by its full label."""
+
+    index: int
+    end: int
+    whole: bool
+
+
+class _Node:
+    """One word of the tree of labels: the option that ends here, and the only option that passes here (or _MANY)."""
+
+    __slots__ = ("children", "ends", "only")
+
+    def __init__(self) -> None:
+        self.children: dict[str, _Node] = {}
+        self.ends: int | None = None
+        self.only: int | None = None
+
+
+class Labels:
+    """The labels of one question, ready to be found."""
+
+    def __init__(self, options: Sequence[str]) -> None:
+        self.names = tuple(options)
+        self._root = _Node()
+        self.distinct = True
+        """False when two labels are the same words (`-1` and `+1`): then labels decide nothing."""
+        self.numeric = False
+        """True when a label begins with a digit: then a number before a separator may be a label."""
+        for index, option in enumerate(options):
+            self._add(index, _WORD.findall(plain(option)))
+        starts = "|".join(sorted(map(re.escape, self._root.children), key=len, reverse=True))
+        self._starts = re.compile(rf"(?<![^\W_])(?:{starts})(?![^\W_])") if starts else None
+
+    def _add(self, index: int, words: list[str]) -> None:
+        node = self._root
+        for word in words:
+            node = node.children.setdefault(word, _Node())
+            node.only = index if node.only is None else _MANY
+        if not words or node.ends is not None:
+            self.distinct = False
+            return
+        node.ends = index
+        self.numeric = self.numeric or words[0].isdigit()
+
+    def starts(self, text: str) -> Iterator[re.Match[str]]:
+        """Each place where some label may begin."""
+        return self._starts.finditer(text) if self._starts else iter(())
+
+    def mentions(self, text: str, start: int) -> list[Mention]:
+        """The options that the words from `start` on may name, the longest reading first."""
+        found: list[Mention] = []
+        node, place = self._root, start
+        while (word := _WORD.match(text, place)) and (child := node.children.get(word[0])):
+            node = child
+            if node.ends is not None:
+                found.append(Mention(node.ends, word.end(), True))
+            elif node.only != _MANY and node.only is not None and (word.end() - start > 1 or word[0].isdigit()):
+                found.append(Mention(node.only, word.end(), False))
+            gap = _BETWEEN_WORDS.match(text, word.end())
+            place = gap.end() if gap else word.end()
+        return found[::-1]
+
+    def order_in(self, text: str) -> list[int]:
+        """The options a text names, in the order of their first mention."""
+        order: list[int] = []
+        passed = 0
+        for found in self.starts(text):
+            if found.start() < passed:
+                continue
+            mentions = self.mentions(text, found.start())
+            if mentions:
+                passed = mentions[0].end
+                if mentions[0].index not in order:
+                    order.append(mentions[0].index)
+        return order
+
+
+@lru_cache(maxsize=4096)
+def labels_of(options: tuple[str, ...]) -> Labels:
+    """`Labels`, made once a question."""
+    return Labels(options)

@@ -1,0 +1,307 @@
+"""Which models can be asked: one `ModelSpec` a model, read from YAML, chosen by name, collection or litellm string.
+
+The form of a file, all of it optional. Later files add to earlier ones; a name said again replaces the earlier whole:
+
+    collections:
+      core: [gpt-4.1-mini, claude-haiku]
+    models:
+      gpt-4.1-mini: {model: openai/gpt-4.1-mini, temperature: 0, api_key_env: OPENAI_API_KEY}
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from dtef_pipeline.errors import ConfigError
+
+BASELINES = (
+    "baseline/uniform",
+    "baseline/population-marginal",
+    "baseline/leave-one-out-marginal",
+    "baseline/shuffled-segment",
+    "baseline/dirichlet",
+    "baseline/previous-round",
+)
+SEEDED_BASELINES = ("baseline/shuffled-segment", "baseline/dirichlet")
+LOCAL_MODELS = ("local/smollm2-135m",)
+
+SAMPLING = (
+    "temperature",
+    "max_tokens",
+    "top_p",
+    "seed",
+    "reasoning_effort",
+    "presence_penalty",
+    "frequency_penalty",
+)
+"""The parameters that change what a model answers: with the model string, and nothing else, its variant."""
+
+# What a model that is computed here may be told; the rest concerns servers and would be silently without effect.
+_BASELINE_KEYS = frozenset({"name", "model", "seed", "description"})
+_LOCAL_KEYS = frozenset({"name", "model", "temperature", "description"})
+
+_Text = Annotated[str, Field(min_length=1, pattern=r"^\S(.*\S)?$")]
+_Penalty = Annotated[float, Field(ge=-2, le=2)]
+_Price = Annotated[float, Field(ge=0)]
+
+
+class ModelSpec(BaseModel):
+    """A model with its parameters: what is asked (`variant`) and how it is reached (the rest)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
+
+    name: _Text
+    model: _Text
+    """A litellm model string (`openai/gpt-4.1-mini`), `baseline/...` or `local/...`."""
+    temperature: Annotated[float, Field(ge=0)] | None = 0.0
+    max_tokens: Annotated[int, Field(ge=1)] | None = 256
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    seed: int | None = None
+    reasoning_effort: _Text | None = None
+    presence_penalty: _Penalty | None = None
+    frequency_penalty: _Penalty | None = None
+    api_base: _Text | None = None
+    """Address of an OpenAI-compatible server, up to and including `/v1`."""
+    api_key_env: _Text | None = None
+    """Name of the environment variable that holds the key. Never the key itself."""
+    timeout: Annotated[float, Field(gt=0)] = 120.0
+    """Seconds for one call, from sending to the last byte."""
+    max_concurrency: Annotated[int, Field(ge=1)] = 16
+    retries: Annotated[int, Field(ge=0)] = 6
+    input_price: _Price | None = None
+    """US dollars per million prompt tokens; with `output_price`, in place of litellm's price list."""
+    output_price: _Price | None = None
+    description: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _computed_here(cls, values: Any) -> Any:
+        """Models without a server: no parameter that would do nothing, and always a seed where one is used."""
+        if not isinstance(values, Mapping):
+            return values
+        model = values.get("model")
+        if model in BASELINES:
+            _refuse(values, _BASELINE_KEYS, f"{model} is computed from the survey")
+            seed = 0 if model in SEEDED_BASELINES else None
+            return {"seed": seed, **values, "temperature": None, "max_tokens": None}
+        if model in LOCAL_MODELS:
+            _refuse(values, _LOCAL_KEYS, f"{model} reads its answer off the probabilities of the options")
+            return {**values, "max_tokens": None, "max_concurrency": 1}
+        return values
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ModelSpec:
+        for prefix, known in (("baseline/", BASELINES), ("local/", LOCAL_MODELS)):
+            if self.model.startswith(prefix) and self.model not in known:
+                raise ValueError(f"there is no {self.model!r}; known: {', '.join(known)}")
+        if self.is_baseline and self.model not in SEEDED_BASELINES and self.seed is not None:
+            raise ValueError(f"{self.model} has no randomness, so it takes no seed")
+        if self.is_local and self.temperature != 0:
+            raise ValueError(f"{self.model} samples nothing, so its temperature is 0, not {self.temperature}")
+        if (self.input_price is None) != (self.output_price is None):
+            raise ValueError("input_price and output_price are given together or not at all")
+        return self
+
+    @cached_property
+    def variant(self) -> str:
+        """Model string and sampling parameters that are set: `openai/gpt-4.1-mini[max_tokens=256,temperature=0]`."""
+        given = {key: getattr(self, key) for key in sorted(SAMPLING)}
+        spelled = [f"{key}={_spelled(value)}" for key, value in given.items() if value is not None]
+        return f"{self.model}[{','.join(spelled)}]" if spelled else self.model
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """The sampling parameters that are set; a temperature of 0 is set."""
+        return {key: value for key in SAMPLING if (value := getattr(self, key)) is not None}
+
+    @property
+    def is_baseline(self) -> bool:
+        return self.model.startswith("baseline/")
+
+    @property
+    def is_local(self) -> bool:
+        return self.model.startswith("local/")
+
+
+@dataclass(frozen=True)
+class Models:
+    """Every model and collection of the files that were read."""
+
+    specs: Mapping[str, ModelSpec]
+    collections: Mapping[str, tuple[str, ...]]
+
+    def resolve(self, selectors: Sequence[str]) -> tuple[ModelSpec, ...]:
+        """The models that names, collections and bare litellm strings stand for, each variant once, in order.
+
+        Raises:
+            ConfigError: a selector is none of the three, or two chosen models would share their answers.
+        """
+        chosen = [spec for selector in selectors for spec in self._selected(selector)]
+        _refuse_shared_variants([*self.specs.values(), *chosen])
+        first: dict[str, ModelSpec] = {}
+        for spec in chosen:
+            first.setdefault(spec.variant, spec)
+        return tuple(first.values())
+
+    def _selected(self, selector: str) -> list[ModelSpec]:
+        if selector in self.specs:
+            return [self.specs[selector]]
+        if selector in self.collections:
+            return [self.specs[name] for name in self.collections[selector]]
+        if selector in BASELINES + LOCAL_MODELS or _is_litellm_string(selector):
+            return [ModelSpec(name=selector, model=selector)]
+        raise self._unknown(selector)
+
+    def _unknown(self, selector: str) -> ConfigError:
+        known = {*self.specs, *self.collections, *BASELINES, *LOCAL_MODELS}
+        listed = ", ".join(_nearest_first(selector, known))
+        return ConfigError(
+            f"no model or collection {selector!r}; known: {listed}; or a litellm string such as openai/gpt-4.1-mini"
+        )
+
+
+def load_models(*sources: str | Path) -> Models:
+    """Read model files in order; a name said again in a later one replaces the earlier one whole.
+
+    Args:
+        sources: a `Path` is a file to read, a `str` is YAML text.
+
+    Raises:
+        ConfigError: with the file, the model or collection, what arrived and what is known.
+    """
+    specs: dict[str, ModelSpec] = {}
+    listed: dict[str, tuple[Any, str]] = {}
+    for number, source in enumerate(sources, start=1):
+        where = str(source) if isinstance(source, Path) else f"model text {number}"
+        document = _document(source, where)
+        for name, body in _mapping(document.get("models"), f"{where}: models").items():
+            specs[str(name)] = _spec(str(name), body, where)
+        for name, members in _mapping(document.get("collections"), f"{where}: collections").items():
+            listed[str(name)] = (members, where)
+    collections = {name: _members(name, members, specs, where) for name, (members, where) in listed.items()}
+    _refuse_shared_variants(specs.values())
+    return Models(specs=specs, collections=collections)
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML in which a key said twice in one mapping is an error instead of a silent overwrite."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} is given twice", key_node.start_mark
+                )
+            if key_node.tag != "tag:yaml.org,2002:merge":
+                seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def _document(source: str | Path, where: str) -> dict[str, Any]:
+    try:
+        text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
+        document = yaml.load(text, Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{where}: not a readable model file: {error}") from error
+    found = _mapping(document, where)
+    if unknown := [str(key) for key in found if key not in ("collections", "models")]:
+        raise ConfigError(f"{where}: unknown key {', '.join(map(repr, unknown))}; known: collections, models")
+    return found
+
+
+def _mapping(value: Any, where: str) -> dict[Any, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where}: expected a mapping of names, got {type(value).__name__} {str(value)[:60]!r}")
+    return value
+
+
+def _spec(name: str, body: Any, where: str) -> ModelSpec:
+    values = _mapping(body, f"{where}: model {name!r}")
+    known = [field for field in ModelSpec.model_fields if field != "name"]
+    if unknown := [str(key) for key in values if key not in known]:
+        # The keys alone: a value may be an API key in the wrong place.
+        raise ConfigError(
+            f"{where}: model {name!r}: unknown key {', '.join(map(repr, unknown))}; known: {', '.join(known)}"
+        )
+    if "/" in name:
+        values = {"model": name, **values}
+    try:
+        return ModelSpec(name=name, **values)
+    except ValidationError as error:
+        raise ConfigError(f"{where}: model {name!r}: {'; '.join(_reasons(error))}") from error
+
+
+def _reasons(error: ValidationError) -> Iterable[str]:
+    for fault in error.errors(include_url=False, include_context=False):
+        place = ".".join(str(part) for part in fault["loc"])
+        message = fault["msg"].removeprefix("Value error, ")
+        echoed = bool(place) and fault["type"] != "missing"
+        yield f"{place}: {message}, got {fault['input']!r}" if echoed else f"{place}: {message}".removeprefix(": ")
+
+
+def _members(name: str, members: Any, specs: Mapping[str, ModelSpec], where: str) -> tuple[str, ...]:
+    place = f"{where}: collection {name!r}"
+    if name in specs:
+        raise ConfigError(f"{place}: there is a model of this name too; give one of them another name")
+    if not isinstance(members, list) or not all(isinstance(member, str) for member in members):
+        raise ConfigError(f"{place}: expected a list of model names, got {members!r}")
+    for member in members:
+        if member not in specs:
+            raise ConfigError(f"{place}: no model {member!r}; known: {', '.join(_nearest_first(member, specs))}")
+    return tuple(dict.fromkeys(members))
+
+
+def _refuse(values: Mapping[str, Any], allowed: frozenset[str], because: str) -> None:
+    """ValueError for parameters that a model computed here would silently ignore."""
+    excess = [key for key in values if key in ModelSpec.model_fields and key not in allowed and values[key] is not None]
+    if excess:
+        raise ValueError(f"{because}, so it takes no {', '.join(excess)}; allowed: {', '.join(sorted(allowed))}")
+
+
+def _refuse_shared_variants(specs: Iterable[ModelSpec]) -> None:
+    """Answers are kept by variant, which names no server: two servers of one variant would answer for each other."""
+    first: dict[str, ModelSpec] = {}
+    for spec in specs:
+        other = first.setdefault(spec.variant, spec)
+        if (spec.api_base or "").rstrip("/") != (other.api_base or "").rstrip("/"):
+            raise ConfigError(
+                f"models {other.name!r} and {spec.name!r} are both {spec.variant}, but at different addresses "
+                f"({other.api_base or 'the default'} and {spec.api_base or 'the default'}); their answers would be "
+                f"kept as one. To replace {other.name!r}, give the new model its name; to have both, let one server "
+                "serve it under another model name (vLLM: --served-model-name) or use another provider prefix "
+                "(openai/..., hosted_vllm/...)"
+            )
+
+
+def _is_litellm_string(selector: str) -> bool:
+    provider, slash, model = selector.partition("/")
+    return (
+        bool(slash and provider and model)
+        and provider not in ("baseline", "local")
+        and not set(selector) & set(" \t\n")
+    )
+
+
+def _nearest_first(word: str, known: Iterable[str]) -> list[str]:
+    names = sorted(known)
+    near = difflib.get_close_matches(word, names, n=3)
+    return [*near, *(name for name in names if name not in near)]
+
+
+def _spelled(value: float | str) -> str:
+    """One spelling a value: 0 for 0, 0.0 and -0.0."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)

@@ -1,0 +1,93 @@
+"""A response as the readers see it: no thinking, no decoration, one spelling of digits, dashes and spaces.
+
+Everything here is linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+LOOK_BACK = 20_000
+"""Only this many characters at the end of a response (after the thinking is taken out) are read: answers come last."""
+
+_THINKING = re.compile(r"<(/?)(?:think|thinking|thought|reasoning|scratchpad)>", re.IGNORECASE)
+_SPACES = re.compile(r"[^\S\n]+")
+_LINE_ENDS = re.compile(r" ?\n[\n ]*")
+_DELETED = "\"'`*“”„‟‘’‚‛«»\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad"
+_REPLACED = {
+    "\r": "\n",
+    "\u2028": "\n",
+    "\u2029": "\n",
+    "_": " ",
+    "\\": " ",
+    "$": " ",
+    "\u2010": "-",
+    "\u2011": "-",
+    "\u2212": "-",
+    "\u2012": "–",
+    "\u2014": "–",
+    "\u2015": "–",
+    "\u066a": "%",
+    "\u066b": ".",
+    "\u066c": ",",
+    "\u3001": ",",
+    "⇒": "→",
+    "➔": "→",
+    "≈": "~",
+    "∼": "~",
+    "【": "[",
+    "】": "]",
+}
+_NOT_A_VALUE = ("<super>", "<sub>", "<circle>")
+
+
+class _Plain(dict[int, str]):
+    """Translation table for `str.translate`: compatibility forms one character at a time, so that no text is quadratic."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        if unicodedata.decomposition(char).startswith(_NOT_A_VALUE):
+            return " "  # footnote marks and circled numbers are no values
+        if (digit := unicodedata.decimal(char, None)) is not None:
+            return str(digit)
+        composed = unicodedata.normalize("NFKC", char)
+        return composed if len(composed) == 1 else char
+
+
+_ASCII = {code: chr(code) for code in range(128)}
+_TABLE = _Plain(_ASCII | {ord(c): "" for c in _DELETED} | {ord(c): r for c, r in _REPLACED.items()})
+
+
+def without_thinking(text: str) -> str:
+    """The text outside `<think>...</think>` and its kin.
+
+    An opening tag that is never closed hides all that follows; a closing tag that was never opened (some chat templates
+    open it in the prompt) hides all that precedes.
+    """
+    if "<" not in text:
+        return text
+    kept: list[str] = []
+    start, thinking = 0, False
+    for tag in _THINKING.finditer(text):
+        if tag[1]:
+            if not thinking:
+                kept.clear()
+            start, thinking = tag.end(), False
+        elif not thinking:
+            kept.append(text[start : tag.start()])
+            thinking = True
+    if not thinking:
+        kept.append(text[start:])
+    return "\n".join(kept)
+
+
+def plain(text: str) -> str:
+    """Case folded, quotes and emphasis gone, single spaces, no blank lines, ASCII digits and signs."""
+    text = text.translate(_TABLE).casefold()
+    return _LINE_ENDS.sub("\n", _SPACES.sub(" ", text)).strip()
+
+
+def answer_text(text: str) -> str:
+    """What of a response is read: the end of the plain text outside the thinking."""
+    return plain(without_thinking(text)[-LOOK_BACK:])

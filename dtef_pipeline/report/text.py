@@ -1,0 +1,73 @@
+"""Tables for the terminal and for other programs."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+PERCENT_COLUMNS = ("coverage", "parse_rate")
+SIGNED_COLUMNS = ("vs_marginal",)
+
+
+def render(frame: pd.DataFrame, output: str, *, columns: Sequence[str] = (), title: str | None = None) -> str:
+    """`frame` as `table` (the columns named, rounded), or as `json` or `csv` (all columns, full precision; unknown is null or empty)."""
+    if output == "json":
+        return json.dumps([_plain(row) for row in frame.to_dict("records")], ensure_ascii=False, indent=1)
+    if output == "csv":
+        return frame.to_csv(index=False).rstrip("\n")
+    return _table(frame[list(columns)] if columns else frame, title)
+
+
+def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
+    return {str(name): _json_value(value) for name, value in row.items()}
+
+
+def _json_value(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return _plain(value)
+    if isinstance(value, list | tuple):
+        return [_json_value(item) for item in value]
+    if value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    return value if isinstance(value, str | int | float | bool) else str(value)
+
+
+def _table(frame: pd.DataFrame, title: str | None) -> str:
+    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    for name in frame.columns:
+        numeric = pd.api.types.is_numeric_dtype(frame[name])
+        table.add_column(
+            str(name).replace("_", " "), justify="right" if numeric else "left", no_wrap=numeric or name == "model"
+        )
+    for row in frame.itertuples(index=False, name=None):
+        table.add_row(*(_cell(str(name), value) for name, value in zip(frame.columns, row, strict=True)))
+    buffer = io.StringIO()
+    Console(file=buffer, width=160, no_color=True, highlight=False, markup=False).print(table)
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).rstrip("\n")
+
+
+def _cell(name: str, value: Any) -> str:
+    value = _json_value(value)
+    if value is None:
+        return "-"
+    if isinstance(value, bool) or not isinstance(value, float | int):
+        return str(value)
+    if name in PERCENT_COLUMNS:
+        return f"{value:.1%}"
+    if name in SIGNED_COLUMNS:
+        return f"{value:+.4f}"
+    return (
+        f"{value:,}"
+        if isinstance(value, int)
+        else (f"{value:,.0f}" if name == "rank" or name.startswith("n_") else f"{value:.4f}")
+    )

@@ -1,0 +1,60 @@
+"""The published policy: what the one column `score` says of each status.
+
+`score` is always a similarity, higher is better: of a distance (`tv`, `mae`) it is 1 - distance.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.tables import DISTANCES, METRICS, STATUSES
+
+
+class Credit(NamedTuple):
+    """The score of every row of one status; None: the row is left out of every mean."""
+
+    status: str
+    score: float | None
+    reason: str
+
+
+CREDITS = (
+    Credit("unparseable", 0.0, "methodology 4.4: parsing failed entirely"),
+    Credit("refused", 0.0, "the model answered, but gave no distribution"),
+    Credit("wrong_length", 0.1, "methodology 4.4: partial credit for attempting a response"),
+    Credit("error", None, "the call failed: nothing is known of the model"),
+    Credit("missing", None, "nothing was asked or could be asked: nothing is known of the model"),
+)
+"""Status `ok` is scored by the metric; where the metric has no value (emd_normalized on a nominal scale) neither has the score."""
+
+_CREDIT = {credit.status: np.nan if credit.score is None else credit.score for credit in CREDITS}
+
+
+def checked_metric(metric: str) -> str:
+    """The metric, if there is one of that name; else a ConfigError that lists them."""
+    if metric not in METRICS:
+        raise ConfigError(f"no metric {metric!r}; allowed: {', '.join(METRICS)}")
+    return metric
+
+
+def policy_scores(status: npt.NDArray[np.str_] | list[str], values: npt.ArrayLike, metric: str) -> npt.NDArray[np.float64]:
+    """Scores (rows,) under the policy; NaN where a row has none.
+
+    `status` is (rows,), `values` (rows,) the metric's values, looked at only where the status is ok (NaN: no value there).
+    """
+    checked_metric(metric)
+    states = np.asarray(status, dtype=object)
+    similarity = np.asarray(values, dtype=np.float64)
+    if metric in DISTANCES:
+        similarity = 1 - similarity
+    scores = np.full(states.shape, np.nan)
+    for name in STATUSES:
+        rows = states == name
+        scores[rows] = similarity[rows] if name == "ok" else _CREDIT[name]
+    if strange := sorted(set(states) - set(STATUSES)):
+        raise ConfigError(f"no status {strange[0]!r}; allowed: {', '.join(STATUSES)}")
+    return scores

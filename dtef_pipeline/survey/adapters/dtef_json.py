@@ -1,0 +1,253 @@
+"""DTEFSurveyData: one JSON object with `surveyId`, `questions` by id and `segments` with their responses."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from dtef_pipeline.errors import SurveyError
+from dtef_pipeline.survey.attributes import clean, segment
+from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey
+from dtef_pipeline.survey.validation import check_question, checked, listed, require_questions, round_id
+
+SINGLE_SELECT = "single-select"
+_FIELDS = ("surveyId", "questions", "segments")
+_SCALES = ("ordinal", "nominal")
+
+
+class DtefJson:
+    """Reads the published `DTEFSurveyData` form."""
+
+    name = "dtef-json"
+    accepts = f"a .json file in the DTEFSurveyData form: an object with {', '.join(_FIELDS)}"
+
+    def recognises(self, path: Path) -> bool:
+        """True for a .json file; what it holds is for `read` to judge, so that a fault is named precisely."""
+        return path.is_file() and path.suffix.lower() == ".json"
+
+    def read(self, path: Path) -> Survey:
+        """The survey of the file; its round is taken from the survey id (global-dialogues-gd4 is GD4)."""
+        source = Source.of(path)
+        data = source.parsed()
+        survey_id = source.field(data, "surveyId", str, "the survey", None)
+        questions, findings = _questions(source, source.field(data, "questions", dict, "the survey", None))
+        require_questions(questions, where=source.where)
+        segments, answers = _segments(source, data, {q.id for q in questions})
+        return checked(
+            Survey(
+                round=round_id(survey_id, where=source.where),
+                name=clean(str(data.get("surveyName") or survey_id)),
+                adapter=self.name,
+                path=str(path),
+                questions=tuple(questions),
+                segments=tuple(segments),
+                answers=tuple(answers),
+                findings=tuple(findings),
+            )
+        )
+
+
+class Source:
+    """The text of a JSON file, for reading it strictly and for finding the line to blame."""
+
+    def __init__(self, text: str, where: str) -> None:
+        self.text, self.where = text, where
+
+    @classmethod
+    def of(cls, path: Path) -> Source:
+        """The text of the file, which has to be UTF-8."""
+        try:
+            return cls(path.read_text(encoding="utf-8-sig"), str(path))
+        except UnicodeDecodeError as error:
+            raise SurveyError("not JSON in UTF-8", where=str(path), arrived=str(error)) from error
+
+    def parsed(self) -> dict[str, Any]:
+        """The object of the file with its three fields."""
+        if not self.text.strip():
+            raise SurveyError("the file is empty", where=self.where, allowed=DtefJson.accepts)
+        try:
+            data = json.loads(self.text, object_pairs_hook=self._unique)
+        except json.JSONDecodeError as error:
+            raise SurveyError("not JSON", where=self.where, line=error.lineno, arrived=error.msg) from error
+        if not isinstance(data, dict):
+            arrived = f"a JSON {type(data).__name__}"
+            raise SurveyError("not a survey", where=self.where, arrived=arrived, allowed=DtefJson.accepts)
+        if missing := [name for name in _FIELDS if name not in data]:
+            problem = f"not a survey: missing {', '.join(missing)}"
+            raise SurveyError(
+                problem, where=self.where, arrived=f"fields {listed(data)}", allowed=f"fields {', '.join(_FIELDS)}"
+            )
+        return data
+
+    def field(self, owner: Mapping[str, Any], name: str, kind: type, of: str, line: int | None) -> Any:
+        """`owner[name]`, which has to be there and of that kind."""
+        value = owner.get(name)
+        if not isinstance(value, kind):
+            problem = f"{name} of {of} is {'not usable' if name in owner else 'missing'}"
+            raise SurveyError(problem, where=self.where, line=line, arrived=value, allowed=_KINDS[kind])
+        return value
+
+    def line(self, pattern: str, occurrence: int = 0) -> int | None:
+        """The line of the n-th match of a pattern in the text; -1 is the last."""
+        starts = [m.start() for m in re.finditer(pattern, self.text)]
+        return self._line_at(starts[occurrence]) if -len(starts) <= occurrence < len(starts) else None
+
+    def lines(self, pattern: str) -> list[int]:
+        """The lines of all matches of a pattern."""
+        return [self._line_at(m.start()) for m in re.finditer(pattern, self.text)]
+
+    def _line_at(self, position: int) -> int:
+        return bisect_right(self._line_starts, position)
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *(m.end() for m in re.finditer("\n", self.text))]
+
+    def _unique(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        if len(result) < len(pairs):
+            names = sorted(name for name, _ in pairs)
+            twice = next(a for a, b in pairwise(names) if a == b)
+            lines = self.lines(f"{re.escape(json.dumps(twice, ensure_ascii=False))}\\s*:")
+            line = lines[1] if len(lines) == 2 else None
+            raise SurveyError(
+                f"{twice!r} is there twice in one object", where=self.where, line=line, allowed="each id or field once"
+            )
+        return result
+
+
+_KINDS: dict[type, str] = {
+    str: "a text",
+    dict: "an object",
+    list: "a list",
+}
+
+
+def _questions(source: Source, raw: Mapping[str, Any]) -> tuple[list[Question], list[Finding]]:
+    """The single-select questions in file order; other types and one-option questions are left out."""
+    kept: list[Question] = []
+    single: list[Question] = []
+    other_types: list[str] = []
+    for question_id, entry in raw.items():
+        of = f"question {question_id}"
+        line = source.line(f"{re.escape(json.dumps(question_id, ensure_ascii=False))}\\s*:")
+        if not isinstance(entry, dict):
+            raise SurveyError(
+                f"{of} is no object", where=source.where, line=line, arrived=entry, allowed="{text, type, options}"
+            )
+        text = clean_text(source.field(entry, "text", str, of, line))
+        kind = entry.get("type", SINGLE_SELECT)
+        if kind not in (SINGLE_SELECT, *_SCALES):
+            other_types.append(text)
+            continue
+        options = source.field(entry, "options", list, of, line)
+        if not all(isinstance(o, str) for o in options):
+            raise SurveyError(
+                f"options of {of} are not all texts", where=source.where, line=line, arrived=options, allowed="texts"
+            )
+        stated = entry.get("scale", kind)
+        question = Question(question_id, text, tuple(map(clean, options)), stated if stated in _SCALES else None)
+        check_question(question, where=source.where, line=line)
+        (kept if len(options) > 1 else single).append(question)
+    findings = [
+        Finding("info", "question-type", "Only single-select questions are used.", tuple(other_types)),
+        Finding(
+            "warning",
+            "single-option-question",
+            "A question with one option has nothing to predict.",
+            tuple(q.text for q in single),
+        ),
+    ]
+    return kept, [f for f in findings if f.items]
+
+
+def clean_text(text: str) -> str:
+    """The text without stray blanks; line breaks are the author's and stay."""
+    return "\n".join(clean(line) for line in text.strip().splitlines())
+
+
+def _segments(source: Source, data: Mapping[str, Any], used: set[str]) -> tuple[list[Segment], list[Answer]]:
+    """All segments and their answers to the questions in use."""
+    response_lines = iter(source.lines(r'"questionId"\s*:'))
+    segments: list[Segment] = []
+    answers: list[Answer] = []
+    ids: set[str] = set()
+    for entry in source.field(data, "segments", list, "the survey", None):
+        if not isinstance(entry, dict):
+            raise SurveyError(
+                "a segment is no object", where=source.where, arrived=entry, allowed="{id, attributes, sampleSize, responses}"
+            )
+        segment_id = source.field(entry, "id", str, f"segment {len(segments) + 1}", None)
+        id_pattern = f'"id"\\s*:\\s*{re.escape(json.dumps(segment_id, ensure_ascii=False))}'
+        if segment_id in ids:
+            line = source.line(id_pattern, -1)
+            raise SurveyError(
+                f"duplicate segment id {segment_id!r}", where=source.where, line=line, allowed="each segment once"
+            )
+        ids.add(segment_id)
+        made = _segment(source, entry, segment_id, id_pattern)
+        segments.append(made)
+        answers += (a for a in _answers(source, entry, made, data["questions"], response_lines) if a.question_id in used)
+    return segments, answers
+
+
+def _segment(source: Source, entry: Mapping[str, Any], segment_id: str, id_pattern: str) -> Segment:
+    of = f"segment {segment_id!r}"
+    attributes = entry.get("attributes")
+    if not isinstance(attributes, dict) or not attributes or not all(isinstance(v, str) for v in attributes.values()):
+        line, allowed = source.line(id_pattern), "an object of at least one attribute: text"
+        raise SurveyError(
+            f"attributes of {of} are not usable", where=source.where, line=line, arrived=attributes, allowed=allowed
+        )
+    n = _count(
+        source, entry.get("sampleSize"), f"sampleSize of {of}", source.line(id_pattern) if "sampleSize" in entry else None
+    )
+    return segment(attributes, n, where=source.where, line=None)
+
+
+def _answers(
+    source: Source, entry: Mapping[str, Any], made: Segment, known: Mapping[str, object], lines: Iterator[int]
+) -> Iterator[Answer]:
+    seen: set[str] = set()
+    for response in source.field(entry, "responses", list, f"segment {made.key}", None):
+        line = next(lines, None)
+        of = f"a response of segment {made.key}"
+        if not isinstance(response, dict):
+            raise SurveyError(f"{of} is no object", where=source.where, arrived=response, allowed="{questionId, distribution}")
+        question_id = source.field(response, "questionId", str, of, line)
+        if question_id not in known:
+            problem = f"{of} to an unknown question"
+            raise SurveyError(
+                problem, where=source.where, line=line, arrived=question_id, allowed=f"ids of questions: {listed(known)}"
+            )
+        if question_id in seen:
+            problem = f"two responses of segment {made.key} to question {question_id}"
+            raise SurveyError(problem, where=source.where, line=line, allowed="one response a segment and question")
+        seen.add(question_id)
+        distribution = source.field(response, "distribution", list, f"{of} to {question_id}", line)
+        n = _count(source, response.get("n", response.get("sampleSize")), f"n of {of} to {question_id}", line)
+        yield Answer(made.key, question_id, _percentages(source, distribution, question_id, line), n, source.where, line)
+
+
+def _percentages(source: Source, raw: list[Any], question_id: str, line: int | None) -> tuple[float | None, ...]:
+    for value in raw:
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            problem = f"not a percentage (question {question_id})"
+            raise SurveyError(problem, where=source.where, line=line, arrived=value, allowed="a number such as 34.2, or null")
+    return tuple(None if v is None else float(v) for v in raw)
+
+
+def _count(source: Source, value: object, of: str, line: int | None) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0 or value != value // 1:
+        raise SurveyError(
+            f"{of} is no number of people", where=source.where, line=line, arrived=value, allowed="a whole number >= 0"
+        )
+    return int(value)

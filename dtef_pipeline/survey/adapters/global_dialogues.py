@@ -1,0 +1,350 @@
+"""Global Dialogues: a directory with `<ROUND>_aggregate_standardized.csv` and, when present, the counts file and the discussion guide.
+
+Segment columns read `O<k>: <value>`. What O<k> stands for differs from round to round, so each column is classified by its value.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dtef_pipeline.errors import SurveyError
+from dtef_pipeline.identity import normalized
+from dtef_pipeline.survey.attributes import classify, clean, profile_attribute, segment
+from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey
+from dtef_pipeline.survey.validation import check_question, checked, percentage, require_columns, round_id, whole_number
+
+AGGREGATE = "_aggregate_standardized.csv"
+COUNTS = "_segment_counts_by_question.csv"
+GUIDE = "_discussion_guide.csv"
+POLL = "poll single select"
+
+_REQUIRED = ("Question ID", "Question Type", "Question", "Response")
+_SEGMENT_COLUMN = re.compile(r"O(\d+):\s*(\S.*)")
+_DERIVED_COLUMN = re.compile(r".* - (?:Weighted Score|Rank \d+ Count)")
+_DESCRIPTIVE = {*_REQUIRED, "OriginalResponse", "Star", "Categories", "Sentiment", "Submitted By", "Language", "Sample ID"} | {
+    "Participant ID",
+    "All",
+}
+
+
+class GlobalDialogues:
+    """Reads one round of Global Dialogues from its published directory."""
+
+    name = "global-dialogues"
+    accepts = f"a directory with a file <ROUND>{AGGREGATE}, or that file"
+
+    def recognises(self, path: Path) -> bool:
+        """True for a round's directory and for its aggregate file."""
+        return bool(_aggregates(path))
+
+    def read(self, path: Path) -> Survey:
+        """The round as published; its id is the name of the directory."""
+        found = _aggregates(path)
+        if len(found) != 1:
+            arrived = [f.name for f in found]
+            raise SurveyError("one aggregate file a round", where=str(path), arrived=arrived, allowed=self.accepts)
+        aggregate = found[0]
+        prefix = aggregate.name.removesuffix(AGGREGATE)
+        polls, columns, findings = _read_aggregate(aggregate)
+        counts = _read_counts(aggregate.with_name(prefix + COUNTS))
+        segment_columns, about_columns = _segment_columns(columns, polls, counts, str(aggregate))
+        questions, about_questions = _questions(polls, segment_columns, aggregate.with_name(prefix + GUIDE), str(aggregate))
+        missing = () if counts else (_NO_COUNTS,)
+        return checked(
+            Survey(
+                round=round_id(path.resolve().name if path.is_dir() else prefix, where=str(path)),
+                name=f"Global Dialogues {prefix}",
+                adapter=self.name,
+                path=str(path),
+                questions=tuple(q for q, _ in questions),
+                segments=tuple(c.segment for c in segment_columns),
+                answers=tuple(_answers(questions, segment_columns, counts, str(aggregate))),
+                findings=(*findings, *about_columns, *about_questions, *missing),
+            )
+        )
+
+
+_NO_COUNTS = Finding(
+    "error",
+    "no-counts-file",
+    f"There is no <ROUND>{COUNTS}, so no number of respondents is known and nothing can be used; put it beside the aggregate file.",
+)
+
+
+@dataclass
+class Poll:
+    """The rows of one question: first line, text, options and the rows' cells."""
+
+    id: str
+    text: str
+    line: int
+    options: list[str]
+    rows: list[list[str]]
+    lines: list[int]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A segment's column: its place in the aggregate file and its name there."""
+
+    index: int
+    name: str
+    group: int
+    segment: Segment
+
+
+Counts = Mapping[str, Mapping[str, int | None]]
+"""Question id -> column name -> respondents."""
+
+
+def _aggregates(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path] if path.name.endswith(AGGREGATE) else []
+    return sorted(f for f in path.glob(f"*{AGGREGATE}") if f.is_file()) if path.is_dir() else []
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """(line, cells) of a CSV file; the line is where the row ends."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file)
+            for row in reader:
+                if any(row):
+                    yield reader.line_num, row
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise SurveyError("not a CSV file in UTF-8", where=str(path), arrived=str(error)) from error
+
+
+def _table(path: Path, required: Sequence[str]) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """Cleaned column names and the rows below them, each as long as the header."""
+    rows = _rows(path)
+    _, header = next(rows, (0, []))
+    if not header:
+        raise SurveyError("the file is empty", where=str(path), allowed=f"columns {', '.join(required)}")
+    columns = [clean(name) for name in header]
+    require_columns(columns, required, where=str(path))
+    return columns, _full_rows(rows, len(columns), str(path))
+
+
+def _full_rows(rows: Iterator[tuple[int, list[str]]], width: int, where: str) -> Iterator[tuple[int, list[str]]]:
+    for line, row in rows:
+        if len(row) != width:
+            allowed = f"{width} cells, as in the header"
+            raise SurveyError(
+                "a row of another length than the header", where=where, line=line, arrived=len(row), allowed=allowed
+            )
+        yield line, row
+
+
+def _read_aggregate(path: Path) -> tuple[list[Poll], list[str], list[Finding]]:
+    """The single-select polls in file order, the column names, and what was left out."""
+    columns, rows = _table(path, _REQUIRED)
+    id_, type_, text, response = (columns.index(name) for name in _REQUIRED)
+    polls: dict[str, Poll] = {}
+    others: dict[str, dict[str, str]] = defaultdict(dict)
+    last = ""
+    for line, row in rows:
+        question_id = row[id_].strip()
+        if normalized(row[type_]) != POLL:
+            others[clean(row[type_])][question_id] = clean(row[text])
+            continue
+        if not question_id:
+            raise SurveyError("a row without Question ID", where=str(path), line=line, arrived=row[text][:80])
+        poll = polls.setdefault(question_id, Poll(question_id, _question_text(row[text]), line, [], [], []))
+        if normalized(poll.text) != normalized(row[text]) or (poll.rows and last != question_id):
+            problem = f"duplicate question id {question_id}: first used at line {poll.line}"
+            raise SurveyError(problem, where=str(path), line=line, arrived=clean(row[text]), allowed=clean(poll.text))
+        poll.options.append(clean(row[response]))
+        poll.rows.append(row)
+        poll.lines.append(line)
+        last = question_id
+    return list(polls.values()), columns, [_left_out(kind, found) for kind, found in others.items()]
+
+
+def _question_text(text: str) -> str:
+    """The text without stray blanks; line breaks are the author's and stay."""
+    return "\n".join(clean(line) for line in text.strip().splitlines())
+
+
+def _left_out(kind: str, found: Mapping[str, str]) -> Finding:
+    if normalized(kind) == "ask opinion":
+        return Finding("info", "open-ended-question", "Open-ended questions have no options to predict.", tuple(found.values()))
+    message = f"Only single-select polls are used; these are of type {kind!r}."
+    return Finding("info", "question-type", message, tuple(found.values()))
+
+
+def _read_counts(path: Path) -> Counts:
+    """The counts file; empty when there is none."""
+    if not path.is_file():
+        return {}
+    columns, rows = _table(path, ("Question ID",))
+    id_ = columns.index("Question ID")
+    counts: dict[str, dict[str, int | None]] = {}
+    for line, row in rows:
+        question_id = row[id_].strip()
+        if question_id in counts:
+            raise SurveyError(f"question id {question_id} twice", where=str(path), line=line, allowed="one row a question")
+        counts[question_id] = {name: whole_number(cell) for name, cell in zip(columns, row, strict=True) if cell}
+    return counts
+
+
+def _segment_columns(
+    columns: Sequence[str], polls: Sequence[Poll], counts: Counts, where: str
+) -> tuple[list[Column], list[Finding]]:
+    """The columns that are segments, one for each key, and findings on all the others."""
+    found: list[tuple[int, int, str]] = []
+    derived: list[str] = []
+    plain: list[str] = []
+    for index, name in enumerate(columns):
+        match = _SEGMENT_COLUMN.fullmatch(name)
+        if _DERIVED_COLUMN.fullmatch(name):
+            derived.append(name)
+        elif match:
+            found.append((int(match[1]), index, match[2]))
+        elif name not in _DESCRIPTIVE:
+            plain.append(name)
+    known, unknown = _classified(found, columns, counts, where)
+    kept, repeated = _without_repeats(known)
+    findings = [
+        Finding("error", "unknown-column", _UNKNOWN_MESSAGE, tuple(unknown)),
+        Finding("info", "repeated-attribute", "An attribute asked again: the lower O-number is used.", tuple(repeated)),
+        Finding("info", "derived-column", "Weighted scores and rank counts are no segments.", tuple(derived)),
+        Finding("info", "non-segment-column", "Columns without O-number (regions, branches) are no segments.", tuple(plain)),
+    ]
+    return _one_column_a_key(kept, polls, where), [f for f in findings if f.items]
+
+
+_UNKNOWN_MESSAGE = (
+    "These segment columns were NOT read: no attribute of the vocabulary knows their values (survey/vocabulary.toml)."
+)
+
+
+def _classified(
+    found: Sequence[tuple[int, int, str]], columns: Sequence[str], counts: Counts, where: str
+) -> tuple[list[Column], list[str]]:
+    groups: dict[int, list[str]] = defaultdict(list)
+    for group, _, value in found:
+        groups[group].append(value)
+    attributes = classify(groups)
+    known, unknown = [], []
+    for group, index, value in found:
+        attribute = attributes[group, value]
+        if attribute is None:
+            unknown.append(columns[index])
+        else:
+            n = max((c for row in counts.values() if (c := row.get(columns[index])) is not None), default=None)
+            known.append(Column(index, columns[index], group, segment({attribute: value}, n, where=where, line=1)))
+    return sorted(known, key=lambda c: (c.group, c.index)), unknown
+
+
+def _without_repeats(columns: Sequence[Column]) -> tuple[list[Column], list[str]]:
+    """Columns of the lowest O-number for each key; a group that mostly repeats lower ones is a repeat as a whole."""
+    home: dict[str, int] = {}
+    for c in columns:
+        home.setdefault(c.segment.key, c.group)
+    sizes: dict[tuple[int, str], list[bool]] = defaultdict(list)
+    for c in columns:
+        sizes[c.group, c.segment.attribute].append(home[c.segment.key] < c.group)
+    whole = {group for group, repeats in sizes.items() if 2 * sum(repeats) > len(repeats)}
+    repeated = [c for c in columns if home[c.segment.key] < c.group or (c.group, c.segment.attribute) in whole]
+    names = {c.name for c in repeated}
+    return [c for c in columns if c.name not in names], [c.name for c in repeated]
+
+
+def _one_column_a_key(columns: Sequence[Column], polls: Sequence[Poll], where: str) -> list[Column]:
+    """Without the empty ones among columns of one key (Turkey beside Türkiye); two filled ones are a fault."""
+    by_key: dict[str, list[Column]] = defaultdict(list)
+    for c in columns:
+        by_key[c.segment.key].append(c)
+    kept = []
+    for key, same in by_key.items():
+        filled = [c for c in same if _has_data(c, polls)] if len(same) > 1 else same
+        if len(filled) > 1:
+            problem = f"several columns make the same segment {key!r}"
+            raise SurveyError(problem, where=where, line=1, arrived=[c.name for c in filled], allowed="one column a segment")
+        kept.append((filled or same)[0])
+    return kept
+
+
+def _has_data(column: Column, polls: Sequence[Poll]) -> bool:
+    return bool(column.segment.n) or any(row[column.index].strip() for poll in polls for row in poll.rows)
+
+
+def _questions(
+    polls: Sequence[Poll], columns: Sequence[Column], guide: Path, where: str
+) -> tuple[list[tuple[Question, Poll]], list[Finding]]:
+    """The questions to predict with their rows in questionnaire order; profile and one-option questions are left out."""
+    values: dict[str, list[str]] = defaultdict(list)
+    for c in columns:
+        if c.segment.n or c.segment.n is None:
+            values[c.segment.attribute].append(c.segment.value)
+    order = _guide_orders(guide)
+    kept, profile, single = [], [], []
+    for poll in polls:
+        if profile_attribute(poll.options, values):
+            profile.append(poll.text)
+            continue
+        question = Question(poll.id, poll.text, tuple(poll.options))
+        check_question(question, where=where, line=poll.line)
+        if len(question.options) < 2:
+            single.append(poll.text)
+        else:
+            kept.append(_in_guide_order(question, poll, order.get(normalized(poll.text), ())))
+    findings = [
+        Finding("info", "profile-question", "Questions on who the respondent is are no targets.", tuple(profile)),
+        Finding("warning", "single-option-question", "A question with one option has nothing to predict.", tuple(single)),
+    ]
+    return kept, [f for f in findings if f.items]
+
+
+def _guide_orders(path: Path) -> dict[str, list[list[str]]]:
+    """Normalized question text -> its normalized options, for each time the discussion guide asks it; empty without a guide."""
+    if not path.is_file():
+        return {}
+    rows = (row for _, row in _rows(path))
+    header = next((row for row in rows if "Content" in row), [])
+    if not header:
+        raise SurveyError("not a discussion guide", where=str(path), allowed="a row of column names with 'Content'")
+    content = header.index("Content")
+    options = [i for i, name in enumerate(header) if name.startswith("Poll or Category Option")]
+    orders: dict[str, list[list[str]]] = defaultdict(list)
+    for row in rows:
+        texts = [normalized(clean(row[i])) for i in options if i < len(row) and row[i].strip()]
+        if texts and content < len(row):
+            orders[normalized(row[content])].append(texts)
+    return orders
+
+
+def _in_guide_order(question: Question, poll: Poll, asked: Sequence[Sequence[str]]) -> tuple[Question, Poll]:
+    """Options as the questionnaire lists them; those it adds by a setting (Other) stay behind, in file order.
+
+    A guide entry with an option that the question lacks is another question of the same text.
+    """
+    own = [normalized(o) for o in question.options]
+    order = max((texts for texts in asked if set(texts) <= set(own)), key=len, default=own)
+    places = sorted(range(len(own)), key=lambda i: order.index(own[i]) if own[i] in order else len(order))
+    rows, lines = [poll.rows[i] for i in places], [poll.lines[i] for i in places]
+    return replace(question, options=tuple(question.options[i] for i in places)), replace(poll, rows=rows, lines=lines)
+
+
+def _answers(
+    questions: Sequence[tuple[Question, Poll]], columns: Sequence[Column], counts: Counts, where: str
+) -> Iterator[Answer]:
+    """One answer for each segment and question, but none for segments without any data."""
+    for column in columns:
+        index, key = column.index, column.segment.key
+        cells = [[row[index] for row in poll.rows] for _, poll in questions]
+        if not any(cell for question in cells for cell in question):
+            continue
+        for (question, poll), texts in zip(questions, cells, strict=True):
+            percentages = tuple(
+                percentage(text, where=where, line=line, of=f"column {column.name!r}") if text else None
+                for text, line in zip(texts, poll.lines, strict=True)
+            )
+            n = counts.get(question.id, {}).get(column.name)
+            yield Answer(key, question.id, percentages, n, where, poll.line)

@@ -1,0 +1,259 @@
+"""Long table: a CSV or Parquet file with one row per round, question, option and segment (attribute, value).
+
+The columns are listed in `COLUMNS`; a `count` column makes the percentages, and their sum is the number of respondents.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from pyarrow import ArrowException
+
+from dtef_pipeline.errors import SurveyError
+from dtef_pipeline.identity import normalized
+from dtef_pipeline.survey.attributes import clean, segment
+from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey
+from dtef_pipeline.survey.validation import check_question, checked, percentage, require_columns, round_id, whole_number
+
+COLUMNS = {
+    "round": "the survey wave, such as GD4",
+    "question": "the question's text",
+    "option": "one answer option; options keep the order in which they first appear (or that of `option_order`)",
+    "attribute": "the segment's attribute, such as country",
+    "value": "the segment's value, such as Kenya",
+    "percent": "share of the segment that chose the option, 0 to 100 (or `count`)",
+    "count": "respondents of the segment who chose the option (wins over `percent`; n is then their sum)",
+    "question_id": "optional id of the question; without it the text is the id",
+    "n": "optional: respondents of the segment to this question, the same in all rows of one segment and question",
+    "option_order": "optional number that puts the options in order",
+}
+_REQUIRED = ("round", "question", "option", "attribute", "value")
+_SUFFIXES = (".csv", ".parquet")
+
+Row = Mapping[str, str]
+
+
+class LongTable:
+    """Reads one row per round, question, option and segment."""
+
+    name = "long-table"
+    accepts = f"a .csv or .parquet file with columns {', '.join(_REQUIRED)}, and percent or count"
+
+    def recognises(self, path: Path) -> bool:
+        """True for a table that has most of the required columns, so that `read` can name the missing one."""
+        try:
+            return len({*_header(path)} & {*_REQUIRED}) > len(_REQUIRED) // 2
+        except SurveyError:
+            return False
+
+    def read(self, path: Path, round_id: str | None = None) -> Survey:
+        """The round asked for, or the only one of the file."""
+        surveys = self.read_rounds(path)
+        chosen = [s for s in surveys if round_id is None or s.round == _round(round_id, str(path))]
+        if len(chosen) != 1:
+            rounds = [s.round for s in surveys]
+            raise SurveyError("which round of the file?", where=str(path), arrived=round_id, allowed=rounds)
+        return chosen[0]
+
+    def read_rounds(self, path: Path) -> list[Survey]:
+        """All rounds of the file, in order of appearance."""
+        where = str(path)
+        columns = _header(path)
+        require_columns(columns, _REQUIRED, where=where)
+        if not {"percent", "count"} & {*columns}:
+            raise SurveyError("missing column percent or count", where=where, line=1, arrived=", ".join(columns))
+        rounds: dict[str, _Round] = {}
+        for line, row in _rows(path):
+            name = _round(_text(row, "round", where, line), where)
+            rounds.setdefault(name, _Round(name, where)).add(row, line)
+        if not rounds:
+            raise SurveyError("the table has no rows", where=where, allowed="at least one")
+        return [r.survey() for r in rounds.values()]
+
+
+def _round(name: str, where: str) -> str:
+    return round_id(name, where=where)
+
+
+def _header(path: Path) -> list[str]:
+    """Column names in lower case; empty when the path is no such table."""
+    if not path.is_file() or path.suffix.lower() not in _SUFFIXES:
+        return []
+    try:
+        if path.suffix.lower() == ".parquet":
+            return [name.strip().lower() for name in pq.read_schema(path).names]
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return [name.strip().lower() for name in next(csv.reader(file), [])]
+    except (UnicodeDecodeError, csv.Error, ArrowException) as error:
+        raise SurveyError("not a readable table", where=str(path), arrived=str(error)) from error
+
+
+def _rows(path: Path) -> Iterator[tuple[int, Row]]:
+    """(line, row) with cells as text; blank where a cell is missing. A Parquet file's lines are its rows, from 1."""
+    columns = _header(path)
+    if path.suffix.lower() == ".parquet":
+        table = pq.read_table(path).rename_columns(columns)
+        for number, cells in enumerate(table.to_pylist(), 1):
+            yield number, {name: "" if cell is None else str(cell) for name, cell in cells.items()}
+        return
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file)
+            next(reader)
+            for row in reader:
+                if not any(cell.strip() for cell in row):
+                    continue
+                if len(row) != len(columns):
+                    problem, allowed = "a row of another length than the header", f"{len(columns)} cells"
+                    raise SurveyError(problem, where=str(path), line=reader.line_num, arrived=len(row), allowed=allowed)
+                yield reader.line_num, dict(zip(columns, row, strict=True))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise SurveyError("not a CSV file in UTF-8", where=str(path), arrived=str(error)) from error
+
+
+def _text(row: Row, column: str, where: str, line: int) -> str:
+    text = clean(row[column])
+    if not text:
+        raise SurveyError(f"blank {column}", where=where, line=line, allowed=COLUMNS[column])
+    return text
+
+
+@dataclass
+class _Cells:
+    """The rows of one (segment, question): option -> share or count, with the line of each."""
+
+    line: int
+    n: int | None
+    shares: dict[str, float | None] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+    counted: bool = False
+
+
+@dataclass
+class _Question:
+    text: str
+    line: int
+    options: dict[str, tuple[float, str]] = field(default_factory=dict)  # normalized -> (order, text)
+
+
+class _Round:
+    """Collects the rows of one round."""
+
+    def __init__(self, name: str, where: str) -> None:
+        self.name, self.where = name, where
+        self.questions: dict[str, _Question] = {}
+        self.segments: dict[str, Segment] = {}
+        self.cells: dict[tuple[str, str], _Cells] = {}
+
+    def add(self, row: Row, line: int) -> None:
+        """Take one row in; a row that contradicts an earlier one is a fault."""
+        question_id = self._add_question(row, line)
+        option = self._add_option(row, line, question_id)
+        key = self._add_segment(row, line)
+        cells = self.cells.setdefault((key, question_id), _Cells(line, self._stated_n(row, line)))
+        if option in cells.shares:
+            problem = f"segment {key}, question {question_id}, option {row['option']!r} is there twice, first at line {cells.lines[option]}"
+            raise SurveyError(problem, where=self.where, line=line, allowed="one row a segment, question and option")
+        if self._stated_n(row, line) != cells.n:
+            problem = f"n of segment {key} and question {question_id} differs from line {cells.line}"
+            raise SurveyError(problem, where=self.where, line=line, arrived=row["n"], allowed=[cells.n])
+        cells.lines[option] = line
+        cells.counted = "count" in row
+        cells.shares[option] = self._share(row, line)
+
+    def survey(self) -> Survey:
+        """The round as a survey."""
+        questions = {q_id: self._question(q_id, q) for q_id, q in self.questions.items()}
+        single = tuple(q.text for q in questions.values() if len(q.options) < 2)
+        message = "A question with one option has nothing to predict."
+        answers = [
+            self._answer(key, questions[q_id], c) for (key, q_id), c in self.cells.items() if len(questions[q_id].options) > 1
+        ]
+        return checked(
+            Survey(
+                round=self.name,
+                name=self.name,
+                adapter=LongTable.name,
+                path=self.where,
+                questions=tuple(q for q in questions.values() if len(q.options) > 1),
+                segments=tuple(self._sized(answers)),
+                answers=tuple(answers),
+                findings=(Finding("warning", "single-option-question", message, single),) if single else (),
+            )
+        )
+
+    def _add_question(self, row: Row, line: int) -> str:
+        text = _text(row, "question", self.where, line)
+        question_id = clean(row.get("question_id", "")) or text
+        known = self.questions.setdefault(question_id, _Question(text, line))
+        if normalized(known.text) != normalized(text):
+            problem = f"duplicate question id {question_id}: another text than at line {known.line}"
+            raise SurveyError(problem, where=self.where, line=line, arrived=text, allowed=[known.text])
+        return question_id
+
+    def _add_option(self, row: Row, line: int, question_id: str) -> str:
+        text = _text(row, "option", self.where, line)
+        order = percentage(row.get("option_order", ""), where=self.where, line=line, of="option_order")
+        options = self.questions[question_id].options
+        options.setdefault(normalized(text), (float(len(options)) if order is None else order, text))
+        return normalized(text)
+
+    def _add_segment(self, row: Row, line: int) -> str:
+        made = segment(
+            {_text(row, "attribute", self.where, line): _text(row, "value", self.where, line)},
+            None,
+            where=self.where,
+            line=line,
+        )
+        known = self.segments.setdefault(made.key, made)
+        if normalized(known.value) != normalized(made.value):
+            problem = f"two segments get the same key {made.key!r}"
+            raise SurveyError(problem, where=self.where, line=line, arrived=made.value, allowed=[known.value])
+        return made.key
+
+    def _stated_n(self, row: Row, line: int) -> int | None:
+        cell = row.get("n", "").strip()
+        n = whole_number(cell)
+        if cell and n is None:
+            raise SurveyError(
+                "n is no number of people", where=self.where, line=line, arrived=cell, allowed="a whole number >= 0"
+            )
+        return n
+
+    def _share(self, row: Row, line: int) -> float | None:
+        if "count" not in row:
+            return percentage(row["percent"], where=self.where, line=line, of="column percent")
+        count = whole_number(row["count"])
+        if count is None and row["count"].strip():
+            problem, allowed = "count is no number of people", "a whole number >= 0, or blank"
+            raise SurveyError(problem, where=self.where, line=line, arrived=row["count"], allowed=allowed)
+        return count
+
+    def _question(self, question_id: str, collected: _Question) -> Question:
+        options = tuple(text for _, text in sorted(collected.options.values(), key=lambda option: option[0]))
+        question = Question(question_id, collected.text, options)
+        check_question(question, where=self.where, line=collected.line)
+        return question
+
+    def _answer(self, key: str, question: Question, cells: _Cells) -> Answer:
+        """Options without a row were chosen by nobody: 0."""
+        shares = [cells.shares.get(normalized(option), 0.0) for option in question.options]
+        known = [s for s in shares if s is not None]
+        n = cells.n
+        if cells.counted and len(known) == len(shares):
+            total = sum(known)
+            shares, n = [100 * s / total if total else 0.0 for s in known], int(total)
+        return Answer(key, question.id, tuple(shares), n, self.where, cells.line)
+
+    def _sized(self, answers: list[Answer]) -> Iterator[Segment]:
+        """The segments, each of the size of its largest question."""
+        sizes: dict[str, int] = {}
+        for a in answers:
+            if a.n is not None:
+                sizes[a.segment] = max(a.n, sizes.get(a.segment, 0))
+        for s in self.segments.values():
+            yield Segment(s.key, s.attribute, s.value, sizes.get(s.key), s.parts)

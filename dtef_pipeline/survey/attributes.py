@@ -1,0 +1,162 @@
+"""Which demographic attribute a value belongs to, recognised by the value itself, and the segment keys made of it.
+
+The vocabulary is `vocabulary.toml`, beside this file. A value that it does not hold belongs to no attribute:
+there is no default.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import tomllib
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from dtef_pipeline.errors import SurveyError
+from dtef_pipeline.identity import normalized
+from dtef_pipeline.survey.model import Segment
+
+AI_CONCERN = "aiConcern"
+"""The one attribute that is an attitude: its question is a target like others, and circular for its own segments."""
+
+_PROFILE_COVERAGE = 0.8  # a profile question offers nearly all values of its attribute, an opinion about countries does not
+_COMBINING_MARKS = re.compile("[\u0300-\u036f]")
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """The known values of one attribute: normalized spelling -> canonical spelling, and patterns for open-ended sets."""
+
+    name: str
+    spellings: Mapping[str, str]
+    patterns: tuple[tuple[re.Pattern[str], str], ...]
+
+    def canonical(self, value: str) -> str | None:
+        """The canonical spelling of a value, or None when the value is not one of this attribute."""
+        spelling = normalized(value)
+        for pattern, template in self.patterns:
+            if match := pattern.fullmatch(spelling):
+                return match.expand(template)
+        return self.spellings.get(spelling)
+
+
+@cache
+def vocabulary() -> Mapping[str, Attribute]:
+    """The attributes of `vocabulary.toml` by name."""
+    raw = tomllib.loads(files("dtef_pipeline.survey").joinpath("vocabulary.toml").read_text(encoding="utf-8"))
+    return {name: _attribute(name, entry) for name, entry in raw.items()}
+
+
+def _attribute(name: str, entry: Mapping[str, object]) -> Attribute:
+    values, aliases, patterns = entry["values"], entry.get("aliases", {}), entry.get("patterns", [])
+    assert isinstance(values, list)
+    assert isinstance(aliases, dict)
+    assert isinstance(patterns, list)
+    spellings = {normalized(v): v for v in values} | {normalized(a): v for a, v in aliases.items()}
+    return Attribute(name, spellings, tuple((re.compile(p), template) for p, template in patterns))
+
+
+def clean(text: str) -> str:
+    """Text as people read it: HTML entities resolved, composed, tabs and runs of blanks collapsed."""
+    return " ".join(unicodedata.normalize("NFC", html.unescape(text)).split())
+
+
+@cache
+def candidates(value: str) -> frozenset[str]:
+    """Names of all attributes that know the value: none for `Martian`, several for `Other`."""
+    return frozenset(name for name, attribute in vocabulary().items() if attribute.canonical(clean(value)) is not None)
+
+
+@cache
+def canonical(attribute: str, value: str) -> str:
+    """The value in its canonical spelling (Türkiye -> Turkey); values or attributes without one are only cleaned."""
+    known = vocabulary().get(attribute)
+    return (known and known.canonical(clean(value))) or clean(value)
+
+
+def classify(groups: Mapping[int, Sequence[str]]) -> dict[tuple[int, str], str | None]:
+    """The attribute of each value of each O-group, None where the vocabulary does not settle it.
+
+    Each value is classified by itself. Where several attributes know it, the attribute of most of its group's unambiguous
+    values decides, or, without such values, the one attribute that all values of the group share.
+    """
+    result: dict[tuple[int, str], str | None] = {}
+    for group, values in groups.items():
+        majority = _majority(values)
+        for value in values:
+            names = candidates(value)
+            result[group, value] = next(iter(names)) if len(names) == 1 else majority if majority in names else None
+    return result
+
+
+def _majority(values: Sequence[str]) -> str | None:
+    sets = [names for v in values if (names := candidates(v))]
+    votes = Counter(next(iter(names)) for names in sets if len(names) == 1)
+    if votes:
+        name, count = votes.most_common(1)[0]
+        return name if 2 * count > votes.total() else None
+    shared = frozenset.intersection(*sets) if sets else frozenset()
+    return next(iter(shared)) if len(shared) == 1 else None
+
+
+def profile_attribute(options: Sequence[str], round_values: Mapping[str, Iterable[str]]) -> str | None:
+    """The attribute a profile question asks for (who the respondent is), None for a question of opinion.
+
+    All options are values of one attribute, and they offer nearly all values that the round's respondents have of it.
+    The AI-concern question is an opinion.
+    """
+    name = _majority(options)
+    if name is None or name == AI_CONCERN or not all(name in candidates(o) for o in options):
+        return None
+    present = {canonical(name, v) for v in round_values.get(name, ())}
+    offered = {canonical(name, o) for o in options}
+    return name if len(present & offered) >= _PROFILE_COVERAGE * len(present) else None
+
+
+def attribute_name(text: str) -> str:
+    """The canonical name of an attribute (`Age group` -> `ageGroup`); others keep their own, made fit for a key."""
+    plain = re.sub(r"[\W_]+", "", text).casefold()
+    known = {name.casefold(): name for name in vocabulary()} | {"age": "ageGroup"}
+    return known.get(plain) or re.sub(r"\W+", "-", clean(text)).strip("-")
+
+
+def slug(value: str) -> str:
+    """The value inside a segment key: `United States` -> `united-states`, `65+` -> `65-plus`, `<18` -> `under-18`."""
+    folded = unicodedata.normalize("NFKD", clean(value)).casefold()
+    text = _COMBINING_MARKS.sub("", unicodedata.normalize("NFKD", folded))
+    if text.startswith(("<", ">")):
+        text = ("under-" if text[0] == "<" else "over-") + text[1:]
+    if text.endswith("+"):
+        text = text.rstrip("+") + "-plus"
+    text = unicodedata.normalize("NFC", text)
+    return re.sub(r"[\W_]+", "-", text).strip("-")
+
+
+def segment_key(attribute: str, value: str) -> str:
+    """`country:turkey` for country and Türkiye."""
+    return f"{attribute}:{slug(canonical(attribute, value))}"
+
+
+def segment(attributes: Mapping[str, str], n: int | None, *, where: str, line: int | None = None) -> Segment:
+    """The segment defined by its attributes; several are joined (`environment:rural+gender:female`)."""
+    parts = tuple((attribute_name(a), canonical(attribute_name(a), v)) for a, v in attributes.items())
+    for name, value in parts:
+        if not name or not slug(value):
+            problem = "a segment's attribute and value need at least one letter or digit each"
+            raise SurveyError(problem, where=where, line=line, arrived=dict(attributes))
+    key = "+".join(segment_key(name, value) for name, value in parts)
+    return Segment(key, "+".join(name for name, _ in parts), ", ".join(value for _, value in parts), n, parts)
+
+
+def unique_keys(segments: Sequence[Segment], *, where: str) -> None:
+    """Raise when two segments of a round have the same key."""
+    seen: dict[str, str] = {}
+    for s in segments:
+        if s.key in seen:
+            problem = f"two segments get the same key {s.key!r}"
+            raise SurveyError(problem, where=where, arrived=[seen[s.key], s.value], allowed="one segment a key")
+        seen[s.key] = s.value

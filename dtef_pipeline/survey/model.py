@@ -1,0 +1,74 @@
+"""A survey round as it was read: questions, segments, and what each segment answered, in percent.
+
+Adapters make a `Survey`; `observe` turns it into the tables of the pipeline. Nothing here judges the numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Level = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question with its options in questionnaire order; `scale` only where the survey itself states it."""
+
+    id: str
+    text: str
+    options: tuple[str, ...]
+    scale: str | None = None
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A demographic group; `n` is its stated size, None where the survey states none.
+
+    `parts` are the (attribute, value) pairs that define it: one, or several for a group such as rural women.
+    """
+
+    key: str
+    attribute: str
+    value: str
+    n: int | None
+    parts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one segment answered to one question: percentages in option order, None where a cell was blank.
+
+    `n` counts the respondents to this very question; None means that the survey does not say.
+    """
+
+    segment: str
+    question_id: str
+    percentages: tuple[float | None, ...]
+    n: int | None
+    file: str
+    line: int | None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something a person should know about how a survey was read, and the columns, questions or segments concerned."""
+
+    level: Level
+    code: str
+    message: str
+    items: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Survey:
+    """One round, as an adapter read it."""
+
+    round: str
+    name: str
+    adapter: str
+    path: str
+    questions: tuple[Question, ...]
+    segments: tuple[Segment, ...]
+    answers: tuple[Answer, ...]
+    findings: tuple[Finding, ...] = ()

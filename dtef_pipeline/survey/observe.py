@@ -1,0 +1,301 @@
+"""From a survey as read to the tables of the pipeline: observed distributions with their references, quarantine, findings."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dtef_pipeline.identity import normalized, question_key
+from dtef_pipeline.survey.attributes import canonical, vocabulary
+from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey
+from dtef_pipeline.survey.quarantine import pair_fault, segment_fault
+from dtef_pipeline.survey.scales import scale_of
+from dtef_pipeline.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE, SURVEY_RESPONSES
+
+MIN_N = 10
+"""Smallest number of respondents behind a distribution that is used."""
+
+CIRCULAR_SHARE = 0.9
+"""A question defines an attribute when every segment of it gives its own value at least this share."""
+
+SHUFFLE_SEED = 20_240_917
+"""Default seed of the `shuffled` reference: which other segment stands in for a segment."""
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The three tables of one round, in the schemas of `dtef_pipeline.tables`."""
+
+    responses: pa.Table
+    quarantine: pa.Table
+    findings: pa.Table
+
+
+@dataclass(frozen=True)
+class _Usable:
+    """An answer that passed: its places in the survey's segments and questions, and its number of respondents."""
+
+    segment: int
+    question: int
+    answer: Answer
+    n: int
+
+
+@dataclass(frozen=True)
+class _References:
+    """What is known of one question: for each answering segment the observed and the reference distributions."""
+
+    observed: Floats
+    population: Floats
+    population_n: int
+    others: Floats
+    others_n: Ints
+    shuffled: Ints  # row of the segment that stands in
+    circular: npt.NDArray[np.bool_]
+
+
+def observe(survey: Survey, *, min_n: int = MIN_N, seed: int = SHUFFLE_SEED) -> Observed:
+    """Judge every pair, and give each usable one its reference distributions.
+
+    `population` is the n-weighted mean over all usable segments that answered the question; `others` the same over the other
+    usable segments of the segment's attribute; `shuffled` the answer of any other segment, drawn with `seed`.
+    Rows follow the survey's order of segments, then questions.
+    """
+    usable, quarantined = _judged(survey, min_n)
+    references, places = _all_references(survey, usable, seed)
+    responses = _responses(survey, usable, references, places)
+    findings = [*survey.findings, *_own_findings(survey, responses)]
+    return Observed(
+        responses,
+        pa.Table.from_pylist(quarantined, schema=SURVEY_QUARANTINE),
+        pa.Table.from_pylist([_finding_row(survey.round, f) for f in findings], schema=SURVEY_FINDINGS),
+    )
+
+
+def _judged(survey: Survey, min_n: int) -> tuple[list[_Usable], list[dict[str, Any]]]:
+    """The usable pairs and the quarantine rows, both in survey order."""
+    places = {q.id: i for i, q in enumerate(survey.questions)}
+    by_segment: dict[str, list[Answer]] = defaultdict(list)
+    for answer in survey.answers:
+        by_segment[answer.segment].append(answer)
+    usable: list[_Usable] = []
+    quarantined: list[dict[str, Any]] = []
+    for index, segment in enumerate(survey.segments):
+        answers = sorted(by_segment[segment.key], key=lambda a: places[a.question_id])
+        has_data = any(p is not None for a in answers for p in a.percentages)
+        size = _size(segment, answers)
+        if not has_data and not size:
+            continue  # nobody of this kind took part
+        if fault := segment_fault(size, has_data, min_n):
+            quarantined.append(_quarantine_row(survey, segment.key, fault.reason, fault.detail, size, None))
+            continue
+        for a in answers:
+            question = places[a.question_id]
+            n = a.n if a.n is not None else size
+            fault = pair_fault(a.percentages, len(survey.questions[question].options), n, min_n)
+            if fault:
+                quarantined.append(_quarantine_row(survey, segment.key, fault.reason, fault.detail, n, a))
+            elif n is not None:
+                usable.append(_Usable(index, question, a, n))
+    return usable, quarantined
+
+
+def _size(segment: Segment, answers: Sequence[Answer]) -> int | None:
+    """Respondents of a segment: what it states, or more where one of its questions has more."""
+    return max((n for n in (segment.n, *(a.n for a in answers)) if n is not None), default=None)
+
+
+def _quarantine_row(survey: Survey, key: str, reason: str, detail: str, n: int | None, answer: Answer | None) -> dict[str, Any]:
+    return {
+        "round": survey.round,
+        "segment": key,
+        "question_id": answer.question_id if answer else None,
+        "reason": reason,
+        "detail": detail,
+        "n": n,
+        "percentages": list(answer.percentages) if answer else None,
+        "file": answer.file if answer else survey.path,
+        "line": answer.line if answer else None,
+    }
+
+
+def _all_references(survey: Survey, usable: Sequence[_Usable], seed: int) -> tuple[list[_References], list[tuple[int, int]]]:
+    """References of each question, and where each usable pair stands in them: (question, row)."""
+    by_question: list[list[_Usable]] = [[] for _ in survey.questions]
+    places = []
+    for pair in usable:
+        places.append((pair.question, len(by_question[pair.question])))
+        by_question[pair.question].append(pair)
+    references = [
+        _references(question, pairs, survey.segments, np.random.default_rng([seed, index]))
+        for index, (question, pairs) in enumerate(zip(survey.questions, by_question, strict=True))
+    ]
+    return references, places
+
+
+def _references(
+    question: Question, pairs: Sequence[_Usable], segments: Sequence[Segment], rng: np.random.Generator
+) -> _References:
+    answering = [segments[p.segment] for p in pairs]
+    percentages = np.array([p.answer.percentages for p in pairs], dtype=np.float64).reshape(len(pairs), len(question.options))
+    observed = percentages / percentages.sum(axis=1, keepdims=True)
+    n = np.array([p.n for p in pairs], dtype=np.int64)
+    attributes = np.array([s.attribute for s in answering], dtype=object)
+    same = (attributes[:, None] == attributes[None, :]) & ~np.eye(len(pairs), dtype=bool)
+    others_n = same @ n
+    population_n = int(n.sum())
+    return _References(
+        observed=observed,
+        population=_normalised(n @ observed) if pairs else observed.sum(axis=0),
+        population_n=population_n,
+        others=_normalised((same * n) @ observed),
+        others_n=others_n,
+        shuffled=_other_rows(len(pairs), rng),
+        circular=_circular(question, answering, observed),
+    )
+
+
+def _normalised(weights: Floats) -> Floats:
+    """Rows that sum to 1; rows of zeros stay."""
+    total = weights.sum(axis=-1, keepdims=True)
+    normalised: Floats = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+    return normalised
+
+
+def _other_rows(count: int, rng: np.random.Generator) -> Ints:
+    """For each row another one, all equally likely; the row itself where it is the only one."""
+    if count < 2:
+        return np.zeros(count, dtype=np.int64)
+    drawn = rng.integers(count - 1, size=count)
+    return drawn + (drawn >= np.arange(count))
+
+
+def _circular(question: Question, answering: Sequence[Segment], observed: Floats) -> npt.NDArray[np.bool_]:
+    """True for the segments whose own attribute the question defines.
+
+    Its options name the value of every answering segment of the attribute, and each of these gives its own value at least
+    `CIRCULAR_SHARE`. A single segment proves that only for a known attribute: a yes/no question must not be caught.
+    """
+    circular = np.zeros(len(answering), dtype=bool)
+    parts: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for row, s in enumerate(answering):
+        for attribute, value in s.parts:
+            parts[attribute].append((row, value))
+    for attribute, members in parts.items():
+        options = {normalized(canonical(attribute, option)): i for i, option in enumerate(question.options)}
+        own = [(row, options.get(normalized(value))) for row, value in members]
+        distinct = len({value for _, value in members})
+        defines = all(i is not None and observed[row, i] >= CIRCULAR_SHARE for row, i in own)
+        if defines and (distinct > 1 or attribute in vocabulary()):
+            circular[[row for row, _ in own]] = True
+    return circular
+
+
+def _responses(
+    survey: Survey, usable: Sequence[_Usable], references: Sequence[_References], places: Sequence[tuple[int, int]]
+) -> pa.Table:
+    def picked(name: str) -> list[Any]:
+        return [getattr(references[question], name)[row] for question, row in places]
+
+    others_n = picked("others_n")
+    stand_ins = [
+        (question, other if other != row else None) for (question, row), other in zip(places, picked("shuffled"), strict=True)
+    ]
+    segment_of = {place: survey.segments[p.segment].key for place, p in zip(places, usable, strict=True)}
+    columns = {
+        **_segment_columns(survey, [p.segment for p in usable]),
+        **_question_columns(survey.questions, [p.question for p in usable]),
+        "observed": picked("observed"),
+        "n": [p.n for p in usable],
+        "n_source": ["segment" if p.answer.n is None else "question" for p in usable],
+        "segment_n": _sizes(survey, usable),
+        "circular": picked("circular"),
+        "population": [references[question].population for question, _ in places],
+        "population_n": [references[question].population_n for question, _ in places],
+        "others": [o if n else None for o, n in zip(picked("others"), others_n, strict=True)],
+        "others_n": others_n,
+        "shuffled": [None if row is None else references[question].observed[row] for question, row in stand_ins],
+        "shuffled_segment": [None if row is None else segment_of[question, row] for question, row in stand_ins],
+    }
+    arrays = [c if isinstance(c := columns[f.name], pa.Array) else pa.array(c, type=f.type) for f in SURVEY_RESPONSES]
+    return pa.Table.from_arrays(arrays, schema=SURVEY_RESPONSES)
+
+
+def _segment_columns(survey: Survey, rows: Sequence[int]) -> dict[str, Any]:
+    segments = [survey.segments[i] for i in rows]
+    return {
+        "round": [survey.round] * len(rows),
+        "segment": [s.key for s in segments],
+        "attribute": [s.attribute for s in segments],
+        "value": [s.value for s in segments],
+    }
+
+
+def _sizes(survey: Survey, usable: Sequence[_Usable]) -> list[int]:
+    """The segment's size beside each pair: as stated, but never below the n of one of its questions."""
+    sizes = [s.n or 0 for s in survey.segments]
+    for p in usable:
+        sizes[p.segment] = max(sizes[p.segment], p.n)
+    return [sizes[p.segment] for p in usable]
+
+
+def _question_columns(questions: Sequence[Question], rows: Sequence[int]) -> dict[str, Any]:
+    """What is the same for all segments, made once a question and spread over the rows."""
+    scales = [scale_of(q.options, q.scale) for q in questions]
+    per_question: dict[str, list[Any]] = {
+        "question_id": [q.id for q in questions],
+        "question_order": list(range(len(questions))),
+        "question_text": [q.text for q in questions],
+        "options": [list(q.options) for q in questions],
+        "scale": [s.kind for s in scales],
+        "scale_reason": [s.reason for s in scales],
+        "dont_know": [list(s.dont_know) for s in scales],
+        "duplicate_of": _duplicates(questions),
+    }
+    indices = pa.array(rows, type=pa.int64())
+    return {name: pa.array(c, type=SURVEY_RESPONSES.field(name).type).take(indices) for name, c in per_question.items()}
+
+
+def _duplicates(questions: Sequence[Question]) -> list[str | None]:
+    """For each question the id of the first one of the round with the same text and options."""
+    first: dict[tuple[str, ...], str] = {}
+    found: list[str | None] = []
+    for q in questions:
+        key = question_key(q.text, q.options)
+        found.append(first.get(key))
+        first.setdefault(key, q.id)
+    return found
+
+
+def _own_findings(survey: Survey, responses: pa.Table) -> Iterator[Finding]:
+    """What only the numbers show."""
+    texts: Mapping[str, str] = {q.id: q.text for q in survey.questions}
+    circular = sorted(set(responses.filter(responses["circular"])["question_id"].to_pylist()))
+    duplicates = sorted(q.id for q, d in zip(survey.questions, _duplicates(survey.questions), strict=True) if d)
+    if circular:
+        message = "These questions define segments; for those segments they are left out of the boards and never context."
+        yield Finding("info", "circular-question", message, tuple(texts[i] for i in circular))
+    if duplicates:
+        message = "Asked before in the same round, with the same text and options."
+        yield Finding("info", "duplicate-question", message, tuple(texts[i] for i in duplicates))
+    if responses.num_rows == 0:
+        yield Finding("error", "nothing-usable", "All pairs are in quarantine; its reasons say why.")
+
+
+def _finding_row(round_id: str, finding: Finding) -> dict[str, Any]:
+    return {
+        "round": round_id,
+        "level": finding.level,
+        "code": finding.code,
+        "message": finding.message,
+        "items": list(finding.items),
+    }

@@ -1,0 +1,69 @@
+"""Why a (segment, question) pair, or a whole segment, is set aside while the rest of the survey goes on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+SUM_TOLERANCE = 1.0
+"""Published percentages are rounded: they may sum to 99 .. 101."""
+
+REASONS = {
+    "segment-too-small": "The whole segment has fewer respondents than the minimum.",
+    "no-data": "No percentage was published: for one question, or for the whole segment.",
+    "n-unknown": "Neither the question nor the segment states a number of respondents.",
+    "n-below-minimum": "Fewer respondents than the minimum answered this question.",
+    "wrong-length": "There are more or fewer percentages than options.",
+    "blank-cells": "Some options have a percentage, others have none.",
+    "nan": "A percentage is NaN or infinite.",
+    "negative": "A percentage is below zero.",
+    "all-zero": "All percentages are zero.",
+    "sum-not-100": f"The percentages sum to less than {100 - SUM_TOLERANCE:g} or more than {100 + SUM_TOLERANCE:g}.",
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A reason of `REASONS`, with what arrived and what is allowed."""
+
+    reason: str
+    detail: str
+
+
+def segment_fault(n: int | None, has_data: bool, min_n: int) -> Fault | None:
+    """What is wrong with a whole segment of known or unknown size."""
+    if n is not None and n < min_n:
+        return Fault("segment-too-small", f"{n} respondents; at least {min_n} are needed")
+    if not has_data:
+        return Fault("no-data", "no percentage for any question; at least one question is needed")
+    return None
+
+
+def pair_fault(percentages: Sequence[float | None], options: int, n: int | None, min_n: int) -> Fault | None:
+    """What is wrong with one distribution: the first of its faults, the number of respondents before the numbers themselves."""
+    if n is None:
+        return Fault("n-unknown", f"no number of respondents, not even of the segment; at least {min_n} are needed")
+    if n < min_n:
+        return Fault("n-below-minimum", f"{n} respondents; at least {min_n} are needed")
+    if len(percentages) != options:
+        return Fault("wrong-length", f"{len(percentages)} percentages; one for each of {options} options is needed")
+    return _number_fault(percentages)
+
+
+def _number_fault(percentages: Sequence[float | None]) -> Fault | None:
+    numbers = [p for p in percentages if p is not None]
+    if not numbers:
+        return Fault("no-data", "all cells are blank; a percentage for each option is needed")
+    if len(numbers) < len(percentages):
+        return Fault("blank-cells", f"{len(percentages) - len(numbers)} of {len(percentages)} cells are blank; none may be")
+    if not all(map(math.isfinite, numbers)):
+        return Fault("nan", f"percentages {numbers}; finite numbers are needed")
+    if min(numbers) < 0:
+        return Fault("negative", f"a percentage of {min(numbers):g}; 0 to 100 are allowed")
+    total = math.fsum(numbers)
+    if total == 0:
+        return Fault("all-zero", "all percentages are 0; they have to sum to 100 ± 1")
+    if abs(total - 100) > SUM_TOLERANCE + 1e-9:
+        return Fault("sum-not-100", f"the percentages sum to {total:.6g}; 100 ± {SUM_TOLERANCE:g} is allowed")
+    return None

@@ -1,0 +1,99 @@
+"""The rules every survey file obeys, whatever its layout; a broken one is a survey-level fault."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+
+from dtef_pipeline.errors import SurveyError
+from dtef_pipeline.identity import normalized
+from dtef_pipeline.survey.attributes import unique_keys
+from dtef_pipeline.survey.model import Question, Survey
+
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_SHOWN = 12  # names listed in a message before it stops
+
+
+def round_id(name: str, *, where: str) -> str:
+    """The round of a directory, file or survey id: `GD4` for gd4 and for global-dialogues-gd4."""
+    text = re.sub(r"^global[-_ ]dialogues[-_ ]", "", name.strip(), flags=re.IGNORECASE)
+    if match := re.search(r"(?:^|[-_ ])(gd\d+[a-z]*)$", text, flags=re.IGNORECASE):
+        text = match[1]
+    text = re.sub(r"\s+", "-", text).upper()
+    if not re.fullmatch(r"[^\W_][\w.-]*", text) or "..." in text:
+        allowed = "letters, digits, '-', '_' and single dots, beginning with a letter or digit; or give the round yourself"
+        raise SurveyError("this makes no round id", where=where, arrived=name, allowed=allowed)
+    return text
+
+
+def require_columns(found: Sequence[str], required: Sequence[str], *, where: str) -> None:
+    """Raise when a table lacks a column."""
+    missing = [name for name in required if name not in found]
+    if missing:
+        problem = f"missing column{'s' if len(missing) > 1 else ''} {listed(missing)}"
+        raise SurveyError(problem, where=where, line=1, arrived=listed(found), allowed=f"columns {', '.join(required)}")
+
+
+def percentage(cell: str, *, where: str, line: int, of: str) -> float | None:
+    """`34.2%`, `34.2 %` and `34.2` are 34.2; a blank cell is None; `nan` and `-3%` are numbers, judged later."""
+    text = cell.strip().removesuffix("%").strip()
+    if not text:
+        return None
+    if _NUMBER.fullmatch(text):
+        return float(text)
+    if text.casefold() in ("nan", "inf", "-inf"):
+        return float(text)
+    raise SurveyError(
+        f"not a percentage ({of})", where=where, line=line, arrived=cell, allowed="a number such as 34.2%, or blank"
+    )
+
+
+def whole_number(cell: str) -> int | None:
+    """A count of people: `12`, `12.0`; None for a blank cell and for what is no such count (`<NA>`, `-1`, `1.5`)."""
+    text = cell.strip()
+    if text.isascii() and text.isdigit():
+        return int(text)
+    if not _NUMBER.fullmatch(text):
+        return None
+    value = float(text)
+    return int(value) if math.isfinite(value) and value >= 0 and value.is_integer() else None
+
+
+def check_question(question: Question, *, where: str, line: int | None) -> None:
+    """Raise on a question without text or options, or with the same option twice."""
+    if not question.text:
+        raise SurveyError(f"question {question.id} has no text", where=where, line=line)
+    if not question.options or not all(question.options):
+        problem = f"question {question.id} has no options or a blank one"
+        raise SurveyError(problem, where=where, line=line, arrived=list(question.options), allowed="at least two named options")
+    first: dict[str, str] = {}
+    for option in question.options:
+        key = normalized(option)
+        if key in first:
+            problem = f"question {question.id} has the same option twice"
+            raise SurveyError(problem, where=where, line=line, arrived=[first[key], option], allowed="each option once")
+        first[key] = option
+
+
+def require_questions(questions: Sequence[Question], *, where: str) -> None:
+    """Raise when nothing is left to predict."""
+    if not questions:
+        problem = "no question to predict: a survey needs at least one single-select question with two or more options"
+        raise SurveyError(problem, where=where)
+
+
+def checked(survey: Survey) -> Survey:
+    """The survey, once it is known to hold a question and a segment and no key twice."""
+    require_questions(survey.questions, where=survey.path)
+    if not survey.segments:
+        raise SurveyError("no segment: a survey needs at least one demographic group", where=survey.path)
+    unique_keys(survey.segments, where=survey.path)
+    return survey
+
+
+def listed(names: Iterable[object]) -> str:
+    """The names for a message, cut after a dozen."""
+    all_names = [str(n) for n in names]
+    more = f" and {len(all_names) - _SHOWN} more" if len(all_names) > _SHOWN else ""
+    return ", ".join(all_names[:_SHOWN]) + more

@@ -1,0 +1,48 @@
+"""How long to wait before a call is tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+import numpy as np
+
+
+@dataclass
+class Backoff:
+    """Exponential waits with jitter: between half and all of `first * 2 ** (attempt - 1)`, at most `longest` seconds.
+
+    A server's Retry-After is never shortened; one above `patience` seconds is not waited for.
+    """
+
+    first: float = 1.0
+    longest: float = 60.0
+    patience: float = 600.0
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+
+    def wait(self, attempt: int, retry_after: float | None) -> float | None:
+        """Seconds to wait after failed attempt 1, 2, ...; None: the server asks for more than we have patience for."""
+        if retry_after is not None and retry_after > self.patience:
+            return None
+        full = min(self.longest, self.first * 2.0 ** (attempt - 1))
+        own = full * float(self.rng.uniform(0.5, 1.0))
+        return own if retry_after is None else max(retry_after, own)
+
+
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Seconds that a Retry-After header asks to wait, given as seconds or as an HTTP date; None without a readable one."""
+    value = headers.get("retry-after", "").strip()
+    if not value:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            until = parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        until = until if until.tzinfo else until.replace(tzinfo=UTC)
+        seconds = (until - now).total_seconds()
+    return max(0.0, seconds) if np.isfinite(seconds) else None

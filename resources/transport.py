@@ -1,0 +1,76 @@
+"""What the gateway asks of anything that answers: hosted models by litellm, and the local model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from dtef_pipeline.prediction.models import ModelSpec
+from dtef_pipeline.prediction.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer, before it is a `Response`."""
+
+    text: str
+    finish_reason: str | None
+    served_model: str | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cost_usd: float | None
+    """None: unknown."""
+
+
+class Scope(Enum):
+    """How far a failed call reaches."""
+
+    PASSING = "worth another attempt"
+    REQUEST = "this request will never be answered"
+    MODEL = "no request to this model will be answered"
+
+
+class CallError(Exception):
+    """A call that got no answer."""
+
+    def __init__(self, message: str, scope: Scope, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.message, self.scope, self.retry_after = message, scope, retry_after
+
+
+class Transport(Protocol):
+    """One way to reach models."""
+
+    def problem(self, spec: ModelSpec) -> str | None:
+        """What is missing before this model can be asked at all."""
+
+    async def ask(self, request: Request) -> Reply:
+        """One attempt. Raises `CallError`, whose message may still hold secrets."""
+
+    async def close(self) -> None:
+        """End of a run: give back what belongs to the running event loop."""
+
+
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+_SECRET_SHAPE = re.compile(r"\b(?:sk|pk|gsk|xai|key)-[\w*-]{8,}|\bAIza[\w-]{20,}|(?<=Bearer )\S+|(?<=[?&]key=)[^&\s]+")
+_SHORTEST_SECRET = 6
+_LONGEST_MESSAGE = 500
+
+
+class Scrubber:
+    """Takes API keys out of messages: the values of key-like environment variables, and anything shaped like a key."""
+
+    def __init__(self, environ: Mapping[str, str], specs: Iterable[ModelSpec]) -> None:
+        named = {spec.api_key_env for spec in specs}
+        values = {value for name, value in environ.items() if name in named or _SECRET_NAME.search(name)}
+        # Longest first: one key may begin with another.
+        self._secrets = sorted((v for v in values if len(v) >= _SHORTEST_SECRET), key=len, reverse=True)
+
+    def __call__(self, message: str) -> str:
+        for secret in self._secrets:
+            message = message.replace(secret, "[key]")
+        message = _SECRET_SHAPE.sub("[key]", message)
+        return message if len(message) <= _LONGEST_MESSAGE else message[: _LONGEST_MESSAGE - 1] + "…"

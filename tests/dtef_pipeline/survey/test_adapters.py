@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.errors import SurveyError
+from dtef_pipeline.survey.adapters import adapter_for, adapters, read_survey
+from dtef_pipeline.survey.adapters.long_table import COLUMNS
+from dtef_pipeline.survey.model import Survey
+from dtef_pipeline.survey.quarantine import REASONS
+from dtef_pipeline.survey.validation import round_id
+
+ROOT = Path(__file__).parents[3]
+DOC = ROOT / "docs" / "add-a-survey.md"
+
+
+def test_the_three_adapters_are_found_through_entry_points() -> None:
+    assert [a.name for a in adapters()] == ["global-dialogues", "dtef-json", "long-table"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("gd4", "GD4"),
+        ("global-dialogues-gd4", "GD4"),
+        ("global-dialogues-gd6uk", "GD6UK"),
+        ("wave 2", "WAVE-2"),
+        ("my-survey", "MY-SURVEY"),
+    ],
+)
+def test_round_ids(name: str, expected: str) -> None:
+    assert round_id(name, where="x") == expected
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a...b", "-x", "é\n/", "x:y"])
+def test_names_unfit_for_a_partition_key_make_no_round(name: str) -> None:
+    with pytest.raises(SurveyError, match="this makes no round id"):
+        round_id(name, where="x")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "found"),
+    [
+        ("picture.png", b"\x89PNG\r\n\x1a\n\x00\xff", "a file that is not UTF-8 text"),
+        ("picture.csv", b"\x89PNG\r\n\x1a\n\x00\xff", r"a file that is not UTF-8 text"),
+        ("broken.parquet", b"PAR1", r"a text file beginning with 'PAR1'"),
+        ("empty.csv", b"", r"an empty file"),
+        ("other.csv", b"a,b,c\n1,2,3\n", r"a text file beginning with 'a,b,c'"),
+        ("notes.txt", b"\n", r"a text file beginning with ''"),
+    ],
+)
+def test_what_no_adapter_recognises_is_described_beside_what_each_accepts(
+    tmp_path: Path, name: str, content: bytes, found: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    accepted = r"allowed: global-dialogues: a directory with .*; dtef-json: a .json file .*; long-table: a .csv or .parquet file with columns"
+    with pytest.raises(SurveyError, match=f"not a survey that any adapter recognises; got .*{found}.*{accepted}"):
+        read_survey(path)
+
+
+def test_an_empty_directory_and_a_missing_path_are_faults(tmp_path: Path) -> None:
+    with pytest.raises(SurveyError, match="got 'an empty directory'"):
+        read_survey(tmp_path)
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(SurveyError, match=r"got 'a directory with notes.txt'"):
+        read_survey(tmp_path)
+    with pytest.raises(SurveyError, match="there is no such file or directory"):
+        read_survey(tmp_path / "nothing")
+
+
+def test_two_rounds_in_one_directory_are_a_fault(tmp_path: Path) -> None:
+    for name in ("GD1", "GD2"):
+        (tmp_path / f"{name}_aggregate_standardized.csv").touch()
+    with pytest.raises(SurveyError, match=r"one aggregate file a round; got \['GD1_aggregate_standardized.csv', 'GD2_"):
+        read_survey(tmp_path)
+
+
+def test_importing_and_reading_loads_neither_dagster_nor_litellm() -> None:
+    code = (
+        "import sys; from dtef_pipeline.survey.adapters import read_survey; from dtef_pipeline.survey.observe import observe;"
+        "observe(read_survey('data/rounds/S1')); print(sorted({'dagster', 'litellm', 'click'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_the_adapter_of_the_documentation_works(tmp_path: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", DOC.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert len([line for line in code.splitlines() if line.strip()]) <= 30
+    scope: dict[str, type] = {}
+    exec(compile(code, str(DOC), "exec"), scope)
+    path = tmp_path / "wave1.scores"
+    path.write_text("Good?\tYes|No\nKenya\t60|40\t25\nTürkiye\t30|70\t40\n", encoding="utf-8")
+    adapter = adapter_for(path, [scope["Scores"]()])
+    survey = adapter.read(path)
+    assert isinstance(survey, Survey)
+    assert [(s.key, s.n) for s in survey.segments] == [("country:kenya", 25), ("country:turkey", 40)]
+
+
+@pytest.mark.parametrize("names", [COLUMNS, REASONS], ids=["columns", "reasons"])
+def test_the_documentation_tables_are_those_of_the_code(names: dict[str, str]) -> None:
+    text = DOC.read_text(encoding="utf-8")
+    missing = [f"| `{name}` | {meaning} |" for name, meaning in names.items() if f"| `{name}` | {meaning} |" not in text]
+    assert not missing

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.errors import SurveyError
+from dtef_pipeline.survey.attributes import (
+    attribute_name,
+    candidates,
+    canonical,
+    classify,
+    profile_attribute,
+    segment,
+    segment_key,
+    slug,
+    unique_keys,
+    vocabulary,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "attribute"),
+    [
+        ("Chinese Simplified", "language"),
+        ("&lt;18", "ageGroup"),
+        ("18-25", "ageGroup"),
+        ("65+", "ageGroup"),
+        ("Less than 18", "ageGroup"),
+        ("Non-binary", "gender"),
+        ("Suburban", "environment"),
+        ("More concerned than excited", "aiConcern"),
+        ("I do not identify with any religious group or faith", "religion"),
+        ("Türkiye", "country"),
+        ("Myanmar, {Burma}", "country"),
+        ("Georgia", "country"),
+        ("Yorkshire and the Humber", "ukRegion"),
+        ("  Kenya\t", "country"),
+    ],
+)
+def test_a_value_tells_its_attribute(value: str, attribute: str) -> None:
+    assert candidates(value) == {attribute}
+
+
+@pytest.mark.parametrize("value", ["Martian", "Africa", "Branch A", "44", "Yes", "Agree", ""])
+def test_a_value_of_no_vocabulary_has_no_attribute(value: str) -> None:
+    assert candidates(value) == frozenset()
+
+
+def test_an_ambiguous_value_follows_the_majority_of_its_group() -> None:
+    found = classify({3: ["Female", "Male", "Other"], 6: ["Islam", "Other", "Prefer not to say"]})
+    assert (found[3, "Other"], found[6, "Other"], found[6, "Prefer not to say"]) == ("gender", "religion", "religion")
+
+
+def test_each_value_is_classified_by_itself_even_in_a_strange_group() -> None:
+    assert classify({4: ["Rural", "Urban", "Kenya", "Mars"]}) == {
+        (4, "Rural"): "environment",
+        (4, "Urban"): "environment",
+        (4, "Kenya"): "country",
+        (4, "Mars"): None,
+    }
+
+
+def test_a_group_without_unambiguous_values_stays_unknown_unless_one_attribute_fits() -> None:
+    assert classify({1: ["Other", "Prefer not to say"]})[1, "Other"] is None
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "key"),
+    [
+        ("country", "United States", "country:united-states"),
+        ("country", "Türkiye", "country:turkey"),
+        ("country", "South Korea", "country:korea-south"),
+        ("country", "Congo {Democratic Rep}", "country:congo-democratic-rep"),
+        ("ageGroup", "65+", "ageGroup:65-plus"),
+        ("ageGroup", "&lt;18", "ageGroup:under-18"),
+        ("ageGroup", "Under 18", "ageGroup:under-18"),
+        ("ageGroup", "18–25", "ageGroup:18-25"),
+        ("religion", "Bahá'í Faith", "religion:baha-i-faith"),
+        ("city", "Łódź", "city:łodz"),
+        ("city", "東京", "city:東京"),
+    ],
+)
+def test_segment_keys(attribute: str, value: str, key: str) -> None:
+    assert segment_key(attribute, value) == key
+
+
+def test_all_values_of_an_attribute_have_different_keys() -> None:
+    for name, attribute in vocabulary().items():
+        canonicals = set(attribute.spellings.values())
+        assert len({segment_key(name, v) for v in canonicals}) == len(canonicals), name
+
+
+ages = st.integers(10, 99)
+age_values = st.one_of(
+    ages.map(lambda a: f"<{a}"),
+    ages.map(lambda a: f"{a}+"),
+    st.tuples(ages, ages).map(lambda p: f"{p[0]}-{p[1]}"),
+    ages.map(str),
+)
+
+
+@given(age_values, age_values)
+def test_two_age_values_share_a_key_only_when_they_are_equal(a: str, b: str) -> None:
+    assert (segment_key("ageGroup", a) == segment_key("ageGroup", b)) == (a == b)
+
+
+@given(st.text())
+def test_slugs_are_fit_for_partition_keys_and_stable(value: str) -> None:
+    made = slug(value)
+    assert made == made.casefold() or not made.isascii()
+    assert not set("/:.+%") & set(made)
+    assert all(c.isprintable() for c in made)
+    assert slug(made) == made
+
+
+def test_canonical_spelling_keeps_unknown_values() -> None:
+    assert canonical("city", " New   York\t") == "New York"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("Age group", "ageGroup"), ("age", "ageGroup"), ("COUNTRY", "country"), ("education level", "education-level")],
+)
+def test_attribute_names_have_one_spelling(name: str, expected: str) -> None:
+    assert attribute_name(name) == expected
+
+
+def test_several_attributes_make_one_segment() -> None:
+    made = segment({"country": "Türkiye", "ageGroup": "65+"}, 12, where="file")
+    assert (made.key, made.attribute, made.value) == ("country:turkey+ageGroup:65-plus", "country+ageGroup", "Turkey, 65+")
+    assert made.parts == (("country", "Turkey"), ("ageGroup", "65+"))
+
+
+def test_a_value_that_makes_no_key_is_refused() -> None:
+    with pytest.raises(SurveyError, match=r"file:3: a segment's attribute and value need at least one letter.*'\?\?\?'"):
+        segment({"country": "???"}, 12, where="file", line=3)
+
+
+def test_two_values_of_one_key_are_refused() -> None:
+    both = [segment({"city": "A b"}, 12, where="file"), segment({"city": "A-b"}, 12, where="file")]
+    with pytest.raises(SurveyError, match=r"two segments get the same key 'city:a-b'; got \['A b', 'A-b'\]"):
+        unique_keys(both, where="file")
+
+
+def test_profile_questions_ask_who_the_respondent_is() -> None:
+    values = {"country": ["Kenya", "India", "Turkey", "Japan", "Brazil"], "ageGroup": ["<18", "18-25", "65+"]}
+    assert profile_attribute(["Less than 18", "18-25", "65+"], values) == "ageGroup"
+    assert profile_attribute(["Kenya", "India", "Türkiye", "Japan", "Brazil", "Other"], values) == "country"
+    assert profile_attribute(["Female", "Male", "Other"], values) == "gender"
+
+
+def test_opinions_are_no_profile_questions() -> None:
+    values = {"country": ["Kenya", "India", "Turkey", "Japan", "Brazil"], "aiConcern": ["More excited than concerned"]}
+    assert profile_attribute(["India", "Japan", "Germany"], values) is None  # which country leads?
+    assert profile_attribute(["More excited than concerned", "More concerned than excited"], values) is None
+    assert profile_attribute(["Yes", "No", "Other"], values) is None

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dtef_pipeline.errors import SurveyError
+from dtef_pipeline.survey.adapters import read_survey
+from dtef_pipeline.survey.observe import observe
+
+
+def example() -> dict[str, Any]:
+    return {
+        "surveyId": "global-dialogues-gd9",
+        "surveyName": "Nine",
+        "questions": {
+            "q1": {"text": "Good?", "type": "single-select", "options": ["Yes\t", "No"]},
+            "q2": {"text": "Bad?", "type": "single-select", "options": ["Yes", "No"]},
+        },
+        "segments": [
+            {
+                "id": "country:turkiye",
+                "label": "Türkiye",
+                "attributes": {"country": "Türkiye"},
+                "sampleSize": 40,
+                "responses": [
+                    {"questionId": "q1", "distribution": [60, 40]},
+                    {"questionId": "q2", "distribution": [50, 50], "n": 12},
+                ],
+            },
+            {
+                "id": "ageGroup:65",
+                "attributes": {"ageGroup": "65+"},
+                "sampleSize": 20,
+                "responses": [{"questionId": "q1", "distribution": [70, 30]}],
+            },
+        ],
+    }
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[object], Path]:
+    def write_json(data: object) -> Path:
+        path = tmp_path / "survey.json"
+        path.write_text(data if isinstance(data, str) else json.dumps(data, indent=1, ensure_ascii=False), encoding="utf-8-sig")
+        return path
+
+    return write_json
+
+
+Write = Callable[[object], Path]
+
+
+def test_segments_get_canonical_keys_and_questions_clean_options(write: Write) -> None:
+    survey = read_survey(write(example()))
+    assert (survey.round, survey.name) == ("GD9", "Nine")
+    assert [s.key for s in survey.segments] == ["country:turkey", "ageGroup:65-plus"]
+    assert survey.questions[0].options == ("Yes", "No")
+
+
+def test_a_response_may_state_its_own_n(write: Write) -> None:
+    table = observe(read_survey(write(example()))).responses
+    assert [(r["n"], r["n_source"]) for r in table.to_pylist()] == [(40, "segment"), (12, "question"), (20, "segment")]
+
+
+def test_several_attributes_make_one_segment(write: Write) -> None:
+    data = example()
+    data["segments"][0]["attributes"] = {"country": "Kenya", "gender": "Female"}
+    made = read_survey(write(data)).segments[0]
+    assert (made.key, made.attribute, made.value) == ("country:kenya+gender:female", "country+gender", "Kenya, Female")
+
+
+def test_other_question_types_are_left_out_with_their_responses(write: Write) -> None:
+    data = example()
+    data["questions"]["q2"]["type"] = "multi-select"
+    survey = read_survey(write(data))
+    assert [q.id for q in survey.questions] == ["q1"]
+    assert {a.question_id for a in survey.answers} == {"q1"}
+    assert [(f.code, f.items) for f in survey.findings] == [("question-type", ("Bad?",))]
+
+
+def test_a_stated_scale_is_kept(write: Write) -> None:
+    data = example()
+    data["questions"]["q1"]["scale"] = "ordinal"
+    assert [q.scale for q in read_survey(write(data)).questions] == ["ordinal", None]
+
+
+@pytest.mark.parametrize(
+    ("distribution", "reason"),
+    [
+        ("[60, 30, 10]", "wrong-length"),
+        ("[60]", "wrong-length"),
+        ("[NaN, 40]", "nan"),
+        ("[Infinity, 40]", "nan"),
+        ("[120, -20]", "negative"),
+        ("[0, 0]", "all-zero"),
+        ("[60, null]", "blank-cells"),
+        ("[60, 38.9]", "sum-not-100"),
+        ("[60, 41.1]", "sum-not-100"),
+        ("[]", "wrong-length"),
+        ("[null, null]", "no-data"),
+    ],
+)
+def test_a_bad_distribution_is_quarantined_and_the_rest_goes_on(write: Write, distribution: str, reason: str) -> None:
+    data = example()
+    data["segments"][0]["responses"][1]["distribution"] = "HERE"
+    text = json.dumps(data, indent=1).replace('"HERE"', distribution)
+    observed = observe(read_survey(write(text)))
+    row = observed.quarantine.to_pylist()[0]
+    assert (row["segment"], row["question_id"], row["reason"]) == ("country:turkey", "q2", reason)
+    assert text.splitlines()[row["line"] - 1].strip() == '"questionId": "q2",'
+    assert observed.responses.num_rows == 2
+
+
+@pytest.mark.parametrize("distribution", [[60, 39], [60, 41], [60.5, 40.5]])
+def test_rounded_percentages_pass(write: Write, distribution: list[float]) -> None:
+    data = example()
+    data["segments"][0]["responses"][0]["distribution"] = distribution
+    first = observe(read_survey(write(data))).responses.to_pylist()[0]
+    assert first["observed"] == pytest.approx([d / sum(distribution) for d in distribution])
+
+
+def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+    data = example()
+    change(data)
+    return data
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda d: d.pop("segments"),
+            r"not a survey: missing segments; got 'fields surveyId, surveyName, questions'; allowed: fields sur",
+        ),
+        (lambda d: d.update(questions={}), r"no question to predict"),
+        (lambda d: d.update(segments=[]), r"no segment"),
+        (lambda d: d.update(questions=[1]), r"questions of the survey is not usable; got \[1\]; allowed: an object"),
+        (lambda d: d["questions"]["q1"].pop("options"), r"json:5: options of question q1 is missing; allowed: a list"),
+        (
+            lambda d: d["questions"]["q1"].update(options=[1, 2]),
+            r"json:5: options of question q1 are not all texts; got \[1, 2\]",
+        ),
+        (
+            lambda d: d["questions"]["q1"].update(options=["Yes", " yes"]),
+            r"json:5: question q1 has the same option twice; got \['Yes', 'yes'",
+        ),
+        (lambda d: d["questions"]["q1"].update(text=""), r"json:5: question q1 has no text"),
+        (
+            lambda d: d["segments"][0]["responses"][1].update(questionId="q7"),
+            r"json:\d+: a response of segment country:turkey to an unknown question; got 'q7'; allowed: ids of questions: q",
+        ),
+        (
+            lambda d: d["segments"][0]["responses"][1].update(questionId="q1"),
+            r"json:\d+: two responses of segment country:turkey to question q1; allowed: one response a segment and question",
+        ),
+        (
+            lambda d: d["segments"].append(d["segments"][0]),
+            r"json:\d+: duplicate segment id 'country:turkiye'; allowed: each segment once",
+        ),
+        (
+            lambda d: d["segments"].append({**d["segments"][0], "id": "x", "attributes": {"country": "Turkey"}}),
+            r"two segments get the same key 'country:turkey'",
+        ),
+        (lambda d: d["segments"][0].pop("attributes"), r"json:\d+: attributes of segment 'country:turkiye' are not usable"),
+        (
+            lambda d: d["segments"][0].update(sampleSize="many"),
+            r"json:\d+: sampleSize of segment 'country:turkiye' is no number of people; got",
+        ),
+        (
+            lambda d: d["segments"][0]["responses"][0].update(distribution=["abc", 40]),
+            r"json:\d+: not a percentage \(question q1\); got 'abc'; allowed: a number such as 34.2, or null",
+        ),
+        (
+            lambda d: d["segments"][0]["responses"][0].pop("distribution"),
+            r"json:\d+: distribution of a response .* to q1 is missing",
+        ),
+    ],
+)
+def test_survey_level_faults_stop_and_say_what_is_allowed(
+    write: Write, change: Callable[[dict[str, Any]], object], message: str
+) -> None:
+    with pytest.raises(SurveyError, match=message):
+        read_survey(write(changed(change)))
+
+
+def test_a_duplicate_question_id_is_found_although_json_hides_it(write: Write) -> None:
+    text = json.dumps(example(), indent=1).replace('"q2": {', '"q1": {')
+    with pytest.raises(SurveyError, match=r"json:13: 'q1' is there twice in one object; allowed: each id or field once"):
+        read_survey(write(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1, 2]", r"not a survey; got 'a JSON list'; allowed: a .json file in the DTEFSurveyData form"),
+        ("", "the file is empty"),
+        ('{\n"surveyId": ', r"json:2: not JSON; got 'Expecting value'"),
+    ],
+)
+def test_other_json_is_no_survey(write: Write, text: str, message: str) -> None:
+    with pytest.raises(SurveyError, match=message):
+        read_survey(write(text))
+
+
+def test_a_picture_named_json_is_no_survey(tmp_path: Path) -> None:
+    path = tmp_path / "survey.json"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n\x00\xff")
+    with pytest.raises(SurveyError, match="not JSON in UTF-8"):
+        read_survey(path)

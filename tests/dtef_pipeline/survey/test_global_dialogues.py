@@ -1,0 +1,300 @@
+"""The traps of the Global Dialogues layout, one test each."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.errors import SurveyError
+from dtef_pipeline.survey.adapters import read_survey
+from dtef_pipeline.survey.model import Answer, Survey
+from dtef_pipeline.survey.observe import observe
+
+CONCERN = ("More excited than concerned", "Equally concerned and excited", "More concerned than excited")
+POLL = "Poll Single Select"
+HALF = ("50.0%", "50.0%")
+Write = Callable[..., Path]
+
+
+def keys(survey: Survey) -> list[str]:
+    return [s.key for s in survey.segments]
+
+
+def items(survey: Survey, code: str) -> list[str]:
+    return [item for f in survey.findings if f.code == code for item in f.items]
+
+
+def answer(survey: Survey, segment: str) -> Answer:
+    return next(a for a in survey.answers if a.segment == segment)
+
+
+def test_concern_in_o13_without_o5_is_read_as_concern(round_directory: Write) -> None:
+    """GD6: the columns of AI concern are O13 and there is no O5."""
+    survey = read_survey(
+        round_directory({"O2: 18-25": HALF, "O6: Islam": HALF, "O7: Kenya": HALF, **{f"O13: {c}": HALF for c in CONCERN}})
+    )
+    assert keys(survey) == [
+        "ageGroup:18-25",
+        "religion:islam",
+        "country:kenya",
+        "aiConcern:more-excited-than-concerned",
+        "aiConcern:equally-concerned-and-excited",
+        "aiConcern:more-concerned-than-excited",
+    ]
+
+
+def test_moved_attributes_and_uk_regions_are_read_by_their_values(round_directory: Write) -> None:
+    """GD6UK: religion is O5, country O6, AI concern O7, UK region O8."""
+    columns = [
+        "O5: Christianity",
+        "O5: Other",
+        "O6: United Kingdom",
+        "O6: Other",
+        f"O7: {CONCERN[0]}",
+        "O8: South East",
+        "O8: Scotland",
+    ]
+    survey = read_survey(round_directory(dict.fromkeys(columns, HALF), name="GD6UK"))
+    assert survey.round == "GD6UK"
+    assert keys(survey) == [
+        "religion:christianity",
+        "religion:other",
+        "country:united-kingdom",
+        "country:other",
+        "aiConcern:more-excited-than-concerned",
+        "ukRegion:south-east",
+        "ukRegion:scotland",
+    ]
+
+
+def test_unknown_columns_are_reported_as_errors_and_never_read(round_directory: Write) -> None:
+    survey = read_survey(round_directory(dict.fromkeys(["O7: Kenya", "O7: Atlantis", "O9: Left-handed", "O9: Other"], HALF)))
+    assert keys(survey) == ["country:kenya"]
+    assert items(survey, "unknown-column") == ["O7: Atlantis", "O9: Left-handed", "O9: Other"]
+    assert {f.level for f in survey.findings if f.code == "unknown-column"} == {"error"}
+
+
+def test_of_repeated_attributes_the_lower_number_is_used_wherever_it_stands(round_directory: Write) -> None:
+    """GD5: O8-O13 ask O2-O7 again; O10 stands before O4 in the file, because columns are sorted as text."""
+    first, again = ("60.0%", "40.0%"), ("10.0%", "90.0%")
+    survey = read_survey(
+        round_directory(
+            {"O10: Rural": again, "O10: Urban": again, "O10: Suburban": again, "O4: Rural": first, "O4: Urban": first}
+        )
+    )
+    assert keys(survey) == ["environment:rural", "environment:urban"]
+    assert answer(survey, "environment:rural").percentages == (60.0, 40.0)
+    assert items(survey, "repeated-attribute") == ["O10: Rural", "O10: Urban", "O10: Suburban"]
+
+
+def test_weighted_scores_ranks_regions_and_branches_are_no_segments(round_directory: Write) -> None:
+    derived = ["O2: 18-25 (247) - Weighted Score", "Africa (12) - Weighted Score", "All(1009) - Rank 1 Count"]
+    plain = ["Africa", "44+", "Branch A", "Branches (Have you ever, at all?)"]
+    survey = read_survey(round_directory(dict.fromkeys(["O2: 18-25", *derived, *plain], HALF)))
+    assert keys(survey) == ["ageGroup:18-25"]
+    assert items(survey, "derived-column") == derived
+    assert items(survey, "non-segment-column") == plain
+
+
+def test_escaped_and_open_ages_get_their_own_keys(round_directory: Write) -> None:
+    survey = read_survey(round_directory(dict.fromkeys(["O2: &lt;18", "O2: 56-65", "O2: 65+"], HALF)))
+    assert [(s.key, s.value) for s in survey.segments] == [
+        ("ageGroup:under-18", "<18"),
+        ("ageGroup:56-65", "56-65"),
+        ("ageGroup:65-plus", "65+"),
+    ]
+
+
+@pytest.mark.parametrize("spelling", ["Turkey", "Türkiye", "  Türkiye\t", "T\u0075\u0308rkiye"])
+def test_turkey_has_one_key_in_all_spellings(round_directory: Write, spelling: str) -> None:
+    assert keys(read_survey(round_directory({f"O7: {spelling}": HALF}))) == ["country:turkey"]
+
+
+def test_an_empty_second_spelling_does_no_harm(round_directory: Write) -> None:
+    counts = {"q1": {"O7: Turkey": 0, "O7: Türkiye": 12}}
+    survey = read_survey(round_directory({"O7: Turkey": ("", ""), "O7: Türkiye": HALF}, counts=counts))
+    assert [(s.key, s.n) for s in survey.segments] == [("country:turkey", 12)]
+
+
+def test_two_filled_columns_of_one_segment_are_a_fault(round_directory: Write) -> None:
+    with pytest.raises(
+        SurveyError, match=r"csv:1: several columns make the same segment 'country:turkey'; got \['O7: Turkey', 'O7: Tü"
+    ):
+        read_survey(round_directory({"O7: Turkey": HALF, "O7: Türkiye": HALF}))
+
+
+def test_stray_tabs_and_blanks_are_stripped_from_options(round_directory: Write) -> None:
+    rows = [("q1", POLL, " Is it\tgood? ", "Yes,  very \t"), ("q1", POLL, " Is it\tgood? ", "No\t")]
+    question = read_survey(round_directory({"O7: Kenya": HALF}, rows)).questions[0]
+    assert (question.text, question.options) == ("Is it good?", ("Yes, very", "No"))
+
+
+def test_blank_cells_are_missing_not_zero(round_directory: Write) -> None:
+    survey = read_survey(round_directory({"O7: Kenya": ("50.0%", ""), "O7: India": ("", "")}))
+    assert answer(survey, "country:kenya").percentages == (50.0, None)
+    quarantine = observe(survey).quarantine.to_pylist()
+    assert [(q["segment"], q["question_id"], q["reason"]) for q in quarantine] == [
+        ("country:kenya", "q1", "blank-cells"),
+        ("country:india", None, "no-data"),
+    ]
+
+
+def test_open_ended_and_other_questions_are_left_out_with_a_finding(round_directory: Write) -> None:
+    rows = [
+        ("o1", "Ask Opinion", "Why?", "Because"),
+        ("o1", "Ask Opinion", "Why?", "Because"),
+        ("m1", "Poll Multi Select", "Which?", "A"),
+        ("q1", POLL, "Is it good?", "Yes"),
+        ("q1", POLL, "Is it good?", "No"),
+    ]
+    survey = read_survey(round_directory({"O7: Kenya": ["1%", "x", "2%", *HALF]}, rows))
+    assert [q.id for q in survey.questions] == ["q1"]
+    assert items(survey, "open-ended-question") == ["Why?"]
+    assert items(survey, "question-type") == ["Which?"]
+
+
+def test_profile_questions_are_left_out_but_ai_concern_stays(round_directory: Write) -> None:
+    rows = [("a", POLL, "How old are you?", age) for age in ("Less than 18", "18-25")]
+    rows += [("c", POLL, "How do you feel?", concern) for concern in CONCERN]
+    cells = ["0.0%", "100.0%", "30%", "30%", "40%"]
+    survey = read_survey(round_directory(dict.fromkeys(["O2: &lt;18", "O2: 18-25", f"O5: {CONCERN[0]}"], cells), rows))
+    assert [q.id for q in survey.questions] == ["c"]
+    assert items(survey, "profile-question") == ["How old are you?"]
+
+
+def test_counts_come_from_the_question_or_else_from_the_segment(round_directory: Write) -> None:
+    rows = [(q, POLL, f"Is {q} good?", o) for q in ("q1", "q2", "q3", "q4") for o in ("Yes", "No")]
+    counts = {"q1": {"O7: Kenya": "12.0"}, "q2": {"O7: Kenya": ""}, "q3": {"O7: Kenya": "<NA>"}}
+    table = observe(read_survey(round_directory({"O7: Kenya": HALF * 4}, rows, counts))).responses
+    assert table.select(["n", "n_source", "segment_n"]).to_pylist() == [
+        {"n": 12, "n_source": source, "segment_n": 12} for source in ("question", "segment", "segment", "segment")
+    ]
+
+
+def test_without_a_counts_file_nothing_is_used_and_the_finding_says_so(round_directory: Write) -> None:
+    directory = round_directory({"O7: Kenya": HALF})
+    next(directory.glob("*counts*")).unlink()
+    observed = observe(read_survey(directory))
+    assert observed.responses.num_rows == 0
+    assert observed.quarantine["reason"].to_pylist() == ["n-unknown"]
+    assert {"no-counts-file", "nothing-usable"} <= set(observed.findings["code"].to_pylist())
+
+
+def test_the_discussion_guide_gives_the_option_order(round_directory: Write, write_csv: Callable[..., Path]) -> None:
+    rows = [("q1", POLL, "How much?", option) for option in ("A little", "A lot", "None", "Other")]
+    directory = round_directory({"O7: Kenya": ["20%", "30%", "45%", "5%"]}, rows)
+    header = ["Content", "Poll or Category Option 1", "Poll or Category Option 2", "Poll or Category Option 3"]
+    guide = [[], header, ["How much?", "x", "y", ""], ["How much? ", "None", "A little\t", "A lot"]]
+    write_csv(directory / "GD9_discussion_guide.csv", guide)
+    survey = read_survey(directory)
+    assert survey.questions[0].options == ("None", "A little", "A lot", "Other")
+    assert survey.answers[0].percentages == (45.0, 20.0, 30.0, 5.0)
+
+
+def test_a_byte_order_mark_windows_line_ends_and_blanks_before_percent_are_fine(round_directory: Write) -> None:
+    directory = round_directory({"O7: Kenya": ("34.2 %", "65.8")})
+    for file in directory.glob("*.csv"):
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
+    assert read_survey(directory).answers[0].percentages == (34.2, 65.8)
+
+
+def test_the_round_is_the_directory_and_can_be_given(round_directory: Write) -> None:
+    directory = round_directory({"O7: Kenya": HALF})
+    copy = directory.with_name("gd7 b")
+    shutil.copytree(directory, copy)
+    assert read_survey(copy).round == "GD7-B"
+    assert read_survey(copy / "GD9_aggregate_standardized.csv").round == "GD9"
+    assert read_survey(copy, "gd8").round == "GD8"
+    with pytest.raises(SurveyError, match=r"this makes no round id; got 'GD/8'; allowed: letters, digits"):
+        read_survey(copy, "GD/8")
+
+
+@pytest.mark.parametrize(
+    ("rows", "cells", "message"),
+    [
+        (
+            [("q1", POLL, "Good?", "Yes"), ("q1", POLL, "Good?", "No")],
+            ["abc", "1%"],
+            r"GD9_aggregate_standardized.csv:2: not a percentage \(column 'O7: Kenya'\); got 'abc'; allowed: a number such as 34.2%",
+        ),
+        (
+            [("q1", POLL, "Good?", "Yes"), ("q1", POLL, "Good?", "No")],
+            ["34,2%", "1%"],
+            r"csv:2: not a percentage .* got '34,2%'",
+        ),
+        (
+            [("q1", POLL, "Good?", "Yes"), ("q1", POLL, "Good?", "yes ")],
+            ["1%", "1%"],
+            r"csv:2: question q1 has the same option twice; got \['Yes', 'yes'\]; allowed: each option once",
+        ),
+        (
+            [("q1", POLL, "Good?", "Yes"), ("q1", POLL, "Bad?", "No")],
+            ["1%", "1%"],
+            r"csv:3: duplicate question id q1: first used at line 2; got 'Bad\?'; allowed: Good\?",
+        ),
+        (
+            [("q1", POLL, "Good?", "Yes"), ("q2", POLL, "Bad?", "No"), ("q1", POLL, "Good?", "No")],
+            ["1%", "1%", "1%"],
+            r"csv:4: duplicate question id q1",
+        ),
+        (
+            [("q1", POLL, "Good?", "Yes"), ("q1", POLL, "Good?", "")],
+            ["1%", "1%"],
+            r"csv:2: question q1 has no options or a blank one",
+        ),
+        ([("", POLL, "Good?", "Yes")], ["1%"], r"csv:2: a row without Question ID; got 'Good\?'"),
+        (
+            [("o1", "Ask Opinion", "Why?", "Because")],
+            ["1%"],
+            r"no question to predict: a survey needs at least one single-select",
+        ),
+    ],
+)
+def test_faults_name_file_line_what_arrived_and_what_is_allowed(
+    round_directory: Write, rows: list[tuple[str, str, str, str]], cells: list[str], message: str
+) -> None:
+    with pytest.raises(SurveyError, match=message):
+        read_survey(round_directory({"O7: Kenya": cells}, rows))
+
+
+def test_a_survey_without_segments_is_a_fault(round_directory: Write) -> None:
+    with pytest.raises(SurveyError, match="no segment: a survey needs at least one demographic group"):
+        read_survey(round_directory({"Africa": HALF}))
+
+
+def test_missing_columns_are_named_with_the_required_ones(tmp_path: Path, write_csv: Callable[..., Path]) -> None:
+    path = write_csv(
+        tmp_path / "GD9" / "GD9_aggregate_standardized.csv", [["Question ID", "Question", "O7: Kenya"], ["q1", "x", "1%"]]
+    )
+    message = r"csv:1: missing columns Question Type, Response; got 'Question ID, Question, O7: Kenya'; allowed: columns Question ID, Que"
+    with pytest.raises(SurveyError, match=message):
+        read_survey(path.parent)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        ("Question ID,é\n".encode("latin-1"), "not a CSV file in UTF-8"),
+        (
+            b"Question ID,Question Type,Question,Response,O7: Kenya\nq1,Poll Single Select,Good?\n",
+            "csv:2: a row of another length.*got 3;",
+        ),
+    ],
+)
+def test_unreadable_files_are_faults(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "GD9").mkdir()
+    (tmp_path / "GD9" / "GD9_aggregate_standardized.csv").write_bytes(content)
+    with pytest.raises(SurveyError, match=message):
+        read_survey(tmp_path / "GD9")
+
+
+def test_a_question_counted_twice_is_a_fault(round_directory: Write) -> None:
+    directory = round_directory({"O7: Kenya": HALF})
+    path = directory / "GD9_segment_counts_by_question.csv"
+    path.write_text(path.read_text() + "q1,,50\n")
+    with pytest.raises(SurveyError, match=r"by_question.csv:3: question id q1 twice; allowed: one row a question"):
+        read_survey(directory)

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dtef_pipeline.errors import SurveyError
+from dtef_pipeline.survey.adapters import read_survey, read_surveys
+from dtef_pipeline.survey.adapters.long_table import LongTable
+from dtef_pipeline.survey.observe import observe
+
+HEADER = ["round", "question", "option", "attribute", "value", "percent", "n"]
+ROWS = [
+    ["GD9", "Good?", "Yes", "country", "Türkiye", "60", "40"],
+    ["GD9", "Good?", "No", "country", "Türkiye", "40%", "40"],
+    ["GD9", "Good?", "Yes", "Age group", "65+", "70", "20"],
+    ["GD9", "Good?", "No", "Age group", "65+", "30", "20"],
+]
+COUNTS = ["round", "question_id", "question", "option", "attribute", "value", "count"]
+
+Table = Sequence[Sequence[object]]
+
+
+@pytest.fixture
+def table(tmp_path: Path, write_csv: Callable[[Path, Table], Path]) -> Callable[..., Path]:
+    return lambda *rows: write_csv(tmp_path / "table.csv", rows)
+
+
+Write = Callable[..., Path]
+
+
+def test_a_row_for_each_option_and_segment_makes_a_survey(table: Write) -> None:
+    survey = read_survey(table(HEADER, *ROWS))
+    assert survey.round == "GD9"
+    assert [(s.key, s.n) for s in survey.segments] == [("country:turkey", 40), ("ageGroup:65-plus", 20)]
+    assert [(q.id, q.options) for q in survey.questions] == [("Good?", ("Yes", "No"))]
+    assert [(a.percentages, a.n, a.line) for a in survey.answers] == [((60.0, 40.0), 40, 2), ((70.0, 30.0), 20, 4)]
+
+
+def test_counts_become_percentages_and_their_sum_is_n(table: Write) -> None:
+    rows = [["GD9", "q1", "Good?", o, "country", "Kenya", c] for o, c in (("Yes", 9), ("No", "27.0"))]
+    answer = read_survey(table(COUNTS, *rows)).answers[0]
+    assert (answer.question_id, answer.percentages, answer.n) == ("q1", (25.0, 75.0), 36)
+
+
+def test_an_option_without_a_row_was_chosen_by_nobody_but_a_blank_cell_is_missing(table: Write) -> None:
+    rows = [
+        ["GD9", "q1", "Good?", o, "country", c, n]
+        for o, c, n in (("Yes", "Kenya", 12), ("No", "India", 5), ("Yes", "India", ""))
+    ]
+    assert [(a.percentages, a.n) for a in read_survey(table(COUNTS, *rows)).answers] == [((100.0, 0.0), 12), ((None, 5), None)]
+
+
+def test_option_order_puts_options_in_order(table: Write) -> None:
+    header = [*HEADER, "option_order"]
+    rows = [["GD9", "Good?", o, "country", "Kenya", "50", "20", i] for o, i in (("Agree", 2), ("Disagree", 1))]
+    assert read_survey(table(header, *rows)).questions[0].options == ("Disagree", "Agree")
+
+
+def test_a_pair_without_n_is_quarantined(table: Write) -> None:
+    observed = observe(read_survey(table(HEADER, *[[*row[:-1], ""] for row in ROWS])))
+    assert observed.quarantine["reason"].to_pylist() == ["n-unknown", "n-unknown"]
+
+
+def test_parquet_says_the_same_as_csv(table: Write, tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    numbers = [[*row[:5], float(str(row[5]).rstrip("%")), int(row[6])] for row in ROWS]
+    pq.write_table(pa.table({name: [row[i] for row in numbers] for i, name in enumerate(HEADER)}), path)
+    from_csv, from_parquet = read_survey(table(HEADER, *ROWS)), read_survey(path)
+    assert from_parquet.segments == from_csv.segments
+    assert [a.percentages for a in from_parquet.answers] == [a.percentages for a in from_csv.answers]
+
+
+def test_a_file_of_several_rounds_is_read_whole_or_by_round(table: Write) -> None:
+    path = table(HEADER, *ROWS, *[["GD10", *row[1:]] for row in ROWS])
+    assert [s.round for s in read_surveys(path)] == ["GD9", "GD10"]
+    assert read_survey(path, "gd10").round == "GD10"
+    assert LongTable().read(path, "GD9").round == "GD9"
+    with pytest.raises(SurveyError, match=r"several rounds in one file; got \['GD9', 'GD10'\]; allowed: one round"):
+        read_survey(path)
+    with pytest.raises(SurveyError, match=r"which round of the file\?; allowed: GD9, GD10"):
+        LongTable().read(path)
+    with pytest.raises(SurveyError, match=r"no such round in the file; got 'GD7'; allowed: GD9, GD10"):
+        read_survey(path, "GD7")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (
+            [HEADER[:4] + HEADER[5:], ["GD9", "Good?", "Yes", "country", "60", "1"]],
+            r"csv:1: missing column value; got 'round, question, o",
+        ),
+        (
+            [HEADER[:5], ["GD9", "Good?", "Yes", "country", "Kenya"]],
+            r"csv:1: missing column percent or count; got 'round, question",
+        ),
+        ([HEADER], r"the table has no rows"),
+        (
+            [HEADER, *ROWS, ROWS[0]],
+            r"csv:6: segment country:turkey, question Good\?, option 'Yes' is there twice, first at line 2; allow",
+        ),
+        (
+            [HEADER, ["GD9", "Good?", "Yes", "country", "Kenya", "many", "3"]],
+            r"csv:2: not a percentage \(column percent\); got 'many'",
+        ),
+        (
+            [HEADER, ["GD9", "Good?", "Yes", "country", "Kenya", "6", "few"]],
+            r"csv:2: n is no number of people; got 'few'; allowed: a who",
+        ),
+        (
+            [HEADER, ROWS[0], [*ROWS[1][:-1], "41"]],
+            r"csv:3: n of segment country:turkey and question Good\? differs from line 2; got '41'",
+        ),
+        ([HEADER, ["GD9", "", "Yes", "country", "Kenya", "60", "40"]], r"csv:2: blank question; allowed: the question's text"),
+        ([HEADER, ["GD9", "Good?"]], r"csv:2: a row of another length than the header; got 2; allowed: 7 cells"),
+        ([COUNTS, ["GD9", "q1", "Good?", "Yes", "country", "Kenya", "-1"]], r"csv:2: count is no number of people; got '-1'"),
+        (
+            [COUNTS, ["GD9", "q1", "Good?", "Yes", "city", "A", "1"], ["GD9", "q1", "Bad?", "No", "city", "A", "1"]],
+            r"csv:3: duplicate question id q1: another text than at line 2; got 'Bad\?'; allowed: Good\?",
+        ),
+        (
+            [COUNTS, ["GD9", "q1", "Good?", "Yes", "city", "A b", "1"], ["GD9", "q1", "Good?", "No", "city", "A-b", "1"]],
+            r"csv:3: two segments get the same key 'city:a-b'; got 'A-b'; allowed: A b",
+        ),
+        ([HEADER, ["GD9", "Good?", "Yes", "country", "Kenya", "100", "40"]], r"no question to predict"),
+    ],
+)
+def test_faults_name_file_line_what_arrived_and_what_is_allowed(table: Write, rows: Table, message: str) -> None:
+    with pytest.raises(SurveyError, match=message):
+        read_survey(table(*rows))

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.survey.attributes import segment
+from dtef_pipeline.survey.model import Answer, Question, Survey
+from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.survey.quarantine import REASONS
+from dtef_pipeline.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE, SURVEY_RESPONSES
+
+CONCERN = ("More excited than concerned", "Equally concerned and excited", "More concerned than excited")
+Cell = tuple[tuple[float | None, ...], int | None]
+
+
+def survey(
+    cells: dict[tuple[str, str], Sequence[Cell | None]], questions: Sequence[Question] | None = None, n: int | None = None
+) -> Survey:
+    """A survey of (attribute, value) -> one (percentages, n) for each question; None where there is no answer."""
+    width = len(next(iter(cells.values())))
+    made = tuple(questions or (Question(f"q{i}", f"Question {i}?", ("Yes", "No")) for i in range(width)))
+    segments = tuple(segment({a: v}, n, where="x") for a, v in cells)
+    answers = tuple(
+        Answer(s.key, q.id, cell[0], cell[1], "x", i)
+        for s, row in zip(segments, cells.values(), strict=True)
+        for i, (q, cell) in enumerate(zip(made, row, strict=True))
+        if cell is not None
+    )
+    return Survey("GD9", "Nine", "test", "x", made, segments, answers)
+
+
+def rows(made: Survey, **options: int) -> list[dict[str, Any]]:
+    result: list[dict[str, Any]] = observe(made, **options).responses.to_pylist()
+    return result
+
+
+def test_tables_have_exactly_the_schemas_of_the_contract() -> None:
+    observed = observe(survey({("country", "Kenya"): [((60, 40), 20)]}))
+    assert (observed.responses.schema, observed.quarantine.schema) == (SURVEY_RESPONSES, SURVEY_QUARANTINE)
+    assert observed.findings.schema == SURVEY_FINDINGS
+
+
+def test_references_are_hand_computable() -> None:
+    made = survey(
+        {("country", "Kenya"): [((60, 40), 30)], ("country", "India"): [((20, 80), 10)], ("gender", "Male"): [((50, 50), 40)]}
+    )
+    kenya, india, male = rows(made)
+    assert kenya["population"] == pytest.approx([(18 + 2 + 20) / 80, (12 + 8 + 20) / 80])
+    assert (kenya["population_n"], kenya["others_n"], india["others_n"]) == (80, 10, 30)
+    assert (kenya["others"], india["others"]) == (pytest.approx([0.2, 0.8]), pytest.approx([0.6, 0.4]))
+    assert (male["others"], male["others_n"]) == (None, 0)
+
+
+def test_references_leave_quarantined_pairs_out() -> None:
+    made = survey(
+        {("country", "Kenya"): [((60, 40), 30)], ("country", "India"): [((0, 100), 9)], ("country", "Japan"): [((90, 20), 50)]}
+    )
+    (kenya,) = rows(made)
+    assert (kenya["population_n"], kenya["others"], kenya["shuffled"], kenya["shuffled_segment"]) == (30, None, None, None)
+
+
+def naive_references(table: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
+    """The definitions, row by row."""
+    found = []
+    for row in table:
+        same_question = [r for r in table if r["question_id"] == row["question_id"]]
+        others = [r for r in same_question if r["attribute"] == row["attribute"] and r["segment"] != row["segment"]]
+        means = []
+        for group in (same_question, others):
+            total = sum(r["n"] for r in group)
+            means.append(
+                [sum(r["n"] * r["observed"][i] for r in group) / total for i in range(len(row["observed"]))] if total else None
+            )
+        found.append((means[0], means[1]))
+    return found
+
+
+percentages = st.one_of(
+    st.integers(0, 100).map(lambda p: (float(p), float(100 - p))),
+    st.sampled_from([(None, None), (50.0, None), (0.0, 0.0), (-1.0, 101.0), (float("nan"), 1.0), (60.0, 20.0), (100.0,)]),
+)
+cell = st.one_of(st.none(), st.tuples(percentages, st.one_of(st.none(), st.integers(0, 300))))
+values = [
+    ("country", "Kenya"),
+    ("country", "India"),
+    ("country", "Japan"),
+    ("gender", "Male"),
+    ("gender", "Female"),
+    ("city", "Yes"),
+]
+
+
+@given(st.lists(st.tuples(cell, cell, cell), min_size=6, max_size=6), st.one_of(st.none(), st.integers(0, 50)))
+def test_nothing_is_lost_and_references_follow_their_definitions(cells: list[tuple[Any, Any, Any]], n: int | None) -> None:
+    made = survey(dict(zip(values, cells, strict=True)), n=n)
+    observed = observe(made)
+    table, quarantine = observed.responses.to_pylist(), observed.quarantine.to_pylist()
+    whole = {q["segment"] for q in quarantine if q["question_id"] is None}
+    pairs = Counter((r["segment"], r["question_id"]) for r in [*table, *quarantine] if r["question_id"])
+    empty = {s.key for s in made.segments} - {k for k, _ in pairs} - whole
+    assert pairs == Counter((a.segment, a.question_id) for a in made.answers if a.segment not in whole | empty)
+    assert all(p is None for a in made.answers if a.segment in empty for p in a.percentages)
+    assert {q["reason"] for q in quarantine} <= set(REASONS)
+    for row, (population, others) in zip(table, naive_references(table), strict=True):
+        assert sum(row["observed"]) == pytest.approx(1, abs=1e-12)
+        assert row["population"] == pytest.approx(population, abs=1e-12)
+        assert row["others"] == (None if others is None else pytest.approx(others, abs=1e-12))
+        assert row["n"] >= 10
+
+
+def test_rows_follow_the_survey_order_and_the_order_of_answers_does_not_matter() -> None:
+    made = survey({v: [((60, 40), 20), ((50, 50), 30)] for v in values})
+    mixed = replace(made, answers=made.answers[::-1])
+    assert rows(mixed) == rows(made)
+    assert [(r["segment"], r["question_order"]) for r in rows(made)] == [(s.key, q) for s in made.segments for q in (0, 1)]
+
+
+def test_the_minimum_n_is_a_setting_for_pairs_and_segments() -> None:
+    made = survey(
+        {("country", "Kenya"): [((60, 40), 12), ((60, 40), 30)], ("country", "India"): [((60, 40), 12), ((60, 40), 11)]}
+    )
+    assert len(rows(made)) == 4
+    quarantine = observe(made, min_n=20).quarantine.to_pylist()
+    assert [(q["segment"], q["question_id"], q["reason"], q["n"]) for q in quarantine] == [
+        ("country:kenya", "q0", "n-below-minimum", 12),
+        ("country:india", None, "segment-too-small", 12),
+    ]
+    assert quarantine[0]["detail"] == "12 respondents; at least 20 are needed"
+
+
+def test_shuffled_is_another_segments_answer_and_repeats_with_the_seed() -> None:
+    made = survey({v: [((10 * i, 100 - 10 * i), 20)] for i, v in enumerate(values)})
+    table = rows(made)
+    by_segment = {r["segment"]: r["observed"] for r in table}
+    assert all(r["shuffled_segment"] != r["segment"] and r["shuffled"] == by_segment[r["shuffled_segment"]] for r in table)
+    assert rows(made) == table
+    draws: dict[str, set[str]] = defaultdict(set)
+    for seed in range(60):
+        for r in rows(made, seed=seed):
+            draws[r["segment"]].add(r["shuffled_segment"])
+    assert all(drawn == set(by_segment) - {own} for own, drawn in draws.items())
+
+
+def concern_survey(own_share: float, options: tuple[str, ...] = CONCERN) -> Survey:
+    rest = (100 - own_share) / 2
+    cells = {
+        ("aiConcern", c): [(tuple(own_share if o == c else rest for o in options), 20), ((99.0, 1.0), 20)] for c in CONCERN
+    }
+    questions = [Question("own", "How do you feel?", options), Question("yes", "Do you use AI?", ("Yes", "No"))]
+    return survey({**cells, ("country", "Kenya"): [((90, 5, 5), 20), ((50, 50), 20)]}, questions)
+
+
+@pytest.mark.parametrize(("own_share", "expected"), [(100, True), (90, True), (89, False), (40, False)])
+def test_the_question_that_defines_an_attribute_is_circular_for_its_segments_alone(own_share: float, expected: bool) -> None:
+    circular = {(r["segment"].split(":")[0], r["question_id"]) for r in rows(concern_survey(own_share)) if r["circular"]}
+    assert circular == ({("aiConcern", "own")} if expected else set())
+
+
+def test_one_segment_with_yes_is_no_proof_of_a_circular_question() -> None:
+    questions = [Question("q0", "Do you use AI?", ("Yes", "No"))]
+    assert not rows(survey({("member", "Yes"): [((95, 5), 20)]}, questions))[0]["circular"]
+    both = survey({("member", "Yes"): [((95, 5), 20)], ("member", "No"): [((5, 95), 20)]}, questions)
+    assert [r["circular"] for r in rows(both)] == [True, True]
+
+
+def test_a_question_is_circular_for_segments_of_several_attributes_too() -> None:
+    question = Question("g", "Your gender?", ("Female", "Male"))
+    segments = [segment({"country": "Kenya", "gender": g}, 20, where="x") for g in ("Female", "Male")]
+    answers = [Answer(segments[0].key, "g", (100, 0), 20, "x", 1), Answer(segments[1].key, "g", (0, 100), 20, "x", 2)]
+    made = Survey("GD9", "Nine", "test", "x", (question,), tuple(segments), tuple(answers))
+    assert [r["circular"] for r in rows(made)] == [True, True]
+
+
+def test_a_repeated_question_names_the_first_one() -> None:
+    questions = [
+        Question("a", "Good?", ("Yes", "No")),
+        Question("b", "Good?", ("No", "Yes")),
+        Question("c", " GOOD? ", ("yes", "No ")),
+    ]
+    made = survey({("country", "Kenya"): [((60, 40), 20)] * 3}, questions)
+    assert [r["duplicate_of"] for r in rows(made)] == [None, None, "a"]
+    found = {f["code"]: f["items"] for f in observe(made).findings.to_pylist()}
+    assert found == {"duplicate-question": [" GOOD? "]}
+
+
+def test_scale_and_options_stand_in_every_row() -> None:
+    questions = [Question("a", "Good?", ("Agree", "Disagree", "Don't know"))]
+    (row,) = rows(survey({("country", "Kenya"): [((60, 30, 10), 20)]}, questions))
+    assert (row["scale"], row["dont_know"], row["options"]) == (
+        "ordinal",
+        [False, False, True],
+        ["Agree", "Disagree", "Don't know"],
+    )
+
+
+def test_observed_is_the_published_distribution_in_fractions() -> None:
+    (row,) = rows(survey({("country", "Kenya"): [((34.2, 66.3), 20)]}))
+    assert row["observed"] == pytest.approx(np.array([34.2, 66.3]) / 100.5)

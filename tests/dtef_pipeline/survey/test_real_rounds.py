@@ -1,0 +1,146 @@
+"""The published rounds GD1-GD5, read both ways (skipped where they are not at hand)."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dtef_pipeline.survey.adapters import read_survey
+from dtef_pipeline.survey.model import Survey
+from dtef_pipeline.survey.observe import Observed, observe
+
+#                segments, questions, pairs in the JSON, pairs of the folder with fewer than 10 respondents
+EXPECTED = {
+    "GD1": (47, 4, 188, 5),
+    "GD2": (47, 3, 141, 2),
+    "GD3": (47, 43, 2021, 111),
+    "GD4": (49, 116, 5684, 0),
+    "GD5": (49, 46, 2254, 44),
+}
+CIRCULAR = {"GD1": 3, "GD2": 3, "GD3": 3, "GD4": 3, "GD5": 6}  # GD5 asks for AI concern twice
+
+Both = dict[str, tuple[Observed, Observed]]
+
+
+@pytest.fixture(scope="module")
+def published(shared: Path) -> Both:
+    """Round -> (from JSON, from the folder)."""
+    return {
+        r: (
+            observe(read_survey(shared / "surveys" / f"{r.lower()}.json")),
+            observe(read_survey(shared / "global-dialogues" / r)),
+        )
+        for r in EXPECTED
+    }
+
+
+def similarity(p: np.ndarray, q: np.ndarray) -> float:
+    """1 - sqrt of the Jensen-Shannon divergence in bits."""
+    m = (p + q) / 2
+    bits = sum(float(np.sum(a[a > 0] * np.log2(a[a > 0] / m[a > 0]))) for a in (p, q)) / 2
+    return 1 - max(bits, 0.0) ** 0.5
+
+
+@pytest.mark.parametrize("round_id", EXPECTED)
+def test_json_gives_the_published_segments_questions_and_pairs(published: Both, round_id: str) -> None:
+    table = published[round_id][0].responses
+    segments, questions, pairs, _ = EXPECTED[round_id]
+    assert (len(table["segment"].unique()), len(table["question_id"].unique()), table.num_rows) == (segments, questions, pairs)
+    assert published[round_id][0].quarantine.num_rows == 0
+    assert set(table["round"].to_pylist()) == {round_id}
+
+
+@pytest.mark.parametrize("round_id", EXPECTED)
+def test_the_folder_gives_the_same_distributions_without_the_thin_pairs(published: Both, round_id: str) -> None:
+    json_rows, folder_rows = (
+        {(r["segment"], r["question_id"]): r for r in observed.responses.to_pylist()} for observed in published[round_id]
+    )
+    thin = EXPECTED[round_id][3]
+    assert set(folder_rows) < set(json_rows) if thin else set(folder_rows) == set(json_rows)
+    assert len(json_rows) - len(folder_rows) == thin
+    for key, row in folder_rows.items():
+        published_row = json_rows[key]
+        for column in ("value", "question_text", "question_order", "options", "segment_n", "circular", "duplicate_of"):
+            assert row[column] == published_row[column], (key, column)
+        assert row["observed"] == pytest.approx(published_row["observed"], abs=6e-4)
+    other_n = np.mean([row["n"] != json_rows[key]["n"] for key, row in folder_rows.items()])
+    assert 0.59 < other_n < 0.68
+
+
+@pytest.mark.parametrize("round_id", EXPECTED)
+def test_folder_quarantine_holds_thin_pairs_small_segments_and_blank_languages(published: Both, round_id: str) -> None:
+    quarantine = published[round_id][1].quarantine.to_pylist()
+    pairs = Counter(q["reason"] for q in quarantine if q["question_id"])
+    whole = {q["segment"].split(":")[0] for q in quarantine if q["question_id"] is None and q["reason"] == "no-data"}
+    assert pairs == ({"n-below-minimum": EXPECTED[round_id][3]} if EXPECTED[round_id][3] else {})
+    assert whole == {"language"}
+
+
+@pytest.mark.parametrize("round_id", EXPECTED)
+def test_ai_concern_is_the_one_circular_question(published: Both, round_id: str) -> None:
+    for observed in published[round_id]:
+        circular = [r for r in observed.responses.to_pylist() if r["circular"]]
+        assert len(circular) == CIRCULAR[round_id]
+        assert {r["attribute"] for r in circular} == {"aiConcern"}
+
+
+def test_reference_scores_over_all_pairs_are_the_known_ones(published: Both) -> None:
+    rows = [r for from_json, _ in published.values() for r in from_json.responses.to_pylist()]
+    assert len(rows) == 10_288
+    uniform, population, others = (
+        np.mean([similarity(np.array(r["observed"]), np.array(reference(r))) for r in rows])
+        for reference in (
+            lambda r: [1 / len(r["options"])] * len(r["options"]),
+            lambda r: r["population"],
+            lambda r: r["others"],
+        )
+    )
+    assert (uniform, population, others) == (
+        pytest.approx(0.65232, abs=5e-6),
+        pytest.approx(0.83145, abs=5e-6),
+        pytest.approx(0.81850, abs=5e-6),
+    )
+
+
+def test_findings_of_gd5_name_repeats_and_weighted_scores_but_nothing_unknown(published: Both) -> None:
+    findings = {f["code"]: f for f in published["GD5"][1].findings.to_pylist()}
+    assert {f["level"] for f in findings.values()} == {"info"}
+    assert len(findings["repeated-attribute"]["items"]) == 222
+    assert all("Weighted Score" in i or "Rank" in i for i in findings["derived-column"]["items"])
+    assert len(findings["profile-question"]["items"]) == 11
+    assert len(findings["circular-question"]["items"]) == 2
+
+
+def test_every_list_of_options_has_the_scale_a_reader_gives_it(published: Both) -> None:
+    scales = {tuple(r["options"]): r["scale"] for from_json, _ in published.values() for r in from_json.responses.to_pylist()}
+    nominal = {o for o, kind in scales.items() if kind == "nominal"}
+    yes_no = {o for o in nominal if {o[0].casefold(), o[1].casefold()} == {"yes", "no"}}
+    assert len(scales) - len(nominal) > 40
+    assert sorted(o[0][:20] for o in nominal - yes_no) == [
+        "Animals should have h",
+    ] or {o[0][:14] for o in nominal - yes_no} == {
+        "Single, never ",
+        "Both are simpl",
+        "Strengthen ove",
+        "Prioritize all",
+        "Yes, my views ",
+        "Humans are a p",
+        "Humans are fun",
+        "Communicate di",
+        "Future A: Buil",
+        "Animals should",
+        "Yes, they shou",
+        "the human that",
+    }
+
+
+@pytest.mark.parametrize("round_id", ["GD4", "GD5"])
+def test_a_large_folder_is_read_and_observed_in_time(shared: Path, published: Both, round_id: str) -> None:
+    start = time.perf_counter()
+    made: Survey = read_survey(shared / "global-dialogues" / round_id)
+    observe(made)
+    assert time.perf_counter() - start < 1.5

@@ -1,0 +1,265 @@
+"""A language-model server on loopback that speaks the chat-completions protocol, counts what it answered, and misbehaves
+on demand.
+
+In a test:
+
+    with FakeLLM(reply=lambda call: "[60, 40]", fault=at_first(Fault("status", status=429, retry_after="1"))) as server:
+        ...  # api_base = server.base_url
+        assert server.answered == 1
+
+As a process, for trying things out (`GET /stats` counts, Ctrl-C ends):
+
+    python -m tests.fake_llm_server --port 0 --latency 0.05 --fault-rate 0.2
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Literal, Self
+
+DEFAULT_REPLY = "[40.0, 30.0, 20.0, 10.0]"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request as it arrived."""
+
+    body: dict[str, Any]
+    headers: dict[str, str]
+    attempt: int
+    """1 the first time exactly this body arrives, 2 the second time, ..."""
+
+    @property
+    def user(self) -> str:
+        return next((m["content"] for m in reversed(self.body["messages"]) if m["role"] == "user"), "")
+
+    @property
+    def key(self) -> str | None:
+        return self.headers.get("authorization", "").removeprefix("Bearer ") or None
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes wrong with one call."""
+
+    kind: Literal["status", "reset", "hang", "drip", "truncated", "wrong_type", "empty_choices", "no_content", "content_filter"]
+    status: int = 500
+    retry_after: str | None = None
+    message: str = "planned fault"
+    seconds: float = 30.0
+    """How long `hang` and `drip` take."""
+
+
+Reply = Callable[[Call], str]
+FaultPlan = Callable[[Call], Fault | None]
+
+
+def at_first(*faults: Fault) -> FaultPlan:
+    """Each prompt meets the faults one after the other, then is answered."""
+    return lambda call: faults[call.attempt - 1] if call.attempt <= len(faults) else None
+
+
+def always(fault: Fault) -> FaultPlan:
+    return lambda call: fault
+
+
+def at_random(rate: float, *faults: Fault, seed: int = 0) -> FaultPlan:
+    """A share of the calls fails; which ones depends on the prompt and the attempt alone."""
+
+    def plan(call: Call) -> Fault | None:
+        chance = random.Random(f"{seed}/{call.user}/{call.attempt}")
+        return chance.choice(faults) if chance.random() < rate else None
+
+    return plan
+
+
+@dataclass
+class FakeLLM:
+    """The server; a context manager. Everything it was asked is in `calls`, prompts it answered in `answers`."""
+
+    reply: Reply = lambda call: DEFAULT_REPLY
+    fault: FaultPlan = lambda call: None
+    latency: float = 0.0
+    port: int = 0
+    calls: list[Call] = field(default_factory=list)
+    answers: Counter[str] = field(default_factory=Counter)
+    """How often each user text was answered in full."""
+    peak: int = 0
+    """The largest number of calls in progress at once."""
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+        self._attempts: Counter[str] = Counter()
+        self._busy = 0
+        self._stopping = threading.Event()
+
+    def __enter__(self) -> Self:
+        self._server = _Server(("127.0.0.1", self.port), _handler(self))
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    @property
+    def answered(self) -> int:
+        return self.answers.total()
+
+    def arrived(self, body: dict[str, Any], headers: dict[str, str]) -> Call:
+        with self._lock:
+            identity = json.dumps(body, sort_keys=True)
+            self._attempts[identity] += 1
+            call = Call(body, headers, self._attempts[identity])
+            self.calls.append(call)
+            self._busy += 1
+            self.peak = max(self.peak, self._busy)
+        return call
+
+    def left(self) -> None:
+        with self._lock:
+            self._busy -= 1
+
+    def count(self, call: Call) -> None:
+        with self._lock:
+            self.answers[call.user] += 1
+
+    def wait(self, seconds: float) -> None:
+        """Sleep, but not beyond the end of the server."""
+        if seconds > 0:
+            self._stopping.wait(seconds)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that hang up are part of the tests."""
+
+
+def _handler(fake: FakeLLM) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_GET(self) -> None:
+            stats = {"calls": len(fake.calls), "answered": fake.answered, "peak": fake.peak}
+            self._send(200, json.dumps(stats).encode())
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            call = fake.arrived(body, {k.lower(): v for k, v in self.headers.items()})
+            try:
+                fake.wait(fake.latency)
+                self._answer(call, fake.fault(call))
+            finally:
+                fake.left()
+
+        def _answer(self, call: Call, fault: Fault | None) -> None:
+            if fault is None:
+                fake.count(call)
+                self._send(200, json.dumps(completion(call, fake.reply(call))).encode())
+            elif fault.kind == "status":
+                headers = {"retry-after": fault.retry_after} if fault.retry_after is not None else {}
+                error = {"error": {"message": fault.message, "type": "fault", "code": fault.status}}
+                self._send(fault.status, json.dumps(error).encode(), headers)
+            elif fault.kind == "reset":
+                self._reset()
+            elif fault.kind == "hang":
+                fake.wait(fault.seconds)
+                self.close_connection = True
+            else:
+                self._malformed(call, fault)
+
+        def _malformed(self, call: Call, fault: Fault) -> None:
+            good = completion(call, fake.reply(call))
+            if fault.kind == "empty_choices":
+                self._send(200, json.dumps({**good, "choices": []}).encode())
+            elif fault.kind in ("no_content", "content_filter"):
+                reason = "content_filter" if fault.kind == "content_filter" else "stop"
+                choice = {"index": 0, "finish_reason": reason, "message": {"role": "assistant", "content": None}}
+                self._send(200, json.dumps({**good, "choices": [choice]}).encode())
+            elif fault.kind == "truncated":
+                self._send(200, json.dumps(good).encode()[:-40])
+            elif fault.kind == "wrong_type":
+                self._send(200, b"<html>gateway</html>", {"content-type": "text/html"})
+            else:
+                self._drip(json.dumps(good).encode(), fault.seconds)
+
+        def _drip(self, payload: bytes, seconds: float) -> None:
+            self.wfile.write(self._head(200, len(payload), {}))
+            for byte in payload:
+                self.wfile.write(bytes([byte]))
+                fake.wait(seconds / len(payload))
+
+        def _reset(self) -> None:
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.close_connection = True
+            self.connection.close()
+
+        def _send(self, status: int, payload: bytes, headers: dict[str, str] | None = None) -> None:
+            self.wfile.write(self._head(status, len(payload), headers or {}) + payload)
+
+        def _head(self, status: int, length: int, headers: dict[str, str]) -> bytes:
+            lines = {"content-type": "application/json", "content-length": str(length), **headers}
+            rest = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+            return f"HTTP/1.1 {status} X\r\n{rest}\r\n".encode()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    return Handler
+
+
+def completion(call: Call, text: str) -> dict[str, Any]:
+    """A chat completion as OpenAI's servers send it."""
+    prompt_tokens = sum(len(m["content"].split()) for m in call.body["messages"])
+    tokens = len(text.split())
+    return {
+        "id": f"chatcmpl-{call.attempt}",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": f"{call.body['model']}-served",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
+        "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": tokens, "total_tokens": prompt_tokens + tokens},
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
+    parser.add_argument("--port", type=int, default=0, help="0: any free port")
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
+    parser.add_argument("--reply", default=DEFAULT_REPLY, help="the text of every answer")
+    parser.add_argument("--fault-rate", type=float, default=0.0, help="share of calls that fail (429, 500, 503, reset)")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    statuses = [Fault("status", status=429, retry_after="0"), Fault("status"), Fault("status", status=503)]
+    plan = at_random(options.fault_rate, *statuses, Fault("reset"), seed=options.seed)
+    with FakeLLM(lambda call: options.reply, plan, options.latency, options.port) as server:
+        print(json.dumps({"port": server._server.server_address[1], "base_url": server.base_url}), flush=True)
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            print(json.dumps({"calls": len(server.calls), "answered": server.answered}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
