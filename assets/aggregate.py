@@ -38,16 +38,32 @@ def segment_results(context: dg.AssetExecutionContext, config: AggregateConfig, 
     `parse_rate` is the share of answers that could be read; `questions` holds the mean score of each target question.
     """
     run = PartitionRun(context)
+    read: dict[str, pa.Table] = {}
     for key in run.keys:
         with run.attempt(key):
-            round_id, segment = split_partition_key(key)
-            at = {"round": round_id, "segment": segment}
-            snapshots = [config.snapshot] if config.snapshot else store.warehouse.values("scores", "snapshot", **at)
-            tables = [aggregate(store.warehouse.read("scores", snapshot=snapshot, **at)) for snapshot in snapshots]
-            for snapshot, rows in zip(snapshots, tables, strict=True):
-                store.warehouse.write("segment_results", rows, snapshot=snapshot, **at)
-            run.done(key, _metadata(pa.concat_tables(tables) if tables else SEGMENT_RESULTS.empty_table(), snapshots))
+            read[key] = _read_scores(store, key, config.snapshot)
+    # One query for all partitions: it costs as much as one for each.
+    results = aggregate(pa.concat_tables(read.values())) if read else SEGMENT_RESULTS.empty_table()
+    for key in read:
+        with run.attempt(key):
+            run.done(key, _write_segment(store, results, key))
     return run.result()
+
+
+def _read_scores(store: Store, key: str, snapshot: str | None) -> pa.Table:
+    round_id, segment = split_partition_key(key)
+    at = {"round": round_id, "segment": segment, **({"snapshot": snapshot} if snapshot else {})}
+    return store.warehouse.read("scores", **at)
+
+
+def _write_segment(store: Store, results: pa.Table, key: str) -> dict[str, Any]:
+    round_id, segment = split_partition_key(key)
+    rows = results.filter((pc.field("round") == round_id) & (pc.field("segment") == segment))
+    snapshots = pc.unique(rows["snapshot"]).to_pylist()
+    for snapshot in snapshots:
+        of_snapshot = rows.filter(pc.field("snapshot") == snapshot)
+        store.warehouse.write("segment_results", of_snapshot, round=round_id, segment=segment, snapshot=snapshot)
+    return _metadata(rows, snapshots)
 
 
 def _metadata(rows: pa.Table, snapshots: list[str]) -> dict[str, Any]:

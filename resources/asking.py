@@ -53,6 +53,7 @@ class Asking:
 
     async def run(self) -> None:
         """Until every request is settled. Cancelled: what was answered is still committed."""
+        transports = {id(pool.transport): pool.transport for pool in self._pools if pool.queue}.values()
         async with self._writer:
             workers = [
                 asyncio.create_task(self._work(pool))
@@ -65,7 +66,7 @@ class Asking:
                 for worker in workers:
                     worker.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
-                for transport in {id(pool.transport): pool.transport for pool in self._pools if pool.total}.values():
+                for transport in transports:
                     await transport.close()
 
     async def _work(self, pool: Pool) -> None:

@@ -109,8 +109,12 @@ class LitellmTransport:
             )
 
     async def close(self) -> None:
-        """Close the HTTP clients that litellm keeps for the running loop; a later loop may get the same id."""
-        cached = _litellm().in_memory_llm_clients_cache.cache_dict
+        """Give back what litellm keeps for this loop: HTTP clients (a later loop may get the same id) and log tasks."""
+        litellm = _litellm()
+        worker = litellm.litellm_core_utils.logging_worker.GLOBAL_LOGGING_WORKER
+        await worker.clear_queue()
+        await worker.stop()
+        cached = litellm.in_memory_llm_clients_cache.cache_dict
         suffix = f"-{id(asyncio.get_running_loop())}"
         for key in [key for key in cached if str(key).endswith(suffix)]:
             client = cached.pop(key)

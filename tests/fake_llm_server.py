@@ -254,8 +254,8 @@ def main() -> None:
     statuses = [Fault("status", status=429, retry_after="0"), Fault("status"), Fault("status", status=503)]
     plan = at_random(options.fault_rate, *statuses, Fault("reset"), seed=options.seed)
     with FakeLLM(lambda call: options.reply, plan, options.latency, options.port) as server:
-        print(json.dumps({"port": server._server.server_address[1], "base_url": server.base_url}), flush=True)
         try:
+            print(json.dumps({"port": server._server.server_address[1], "base_url": server.base_url}), flush=True)
             threading.Event().wait()
         except KeyboardInterrupt:
             print(json.dumps({"calls": len(server.calls), "answered": server.answered}), flush=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dtef_pipeline.drift.rule import drift_verdict, snapshot_time
 from dtef_pipeline.identity import digest
@@ -24,8 +25,7 @@ def drift_checks(scores: pa.Table, *, series: Sequence[str] = SEGMENT_SERIES) ->
     `scores`: rows of schema SCORES (the columns `COLUMNS` suffice). Snapshots are compared when they asked the same prompts (one prompt set);
     circular questions are left out. In round series the column `segment` is null.
     """
-    frame = scores.select(list(COLUMNS)).to_pandas()
-    frame = frame[~frame["circular"].astype(bool)]
+    frame = scores.select(list(COLUMNS)).filter(pc.invert(pc.field("circular"))).to_pandas()
     rows: list[dict[str, Any]] = []
     for keys, group in frame.groupby(list(series), sort=True, dropna=False):
         rows.extend(_series_rows(dict(zip(series, keys, strict=True)), group))
@@ -35,12 +35,12 @@ def drift_checks(scores: pa.Table, *, series: Sequence[str] = SEGMENT_SERIES) ->
 
 def _series_rows(keys: dict[str, Any], group: pd.DataFrame) -> list[dict[str, Any]]:
     """A row a prompt set: snapshots that asked other prompts are another test, not drift."""
-    by_snapshot = dict(iter(group.groupby("snapshot", sort=True)))
-    prompt_sets: dict[str, list[Any]] = {}
+    by_snapshot = {str(label): rows for label, rows in group.groupby("snapshot", sort=True)}
+    prompt_sets: dict[str, list[str]] = {}
     for label, rows in by_snapshot.items():
-        prompt_sets.setdefault(digest(*sorted(rows["prompt_id"].unique())), []).append(label)
+        prompt_sets.setdefault(digest(*sorted(set(rows["prompt_id"]))), []).append(label)
     return [
-        _verdict_row(keys, prompt_set, {str(label): by_snapshot[label] for label in labels})
+        _verdict_row(keys, prompt_set, {label: by_snapshot[label] for label in labels})
         for prompt_set, labels in prompt_sets.items()
     ]
 
@@ -48,7 +48,7 @@ def _series_rows(keys: dict[str, Any], group: pd.DataFrame) -> list[dict[str, An
 def _verdict_row(keys: dict[str, Any], prompt_set: str, snapshots: dict[str, pd.DataFrame]) -> dict[str, Any]:
     values = pd.DataFrame({label: rows.groupby("prompt_id")["score"].mean() for label, rows in snapshots.items()})
     times = {label: snapshot_time(label, _first(rows["answered_at"])) for label, rows in snapshots.items()}
-    temperatures = {float(t) for rows in snapshots.values() for t in rows["temperature"].dropna().unique()}
+    temperatures = {float(t) for rows in snapshots.values() for t in set(rows["temperature"].dropna())}
     verdict = asdict(drift_verdict(values, times, temperature=temperatures.pop() if len(temperatures) == 1 else None))
     return {**keys, **verdict, "n_prompts": verdict["n_items"], "prompt_set": prompt_set}
 

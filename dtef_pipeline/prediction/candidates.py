@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from dtef_pipeline.prediction.plaintext import recent
+
 NUMBER = r"[-+]?+(?:[0-9]++(?:\.[0-9]++)?+|\.[0-9]++)(?:e[-+]?+[0-9]++)?+"
 COMMA_NUMBER = r"[-+]?+(?:[0-9]++(?:,[0-9]++)*+(?:\.[0-9]++)?+|\.[0-9]++)(?:e[-+]?+[0-9]++)?+"
 ABOUT = r"(?:(?:~|about|around|approximately|approx\.?|roughly|circa|ca\.|nearly) ?)?+"
@@ -120,7 +122,7 @@ def read_unlabelled(text: str, n: int) -> Iterator[Candidate]:
 
 
 def _arrays(text: str, n: int) -> Iterator[Candidate]:
-    for found in _ARRAY.finditer(text):
+    for found in recent(_ARRAY.finditer(text), n):
         values = _array_values(found[1])
         if len(values) < 2 or _INTERVAL.search(text, max(0, found.start() - 12), found.start()):
             continue
@@ -167,7 +169,7 @@ def _own_line(text: str, start: int, end: int) -> bool:
 
 
 def _columns(text: str, n: int) -> Iterator[Candidate]:
-    for found in _COLUMN.finditer(text):
+    for found in recent(_COLUMN.finditer(text), n):
         numbers = _COMMA_NUMBERS.findall(_without_bullets(found[0]))
         if all(map(joinable, numbers)):
             values = [number(v, joined=True) for v in numbers]
@@ -180,7 +182,7 @@ def _without_bullets(column: str) -> str:
 
 def _runs(text: str, n: int) -> Iterator[Candidate]:
     """Values on one line. Amid prose they must add up to a whole; so must `60/40` and an array cut off before its end."""
-    for found in _RUN.finditer(text):
+    for found in recent(_RUN.finditer(text), n):
         values = _run_values(found[0], n)
         whole = near_whole(in_order_sum(values))
         cut_off = "[" in text[max(0, found.start() - 2) : found.start()]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from dtef_pipeline.prediction.candidates import ABOUT, COMMA_NUMBER, PERCENT, Candidate, candidate, joinable, number
 from dtef_pipeline.prediction.labels import Labels, Mention
+from dtef_pipeline.prediction.plaintext import recent
 
 _KEY = r"(?:percentage|percent|value|share|probability|proportion|fraction|count|pct)"
 _LINK = re.compile(
@@ -108,7 +109,7 @@ def _at_boundary(text: str, start: int) -> bool:
 
 def _label_first(text: str, labels: Labels) -> Iterator[Pair]:
     passed = 0
-    for found in labels.starts(text):
+    for found in recent(labels.starts(text), len(labels.names)):
         start = found.start()
         if start < passed or not _at_boundary(text, start):
             continue
@@ -138,7 +139,7 @@ def _linked(text: str, start: int, mention: Mention, labels: Labels) -> Pair | N
 
 
 def _value_first(text: str, labels: Labels) -> Iterator[Pair]:
-    for found in _VALUE_FIRST.finditer(text):
+    for found in recent(_VALUE_FIRST.finditer(text), len(labels.names)):
         mentions = labels.mentions(text, found.end())
         if mentions and mentions[0].whole and joinable(found[1]):
             value = number(found[1], joined=True)
@@ -150,7 +151,7 @@ def _enumerated(text: str, n: int, labels: Labels | None) -> tuple[list[Pair], l
     letters: list[Pair] = []
     numbers: list[Pair] = []
     passed = 0
-    for found in _ENUMERATOR.finditer(text):
+    for found in recent(_ENUMERATOR.finditer(text), n):
         if found.start() < passed or not _at_boundary(text, found.start()):
             continue
         by_letter = found[1].isalpha()
@@ -242,7 +243,7 @@ def read_any_labels(text: str, n: int) -> Iterator[Candidate]:
     """For questions whose options are not known: values after any labels, taken in the order they are written."""
     values: list[float] = []
     start = end = place = 0
-    for found in _GENERIC.finditer(text):
+    for found in recent(_GENERIC.finditer(text), n):
         value = _value_at(text, found.end())
         if found.start() < place or value is None:
             continue

@@ -2,7 +2,7 @@
 
 `parse_response` reads one response, `parse_responses` a column of them; both give the same result. The rules, in order:
 
-1. Thinking (`<think>...</think>`) is not part of the answer. Of what remains, the last 20,000 characters are read.
+1. Thinking (`<think>...</think>`) is not part of the answer. Of what remains, the last 10,000 characters are read.
 2. What follows the last marker (`DISTRIBUTION:`, `Final answer:`, ...) is read first; the whole text only if that fails.
 3. Arrays, values on a line or in a column, and values beside labels, letters or numbers of options are candidates.
    The last candidate that is a distribution over the expected number of options wins.
@@ -139,7 +139,7 @@ def _best(candidates: list[Candidate]) -> Candidate | None:
         chosen = [c for c in of_status if not c.prose] or of_status
         if chosen:
             last = max(chosen, key=lambda c: (c.end, c.start))
-            rival = next((c for c in chosen if c.end > last.start and c.values != last.values), None)
+            rival = next((c for c in of_status if c.start < last.end and c.end > last.start and c.values != last.values), None)
             return last._replace(status="unparseable", how=f"two readings: {last.how}, {rival.how}") if rival else last
     return None
 

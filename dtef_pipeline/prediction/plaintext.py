@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import deque
+from collections.abc import Iterable
 
-LOOK_BACK = 20_000
+LOOK_BACK = 10_000
 """Only this many characters at the end of a response (after the thinking is taken out) are read: answers come last."""
+RECENT = 200
+"""Each reader looks at this many places at the end of the text, and four more an option: a bound for hostile text."""
 
 _THINKING = re.compile(r"<(/?)(?:think|thinking|thought|reasoning|scratchpad)>", re.IGNORECASE)
 _SPACES = re.compile(r"[^\S\n]+")
@@ -46,13 +50,19 @@ class _Plain(dict[int, str]):
     """Translation table for `str.translate`: compatibility forms one character at a time, so that no text is quadratic."""
 
     def __missing__(self, code: int) -> str:
-        char = chr(code)
-        if unicodedata.decomposition(char).startswith(_NOT_A_VALUE):
-            return " "  # footnote marks and circled numbers are no values
-        if (digit := unicodedata.decimal(char, None)) is not None:
-            return str(digit)
-        composed = unicodedata.normalize("NFKC", char)
-        return composed if len(composed) == 1 else char
+        char = _plain_character(chr(code))
+        if len(self) < 10_000:
+            self[code] = char
+        return char
+
+
+def _plain_character(char: str) -> str:
+    if unicodedata.decomposition(char).startswith(_NOT_A_VALUE):
+        return " "  # footnote marks and circled numbers are no values
+    if (digit := unicodedata.decimal(char, None)) is not None:
+        return str(digit)
+    composed = unicodedata.normalize("NFKC", char)
+    return composed if len(composed) == 1 else char
 
 
 _ASCII = {code: chr(code) for code in range(128)}
@@ -86,6 +96,11 @@ def plain(text: str) -> str:
     """Case folded, quotes and emphasis gone, single spaces, no blank lines, ASCII digits and signs."""
     text = text.translate(_TABLE).casefold()
     return _LINE_ENDS.sub("\n", _SPACES.sub(" ", text)).strip()
+
+
+def recent(places: Iterable[re.Match[str]], n: int) -> Iterable[re.Match[str]]:
+    """The last places where a pattern is found, in order, for a question of n options."""
+    return deque(places, maxlen=RECENT + 4 * n)
 
 
 def answer_text(text: str) -> str:

@@ -53,7 +53,7 @@ def _table(frame: pd.DataFrame, title: str | None) -> str:
         table.add_row(*(_cell(str(name), value) for name, value in zip(frame.columns, row, strict=True)))
     buffer = io.StringIO()
     Console(file=buffer, width=160, no_color=True, highlight=False, markup=False).print(table)
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).rstrip("\n")
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 
 def _cell(name: str, value: Any) -> str:

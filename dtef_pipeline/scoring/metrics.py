@@ -26,7 +26,8 @@ def distributions(rows: npt.ArrayLike, name: str = "rows") -> Floats:
     array = np.asarray(rows, dtype=np.float64, order="F")  # a column an option: sums run down the rows
     if array.ndim not in (1, 2) or array.shape[-1] < 2:
         raise ConfigError(f"{name}: got shape {array.shape}; allowed: (rows, options) or (options,), with 2 options or more")
-    total = _sum(array)
+    with np.errstate(over="ignore", invalid="ignore"):  # judged below
+        total = _sum(array)
     fine = np.isfinite(total) & (total > 0) & (array.min(axis=-1) >= 0)
     if not fine.all():
         row = int(np.flatnonzero(~np.atleast_1d(fine))[0])

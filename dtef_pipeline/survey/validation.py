@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 
@@ -12,6 +11,7 @@ from dtef_pipeline.survey.attributes import unique_keys
 from dtef_pipeline.survey.model import Question, Survey
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_MOST_PEOPLE = 2**31 - 1  # what the tables can hold
 _SHOWN = 12  # names listed in a message before it stops
 
 
@@ -52,12 +52,12 @@ def percentage(cell: str, *, where: str, line: int, of: str) -> float | None:
 def whole_number(cell: str) -> int | None:
     """A count of people: `12`, `12.0`; None for a blank cell and for what is no such count (`<NA>`, `-1`, `1.5`)."""
     text = cell.strip()
-    if text.isascii() and text.isdigit():
-        return int(text)
-    if not _NUMBER.fullmatch(text):
-        return None
-    value = float(text)
-    return int(value) if math.isfinite(value) and value >= 0 and value.is_integer() else None
+    return people(float(text)) if _NUMBER.fullmatch(text) else None
+
+
+def people(value: float) -> int | None:
+    """The number as a count of people, None when it is none: negative, broken, infinite or beyond mankind."""
+    return int(value) if 0 <= value <= _MOST_PEOPLE and value == int(value) else None
 
 
 def check_question(question: Question, *, where: str, line: int | None) -> None:
@@ -84,11 +84,23 @@ def require_questions(questions: Sequence[Question], *, where: str) -> None:
 
 
 def checked(survey: Survey) -> Survey:
-    """The survey, once it is known to hold a question and a segment and no key twice."""
+    """The survey, once it is known to be of one piece: questions and segments, no key twice, each answer to one of both."""
     require_questions(survey.questions, where=survey.path)
     if not survey.segments:
         raise SurveyError("no segment: a survey needs at least one demographic group", where=survey.path)
     unique_keys(survey.segments, where=survey.path)
+    segments, questions = {s.key for s in survey.segments}, {q.id for q in survey.questions}
+    seen: set[tuple[str, str]] = set()
+    for a in survey.answers:
+        if a.segment not in segments or a.question_id not in questions:
+            problem, arrived = "an answer of an unknown segment or to an unknown question", [a.segment, a.question_id]
+            raise SurveyError(
+                problem, where=a.file, line=a.line, arrived=arrived, allowed=f"questions {listed(sorted(questions))}"
+            )
+        if (a.segment, a.question_id) in seen:
+            problem = f"two answers of segment {a.segment} to question {a.question_id}"
+            raise SurveyError(problem, where=a.file, line=a.line, allowed="one answer a segment and question")
+        seen.add((a.segment, a.question_id))
     return survey
 
 

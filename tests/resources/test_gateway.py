@@ -245,7 +245,7 @@ class TestOddAnswers:
         assert (row["text"], row["finish_reason"]) == ("", "content_filter")
 
     def test_text_is_kept_as_served(self, store: ResponseStore) -> None:
-        text = "<think>50?</think>\n\n [50, 50] ü\ud83d\ude00  "
+        text = "So:\n\n<think>50?</think> [50, 50] ü\ud83d\ude00  "
         with FakeLLM(reply=lambda call: text) as server:
             gateway(store).answer(requests(model(server)))
         (row,) = store.responses([request.key for request in requests(model(None))]).to_pylist()
@@ -309,7 +309,7 @@ class TestBeforeTheFirstCall:
     ) -> None:
         monkeypatch.delenv("OPENAI_API_KEY", raising=False)
         bare = ModelSpec(name="openai/gpt-4.1-mini", model="openai/gpt-4.1-mini")
-        with pytest.raises(GatewayError, match="openai/gpt-4.1-mini: environment variable OPENAI_API_KEY is not set"):
+        with pytest.raises(GatewayError, match=r"openai/gpt-4\.1-mini: environment variable OPENAI_API_KEY is not set"):
             gateway(store, environ={}).answer(requests(bare))
 
     def test_a_string_without_a_known_provider_is_refused(self, store: ResponseStore) -> None:
@@ -332,73 +332,6 @@ class TestBeforeTheFirstCall:
             assert "litellm" not in sys.modules
         """
         subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, check=True, timeout=60)
-
-
-RUN = """
-    import sys
-    from resources.gateway import Gateway
-    from resources.response_store import ResponseStore
-    from tests.resources.test_gateway import model, requests
-    spec = model(None, api_base=sys.argv[2], max_concurrency=8)
-    with ResponseStore(sys.argv[1]) as store:
-        print(Gateway(store, environ={"M_KEY": "k-k-k-k"}).answer(requests(spec, 300)))
-"""
-IN_FLIGHT = 8
-
-
-def start(store: Path, server: FakeLLM) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", textwrap.dedent(RUN), str(store), server.base_url]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def await_answers(server: FakeLLM, count: int) -> None:
-    deadline = time.monotonic() + 60
-    while server.answered < count and time.monotonic() < deadline:
-        time.sleep(0.005)
-
-
-class TestInterruption:
-    def test_a_killed_run_loses_nothing_committed_and_buys_nothing_twice(self, tmp_path: Path) -> None:
-        path = tmp_path / "responses.sqlite"
-        with FakeLLM(latency=0.02) as server:
-            for goal in (60, 140):
-                run = start(path, server)
-                await_answers(server, goal)
-                run.send_signal(signal.SIGKILL)
-                run.communicate()
-            with ResponseStore(path) as store:
-                committed = store.count()
-            assert server.answered - committed <= 2 * IN_FLIGHT
-            asked_before = server.answered
-            run = start(path, server)
-            output, errors = run.communicate(timeout=120)
-            assert run.returncode == 0, errors
-            assert f"asked={300 - committed}, replayed={committed}" in output
-            assert server.answered == asked_before + 300 - committed
-        with ResponseStore(path) as store:
-            keys = [request.key for request in requests(model(None), 300)]
-            assert store.count() == store.responses(keys).num_rows == 300
-
-    def test_ctrl_c_keeps_what_was_answered(self, tmp_path: Path) -> None:
-        path = tmp_path / "responses.sqlite"
-        with FakeLLM(latency=0.02) as server:
-            run = start(path, server)
-            await_answers(server, 40)
-            run.send_signal(signal.SIGINT)
-            _, errors = run.communicate(timeout=60)
-            assert run.returncode != 0
-            assert "KeyboardInterrupt" in errors
-            with ResponseStore(path) as store:
-                assert 300 > store.count() >= server.answered - IN_FLIGHT
-
-    def test_an_exception_in_the_progress_display_stops_the_run_in_order(self, store: ResponseStore) -> None:
-        def progress(models: tuple[ModelProgress, ...]) -> None:
-            if models[0].done > 3:
-                raise KeyboardInterrupt
-
-        with FakeLLM(latency=0.05) as server, pytest.raises(KeyboardInterrupt):
-            gateway(store).answer(requests(model(server, max_concurrency=2), 200), on_progress=progress)
-        assert 3 < store.count() < 200
 
 
 def test_logged_progress_is_sparse_and_says_when_a_model_is_finished() -> None:

@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.model import Survey
-from dtef_pipeline.survey.validation import listed, round_id
+from dtef_pipeline.survey.validation import checked, listed, round_id
 
 GROUP = "dtef.adapters"
 _BUILT_IN = ("global-dialogues", "dtef-json", "long-table")
@@ -61,8 +61,8 @@ def read_surveys(path: Path | str, round_id: str | None = None) -> list[Survey]:
     place = Path(path)
     adapter = adapter_for(place)
     if isinstance(adapter, RoundsAdapter):
-        return _chosen(adapter.read_rounds(place), round_id, place)
-    survey = adapter.read(place)
+        return [checked(s) for s in _chosen(adapter.read_rounds(place), round_id, place)]
+    survey = checked(adapter.read(place))
     return [survey if round_id is None else replace(survey, round=_named(round_id, place))]
 
 

@@ -14,9 +14,9 @@ from typing import Any
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.attributes import clean, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey
-from dtef_pipeline.survey.validation import check_question, checked, listed, require_questions, round_id
+from dtef_pipeline.survey.validation import check_question, listed, people, require_questions, round_id
 
-SINGLE_SELECT = "single-select"
+_OTHER_TYPES = re.compile(r"multi\w*.?select|select.?all|open|opinion|rank|text|free", re.IGNORECASE)
 _FIELDS = ("surveyId", "questions", "segments")
 _SCALES = ("ordinal", "nominal")
 
@@ -39,17 +39,15 @@ class DtefJson:
         questions, findings = _questions(source, source.field(data, "questions", dict, "the survey", None))
         require_questions(questions, where=source.where)
         segments, answers = _segments(source, data, {q.id for q in questions})
-        return checked(
-            Survey(
-                round=round_id(survey_id, where=source.where),
-                name=clean(str(data.get("surveyName") or survey_id)),
-                adapter=self.name,
-                path=str(path),
-                questions=tuple(questions),
-                segments=tuple(segments),
-                answers=tuple(answers),
-                findings=tuple(findings),
-            )
+        return Survey(
+            round=round_id(survey_id, where=source.where),
+            name=clean(str(data.get("surveyName") or survey_id)),
+            adapter=self.name,
+            path=str(path),
+            questions=tuple(questions),
+            segments=tuple(segments),
+            answers=tuple(answers),
+            findings=tuple(findings),
         )
 
 
@@ -75,6 +73,8 @@ class Source:
             data = json.loads(self.text, object_pairs_hook=self._unique)
         except json.JSONDecodeError as error:
             raise SurveyError("not JSON", where=self.where, line=error.lineno, arrived=error.msg) from error
+        except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
+            raise SurveyError("not a survey", where=self.where, arrived=str(error), allowed=DtefJson.accepts) from error
         if not isinstance(data, dict):
             arrived = f"a JSON {type(data).__name__}"
             raise SurveyError("not a survey", where=self.where, arrived=arrived, allowed=DtefJson.accepts)
@@ -142,8 +142,8 @@ def _questions(source: Source, raw: Mapping[str, Any]) -> tuple[list[Question], 
                 f"{of} is no object", where=source.where, line=line, arrived=entry, allowed="{text, type, options}"
             )
         text = clean_text(source.field(entry, "text", str, of, line))
-        kind = entry.get("type", SINGLE_SELECT)
-        if kind not in (SINGLE_SELECT, *_SCALES):
+        kind = str(entry.get("type", ""))
+        if _OTHER_TYPES.search(kind):
             other_types.append(text)
             continue
         options = source.field(entry, "options", list, of, line)
@@ -246,8 +246,8 @@ def _percentages(source: Source, raw: list[Any], question_id: str, line: int | N
 def _count(source: Source, value: object, of: str, line: int | None) -> int | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0 or value != value // 1:
-        raise SurveyError(
-            f"{of} is no number of people", where=source.where, line=line, arrived=value, allowed="a whole number >= 0"
-        )
-    return int(value)
+    count = people(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if count is None:
+        allowed = "a whole number >= 0"
+        raise SurveyError(f"{of} is no number of people", where=source.where, line=line, arrived=value, allowed=allowed)
+    return count

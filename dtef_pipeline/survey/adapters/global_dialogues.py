@@ -16,7 +16,7 @@ from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.attributes import classify, clean, profile_attribute, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey
-from dtef_pipeline.survey.validation import check_question, checked, percentage, require_columns, round_id, whole_number
+from dtef_pipeline.survey.validation import check_question, percentage, require_columns, round_id, whole_number
 
 AGGREGATE = "_aggregate_standardized.csv"
 COUNTS = "_segment_counts_by_question.csv"
@@ -26,10 +26,17 @@ POLL = "poll single select"
 _REQUIRED = ("Question ID", "Question Type", "Question", "Response")
 _SEGMENT_COLUMN = re.compile(r"O(\d+):\s*(\S.*)")
 _DERIVED_COLUMN = re.compile(r".* - (?:Weighted Score|Rank \d+ Count)")
-_DESCRIPTIVE = {*_REQUIRED, "OriginalResponse", "Star", "Categories", "Sentiment", "Submitted By", "Language", "Sample ID"} | {
+_ABOUT_OPEN_ANSWERS = (
+    "OriginalResponse",
+    "Star",
+    "Categories",
+    "Sentiment",
+    "Submitted By",
+    "Language",
+    "Sample ID",
     "Participant ID",
-    "All",
-}
+)
+_DESCRIPTIVE = {*_REQUIRED, *_ABOUT_OPEN_ANSWERS, "All"}
 
 
 class GlobalDialogues:
@@ -55,17 +62,15 @@ class GlobalDialogues:
         segment_columns, about_columns = _segment_columns(columns, polls, counts, str(aggregate))
         questions, about_questions = _questions(polls, segment_columns, aggregate.with_name(prefix + GUIDE), str(aggregate))
         missing = () if counts else (_NO_COUNTS,)
-        return checked(
-            Survey(
-                round=round_id(path.resolve().name if path.is_dir() else prefix, where=str(path)),
-                name=f"Global Dialogues {prefix}",
-                adapter=self.name,
-                path=str(path),
-                questions=tuple(q for q, _ in questions),
-                segments=tuple(c.segment for c in segment_columns),
-                answers=tuple(_answers(questions, segment_columns, counts, str(aggregate))),
-                findings=(*findings, *about_columns, *about_questions, *missing),
-            )
+        return Survey(
+            round=round_id(path.absolute().name if path.is_dir() else prefix, where=str(path)),
+            name=f"Global Dialogues {prefix}",
+            adapter=self.name,
+            path=str(path),
+            questions=tuple(q for q, _ in questions),
+            segments=tuple(c.segment for c in segment_columns),
+            answers=tuple(_answers(questions, segment_columns, counts, str(aggregate))),
+            findings=(*findings, *about_columns, *about_questions, *missing),
         )
 
 
@@ -156,7 +161,8 @@ def _read_aggregate(path: Path) -> tuple[list[Poll], list[str], list[Finding]]:
         if not question_id:
             raise SurveyError("a row without Question ID", where=str(path), line=line, arrived=row[text][:80])
         poll = polls.setdefault(question_id, Poll(question_id, _question_text(row[text]), line, [], [], []))
-        if normalized(poll.text) != normalized(row[text]) or (poll.rows and last != question_id):
+        again = last != question_id and clean(row[response]) in poll.options
+        if again or normalized(poll.text) != normalized(row[text]):
             problem = f"duplicate question id {question_id}: first used at line {poll.line}"
             raise SurveyError(problem, where=str(path), line=line, arrived=clean(row[text]), allowed=clean(poll.text))
         poll.options.append(clean(row[response]))

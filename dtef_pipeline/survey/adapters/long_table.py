@@ -17,7 +17,7 @@ from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.attributes import clean, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey
-from dtef_pipeline.survey.validation import check_question, checked, percentage, require_columns, round_id, whole_number
+from dtef_pipeline.survey.validation import check_question, percentage, require_columns, round_id, whole_number
 
 COLUMNS = {
     "round": "the survey wave, such as GD4",
@@ -173,17 +173,15 @@ class _Round:
         answers = [
             self._answer(key, questions[q_id], c) for (key, q_id), c in self.cells.items() if len(questions[q_id].options) > 1
         ]
-        return checked(
-            Survey(
-                round=self.name,
-                name=self.name,
-                adapter=LongTable.name,
-                path=self.where,
-                questions=tuple(q for q in questions.values() if len(q.options) > 1),
-                segments=tuple(self._sized(answers)),
-                answers=tuple(answers),
-                findings=(Finding("warning", "single-option-question", message, single),) if single else (),
-            )
+        return Survey(
+            round=self.name,
+            name=self.name,
+            adapter=LongTable.name,
+            path=self.where,
+            questions=tuple(q for q in questions.values() if len(q.options) > 1),
+            segments=tuple(self._sized(answers)),
+            answers=tuple(answers),
+            findings=(Finding("warning", "single-option-question", message, single),) if single else (),
         )
 
     def _add_question(self, row: Row, line: int) -> str:

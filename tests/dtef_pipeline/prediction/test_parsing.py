@@ -190,3 +190,169 @@ def test_what_is_no_distribution_says_why(text: str | None, options: tuple[str, 
     parsed = parse_response(text, len(options), options)
     assert (parsed.status, parsed.distribution) == (status, None)
     assert reason in parsed.reason
+
+
+def test_tail_of_a_very_long_response_is_read() -> None:
+    assert parse_response("word " * 100_000 + "[50, 30, 20]", 3, THREE).distribution == (0.5, 0.3, 0.2)
+    assert parse_response("<think>" + "word " * 100_000 + "</think>[50, 30, 20]", 3, THREE).status == "ok"
+    assert parse_response("<think>" + "[50, 30, 20] " * 10_000, 3, THREE).status == "unparseable"
+
+
+def test_total_far_from_a_whole_is_told_and_normalised() -> None:
+    parsed = parse_response("[40, 30, 10]", 3, THREE)
+    assert parsed.reason == "array; raw total 80"
+    assert parsed.distribution == (0.5, 0.375, 0.125)
+    assert parse_response("[50, 30, 19]", 3, THREE).reason == "array"
+
+
+def test_labels_are_taken_in_written_order_when_options_are_not_known() -> None:
+    assert parse_response("Yes: 60%\nNo: 40%\nTotal: 100%", 2).distribution == (0.6, 0.4)
+    assert parse_response('{"yes": 60, "no": 40}', 2).distribution == (0.6, 0.4)
+
+
+def test_labels_of_the_same_words_decide_nothing() -> None:
+    assert parse_response("-1: 30\n+1: 70", 2, ("-1", "+1")).status != "ok"
+    assert parse_response("[30, 70]", 2, ("-1", "+1")).distribution == (0.3, 0.7)
+
+
+def test_two_readings_of_the_same_words_are_not_guessed_between() -> None:
+    parsed = parse_response("Yes: 60% No: 40% Yes", 2, ("Yes", "No"))
+    assert parsed.status == "unparseable"
+    assert "two readings" in parsed.reason
+
+
+def test_a_question_with_one_option_is_never_ok() -> None:
+    assert parse_response("[100]", 1, ("Yes",)).status == "unparseable"
+
+
+def test_options_of_another_number_are_a_mistake_of_the_caller() -> None:
+    with pytest.raises(ValueError, match="n_options is 3, but 2 options"):
+        parse_response("[1, 2, 3]", 3, ("Yes", "No"))
+
+
+WORDS = (
+    "Strongly agree",
+    "Agree",
+    "Neither",
+    "Disagree",
+    "Strongly disagree",
+    "18-25",
+    "More than 7",
+    "Don't know",
+    "No, never",
+)
+PROSE = st.sampled_from(
+    ["", "Here is my prediction:\n", "Based on the context, this group leans liberal [1].\n\n", "Sure!\n", "<think>[1, 2, 3]</think>"]
+)  # fmt: skip
+TAIL = st.sampled_from(["", "\n", "\n\nThis reflects the context above.", "\nSources: [1], [2]", "\n\nHope this helps!"])
+
+
+@st.composite
+def distributions(draw: st.DrawFn) -> tuple[list[str], list[float]]:
+    options = draw(st.lists(st.sampled_from(WORDS), min_size=2, max_size=9, unique=True))
+    tenths = draw(st.lists(st.integers(0, 1000), min_size=len(options), max_size=len(options)).filter(any))
+    return options, [round(t * 100 / sum(tenths), 1) for t in tenths]
+
+
+def rendered(style: str, options: list[str], values: list[float], order: list[int]) -> str:
+    pairs = [(options[i], values[i]) for i in order]
+    letters = [("abcdefghi"[i], values[i]) for i in order]
+    return {
+        "array": str(values),
+        "fractions": str([round(v / 100, 5) for v in values]),
+        "commas": ", ".join(map(str, values)),
+        "percent": ", ".join(f"{v}%" for v in values),
+        "column": "\n".join(f"- {v}%" for v in values),
+        "labels": "\n".join(f"- **{o}**: {v}%" for o, v in pairs),
+        "object": "{" + ", ".join(f'"{o}": {v}' for o, v in pairs) + "}",
+        "table": "| Option | % |\n|---|---|\n" + "\n".join(f"| {o} | {v} |" for o, v in pairs),
+        "values first": "\n".join(f"{v}% {o}" for o, v in pairs),
+        "letters": "\n".join(f"{a}) {v}%" for a, v in letters),
+        "letters and labels": "\n".join(f"{'abcdefghi'[i]}. {options[i]}: {values[i]}%" for i in order),
+    }[style]
+
+
+STYLES = (
+    "array", "fractions", "commas", "percent", "column", "labels", "object", "table", "values first", "letters",
+    "letters and labels",
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(case=distributions(), prose=PROSE, tail=TAIL, random=st.randoms(use_true_random=False))
+@pytest.mark.parametrize("style", STYLES)
+def test_any_distribution_in_any_format_amid_prose_is_recovered(
+    style: str, case: tuple[list[str], list[float]], prose: str, tail: str, random: object
+) -> None:
+    options, values = case
+    order = list(range(len(options)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    text = prose + rendered(style, options, values, order) + tail
+    parsed = parse_response(text, len(options), options)
+    assert parsed.status == "ok", (text, parsed.reason)
+    assert parsed.distribution == pytest.approx(fractions(tuple(values)), abs=1e-4)
+
+
+FRAGMENTS = st.lists(
+    st.sampled_from(
+        ["[", "]", "{", "}", "(", ")", ",", ";", ":", "|", "/", "-", "–", "%", " ", "\n", '"', "*", "~", "1", "45", "1,200",
+         "0.5", ".", "e", "nan", "inf", "null", "<think>", "</think>", "Agree", "Disagree: 40%", "a.", "b) ", "1. ", "Answer:",
+         "between ", "\x00", "\ud800", "٤", "½", "²", "％", "−", "İ", "ﷺ", "\u0301", "to ", "9" * 400, "=", "→", "1e999"]
+    ),
+    max_size=60,
+).map("".join)  # fmt: skip
+
+
+@settings(max_examples=500, deadline=None)
+@given(text=st.one_of(FRAGMENTS, st.text(max_size=200)), options=st.sampled_from([THREE, FOUR, AGES, COUNTS, ("", "")]))
+def test_no_text_breaks_the_parser(text: str, options: tuple[str, ...]) -> None:
+    parsed = parse_response(text, len(options), options)
+    assert parsed.status in ("ok", "unparseable", "wrong_length", "refused")
+    assert parsed.reason
+    assert (parsed.distribution is not None) == (parsed.status == "ok")
+    if parsed.distribution is not None:
+        assert len(parsed.distribution) == len(options)
+        assert min(parsed.distribution) >= 0
+        assert sum(parsed.distribution) == pytest.approx(1, abs=1e-9)
+    assert parse_response(text, len(options)).status in ("ok", "unparseable", "wrong_length", "refused")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "{" * 100_000, "1" * 100_000, "a: 1 b: 2 " * 20_000, "<think>" * 50_000])
+def test_endless_repetition_is_survived(text: str) -> None:
+    assert parse_response(text, 3, THREE).status in ("unparseable", "wrong_length")
+
+
+def as_rows(texts: list[str | None], options: list[tuple[str, ...]]) -> list[tuple[object, ...]]:
+    columns = parse_responses(texts, pa.array([list(o) for o in options], pa.list_(pa.string())))
+    lists = [None if d is None else tuple(d) for d in columns.distribution.to_pylist()]
+    return list(zip(columns.status.to_pylist(), lists, columns.reason.to_pylist(), strict=True))
+
+
+def by_row(texts: list[str | None], options: list[tuple[str, ...]]) -> list[tuple[object, ...]]:
+    parsed = [parse_response(t, len(o), o) for t, o in zip(texts, options, strict=True)]
+    return [(p.status, p.distribution, p.reason) for p in parsed]
+
+
+def test_columns_are_read_as_rows_are() -> None:
+    cases = [(t, o) for t, o, *_ in [*OK, *NOT_OK]] + [("[1]", ("Yes",)), ("[007, 3, 1]", THREE), ("[0,0,0]", THREE)]
+    texts, options = [t for t, _ in cases], [o for _, o in cases]
+    assert as_rows(texts, options) == by_row(texts, options)
+    assert as_rows([], []) == []
+
+
+NUMBER = st.one_of(
+    st.floats(0, 1e17, allow_nan=False).map(repr),
+    st.floats(0, 1).map(lambda v: f"{v:.3f}"),
+    st.integers(0, 10**18).map(str),
+    st.from_regex(r"[0-9]{1,18}(\.[0-9]{1,21})?(e-?[0-9]{1,3})?", fullmatch=True).map(str),
+)
+ARRAYS = st.lists(NUMBER, min_size=2, max_size=5).flatmap(
+    lambda v: st.sampled_from([", ", ",", " , ", ",\n\t"]).map(lambda s: f"[{s.join(v)}]")
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(texts=st.lists(st.one_of(ARRAYS, st.none(), FRAGMENTS.filter(lambda t: "\ud800" not in t)), max_size=12))
+def test_the_fast_path_gives_the_identical_result(texts: list[str | None]) -> None:
+    options = [THREE if i % 3 else FOUR for i in range(len(texts))]
+    assert as_rows(texts, options) == by_row(texts, options)

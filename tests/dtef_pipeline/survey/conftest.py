@@ -10,7 +10,6 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 SHARED = ROOT.parent / "shared" / "data"
-CONCERN = ("More excited than concerned", "Equally concerned and excited", "More concerned than excited")
 POLL = "Poll Single Select"
 
 Row = tuple[str, str, str, str]  # question id, type, text, response

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+import dtef_pipeline.survey.adapters as survey_adapters
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.adapters import adapter_for, adapters, read_survey
 from dtef_pipeline.survey.adapters.long_table import COLUMNS
-from dtef_pipeline.survey.model import Survey
+from dtef_pipeline.survey.attributes import segment
+from dtef_pipeline.survey.model import Answer, Question, Survey
 from dtef_pipeline.survey.quarantine import REASONS
 from dtef_pipeline.survey.validation import round_id
 
@@ -107,3 +109,43 @@ def test_the_documentation_tables_are_those_of_the_code(names: dict[str, str]) -
     text = DOC.read_text(encoding="utf-8")
     missing = [f"| `{name}` | {meaning} |" for name, meaning in names.items() if f"| `{name}` | {meaning} |" not in text]
     assert not missing
+
+
+class Careless:
+    """An adapter of somebody else that does not check what it reads."""
+
+    name = "careless"
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = answers
+
+    def recognises(self, path: Path) -> bool:
+        return path.suffix == ".csv"
+
+    def read(self, path: Path) -> Survey:
+        kenya = segment({"country": "Kenya"}, 30, where="x")
+        return Survey("GD9", "Nine", self.name, "x", (Question("q1", "Good?", ("Yes", "No")),), (kenya,), self.answers)
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        (
+            [("country:kenya", "q2")],
+            r"x:7: an answer of an unknown segment or to an unknown question; got .*'q2'\]; allowed: questions q1",
+        ),
+        ([("country:mars", "q1")], r"x:7: an answer of an unknown segment"),
+        (
+            [("country:kenya", "q1")] * 2,
+            r"x:7: two answers of segment country:kenya to question q1; allowed: one answer a segment",
+        ),
+    ],
+)
+def test_what_the_adapters_of_others_read_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: list[tuple[str, str]], message: str
+) -> None:
+    careless = Careless(*(Answer(s, q, (60.0, 40.0), 30, "x", 7) for s, q in answers))
+    monkeypatch.setattr(survey_adapters, "adapters", lambda: [careless])
+    (tmp_path / "a.csv").touch()
+    with pytest.raises(SurveyError, match=message):
+        read_survey(tmp_path / "a.csv")

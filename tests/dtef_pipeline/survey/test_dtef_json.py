@@ -82,6 +82,12 @@ def test_other_question_types_are_left_out_with_their_responses(write: Write) ->
     assert [(f.code, f.items) for f in survey.findings] == [("question-type", ("Bad?",))]
 
 
+def test_only_types_known_to_be_something_else_are_left_out(write: Write) -> None:
+    data = example()
+    data["questions"]["q1"]["type"], data["questions"]["q2"]["type"] = "multiple-choice", "open-ended"
+    assert [q.id for q in read_survey(write(data)).questions] == ["q1"]
+
+
 def test_a_stated_scale_is_kept(write: Write) -> None:
     data = example()
     data["questions"]["q1"]["scale"] = "ordinal"
@@ -198,6 +204,8 @@ def test_a_duplicate_question_id_is_found_although_json_hides_it(write: Write) -
     [
         ("[1, 2]", r"not a survey; got 'a JSON list'; allowed: a .json file in the DTEFSurveyData form"),
         ("", "the file is empty"),
+        ('{"surveyId": ' + "[" * 100_000, r"not a survey; got 'maximum recursion depth"),
+        ('{"surveyId": ' + "9" * 5_000 + "}", r"not a survey; got 'Exceeds the limit"),
         ('{\n"surveyId": ', r"json:2: not JSON; got 'Expecting value'"),
     ],
 )

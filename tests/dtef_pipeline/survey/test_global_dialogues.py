@@ -236,7 +236,7 @@ def test_the_round_is_the_directory_and_can_be_given(round_directory: Write) -> 
             r"csv:3: duplicate question id q1: first used at line 2; got 'Bad\?'; allowed: Good\?",
         ),
         (
-            [("q1", POLL, "Good?", "Yes"), ("q2", POLL, "Bad?", "No"), ("q1", POLL, "Good?", "No")],
+            [("q1", POLL, "Good?", "Yes"), ("q2", POLL, "Bad?", "No"), ("q1", POLL, "Good?", "Yes")],
             ["1%", "1%", "1%"],
             r"csv:4: duplicate question id q1",
         ),

@@ -1,0 +1,54 @@
+# Two commands for everyone: `make demo` and `make test`. Both need Python 3.11+ and make, nothing else.
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
+BIN := .venv/bin
+STATE := .dtef
+export DAGSTER_HOME := $(CURDIR)/$(STATE)/dagster
+export DTEF_WAREHOUSE := $(CURDIR)/$(STATE)/warehouse
+export DTEF_RESPONSES := $(CURDIR)/$(STATE)/responses.sqlite
+
+.PHONY: help setup demo test format ui lock wheel clean
+
+help: ## list what can be made
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
+
+setup: $(BIN)/.installed ## create .venv with exactly the locked packages
+
+$(BIN)/.installed: requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "DTEF needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: setup ## run the pipeline offline on the shipped sample, print the leaderboard, write the report
+	$(BIN)/dtef ingest data/rounds/S1
+	$(BIN)/dtef ingest data/rounds/S2
+	$(BIN)/dtef run --ingest --round S1 --round S2 --context 0 --context 5 \
+		--model baselines --model local/smollm2-135m --limit local/smollm2-135m=40
+	$(BIN)/dtef report --out $(STATE)/report.html
+	@echo
+	@echo "Report: $(STATE)/report.html"
+	@echo "Dagster UI on the same state: make ui"
+
+test: setup ## every check: formatting, lint, types, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+format: setup ## format the code and mend what lint can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+ui: setup ## Dagster on the state of `make demo`
+	$(BIN)/dtef ui
+
+lock: ## compile requirements.lock again (needs uv)
+	uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --all-extras --python-version 3.11 \
+		pyproject.toml --output-file requirements.lock
+
+wheel: setup ## build the wheel into dist/
+	$(BIN)/python -m hatchling build -t wheel
+
+clean: ## remove the environment and all state
+	rm -rf .venv $(STATE) dist

@@ -1,0 +1,29 @@
+"""What all tests share: where the real surveys are, and a state of their own for whatever starts Dagster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def real_surveys() -> Path:
+    """The folder of published surveys beside the checkout; tests that need it are skipped without it."""
+    if not (SHARED / "surveys").is_dir():
+        pytest.skip(f"no real survey data at {SHARED}")
+    return SHARED
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty warehouse, response store and DAGSTER_HOME of the test's own."""
+    monkeypatch.setenv("DTEF_WAREHOUSE", str(tmp_path / "warehouse"))
+    monkeypatch.setenv("DTEF_RESPONSES", str(tmp_path / "responses.sqlite"))
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "dagster"))
+    monkeypatch.delenv("DTEF_MODELS", raising=False)
+    return tmp_path

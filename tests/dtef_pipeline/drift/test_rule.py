@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from dtef_pipeline.drift.checks import ROUND_SERIES, drift_checks, headline
+from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, snapshot_time
+from tests.dtef_pipeline.rows import scores_table
+
+DAY_1, DAY_2 = datetime(2026, 1, 1), datetime(2026, 1, 2)
+
+
+def verdict(first: list[float], second: list[float], *, temperature: float | None = 0.0, hours: float = 24) -> DriftVerdict:
+    times = {"a": datetime(2026, 1, 1), "b": datetime.fromtimestamp(datetime(2026, 1, 1).timestamp() + 3600 * hours)}
+    return drift_verdict(pd.DataFrame({"a": first, "b": second}), times, temperature=temperature)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "flagged"),
+    [
+        (0.30, 0.35, True),  # 0.35 - 0.30 is below 0.05 in floating point, and counts
+        (0.50, 0.55, True),  # exactly 10 % of the lowest
+        (0.60, 0.65, False),  # 0.05, but only 8.3 %
+        (0.20, 0.24, False),  # 20 %, but only 0.04
+        (0.00, 0.05, True),  # no lowest to be relative to
+        (0.80, 0.88, True),
+        (0.80, 0.8799, False),
+    ],
+)
+def test_both_thresholds_are_needed_and_exact_at_the_boundary(low: float, high: float, flagged: bool) -> None:
+    assert verdict([low], [high]).flagged is flagged
+    assert verdict([high], [low]).flagged is flagged
+
+
+def test_verdict_names_both_snapshots_and_the_gap() -> None:
+    found = verdict([0.9, 0.7], [0.5, 0.5])
+    assert (found.lowest, found.lowest_snapshot, found.highest, found.highest_snapshot) == (0.5, "b", 0.8, "a")
+    assert found.gap == pytest.approx(0.3)
+    assert found.relative_gap == pytest.approx(0.6)
+
+
+def test_means_are_over_items_scored_in_every_snapshot() -> None:
+    found = verdict([0.5, 0.5, math.nan], [0.5, math.nan, 0.9])
+    assert (found.n_items, found.gap, found.flagged) == (1, 0.0, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"temperature": 0.7}, "temperature is 0.7, not 0"),
+        ({"temperature": None}, "temperature is not set"),
+        ({"hours": 22.9}, "span 22.9 h, 23 h needed"),
+    ],
+)
+def test_series_that_may_not_be_compared_say_why(arguments: dict[str, Any], reason: str) -> None:
+    found = verdict([0.1], [0.9], **arguments)
+    assert not found.flagged
+    assert found.gap is None
+    assert reason in found.reason
+
+
+def test_one_snapshot_is_no_series_and_23_hours_are_enough() -> None:
+    alone = drift_verdict(pd.DataFrame({"a": [0.5]}), {"a": DAY_1}, temperature=0)
+    assert "1 snapshot of this prompt set, 2 needed" in alone.reason
+    assert verdict([0.1], [0.9], hours=23).flagged
+
+
+def test_snapshot_time_is_its_date_label_or_else_its_first_answer() -> None:
+    answered = datetime(2026, 5, 5, tzinfo=UTC)
+    assert snapshot_time("2026-01-02", answered) == DAY_2
+    assert snapshot_time("base", answered) == datetime(2026, 5, 5)
+    assert snapshot_time("base", None) is None
+
+
+def night(
+    snapshot: str, score: float, *, model: str = "m", segment: str = "country:kenya", questions: int = 4
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "snapshot": snapshot,
+            "score": score,
+            "model": model,
+            "model_variant": model,
+            "segment": segment,
+            "question_id": f"q{i}",
+        }
+        for i in range(questions)
+    ]
+
+
+def test_headline_names_the_model_with_the_largest_range_and_what_to_compare() -> None:
+    rows = [
+        *night("2026-01-01", 0.8),
+        *night("2026-01-02", 0.7),
+        *night("2026-01-01", 0.9, model="x"),
+        *night("2026-01-02", 0.6, model="x"),
+    ]
+    checks = drift_checks(scores_table(rows))
+    assert [row["flagged"] for row in checks.to_pylist()] == [True, True]
+    assert "Largest: x on S1/country:kenya" in headline(checks)
+    assert "snapshots 2026-01-02 and 2026-01-01" in headline(checks)
+
+
+def test_snapshots_of_other_prompts_are_another_series() -> None:
+    checks = drift_checks(scores_table([*night("2026-01-01", 0.8), *night("2026-01-02", 0.2, questions=3)])).to_pylist()
+    assert [row["n_snapshots"] for row in checks] == [1, 1]
+    assert not any(row["flagged"] for row in checks)
+
+
+def test_round_series_takes_all_segments_together() -> None:
+    rows = [*night("2026-01-01", 0.9), *night("2026-01-02", 0.7), *night("2026-01-01", 0.7, segment="country:chile")]
+    rows += night("2026-01-02", 0.9, segment="country:chile")
+    assert [row["flagged"] for row in drift_checks(scores_table(rows)).to_pylist()] == [True, True]
+    (whole,) = drift_checks(scores_table(rows), series=ROUND_SERIES).to_pylist()
+    assert (whole["segment"], whole["flagged"], whole["n_prompts"]) == (None, False, 8)
+
+
+def test_circular_questions_do_not_count() -> None:
+    rows = [*night("2026-01-01", 0.8), {**night("2026-01-01", 0.1)[0], "question_id": "c", "circular": True}]
+    (only,) = drift_checks(scores_table(rows)).to_pylist()
+    assert only["n_prompts"] == 4

@@ -1,0 +1,78 @@
+"""Small tables in the pipeline's schemas, written by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from dtef_pipeline.identity import digest
+from dtef_pipeline.tables import SCORES, SURVEY_RESPONSES
+
+AGREE = ["Agree", "Neutral", "Disagree"]
+
+
+def survey_rows(*rows: dict[str, Any]) -> pa.Table:
+    """`survey_responses` rows; each dict says what differs from one plain row."""
+    full = []
+    for order, given in enumerate(rows):
+        row: dict[str, Any] = {
+            "round": "S1",
+            "segment": "country:kenya",
+            "attribute": "country",
+            "value": "Kenya",
+            "question_id": f"q{order}",
+            "question_order": order,
+            "question_text": f"Question number {order}?",
+            "options": AGREE,
+            "scale": "ordinal",
+            "scale_reason": "test",
+            "dont_know": [False] * 3,
+            "observed": [0.5, 0.3, 0.2],
+            "n": 40,
+            "n_source": "question",
+            "segment_n": 44,
+            "circular": False,
+            "duplicate_of": None,
+            "population": [0.4, 0.4, 0.2],
+            "population_n": 400,
+            "others": [0.3, 0.3, 0.4],
+            "others_n": 300,
+            "shuffled": [0.1, 0.1, 0.8],
+            "shuffled_segment": "country:chile",
+        }
+        full.append({**row, **given})
+    return pa.Table.from_pylist(full, schema=SURVEY_RESPONSES)
+
+
+def score_row(**given: Any) -> dict[str, Any]:
+    """One `scores` row; what is not given is plain."""
+    row: dict[str, Any] = {
+        "round": "S1",
+        "segment": "country:kenya",
+        "snapshot": "base",
+        "attribute": "country",
+        "value": "Kenya",
+        "question_id": "q0",
+        "question_order": 0,
+        "context_level": "0",
+        "format": "attribute-label",
+        "blueprint_hash": "b",
+        "model": "m",
+        "model_variant": "m[temperature=0]",
+        "temperature": 0.0,
+        "draw": 0,
+        "n": 40,
+        "circular": False,
+        "status": "ok",
+        "metric": "js",
+        "score": 0.5,
+        **given,
+    }
+    row.setdefault("js", row["score"] if row["status"] == "ok" else None)
+    row.setdefault("prompt_id", digest(row["round"], row["segment"], row["question_id"], row["context_level"]))
+    return row
+
+
+def scores_table(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist([score_row(**row) for row in rows], schema=SCORES)
