@@ -25,7 +25,7 @@ class AggregateConfig(dg.Config):
 @dg.asset(
     **STAGE,
     deps=[scores],
-    group_name="results",
+    group_name="pipeline",
     kinds={"parquet", "duckdb"},
     tags={"stage": "5"},
     code_version="1",

@@ -38,7 +38,7 @@ class BlueprintConfig(dg.Config):
 @dg.asset(
     **STAGE,
     deps=[survey_responses],
-    group_name="prompts",
+    group_name="pipeline",
     kinds={"parquet"},
     tags={"stage": "2"},
     code_version="1",

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -337,16 +337,25 @@ def models() -> None:
 
 def ui(host: str, port: int) -> int:
     settings = Settings.from_environment()
-    environment: Mapping[str, str] = {
-        **os.environ,
-        "DAGSTER_HOME": str(prepare_home()),
-        "DTEF_WAREHOUSE": settings.warehouse if "://" in settings.warehouse else str(Path(settings.warehouse).absolute()),
-        "DTEF_RESPONSES": settings.responses if "://" in settings.responses else str(Path(settings.responses).absolute()),
-    }
-    workspace = shipped("workspace.yaml")
-    command = [sys.executable, "-m", "dagster", "dev", "-w", str(workspace), "-h", host, "-p", str(port)]
+    home = prepare_home()
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "dagster",
+        "dev",
+        "-w",
+        str(shipped("workspace.yaml")),
+        "-h",
+        host,
+        "-p",
+        str(port),
+    ]
     click.echo(f"Dagster on http://{host}:{port} (state: {settings.warehouse}); stop with Ctrl-C")
-    return subprocess.call(command, env=dict(environment), cwd=workspace.parent)  # noqa: S603 - our own interpreter and arguments
+    # Started elsewhere than here, so every place is given in full.
+    environment = {**os.environ, **settings.environment()}
+    return subprocess.call(command, env=environment, cwd=home)  # noqa: S603 - our own interpreter and arguments
 
 
 def _require(house: Warehouse, table: str, how: str) -> None:

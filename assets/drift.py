@@ -18,7 +18,7 @@ from dtef_pipeline.tables import DRIFT_CHECKS
 @dg.asset(
     **STAGE,
     deps=[segment_results],
-    group_name="drift",
+    group_name="pipeline",
     kinds={"parquet"},
     tags={"stage": "6"},
     code_version="1",

@@ -18,7 +18,7 @@ from dtef_pipeline.tables import SURVEY_RESPONSES
 
 @dg.asset(
     **STAGE,
-    group_name="survey",
+    group_name="pipeline",
     kinds={"parquet"},
     tags={"stage": "1"},
     code_version="1",

@@ -40,7 +40,7 @@ class PredictConfig(dg.Config):
 @dg.asset(
     **STAGE,
     deps=[blueprints],
-    group_name="predictions",
+    group_name="pipeline",
     kinds={"litellm", "parquet"},
     tags={"stage": "3"},
     code_version="1",

@@ -1,11 +1,13 @@
 """A round's partitions: registering them in one batch, and finding the ranges that select them."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import dagster as dg
 
 from assets.partitions import ROUND_SEGMENT
+from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import partition_key, split_partition_key
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observe import observe
@@ -20,8 +22,25 @@ def known_keys(instance: dg.DagsterInstance) -> list[str]:
 
 
 def segment_keys(survey: Survey, *, min_n: int) -> list[str]:
-    """The partition keys of a survey: its segments with at least one usable answer, sorted."""
-    segments = observe(survey, min_n=min_n).responses["segment"].unique().to_pylist()
+    """The partition keys of a survey: its segments with at least one usable answer, sorted.
+
+    Raises SurveyError, counting the reasons, when there is none.
+    """
+    observed = observe(survey, min_n=min_n)
+    segments = observed.responses["segment"].unique().to_pylist()
+    if not segments:
+        reasons = Counter(observed.quarantine["reason"].to_pylist())
+        faults = [
+            finding["message"]
+            for finding in observed.findings.to_pylist()
+            if finding["level"] == "error" and finding["code"] != "nothing-usable"
+        ]
+        raise SurveyError(
+            "no (segment, question) pair can be used: " + "; ".join(faults or ["nothing was answered"]),
+            where=str(survey.path),
+            arrived=", ".join(f"{count} {reason}" for reason, count in reasons.most_common()) or "no answers",
+            allowed=f"at least one pair with {min_n} respondents and percentages that sum to 100",
+        )
     return sorted(partition_key(survey.round, segment) for segment in segments)
 
 

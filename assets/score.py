@@ -26,7 +26,7 @@ class ScoreConfig(dg.Config):
 @dg.asset(
     **STAGE,
     deps=[predictions],
-    group_name="results",
+    group_name="pipeline",
     kinds={"parquet"},
     tags={"stage": "4"},
     code_version="1",
@@ -79,7 +79,9 @@ def _metadata(rows: pa.Table, snapshots: list[str]) -> dict[str, Any]:
 @dg.asset_check(asset=scores, blocking=True)
 def scores_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A (prompt, context level, model variant, draw, snapshot) is scored once."""
-    return keys_repeated(context, store, "scores", ["prompt_id", "context_level", "format", "model_variant", "draw", "snapshot"])
+    return keys_repeated(
+        context, store, "scores", ["prompt_id", "context_level", "format", "model_variant", "draw", "snapshot"]
+    )
 
 
 @dg.asset_check(asset=scores)

@@ -43,6 +43,17 @@ class Settings:
         """`DTEF_RESPONSES` as a SQLAlchemy URL; a plain path is a SQLite file."""
         return self.responses if "://" in self.responses else f"sqlite:///{Path(self.responses).absolute()}"
 
+    def environment(self) -> dict[str, str]:
+        """These settings as environment variables for another process, all places in full."""
+        found = {
+            "DTEF_WAREHOUSE": self.warehouse if "://" in self.warehouse else str(Path(self.warehouse).absolute()),
+            "DTEF_RESPONSES": self.responses_url,
+            "DTEF_SURVEYS": str(self.surveys.absolute()),
+            "DTEF_NIGHTLY_MODELS": ",".join(self.nightly_models),
+            "DAGSTER_HOME": str(self.dagster_home),
+        }
+        return found | ({"DTEF_MODELS": str(self.models.absolute())} if self.models else {})
+
 
 def shipped(name: str) -> Path:
     """A file or folder that comes with the software, from the checkout (`data/` or the top level) or the installed wheel."""

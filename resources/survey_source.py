@@ -61,7 +61,9 @@ class SurveySources:
         if source is None:
             raise WarehouseError(f"round {round_id} has no source: register it with `dtef ingest PATH --round {round_id}`")
         if not Path(source.path).exists():
-            raise WarehouseError(f"the source of round {round_id} is gone: {source.path}; put it back or ingest it from its new place")
+            raise WarehouseError(
+                f"the source of round {round_id} is gone: {source.path}; put it back or ingest it from its new place"
+            )
         return source, read_survey(Path(source.path), round_id)
 
     def _file(self, round_id: str) -> str:

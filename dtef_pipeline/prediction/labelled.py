@@ -38,9 +38,9 @@ _OTHER_ROW = re.compile(rf"(?m)^[ |\-•·]*([^\n:=|]{{1,80}}?) ?[:=|] ?{ABOUT}{
 
 
 class Pair(NamedTuple):
-    """The text from `start` to `end` gives option `index` a value; `fault` says why that value cannot be used."""
+    """The text from `start` to `end` gives option number `option` a value; `fault` says why that value cannot be used."""
 
-    index: int
+    option: int
     value: float
     start: int
     end: int
@@ -135,7 +135,7 @@ def _linked(text: str, start: int, mention: Mention, labels: Labels) -> Pair | N
         tied = link is not None and bool(link["sep"])
         if value is not None and not tied:
             tied = mention.whole and (value.percent or bool(value.fault) or value.value < 0)
-    return Pair(mention.index, value.value, start, value.end, value.fault) if value and tied else None
+    return Pair(mention.option, value.value, start, value.end, value.fault) if value and tied else None
 
 
 def _value_first(text: str, labels: Labels) -> Iterator[Pair]:
@@ -143,7 +143,7 @@ def _value_first(text: str, labels: Labels) -> Iterator[Pair]:
         mentions = labels.mentions(text, found.end())
         if mentions and mentions[0].whole and joinable(found[1]):
             value = number(found[1], joined=True)
-            yield Pair(mentions[0].index, value, found.start(), mentions[0].end, "")
+            yield Pair(mentions[0].option, value, found.start(), mentions[0].end, "")
 
 
 def _enumerated(text: str, n: int, labels: Labels | None) -> tuple[list[Pair], list[Pair]]:
@@ -178,9 +178,9 @@ def _enumerated_value(text: str, start: int, text_allowed: bool) -> _Value | Non
 
 def _from_one(pairs: list[Pair], n: int) -> list[Pair]:
     """Numbers that begin at 0 (keys of a JSON object) shifted to begin at 1; numbers beyond the options left out."""
-    if any(p.index == -1 for p in pairs):
-        pairs = [p._replace(index=p.index + 1) for p in pairs]
-    return [p for p in pairs if 0 <= p.index < n]
+    if any(p.option == -1 for p in pairs):
+        pairs = [p._replace(option=p.option + 1) for p in pairs]
+    return [p for p in pairs if 0 <= p.option < n]
 
 
 def _runs(text: str, pairs: Iterable[Pair], names: Sequence[str], how: str) -> Iterator[Candidate]:
@@ -189,14 +189,14 @@ def _runs(text: str, pairs: Iterable[Pair], names: Sequence[str], how: str) -> I
     twice: list[int] = []
     end = 0
     for pair in pairs:
-        known = run.get(pair.index)
+        known = run.get(pair.option)
         fresh = len(run) == len(names) or (known is not None and text.count("\n", end, pair.start) >= 2)
         if fresh:
             yield from _gathered(text, run, twice, names, how)
             run, twice, known = {}, [], None
         if known is not None and not (known.fault or pair.fault) and known.value != pair.value:
-            twice.append(pair.index)
-        run.setdefault(pair.index, pair)
+            twice.append(pair.option)
+        run.setdefault(pair.option, pair)
         end = pair.end
     yield from _gathered(text, run, twice, names, how)
 

@@ -19,9 +19,9 @@ _MANY = -1
 
 
 class Mention(NamedTuple):
-    """Option `index` is named up to `end`; `whole` when by its full label."""
+    """Option number `option` is named up to `end`; `whole` when by its full label."""
 
-    index: int
+    option: int
     end: int
     whole: bool
 
@@ -91,8 +91,8 @@ class Labels:
             mentions = self.mentions(text, found.start())
             if mentions:
                 passed = mentions[0].end
-                if mentions[0].index not in order:
-                    order.append(mentions[0].index)
+                if mentions[0].option not in order:
+                    order.append(mentions[0].option)
         return order
 
 

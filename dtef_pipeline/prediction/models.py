@@ -30,7 +30,7 @@ BASELINES = (
     "baseline/dirichlet",
     "baseline/previous-round",
 )
-SEEDED_BASELINES = ("baseline/shuffled-segment", "baseline/dirichlet")
+SEEDED_BASELINES = ("baseline/dirichlet",)
 LOCAL_MODELS = ("local/smollm2-135m",)
 
 SAMPLING = (

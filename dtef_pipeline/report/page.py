@@ -184,15 +184,18 @@ def _bar(score: Any, line: float | None, reference: bool) -> str:
 def _table(frame: pd.DataFrame, columns: Sequence[Column]) -> str:
     if not len(frame):
         return "<p>Nothing.</p>"
-    head = "".join(f'<th scope="col">{escape(title)}</th>' for _, title, _ in columns)
+    head = "".join(f'<th scope="col"{_kind(name, shown)}>{escape(title)}</th>' for name, title, shown in columns)
     rows = "".join(f"<tr>{''.join(_cells(row, columns))}</tr>" for row in frame.to_dict("records"))
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 
 def _cells(row: dict[Any, Any], columns: Sequence[Column]) -> Iterable[str]:
     for name, _, shown in columns:
-        kind = ' class="text"' if shown is _text else (' class="wide"' if name == "bar" else "")
-        yield f"<td{kind}>{shown(row[name])}</td>"
+        yield f"<td{_kind(name, shown)}>{shown(row[name])}</td>"
+
+
+def _kind(name: str, shown: Callable[[Any], str]) -> str:
+    return ' class="text"' if shown is _text else (' class="wide"' if name == "bar" else "")
 
 
 def _text(value: Any) -> str:
