@@ -6,7 +6,7 @@ export DAGSTER_HOME := $(CURDIR)/$(STATE)/dagster
 export DTEF_WAREHOUSE := $(CURDIR)/$(STATE)/warehouse
 export DTEF_RESPONSES := $(CURDIR)/$(STATE)/responses.sqlite
 
-.PHONY: help setup demo test format ui lock wheel clean
+.PHONY: help setup demo test format ui docs lock wheel clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -42,6 +42,9 @@ format: setup ## format the code and mend what lint can
 
 ui: setup ## Dagster on the state of `make demo`
 	$(BIN)/dtef ui
+
+docs: setup ## write docs/reference.md again
+	$(BIN)/python docs/reference.py
 
 lock: ## compile requirements.lock again (needs uv)
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --all-extras --python-version 3.11 \

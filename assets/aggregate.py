@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from assets.checks import keys_repeated
-from assets.partitions import STAGE, PartitionRun, columns_of, markdown
+from assets.partitions import PartitionRun, markdown, stage
 from assets.resources import Store
 from assets.score import scores
 from dtef_pipeline.aggregation.segment_results import segment_results as aggregate
@@ -22,15 +22,7 @@ class AggregateConfig(dg.Config):
     snapshot: str | None = Field(default=None, description="Aggregate this snapshot only; none: all there are.")
 
 
-@dg.asset(
-    **STAGE,
-    deps=[scores],
-    group_name="pipeline",
-    kinds={"parquet", "duckdb"},
-    tags={"stage": "5"},
-    code_version="1",
-    metadata=columns_of(SEGMENT_RESULTS),
-)
+@dg.asset(deps=[scores], **stage(5, SEGMENT_RESULTS, code_version="1", kinds={"parquet", "duckdb"}))
 def segment_results(context: dg.AssetExecutionContext, config: AggregateConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How each model did on this segment: one row a (model variant, context level, snapshot), with counts by status and means.
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from assets.checks import keys_repeated, read_keys, verdict
 from assets.ingest import survey_responses
-from assets.partitions import STAGE, PartitionRun, columns_of, markdown
+from assets.partitions import PartitionRun, markdown, stage
 from assets.resources import Store
 from dtef_pipeline.blueprint.options import FORMATS, SELECTIONS, BlueprintOptions
 from dtef_pipeline.blueprint.prompts import build_blueprints
@@ -35,15 +35,7 @@ class BlueprintConfig(dg.Config):
         )
 
 
-@dg.asset(
-    **STAGE,
-    deps=[survey_responses],
-    group_name="pipeline",
-    kinds={"parquet"},
-    tags={"stage": "2"},
-    code_version="1",
-    metadata=columns_of(BLUEPRINTS),
-)
+@dg.asset(deps=[survey_responses], **stage(2, BLUEPRINTS, code_version="1"))
 def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store: Store) -> dg.MaterializeResult[Any]:
     """What models are asked: one row a prompt, for each target question of the segment at each context level.
 

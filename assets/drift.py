@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from assets.aggregate import segment_results
 from assets.checks import read_keys, verdict
-from assets.partitions import STAGE, PartitionRun, columns_of, markdown
+from assets.partitions import PartitionRun, markdown, stage
 from assets.resources import Store
 from dtef_pipeline.drift.checks import COLUMNS, headline
 from dtef_pipeline.drift.checks import drift_checks as check_drift
@@ -15,15 +15,7 @@ from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.tables import DRIFT_CHECKS
 
 
-@dg.asset(
-    **STAGE,
-    deps=[segment_results],
-    group_name="pipeline",
-    kinds={"parquet"},
-    tags={"stage": "6"},
-    code_version="1",
-    metadata=columns_of(DRIFT_CHECKS),
-)
+@dg.asset(deps=[segment_results], **stage(6, DRIFT_CHECKS, code_version="1"))
 def drift_checks(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """Whether a model's score on the same prompts moved between snapshots: one row a (model variant, context level, prompt set).
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.checks import keys_repeated, read_keys, verdict
-from assets.partitions import STAGE, PartitionRun, columns_of, markdown
+from assets.partitions import PartitionRun, markdown, stage
 from assets.resources import Store
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import split_partition_key
@@ -16,14 +16,7 @@ from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.tables import SURVEY_RESPONSES
 
 
-@dg.asset(
-    **STAGE,
-    group_name="pipeline",
-    kinds={"parquet"},
-    tags={"stage": "1"},
-    code_version="1",
-    metadata=columns_of(SURVEY_RESPONSES),
-)
+@dg.asset(**stage(1, SURVEY_RESPONSES, code_version="1"))
 def survey_responses(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """What each segment really answered: one row a (round, segment, question) with the observed distribution and its own n.
 

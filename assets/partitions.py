@@ -1,7 +1,7 @@
 """The one partition space of all six stages, and how a run over many partitions keeps a bad one to itself."""
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,13 +21,21 @@ ROUND_SEGMENT = dg.DynamicPartitionsDefinition(name="round_segment")
 FAILED_TAG = "dtef/failed_partitions"
 OWNERS = ["team:data-engineering"]
 
-STAGE: dict[str, Any] = {
-    "partitions_def": ROUND_SEGMENT,
-    "backfill_policy": dg.BackfillPolicy.single_run(),
-    "output_required": False,
-    "owners": OWNERS,
-}
-"""What the six stages have in common as assets."""
+
+def stage(number: int, table: pa.Schema, *, code_version: str, kinds: Set[str] = frozenset({"parquet"})) -> dict[str, Any]:
+    """Asset settings of a stage: what the six have in common, its place, and its table's columns."""
+    columns = [dg.TableColumn(name=field.name, type=str(field.type)) for field in table]
+    return {
+        "partitions_def": ROUND_SEGMENT,
+        "backfill_policy": dg.BackfillPolicy.single_run(),
+        "output_required": False,
+        "owners": OWNERS,
+        "group_name": "pipeline",
+        "kinds": set(kinds),
+        "tags": {"stage": str(number)},
+        "code_version": code_version,
+        "metadata": {"dagster/column_schema": dg.TableSchema(columns=columns)},
+    }
 
 
 class PartitionRun:
@@ -93,12 +101,6 @@ def failed_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecution
     """Keys that failed in an earlier stage of this run."""
     run = context.instance.get_run_by_id(context.run.run_id)
     return set(filter(None, (run.tags if run else {}).get(FAILED_TAG, "").split("\n")))
-
-
-def columns_of(schema: pa.Schema) -> dict[str, Any]:
-    """A table's columns as definition metadata, shown on the asset's page."""
-    columns = [dg.TableColumn(name=field.name, type=str(field.type)) for field in schema]
-    return {"dagster/column_schema": dg.TableSchema(columns=columns)}
 
 
 def markdown(rows: pa.Table, columns: Sequence[str], *, most: int = 5) -> dg.MarkdownMetadataValue:

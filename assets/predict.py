@@ -10,7 +10,7 @@ from pydantic import Field
 
 from assets.blueprint import blueprints
 from assets.checks import keys_repeated, read_keys, verdict
-from assets.partitions import STAGE, PartitionRun, columns_of, markdown
+from assets.partitions import PartitionRun, markdown, stage
 from assets.resources import Store
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL, UNIFORM
@@ -37,15 +37,7 @@ class PredictConfig(dg.Config):
         return PredictOptions(specs, tuple(self.context_levels), self.questions, self.draws, self.snapshot, self.limits)
 
 
-@dg.asset(
-    **STAGE,
-    deps=[blueprints],
-    group_name="pipeline",
-    kinds={"litellm", "parquet"},
-    tags={"stage": "3"},
-    code_version="1",
-    metadata=columns_of(PREDICTIONS),
-)
+@dg.asset(deps=[blueprints], **stage(3, PREDICTIONS, code_version="1", kinds={"litellm", "parquet"}))
 def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store: Store) -> dg.MaterializeResult[Any]:
     """What the models answered: one row a (prompt, model variant, draw, snapshot) with the raw response, usage, cost and latency.
 

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from assets.checks import keys_repeated, read_keys, verdict
-from assets.partitions import STAGE, PartitionRun, columns_of, markdown
+from assets.partitions import PartitionRun, markdown, stage
 from assets.predict import predictions
 from assets.resources import Store
 from dtef_pipeline.identity import split_partition_key
@@ -23,15 +23,7 @@ class ScoreConfig(dg.Config):
     snapshot: str | None = Field(default=None, description="Score this snapshot only; none: all there are.")
 
 
-@dg.asset(
-    **STAGE,
-    deps=[predictions],
-    group_name="pipeline",
-    kinds={"parquet"},
-    tags={"stage": "4"},
-    code_version="1",
-    metadata=columns_of(SCORES),
-)
+@dg.asset(deps=[predictions], **stage(4, SCORES, code_version="1"))
 def scores(context: dg.AssetExecutionContext, config: ScoreConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How close each prediction came: one row a prediction, with how its response was read and every metric.
 

@@ -7,6 +7,7 @@ Equal rows give equal bytes.
 
 from __future__ import annotations
 
+import glob
 import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -159,7 +160,7 @@ class Warehouse:
         folder = Path(self.root) / table
         if next(folder.glob("/".join(["*"] * depth + [_FILE])), None) is None:
             return None
-        pattern = str(folder / "/".join(["*"] * depth + [_FILE])).replace("'", "''")
+        pattern = "/".join([glob.escape(str(folder)), *["*"] * depth, _FILE]).replace("'", "''")
         return f"CREATE VIEW {table} AS SELECT * FROM read_parquet('{pattern}', hive_partitioning = false)"
 
     def _files(self, table: str, **levels: str) -> list[str]:
@@ -175,9 +176,12 @@ class Warehouse:
         try:
             # One known file: the data set machinery (and its guessing of folder columns) is not wanted.
             with self.fs.open_input_file(path) as source:
-                return pq.ParquetFile(source).read(columns=list(columns) if columns else None)
+                rows = pq.ParquetFile(source).read(columns=list(columns) if columns else None)
         except (OSError, pa.ArrowException) as error:
             raise WarehouseError(f"cannot read {path}: {error}; materialize that partition again to mend it") from error
+        if lacking := sorted(set(columns or ()) - set(rows.column_names)):
+            raise WarehouseError(f"{path} has no column {', '.join(lacking)}; materialize that partition again to mend it")
+        return rows
 
     def _what(self, table: str, levels: Mapping[str, str]) -> str:
         if "round" in levels and table == "survey_responses":
@@ -193,6 +197,6 @@ def _spec(table: str) -> TableSpec:
 
 
 def _schema_difference(got: pa.Schema, wanted: pa.Schema) -> str:
-    got_fields, wanted_fields = {str(f) for f in got}, {str(f) for f in wanted}
+    got_fields, wanted_fields = ({f"{f.name}: {f.type}" for f in schema} for schema in (got, wanted))
     extra, lacking = sorted(got_fields - wanted_fields), sorted(wanted_fields - got_fields)
     return re.sub(r"\s+", " ", f"unexpected {extra or 'none'}, lacking {lacking or 'none'}, or another order")

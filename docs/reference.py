@@ -1,0 +1,89 @@
+"""Writes docs/reference.md from the code: commands, assets, checks, tables. `tests/test_docs.py` fails when the page is stale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import dagster as dg
+
+from assets.definitions import defs
+from dtef_pipeline.cli import main
+from resources.warehouse import TABLES
+
+PAGE = Path(__file__).with_name("reference.md")
+
+
+def reference() -> str:
+    """The page as it should be."""
+    return "\n".join(
+        [
+            "# Reference",
+            "",
+            "Generated from the code by `make docs`; do not edit.",
+            "",
+            "## Commands",
+            "",
+            *_commands(),
+            "",
+            "## Assets",
+            "",
+            *_assets(),
+            "",
+            "## Asset checks",
+            "",
+            *_checks(),
+            "",
+            "## Tables",
+            "",
+            *_tables(),
+            "",
+        ]
+    )
+
+
+def _commands() -> list[str]:
+    lines = []
+    for name, command in sorted(main.commands.items()):
+        lines += [f"### dtef {name}", "", _first_paragraph(command.help or ""), ""]
+        options = [o for o in command.params if isinstance(o, click.Option) and o.help]
+        if options:
+            lines += ["| option | meaning |", "| --- | --- |", *(f"| `{o.opts[0]}` | {o.help} |" for o in options), ""]
+    return lines
+
+
+def _assets() -> list[str]:
+    lines = ["| asset | group | after | what a row or file is |", "| --- | --- | --- | --- |"]
+    graph = defs.resolve_asset_graph()
+    for key in graph.toposorted_asset_keys:
+        node = graph.get(key)
+        parents = ", ".join(sorted(parent.to_user_string() for parent in node.parent_keys)) or "-"
+        lines.append(f"| `{key.to_user_string()}` | {node.group_name} | {parents} | {_first_paragraph(node.description or '')} |")
+    return lines
+
+
+def _checks() -> list[str]:
+    lines = ["| check | of | blocks | what it says |", "| --- | --- | --- | --- |"]
+    graph = defs.resolve_asset_graph()
+    for key in sorted(graph.asset_check_keys, key=lambda key: (graph.toposorted_asset_keys.index(key.asset_key), key.name)):
+        node: dg.AssetCheckSpec = graph.get_check_spec(key)
+        blocks = "yes" if node.blocking else "no"
+        lines.append(f"| `{key.name}` | {key.asset_key.to_user_string()} | {blocks} | {_first_paragraph(node.description or '')} |")
+    return lines
+
+
+def _tables() -> list[str]:
+    lines = []
+    for name, spec in TABLES.items():
+        if spec.schema is not None:
+            lines += [f"### {name}", "", f"One file a {', '.join(spec.levels)}.", "", "| column | type |", "| --- | --- |"]
+            lines += [f"| `{field.name}` | {field.type} |" for field in spec.schema] + [""]
+    return lines
+
+
+def _first_paragraph(text: str) -> str:
+    return " ".join(text.replace("\b", "").split("\n\n")[0].split())
+
+
+if __name__ == "__main__":
+    PAGE.write_text(reference(), encoding="utf-8")

@@ -1,0 +1,240 @@
+"""Parquet between the stages: where rows are kept, how they are replaced, and how they are read."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.tables import BLUEPRINTS, SCORES, SURVEY_RESPONSES
+from resources import warehouse as module
+from resources.warehouse import TABLES, Warehouse
+from tests.dtef_pipeline.rows import scores_table, survey_rows
+
+KENYA = {"round": "S1", "segment": "country:kenya"}
+CHILE = {"round": "S1", "segment": "country:chile"}
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Warehouse:
+    return Warehouse(tmp_path / "wh")
+
+
+def files(house: Warehouse) -> list[str]:
+    root = Path(house.root)
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+
+
+class TestLayout:
+    def test_a_partition_is_one_file_below_quoted_levels(self, house: Warehouse) -> None:
+        house.write("survey_responses", survey_rows({}), **KENYA)
+        house.write("scores", scores_table([{}]), snapshot="2026-01-31T02:00", **KENYA)
+        assert files(house) == [
+            "scores/round=S1/segment=country%3Akenya/snapshot=2026-01-31T02%3A00/part-0.parquet",
+            "survey_responses/round=S1/segment=country%3Akenya/part-0.parquet",
+        ]
+
+    @pytest.mark.parametrize("name", ["a/b", "50% off", "../../up", "ümläut", "x=y", "it's", "a b?*[c]"])
+    def test_any_name_is_quoted_and_comes_back(self, house: Warehouse, name: str) -> None:
+        house.write("scores", scores_table([{"segment": name}]), round="S1", segment=name, snapshot=name)
+        assert [path.count("/") for path in files(house)] == [4]
+        assert house.values("scores", "segment", round="S1") == [name]
+        assert house.values("scores", "snapshot", round="S1", segment=name) == [name]
+        with house.connect() as connection:
+            assert connection.execute("SELECT segment FROM scores").fetchall() == [(name,)]
+
+    def test_rounds_are_listed_in_their_order_not_the_alphabets(self, house: Warehouse) -> None:
+        for name in ("GD10", "GD6UK", "GD2", "GD6"):
+            house.write("survey_responses", survey_rows({"round": name}), round=name, segment="country:kenya")
+        assert house.rounds() == ["GD2", "GD6", "GD6UK", "GD10"]
+        assert house.segments("GD2") == ["country:kenya"]
+        assert house.segments("GD3") == []
+
+    def test_levels_are_given_from_the_left(self, house: Warehouse) -> None:
+        with pytest.raises(WarehouseError, match=r"scores is kept by \('round', 'segment', 'snapshot'\); got \('segment',\)"):
+            house.folder("scores", segment="x")
+        with pytest.raises(WarehouseError, match=r"scores is kept by .*; got \('round', 'draw'\)"):
+            house.folder("scores", round="S1", draw="0")
+        with pytest.raises(WarehouseError, match=r"scores is written by .*; got \('round', 'segment'\)"):
+            house.write("scores", scores_table([{}]), **KENYA)
+
+    def test_an_unknown_table_lists_the_tables(self, house: Warehouse) -> None:
+        with pytest.raises(WarehouseError, match="unknown table 'score'; tables: survey_responses, .*scores"):
+            house.read("score")
+
+
+class TestWriting:
+    def test_rows_are_replaced_whole_and_no_temporary_file_stays(self, house: Warehouse) -> None:
+        size = house.write("survey_responses", survey_rows({}, {}), **KENYA)
+        house.write("survey_responses", survey_rows({}), **KENYA)
+        assert len(house.read("survey_responses", **KENYA)) == 1
+        (name,) = files(house)
+        assert 0 < (Path(house.root) / name).stat().st_size < size
+
+    def test_a_reader_of_the_old_file_keeps_the_old_rows(self, house: Warehouse) -> None:
+        house.write("survey_responses", survey_rows({"question_id": "old"}), **KENYA)
+        with (Path(house.root) / files(house)[0]).open("rb") as opened:
+            house.write("survey_responses", survey_rows({"question_id": "new"}), **KENYA)
+            assert pq.ParquetFile(opened).read()["question_id"].to_pylist() == ["old"]
+        assert house.read("survey_responses", **KENYA)["question_id"].to_pylist() == ["new"]
+
+    def test_a_write_that_breaks_leaves_the_old_rows(self, house: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+        house.write("survey_responses", survey_rows({"question_id": "old"}), **KENYA)
+
+        def breaks(rows: pa.Table, where: str, **_: object) -> None:
+            Path(where).write_bytes(b"PAR1 half")
+            raise OSError("no space left on device")
+
+        monkeypatch.setattr(module.pq, "write_table", breaks)
+        with pytest.raises(OSError, match="no space"):
+            house.write("survey_responses", survey_rows({}), **KENYA)
+        monkeypatch.undo()
+        assert house.read("survey_responses")["question_id"].to_pylist() == ["old"]
+        with house.connect() as connection:
+            assert connection.execute("SELECT count(*) FROM survey_responses").fetchone() == (1,)
+
+    def test_equal_rows_give_equal_bytes_however_they_are_chunked(self, house: Warehouse) -> None:
+        rows = survey_rows({}, {}, {})
+        chunked = pa.concat_tables([rows.slice(0, 1), rows.slice(1)])
+        names = [dict(KENYA), dict(CHILE)]
+        for at, table in zip(names, (rows, chunked), strict=True):
+            house.write("survey_responses", table, **at)
+        first, second = (Path(house.folder("survey_responses", **at), "part-0.parquet").read_bytes() for at in names)
+        assert first == second
+
+    def test_other_columns_are_refused_by_name(self, house: Warehouse) -> None:
+        rows = survey_rows({}).drop_columns(["n"]).append_column("count", pa.array([1]))
+        with pytest.raises(WarehouseError, match=r"survey_responses: columns differ .*unexpected .*count.*lacking .*n: int32"):
+            house.write("survey_responses", rows, **KENYA)
+        with pytest.raises(WarehouseError, match=r"lacking \['n: int32'\]"):
+            house.write(
+                "survey_responses", survey_rows({}).set_column(12, "n", pa.array([40], pa.int64())), **KENYA
+            )
+        assert files(house) == []
+
+    def test_schema_metadata_of_pandas_makes_no_difference(self, house: Warehouse) -> None:
+        rows = survey_rows({})
+        house.write("survey_responses", rows.replace_schema_metadata({"pandas": "{}"}), **KENYA)
+        assert house.read("survey_responses", **KENYA).num_rows == 1
+
+
+class TestReading:
+    def test_a_level_reads_everything_below_it(self, house: Warehouse) -> None:
+        for at in (KENYA, CHILE, {**CHILE, "round": "S2"}):
+            house.write("survey_responses", survey_rows(at), **at)
+        assert house.read("survey_responses", round="S1")["segment"].to_pylist() == ["country:chile", "country:kenya"]
+        assert house.read("survey_responses", columns=["round"])["round"].to_pylist() == ["S1", "S1", "S2"]
+
+    def test_what_is_not_there_is_named_with_what_is(self, house: Warehouse) -> None:
+        with pytest.raises(WarehouseError, match=r"for round S9, segment x \(ingested rounds: none\)"):
+            house.read("survey_responses", round="S9", segment="x")
+        house.write("survey_responses", survey_rows({}), **KENYA)
+        with pytest.raises(WarehouseError, match=r"no survey_responses for round S9 \(ingested rounds: S1\)"):
+            house.read("survey_responses", round="S9")
+        with pytest.raises(WarehouseError, match="no scores yet: nothing under .*/scores"):
+            house.read("scores")
+
+    def test_empty_is_the_schema_without_rows(self, house: Warehouse) -> None:
+        assert house.read_or_empty("scores").schema == SCORES
+        assert house.read_or_empty("blueprints", columns=["tokens"], **KENYA).schema == pa.schema([BLUEPRINTS.field("tokens")])
+        assert not house.exists("scores", snapshot="base", **KENYA)
+
+    @pytest.mark.parametrize("content", [b"", b"not parquet at all", None])
+    def test_an_unreadable_file_is_named_with_the_remedy(self, house: Warehouse, content: bytes | None) -> None:
+        house.write("survey_responses", survey_rows({}), **KENYA)
+        path = Path(house.folder("survey_responses", **KENYA), "part-0.parquet")
+        path.write_bytes(path.read_bytes()[:-100] if content is None else content)
+        with pytest.raises(WarehouseError, match=rf"cannot read {path}: .*; materialize that partition again"):
+            house.read("survey_responses", **KENYA)
+
+    def test_a_file_of_an_older_layout_is_named_when_a_column_is_lacking(self, house: Warehouse) -> None:
+        path = Path(house.folder("survey_responses", **KENYA), "part-0.parquet")
+        path.parent.mkdir(parents=True)
+        pq.write_table(survey_rows({}).drop_columns(["circular"]), path)
+        read = house.read("survey_responses", columns=["question_id", "question_order"], **KENYA)
+        assert read.column_names == ["question_id", "question_order"]
+        with pytest.raises(WarehouseError, match=r"part-0\.parquet.*circular"):
+            house.read("survey_responses", columns=["question_id", "circular"], **KENYA)
+
+
+class TestViews:
+    def test_only_tables_that_exist_have_a_view(self, house: Warehouse) -> None:
+        with house.connect() as connection:
+            assert connection.execute("SELECT count(*) FROM duckdb_views() WHERE NOT internal").fetchone() == (0,)
+        house.write("survey_responses", survey_rows({}), **KENYA)
+        house.write("scores", scores_table([{}]), snapshot="base", **KENYA)
+        with house.connect() as connection:
+            views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1").fetchall()
+            columns = [name for name, *_ in connection.execute("SELECT * FROM survey_responses").description]
+        assert views == [("scores",), ("survey_responses",)]
+        assert columns == SURVEY_RESPONSES.names
+
+    def test_another_process_reads_the_database_while_it_is_open_and_while_it_is_refreshed(self, house: Warehouse) -> None:
+        house.write("survey_responses", survey_rows({}), **KENYA)
+        database = house.refresh_database()
+        assert database == Path(house.root) / "dtef.duckdb"
+        with duckdb.connect(str(database), read_only=True) as held:
+            assert held.execute("SELECT count(*) FROM survey_responses").fetchone() == (1,)
+            house.write("scores", scores_table([{}, {"question_id": "q1"}]), snapshot="base", **KENYA)
+            house.refresh_database()
+            code = f"import duckdb; print(duckdb.connect({str(database)!r}).execute('SELECT count(*) FROM scores').fetchone()[0])"
+            other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+            assert other.stdout.strip() == "2", other.stderr
+            assert held.execute("SELECT n FROM survey_responses").fetchall() == [(40,)]
+        assert [name for name in files(house) if "duckdb" in name] == ["dtef.duckdb"]
+
+    def test_views_see_rows_written_after_them(self, house: Warehouse) -> None:
+        house.write("survey_responses", survey_rows({}), **KENYA)
+        with house.connect(only=["survey_responses"]) as connection:
+            house.write("survey_responses", survey_rows({}, {}), **CHILE)
+            assert connection.execute("SELECT count(*) FROM survey_responses").fetchone() == (3,)
+
+    def test_a_warehouse_in_a_folder_with_a_quote_works(self, tmp_path: Path) -> None:
+        house = Warehouse(tmp_path / "it's [mine] *")
+        house.write("survey_responses", survey_rows({}), **KENYA)
+        with house.connect() as connection:
+            assert connection.execute("SELECT count(*) FROM survey_responses").fetchone() == (1,)
+
+
+def test_dropping_a_segment_takes_its_rows_of_every_table_and_no_others(house: Warehouse) -> None:
+    for at in (KENYA, CHILE):
+        house.write("survey_responses", survey_rows(at), **at)
+        for snapshot in ("base", "2026-01-01"):
+            house.write("scores", scores_table([at]), snapshot=snapshot, **at)
+    house.drop_segment(*KENYA.values())
+    house.drop_segment("S9", "country:nowhere")
+    assert all("chile" in name for name in files(house))
+    assert len(files(house)) == 3
+
+
+class TestObjectStore:
+    """Any file system pyarrow knows by URL; its in-memory one stands in for `s3://`."""
+
+    def test_rows_go_through_the_file_system_of_the_url(self) -> None:
+        house = Warehouse("mock:///bucket/prefix")
+        assert not house.is_local
+        house.write("survey_responses", survey_rows({}), **KENYA)
+        house.write("survey_responses", survey_rows({}, {}), **KENYA)
+        assert house.read("survey_responses").num_rows == 2
+        assert house.rounds() == ["S1"]
+        with house.connect() as connection:
+            assert connection.execute("SELECT count(*) FROM survey_responses").fetchone() == (2,)
+        assert house.refresh_database() is None
+        house.drop_segment(*KENYA.values())
+        assert house.read_or_empty("survey_responses").num_rows == 0
+
+    def test_a_file_url_is_a_folder(self, tmp_path: Path) -> None:
+        house = Warehouse(f"file://{tmp_path}/wh")
+        house.write("survey_responses", survey_rows({}), **KENYA)
+        assert house.is_local
+        assert (tmp_path / "wh" / "survey_responses").is_dir()
+
+
+def test_every_table_has_distinct_levels_a_reader_can_name() -> None:
+    assert {spec.levels for spec in TABLES.values()} == {(), ("round",), ("round", "segment"), ("round", "segment", "snapshot")}

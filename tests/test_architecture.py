@@ -1,0 +1,90 @@
+"""The rooms of the project: who may import whom, and what importing loads."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LAYERS = ("dtef_pipeline", "resources", "assets")
+"""From the inside out: a package may import itself and those before it."""
+EDGE = ROOT / "dtef_pipeline" / "cli.py"
+LONGEST_FILE = 400
+HEAVY = ("pandas", "duckdb", "dagster", "litellm", "pyarrow")
+
+
+def modules(package: str) -> list[Path]:
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+def imported_packages(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, top-level package) of every import statement, wherever in the file it stands."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name.partition(".")[0]) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: imports here are absolute"
+            yield node.lineno, str(node.module).partition(".")[0]
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_imports_never_point_outwards(package: str) -> None:
+    outer = set(LAYERS[LAYERS.index(package) + 1 :]) | {"tests", "benchmarks"}
+    backwards = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in modules(package)
+        if path != EDGE
+        for line, name in imported_packages(path)
+        if name in outer
+    ]
+    assert backwards == []
+
+
+def test_the_command_line_is_the_one_exception_and_uses_it() -> None:
+    assert "assets" in {name for _, name in imported_packages(EDGE)}
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_no_file_is_longer_than_a_reader_can_hold(package: str) -> None:
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in modules(package)}
+    assert {path: lines for path, lines in lengths.items() if lines > LONGEST_FILE} == {}
+
+
+def test_no_module_is_a_grab_bag() -> None:
+    names = {path.stem for package in LAYERS for path in modules(package)}
+    assert names & {"utils", "util", "helpers", "common", "misc"} == set()
+
+
+def loaded_by(code: str) -> set[str]:
+    """Top-level packages in sys.modules after the code ran in an interpreter of its own."""
+    program = f"{code}\nimport sys\nprint('\\n' + ' '.join(sorted({{name.partition('.')[0] for name in sys.modules}})))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_importing_the_library_loads_neither_dagster_nor_litellm() -> None:
+    names = [
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for path in modules("dtef_pipeline")
+        if path != EDGE
+    ]
+    assert len(names) > 30
+    loaded = loaded_by(f"import importlib\nfor name in {names!r}: importlib.import_module(name)")
+    assert "pyarrow" in loaded
+    assert loaded & {"dagster", "litellm", "assets", "resources"} == set()
+
+
+def test_help_loads_nothing_heavy() -> None:
+    loaded = loaded_by(
+        "from dtef_pipeline.cli import main\n"
+        "try: main(['--help'], prog_name='dtef')\n"
+        "except SystemExit as end: assert end.code == 0"
+    )
+    assert "click" in loaded
+    assert loaded & {*HEAVY, "numpy", "assets", "resources"} == set()
