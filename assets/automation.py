@@ -53,7 +53,12 @@ def nightly_config(snapshot: str, models: Sequence[str]) -> dict[str, Any]:
     }
 
 
-@dg.schedule(job=nightly_drift, cron_schedule="0 2 * * *", default_status=dg.DefaultScheduleStatus.STOPPED)
+@dg.schedule(
+    job=nightly_drift,
+    cron_schedule="0 2 * * *",
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+    description="Every night at 2: all partitions in a snapshot named after the date, with the models of DTEF_NIGHTLY_MODELS.",
+)
 def nightly(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
     """Every night at 2: all partitions in a snapshot named after the date, with the models of DTEF_NIGHTLY_MODELS. Off until switched on."""
     keys = known_keys(context.instance)
@@ -67,7 +72,12 @@ def nightly(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipRea
     )
 
 
-@dg.sensor(job=round_pipeline, minimum_interval_seconds=60, default_status=dg.DefaultSensorStatus.STOPPED)
+@dg.sensor(
+    job=round_pipeline,
+    minimum_interval_seconds=60,
+    default_status=dg.DefaultSensorStatus.STOPPED,
+    description="Watches the folder DTEF_SURVEYS: a round that is new or has changed is registered and run.",
+)
 def new_round(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorResult | dg.SkipReason:
     """Watches the folder DTEF_SURVEYS. A round that is new or has changed, and did not change since the last look, is registered and run.
 

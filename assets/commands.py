@@ -175,6 +175,8 @@ def run(options: RunOptions) -> int:
             f"limit for {', '.join(sorted(unknown))}: allowed: a model of this run: {', '.join(m.name for m in asked)}"
         )
     started = time.monotonic()
+    names = ", ".join(model.name for model in asked)
+    click.echo(f"{len(keys)} partitions, snapshot {options.snapshot}, models: {names}", err=True)
     with dagster_instance() as instance:
         stages = STAGE_NAMES if options.with_ingest else STAGE_NAMES[1:]
         outcome = materialize(instance, stages, keys, config)

@@ -18,7 +18,7 @@ from dtef_pipeline.errors import DtefError
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 ROUND_SEGMENT = dg.DynamicPartitionsDefinition(name="round_segment")
-FAILED_TAG = "dtef/failed_partitions"
+FAILED_TAG, FAILED_RUN_TAG = "dtef/failed_partitions", "dtef/failed_partitions_run"
 OWNERS = ["team:data-engineering"]
 
 
@@ -77,7 +77,9 @@ class PartitionRun:
             return dg.MaterializeResult()
         for key, metadata in self._metadata.items():
             self.context.log_event(dg.AssetMaterialization(self.context.asset_key, partition=key, metadata=metadata))
-        self.context.instance.add_run_tags(self.context.run_id, {FAILED_TAG: "\n".join(sorted(failed))})
+        # Dagster copies the tags of a run to its re-execution, which is to try these keys again: hence the run's own id.
+        tags = {FAILED_TAG: "\n".join(sorted(failed)), FAILED_RUN_TAG: self.context.run_id}
+        self.context.instance.add_run_tags(self.context.run_id, tags)
         if not self._metadata or self._is_last_stage():
             raise dg.Failure(
                 f"{len(failed)} of {len(self.context.partition_keys)} partitions failed, the others are done: "
@@ -100,7 +102,8 @@ class PartitionRun:
 def failed_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> set[str]:
     """Keys that failed in an earlier stage of this run."""
     run = context.instance.get_run_by_id(context.run.run_id)
-    return set(filter(None, (run.tags if run else {}).get(FAILED_TAG, "").split("\n")))
+    tags = run.tags if run else {}
+    return set(tags[FAILED_TAG].split("\n")) if tags.get(FAILED_RUN_TAG) == context.run.run_id else set()
 
 
 def markdown(rows: pa.Table, columns: Sequence[str], *, most: int = 5) -> dg.MarkdownMetadataValue:

@@ -58,7 +58,9 @@ def _assets() -> list[str]:
     for key in graph.toposorted_asset_keys:
         node = graph.get(key)
         parents = ", ".join(sorted(parent.to_user_string() for parent in node.parent_keys)) or "-"
-        lines.append(f"| `{key.to_user_string()}` | {node.group_name} | {parents} | {_first_paragraph(node.description or '')} |")
+        lines.append(
+            f"| `{key.to_user_string()}` | {node.group_name} | {parents} | {_first_paragraph(node.description or '')} |"
+        )
     return lines
 
 
@@ -68,7 +70,9 @@ def _checks() -> list[str]:
     for key in sorted(graph.asset_check_keys, key=lambda key: (graph.toposorted_asset_keys.index(key.asset_key), key.name)):
         node: dg.AssetCheckSpec = graph.get_check_spec(key)
         blocks = "yes" if node.blocking else "no"
-        lines.append(f"| `{key.name}` | {key.asset_key.to_user_string()} | {blocks} | {_first_paragraph(node.description or '')} |")
+        lines.append(
+            f"| `{key.name}` | {key.asset_key.to_user_string()} | {blocks} | {_first_paragraph(node.description or '')} |"
+        )
     return lines
 
 

@@ -70,7 +70,8 @@ def prediction_keys(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: s
         "temperature": pa.repeat(pa.scalar(model.temperature, pa.float64()), rows),
         "draw": pa.array(draw, pa.int32()),
         "request_key": pa.array(
-            [request_key(p, model.variant, d, snapshot) for p, d in zip(repeated["prompt_id"].to_pylist(), draw, strict=True)]
+            [request_key(p, model.variant, d, snapshot) for p, d in zip(repeated["prompt_id"].to_pylist(), draw, strict=True)],
+            pa.string(),
         ),
     }
     for name, column in constant.items():

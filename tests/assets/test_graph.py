@@ -1,0 +1,140 @@
+"""The asset graph as reviewers should see it change: a new edge, owner or code version is a change of these literals."""
+
+from __future__ import annotations
+
+import re
+
+import dagster as dg
+import pytest
+import yaml
+
+from assets.automation import STAGES
+from assets.definitions import defs
+from assets.partitions import ROUND_SEGMENT
+from tests.conftest import ROOT
+
+TEAM = ["team:data-engineering"]
+# key: (deps, group, owners, kinds, code version, partitions)
+ASSETS = {
+    "survey_responses": ([], "pipeline", TEAM, ["parquet"], "1", "round_segment"),
+    "blueprints": (["survey_responses"], "pipeline", TEAM, ["parquet"], "1", "round_segment"),
+    "predictions": (["blueprints"], "pipeline", TEAM, ["litellm", "parquet"], "1", "round_segment"),
+    "scores": (["predictions"], "pipeline", TEAM, ["parquet"], "1", "round_segment"),
+    "segment_results": (["scores"], "pipeline", TEAM, ["duckdb", "parquet"], "1", "round_segment"),
+    "drift_checks": (["segment_results"], "pipeline", TEAM, ["parquet"], "1", "round_segment"),
+    "leaderboard": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
+    "breakdowns": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
+    "report": (["breakdowns", "drift_checks", "leaderboard"], "boards", TEAM, ["html"], "1", None),
+}
+# (asset, check, blocking)
+CHECKS = [
+    ("blueprints", "context_gives_nothing_away", True),
+    ("blueprints", "prompts_unique", True),
+    ("drift_checks", "no_drift", False),
+    ("predictions", "calls_succeed", False),
+    ("predictions", "every_prediction_has_a_blueprint", True),
+    ("predictions", "predictions_unique", True),
+    ("scores", "responses_can_be_read", False),
+    ("scores", "scores_unique", True),
+    ("segment_results", "results_unique", True),
+    ("survey_responses", "distributions_sum_to_one", True),
+    ("survey_responses", "every_column_recognised", False),
+    ("survey_responses", "little_in_quarantine", False),
+    ("survey_responses", "n_reaches_minimum", True),
+    ("survey_responses", "one_row_a_question", True),
+]
+SIX = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
+JOBS = {"round_pipeline": SIX, "nightly_drift": SIX[2:], "roll_ups": ["leaderboard", "breakdowns", "report"]}
+SCHEDULES = {"nightly": ("0 2 * * *", "nightly_drift", dg.DefaultScheduleStatus.STOPPED)}
+SENSORS = {"new_round": ("round_pipeline", 60, dg.DefaultSensorStatus.STOPPED)}
+
+GRAPH = defs.resolve_asset_graph()
+
+
+def test_definitions_load() -> None:
+    dg.Definitions.validate_loadable(defs)
+
+
+def test_assets_and_their_lineage() -> None:
+    found = {}
+    for key in GRAPH.get_all_asset_keys():
+        asset = GRAPH.get(key)
+        partitions = asset.partitions_def.name if isinstance(asset.partitions_def, dg.DynamicPartitionsDefinition) else None
+        parents = sorted(parent.to_user_string() for parent in asset.parent_keys)
+        owners, kinds = list(asset.owners), sorted(asset.kinds)
+        found[key.to_user_string()] = (parents, asset.group_name, owners, kinds, asset.code_version, partitions)
+    assert found == ASSETS
+
+
+def test_checks_and_which_of_them_block() -> None:
+    found = [(key.asset_key.to_user_string(), key.name, GRAPH.get(key).blocking) for key in GRAPH.asset_check_keys]
+    assert sorted(found) == CHECKS
+
+
+def test_jobs_select_their_stages() -> None:
+    found = {
+        job.name: {key.to_user_string() for key in job.asset_layer.executable_asset_keys}
+        for job in defs.resolve_all_job_defs()
+        if not job.name.startswith("__")
+    }
+    assert found == {name: set(assets) for name, assets in JOBS.items()}
+
+
+def test_jobs_run_the_checks_of_their_assets() -> None:
+    job = defs.resolve_job_def("round_pipeline")
+    selected = {(key.asset_key.to_user_string(), key.name) for key in job.asset_layer.asset_graph.asset_check_keys}
+    assert selected == {(asset, check) for asset, check, _ in CHECKS}
+
+
+def test_schedules_and_sensors_are_off_until_switched_on() -> None:
+    schedules = {s.name: (s.cron_schedule, s.job_name, s.default_status) for s in defs.schedules or []}
+    sensors = {s.name: (s.job_name, s.minimum_interval_seconds, s.default_status) for s in defs.sensors or []}
+    assert schedules == SCHEDULES
+    assert sensors == SENSORS
+
+
+def test_the_six_stages_share_one_partition_space_and_are_one_run_of_a_backfill() -> None:
+    stages = [GRAPH.get(asset.key) for asset in STAGES]
+    assert [stage.key.to_user_string() for stage in stages] == SIX
+    assert {id(stage.partitions_def) for stage in stages} == {id(ROUND_SEGMENT)}
+    assert ROUND_SEGMENT.name == "round_segment"
+    assert {stage.backfill_policy for stage in stages} == {dg.BackfillPolicy.single_run()}
+    for stage in stages:
+        assert {type(GRAPH.get_partition_mapping(stage.key, parent)) for parent in stage.parent_keys} <= {dg.IdentityPartitionMapping}
+
+
+@pytest.mark.parametrize("name", ASSETS)
+def test_every_asset_says_what_a_row_is_in_two_sentences_or_more(name: str) -> None:
+    description = GRAPH.get(dg.AssetKey(name)).description or ""
+    assert len(re.findall(r"[.!?](?:\s|$)", description)) >= 2
+    assert "Args:" not in description
+
+
+def test_every_check_and_job_has_a_description() -> None:
+    assert [key.name for key in GRAPH.asset_check_keys if not GRAPH.get(key).description] == []
+    assert [job.name for job in defs.resolve_all_job_defs() if not job.name.startswith("__") and not job.description] == []
+    assert [s.name for s in [*(defs.schedules or []), *(defs.sensors or [])] if not s.description] == []
+
+
+@pytest.mark.parametrize("name", SIX)
+def test_every_stage_shows_the_columns_of_its_table(name: str) -> None:
+    from resources.warehouse import TABLES
+
+    schema = GRAPH.get(dg.AssetKey(name)).metadata["dagster/column_schema"]
+    columns = getattr(schema, "schema", schema).columns
+    table = TABLES[name].schema
+    assert table is not None
+    assert [(column.name, column.type) for column in columns] == [(field.name, str(field.type)) for field in table]
+
+
+def test_the_code_location_is_pinned() -> None:
+    (entry,) = yaml.safe_load((ROOT / "workspace.yaml").read_text(encoding="utf-8"))["load_from"]
+    assert entry == {"python_module": {"module_name": "assets.definitions", "working_directory": ".", "location_name": "dtef"}}
+
+
+def test_unknown_configuration_is_refused() -> None:
+    for asset in STAGES[1:5]:
+        job = defs.resolve_implicit_global_asset_job_def()
+        config = {"ops": {asset.key.to_user_string(): {"config": {"modle": "x"}}}}
+        with pytest.raises(dg.DagsterInvalidConfigError, match="modle"):
+            dg.validate_run_config(job, config)

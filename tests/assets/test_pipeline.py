@@ -1,0 +1,362 @@
+"""All six stages for many partitions in one run: what a bad one does to the others, what reruns keep, what checks stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import assets.blueprint
+import assets.ingest
+from assets.commands import dagster_instance
+from assets.launch import STAGE_NAMES, Outcome
+from dtef_pipeline.identity import split_partition_key
+from dtef_pipeline.survey.observe import Observed
+from resources.predictor import Predictor
+from resources.warehouse import Warehouse
+from tests.assets.conftest import Pipeline, write_survey
+from tests.conftest import ROOT
+
+DOWNSTREAM = STAGE_NAMES[1:]
+GREEN, RED = "MATERIALIZED", "FAILED"
+BAD = "T1/country:india"
+
+
+class TestSample:
+    """Both shipped rounds, ingested and run once on an instance on disk, as `dtef` makes it."""
+
+    @pytest.fixture(scope="class")
+    def ran(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pipeline, Outcome, Outcome]]:
+        folder = tmp_path_factory.mktemp("sample")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("DTEF_WAREHOUSE", str(folder / "warehouse"))
+            patch.setenv("DTEF_RESPONSES", str(folder / "responses.sqlite"))
+            patch.setenv("DAGSTER_HOME", str(folder / "dagster"))
+            patch.delenv("DTEF_MODELS", raising=False)
+            with dagster_instance() as instance:
+                pipeline = Pipeline(instance, Warehouse(folder / "warehouse"))
+                for name in ("S2", "S1"):
+                    pipeline.register(ROOT / "data" / "rounds" / name)
+                levels = {"context_levels": ["0", "5"]}
+                stages = pipeline.run(blueprints=levels, predictions={"models": ["baselines"], "questions": 2})
+                yield pipeline, stages, pipeline.roll_up()
+
+    def test_everything_is_one_run_and_one_for_the_roll_ups(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
+        pipeline, stages, boards = ran
+        assert stages.failures == boards.failures == ()
+        runs = pipeline.instance.get_runs()
+        assert {run.run_id for run in runs} == {*stages.run_ids, *boards.run_ids}
+        assert [run.status for run in runs] == [dg.DagsterRunStatus.SUCCESS] * 2
+
+    def test_every_partition_of_every_stage_is_green(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
+        pipeline, stages, _ = ran
+        assert len(pipeline.keys) == 52
+        for stage in STAGE_NAMES:
+            assert set(pipeline.status(stage).values()) == {GREEN}, stage
+        assert len(pipeline.materializations(stages)) == 6 * 52
+
+    def test_a_rounds_keys_stand_together_in_sorted_order(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
+        keys = ran[0].keys
+        assert [split_partition_key(key)[0] for key in keys] == ["S2"] * 26 + ["S1"] * 26
+        assert keys[:26] == sorted(keys[:26])
+
+    def test_each_partition_says_how_many_rows_it_has_and_shows_some(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
+        pipeline, stages, _ = ran
+        counts: dict[tuple[str, str], int] = {}
+        for event in pipeline.materializations(stages):
+            counts[event.asset_key.to_user_string(), event.partition] = event.metadata["dagster/row_count"].value
+            assert "| --- |" in event.metadata["preview"].value
+        for (table, key), count in counts.items():
+            round_id, segment = split_partition_key(key)
+            assert count == len(pipeline.house.read(table, round=round_id, segment=segment)) > 0, (table, key)
+
+    def test_all_checks_passed(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
+        pipeline, stages, _ = ran
+        found = pipeline.checks(stages)
+        assert len(found) == 14
+        assert [name for name, passed in found.items() if not passed] == []
+
+    def test_predictions_have_one_row_for_each_prompt_model_and_level(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
+        with ran[0].house.connect() as connection:
+            rows = connection.execute("SELECT count(*), count(DISTINCT request_key) FROM predictions").fetchone()
+            missing = connection.execute("SELECT DISTINCT model, round FROM scores WHERE status = 'missing'").fetchall()
+            (zeros,) = connection.execute("SELECT count(*) FROM scores WHERE status = 'missing' AND score IS NOT NULL").fetchone() or ()
+        assert rows == (52 * 2 * 2 * 6, 52 * 2 * 2 * 6)
+        assert ("baseline/previous-round", "S1") in missing
+        assert {model for model, _ in missing} == {"baseline/previous-round"}
+        assert zeros == 0
+
+    def test_boards_and_report_are_there_for_other_tools(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
+        pipeline, _, boards = ran
+        root = Path(pipeline.house.root)
+        assert "<h1>DTEF: S1, S2</h1>" in (root / "report.html").read_text(encoding="utf-8")
+        assert (root / "dtef.duckdb").is_file()
+        board = pipeline.house.read("leaderboard").to_pandas()
+        assert set(board["targets"]) == {"clean", "all"}
+        assert set(board["context_level"]) == {"0", "5"}
+        (of_board,) = (e for e in pipeline.materializations(boards) if e.asset_key == dg.AssetKey("leaderboard"))
+        assert of_board.metadata["dagster/row_count"].value == len(board)
+
+
+class TestOneBadPartition:
+    @pytest.fixture
+    def on_disk(self, state: Path) -> Iterator[Pipeline]:
+        with dagster_instance() as instance:
+            made = Pipeline(instance, Warehouse(state / "warehouse"))
+            made.register(write_survey(state / "surveys.csv"))
+            yield made
+
+    def test_it_is_red_alone_in_the_later_stages_and_a_rerun_after_mending_is_green(self, on_disk: Pipeline) -> None:
+        assert on_disk.run().failures == ()
+        file = on_disk.file("survey_responses", BAD)
+        good = file.read_bytes()
+        file.write_bytes(good[:-64])
+        broken = on_disk.run(DOWNSTREAM)
+        (failure,) = broken.failures
+        assert failure.startswith("drift_checks: 1 of 6 partitions failed, the others are done: T1/country:india")
+        (run,) = on_disk.instance.get_runs(dg.RunsFilter(run_ids=list(broken.run_ids)))
+        assert run.status == dg.DagsterRunStatus.FAILURE
+        assert set(on_disk.status("survey_responses").values()) == {GREEN}
+        for stage in DOWNSTREAM:
+            assert on_disk.status(stage) == {key: RED if key == BAD else GREEN for key in on_disk.keys}, stage
+        file.write_bytes(good)
+        assert on_disk.run(DOWNSTREAM).failures == ()
+        for stage in STAGE_NAMES:
+            assert set(on_disk.status(stage).values()) == {GREEN}, stage
+
+    def test_it_says_why_where_it_failed(self, pipeline: Pipeline) -> None:
+        pipeline.run(STAGE_NAMES[:2])
+        pipeline.file("blueprints", BAD).write_bytes(b"junk")
+        outcome = pipeline.run(STAGE_NAMES[2:])
+        (run_id,) = outcome.run_ids
+        messages = [entry.user_message for entry in pipeline.instance.all_logs(run_id)]
+        assert any(message.startswith(f"{BAD}: cannot read ") for message in messages)
+        assert BAD in outcome.failures[0]
+        assert pipeline.status("blueprints")[BAD] == GREEN
+        for stage in STAGE_NAMES[2:]:
+            assert pipeline.status(stage) == {key: RED if key == BAD else GREEN for key in pipeline.keys}, stage
+
+    def test_checks_still_look_at_the_good_partitions(self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+        pipeline.run(STAGE_NAMES[:1])
+        pipeline.file("survey_responses", BAD).write_bytes(b"junk")
+        found = pipeline.checks(pipeline.run(DOWNSTREAM))
+        assert len(found) == 9
+        assert all(found.values())
+
+    def test_two_in_different_stages_are_both_named_by_the_end(self, pipeline: Pipeline) -> None:
+        pipeline.run(STAGE_NAMES[:2])
+        pipeline.run(STAGE_NAMES[2:4])
+        pipeline.file("blueprints", BAD).write_bytes(b"junk")
+        pipeline.file("survey_responses", "T2/country:kenya").write_bytes(b"junk")
+        (failure,) = pipeline.run(STAGE_NAMES[2:]).failures
+        assert "2 of 6 partitions failed" in failure
+        assert BAD in failure
+        assert "T2/country:kenya" in failure
+
+    def test_all_bad_stops_at_once(self, pipeline: Pipeline) -> None:
+        pipeline.run(STAGE_NAMES[:1])
+        for key in pipeline.keys:
+            pipeline.file("survey_responses", key).write_bytes(b"junk")
+        (failure,) = pipeline.run(DOWNSTREAM).failures
+        assert failure.startswith("blueprints: 6 of 6 partitions failed")
+        assert set(pipeline.status("predictions").values()) <= {RED, None}
+
+    def test_a_re_execution_tries_the_failed_partition_again(self, pipeline: Pipeline) -> None:
+        """Dagster copies a run's tags to its re-execution: the mended partition used to be skipped as failed."""
+        from assets.definitions import defs
+        from assets.rounds import range_tags
+
+        pipeline.run(STAGE_NAMES[:1])
+        file = pipeline.file("survey_responses", BAD)
+        good = file.read_bytes()
+        file.write_bytes(b"junk")
+        (failed_run,) = pipeline.run(STAGE_NAMES[1:2]).run_ids
+        file.write_bytes(good)
+        run = pipeline.instance.get_run_by_id(failed_run)
+        assert run
+        again = defs.resolve_implicit_global_asset_job_def().execute_in_process(
+            instance=pipeline.instance,
+            asset_selection=[dg.AssetKey("blueprints")],
+            tags={**run.tags, **range_tags(pipeline.keys)},
+            raise_on_error=False,
+        )
+        assert again.success
+        assert set(pipeline.status("blueprints").values()) == {GREEN}
+
+
+def replaced(table: pa.Table, column: str, value: Any, *, key: str = BAD, question: str = "q1") -> pa.Table:
+    """The table with one cell of one partition's question changed."""
+    round_id, segment = split_partition_key(key)
+    rows = table.to_pylist()
+    for row in rows:
+        if (row["round"], row["segment"], row["question_id"]) == (round_id, segment, question):
+            row[column] = value
+    return pa.Table.from_pylist(rows, schema=table.schema)
+
+
+def doubled(table: pa.Table) -> pa.Table:
+    return pa.concat_tables([table, table.slice(0, 1)])
+
+
+class TestBlockingChecks:
+    """Bad data that a stage wrote by mistake is stopped by its check, before the next stage reads it."""
+
+    def stopped(self, pipeline: Pipeline, check: str, at: str) -> None:
+        outcome = pipeline.run()
+        assert pipeline.checks(outcome)[check] is False
+        assert any(check in failure for failure in outcome.failures), outcome.failures
+        after = STAGE_NAMES[STAGE_NAMES.index(at) + 1 :]
+        made = {event.asset_key.to_user_string() for event in pipeline.materializations(outcome)}
+        assert made.isdisjoint(after)
+        assert at in made
+
+    @pytest.mark.parametrize(
+        ("check", "spoil"),
+        [
+            ("distributions_sum_to_one", lambda rows: replaced(rows, "observed", [0.4, 0.3, 0.2])),
+            ("distributions_sum_to_one", lambda rows: replaced(rows, "population", [1.1, 0.0, -0.1])),
+            ("one_row_a_question", doubled),
+            ("n_reaches_minimum", lambda rows: replaced(rows, "n", 9)),
+        ],
+        ids=["sum", "negative", "twice", "n"],
+    )
+    def test_a_bad_observation_stops_the_run_after_ingest(
+        self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, check: str, spoil: Callable[[pa.Table], pa.Table]
+    ) -> None:
+        good = assets.ingest.observe
+
+        def spoiled(*args: Any, **kwargs: Any) -> Observed:
+            observed = good(*args, **kwargs)
+            return Observed(spoil(observed.responses), observed.quarantine, observed.findings)
+
+        monkeypatch.setattr(assets.ingest, "observe", spoiled)
+        self.stopped(pipeline, check, "survey_responses")
+
+    @pytest.mark.parametrize(
+        ("check", "spoil"),
+        [
+            ("prompts_unique", doubled),
+            ("context_gives_nothing_away", lambda rows: replaced(rows, "context_question_ids", ["q0", "q1"])),
+        ],
+        ids=["twice", "target-shown"],
+    )
+    def test_a_bad_prompt_stops_the_run_before_anyone_is_asked(
+        self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, check: str, spoil: Callable[[pa.Table], pa.Table]
+    ) -> None:
+        good = assets.blueprint.build_blueprints
+        monkeypatch.setattr(assets.blueprint, "build_blueprints", lambda *given: spoil(good(*given)))
+        self.stopped(pipeline, check, "blueprints")
+
+    @pytest.mark.parametrize(
+        ("check", "spoil"),
+        [
+            ("predictions_unique", doubled),
+            ("every_prediction_has_a_blueprint", lambda rows: replaced(rows, "prompt_id", "0" * 32)),
+        ],
+        ids=["twice", "no-blueprint"],
+    )
+    def test_a_bad_prediction_stops_the_run_before_it_is_scored(
+        self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, check: str, spoil: Callable[[pa.Table], pa.Table]
+    ) -> None:
+        good = Predictor.rows
+        monkeypatch.setattr(Predictor, "rows", lambda *given: spoil(good(*given)))
+        self.stopped(pipeline, check, "predictions")
+
+
+class TestReruns:
+    def test_a_rerun_writes_the_same_bytes(self, pipeline: Pipeline) -> None:
+        options = {"predictions": {"models": ["baselines"], "draws": 2}}
+        pipeline.run(**options)
+        first = pipeline.bytes()
+        pipeline.run(**options)
+        second = pipeline.bytes()
+        assert first.keys() == second.keys()
+        assert [name for name in first if first[name] != second[name]] == []
+
+    def test_one_model_more_keeps_the_rows_of_the_earlier_ones(self, pipeline: Pipeline) -> None:
+        pipeline.run(predictions={"models": ["baseline/dirichlet"], "draws": 2})
+        before = pipeline.house.read("predictions").to_pylist()
+        pipeline.run(DOWNSTREAM, predictions={"models": ["baseline/shuffled-segment"]})
+        after = pipeline.house.read("predictions").to_pylist()
+        assert [row for row in after if row in before] == before
+        assert {row["model"] for row in after if row not in before} == {"baseline/shuffled-segment"}
+        assert len(pipeline.house.read("scores")) == len(after)
+
+    def test_context_levels_of_earlier_runs_are_kept(self, pipeline: Pipeline) -> None:
+        pipeline.run()
+        before = pipeline.house.read("predictions").drop_columns(["blueprint_hash"]).to_pylist()
+        pipeline.run(
+            DOWNSTREAM, blueprints={"context_levels": ["all"]}, predictions={"models": [], "context_levels": ["all"]}
+        )
+        assert set(pipeline.house.read("blueprints")["context_level"].to_pylist()) == {"0", "all"}
+        after = pipeline.house.read("predictions").drop_columns(["blueprint_hash"]).to_pylist()
+        assert [row for row in after if row["context_level"] == "0"] == before
+        assert len(after) == 2 * len(before)
+
+    def test_another_snapshot_leaves_the_first_untouched(self, pipeline: Pipeline) -> None:
+        pipeline.run()
+        first = {name: data for name, data in pipeline.bytes().items() if "snapshot=base" in name}
+        night = {"snapshot": "2026-01-02"}
+        pipeline.run(DOWNSTREAM, predictions={"models": ["baseline/dirichlet"], **night}, scores=night, segment_results=night)
+        second = pipeline.bytes()
+        assert len(first) == 3 * 6
+        assert {name: second[name] for name in first} == first
+        assert pipeline.house.values("scores", "snapshot", round="T1", segment="country:kenya") == ["2026-01-02", "base"]
+
+    def test_a_changed_survey_changes_what_it_touches_and_leaves_the_other_round(self, pipeline: Pipeline) -> None:
+        pipeline.run()
+        before = pipeline.bytes()
+        write_survey(Path(pipeline.house.root).parent / "surveys.csv", questions=4)
+        pipeline.run(keys=[key for key in pipeline.keys if key.startswith("T2")])
+        after = pipeline.bytes()
+        changed = {name for name in after if after[name] != before.get(name)}
+        assert changed
+        assert all("round=T2" in name for name in changed)
+        assert len(pipeline.house.read("scores", round="T2")) == 3 * 4 * 2
+
+    def test_only_the_chosen_partitions_are_run_in_as_few_runs_as_there_are_ranges(self, pipeline: Pipeline) -> None:
+        keys = pipeline.keys
+        assert len(pipeline.run(STAGE_NAMES[:1], keys=keys[1:3]).run_ids) == 1
+        assert pipeline.status("survey_responses") == {key: GREEN if key in keys[1:3] else None for key in keys}
+        assert len(pipeline.run(STAGE_NAMES[:1], keys=[keys[0], keys[5], keys[2]]).run_ids) == 3
+
+    def test_a_partition_that_is_not_registered_is_named(self, pipeline: Pipeline) -> None:
+        from dtef_pipeline.errors import DtefError
+
+        with pytest.raises(DtefError, match="not registered with Dagster: T9/x; run `dtef ingest`"):
+            pipeline.run(keys=["T9/x"])
+
+
+class TestWarnings:
+    def test_numbers_of_numpy_never_reach_metadata(self, pipeline: Pipeline) -> None:
+        outcome = pipeline.run()
+        for event in pipeline.materializations(outcome):
+            values = [value.value for value in event.metadata.values() if hasattr(value, "value")]
+            assert not [value for value in values if isinstance(value, np.generic)]
+
+    def test_a_flagged_drift_is_a_warning_that_names_the_snapshots_and_blocks_nothing(self, pipeline: Pipeline) -> None:
+        pipeline.run()
+        for key in pipeline.keys:
+            file = pipeline.file("scores", key, snapshot="base")
+            rows = pq.ParquetFile(file).read()
+            for night, lower in (("2026-01-01", 0.0), ("2026-01-03", 0.3)):
+                other = rows.set_column(rows.schema.get_field_index("snapshot"), "snapshot", pa.array([night] * len(rows)))
+                other = other.set_column(rows.schema.get_field_index("score"), "score", pc.subtract(rows["score"], lower))
+                other = other.set_column(
+                    rows.schema.get_field_index("temperature"), "temperature", pa.array([0.0] * len(rows))
+                )
+                round_id, segment = split_partition_key(key)
+                pipeline.house.write("scores", other, round=round_id, segment=segment, snapshot=night)
+        outcome = pipeline.run(["drift_checks"])
+        assert outcome.failures == ()
+        assert pipeline.checks(outcome) == {"no_drift": False}
+        rows = pipeline.house.read("drift_checks").to_pylist()
+        flagged = [row for row in rows if row["flagged"]]
+        assert {(row["highest_snapshot"], row["lowest_snapshot"]) for row in flagged} == {("2026-01-01", "2026-01-03")}
