@@ -14,6 +14,7 @@ from assets.drift import drift_checks
 from assets.partitions import OWNERS, markdown
 from assets.resources import Store
 from dtef_pipeline.aggregation.boards import TARGETS, BoardOptions, board
+from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.page import build_report
 from dtef_pipeline.tables import METRICS
 
@@ -76,6 +77,8 @@ def report(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeRes
 
 
 def _write_board(store: Store, table: str, view: str, metric: str) -> pa.Table:
+    if not store.warehouse.values("scores", "round"):
+        raise WarehouseError("no scores yet: materialize the stages of a round first")
     with store.warehouse.connect(only=["scores"]) as connection:
         frames = [board(connection, view, BoardOptions(metric=metric, targets=t)).assign(targets=t) for t in TARGETS]
     rows = pa.Table.from_pandas(_concat(frames), preserve_index=False).replace_schema_metadata(None)

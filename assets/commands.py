@@ -23,7 +23,7 @@ from dtef_pipeline.blueprint.options import BlueprintOptions
 from dtef_pipeline.drift.checks import COLUMNS, ROUND_SERIES, SEGMENT_SERIES, drift_checks, headline
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
 from dtef_pipeline.identity import partition_key
-from dtef_pipeline.report.text import render
+from dtef_pipeline.report.text import named_apart, render, with_ranks
 from dtef_pipeline.tables import METRICS
 from resources.settings import Settings, shipped
 from resources.warehouse import TABLES, Warehouse
@@ -32,7 +32,7 @@ _COMMON_COLUMNS = ["rank", "model", "context_level", "score", "vs_marginal", "n_
 _SPREAD = ["segment_sd", "lowest", "lowest_segment", "highest", "highest_segment"]
 BOARD_COLUMNS = {
     "consistency": ["rank", "model", "context_level", "score", *_SPREAD, "n_segments", "n_pairs"],
-    "metric": ["model", "context_level", "n_pairs", *(f"{metric}{part}" for metric in METRICS for part in ("", "_rank"))],
+    "metric": ["model", "context_level", "n_pairs", *METRICS],
 }
 _VIEW_KEYS = {"round": ["round"], "segment": ["segment"], "attribute": ["attribute"], "question": ["round", "question_id"]}
 
@@ -180,10 +180,10 @@ def run(options: RunOptions) -> int:
     with dagster_instance() as instance:
         stages = STAGE_NAMES if options.with_ingest else STAGE_NAMES[1:]
         outcome = materialize(instance, stages, keys, config)
-        rolled = materialize(
-            instance, ROLL_UP_NAMES, [], {"leaderboard": {"metric": options.metric}, "breakdowns": {"metric": options.metric}}
-        )
-    failures = [*outcome.failures, *rolled.failures]
+        failures = list(outcome.failures)
+        if house.values("scores", "round"):
+            by_metric = {"leaderboard": {"metric": options.metric}, "breakdowns": {"metric": options.metric}}
+            failures += materialize(instance, ROLL_UP_NAMES, [], by_metric).failures
     _say_run(house, options, keys, outcome.run_ids, time.monotonic() - started)
     for failure in failures:
         click.echo(f"error: {failure}", err=True)
@@ -220,7 +220,7 @@ def _say_run(house: Warehouse, options: RunOptions, keys: list[str], run_ids: tu
         click.echo(f"{len(keys)} partitions in {runs}, {seconds:.1f} s; snapshot {options.snapshot}: {counts}")
         for level in options.context_levels:
             chosen = BoardOptions(metric=options.metric, rounds=options.rounds, context_level=level)
-            click.echo("\n" + render(board(connection, "overall", chosen), "table", columns=_COMMON_COLUMNS))
+            click.echo("\n" + render(named_apart(board(connection, "overall", chosen)), "table", columns=_COMMON_COLUMNS))
 
 
 def leaderboard(by: str, output: str, **options: Any) -> None:
@@ -237,6 +237,10 @@ def leaderboard(by: str, output: str, **options: Any) -> None:
                 "SELECT round, question_id, any_value(question_text) AS question FROM survey_responses GROUP BY ALL"
             ).df()
             frame = frame.merge(texts, on=["round", "question_id"], how="left")
+    if by == "metric" and output == "table":
+        frame = with_ranks(frame)
+    if output == "table":
+        frame = named_apart(frame)
     columns = BOARD_COLUMNS.get(by) or [*_VIEW_KEYS.get(by, []), *_COMMON_COLUMNS]
     click.echo(render(frame, output, columns=columns))
 
@@ -248,23 +252,18 @@ def drift(rounds: tuple[str, ...], by: str, output: str) -> None:
     series = ROUND_SERIES if by == "round" else SEGMENT_SERIES
     checks = pa.concat_tables([drift_checks(house.read("scores", columns=COLUMNS, round=r), series=series) for r in chosen])
     frame = checks.to_pandas().sort_values(["flagged", "gap"], ascending=False, kind="stable")
-    columns = [
-        "round",
-        "segment",
-        "model",
-        "context_level",
-        "n_snapshots",
-        "n_prompts",
-        "lowest",
-        "highest",
-        "gap",
-        "flagged",
-        "reason",
-    ]
-    if output == "table":
-        click.echo(headline(checks))
-        frame = frame[frame["flagged"] | frame["gap"].notna()] if frame["gap"].notna().any() else frame.head(10)
-    click.echo(render(frame, output, columns=[c for c in columns if not (c == "segment" and by == "round")]))
+    if by == "round":
+        frame = frame.drop(columns="segment")
+    if output != "table":
+        click.echo(render(frame, output))
+        return
+    click.echo(headline(checks))
+    compared = frame[frame["gap"].notna()].drop(columns=["model_variant", "prompt_set", "hours", "relative_gap", "reason"])
+    if len(compared):
+        click.echo(render(compared, "table"))
+    left_out = frame[frame["gap"].isna()].groupby("reason").size().reset_index(name="n_series")
+    if len(left_out):
+        click.echo(render(left_out, "table", columns=["n_series", "reason"]))
 
 
 def score(file: TextIO) -> int:

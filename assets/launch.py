@@ -1,5 +1,8 @@
 """Runs started from the command line: real Dagster runs in this process, on the instance the UI shows."""
 
+import os
+import re
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +16,8 @@ from dtef_pipeline.errors import DtefError
 
 STAGE_NAMES = [asset.key.to_user_string() for asset in STAGES]
 ROLL_UP_NAMES = [asset.key.to_user_string() for asset in ROLL_UPS]
+
+PROCESS_TAG = "dtef/process"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,7 @@ def materialize(
 
     `config`: configuration by asset name. Assets without partitions take no keys.
     """
+    close_abandoned_runs(instance)
     known = set(known_keys(instance))
     if unknown := [key for key in keys if key not in known]:
         raise DtefError(f"not registered with Dagster: {', '.join(unknown)}; run `dtef ingest` on the round first")
@@ -52,9 +58,28 @@ def _run(
         instance=instance,
         asset_selection=[dg.AssetKey(name) for name in names],
         run_config=run_config,
-        tags=dict(tags),
+        tags={**tags, PROCESS_TAG: f"{socket.gethostname()}:{os.getpid()}"},
         raise_on_error=False,
     )
+
+
+def close_abandoned_runs(instance: dg.DagsterInstance) -> None:
+    """Mark runs of command-line processes that were killed on this machine as failed: nobody else will, and they look alive in the UI."""
+    started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
+    for run in instance.get_runs(started):
+        host, _, process = run.tags.get(PROCESS_TAG, "").rpartition(":")
+        if host == socket.gethostname() and not _is_alive(int(process)):
+            instance.report_run_failed(run, "The process of this run was killed. The same command continues where it stopped.")
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _failures(result: dg.ExecuteInProcessResult) -> list[str]:
@@ -66,7 +91,8 @@ def _failures(result: dg.ExecuteInProcessResult) -> list[str]:
             while error and error.cause:
                 error = error.cause
             said = data.user_failure_data.description if data.user_failure_data else None
-            messages.append(f"{event.step_key}: {said or (error.message.strip() if error else 'failed')}")
+            raised = re.sub(r"^dtef_pipeline\.errors\.\w+: ", "", error.message.strip()) if error else "failed"
+            messages.append(f"{event.step_key}: {said or raised}")
     if not result.success and not messages:
         messages = [f"run {result.run_id} did not succeed; see it in the UI"]
     return messages

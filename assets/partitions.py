@@ -78,8 +78,8 @@ class PartitionRun:
         for key, metadata in self._metadata.items():
             self.context.log_event(dg.AssetMaterialization(self.context.asset_key, partition=key, metadata=metadata))
         # Dagster copies the tags of a run to its re-execution, which is to try these keys again: hence the run's own id.
-        tags = {FAILED_TAG: "\n".join(sorted(failed)), FAILED_RUN_TAG: self.context.run_id}
-        self.context.instance.add_run_tags(self.context.run_id, tags)
+        tags = {FAILED_TAG: "\n".join(sorted(failed)), FAILED_RUN_TAG: self.context.run.run_id}
+        self.context.instance.add_run_tags(self.context.run.run_id, tags)
         if not self._metadata or self._is_last_stage():
             raise dg.Failure(
                 f"{len(failed)} of {len(self.context.partition_keys)} partitions failed, the others are done: "

@@ -7,11 +7,13 @@ prompts are held in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.identity import digest, round_order, split_partition_key
 from dtef_pipeline.prediction.assemble import (
     answered_rows,
@@ -20,7 +22,7 @@ from dtef_pipeline.prediction.assemble import (
     requests_for,
     select_prompts,
 )
-from dtef_pipeline.prediction.baselines import previous_answers
+from dtef_pipeline.prediction.baselines import PREVIOUS_ROUND, previous_answers
 from dtef_pipeline.prediction.models import ModelSpec
 from dtef_pipeline.prediction.request import Failure, Request
 from dtef_pipeline.tables import PREDICTIONS
@@ -77,13 +79,13 @@ class Predictor:
     def plan(self, key: str) -> Plan:
         survey, blueprints, prompts = self._prompts(key)
         plan = Plan(key, blueprints, [], [], [])
-        options, previous = self.options, None
+        options = self.options
         for model in options.models:
             wanted = prompts
             if model.name in self._limited:
                 wanted = prompts.filter(pc.is_in(prompts["prompt_id"], self._limited[model.name]))
             if model.is_baseline:
-                previous = self._previous(key) if previous is None else previous
+                previous = self._previous(key) if model.model == PREVIOUS_ROUND else {}
                 plan.known.append(baseline_rows(wanted, survey, model, options.draws, options.snapshot, previous))
             elif len(wanted):
                 plan.asked.append((model, wanted))
@@ -121,7 +123,11 @@ class Predictor:
     def _previous(self, key: str) -> dict[tuple[str, ...], list[float]]:
         round_id, segment = split_partition_key(key)
         earlier = [r for r in self.warehouse.rounds() if round_order(r) < round_order(round_id)]
-        tables = [self.warehouse.read_or_empty("survey_responses", round=r, segment=segment) for r in earlier]
+        tables = []
+        for other in earlier:
+            # A file that cannot be read is the failure of its own partition, not of this one.
+            with suppress(WarehouseError):
+                tables.append(self.warehouse.read_or_empty("survey_responses", round=other, segment=segment))
         return previous_answers(pa.concat_tables(tables), round_id) if tables else {}
 
 

@@ -109,16 +109,13 @@ def _cells_sql(options: BoardOptions) -> str:
     )
     , cells AS (SELECT own.* FROM own SEMI JOIN shared USING ({_CELL}))"""
     return f"""
-    WITH latest AS (
-        SELECT *, {policy_sql(options.metric)} AS points FROM scores WHERE {_where(options)}
-        QUALIFY dense_rank() OVER (
-            PARTITION BY {_CELL}, {_MODEL} ORDER BY snapshot = 'base', snapshot DESC
-        ) = 1
-    ), own AS (
-        SELECT {_CELL}, {_MODEL}, any_value(attribute) AS attribute, any_value(value) AS value, avg(points) AS score,
+    WITH own AS (
+        SELECT {_CELL}, {_MODEL}, any_value(attribute) AS attribute, any_value(value) AS value,
+            avg({policy_sql(options.metric)}) AS score,
             count(*) AS n_total, count(*) FILTER (status = 'ok') AS n_ok, count(*) FILTER (status IN ({answered})) AS n_answered,
             {", ".join(f"count(*) FILTER (status = '{status}') AS n_{status}" for status in STATUSES if status != "ok")}
-        FROM latest GROUP BY {_CELL}, {_MODEL}
+        FROM scores WHERE {_where(options)} GROUP BY {_CELL}, {_MODEL}, snapshot
+        QUALIFY row_number() OVER (PARTITION BY {_CELL}, {_MODEL} ORDER BY snapshot = 'base', snapshot DESC) = 1
     ){shared if options.cells == "shared" else ", cells AS (FROM own)"}
     """
 

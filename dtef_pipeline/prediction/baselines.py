@@ -16,6 +16,7 @@ from dtef_pipeline.prediction.models import ModelSpec
 Row = Mapping[str, Any]
 Previous = Mapping[tuple[str, ...], Sequence[float]]
 UNIFORM, POPULATION_MARGINAL = "baseline/uniform", "baseline/population-marginal"
+PREVIOUS_ROUND = "baseline/previous-round"
 DEFAULT_SEED = 0
 
 
@@ -82,11 +83,11 @@ _BASELINES: Mapping[str, Callable[[ModelSpec, Row, int, Previous], Sequence[floa
     "baseline/leave-one-out-marginal": _column("others"),
     "baseline/shuffled-segment": _column("shuffled"),
     "baseline/dirichlet": _dirichlet,
-    "baseline/previous-round": _previous_round,
+    PREVIOUS_ROUND: _previous_round,
 }
 
 _WHY_MISSING = {
     "baseline/leave-one-out-marginal": "no other segment of this attribute answered the question",
     "baseline/shuffled-segment": "no other segment of the round answered the question",
-    "baseline/previous-round": "no earlier round of the series asked this segment the same question with the same options",
+    PREVIOUS_ROUND: "no readable earlier round of the series asked this segment the same question with the same options",
 }

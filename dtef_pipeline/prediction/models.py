@@ -199,9 +199,7 @@ class _UniqueKeys(yaml.SafeLoader):
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} is given twice", key_node.start_mark
-                )
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is given twice", key_node.start_mark)
             if key_node.tag != "tag:yaml.org,2002:merge":
                 seen.add(key)
         return super().construct_mapping(node, deep)
@@ -232,9 +230,7 @@ def _spec(name: str, body: Any, where: str) -> ModelSpec:
     known = [field for field in ModelSpec.model_fields if field != "name"]
     if unknown := [str(key) for key in values if key not in known]:
         # The keys alone: a value may be an API key in the wrong place.
-        raise ConfigError(
-            f"{where}: model {name!r}: unknown key {', '.join(map(repr, unknown))}; known: {', '.join(known)}"
-        )
+        raise ConfigError(f"{where}: model {name!r}: unknown key {', '.join(map(repr, unknown))}; known: {', '.join(known)}")
     if "/" in name:
         values = {"model": name, **values}
     try:
@@ -287,11 +283,7 @@ def _refuse_shared_variants(specs: Iterable[ModelSpec]) -> None:
 
 def _is_litellm_string(selector: str) -> bool:
     provider, slash, model = selector.partition("/")
-    return (
-        bool(slash and provider and model)
-        and provider not in ("baseline", "local")
-        and not set(selector) & set(" \t\n")
-    )
+    return bool(slash and provider and model) and provider not in ("baseline", "local") and not set(selector) & set(" \t\n")
 
 
 def _nearest_first(word: str, known: Iterable[str]) -> list[str]:

@@ -12,6 +12,7 @@ import pandas as pd
 from dtef_pipeline.aggregation.boards import BoardOptions, board
 from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL, UNIFORM
 from dtef_pipeline.report.style import STYLE
+from dtef_pipeline.report.text import named_apart, with_ranks
 from dtef_pipeline.tables import DISTANCES, METRICS
 
 Column = tuple[str, str, Callable[[Any], str]]
@@ -62,7 +63,7 @@ def _section(title: str, text: str, body: str) -> str:
 
 
 def _leaderboard(connection: duckdb.DuckDBPyConnection) -> str:
-    frame = board(connection, "overall", BoardOptions())
+    frame = named_apart(board(connection, "overall", BoardOptions()))
     parts = []
     for level, rows in frame.groupby("context_level", sort=False):
         marginal = rows.loc[rows["model"] == POPULATION_MARGINAL, "score"]
@@ -91,7 +92,7 @@ def _context_title(level: str) -> str:
 
 
 def _attributes(connection: duckdb.DuckDBPyConnection) -> str:
-    frame = board(connection, "attribute", BoardOptions())
+    frame = named_apart(board(connection, "attribute", BoardOptions()))
     parts = []
     for level, rows in frame.groupby("context_level", sort=False):
         wide = rows.pivot_table(index="model", columns="attribute", values="score", sort=True).reset_index()
@@ -102,16 +103,13 @@ def _attributes(connection: duckdb.DuckDBPyConnection) -> str:
 
 
 def _metrics(connection: duckdb.DuckDBPyConnection) -> str:
-    frame = board(connection, "metric", BoardOptions())
-    for metric in METRICS:
-        ranks = frame[f"{metric}_rank"]
-        frame[metric] = [f"{_four(v)} ({_whole(r)})" for v, r in zip(frame[metric], ranks, strict=True)]
+    frame = named_apart(with_ranks(board(connection, "metric", BoardOptions())))
     columns: Columns = [("model", "Model", _text), ("context_level", "Context", _text)]
     return _table(frame, [*columns, *((metric, metric, _text) for metric in METRICS)])
 
 
 def _consistency(connection: duckdb.DuckDBPyConnection) -> str:
-    frame = board(connection, "consistency", BoardOptions())
+    frame = named_apart(board(connection, "consistency", BoardOptions()))
     return _table(
         frame,
         [

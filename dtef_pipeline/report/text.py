@@ -13,6 +13,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from dtef_pipeline.tables import METRICS
+
 PERCENT_COLUMNS = ("coverage", "parse_rate")
 SIGNED_COLUMNS = ("vs_marginal",)
 
@@ -24,6 +26,24 @@ def render(frame: pd.DataFrame, output: str, *, columns: Sequence[str] = (), tit
     if output == "csv":
         return frame.to_csv(index=False).rstrip("\n")
     return _table(frame[list(columns)] if columns else frame, title)
+
+
+def named_apart(frame: pd.DataFrame) -> pd.DataFrame:
+    """A board in which a model that stands in several variants is called by its variant."""
+    variants = frame.groupby("model")["model_variant"].transform("nunique")
+    return frame.assign(model=frame["model"].where(variants <= 1, frame["model_variant"]))
+
+
+def with_ranks(frame: pd.DataFrame) -> pd.DataFrame:
+    """A `metric` board with each score and its rank in one cell: `0.8712 (1)`."""
+    shown = frame.copy()
+    for metric in METRICS:
+        scores, ranks = frame[metric], frame[f"{metric}_rank"]
+        shown[metric] = [
+            "-" if pd.isna(score) else f"{score:.4f} ({'-' if pd.isna(rank) else int(rank)})"
+            for score, rank in zip(scores, ranks, strict=True)
+        ]
+    return shown
 
 
 def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
@@ -52,7 +72,7 @@ def _table(frame: pd.DataFrame, title: str | None) -> str:
     for row in frame.itertuples(index=False, name=None):
         table.add_row(*(_cell(str(name), value) for name, value in zip(frame.columns, row, strict=True)))
     buffer = io.StringIO()
-    Console(file=buffer, width=160, no_color=True, highlight=False, markup=False).print(table)
+    Console(file=buffer, width=200, no_color=True, highlight=False, markup=False).print(table)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 

