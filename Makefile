@@ -1,5 +1,6 @@
 # Two commands for everyone: `make demo` and `make test`. Both need Python 3.11+ and make, nothing else.
-PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 STATE := .dtef
 export DAGSTER_HOME := $(CURDIR)/$(STATE)/dagster
@@ -14,7 +15,7 @@ help: ## list what can be made
 setup: $(BIN)/.installed ## create .venv with exactly the locked packages
 
 $(BIN)/.installed: requirements.lock pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "DTEF needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
+	@test -n "$(PYTHON)" || { echo "DTEF needs Python 3.11 or newer; none was found. Name one: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .

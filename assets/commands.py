@@ -298,7 +298,7 @@ def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...]) -> No
 def sql(query: str, output: str) -> None:
     with warehouse().connect() as connection:
         try:
-            frame = connection.execute(query).df()
+            frame = connection.execute(query).to_arrow_table().to_pandas()
         except duckdb.CatalogException as error:
             views = [
                 name for (name,) in connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()

@@ -54,6 +54,8 @@ class Asking:
     async def run(self) -> None:
         """Until every request is settled. Cancelled: what was answered is still committed."""
         transports = {id(pool.transport): pool.transport for pool in self._pools if pool.queue}.values()
+        for transport in transports:
+            await transport.open()
         async with self._writer:
             workers = [
                 asyncio.create_task(self._work(pool))

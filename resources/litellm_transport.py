@@ -108,6 +108,10 @@ class LitellmTransport:
                 dropped[0],
             )
 
+    async def open(self) -> None:
+        """Import litellm: several seconds that are nobody's latency."""
+        _litellm()
+
     async def close(self) -> None:
         """Give back what litellm keeps for this loop: HTTP clients (a later loop may get the same id) and log tasks."""
         litellm = _litellm()

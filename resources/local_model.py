@@ -55,6 +55,9 @@ class LocalTransport:
             raise CallError(f"{_MODEL} chooses among 2 to {len(_LETTERS)} options, got {len(request.choices)}", Scope.REQUEST)
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, request)
 
+    async def open(self) -> None:
+        """The model is loaded by its first question, whose failure says what is wrong."""
+
     async def close(self) -> None:
         """The model stays loaded for the next run."""
 

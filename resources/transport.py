@@ -50,6 +50,9 @@ class Transport(Protocol):
     async def ask(self, request: Request) -> Reply:
         """One attempt. Raises `CallError`, whose message may still hold secrets."""
 
+    async def open(self) -> None:
+        """Get ready, so that the time this takes counts neither as a call's latency nor against its time limit."""
+
     async def close(self) -> None:
         """End of a run: give back what belongs to the running event loop."""
 

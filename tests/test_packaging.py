@@ -123,7 +123,9 @@ class TestWheel:
 
     def test_the_command_line_runs_from_it(self, installed: Path, tmp_path: Path) -> None:
         output = run_installed(
-            installed, tmp_path, "import dtef_pipeline, dtef_pipeline.cli as c; print(dtef_pipeline.__file__); c.main(['--help'])"
+            installed,
+            tmp_path,
+            "import dtef_pipeline, dtef_pipeline.cli as c; print(dtef_pipeline.__file__); c.main(['--help'])",
         )
         assert output.startswith(str(installed))
         assert "leaderboard" in output

@@ -81,9 +81,7 @@ class Pipeline:
         return [event.step_materialization_data.materialization for event in events]
 
     def _events(self, outcome: Outcome, kind: dg.DagsterEventType) -> list[Any]:
-        return [
-            entry.dagster_event for run_id in outcome.run_ids for entry in self.instance.all_logs(run_id, of_type=kind)
-        ]
+        return [entry.dagster_event for run_id in outcome.run_ids for entry in self.instance.all_logs(run_id, of_type=kind)]
 
     def file(self, table: str, key: str, **levels: str) -> Path:
         round_id, segment = split_partition_key(key)

@@ -100,7 +100,9 @@ def test_the_six_stages_share_one_partition_space_and_are_one_run_of_a_backfill(
     assert ROUND_SEGMENT.name == "round_segment"
     assert {stage.backfill_policy for stage in stages} == {dg.BackfillPolicy.single_run()}
     for stage in stages:
-        assert {type(GRAPH.get_partition_mapping(stage.key, parent)) for parent in stage.parent_keys} <= {dg.IdentityPartitionMapping}
+        assert {type(GRAPH.get_partition_mapping(stage.key, parent)) for parent in stage.parent_keys} <= {
+            dg.IdentityPartitionMapping
+        }
 
 
 @pytest.mark.parametrize("name", ASSETS)

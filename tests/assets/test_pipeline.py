@@ -40,8 +40,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pipeline, Ou
             pipeline = Pipeline(instance, Warehouse(folder / "warehouse"))
             for name in ("S2", "S1"):
                 pipeline.register(ROOT / "data" / "rounds" / name)
-            levels = {"context_levels": ["0", "5"]}
-            stages = pipeline.run(blueprints=levels, predictions={"models": ["baselines"], "questions": 2})
+            stages = pipeline.run(predictions={"models": ["baseline/previous-round"], "questions": 2})
             yield pipeline, stages, pipeline.roll_up()
 
 
@@ -85,8 +84,11 @@ class TestSample:
         with ran[0].house.connect() as connection:
             rows = connection.execute("SELECT count(*), count(DISTINCT request_key) FROM predictions").fetchone()
             missing = connection.execute("SELECT DISTINCT model, round FROM scores WHERE status = 'missing'").fetchall()
-            (zeros,) = connection.execute("SELECT count(*) FROM scores WHERE status = 'missing' AND score IS NOT NULL").fetchone() or ()
-        assert rows == (52 * 2 * 2 * 6, 52 * 2 * 2 * 6)
+            (zeros,) = (
+                connection.execute("SELECT count(*) FROM scores WHERE status = 'missing' AND score IS NOT NULL").fetchone()
+                or ()
+            )
+        assert rows == (52 * 2 * 3, 52 * 2 * 3)
         assert ("baseline/previous-round", "S1") in missing
         assert {model for model, _ in missing} == {"baseline/previous-round"}
         assert zeros == 0
@@ -98,7 +100,7 @@ class TestSample:
         assert (root / "dtef.duckdb").is_file()
         board = pipeline.house.read("leaderboard").to_pandas()
         assert set(board["targets"]) == {"clean", "all"}
-        assert set(board["context_level"]) == {"0", "5"}
+        assert set(board["model"]) == {"baseline/uniform", "baseline/population-marginal", "baseline/previous-round"}
         (of_board,) = (e for e in pipeline.materializations(boards) if e.asset_key == dg.AssetKey("leaderboard"))
         assert of_board.metadata["dagster/row_count"].value == len(board)
 
@@ -108,7 +110,7 @@ class TestOneBadPartition:
     def on_disk(self, state: Path) -> Iterator[Pipeline]:
         with dagster_instance() as instance:
             made = Pipeline(instance, Warehouse(state / "warehouse"))
-            made.register(write_survey(state / "surveys.csv"))
+            made.register(write_survey(state / "surveys.csv", ["T1"]))
             yield made
 
     def test_it_is_red_alone_in_the_later_stages_and_a_rerun_after_mending_is_green(self, on_disk: Pipeline) -> None:
@@ -118,7 +120,7 @@ class TestOneBadPartition:
         file.write_bytes(good[:-64])
         broken = on_disk.run(DOWNSTREAM)
         (failure,) = broken.failures
-        assert failure.startswith("drift_checks: 1 of 6 partitions failed, the others are done: T1/country:india")
+        assert failure.startswith("drift_checks: 1 of 3 partitions failed, the others are done: T1/country:india")
         (run,) = on_disk.instance.get_runs(dg.RunsFilter(run_ids=list(broken.run_ids)))
         assert run.status == dg.DagsterRunStatus.FAILURE
         assert set(on_disk.status("survey_responses").values()) == {GREEN}
@@ -339,9 +341,7 @@ class TestWarnings:
             for night, lower in (("2026-01-01", 0.0), ("2026-01-03", 0.3)):
                 other = rows.set_column(rows.schema.get_field_index("snapshot"), "snapshot", pa.array([night] * len(rows)))
                 other = other.set_column(rows.schema.get_field_index("score"), "score", pc.subtract(rows["score"], lower))
-                other = other.set_column(
-                    rows.schema.get_field_index("temperature"), "temperature", pa.array([0.0] * len(rows))
-                )
+                other = other.set_column(rows.schema.get_field_index("temperature"), "temperature", pa.array([0.0] * len(rows)))
                 round_id, segment = split_partition_key(key)
                 pipeline.house.write("scores", other, round=round_id, segment=segment, snapshot=night)
             file.unlink()

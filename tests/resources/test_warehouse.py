@@ -113,9 +113,7 @@ class TestWriting:
         with pytest.raises(WarehouseError, match=r"survey_responses: columns differ .*unexpected .*count.*lacking .*n: int32"):
             house.write("survey_responses", rows, **KENYA)
         with pytest.raises(WarehouseError, match=r"lacking \['n: int32'\]"):
-            house.write(
-                "survey_responses", survey_rows({}).set_column(12, "n", pa.array([40], pa.int64())), **KENYA
-            )
+            house.write("survey_responses", survey_rows({}).set_column(12, "n", pa.array([40], pa.int64())), **KENYA)
         assert files(house) == []
 
     def test_schema_metadata_of_pandas_makes_no_difference(self, house: Warehouse) -> None:
@@ -183,7 +181,9 @@ class TestViews:
             assert held.execute("SELECT count(*) FROM survey_responses").fetchone() == (1,)
             house.write("scores", scores_table([{}, {"question_id": "q1"}]), snapshot="base", **KENYA)
             house.refresh_database()
-            code = f"import duckdb; print(duckdb.connect({str(database)!r}).execute('SELECT count(*) FROM scores').fetchone()[0])"
+            code = (
+                f"import duckdb; print(duckdb.connect({str(database)!r}).execute('SELECT count(*) FROM scores').fetchone()[0])"
+            )
             other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
             assert other.stdout.strip() == "2", other.stderr
             assert held.execute("SELECT n FROM survey_responses").fetchall() == [(40,)]

@@ -104,7 +104,10 @@ def test_drift_and_quarantine_are_shown_when_there_are_such_tables() -> None:
         schema=SURVEY_QUARANTINE,
     )
     text = page(
-        dated, drift_checks=drift_checks(scores_table(dated)), survey_responses=survey_rows({}, {}), survey_quarantine=quarantine
+        dated,
+        drift_checks=drift_checks(scores_table(dated)),
+        survey_responses=survey_rows({}, {}),
+        survey_quarantine=quarantine,
     )
     parsed(text)
     assert "1 flagged of 1 compared" in text
