@@ -17,7 +17,7 @@ from assets.resources import Store
 from assets.rounds import known_keys, range_tags, ranges, register_round
 from assets.score import scores
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.survey.adapters import read_survey
+from dtef_pipeline.survey.adapters import read_surveys
 from dtef_pipeline.survey.observe import MIN_N
 from resources.settings import Settings
 from resources.survey_source import SurveySources, content_hash
@@ -105,14 +105,16 @@ def new_round(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorRes
 
 
 def _land(instance: dg.DagsterInstance, sources: SurveySources, path: Path, hashed: str) -> list[dg.RunRequest]:
-    """The runs a landed round asks for, if it is new or changed; its partitions are registered first."""
-    survey = read_survey(path)
-    source = sources.get(survey.round)
-    if source is not None and source.content_hash == hashed:
-        return []
-    keys, _ = register_round(instance, sources, survey, path, min_n=source.min_n if source else MIN_N)
-    parts = list(ranges(known_keys(instance), keys))
-    return [dg.RunRequest(run_key=f"{survey.round}:{hashed}:{part[0]}", tags=range_tags(part)) for part in parts]
+    """The runs that landed rounds ask for, if they are new or changed; their partitions are registered first."""
+    requests = []
+    for survey in read_surveys(path):
+        source = sources.get(survey.round)
+        if source is not None and source.content_hash == hashed:
+            continue
+        keys, _ = register_round(instance, sources, survey, path, min_n=source.min_n if source else MIN_N)
+        for part in ranges(known_keys(instance), keys):
+            requests.append(dg.RunRequest(run_key=f"{survey.round}:{hashed}:{part[0]}", tags=range_tags(part)))
+    return requests
 
 
 JOBS = [round_pipeline, nightly_drift, roll_ups]

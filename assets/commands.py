@@ -61,6 +61,8 @@ class RunOptions:
 
     def config(self) -> dict[str, dict[str, Any]]:
         """Run configuration by asset name."""
+        if not self.snapshot.strip():
+            raise ConfigError("snapshot '': allowed: a label such as base, or a date such as 2026-01-31")
         of_snapshot = {"snapshot": self.snapshot}
         blueprint = BlueprintOptions(
             tuple(self.context_levels), self.selection, token_budget=self.token_budget, show_n=self.show_n
@@ -232,6 +234,8 @@ def leaderboard(by: str, output: str, **options: Any) -> None:
         raise ConfigError(f"no scores of round {', '.join(absent)}; scored so far: {scored}")
     with house.connect(only=["scores", "survey_responses"]) as connection:
         frame = board(connection, by, chosen)
+        if not len(frame):
+            raise ConfigError(_what_there_is(connection, chosen))
         if by == "question" and len(frame):
             texts = connection.execute(
                 "SELECT round, question_id, any_value(question_text) AS question FROM survey_responses GROUP BY ALL"
@@ -245,10 +249,23 @@ def leaderboard(by: str, output: str, **options: Any) -> None:
     click.echo(render(frame, output, columns=columns))
 
 
+def _what_there_is(connection: duckdb.DuckDBPyConnection, chosen: BoardOptions) -> str:
+    listed = [
+        f"{name}: {', '.join(str(value) for (value,) in connection.execute(f'SELECT DISTINCT {name} FROM scores ORDER BY 1').fetchall())}"
+        for name in ("round", "context_level", "snapshot")
+    ]
+    asked = {"rounds": chosen.rounds, "context": chosen.context_level, "snapshot": chosen.snapshot}
+    given = ", ".join(f"{name} {value}" for name, value in asked.items() if value)
+    return f"nothing is scored for {given or 'these options'}; scored so far: {'; '.join(listed)}"
+
+
 def drift(rounds: tuple[str, ...], by: str, output: str) -> None:
     house = warehouse()
     _require(house, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
-    chosen = list(rounds) or house.values("scores", "round")
+    scored = house.values("scores", "round")
+    if absent := [r for r in rounds if r not in scored]:
+        raise ConfigError(f"no scores of round {', '.join(absent)}; scored so far: {', '.join(scored)}")
+    chosen = list(rounds) or scored
     series = ROUND_SERIES if by == "round" else SEGMENT_SERIES
     checks = pa.concat_tables([drift_checks(house.read("scores", columns=COLUMNS, round=r), series=series) for r in chosen])
     frame = checks.to_pandas().sort_values(["flagged", "gap"], ascending=False, kind="stable")
@@ -298,7 +315,8 @@ def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...]) -> No
 def sql(query: str, output: str) -> None:
     with warehouse().connect() as connection:
         try:
-            frame = connection.execute(query).to_arrow_table().to_pandas()
+            found = connection.sql(query)
+            frame = pd.DataFrame() if found is None else _named_once(found.to_arrow_table()).to_pandas()
         except duckdb.CatalogException as error:
             views = [
                 name for (name,) in connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
@@ -308,6 +326,16 @@ def sql(query: str, output: str) -> None:
         except duckdb.Error as error:
             raise DtefError(str(error)) from error
     click.echo(render(frame, output))
+
+
+def _named_once(rows: pa.Table) -> pa.Table:
+    """The table with repeated column names told apart: a, a_1."""
+    seen: dict[str, int] = {}
+    names = []
+    for name in rows.column_names:
+        names.append(f"{name}_{seen[name]}" if name in seen else name)
+        seen[name] = seen.get(name, 0) + 1
+    return rows.rename_columns(names)
 
 
 def report(out: Path) -> None:

@@ -25,7 +25,7 @@ from click.testing import CliRunner, Result
 from dtef_pipeline.cli import main
 from resources.response_store import ResponseStore
 from tests.conftest import ROOT
-from tests.fake_llm_server import Call, Fault, FakeLLM, always
+from tests.fake_llm_server import Call, FakeLLM, Fault
 
 SAMPLE = ROOT / "data" / "rounds" / "S1"
 SEGMENTS = ("country:brazil", "country:germany")  # neighbours: one range, one run
@@ -125,7 +125,7 @@ def scored(base: Base, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
                 what = ["--model", "mine", "--context", "0", "--context", "2", "--questions", "3", "--snapshot", night]
                 printed = ok("run", "--round", "S1", *CHOSEN, *what)
                 assert server.answered == 2 * 2 * 3
-            assert f"2 partitions in 1 run" in printed
+            assert "2 partitions in 1 run" in printed
             assert f"snapshot {night}:" in printed
         yield folder
 
@@ -315,36 +315,24 @@ class TestRun:
 
         with FakeLLM(reply=lambda call: distribution(call, 40), fault=fault) as server:
             serve_as(server, ingested, monkeypatch)
-            run = ["run", "--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4", "--draws", "2"]
-            ok(*run)
-            errors = query("SELECT error FROM predictions WHERE call_status = 'error'")
-            assert len(errors) == 2 * 2
-            assert all("too long" in row["error"] for row in errors)
-            counted = (
-                "SELECT status, count(*) AS n, count(score) AS scored FROM scores WHERE model = 'fake' GROUP BY 1 ORDER BY 1"
-            )
-            assert query(counted) == [
-                {"status": "error", "n": 4, "scored": 0},
-                {"status": "ok", "n": 12, "scored": 12},
-            ]
-            (row,) = (r for r in strict(ok("leaderboard", "--format", "json")) if r["model"] == "fake")
-            assert (row["n_pairs"], row["n_error"], row["parse_rate"]) == (6, 4, 1.0)
-            server.fault = lambda call: None
-            asked = len(server.calls)
-            ok(*run)
-            assert len(server.calls) == asked + 4
-        assert query(counted) == [{"status": "ok", "n": 16, "scored": 16}]
+            ok("run", "--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4", "--draws", "2")
+        errors = query("SELECT error FROM predictions WHERE call_status = 'error'")
+        assert len(errors) == 2 * 2
+        assert all("too long" in row["error"] for row in errors)
+        counted = query("SELECT status, count(*) AS n, count(score) AS scored FROM scores WHERE model = 'fake' GROUP BY 1")
+        assert sorted(counted, key=str) == [{"status": "error", "n": 4, "scored": 0}, {"status": "ok", "n": 12, "scored": 12}]
+        (row,) = (r for r in strict(ok("leaderboard", "--format", "json")) if r["model"] == "fake")
+        assert (row["n_pairs"], row["n_error"], row["parse_rate"]) == (6, 4, 1.0)
 
 
 class TestKilled:
-    DRAWS = 2
-
     def test_what_was_committed_is_never_asked_again_and_no_row_is_lost_or_doubled(
         self, ingested: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        total = 50
-        limit = ["--limit", f"fake={total // self.DRAWS}"]
-        run = ["run", "--round", "S1", *CHOSEN, "--model", "fake", "--draws", str(self.DRAWS), *limit]
+        prompts, draws = 15, 3
+        total = prompts * draws
+        what = ["--model", "fake", "--draws", str(draws), "--limit", f"fake={prompts}"]
+        run = ["run", "--round", "S1", "--segment", SEGMENTS[0], *what]
         with FakeLLM(reply=lambda call: distribution(call, 40), latency=0.1) as server:
             serve_as(server, ingested, monkeypatch)
             command = [str(Path(sys.executable).with_name("dtef")), *run]
@@ -410,7 +398,8 @@ class TestLeaderboard:
             rows = strict(ok("leaderboard", "--context", "0", "--format", "json", *options))
             return float(next(row["score"] for row in rows if row["model"] == "fake"))
 
-        assert score() == score("--snapshot", "2026-01-03") < score("--snapshot", "2026-01-01")
+        assert score() == pytest.approx(score("--snapshot", "2026-01-03"))
+        assert score() < score("--snapshot", "2026-01-01") - 0.1
 
     def test_metric_and_targets_are_honoured(self, reading: Path) -> None:
         js, tv = (strict(ok("leaderboard", "--metric", m, "--format", "json"))[0] for m in ("js", "tv"))

@@ -111,6 +111,7 @@ class TestWheel:
         } <= shipped
         assert [name for name in shipped if name.startswith(("tests/", "benchmarks/"))] == []
 
+    # Fails until pyproject.toml puts workspace.yaml into the wheel (force-include, beside dagster.yaml).
     def test_dtef_ui_finds_its_workspace_in_it(self, installed: Path, tmp_path: Path) -> None:
         code = "from resources.settings import shipped; path = shipped('workspace.yaml'); print(path.is_file(), path)"
         assert run_installed(installed, tmp_path, code).startswith(f"True {installed}")

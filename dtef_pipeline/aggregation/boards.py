@@ -65,6 +65,8 @@ def board(connection: duckdb.DuckDBPyConnection, by: str, options: BoardOptions)
     over it on the cells both have: what models of different coverage are ranked by), `vs_marginal` (that advantage), `n_pairs` (cells
     behind `score`), `coverage` (of the group's cells), `parse_rate`, counts by status. Raises ConfigError for an unknown view.
     """
+    # Sums of several threads are added in any order: equal scores are to give equal digits.
+    connection.execute("SET threads = 1")
     if by == "consistency":
         return _consistency(connection, options)
     if by == "metric":

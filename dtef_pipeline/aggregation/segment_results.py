@@ -46,7 +46,8 @@ def segment_results(scores: pa.Table) -> pa.Table:
     Means are over predictions, draws included; metric means over parsed predictions alone; `score` over those the published policy
     scores. Context levels, formats and snapshots are never mixed. Every group stands twice, for `targets` clean and all.
     """
-    with duckdb.connect() as connection:
+    # One thread: sums of several are added in any order, and equal scores are to give equal digits.
+    with duckdb.connect(config={"threads": 1}) as connection:
         connection.register("scores", scores)
         rows: pa.Table = connection.sql(_SQL).to_arrow_table()
         return rows.cast(SEGMENT_RESULTS)

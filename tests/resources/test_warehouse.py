@@ -65,7 +65,7 @@ class TestLayout:
             house.write("scores", scores_table([{}]), **KENYA)
 
     def test_an_unknown_table_lists_the_tables(self, house: Warehouse) -> None:
-        with pytest.raises(WarehouseError, match="unknown table 'score'; tables: survey_responses, .*scores"):
+        with pytest.raises(WarehouseError, match=r"unknown table 'score'; tables: survey_responses, .*scores"):
             house.read("score")
 
 
@@ -135,7 +135,7 @@ class TestReading:
         house.write("survey_responses", survey_rows({}), **KENYA)
         with pytest.raises(WarehouseError, match=r"no survey_responses for round S9 \(ingested rounds: S1\)"):
             house.read("survey_responses", round="S9")
-        with pytest.raises(WarehouseError, match="no scores yet: nothing under .*/scores"):
+        with pytest.raises(WarehouseError, match=r"no scores yet: nothing under .*/scores"):
             house.read("scores")
 
     def test_empty_is_the_schema_without_rows(self, house: Warehouse) -> None:

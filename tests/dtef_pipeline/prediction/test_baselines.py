@@ -57,7 +57,7 @@ def test_every_baseline_is_known_and_another_lists_them() -> None:
     for name in BASELINES:
         assert sum(predicted(name, row(), previous=previous)) == pytest.approx(1)
     stranger = ModelSpec.model_construct(name="baseline/oracle", model="baseline/oracle")
-    with pytest.raises(ConfigError, match="unknown baseline 'baseline/oracle'; known: baseline/uniform, .*previous-round"):
+    with pytest.raises(ConfigError, match=r"unknown baseline 'baseline/oracle'; known: baseline/uniform, .*previous-round"):
         baseline_distribution(stranger, row(), 0, {})
 
 
@@ -95,7 +95,7 @@ class TestPreviousRound:
         rows = [{"round": r, "question_text": "Yes?", "observed": [p, 1 - p, 0.0]} for r, p in rounds.items()]
         for order in (rows, rows[::-1]):
             assert self.of("GD10", *order) == {question_key("Yes?", AGREE): [0.9, pytest.approx(0.1), 0.0]}
-            assert list(self.of("GD3", *order).values())[0][0] == 0.2
+            assert next(iter(self.of("GD3", *order).values()))[0] == 0.2
             assert self.of("GD2", *order) == {}
             assert self.of("UK1", *order) == {}
 
