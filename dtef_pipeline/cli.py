@@ -12,17 +12,6 @@ import click
 
 from dtef_pipeline.errors import DtefError
 
-
-class RoundId(click.ParamType):
-    """A round id; they are upper case wherever they come from."""
-
-    name = "round"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return value.upper()
-
-
-ROUND = RoundId()
 FORMATS = click.Choice(["table", "json", "csv"])
 VIEWS = click.Choice(["overall", "round", "segment", "attribute", "question", "consistency", "metric"])
 
@@ -75,7 +64,9 @@ def ingest(path: Path, round_id: str | None, min_n: int | None) -> None:
 
 
 @main.command()
-@click.option("--round", "rounds", type=ROUND, multiple=True, required=True, help="Round to run; may be repeated.")
+@click.option(
+    "--round", "rounds", type=str.upper, metavar="ROUND", multiple=True, required=True, help="Round to run; may be repeated."
+)
 @click.option("--segment", "segments", multiple=True, help="Only this segment, such as country:kenya; may be repeated.")
 @click.option(
     "--model", "models", multiple=True, help="Model name, collection or litellm string; may be repeated.  [default: baselines]"
@@ -104,7 +95,14 @@ def run(**options: Any) -> None:
 
 
 @main.command()
-@click.option("--round", "rounds", type=ROUND, multiple=True, help="Only this round; may be repeated.  [default: all]")
+@click.option(
+    "--round",
+    "rounds",
+    type=str.upper,
+    metavar="ROUND",
+    multiple=True,
+    help="Only this round; may be repeated.  [default: all]",
+)
 @click.option("--by", type=VIEWS, default="overall", show_default=True, help="What to break down by.")
 @click.option("--context", "context_level", help="Only this context level.")
 @click.option("--metric", default="js", show_default=True, help="js, cosine, emd, emd_normalized, tv, mae or top_hit.")
@@ -121,7 +119,14 @@ def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -
 
 
 @main.command()
-@click.option("--round", "rounds", type=ROUND, multiple=True, help="Only this round; may be repeated.  [default: all]")
+@click.option(
+    "--round",
+    "rounds",
+    type=str.upper,
+    metavar="ROUND",
+    multiple=True,
+    help="Only this round; may be repeated.  [default: all]",
+)
 @click.option(
     "--by",
     type=click.Choice(["segment", "round"]),
@@ -154,7 +159,7 @@ def score(file: TextIO) -> None:
 
 
 @main.command("export-blueprints")
-@click.option("--round", "round_id", type=ROUND, required=True, help="Round whose blueprints to write.")
+@click.option("--round", "round_id", type=str.upper, metavar="ROUND", required=True, help="Round whose blueprints to write.")
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder; one YAML file a segment.")
 @click.option("--context", "contexts", multiple=True, help="Only this context level; may be repeated.  [default: all made]")
 @reports_errors
