@@ -113,9 +113,9 @@ def run(**options: Any) -> None:
 @reports_errors
 def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -> None:
     """Rank models, overall or broken down."""
-    from assets import commands
+    from assets import reading
 
-    commands.leaderboard(by, output, rounds=rounds, **options)
+    reading.leaderboard(by, output, rounds=rounds, **options)
 
 
 @main.command()
@@ -138,9 +138,9 @@ def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -
 @reports_errors
 def drift(rounds: tuple[str, ...], by: str, output: str) -> None:
     """Compare the snapshots of each model on the same prompts (the documented rule)."""
-    from assets import commands
+    from assets import reading
 
-    commands.drift(rounds, by, output)
+    reading.drift(rounds, by, output)
 
 
 @main.command()
@@ -153,9 +153,9 @@ def score(file: TextIO) -> None:
     In:  {"response": "[45, 30, 15, 10]", "expected": [40, 35, 15, 10], "options": [...], "metric": "js"}
     Out: the same line with status, predicted (fractions), score, js, cosine, emd, emd_normalized, tv.
     """
-    from assets import commands
+    from assets import reading
 
-    sys.exit(commands.score(file))
+    sys.exit(reading.score(file))
 
 
 @main.command("export-blueprints")
@@ -165,9 +165,9 @@ def score(file: TextIO) -> None:
 @reports_errors
 def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...]) -> None:
     """Write a round's blueprints as weval-style YAML."""
-    from assets import commands
+    from assets import reading
 
-    commands.export_blueprints(round_id, out, contexts)
+    reading.export_blueprints(round_id, out, contexts)
 
 
 @main.command()
@@ -176,9 +176,9 @@ def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...]) -> No
 @reports_errors
 def sql(query: str, output: str) -> None:
     """Query the tables with DuckDB SQL: survey_responses, blueprints, predictions, scores, segment_results, leaderboard, ..."""
-    from assets import commands
+    from assets import reading
 
-    commands.sql(query, output)
+    reading.sql(query, output)
 
 
 @main.command()
@@ -186,18 +186,18 @@ def sql(query: str, output: str) -> None:
 @reports_errors
 def report(out: Path) -> None:
     """Write the report as one self-contained HTML page."""
-    from assets import commands
+    from assets import reading
 
-    commands.report(out)
+    reading.report(out)
 
 
 @main.command()
 @reports_errors
 def models() -> None:
     """List the models and collections that --model takes."""
-    from assets import commands
+    from assets import reading
 
-    commands.models()
+    reading.models()
 
 
 @main.command()

@@ -1,0 +1,174 @@
+"""What the `dtef` commands that only read do: leaderboards, drift, queries, exports. No Dagster is loaded for them."""
+
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+import duckdb
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.aggregation.boards import BoardOptions, board
+from dtef_pipeline.blueprint.export import weval_yaml
+from dtef_pipeline.drift.checks import COLUMNS, ROUND_SERIES, SEGMENT_SERIES, drift_checks, headline
+from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
+from dtef_pipeline.report.text import named_apart, render, with_ranks
+from dtef_pipeline.tables import METRICS
+from resources.settings import Settings
+from resources.warehouse import TABLES, Warehouse
+
+COMMON_COLUMNS = ["rank", "model", "context_level", "score", "vs_marginal", "n_pairs", "coverage", "parse_rate"]
+_SPREAD = ["segment_sd", "lowest", "lowest_segment", "highest", "highest_segment"]
+BOARD_COLUMNS = {
+    "consistency": ["rank", "model", "context_level", "score", *_SPREAD, "n_segments", "n_pairs"],
+    "metric": ["model", "context_level", "n_pairs", *METRICS],
+}
+_VIEW_KEYS = {"round": ["round"], "segment": ["segment"], "attribute": ["attribute"], "question": ["round", "question_id"]}
+
+
+def warehouse() -> Warehouse:
+    return Warehouse(Settings.from_environment().warehouse)
+
+
+def leaderboard(by: str, output: str, **options: Any) -> None:
+    house = warehouse()
+    chosen = BoardOptions(**options)
+    _require(house, "scores", "predictions are scored by `dtef run --round ROUND`")
+    if absent := [r for r in chosen.rounds if r not in house.values("scores", "round")]:
+        scored = ", ".join(house.values("scores", "round"))
+        raise ConfigError(f"no scores of round {', '.join(absent)}; scored so far: {scored}")
+    with house.connect(only=["scores", "survey_responses"]) as connection:
+        frame = board(connection, by, chosen)
+        if not len(frame):
+            raise ConfigError(_what_there_is(connection, chosen))
+        if by == "question" and len(frame):
+            texts = connection.execute(
+                "SELECT round, question_id, any_value(question_text) AS question FROM survey_responses GROUP BY ALL"
+            ).df()
+            frame = frame.merge(texts, on=["round", "question_id"], how="left")
+    if by == "metric" and output == "table":
+        frame = with_ranks(frame)
+    if output == "table":
+        frame = named_apart(frame)
+    columns = BOARD_COLUMNS.get(by) or [*_VIEW_KEYS.get(by, []), *COMMON_COLUMNS]
+    click.echo(render(frame, output, columns=columns))
+
+
+def _what_there_is(connection: duckdb.DuckDBPyConnection, chosen: BoardOptions) -> str:
+    listed = [
+        f"{name}: {', '.join(str(value) for (value,) in connection.execute(f'SELECT DISTINCT {name} FROM scores ORDER BY 1').fetchall())}"
+        for name in ("round", "context_level", "snapshot")
+    ]
+    asked = {"rounds": chosen.rounds, "context": chosen.context_level, "snapshot": chosen.snapshot}
+    given = ", ".join(f"{name} {value}" for name, value in asked.items() if value)
+    return f"nothing is scored for {given or 'these options'}; scored so far: {'; '.join(listed)}"
+
+
+def drift(rounds: tuple[str, ...], by: str, output: str) -> None:
+    house = warehouse()
+    _require(house, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
+    scored = house.values("scores", "round")
+    if absent := [r for r in rounds if r not in scored]:
+        raise ConfigError(f"no scores of round {', '.join(absent)}; scored so far: {', '.join(scored)}")
+    chosen = list(rounds) or scored
+    series = ROUND_SERIES if by == "round" else SEGMENT_SERIES
+    checks = pa.concat_tables([drift_checks(house.read("scores", columns=COLUMNS, round=r), series=series) for r in chosen])
+    frame = checks.to_pandas().sort_values(["flagged", "gap"], ascending=False, kind="stable")
+    if by == "round":
+        frame = frame.drop(columns="segment")
+    if output != "table":
+        click.echo(render(frame, output))
+        return
+    click.echo(headline(checks))
+    compared = frame[frame["gap"].notna()].drop(columns=["model_variant", "prompt_set", "hours", "relative_gap", "reason"])
+    if len(compared):
+        click.echo(render(compared, "table"))
+    left_out = frame[frame["gap"].isna()].groupby("reason").size().reset_index(name="n_series")
+    if len(left_out):
+        click.echo(render(left_out, "table", columns=["n_series", "reason"]))
+
+
+def score(file: TextIO) -> int:
+    from dtef_pipeline.scoring.lines import score_lines
+
+    malformed = 0
+    for line in score_lines(file):
+        click.echo(line.text)
+        malformed += line.malformed
+    return 1 if malformed else 0
+
+
+def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...]) -> None:
+    from dtef_pipeline.prediction.assemble import select_prompts
+
+    house = warehouse()
+    segments = house.values("blueprints", "segment", round=round_id)
+    if not segments:
+        made = ", ".join(house.values("blueprints", "round")) or "none"
+        raise ConfigError(
+            f"round {round_id} has no blueprints; rounds with blueprints: {made}; make them with `dtef run --round {round_id}`"
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    for segment in segments:
+        at = {"round": round_id, "segment": segment}
+        survey = house.read("survey_responses", **at)
+        prompts = select_prompts(house.read("blueprints", **at), survey, context_levels=contexts)
+        (out / f"{round_id}__{segment.replace(':', '_')}.yml").write_text(weval_yaml(prompts, survey), encoding="utf-8")
+    click.echo(f"{len(segments)} files in {out}")
+
+
+def sql(query: str, output: str) -> None:
+    with warehouse().connect() as connection:
+        try:
+            found = connection.sql(query)
+            frame = pd.DataFrame() if found is None else _named_once(found.to_arrow_table()).to_pandas()
+        except duckdb.CatalogException as error:
+            views = [
+                name for (name,) in connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+            ]
+            later = ", ".join(name for name in TABLES if name not in views) or "none"
+            raise DtefError(f"{error}\ntables: {', '.join(views) or 'none yet'}; made by later stages: {later}") from error
+        except duckdb.Error as error:
+            raise DtefError(str(error)) from error
+    click.echo(render(frame, output))
+
+
+def _named_once(rows: pa.Table) -> pa.Table:
+    """The table with repeated column names told apart: a, a_1."""
+    seen: dict[str, int] = {}
+    names = []
+    for name in rows.column_names:
+        names.append(f"{name}_{seen[name]}" if name in seen else name)
+        seen[name] = seen.get(name, 0) + 1
+    return rows.rename_columns(names)
+
+
+def report(out: Path) -> None:
+    from dtef_pipeline.report.page import build_report
+
+    house = warehouse()
+    _require(house, "scores", "predictions are scored by `dtef run --round ROUND`")
+    with house.connect() as connection:
+        out.write_text(build_report(connection), encoding="utf-8")
+    click.echo(f"report: {out}")
+
+
+def models() -> None:
+    from assets.resources import Store
+
+    known = Store().models
+    rows = [
+        {
+            "model": spec.name,
+            "variant": spec.variant,
+            "collections": ", ".join(name for name, members in known.collections.items() if spec.name in members),
+            "key": spec.api_key_env or "",
+        }
+        for spec in known.specs.values()
+    ]
+    click.echo(render(pd.DataFrame(rows), "table"))
+
+
+def _require(house: Warehouse, table: str, how: str) -> None:
+    if not house.values(table, "round"):
+        raise WarehouseError(f"no {table} in {house.root} yet: {how}")
