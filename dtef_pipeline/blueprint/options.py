@@ -28,7 +28,7 @@ class BlueprintOptions:
 
     def __post_init__(self) -> None:
         for level in self.context_levels:
-            if level != "all" and not (level.isascii() and level.isdigit() and str(int(level)) == level):
+            if level != "all" and not (level.isascii() and level.isdigit() and len(level) < 7 and str(int(level)) == level):
                 raise ConfigError(f"context level {level!r}: allowed: a whole number such as 0, 5, 10, or all")
         if not self.context_levels:
             raise ConfigError("no context level given: allowed: a whole number such as 0, 5, 10, or all")

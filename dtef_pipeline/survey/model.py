@@ -35,16 +35,23 @@ class Segment:
     parts: tuple[tuple[str, str], ...]
 
 
+class Unreadable(str):
+    """A cell that is no percentage, as it arrived: its pair is set aside, the rest of the survey goes on."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Answer:
-    """What one segment answered to one question: percentages in option order, None where a cell was blank.
+    """What one segment answered to one question: percentages in option order, None where a cell was blank, `Unreadable`
+    where it held no number.
 
     `n` counts the respondents to this very question; None means that the survey does not say.
     """
 
     segment: str
     question_id: str
-    percentages: tuple[float | None, ...]
+    percentages: tuple[float | Unreadable | None, ...]
     n: int | None
     file: str
     line: int | None

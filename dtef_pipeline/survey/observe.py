@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from dtef_pipeline.identity import normalized, question_key
 from dtef_pipeline.survey.attributes import canonical, vocabulary
-from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey
+from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.quarantine import pair_fault, segment_fault
 from dtef_pipeline.survey.scales import scale_of
 from dtef_pipeline.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE, SURVEY_RESPONSES
@@ -21,8 +21,8 @@ from dtef_pipeline.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE, SURVEY_RESP
 MIN_N = 10
 """Smallest number of respondents behind a distribution that is used."""
 
-CIRCULAR_SHARE = 0.9
-"""A question defines an attribute when every segment of it gives its own value at least this share."""
+CIRCULAR_SHARE = 0.8
+"""A question defines an attribute when the segments of it give their own values at least this share on average."""
 
 SHUFFLE_SEED = 20_240_917
 """Default seed of the `shuffled` reference: which other segment stands in for a segment."""
@@ -122,7 +122,7 @@ def _quarantine_row(survey: Survey, key: str, reason: str, detail: str, n: int |
         "reason": reason,
         "detail": detail,
         "n": n,
-        "percentages": list(answer.percentages) if answer else None,
+        "percentages": [None if isinstance(p, Unreadable) else p for p in answer.percentages] if answer else None,
         "file": answer.file if answer else survey.path,
         "line": answer.line if answer else None,
     }
@@ -182,8 +182,8 @@ def _other_rows(count: int, rng: np.random.Generator) -> Ints:
 def _circular(question: Question, answering: Sequence[Segment], observed: Floats) -> npt.NDArray[np.bool_]:
     """True for the segments whose own attribute the question defines.
 
-    Its options name the value of every answering segment of the attribute, and each of these gives its own value at least
-    `CIRCULAR_SHARE`. A single segment proves that only for a known attribute: a yes/no question must not be caught.
+    Its options name the value of every answering segment of the attribute, and these give their own values at least
+    `CIRCULAR_SHARE` on average. A single segment proves that only for a known attribute: a yes/no question must not be caught.
     """
     circular = np.zeros(len(answering), dtype=bool)
     parts: dict[str, list[tuple[int, str]]] = defaultdict(list)
@@ -191,13 +191,18 @@ def _circular(question: Question, answering: Sequence[Segment], observed: Floats
         for attribute, value in s.parts:
             parts[attribute].append((row, value))
     for attribute, members in parts.items():
-        options = {normalized(canonical(attribute, option)): i for i, option in enumerate(question.options)}
-        own = [(row, options.get(normalized(value))) for row, value in members]
+        options = {_bare(canonical(attribute, option)): i for i, option in enumerate(question.options)}
+        own = [(row, options.get(_bare(canonical(attribute, value)))) for row, value in members]
         distinct = len({value for _, value in members})
-        defines = all(i is not None and observed[row, i] >= CIRCULAR_SHARE for row, i in own)
-        if defines and (distinct > 1 or attribute in vocabulary()):
+        shares = [observed[row, i] for row, i in own if i is not None]
+        if len(shares) == len(own) and np.mean(shares) >= CIRCULAR_SHARE and (distinct > 1 or attribute in vocabulary()):
             circular[[row for row, _ in own]] = True
     return circular
+
+
+def _bare(text: str) -> str:
+    """Text for telling whether an option is a segment's value: a full stop behind it does not matter."""
+    return normalized(text).rstrip(".,;: ")
 
 
 def _responses(

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dtef_pipeline.survey.model import Unreadable
+
 SUM_TOLERANCE = 1.0
 """Published percentages are rounded: they may sum to 99 .. 101."""
 
@@ -15,6 +17,7 @@ REASONS = {
     "n-unknown": "Neither the question nor the segment states a number of respondents.",
     "n-below-minimum": "Fewer respondents than the minimum answered this question.",
     "wrong-length": "There are more or fewer percentages than options.",
+    "not-a-number": "A cell holds something else than a percentage.",
     "blank-cells": "Some options have a percentage, others have none.",
     "nan": "A percentage is NaN or infinite.",
     "negative": "A percentage is below zero.",
@@ -40,7 +43,7 @@ def segment_fault(n: int | None, has_data: bool, min_n: int) -> Fault | None:
     return None
 
 
-def pair_fault(percentages: Sequence[float | None], options: int, n: int | None, min_n: int) -> Fault | None:
+def pair_fault(percentages: Sequence[float | Unreadable | None], options: int, n: int | None, min_n: int) -> Fault | None:
     """What is wrong with one distribution: the first of its faults, the number of respondents before the numbers themselves."""
     if n is None:
         return Fault("n-unknown", f"no number of respondents, not even of the segment; at least {min_n} are needed")
@@ -48,7 +51,10 @@ def pair_fault(percentages: Sequence[float | None], options: int, n: int | None,
         return Fault("n-below-minimum", f"{n} respondents; at least {min_n} are needed")
     if len(percentages) != options:
         return Fault("wrong-length", f"{len(percentages)} percentages; one for each of {options} options is needed")
-    return _number_fault(percentages)
+    if unreadable := [p for p in percentages if isinstance(p, Unreadable)]:
+        cells = ", ".join(repr(str(p)) for p in unreadable)
+        return Fault("not-a-number", f"cells {cells}; numbers such as 34.2% or 34.2 are needed")
+    return _number_fault([p for p in percentages if not isinstance(p, Unreadable)])
 
 
 def _number_fault(percentages: Sequence[float | None]) -> Fault | None:
@@ -61,7 +67,7 @@ def _number_fault(percentages: Sequence[float | None]) -> Fault | None:
         return Fault("nan", f"percentages {numbers}; finite numbers are needed")
     if min(numbers) < 0:
         return Fault("negative", f"a percentage of {min(numbers):g}; 0 to 100 are allowed")
-    total = math.fsum(numbers)
+    total = sum(numbers)
     if total == 0:
         return Fault("all-zero", "all percentages are 0; they have to sum to 100 ± 1")
     if abs(total - 100) > SUM_TOLERANCE + 1e-9:

@@ -8,11 +8,19 @@ from collections.abc import Iterable, Sequence
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.attributes import unique_keys
-from dtef_pipeline.survey.model import Question, Survey
+from dtef_pipeline.survey.model import Question, Survey, Unreadable
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _MOST_PEOPLE = 2**31 - 1  # what the tables can hold
 _SHOWN = 12  # names listed in a message before it stops
+
+
+def named_round(name: str) -> str:
+    """The round of a directory, file or survey id, blank when it makes none: another name can then be given."""
+    try:
+        return round_id(name, where="")
+    except SurveyError:
+        return ""
 
 
 def round_id(name: str, *, where: str) -> str:
@@ -22,7 +30,7 @@ def round_id(name: str, *, where: str) -> str:
         text = match[1]
     text = re.sub(r"\s+", "-", text).upper()
     if not re.fullmatch(r"[^\W_][\w.-]*", text) or "..." in text:
-        allowed = "letters, digits, '-', '_' and single dots, beginning with a letter or digit; or give the round yourself"
+        allowed = "letters, digits, '-', '_' and single dots, beginning with a letter or digit"
         raise SurveyError("this makes no round id", where=where, arrived=name, allowed=allowed)
     return text
 
@@ -35,7 +43,7 @@ def require_columns(found: Sequence[str], required: Sequence[str], *, where: str
         raise SurveyError(problem, where=where, line=1, arrived=listed(found), allowed=f"columns {', '.join(required)}")
 
 
-def percentage(cell: str, *, where: str, line: int, of: str) -> float | None:
+def percentage(cell: str) -> float | Unreadable | None:
     """`34.2%`, `34.2 %` and `34.2` are 34.2; a blank cell is None; `nan` and `-3%` are numbers, judged later."""
     text = cell.strip().removesuffix("%").strip()
     if not text:
@@ -44,9 +52,7 @@ def percentage(cell: str, *, where: str, line: int, of: str) -> float | None:
         return float(text)
     if text.casefold() in ("nan", "inf", "-inf"):
         return float(text)
-    raise SurveyError(
-        f"not a percentage ({of})", where=where, line=line, arrived=cell, allowed="a number such as 34.2%, or blank"
-    )
+    return Unreadable(cell.strip())
 
 
 def whole_number(cell: str) -> int | None:
@@ -85,6 +91,9 @@ def require_questions(questions: Sequence[Question], *, where: str) -> None:
 
 def checked(survey: Survey) -> Survey:
     """The survey, once it is known to be of one piece: questions and segments, no key twice, each answer to one of both."""
+    if not survey.round:
+        problem, allowed = "neither its name nor its id makes a round id", "a name for the round (--round), such as GD4"
+        raise SurveyError(problem, where=survey.path, arrived=survey.name, allowed=allowed)
     require_questions(survey.questions, where=survey.path)
     if not survey.segments:
         raise SurveyError("no segment: a survey needs at least one demographic group", where=survey.path)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from codecs import getincrementaldecoder
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.validation import checked, listed, round_id
 
+T = TypeVar("T")
 GROUP = "dtef.adapters"
 _BUILT_IN = ("global-dialogues", "dtef-json", "long-table")
 
@@ -40,7 +42,13 @@ class RoundsAdapter(Adapter, Protocol):
 
 def adapters() -> list[Adapter]:
     """All installed adapters, those of other packages first, so that they may claim a file before the built-in ones."""
-    loaded: list[Adapter] = [point.load()() for point in sorted(entry_points(group=GROUP), key=lambda p: p.name)]
+    loaded: list[Adapter] = []
+    for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
+        try:
+            loaded.append(point.load()())
+        except Exception as error:
+            package = point.dist.name if point.dist else "an unknown package"
+            warnings.warn(f"survey adapter {point.name} of {package} cannot be loaded: {error}", stacklevel=2)
     return sorted(loaded, key=lambda a: _BUILT_IN.index(a.name) if a.name in _BUILT_IN else -1)
 
 
@@ -61,9 +69,19 @@ def read_surveys(path: Path | str, round_id: str | None = None) -> list[Survey]:
     place = Path(path)
     adapter = adapter_for(place)
     if isinstance(adapter, RoundsAdapter):
-        return [checked(s) for s in _chosen(adapter.read_rounds(place), round_id, place)]
-    survey = checked(adapter.read(place))
-    return [survey if round_id is None else replace(survey, round=_named(round_id, place))]
+        return [checked(s) for s in _chosen(_read(adapter, adapter.read_rounds, place), round_id, place)]
+    survey = _read(adapter, adapter.read, place)
+    return [checked(survey if round_id is None else replace(survey, round=_named(round_id, place)))]
+
+
+def _read(adapter: Adapter, read: Callable[[Path], T], path: Path) -> T:
+    try:
+        return read(path)
+    except SurveyError:
+        raise
+    except Exception as error:
+        problem = f"the adapter {adapter.name} failed: {type(error).__name__}: {error}"
+        raise SurveyError(problem, where=str(path)) from error
 
 
 def read_survey(path: Path | str, round_id: str | None = None) -> Survey:

@@ -13,8 +13,8 @@ from typing import Any
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.attributes import clean, segment
-from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey
-from dtef_pipeline.survey.validation import check_question, listed, people, require_questions, round_id
+from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
+from dtef_pipeline.survey.validation import check_question, listed, named_round, people, percentage, require_questions
 
 _OTHER_TYPES = re.compile(r"multi\w*.?select|select.?all|open|opinion|rank|text|free", re.IGNORECASE)
 _FIELDS = ("surveyId", "questions", "segments")
@@ -40,7 +40,7 @@ class DtefJson:
         require_questions(questions, where=source.where)
         segments, answers = _segments(source, data, {q.id for q in questions})
         return Survey(
-            round=round_id(survey_id, where=source.where),
+            round=named_round(survey_id),
             name=clean(str(data.get("surveyName") or survey_id)),
             adapter=self.name,
             path=str(path),
@@ -232,15 +232,15 @@ def _answers(
         seen.add(question_id)
         distribution = source.field(response, "distribution", list, f"{of} to {question_id}", line)
         n = _count(source, response.get("n", response.get("sampleSize")), f"n of {of} to {question_id}", line)
-        yield Answer(made.key, question_id, _percentages(source, distribution, question_id, line), n, source.where, line)
+        yield Answer(made.key, question_id, tuple(map(_percentage, distribution)), n, source.where, line)
 
 
-def _percentages(source: Source, raw: list[Any], question_id: str, line: int | None) -> tuple[float | None, ...]:
-    for value in raw:
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            problem = f"not a percentage (question {question_id})"
-            raise SurveyError(problem, where=source.where, line=line, arrived=value, allowed="a number such as 34.2, or null")
-    return tuple(None if v is None else float(v) for v in raw)
+def _percentage(value: object) -> float | Unreadable | None:
+    if isinstance(value, str):
+        return percentage(value)
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return None if value is None else float(value)
+    return Unreadable(json.dumps(value))
 
 
 def _count(source: Source, value: object, of: str, line: int | None) -> int | None:

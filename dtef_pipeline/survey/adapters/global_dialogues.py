@@ -14,9 +14,10 @@ from pathlib import Path
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalized
-from dtef_pipeline.survey.attributes import classify, clean, profile_attribute, segment
+from dtef_pipeline.survey.adapters.counts import SEGMENT_COLUMN, Counts
+from dtef_pipeline.survey.attributes import candidates, canonical, classify, clean, profile_attribute, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey
-from dtef_pipeline.survey.validation import check_question, percentage, require_columns, round_id, whole_number
+from dtef_pipeline.survey.validation import check_question, named_round, percentage, require_columns, whole_number
 
 AGGREGATE = "_aggregate_standardized.csv"
 COUNTS = "_segment_counts_by_question.csv"
@@ -24,7 +25,6 @@ GUIDE = "_discussion_guide.csv"
 POLL = "poll single select"
 
 _REQUIRED = ("Question ID", "Question Type", "Question", "Response")
-_SEGMENT_COLUMN = re.compile(r"O(\d+):\s*(\S.*)")
 _DERIVED_COLUMN = re.compile(r".* - (?:Weighted Score|Rank \d+ Count)")
 _ABOUT_OPEN_ANSWERS = (
     "OriginalResponse",
@@ -61,9 +61,9 @@ class GlobalDialogues:
         counts = _read_counts(aggregate.with_name(prefix + COUNTS))
         segment_columns, about_columns = _segment_columns(columns, polls, counts, str(aggregate))
         questions, about_questions = _questions(polls, segment_columns, aggregate.with_name(prefix + GUIDE), str(aggregate))
-        missing = () if counts else (_NO_COUNTS,)
+        missing = _about_counts(counts, [q for q, _ in questions], segment_columns)
         return Survey(
-            round=round_id(path.absolute().name if path.is_dir() else prefix, where=str(path)),
+            round=named_round(path.absolute().name if path.is_dir() else prefix),
             name=f"Global Dialogues {prefix}",
             adapter=self.name,
             path=str(path),
@@ -79,6 +79,10 @@ _NO_COUNTS = Finding(
     "no-counts-file",
     f"There is no <ROUND>{COUNTS}, so no number of respondents is known and nothing can be used; put it beside the aggregate file.",
 )
+
+
+def _about_counts(counts: Counts, questions: Sequence[Question], columns: Sequence[Column]) -> tuple[Finding, ...]:
+    return tuple(counts.findings(questions, [c.name for c in columns])) if counts.columns else (_NO_COUNTS,)
 
 
 @dataclass
@@ -101,10 +105,6 @@ class Column:
     name: str
     group: int
     segment: Segment
-
-
-Counts = Mapping[str, Mapping[str, int | None]]
-"""Question id -> column name -> respondents."""
 
 
 def _aggregates(path: Path) -> list[Path]:
@@ -187,7 +187,7 @@ def _left_out(kind: str, found: Mapping[str, str]) -> Finding:
 def _read_counts(path: Path) -> Counts:
     """The counts file; empty when there is none."""
     if not path.is_file():
-        return {}
+        return Counts()
     columns, rows = _table(path, ("Question ID",))
     id_ = columns.index("Question ID")
     counts: dict[str, dict[str, int | None]] = {}
@@ -196,7 +196,7 @@ def _read_counts(path: Path) -> Counts:
         if question_id in counts:
             raise SurveyError(f"question id {question_id} twice", where=str(path), line=line, allowed="one row a question")
         counts[question_id] = {name: whole_number(cell) for name, cell in zip(columns, row, strict=True) if cell}
-    return counts
+    return Counts(columns, counts)
 
 
 def _segment_columns(
@@ -206,15 +206,17 @@ def _segment_columns(
     found: list[tuple[int, int, str]] = []
     derived: list[str] = []
     plain: list[str] = []
+    nameless: list[str] = []
     for index, name in enumerate(columns):
-        match = _SEGMENT_COLUMN.fullmatch(name)
+        match = SEGMENT_COLUMN.fullmatch(name)
         if _DERIVED_COLUMN.fullmatch(name):
             derived.append(name)
         elif match:
             found.append((int(match[1]), index, match[2]))
         elif name not in _DESCRIPTIVE:
-            plain.append(name)
+            (nameless if candidates(name) - {"ageGroup"} else plain).append(name)  # 44+ sums up age groups
     known, unknown = _classified(found, columns, counts, where)
+    unknown += nameless
     kept, repeated = _without_repeats(known)
     findings = [
         Finding("error", "unknown-column", _UNKNOWN_MESSAGE, tuple(unknown)),
@@ -226,7 +228,8 @@ def _segment_columns(
 
 
 _UNKNOWN_MESSAGE = (
-    "These segment columns were NOT read: no attribute of the vocabulary knows their values (survey/vocabulary.toml)."
+    "These segment columns were NOT read: no attribute of the vocabulary (survey/vocabulary.toml) knows their values, "
+    "or they have no O-number."
 )
 
 
@@ -243,7 +246,7 @@ def _classified(
         if attribute is None:
             unknown.append(columns[index])
         else:
-            n = max((c for row in counts.values() if (c := row.get(columns[index])) is not None), default=None)
+            n = counts.most(columns[index])
             known.append(Column(index, columns[index], group, segment({attribute: value}, n, where=where, line=1)))
     return sorted(known, key=lambda c: (c.group, c.index)), unknown
 
@@ -292,7 +295,8 @@ def _questions(
     order = _guide_orders(guide)
     kept, profile, single = [], [], []
     for poll in polls:
-        if profile_attribute(poll.options, values):
+        attribute = profile_attribute(poll.options, values)
+        if attribute and _answers_itself(poll, [c for c in columns if c.segment.attribute == attribute]):
             profile.append(poll.text)
             continue
         question = Question(poll.id, poll.text, tuple(poll.options))
@@ -306,6 +310,20 @@ def _questions(
         Finding("warning", "single-option-question", "A question with one option has nothing to predict.", tuple(single)),
     ]
     return kept, [f for f in findings if f.items]
+
+
+def _answers_itself(poll: Poll, columns: Sequence[Column]) -> bool:
+    """Whether the attribute's segments mostly give their own value, as far as their cells say.
+
+    "Where would you rather live?" has the options of a profile question, and is none.
+    """
+    own = []
+    for c in columns:
+        for option, row in zip(poll.options, poll.rows, strict=True):
+            share = percentage(row[c.index])
+            if canonical(c.segment.attribute, option) == c.segment.value and isinstance(share, float):
+                own.append(share)
+    return not own or sum(own) >= 80 * len(own)
 
 
 def _guide_orders(path: Path) -> dict[str, list[list[str]]]:
@@ -348,9 +366,6 @@ def _answers(
         if not any(cell for question in cells for cell in question):
             continue
         for (question, poll), texts in zip(questions, cells, strict=True):
-            percentages = tuple(
-                percentage(text, where=where, line=line, of=f"column {column.name!r}") if text else None
-                for text, line in zip(texts, poll.lines, strict=True)
-            )
-            n = counts.get(question.id, {}).get(column.name)
+            percentages = tuple(percentage(text) if text else None for text in texts)
+            n = counts.n(question.id, column.name)
             yield Answer(key, question.id, percentages, n, where, poll.line)

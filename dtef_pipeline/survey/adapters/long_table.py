@@ -16,7 +16,7 @@ from pyarrow import ArrowException
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.attributes import clean, segment
-from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey
+from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.validation import check_question, percentage, require_columns, round_id, whole_number
 
 COLUMNS = {
@@ -128,7 +128,7 @@ class _Cells:
 
     line: int
     n: int | None
-    shares: dict[str, float | None] = field(default_factory=dict)
+    shares: dict[str, float | Unreadable | None] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     counted: bool = False
 
@@ -163,7 +163,7 @@ class _Round:
             raise SurveyError(problem, where=self.where, line=line, arrived=row["n"], allowed=[cells.n])
         cells.lines[option] = line
         cells.counted = "count" in row
-        cells.shares[option] = self._share(row, line)
+        cells.shares[option] = self._share(row)
 
     def survey(self) -> Survey:
         """The round as a survey."""
@@ -195,7 +195,11 @@ class _Round:
 
     def _add_option(self, row: Row, line: int, question_id: str) -> str:
         text = _text(row, "option", self.where, line)
-        order = percentage(row.get("option_order", ""), where=self.where, line=line, of="option_order")
+        order = percentage(row.get("option_order", ""))
+        if isinstance(order, Unreadable):
+            raise SurveyError(
+                "option_order is no number", where=self.where, line=line, arrived=order, allowed="a number, or blank"
+            )
         options = self.questions[question_id].options
         options.setdefault(normalized(text), (float(len(options)) if order is None else order, text))
         return normalized(text)
@@ -222,14 +226,11 @@ class _Round:
             )
         return n
 
-    def _share(self, row: Row, line: int) -> float | None:
+    def _share(self, row: Row) -> float | Unreadable | None:
         if "count" not in row:
-            return percentage(row["percent"], where=self.where, line=line, of="column percent")
+            return percentage(row["percent"])
         count = whole_number(row["count"])
-        if count is None and row["count"].strip():
-            problem, allowed = "count is no number of people", "a whole number >= 0, or blank"
-            raise SurveyError(problem, where=self.where, line=line, arrived=row["count"], allowed=allowed)
-        return count
+        return Unreadable(row["count"].strip()) if count is None and row["count"].strip() else count
 
     def _question(self, question_id: str, collected: _Question) -> Question:
         options = tuple(text for _, text in sorted(collected.options.values(), key=lambda option: option[0]))
@@ -240,7 +241,7 @@ class _Round:
     def _answer(self, key: str, question: Question, cells: _Cells) -> Answer:
         """Options without a row were chosen by nobody: 0."""
         shares = [cells.shares.get(normalized(option), 0.0) for option in question.options]
-        known = [s for s in shares if s is not None]
+        known = [s for s in shares if s is not None and not isinstance(s, Unreadable)]
         n = cells.n
         if cells.counted and len(known) == len(shares):
             total = sum(known)

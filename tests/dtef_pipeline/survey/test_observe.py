@@ -158,7 +158,7 @@ def concern_survey(own_share: float, options: tuple[str, ...] = CONCERN) -> Surv
     return survey({**cells, ("country", "Kenya"): [((90, 5, 5), 20), ((50, 50), 20)]}, questions)
 
 
-@pytest.mark.parametrize(("own_share", "expected"), [(100, True), (90, True), (89, False), (40, False)])
+@pytest.mark.parametrize(("own_share", "expected"), [(100, True), (90, True), (80, True), (79, False), (40, False)])
 def test_the_question_that_defines_an_attribute_is_circular_for_its_segments_alone(own_share: float, expected: bool) -> None:
     circular = {(r["segment"].split(":")[0], r["question_id"]) for r in rows(concern_survey(own_share)) if r["circular"]}
     assert circular == ({("aiConcern", "own")} if expected else set())
