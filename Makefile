@@ -25,7 +25,7 @@ demo: setup ## run the pipeline offline on the shipped sample, print the leaderb
 	$(BIN)/dtef ingest data/rounds/S1
 	$(BIN)/dtef ingest data/rounds/S2
 	$(BIN)/dtef run --ingest --round S1 --round S2 --context 0 --context 5 \
-		--model baselines --model local/smollm2-135m --limit local/smollm2-135m=24
+		--model baselines --model local/smollm2-135m --limit local/smollm2-135m=12
 	$(BIN)/dtef report --out $(STATE)/report.html
 	@echo
 	@echo "Report: $(STATE)/report.html"

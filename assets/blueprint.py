@@ -3,6 +3,7 @@
 from typing import Any
 
 import dagster as dg
+import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
@@ -28,11 +29,20 @@ class BlueprintConfig(dg.Config):
     show_n: bool = Field(default=False, description="Show the model the number of respondents of context questions.")
     format: str = Field(default="attribute-label", description=f"How a segment is described: {', '.join(FORMATS)}.")
 
-    def options(self, kept_levels: list[str]) -> BlueprintOptions:
-        levels = dict.fromkeys([*self.context_levels, *(kept_levels if self.keep_levels else [])])
-        return BlueprintOptions(
-            tuple(levels), self.selection, self.seed, self.token_budget, self.answer_reserve, self.show_n, self.format
+    def options(self, earlier: pa.Table) -> list[BlueprintOptions]:
+        """The options of this run, and those of the context levels to keep, each as it was made."""
+        chosen = BlueprintOptions(
+            tuple(dict.fromkeys(self.context_levels)),
+            self.selection,
+            self.seed,
+            self.token_budget,
+            self.answer_reserve,
+            self.show_n,
+            self.format,
         )
+        kept = dict(zip(earlier["context_level"].to_pylist(), earlier["recipe"].to_pylist(), strict=True))
+        others = [(level, recipe) for level, recipe in sorted(kept.items()) if level not in self.context_levels]
+        return [chosen, *(BlueprintOptions.of_recipe(recipe, [level]) for level, recipe in others if self.keep_levels)]
 
 
 @dg.asset(deps=[survey_responses], **stage(2, BLUEPRINTS, code_version="1"))
@@ -48,16 +58,21 @@ def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store
         with run.attempt(key):
             round_id, segment = split_partition_key(key)
             at = {"round": round_id, "segment": segment}
-            earlier = store.warehouse.read_or_empty("blueprints", columns=["context_level"], **at)
-            options = config.options(sorted(set(earlier["context_level"].to_pylist())))
-            rows = build_blueprints(store.warehouse.read("survey_responses", **at), options)
+            earlier = store.warehouse.read_or_empty("blueprints", columns=["context_level", "recipe"], **at)
+            options = config.options(earlier)
+            survey = store.warehouse.read("survey_responses", **at)
+            rows = build_blueprints(survey, *options)
             size = store.warehouse.write("blueprints", rows, **at)
+            too_long = sorted(set(survey["question_id"].to_pylist()) - set(rows["question_id"].to_pylist()))
+            if too_long:
+                context.log.warning(f"{key}: left out, too long for the token budget: {', '.join(too_long)}")
             run.done(
                 key,
                 {
                     "dagster/row_count": len(rows),
                     "bytes": size,
-                    "context_levels": ", ".join(options.context_levels),
+                    "context_levels": ", ".join(level for choice in options for level in choice.context_levels),
+                    "too_long": ", ".join(too_long) or "none",
                     "blueprint_hash": rows["blueprint_hash"][0].as_py(),
                     "most_tokens": pc.max(rows["tokens"]).as_py(),
                     "preview": markdown(rows, ["question_id", "context_level", "context_included", "tokens"]),

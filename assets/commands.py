@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -137,7 +136,7 @@ def _say_ingested(house: Warehouse, round_id: str, retired: list[str], seconds: 
         f"{len(rows):,} pairs, {pairs:,} pairs and {len(quarantine) - pairs} whole segments in quarantine ({seconds:.1f} s)"
     )
     if retired:
-        click.echo(f"  retired: {len(retired)} segments that the round no longer has: {', '.join(retired[:5])}")
+        click.echo(f"  warning: retired {len(retired)} segments that the round no longer has: {', '.join(retired)}", err=True)
     for finding in house.read_or_empty("survey_findings", round=round_id).to_pylist():
         if finding["level"] != "info":
             click.echo(
@@ -170,6 +169,12 @@ def run(options: RunOptions) -> int:
             by_metric = {"leaderboard": {"metric": options.metric}, "breakdowns": {"metric": options.metric}}
             failures += materialize(instance, ROLL_UP_NAMES, [], by_metric).failures
     _say_run(house, options, keys, outcome.run_ids, time.monotonic() - started)
+    if outcome.superseded:
+        click.echo(
+            f"warning: {outcome.superseded:,} earlier predictions answered prompts that are made in another way now, and are no longer "
+            "in the tables; their raw responses stay in the response store, and the earlier options bring them back",
+            err=True,
+        )
     for failure in failures:
         click.echo(f"error: {failure}", err=True)
     return 1 if failures else 0
@@ -228,4 +233,6 @@ def ui(host: str, port: int) -> int:
     click.echo(f"Dagster on http://{host}:{port} (state: {settings.warehouse}); stop with Ctrl-C")
     # Started elsewhere than here, so every place is given in full.
     environment = {**os.environ, **settings.environment()}
-    return subprocess.call(command, env=environment, cwd=home)  # noqa: S603 - our own interpreter and arguments
+    os.chdir(home)
+    # In place of this process, so that whoever stops it stops Dagster.
+    os.execve(command[0], command, environment)  # noqa: S606 - our own interpreter and arguments

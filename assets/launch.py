@@ -26,6 +26,8 @@ class Outcome:
 
     run_ids: tuple[str, ...]
     failures: tuple[str, ...]
+    superseded: int = 0
+    """Earlier predictions that went, because their prompts are made in another way now."""
 
 
 def materialize(
@@ -42,7 +44,8 @@ def materialize(
     parts = [range_tags(part) for part in ranges(known_keys(instance), keys)] if keys else [{}]
     results = [_run(instance, names, tags, config) for tags in parts]
     failures = [failure for result in results for failure in _failures(result)]
-    return Outcome(tuple(result.run_id for result in results), tuple(failures))
+    superseded = sum(_superseded(result) for result in results)
+    return Outcome(tuple(result.run_id for result in results), tuple(failures), superseded)
 
 
 def _run(
@@ -80,6 +83,12 @@ def _is_alive(process: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def _superseded(result: dg.ExecuteInProcessResult) -> int:
+    made = [event.step_materialization_data.materialization for event in result.all_events if event.is_step_materialization]
+    values = [one.metadata["superseded"].value for one in made if "superseded" in one.metadata]
+    return sum(value for value in values if isinstance(value, int))
 
 
 def _failures(result: dg.ExecuteInProcessResult) -> list[str]:

@@ -59,7 +59,12 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
                 rows = predictor.rows(plan, failures)
                 round_id, segment = split_partition_key(plan.key)
                 store.warehouse.write("predictions", rows, round=round_id, segment=segment, snapshot=config.snapshot)
-                run.done(plan.key, _metadata(rows, config.snapshot))
+                superseded = predictor.superseded[plan.key]
+                if superseded:
+                    context.log.warning(
+                        f"{plan.key}: {superseded} earlier predictions answered prompts that have changed since"
+                    )
+                run.done(plan.key, {**_metadata(rows, config.snapshot), "superseded": superseded})
     return run.result()
 
 

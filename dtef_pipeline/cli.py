@@ -144,7 +144,7 @@ def drift(rounds: tuple[str, ...], by: str, output: str) -> None:
 
 
 @main.command()
-@click.argument("file", type=click.File("r", encoding="utf-8"))
+@click.argument("file", type=click.File("r", encoding="utf-8-sig", errors="replace"))
 @reports_errors
 def score(file: TextIO) -> None:
     """Score responses given as JSON lines; FILE may be - for standard input.

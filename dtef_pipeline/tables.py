@@ -74,6 +74,7 @@ BLUEPRINTS = pa.schema(
         ("format", pa.string()),  # attribute-label
         ("prompt_id", pa.string()),  # hash of system, user, question id and options
         ("blueprint_hash", pa.string()),  # hash of the sorted prompt_ids of this (round, segment)
+        ("recipe", pa.string()),  # the options that made the prompt, as JSON
         ("system", pa.string()),
         ("user", pa.string()),
         ("options", pa.list_(pa.string())),

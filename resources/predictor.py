@@ -67,6 +67,8 @@ class Predictor:
         self.warehouse, self.options = warehouse, options
         self._answer, self._stored = answer, stored
         self._limited: dict[str, pa.Array] = {}
+        self.superseded: dict[str, int] = {}
+        """By partition: rows of earlier runs whose prompt has changed since. Their responses stay in the response store."""
 
     def limit(self, keys: Sequence[str]) -> None:
         """Choose the prompts of the limited models over all partitions of the run: those of smallest hash, so always the same."""
@@ -107,7 +109,10 @@ class Predictor:
         new = pa.concat_tables(tables) if tables else PREDICTIONS.empty_table()
         round_id, segment = split_partition_key(plan.key)
         existing = self.warehouse.read_or_empty("predictions", round=round_id, segment=segment, snapshot=self.options.snapshot)
-        return merge_predictions(existing, new, plan.blueprints)
+        merged = merge_predictions(existing, new, plan.blueprints)
+        stands = pc.is_in(existing["prompt_id"], plan.blueprints["prompt_id"].combine_chunks())
+        self.superseded[plan.key] = pc.sum(pc.cast(pc.invert(stands), pa.int64())).as_py() or 0
+        return merged
 
     def _prompts(self, key: str) -> tuple[pa.Table, pa.Table, pa.Table]:
         round_id, segment = split_partition_key(key)

@@ -7,6 +7,8 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
+# The C implementation, where there is one, is ten times as fast.
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _WEVAL_METRIC = "js-divergence"  # weval's name of the Jensen-Shannon similarity
 
 
@@ -27,7 +29,7 @@ def weval_yaml(blueprints: pa.Table, survey: pa.Table) -> str:
         "temperature": 0,
         "prompts": [_prompt(prompt, by_question[prompt["question_id"]]) for prompt in prompts],
     }
-    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
+    return yaml.dump(document, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=120)
 
 
 def _prompt(prompt: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:

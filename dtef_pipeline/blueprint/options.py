@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 
 from dtef_pipeline.errors import ConfigError
 
@@ -41,6 +43,15 @@ class BlueprintOptions:
                 f"token budget {self.token_budget} with {self.answer_reserve} kept for the answer: "
                 "allowed: a reserve of 0 or more that is smaller than the budget"
             )
+
+    @property
+    def recipe(self) -> str:
+        """All options but the context levels, as JSON: what makes a level again as it was."""
+        return json.dumps({name: value for name, value in asdict(self).items() if name != "context_levels"}, sort_keys=True)
+
+    @classmethod
+    def of_recipe(cls, recipe: str, context_levels: Iterable[str]) -> BlueprintOptions:
+        return cls(context_levels=tuple(context_levels), **json.loads(recipe))
 
 
 def context_order(level: str) -> tuple[float, str]:

@@ -29,21 +29,32 @@ class _Question:
     context_tokens: int
 
 
-def build_blueprints(survey: pa.Table, options: BlueprintOptions) -> pa.Table:
+def build_blueprints(survey: pa.Table, *options: BlueprintOptions) -> pa.Table:
     """Blueprints of one segment, in question order and then context order.
 
-    `survey`: `survey_responses` rows of one (round, segment). Every question is a target, circular and duplicate ones too (they
-    carry flags). Context never holds the target, a duplicate of it, or a circular question.
-    Raises DtefError when a target alone does not fit the token budget.
+    `survey`: `survey_responses` rows of one (round, segment). `options`: usually one; several when context levels are made in several
+    ways. Every question is a target, circular and duplicate ones too (they carry flags), but for those that do not fit the token budget
+    even without context. Context never holds the target, a duplicate of it, or a circular question. Raises DtefError when nothing fits.
     """
     rows = sorted(survey.to_pylist(), key=lambda row: row["question_order"])
-    questions = [_question(row, options) for row in rows]
-    levels = sorted(set(options.context_levels), key=context_order)
-    prompts = [prompt for question in questions for prompt in _prompts(question, questions, levels, options)]
+    prompts = [prompt for choice in options for prompt in _prompts(rows, choice)]
+    if not prompts:
+        raise DtefError(
+            f"{rows[0]['round']}/{rows[0]['segment']}: no question fits {options[0].token_budget - options[0].answer_reserve} tokens "
+            "(token budget less the answer's reserve), not even without context"
+        )
+    prompts.sort(key=lambda prompt: (prompt["question_order"], context_order(prompt["context_level"])))
     whole = blueprint_hash(prompt["prompt_id"] for prompt in prompts)
     columns = {name: [prompt.get(name) for prompt in prompts] for name in BLUEPRINTS.names}
     columns["blueprint_hash"] = [whole] * len(prompts)
     return pa.table(columns, schema=BLUEPRINTS)
+
+
+def _prompts(rows: Sequence[Mapping[str, Any]], options: BlueprintOptions) -> Iterator[dict[str, Any]]:
+    questions = [_question(row, options) for row in rows]
+    levels = sorted(set(options.context_levels), key=context_order)
+    for question in questions:
+        yield from _prompts_of(question, questions, levels, options)
 
 
 def _question(row: Mapping[str, Any], options: BlueprintOptions) -> _Question:
@@ -51,7 +62,7 @@ def _question(row: Mapping[str, Any], options: BlueprintOptions) -> _Question:
     return _Question(row, row["duplicate_of"] or row["question_id"], text, estimate_tokens(text) + _SEPARATOR_TOKENS)
 
 
-def _prompts(
+def _prompts_of(
     target: _Question, questions: Sequence[_Question], levels: Sequence[str], options: BlueprintOptions
 ) -> Iterator[dict[str, Any]]:
     row = target.row
@@ -62,10 +73,7 @@ def _prompts(
     fixed = estimate_tokens(f"{wording.SYSTEM_PROMPT}\n{head}\n{tail}") + 2 * _SEPARATOR_TOKENS
     room = options.token_budget - options.answer_reserve - fixed
     if room < 0:
-        raise DtefError(
-            f"{row['round']}/{row['segment']}: question {row['question_id']} needs {fixed} tokens without any context; "
-            f"allowed: {options.token_budget - options.answer_reserve} (token budget less the answer's reserve)"
-        )
+        return
     candidates = _context_candidates(target, questions, options)
     costs = np.cumsum([estimate_tokens(wording.CONTEXT_HEADING) + _SEPARATOR_TOKENS, *(c.context_tokens for c in candidates)])[
         1:
@@ -78,9 +86,10 @@ def _prompts(
         context = "\n\n".join([wording.CONTEXT_HEADING, *(c.context for c in chosen)]) if chosen else None
         user = "\n\n".join(part for part in (head, context, tail) if part)
         yield {
-            **{name: row[name] for name in ("round", "segment", "question_id", "options", "circular")},
+            **{name: row[name] for name in ("round", "segment", "question_id", "question_order", "options", "circular")},
             "context_level": level,
             "format": options.format,
+            "recipe": options.recipe,
             "prompt_id": prompt_id(wording.SYSTEM_PROMPT, user, row["question_id"], row["options"]),
             "system": wording.SYSTEM_PROMPT,
             "user": user,

@@ -65,9 +65,25 @@ def test_context_shrinks_until_the_prompt_fits_the_budget() -> None:
     assert tight["tokens"] <= whole["tokens"] - 1
 
 
-def test_a_target_that_cannot_fit_names_itself_and_the_budget() -> None:
-    with pytest.raises(DtefError, match=r"S1/country:kenya: question q0 needs \d+ tokens without any context; allowed: 20 "):
+def test_a_question_that_cannot_fit_is_left_out_and_the_others_are_asked() -> None:
+    table = survey_rows({}, {"question_text": "word " * 5000}, {})
+    assert [row["question_id"] for row in prompts(table)] == ["q0", "q2"]
+    with pytest.raises(DtefError, match=r"S1/country:kenya: no question fits 20 tokens \(token budget less"):
         prompts(token_budget=40, answer_reserve=20)
+
+
+def test_levels_made_in_different_ways_stand_side_by_side_and_can_be_made_again() -> None:
+    plain, shown = (
+        BlueprintOptions(context_levels=("0",)),
+        BlueprintOptions(context_levels=("2",), show_n=True, selection="random"),
+    )
+    rows = build_blueprints(PLAIN, plain, shown).to_pylist()
+    assert [row["context_level"] for row in rows[:4]] == ["0", "2", "0", "2"]
+    again = BlueprintOptions.of_recipe(rows[1]["recipe"], ["2"])
+    assert again == shown
+    assert {row["prompt_id"] for row in rows if row["context_level"] == "2"} == {
+        row["prompt_id"] for row in build_blueprints(PLAIN, again).to_pylist()
+    }
 
 
 def test_stored_token_count_covers_the_whole_prompt() -> None:
