@@ -136,7 +136,7 @@ def _say_ingested(house: Warehouse, round_id: str, retired: list[str], seconds: 
         f"{len(rows):,} pairs, {pairs:,} pairs and {len(quarantine) - pairs} whole segments in quarantine ({seconds:.1f} s)"
     )
     if retired:
-        click.echo(f"  warning: retired {len(retired)} segments that the round no longer has: {', '.join(retired)}", err=True)
+        click.echo(f"  warning: retired {len(retired)} segments that the round no longer has: {', '.join(retired)}")
     for finding in house.read_or_empty("survey_findings", round=round_id).to_pylist():
         if finding["level"] != "info":
             click.echo(
