@@ -130,7 +130,7 @@ def sql(query: str, output: str) -> None:
             raise DtefError(f"{error}\ntables: {', '.join(views) or 'none yet'}; made by later stages: {later}") from error
         except duckdb.Error as error:
             raise DtefError(str(error)) from error
-    click.echo(render(frame, output))
+    click.echo(render(frame, output, as_named=True))
 
 
 def _named_once(rows: pa.Table) -> pa.Table:

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.aggregation.boards import BoardOptions, board
+from dtef_pipeline.aggregation.boards import MIN_SEGMENTS, BoardOptions, board
 from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL, UNIFORM
 from dtef_pipeline.report.style import STYLE
 from dtef_pipeline.report.text import named_apart, with_ranks
@@ -46,7 +46,8 @@ def build_report(connection: duckdb.DuckDBPyConnection) -> str:
 _LEADERBOARD_TEXT = (
     "Mean score over all segments and questions, questions that define a segment left out. The line marks the population marginal: "
     "a model left of it does worse than answering for everybody alike. Coverage is the share of questions the model has a score for; "
-    "models of different coverage are ranked by their advantage over the marginal on the questions both have."
+    "models of different coverage are ranked by their advantage over the marginal on the questions both have. "
+    f"A model without a score in {MIN_SEGMENTS} segments (or in all, if there are fewer) is shown without a rank."
 )
 _METRIC_TEXT = (
     "The same predictions under each metric, with ranks in brackets. A model that does well on one and badly on another gets the shape "

@@ -5,7 +5,7 @@ STYLE = """
 @media (prefers-color-scheme:dark){:root{--ink:#e6eaf0;--soft:#a3adba;--paper:#12161c;--rule:#2c3540;
 --model:#6ea8e6;--reference:#66717e;--mark:#fb923c}}
 *{box-sizing:border-box}body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,sans-serif}
-main{max-width:64rem;margin:0 auto;padding:1.5rem}h1{font-size:1.6rem}h2{font-size:1.25rem;margin-top:2.5rem}h3{font-size:1rem;color:var(--soft)}
+main{max-width:80rem;margin:0 auto;padding:1.5rem}h1{font-size:1.6rem}h2{font-size:1.25rem;margin-top:2.5rem}h3{font-size:1rem;color:var(--soft)}
 p{max-width:46rem;color:var(--soft)}.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.875rem}
 th,td{padding:.35rem .6rem;border-bottom:1px solid var(--rule);text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 th{color:var(--soft);font-weight:600}.text{text-align:left}.wide{width:30%;min-width:8rem}

@@ -19,13 +19,13 @@ PERCENT_COLUMNS = ("coverage", "parse_rate")
 SIGNED_COLUMNS = ("vs_marginal",)
 
 
-def render(frame: pd.DataFrame, output: str, *, columns: Sequence[str] = (), title: str | None = None) -> str:
+def render(frame: pd.DataFrame, output: str, *, columns: Sequence[str] = (), as_named: bool = False) -> str:
     """`frame` as `table` (the columns named, rounded), or as `json` or `csv` (all columns, full precision; unknown is null or empty)."""
     if output == "json":
         return json.dumps([_plain(row) for row in frame.to_dict("records")], ensure_ascii=False, indent=1)
     if output == "csv":
         return frame.to_csv(index=False).rstrip("\n")
-    return _table(frame[list(columns)] if columns else frame, title)
+    return _table(frame[list(columns)] if columns else frame, as_named)
 
 
 def named_apart(frame: pd.DataFrame) -> pd.DataFrame:
@@ -62,12 +62,14 @@ def _json_value(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool) else str(value)
 
 
-def _table(frame: pd.DataFrame, title: str | None) -> str:
-    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+def _table(frame: pd.DataFrame, as_named: bool) -> str:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in frame.columns:
         numeric = pd.api.types.is_numeric_dtype(frame[name])
         table.add_column(
-            str(name).replace("_", " "), justify="right" if numeric else "left", no_wrap=numeric or name == "model"
+            str(name) if as_named else str(name).replace("_", " "),
+            justify="right" if numeric else "left",
+            no_wrap=numeric or name == "model",
         )
     for row in frame.itertuples(index=False, name=None):
         table.add_row(*(_cell(str(name), value) for name, value in zip(frame.columns, row, strict=True)))
