@@ -87,9 +87,15 @@ def new_round(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorRes
     if not folder.is_dir():
         return dg.SkipReason(f"the landing folder {folder} does not exist (DTEF_SURVEYS)")
     seen: dict[str, str] = json.loads(context.cursor or "{}")
-    now = {path.name: content_hash(path) for path in sorted(folder.iterdir()) if not path.name.startswith(".")}
+    now: dict[str, str] = {}
     requests: list[dg.RunRequest] = []
     broken: list[str] = []
+    for path in sorted(folder.iterdir()):
+        try:
+            if not path.name.startswith("."):
+                now[path.name] = content_hash(path)
+        except OSError as error:  # a dangling link, or a file that vanished while it was being copied
+            broken.append(f"{path}: {error.strerror}")
     for name, hashed in now.items():
         if seen.get(name) != hashed:  # still landing, or new since the last look: wait for it to stay as it is
             continue

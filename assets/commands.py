@@ -19,6 +19,7 @@ from dtef_pipeline.blueprint.options import BlueprintOptions
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import partition_key
 from dtef_pipeline.report.text import named_apart, render
+from resources.progress import keep_terminal
 from resources.settings import Settings, shipped
 from resources.warehouse import Warehouse
 
@@ -166,6 +167,7 @@ def run(options: RunOptions) -> int:
     started = time.monotonic()
     names = ", ".join(model.name for model in asked)
     click.echo(f"{len(keys)} partitions, snapshot {options.snapshot}, models: {names}", err=True)
+    keep_terminal()
     with dagster_instance() as instance:
         stages = STAGE_NAMES if options.with_ingest else STAGE_NAMES[1:]
         outcome = materialize(instance, stages, keys, config)
@@ -213,9 +215,31 @@ def _say_run(house: Warehouse, options: RunOptions, keys: list[str], run_ids: tu
         counts = ", ".join(f"{count:,} {status}" for status, count in rows)
         runs = f"{len(run_ids)} run{'s' if len(run_ids) != 1 else ''}"
         click.echo(f"{len(keys)} partitions in {runs}, {seconds:.1f} s; snapshot {options.snapshot}: {counts}")
+        for line in _call_summary(house, options):
+            click.echo(line)
         for level in options.context_levels:
             chosen = BoardOptions(metric=options.metric, rounds=options.rounds, context_level=level)
             click.echo("\n" + render(named_apart(board(connection, "overall", chosen)), "table", columns=COMMON_COLUMNS))
+
+
+def _call_summary(house: Warehouse, options: RunOptions) -> Iterator[str]:
+    """Of each language model of the snapshot: answers, tokens, cost, and what failed with the first reason."""
+    with house.connect(only=["predictions"]) as connection:
+        rows = connection.execute(
+            """
+            SELECT model, count(*) FILTER (call_status = 'answered'), count(*) FILTER (call_status = 'error'),
+                sum(prompt_tokens + completion_tokens), sum(cost_usd), count(*) FILTER (call_status = 'answered' AND cost_usd IS NULL),
+                any_value(error) FILTER (call_status = 'error')
+            FROM predictions WHERE snapshot = $1 AND list_contains($2, round) AND model NOT LIKE 'baseline/%' GROUP BY 1 ORDER BY 1
+            """,
+            [options.snapshot, list(options.rounds)],
+        ).fetchall()
+    for model, answered, failed, tokens, cost, unpriced, reason in rows:
+        price = f"${cost:,.4f}" if cost is not None else "cost unknown"
+        more = f" and {unpriced:,} of unknown cost" if cost is not None and unpriced else ""
+        yield f"  {model}: {answered:,} answers, {int(tokens or 0):,} tokens, {price}{more}"
+        if failed:
+            yield f"  {model}: {failed:,} calls failed (the same command asks them again): {reason}"
 
 
 def ui(host: str, port: int) -> int:

@@ -100,10 +100,12 @@ class PartitionRun:
 
 
 def failed_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> set[str]:
-    """Keys that failed in an earlier stage of this run."""
+    """Keys that failed in an earlier stage of this run, or of the run that this one continues from its failed step."""
     run = context.instance.get_run_by_id(context.run.run_id)
     tags = run.tags if run else {}
-    return set(tags[FAILED_TAG].split("\n")) if tags.get(FAILED_RUN_TAG) == context.run.run_id else set()
+    # A re-execution of all steps tries the keys again; one from the failure has not repaired the stages before it.
+    counts = tags.get(FAILED_RUN_TAG) == context.run.run_id or tags.get("dagster/is_resume_retry") == "true"
+    return set(tags[FAILED_TAG].split("\n")) if counts and tags.get(FAILED_TAG) else set()
 
 
 def markdown(rows: pa.Table, columns: Sequence[str], *, most: int = 5) -> dg.MarkdownMetadataValue:

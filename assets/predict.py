@@ -86,7 +86,7 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
         "snapshot": snapshot,
         "models": dg.MetadataValue.json(pc.unique(rows["model"]).to_pylist()),
         "call_statuses": dg.MetadataValue.json(statuses),
-        "cost_usd": pc.sum(rows["cost_usd"]).as_py() or 0.0,
+        **({"cost_usd": cost} if (cost := pc.sum(rows["cost_usd"]).as_py()) is not None else {}),
         "cost_unknown": int(
             pc.sum(pc.and_(pc.equal(rows["call_status"], "answered"), pc.is_null(rows["cost_usd"]))).as_py() or 0
         ),

@@ -20,7 +20,7 @@ from resources.warehouse import TABLES, Warehouse
 COMMON_COLUMNS = ["rank", "model", "context_level", "score", "vs_marginal", "n_pairs", "coverage", "parse_rate"]
 _SPREAD = ["segment_sd", "lowest", "lowest_segment", "highest", "highest_segment"]
 BOARD_COLUMNS = {
-    "consistency": ["rank", "model", "context_level", "score", *_SPREAD, "n_segments", "n_pairs"],
+    "consistency": ["rank", "model", "context_level", "score", *_SPREAD, "n_segments", "n_pairs", "parse_rate"],
     "metric": ["model", "context_level", "n_pairs", *METRICS],
 }
 _VIEW_KEYS = {"round": ["round"], "segment": ["segment"], "attribute": ["attribute"], "question": ["round", "question_id"]}

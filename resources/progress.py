@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -32,10 +34,21 @@ class ModelProgress:
 OnProgress = Callable[[tuple[ModelProgress, ...]], None]
 
 
+_terminal: TextIO | None = None
+
+
+def keep_terminal() -> None:
+    """Remember the terminal behind stderr, if it is one: Dagster sends stderr of a running step to a file."""
+    global _terminal
+    if sys.stderr.isatty():
+        _terminal = os.fdopen(os.dup(sys.stderr.fileno()), "w")
+
+
 @contextmanager
 def shown_progress(log: Callable[[str], None], every: float = 30.0) -> Iterator[OnProgress]:
-    """A live line a model if stderr is a terminal, else lines to `log`, at most one a model every so many seconds."""
-    if not sys.stderr.isatty():
+    """A live line a model if there is a terminal, else lines to `log`, at most one a model every so many seconds."""
+    terminal = _terminal or (sys.stderr if sys.stderr.isatty() else None)
+    if terminal is None:
         yield LoggedProgress(log, every)
         return
     columns = (
@@ -45,7 +58,7 @@ def shown_progress(log: Callable[[str], None], every: float = 30.0) -> Iterator[
         TextColumn("{task.fields[replayed]} replayed, {task.fields[failed]} failed"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as bars:
+    with Progress(*columns, console=Console(file=terminal, force_terminal=True)) as bars:
         yield _LiveProgress(bars)
 
 

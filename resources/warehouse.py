@@ -134,6 +134,7 @@ class Warehouse:
     def connect(self, *, only: Iterable[str] | None = None) -> duckdb.DuckDBPyConnection:
         """An in-memory DuckDB connection with a view a table that exists."""
         connection = duckdb.connect()
+        connection.execute("SET python_enable_replacements = false")  # a name is a view, never a variable of this process
         for table in only or TABLES:
             if self.is_local:
                 if sql := self._view_sql(table):

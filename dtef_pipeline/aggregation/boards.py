@@ -117,7 +117,9 @@ def _cells_sql(options: BoardOptions) -> str:
             count(*) AS n_total, count(*) FILTER (status = 'ok') AS n_ok, count(*) FILTER (status IN ({answered})) AS n_answered,
             {", ".join(f"count(*) FILTER (status = '{status}') AS n_{status}" for status in STATUSES if status != "ok")}
         FROM scores WHERE {_where(options)} GROUP BY {_CELL}, {_MODEL}, snapshot
-        QUALIFY row_number() OVER (PARTITION BY {_CELL}, {_MODEL} ORDER BY snapshot = 'base', snapshot DESC) = 1
+        QUALIFY row_number() OVER (
+            PARTITION BY {_CELL}, {_MODEL} ORDER BY avg({policy_sql(options.metric)}) IS NULL, snapshot = 'base', snapshot DESC
+        ) = 1
     ){shared if options.cells == "shared" else ", cells AS (FROM own)"}
     """
 
@@ -129,12 +131,12 @@ def _board_sql(keys: tuple[str, ...], options: BoardOptions) -> str:
     , reference AS (SELECT {_CELL}, avg(score) AS marginal FROM cells WHERE model = '{POPULATION_MARGINAL}' GROUP BY ALL)
     , sizes AS (
         SELECT {group}, count(DISTINCT (round, segment, question_id)) AS board_cells,
-            count(DISTINCT (round, segment)) AS board_segments,
+            count(DISTINCT segment) AS board_segments,
             avg(score) FILTER (model = '{POPULATION_MARGINAL}') AS marginal_mean
         FROM cells GROUP BY {group}
     ), means AS (
         SELECT {group}, {_MODEL}, avg(score) AS score, avg(score - marginal) AS vs_marginal, count(score) AS n_pairs,
-            count(DISTINCT (round, segment)) FILTER (score IS NOT NULL) AS n_segments, sum(n_ok) / nullif(sum(n_answered), 0) AS parse_rate,
+            count(DISTINCT segment) FILTER (score IS NOT NULL) AS n_segments, sum(n_ok) / nullif(sum(n_answered), 0) AS parse_rate,
             {", ".join(f"sum({name})::BIGINT AS {name}" for name in _SUMS)}
         FROM cells LEFT JOIN reference USING ({_CELL}) GROUP BY {group}, {_MODEL}
     ), ranked AS (

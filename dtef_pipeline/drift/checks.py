@@ -16,14 +16,14 @@ from dtef_pipeline.tables import DRIFT_CHECKS
 
 SEGMENT_SERIES = ("round", "segment", "model", "model_variant", "context_level")
 ROUND_SERIES = ("round", "model", "model_variant", "context_level")
-COLUMNS = (*SEGMENT_SERIES, "snapshot", "temperature", "prompt_id", "draw", "score", "answered_at", "circular")
+COLUMNS = (*SEGMENT_SERIES, "snapshot", "temperature", "prompt_id", "draw", "score", "answered_at", "circular", "metric")
 
 
 def drift_checks(scores: pa.Table, *, series: Sequence[str] = SEGMENT_SERIES) -> pa.Table:
     """Verdicts a (segment, model variant, context level, prompt set); for `ROUND_SERIES` over all segments of a round at once.
 
-    `scores`: rows of schema SCORES (the columns `COLUMNS` suffice). Snapshots are compared when they asked the same prompts (one prompt set);
-    circular questions are left out. In round series the column `segment` is null.
+    `scores`: rows of schema SCORES (the columns `COLUMNS` suffice). Snapshots are compared when they asked the same prompts and were
+    scored by the same metric (one prompt set); circular questions are left out. In round series the column `segment` is null.
     """
     frame = scores.select(list(COLUMNS)).filter(pc.invert(pc.field("circular"))).to_pandas()
     rows: list[dict[str, Any]] = []
@@ -38,7 +38,7 @@ def _series_rows(keys: dict[str, Any], group: pd.DataFrame) -> list[dict[str, An
     by_snapshot = {str(label): rows for label, rows in group.groupby("snapshot", sort=True)}
     prompt_sets: dict[str, list[str]] = {}
     for label, rows in by_snapshot.items():
-        prompt_sets.setdefault(digest(*sorted(set(rows["prompt_id"]))), []).append(label)
+        prompt_sets.setdefault(digest(sorted(set(rows["metric"])), *sorted(set(rows["prompt_id"]))), []).append(label)
     return [
         _verdict_row(keys, prompt_set, {label: by_snapshot[label] for label in labels})
         for prompt_set, labels in prompt_sets.items()

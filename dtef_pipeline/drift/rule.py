@@ -11,6 +11,8 @@ import pandas as pd
 
 MIN_GAP, MIN_RELATIVE_GAP = 0.05, 0.10
 MIN_HOURS = 23.0
+MIN_ANSWERED = 0.5
+"""Share of the prompts a snapshot must have a score for to be compared."""
 _ROUNDING = 1e-9  # 0.35 - 0.30 is 0.04999... in floating point, and is a gap of 0.05
 
 
@@ -42,10 +44,13 @@ def snapshot_time(label: str, first_answer: datetime | None) -> datetime | None:
 def drift_verdict(values: pd.DataFrame, times: Mapping[str, datetime | None], *, temperature: float | None) -> DriftVerdict:
     """Apply the rule to one model on one test.
 
-    `values`: shape (items, snapshots), scores 0-1, NaN where an item has none; means are over the items scored in every snapshot.
-    `times`: when each snapshot was taken. Compared only at temperature 0, with at least two snapshots that span 23 hours.
+    `values`: shape (items, snapshots), scores 0-1, NaN where an item has none; means are over the items scored in every snapshot that
+    has a score for at least half of them. `times`: when each snapshot was taken. Compared only at temperature 0, with at least two
+    snapshots that span 23 hours.
     Flagged when highest - lowest >= 0.05 and >= 10 % of the lowest, both exact at the boundary.
     """
+    # A night without answers says nothing of the model, and must not hide what the other nights say.
+    values = values.loc[:, values.notna().mean() >= MIN_ANSWERED] if len(values) else values
     shared = values.dropna()
     known = [time for label in values.columns if (time := times.get(label)) is not None]
     hours = (max(known) - min(known)).total_seconds() / 3600 if len(known) == len(values.columns) and known else None

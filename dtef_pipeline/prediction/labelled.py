@@ -135,6 +135,8 @@ def _linked(text: str, start: int, mention: Mention, labels: Labels) -> Pair | N
         tied = link is not None and bool(link["sep"])
         if value is not None and not tied:
             tied = mention.whole and (value.percent or bool(value.fault) or value.value < 0)
+            if text[mention.end - 1] in ".,;:":  # the mark may as well end a sentence
+                tied = tied and _ROW_END.match(text, value.end) is not None
     return Pair(mention.option, value.value, start, value.end, value.fault) if value and tied else None
 
 

@@ -15,6 +15,7 @@ from dtef_pipeline.prediction.plaintext import plain
 
 _WORD = re.compile(r"[0-9]+|[^\W0-9_]+")
 _BETWEEN_WORDS = re.compile(r"[^\w\n]{0,5}")
+_LAST_MARKS = re.compile(r"(?<![.,;:])[.,;:]*+\Z")
 _MANY = -1
 
 
@@ -43,6 +44,7 @@ class Labels:
     def __init__(self, options: Sequence[str]) -> None:
         self.names = tuple(options)
         self._root = _Node()
+        self._tails = tuple(_LAST_MARKS.search(plain(option))[0] for option in options)  # type: ignore[index]
         self.distinct = True
         """False when two labels are the same words (`-1` and `+1`): then labels decide nothing."""
         self.numeric = False
@@ -75,11 +77,24 @@ class Labels:
             node = child
             if node.ends is not None:
                 found.append(Mention(node.ends, word.end(), True))
+                if (tail := self._tails[node.ends]) and text.startswith(tail, word.end()):
+                    found.append(Mention(node.ends, word.end() + len(tail), True))
             elif node.only != _MANY and node.only is not None and (word.end() - start > 1 or word[0].isdigit()):
                 found.append(Mention(node.only, word.end(), False))
             gap = _BETWEEN_WORDS.match(text, word.end())
             place = gap.end() if gap else word.end()
         return found[::-1]
+
+    def without(self, text: str) -> str:
+        """The text with the options that it names in full left out."""
+        kept: list[str] = []
+        passed = 0
+        for found in self.starts(text):
+            whole = [m for m in self.mentions(text, found.start()) if m.whole] if found.start() >= passed else []
+            if whole:
+                kept.append(text[passed : found.start()])
+                passed = whole[0].end
+        return " ; ".join([*kept, text[passed:]])
 
     def order_in(self, text: str) -> list[int]:
         """The options a text names, in the order of their first mention."""

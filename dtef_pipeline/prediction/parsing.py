@@ -80,7 +80,7 @@ def parse_response(text: str | None, n_options: int, options: Sequence[str] | No
             return _parsed(best)
     if best:
         return Parsed(best.status, None, best.how)
-    if _REFUSAL.search(plain):
+    if _REFUSAL.search(labels.without(plain) if labels else plain):
         return Parsed("refused", None, "an apology or a refusal, and no distribution")
     return Parsed("unparseable", None, "no distribution in the response")
 

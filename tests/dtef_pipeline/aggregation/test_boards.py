@@ -90,6 +90,12 @@ def test_the_latest_snapshot_of_a_cell_counts_and_base_is_the_oldest() -> None:
     assert boarded(rows, snapshot="2026-01-01").iloc[0]["score"] == 0.5
 
 
+def test_a_night_of_failed_calls_leaves_the_answers_before_it_on_the_board() -> None:
+    rows = [*of("m", 0.4, 0.6, snapshot="2026-01-01"), *of("m", None, 0.8, snapshot="2026-01-02")]
+    row = boarded(rows).iloc[0]
+    assert (row["n_pairs"], row["score"]) == (2, pytest.approx(0.6))
+
+
 def test_draws_are_averaged_within_a_cell_before_cells_are() -> None:
     rows = [*of("m", 0.2), *of("m", 0.4, draw=1), *of("m", 0.6, draw=2), {**of("m", 0.0, 0.9)[1]}]
     row = boarded(rows).iloc[0]

@@ -123,3 +123,16 @@ def test_circular_questions_do_not_count() -> None:
     rows = [*night("2026-01-01", 0.8), {**night("2026-01-01", 0.1)[0], "question_id": "c", "circular": True}]
     (only,) = drift_checks(scores_table(rows)).to_pylist()
     assert only["n_prompts"] == 4
+
+
+def test_a_night_without_answers_does_not_hide_drift_of_the_others() -> None:
+    times = {f"2026-01-0{day}": datetime(2026, 1, day) for day in (1, 2, 3)}
+    values = pd.DataFrame({"2026-01-01": [0.3, 0.3], "2026-01-02": [0.35, 0.35], "2026-01-03": [math.nan, math.nan]})
+    found = drift_verdict(values, times, temperature=0)
+    assert found.flagged
+    assert (found.lowest_snapshot, found.highest_snapshot, found.n_snapshots) == ("2026-01-01", "2026-01-02", 2)
+
+
+def test_snapshots_scored_by_different_metrics_are_no_series() -> None:
+    rows = [*night("2026-01-01", 0.4), *({**row, "metric": "cosine"} for row in night("2026-01-02", 0.9))]
+    assert not any(row["flagged"] for row in drift_checks(scores_table(rows)).to_pylist())

@@ -19,6 +19,9 @@ LONG = (
     "Maybe – these things might make some positive difference in my life",
     "No – these things won’t really make any difference in my life",
 )
+COMMA_END = ("Support,", "Oppose", "Neutral/No Opinion,")
+DOT_END = ("I agree.", "I disagree.")
+VOTED = ("I was unable to vote", "I voted")
 GOOD4 = (45.2, 30.1, 15.5, 9.2)
 GOOD3 = (50, 30, 20)
 
@@ -126,6 +129,18 @@ OK = [
     ('{"b": 30, "a": 50, "c": 20}', THREE, GOOD3),
     ("1. 50%\n2. 30%\n3. 20%", THREE, GOOD3),
     ("Option A: 50%\nOption B: 30%\nOption C: 20%", THREE, GOOD3),
+    # options that end in punctuation
+    ("a. Support,: 50%\nb. Oppose: 30%\nc. Neutral/No Opinion,: 20%", COMMA_END, GOOD3),
+    ("**Neutral/No Opinion,**: 20%\n**Support,**: 50%\n**Oppose**: 30%", COMMA_END, GOOD3),
+    ('{"Neutral/No Opinion,": 20, "Support,": 50, "Oppose": 30}', COMMA_END, GOOD3),
+    ('{"Neutral/No Opinion": 20, "Support": 50, "Oppose": 30}', COMMA_END, GOOD3),
+    ("| Option | % |\n|---|---|\n| Neutral/No Opinion, | 20 |\n| Support, | 50 |\n| Oppose | 30 |", COMMA_END, GOOD3),
+    ("Neutral/No Opinion, - 20%\nSupport, - 50%\nOppose - 30%", COMMA_END, GOOD3),
+    ("Neutral/No Opinion,\t20%\nSupport,\t50%\nOppose\t30%", COMMA_END, GOOD3),
+    ("**I disagree.** 40%\n**I agree.** 60%", DOT_END, (60, 40)),
+    ("I disagree. - 40%\nI agree. - 60%", DOT_END, (60, 40)),
+    # words of refusal in an option
+    ("I voted: 40%\nI was unable to vote: 60%", VOTED, (60, 40)),
     # tables
     ("| Option | Share |\n|---|---|\n| Unsure | 20% |\n| Agree | 50% |\n| Disagree | 30% |", THREE, GOOD3),
     ("| Unsure | Agree | Disagree |\n|---|---|---|\n| 20% | 50% | 30% |", THREE, GOOD3),
@@ -163,6 +178,9 @@ NOT_OK = [
     ("Agree: 5 points higher\nDisagree: 3 points lower\nUnsure: 2 points lower", THREE, "unparseable", "no dist"),
     ("I'm sorry, but I can't help with that.", THREE, "refused", "refusal"),
     ("As an AI, I cannot predict the views of a group.", THREE, "refused", "refusal"),
+    ("I am unable to answer that.", VOTED, "refused", "refusal"),
+    ("Most would say I was unable to vote.", VOTED, "unparseable", "no distribution"),
+    ("I agree. 60% of them are young. I disagree. 30% of them are old.", DOT_END, "unparseable", "no distribution"),
     ("[50, 50]", THREE, "wrong_length", "2 values for 3"),
     ("50%, 20%, 20%, 10%", THREE, "wrong_length", "4 values for 3"),
     ("[10, 20, 30, 20, 20] or [50, 50]", THREE, "wrong_length", "2 values for 3"),
