@@ -123,6 +123,17 @@ def _land(instance: dg.DagsterInstance, sources: SurveySources, path: Path, hash
     return requests
 
 
+@dg.run_status_sensor(
+    run_status=dg.DagsterRunStatus.SUCCESS,
+    monitored_jobs=[round_pipeline, nightly_drift],
+    request_job=roll_ups,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Brings leaderboard, breakdowns and report up to date after a run that the sensor or the schedule started.",
+)
+def boards_after_run(context: dg.RunStatusSensorContext) -> dg.RunRequest:
+    return dg.RunRequest(run_key=context.dagster_run.run_id)
+
+
 JOBS = [round_pipeline, nightly_drift, roll_ups]
 SCHEDULES = [nightly]
-SENSORS = [new_round]
+SENSORS = [new_round, boards_after_run]

@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.automation import new_round, nightly
+from assets.automation import boards_after_run, new_round, nightly
 from assets.commands import dagster_instance
 from assets.definitions import defs
 from assets.partitions import ROUND_SEGMENT
@@ -169,3 +169,21 @@ class TestNightly:
         skipped = self.ask(landing.pipeline)
         assert isinstance(skipped, dg.SkipReason)
         assert "no round has been ingested yet" in str(skipped.skip_message)
+
+
+def test_boards_follow_each_run_that_the_sensor_or_the_schedule_started() -> None:
+    @dg.job
+    def finished() -> None:
+        pass
+
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = finished.execute_in_process(instance=instance)
+        context = dg.build_run_status_sensor_context(
+            sensor_name="boards_after_run",
+            dagster_instance=instance,
+            dagster_run=result.dagster_run,
+            dagster_event=result.get_run_success_event(),
+        )
+        asked = boards_after_run(context)
+    assert asked.run_key == result.run_id
+    assert {job.name for job in boards_after_run._monitored_jobs} == {"round_pipeline", "nightly_drift"}

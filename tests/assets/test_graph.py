@@ -46,7 +46,10 @@ CHECKS = [
 SIX = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
 JOBS = {"round_pipeline": SIX, "nightly_drift": SIX[2:], "roll_ups": ["leaderboard", "breakdowns", "report"]}
 SCHEDULES = {"nightly": ("0 2 * * *", "nightly_drift", dg.DefaultScheduleStatus.STOPPED)}
-SENSORS = {"new_round": ("round_pipeline", 60, dg.DefaultSensorStatus.STOPPED)}
+SENSORS = {
+    "new_round": ("round_pipeline", 60, dg.DefaultSensorStatus.STOPPED),
+    "boards_after_run": ("roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
+}
 
 GRAPH = defs.resolve_asset_graph()
 
@@ -86,7 +89,7 @@ def test_jobs_run_the_checks_of_their_assets() -> None:
     assert selected == {(asset, check) for asset, check, _ in CHECKS}
 
 
-def test_schedules_and_sensors_are_off_until_switched_on() -> None:
+def test_what_starts_runs_is_off_until_switched_on_and_boards_follow_by_themselves() -> None:
     schedules = {s.name: (s.cron_schedule, s.job_name, s.default_status) for s in defs.schedules or []}
     sensors = {s.name: (s.job_name, s.minimum_interval_seconds, s.default_status) for s in defs.sensors or []}
     assert schedules == SCHEDULES
