@@ -138,12 +138,11 @@ def _say_ingested(house: Warehouse, round_id: str, retired: list[str], seconds: 
     )
     if retired:
         click.echo(f"  warning: retired {len(retired)} segments that the round no longer has: {', '.join(retired)}")
-    left_out = [
-        f for f in house.read_or_empty("survey_findings", round=round_id).to_pylist() if f["code"] == "profile-question"
-    ]
+    findings = house.read_or_empty("survey_findings", round=round_id).to_pylist()
+    left_out = [finding for finding in findings if finding["code"] == "profile-question"]
     if left_out:
         click.echo(f"  profile questions, left out: {'; '.join(item for f in left_out for item in f['items'])}")
-    for finding in house.read_or_empty("survey_findings", round=round_id).to_pylist():
+    for finding in findings:
         if finding["level"] != "info":
             click.echo(
                 f"  {finding['level']}: {finding['message']}: {', '.join(finding['items'][:20])}",

@@ -1,5 +1,6 @@
 """Stage 1, ingest: `survey_responses`."""
 
+from collections.abc import Callable
 from itertools import groupby
 from typing import Any
 
@@ -12,7 +13,7 @@ from assets.partitions import PartitionRun, markdown, stage
 from assets.resources import Store
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.survey.observe import Observed, observe
 from dtef_pipeline.tables import SURVEY_RESPONSES
 
 
@@ -26,17 +27,28 @@ def survey_responses(context: dg.AssetExecutionContext, store: Store) -> dg.Mate
     """
     run = PartitionRun(context)
     for round_id, keys in groupby(run.keys, key=lambda key: split_partition_key(key)[0]):
-        keys_of_round = list(keys)
-        observed = None
-        for key in keys_of_round:
+        read = _read_once(store, round_id)
+        for key in keys:
             with run.attempt(key):
-                if observed is None:
-                    observed = _observe_round(store, round_id)
-                run.done(key, _write_segment(store, observed.responses, key))
+                run.done(key, _write_segment(store, read().responses, key))
     return run.result()
 
 
-def _observe_round(store: Store, round_id: str) -> Any:
+def _read_once(store: Store, round_id: str) -> Callable[[], Observed]:
+    """The round, read once: a survey that cannot be read fails each of its partitions, and is not read again for each."""
+    try:
+        observed = _observe_round(store, round_id)
+    except Exception as error:
+        failure = error
+
+        def failing() -> Observed:
+            raise failure
+
+        return failing
+    return lambda: observed
+
+
+def _observe_round(store: Store, round_id: str) -> Observed:
     source, survey = store.sources.read(round_id)
     observed = observe(survey, min_n=source.min_n)
     store.warehouse.write("survey_quarantine", observed.quarantine, round=round_id)

@@ -64,10 +64,6 @@ class PartitionRun:
     def done(self, key: str, metadata: Mapping[str, Any]) -> None:
         self._metadata[key] = metadata
 
-    @property
-    def good_keys(self) -> list[str]:
-        return list(self._metadata)
-
     def result(self) -> dg.MaterializeResult[Any]:
         """What the asset returns. Raises dg.Failure when keys failed and no later stage of the run is left to say so."""
         failed = {**dict.fromkeys(self._failed_before, "failed in an earlier stage"), **self._failures}

@@ -34,14 +34,12 @@ def leaderboard(by: str, output: str, **options: Any) -> None:
     house = warehouse()
     chosen = BoardOptions(**options)
     _require(house, "scores", "predictions are scored by `dtef run --round ROUND`")
-    if absent := [r for r in chosen.rounds if r not in house.values("scores", "round")]:
-        scored = ", ".join(house.values("scores", "round"))
-        raise ConfigError(f"no scores of round {', '.join(absent)}; scored so far: {scored}")
+    _scored_rounds(house, chosen.rounds)
     with house.connect(only=["scores", "survey_responses"]) as connection:
         frame = board(connection, by, chosen)
         if not len(frame):
             raise ConfigError(_what_there_is(connection, chosen))
-        if by == "question" and len(frame):
+        if by == "question":
             texts = connection.execute(
                 "SELECT round, question_id, any_value(question_text) AS question FROM survey_responses GROUP BY ALL"
             ).df()
@@ -52,6 +50,14 @@ def leaderboard(by: str, output: str, **options: Any) -> None:
         frame = named_apart(frame)
     columns = BOARD_COLUMNS.get(by) or [*_VIEW_KEYS.get(by, []), *COMMON_COLUMNS]
     click.echo(render(frame, output, columns=columns))
+
+
+def _scored_rounds(house: Warehouse, asked: tuple[str, ...]) -> list[str]:
+    """All rounds with scores. Raises ConfigError when one that was asked for is not among them."""
+    scored = house.values("scores", "round")
+    if absent := [r for r in asked if r not in scored]:
+        raise ConfigError(f"no scores of round {', '.join(absent)}; scored so far: {', '.join(scored)}")
+    return scored
 
 
 def _what_there_is(connection: duckdb.DuckDBPyConnection, chosen: BoardOptions) -> str:
@@ -67,9 +73,7 @@ def _what_there_is(connection: duckdb.DuckDBPyConnection, chosen: BoardOptions) 
 def drift(rounds: tuple[str, ...], by: str, output: str) -> None:
     house = warehouse()
     _require(house, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
-    scored = house.values("scores", "round")
-    if absent := [r for r in rounds if r not in scored]:
-        raise ConfigError(f"no scores of round {', '.join(absent)}; scored so far: {', '.join(scored)}")
+    scored = _scored_rounds(house, rounds)
     chosen = list(rounds) or scored
     series = ROUND_SERIES if by == "round" else SEGMENT_SERIES
     checks = pa.concat_tables([drift_checks(house.read("scores", columns=COLUMNS, round=r), series=series) for r in chosen])
