@@ -72,7 +72,7 @@ def _metadata(rows: pa.Table, snapshots: list[str]) -> dict[str, Any]:
 
 @dg.asset_check(asset=segment_results, blocking=True)
 def results_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
-    """A (model variant, context level, format, targets, snapshot) has one row."""
+    """A (model variant, context level, condition, targets, snapshot) has one row."""
     return keys_repeated(
-        context, store, "segment_results", ["model_variant", "model", "context_level", "format", "targets", "snapshot"]
+        context, store, "segment_results", ["model_variant", "model", "context_level", "condition", "targets", "snapshot"]
     )

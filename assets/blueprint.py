@@ -11,7 +11,7 @@ from assets.checks import keys_repeated, read_keys, verdict
 from assets.ingest import survey_responses
 from assets.partitions import PartitionRun, markdown, stage
 from assets.resources import Store
-from dtef_pipeline.blueprint.options import FORMATS, SELECTIONS, BlueprintOptions
+from dtef_pipeline.blueprint.options import FORMATS, TASKS, BlueprintOptions
 from dtef_pipeline.blueprint.prompts import build_blueprints
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.tables import BLUEPRINTS
@@ -20,29 +20,24 @@ from dtef_pipeline.tables import BLUEPRINTS
 class BlueprintConfig(dg.Config):
     """How prompts are made."""
 
+    conditions: list[str] = Field(
+        default=[BlueprintOptions().condition],
+        description=f"How questions are asked: TASK/FORMAT and what else differs, such as `shift/narrative+cot+reversed`. Tasks: {', '.join(TASKS)}; "
+        f"formats: {', '.join(FORMATS)}; the rest: docs/prompts.md.",
+    )
     context_levels: list[str] = Field(default=["0"], description="Numbers of context questions, or `all`.")
-    keep_levels: bool = Field(default=True, description="Also keep the context levels that earlier runs made.")
-    selection: str = Field(default="survey-order", description=f"Which context questions come first: {', '.join(SELECTIONS)}.")
-    seed: int = Field(default=BlueprintOptions().seed, description="Seed of the `random` selection.")
-    token_budget: int = Field(default=4096, description="Tokens of prompt and answer; context shrinks until it fits.")
-    answer_reserve: int = Field(default=256, description="Tokens of the budget kept for the answer.")
-    show_n: bool = Field(default=False, description="Show the model the number of respondents of context questions.")
-    format: str = Field(default="attribute-label", description=f"How a segment is described: {', '.join(FORMATS)}.")
+    system_prompts: dict[str, str] = Field(default={}, description="Words of system prompts that are not shipped, by id.")
+    keep_earlier: bool = Field(default=True, description="Also keep the conditions and context levels that earlier runs made.")
 
     def options(self, earlier: pa.Table) -> list[BlueprintOptions]:
-        """The options of this run, and those of the context levels to keep, each as it was made."""
-        chosen = BlueprintOptions(
-            tuple(dict.fromkeys(self.context_levels)),
-            self.selection,
-            self.seed,
-            self.token_budget,
-            self.answer_reserve,
-            self.show_n,
-            self.format,
-        )
-        kept = dict(zip(earlier["context_level"].to_pylist(), earlier["recipe"].to_pylist(), strict=True))
-        others = [(level, recipe) for level, recipe in sorted(kept.items()) if level not in self.context_levels]
-        return [chosen, *(BlueprintOptions.of_recipe(recipe, [level]) for level, recipe in others if self.keep_levels)]
+        """The options of this run, and those of the conditions and levels to keep, each as it was made."""
+        levels = tuple(dict.fromkeys(self.context_levels))
+        chosen = [BlueprintOptions.of_condition(text, levels, self.system_prompts) for text in dict.fromkeys(self.conditions)]
+        made = {(options.condition, level) for options in chosen for level in levels}
+        columns = [earlier[name].to_pylist() for name in ("condition", "context_level", "recipe")]
+        kept = {(condition, level): recipe for condition, level, recipe in zip(*columns, strict=True)}
+        others = [(level, recipe) for key, recipe in sorted(kept.items()) if key not in made for level in [key[1]]]
+        return [*chosen, *(BlueprintOptions.of_recipe(recipe, [level]) for level, recipe in others if self.keep_earlier)]
 
 
 @dg.asset(deps=[survey_responses], **stage(2, BLUEPRINTS, code_version="1"))
@@ -58,7 +53,7 @@ def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store
         with run.attempt(key):
             round_id, segment = split_partition_key(key)
             at = {"round": round_id, "segment": segment}
-            earlier = store.warehouse.read_or_empty("blueprints", columns=["context_level", "recipe"], **at)
+            earlier = store.warehouse.read_or_empty("blueprints", columns=["condition", "context_level", "recipe"], **at)
             options = config.options(earlier)
             survey = store.warehouse.read("survey_responses", **at)
             rows = build_blueprints(survey, *options)
@@ -71,11 +66,12 @@ def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store
                 {
                     "dagster/row_count": len(rows),
                     "bytes": size,
-                    "context_levels": ", ".join(level for choice in options for level in choice.context_levels),
+                    "conditions": ", ".join(dict.fromkeys(choice.condition for choice in options)),
+                    "context_levels": ", ".join(dict.fromkeys(level for choice in options for level in choice.context_levels)),
                     "too_long": ", ".join(too_long) or "none",
                     "blueprint_hash": rows["blueprint_hash"][0].as_py(),
                     "most_tokens": pc.max(rows["tokens"]).as_py(),
-                    "preview": markdown(rows, ["question_id", "context_level", "context_included", "tokens"]),
+                    "preview": markdown(rows, ["question_id", "condition", "context_level", "context_included", "tokens"]),
                     "first_prompt": dg.MetadataValue.md(f"```\n{rows['user'][0].as_py()}\n```"),
                 },
             )
@@ -84,8 +80,8 @@ def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store
 
 @dg.asset_check(asset=blueprints, blocking=True)
 def prompts_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
-    """A (question, context level, format) has one prompt."""
-    return keys_repeated(context, store, "blueprints", ["question_id", "context_level", "format"])
+    """A (question, context level, condition) has one prompt."""
+    return keys_repeated(context, store, "blueprints", ["question_id", "context_level", "condition"])
 
 
 @dg.asset_check(asset=blueprints, blocking=True)

@@ -57,13 +57,12 @@ class RunOptions:
         return {
             "blueprints": {
                 "context_levels": list(blueprint.context_levels),
-                "selection": blueprint.selection,
-                "token_budget": blueprint.token_budget,
-                "show_n": blueprint.show_n,
+                "conditions": [blueprint.condition],
             },
             "predictions": {
                 "models": list(self.models or ("baselines",)),
                 "context_levels": self.context_levels,
+                "conditions": [blueprint.condition],
                 "draws": self.draws,
                 "limits": _limits(self.limits),
                 **({"questions": self.questions} if self.questions else {}),

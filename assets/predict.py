@@ -25,6 +25,7 @@ class PredictConfig(dg.Config):
     models: list[str] = Field(
         default=["baselines"], description="Names, collections, or litellm strings such as `openai/gpt-4.1-mini`."
     )
+    conditions: list[str] = Field(default=[], description="Conditions to ask in; none: all that have blueprints.")
     context_levels: list[str] = Field(default=[], description="Context levels to ask; none: all that have blueprints.")
     questions: int | None = Field(default=None, ge=1, description="Ask the survey's first N questions only.")
     draws: int = Field(default=1, ge=1, description="Repeated samples of each prompt.")
@@ -34,7 +35,9 @@ class PredictConfig(dg.Config):
     def options(self, models: Models) -> PredictOptions:
         """The two reference baselines are always among the models: they cost nothing and stand in every table."""
         specs = models.resolve([UNIFORM, POPULATION_MARGINAL, *self.models])
-        return PredictOptions(specs, tuple(self.context_levels), self.questions, self.draws, self.snapshot, self.limits)
+        return PredictOptions(
+            specs, tuple(self.conditions), tuple(self.context_levels), self.questions, self.draws, self.snapshot, self.limits
+        )
 
 
 @dg.asset(deps=[blueprints], **stage(3, PREDICTIONS, code_version="1", kinds={"litellm", "parquet"}))
@@ -97,8 +100,8 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
 
 @dg.asset_check(asset=predictions, blocking=True)
 def predictions_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
-    """No answer counts twice: a request stands once at a context level."""
-    return keys_repeated(context, store, "predictions", ["request_key", "context_level", "format"])
+    """No answer counts twice: a request stands once a question and context level."""
+    return keys_repeated(context, store, "predictions", ["request_key", "question_id", "context_level", "condition"])
 
 
 @dg.asset_check(asset=predictions, blocking=True)

@@ -72,7 +72,10 @@ def _metadata(rows: pa.Table, snapshots: list[str]) -> dict[str, Any]:
 def scores_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
     """A (prompt, context level, model variant, draw, snapshot) is scored once."""
     return keys_repeated(
-        context, store, "scores", ["prompt_id", "context_level", "format", "model_variant", "draw", "snapshot"]
+        context,
+        store,
+        "scores",
+        ["prompt_id", "question_id", "context_level", "condition", "model_variant", "draw", "snapshot"],
     )
 
 

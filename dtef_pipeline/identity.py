@@ -15,9 +15,18 @@ def digest(*parts: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def prompt_id(system: str, user: str, question_id: str, options: Sequence[str]) -> str:
-    """Hash of everything the model sees and of the target."""
-    return digest(system, user, question_id, list(options))
+def prompt_id(
+    system: str,
+    user: str,
+    question_id: str | Sequence[str],
+    options: Sequence[str] | Sequence[Sequence[str]],
+    *,
+    response_schema: str | None = None,
+    answer_tokens: int | None = None,
+) -> str:
+    """Hash of everything the model sees and of the target; of a batch, its questions and the options of each."""
+    limits = [response_schema, answer_tokens] if response_schema or answer_tokens else []
+    return digest(system, user, question_id, options, *limits)
 
 
 def blueprint_hash(prompt_ids: Iterable[str]) -> str:

@@ -65,19 +65,32 @@ SURVEY_FINDINGS = pa.schema(
     ]
 )
 
+READING = pa.struct(
+    [
+        ("task", pa.string()),  # distribution: percentages | individuals: a letter a person
+        ("order", pa.list_(pa.int32())),  # the option shown at each place, as its place in the survey; null: the survey's order
+        ("place", pa.int32()),  # of the question among those of one prompt; null: the prompt has one question
+        ("individuals", pa.int32()),  # how many people were to answer; null: not that task
+    ]
+)
+"""How the answer to a prompt is read. Null: one distribution, options in the survey's order."""
+
 BLUEPRINTS = pa.schema(
     [
         ("round", pa.string()),
         ("segment", pa.string()),
         ("question_id", pa.string()),
         ("context_level", pa.string()),  # requested number of context questions: 0, 5, 10, ..., all
-        ("format", pa.string()),  # attribute-label
-        ("prompt_id", pa.string()),  # hash of system, user, question id and options
+        ("condition", pa.string()),  # how it is asked, in short: distribution/attribute-label, shift/narrative+cot
+        ("prompt_id", pa.string()),  # hash of system, user, question ids, options and what else reaches the model
         ("blueprint_hash", pa.string()),  # hash of the sorted prompt_ids of this (round, segment)
-        ("recipe", pa.string()),  # the options that made the prompt, as JSON
+        ("recipe", pa.string()),  # the options that made the prompt, as JSON: `condition` in full
         ("system", pa.string()),
         ("user", pa.string()),
-        ("options", pa.list_(pa.string())),
+        ("options", pa.list_(pa.string())),  # of this question, in the survey's order
+        ("reading", READING),
+        ("response_schema", pa.string()),  # JSON schema the answer must have; null: free text
+        ("answer_tokens", pa.int32()),  # fewest tokens the model may answer with; null: as many as the model's own setting says
         ("context_requested", pa.int32()),  # null: all
         ("context_included", pa.int32()),
         ("context_question_ids", pa.list_(pa.string())),
@@ -93,7 +106,7 @@ PREDICTIONS = pa.schema(
         ("snapshot", pa.string()),
         ("question_id", pa.string()),
         ("context_level", pa.string()),
-        ("format", pa.string()),
+        ("condition", pa.string()),
         ("prompt_id", pa.string()),
         ("blueprint_hash", pa.string()),
         ("model", pa.string()),  # the name people use: baseline/uniform, gpt-4.1-mini
@@ -101,11 +114,14 @@ PREDICTIONS = pa.schema(
         ("temperature", pa.float64()),
         ("draw", pa.int32()),
         ("request_key", pa.string()),  # hash(prompt_id, model_variant, draw, snapshot)
-        ("call_status", pa.string()),  # answered | error | missing
+        ("reading", READING),  # null for baselines: they answer in the survey's order whatever the condition
+        ("call_status", pa.string()),  # answered | error | missing | budget
         ("response", pa.string()),  # raw text, as served
         ("error", pa.string()),  # why there is no response
         ("finish_reason", pa.string()),
         ("served_model", pa.string()),
+        ("fingerprint", pa.string()),  # the provider's name for the configuration that answered
+        # Usage stands once a request: at the first of the questions that share a prompt; 0 at the others.
         ("prompt_tokens", pa.int32()),
         ("completion_tokens", pa.int32()),
         ("cost_usd", pa.float64()),  # null: unknown
@@ -125,7 +141,7 @@ SCORES = pa.schema(
         ("question_id", pa.string()),
         ("question_order", pa.int32()),
         ("context_level", pa.string()),
-        ("format", pa.string()),
+        ("condition", pa.string()),
         ("prompt_id", pa.string()),
         ("blueprint_hash", pa.string()),
         ("model", pa.string()),
@@ -134,7 +150,7 @@ SCORES = pa.schema(
         ("draw", pa.int32()),
         ("n", pa.int32()),
         ("circular", pa.bool_()),
-        ("status", pa.string()),  # ok | unparseable | wrong_length | error | refused | missing
+        ("status", pa.string()),  # ok | unparseable | wrong_length | error | refused | missing | budget
         ("reason", pa.string()),  # how it was read, or why it was not
         ("predicted", DISTRIBUTION),  # null unless ok
         ("metric", pa.string()),  # the metric behind `score`
@@ -153,7 +169,7 @@ SCORES = pa.schema(
     ]
 )
 
-STATUSES = ("ok", "unparseable", "wrong_length", "error", "refused", "missing")
+STATUSES = ("ok", "unparseable", "wrong_length", "error", "refused", "missing", "budget")
 ANSWERED = ("ok", "unparseable", "wrong_length", "refused")
 """Statuses of a prediction whose model said something: what a parse rate is a rate of."""
 METRICS = ("js", "cosine", "emd", "emd_normalized", "tv", "mae", "top_hit")
@@ -170,6 +186,7 @@ COUNTS = pa.schema(
         ("n_refused", pa.int64()),
         ("n_error", pa.int64()),
         ("n_missing", pa.int64()),
+        ("n_budget", pa.int64()),  # not asked: a budget was reached
         ("parse_rate", pa.float64()),  # ok / answered (ok, unparseable, wrong length, refused)
     ]
 )
@@ -184,7 +201,7 @@ SEGMENT_RESULTS = pa.schema(
         ("model", pa.string()),
         ("model_variant", pa.string()),
         ("context_level", pa.string()),
-        ("format", pa.string()),
+        ("condition", pa.string()),
         ("targets", pa.string()),  # clean: without circular questions | all: as published
         *COUNTS,
         ("metric", pa.string()),
@@ -206,6 +223,7 @@ DRIFT_CHECKS = pa.schema(
         ("model", pa.string()),
         ("model_variant", pa.string()),
         ("context_level", pa.string()),
+        ("condition", pa.string()),
         ("prompt_set", pa.string()),  # hash of the prompts asked in every snapshot of the series
         ("n_snapshots", pa.int64()),
         ("n_prompts", pa.int64()),  # scored in every snapshot: what the means are over

@@ -128,6 +128,8 @@ def _response(key: str, request: Request, reply: Reply, latency: float, attempts
         text=reply.text,
         finish_reason=reply.finish_reason,
         served_model=reply.served_model,
+        fingerprint=reply.fingerprint,
+        reasoning=reply.reasoning,
         prompt_tokens=reply.prompt_tokens,
         completion_tokens=reply.completion_tokens,
         cost_usd=reply.cost_usd,

@@ -42,6 +42,7 @@ class PredictOptions:
     """What is asked. `limits`: at most so many prompts of the run for a model (by name), the same ones each time."""
 
     models: tuple[ModelSpec, ...]
+    conditions: tuple[str, ...] = ()
     context_levels: tuple[str, ...] = ()
     questions: int | None = None
     draws: int = 1
@@ -122,7 +123,13 @@ class Predictor:
         return (
             survey,
             blueprints,
-            select_prompts(blueprints, survey, context_levels=options.context_levels, questions=options.questions),
+            select_prompts(
+                blueprints,
+                survey,
+                conditions=options.conditions,
+                context_levels=options.context_levels,
+                questions=options.questions,
+            ),
         )
 
     def _previous(self, key: str) -> dict[tuple[str, ...], list[float]]:

@@ -41,6 +41,7 @@ _responses = sa.Table(
     sa.Column("text", sa.Text, nullable=False),
     sa.Column("finish_reason", sa.Text),
     sa.Column("served_model", sa.Text),
+    sa.Column("fingerprint", sa.Text),
     sa.Column("prompt_tokens", sa.Integer),
     sa.Column("completion_tokens", sa.Integer),
     sa.Column("cost_usd", sa.Double),
@@ -48,6 +49,7 @@ _responses = sa.Table(
     sa.Column("attempts", sa.Integer, nullable=False),
     # Microseconds since 1970 UTC: exact, the same in every engine, and read without parsing.
     sa.Column("answered_at", sa.BigInteger, nullable=False),
+    sa.Column("reasoning", sa.Text),
 )
 
 RESPONSES = pa.schema(
@@ -61,12 +63,14 @@ RESPONSES = pa.schema(
         ("text", pa.string()),
         ("finish_reason", pa.string()),
         ("served_model", pa.string()),
+        ("fingerprint", pa.string()),
         ("prompt_tokens", pa.int32()),
         ("completion_tokens", pa.int32()),
         ("cost_usd", pa.float64()),
         ("latency_s", pa.float64()),
         ("attempts", pa.int32()),
         ("answered_at", pa.timestamp("us", tz="UTC")),
+        ("reasoning", pa.string()),
     ]
 )
 """The columns of `ResponseStore.responses`: the fields of `Response`."""

@@ -23,6 +23,8 @@ class Reply:
     completion_tokens: int | None
     cost_usd: float | None
     """None: unknown."""
+    fingerprint: str | None = None
+    reasoning: str | None = None
 
 
 class Scope(Enum):

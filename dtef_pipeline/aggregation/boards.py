@@ -1,6 +1,6 @@
 """Leaderboards and breakdowns over the `scores` table.
 
-A **cell** is one (round, segment, question) at one context level and format: what all models are asked alike. Draws of a cell are averaged
+A **cell** is one (round, segment, question) at one context level and condition: what all models are asked alike. Draws of a cell are averaged
 first; of several snapshots the latest answer to each cell counts. Context levels are never mixed.
 """
 
@@ -30,9 +30,9 @@ TARGETS, CELLS = ("clean", "all"), ("own", "shared")
 MIN_SEGMENTS = 10
 """Segments a model must have a score in to be ranked (weval methodology 5.3), or all there are if fewer."""
 
-_CELL = "round, segment, question_id, context_level, format"
+_CELL = "round, segment, question_id, context_level, condition"
 _MODEL = "model, model_variant"
-_SUMS = ("n_total", "n_unparseable", "n_wrong_length", "n_refused", "n_error", "n_missing")
+_SUMS = ("n_total", "n_unparseable", "n_wrong_length", "n_refused", "n_error", "n_missing", "n_budget")
 _CONTEXT_ORDER = "CASE context_level WHEN 'all' THEN 2147483647 ELSE context_level::INTEGER END"
 
 
@@ -60,7 +60,7 @@ class BoardOptions:
 def board(connection: duckdb.DuckDBPyConnection, by: str, options: BoardOptions) -> pd.DataFrame:
     """A leaderboard: rows ranked within each group and context level, best first.
 
-    `connection` has a `scores` view. Columns: the group's keys, `rank`, `model`, `model_variant`, `context_level`, `format`, `score` (mean over
+    `connection` has a `scores` view. Columns: the group's keys, `rank`, `model`, `model_variant`, `context_level`, `condition`, `score` (mean over
     the model's scored cells, 0-1, higher is better), `adjusted_score` (the population marginal's mean plus the model's mean advantage
     over it on the cells both have: what models of different coverage are ranked by), `vs_marginal` (that advantage), `n_pairs` (cells
     behind `score`), `coverage` (of the group's cells), `parse_rate`, counts by status. Raises ConfigError for an unknown view.
@@ -104,10 +104,10 @@ def _cells_sql(options: BoardOptions) -> str:
     """Common table expressions ending in `cells`: one row a (cell, model variant)."""
     answered = ", ".join(f"'{status}'" for status in ANSWERED)
     shared = f"""
-    , variants AS (SELECT context_level, format, count(DISTINCT ({_MODEL})) AS models FROM own WHERE score IS NOT NULL GROUP BY ALL)
+    , variants AS (SELECT context_level, condition, count(DISTINCT ({_MODEL})) AS models FROM own WHERE score IS NOT NULL GROUP BY ALL)
     , shared AS (
         SELECT {_CELL} FROM own WHERE score IS NOT NULL GROUP BY {_CELL}
-        HAVING count(*) = (SELECT models FROM variants v WHERE v.context_level = own.context_level AND v.format = own.format)
+        HAVING count(*) = (SELECT models FROM variants v WHERE v.context_level = own.context_level AND v.condition = own.condition)
     )
     , cells AS (SELECT own.* FROM own SEMI JOIN shared USING ({_CELL}))"""
     return f"""
@@ -125,7 +125,7 @@ def _cells_sql(options: BoardOptions) -> str:
 
 
 def _board_sql(keys: tuple[str, ...], options: BoardOptions) -> str:
-    group = ", ".join([*keys, "context_level", "format"])
+    group = ", ".join([*keys, "context_level", "condition"])
     lead = "".join(f"{key}, " for key in keys)
     return f"""{_cells_sql(options)}
     , reference AS (SELECT {_CELL}, avg(score) AS marginal FROM cells WHERE model = '{POPULATION_MARGINAL}' GROUP BY ALL)
@@ -145,9 +145,9 @@ def _board_sql(keys: tuple[str, ...], options: BoardOptions) -> str:
         FROM means JOIN sizes USING ({group})
     )
     SELECT {lead}CASE WHEN is_ranked THEN rank() OVER (PARTITION BY {group}, is_ranked ORDER BY adjusted_score DESC) END::INTEGER AS rank,
-        {_MODEL}, context_level, format, score, adjusted_score, vs_marginal, n_pairs, coverage, n_segments, parse_rate, {", ".join(_SUMS)}
+        {_MODEL}, context_level, condition, score, adjusted_score, vs_marginal, n_pairs, coverage, n_segments, parse_rate, {", ".join(_SUMS)}
     FROM ranked
-    ORDER BY {lead}{_CONTEXT_ORDER}, format, rank NULLS LAST, adjusted_score DESC NULLS LAST, model, model_variant
+    ORDER BY {lead}{_CONTEXT_ORDER}, condition, rank NULLS LAST, adjusted_score DESC NULLS LAST, model, model_variant
     """
 
 
@@ -155,18 +155,18 @@ def _consistency(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -
     """How evenly a model does over the segments: the spread of its segment means, smallest first."""
     sql = f"""{_cells_sql(options)}
     , segments AS (
-        SELECT round, segment, context_level, format, {_MODEL}, avg(score) AS score, count(score) AS n_pairs,
+        SELECT round, segment, context_level, condition, {_MODEL}, avg(score) AS score, count(score) AS n_pairs,
             sum(n_ok) AS n_ok, sum(n_answered) AS n_answered
         FROM cells GROUP BY ALL HAVING count(score) > 0
     ), spread AS (
-        SELECT {_MODEL}, context_level, format, avg(score) AS score, stddev_samp(score) AS segment_sd, min(score) AS lowest,
+        SELECT {_MODEL}, context_level, condition, avg(score) AS score, stddev_samp(score) AS segment_sd, min(score) AS lowest,
             arg_min(segment, score) AS lowest_segment, max(score) AS highest, arg_max(segment, score) AS highest_segment,
             count(*) AS n_segments, sum(n_pairs)::BIGINT AS n_pairs, sum(n_ok) / nullif(sum(n_answered), 0) AS parse_rate
         FROM segments GROUP BY ALL
     )
     SELECT CASE WHEN segment_sd IS NOT NULL
-        THEN rank() OVER (PARTITION BY context_level, format, segment_sd IS NULL ORDER BY segment_sd) END::INTEGER AS rank, *
-    FROM spread ORDER BY {_CONTEXT_ORDER}, format, rank NULLS LAST, model, model_variant
+        THEN rank() OVER (PARTITION BY context_level, condition, segment_sd IS NULL ORDER BY segment_sd) END::INTEGER AS rank, *
+    FROM spread ORDER BY {_CONTEXT_ORDER}, condition, rank NULLS LAST, model, model_variant
     """
     frame = connection.execute(sql, _parameters(options)).df()
     frame["metric"] = options.metric
@@ -175,7 +175,7 @@ def _consistency(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -
 
 def _metric_ranks(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
     """Every model under every metric, side by side; rows in the order of the chosen metric."""
-    keys = ["model", "model_variant", "context_level", "format"]
+    keys = ["model", "model_variant", "context_level", "condition"]
     frame = board(connection, "overall", options)[[*keys, "n_pairs", "score", "parse_rate", "metric"]]
     for metric in METRICS:
         each = board(connection, "overall", replace(options, metric=metric))[[*keys, "score", "rank"]]

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from dtef_pipeline.tables import ANSWERED, METRICS, SEGMENT_RESULTS, STATUSES
 
-_KEYS = "round, segment, snapshot, attribute, value, model, model_variant, context_level, format, targets, metric"
+_KEYS = "round, segment, snapshot, attribute, value, model, model_variant, context_level, condition, targets, metric"
 _ANSWERED = ", ".join(f"'{status}'" for status in ANSWERED)
 
 COUNTS_SQL = ", ".join(
@@ -36,7 +36,7 @@ means AS (
     FROM targeted GROUP BY {_KEYS}
 )
 SELECT {", ".join(SEGMENT_RESULTS.names)} FROM means JOIN questions USING ({_KEYS})
-ORDER BY targets DESC, context_level, model, model_variant, snapshot, format
+ORDER BY targets DESC, context_level, model, model_variant, snapshot, condition
 """
 
 
@@ -44,7 +44,7 @@ def segment_results(scores: pa.Table) -> pa.Table:
     """Aggregate `scores` rows (any number of segments and snapshots) into `segment_results` rows.
 
     Means are over predictions, draws included; metric means over parsed predictions alone; `score` over those the published policy
-    scores. Context levels, formats and snapshots are never mixed. Every group stands twice, for `targets` clean and all.
+    scores. Context levels, conditions and snapshots are never mixed. Every group stands twice, for `targets` clean and all.
     """
     # One thread: sums of several are added in any order, and equal scores are to give equal digits.
     with duckdb.connect(config={"threads": 1}) as connection:

@@ -3,30 +3,53 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from dtef_pipeline.errors import ConfigError
 
+TASKS = ("distribution", "shift", "synthetic-individuals", "batch")
+FORMATS = ("attribute-label", "distribution-context", "narrative")
+REASONINGS = ("standard", "cot")
+ORDERS = ("given", "reversed", "rotated-N")
 SELECTIONS = ("survey-order", "random")
-FORMATS = ("attribute-label",)
+BATCH_SIZES = (2, 3, 4, 5)
+MOST_INDIVIDUALS = 500
+
+_STANDARD_RESERVE = 256
+_THINKING_TOKENS = 768
+_TOKENS_AN_INDIVIDUAL = 6
+_TOKENS_A_QUESTION = 96
+_WORDS = re.compile(r"[a-z][a-z0-9-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class BlueprintOptions:
     """How blueprints are made. Raises ConfigError naming the option, what arrived and what is allowed.
 
-    `context_levels`: numbers of context questions, or `all`. `token_budget`: tokens of prompt and answer together, of which
-    `answer_reserve` are kept for the answer. `seed` matters to the `random` selection alone.
+    `context_levels`: numbers of context questions, or `all`. `token_budget`: tokens of prompt and answer together, of which `answer_reserve`
+    are kept for the answer (none given: as many as the task and the reasoning need). `seed` matters to the `random` selection alone,
+    `batch_size` to the task `batch`, `individuals` to `synthetic-individuals`. `option_order`: `given`, `reversed`, or `rotated-2`: the
+    list begins with the third option. `system`: id of a system prompt; one that is not shipped has its words in `system_text`.
     """
 
     context_levels: tuple[str, ...] = ("0",)
     selection: str = "survey-order"
     seed: int = 20_260_101
     token_budget: int = 4096
-    answer_reserve: int = 256
+    answer_reserve: int | None = None
     show_n: bool = False
     format: str = "attribute-label"
+    task: str = "distribution"
+    batch_size: int = 3
+    individuals: int = 20
+    reasoning: str = "standard"
+    structured: bool = False
+    option_order: str = "given"
+    system: str = "default"
+    system_text: str = ""
 
     def __post_init__(self) -> None:
         for level in self.context_levels:
@@ -34,15 +57,55 @@ class BlueprintOptions:
                 raise ConfigError(f"context level {level!r}: allowed: a whole number such as 0, 5, 10, or all")
         if not self.context_levels:
             raise ConfigError("no context level given: allowed: a whole number such as 0, 5, 10, or all")
-        if self.selection not in SELECTIONS:
-            raise ConfigError(f"context selection {self.selection!r}: allowed: {', '.join(SELECTIONS)}")
-        if self.format not in FORMATS:
-            raise ConfigError(f"format {self.format!r}: allowed: {', '.join(FORMATS)}")
-        if not 0 <= self.answer_reserve < self.token_budget:
+        _one_of("context selection", self.selection, SELECTIONS)
+        _one_of("format", self.format, FORMATS)
+        _one_of("task", self.task, TASKS)
+        _one_of("reasoning", self.reasoning, REASONINGS)
+        if self.option_order not in ORDERS[:2] and not re.fullmatch(r"rotated-[1-9][0-9]?", self.option_order):
+            raise ConfigError(f"option order {self.option_order!r}: allowed: given, reversed, rotated-1, rotated-2, ...")
+        if self.batch_size not in BATCH_SIZES:
+            raise ConfigError(f"batch of {self.batch_size} questions: allowed: {', '.join(map(str, BATCH_SIZES))}")
+        if not 1 <= self.individuals <= MOST_INDIVIDUALS:
+            raise ConfigError(f"{self.individuals} individuals: allowed: 1 to {MOST_INDIVIDUALS}")
+        if not _WORDS.fullmatch(self.system):
+            raise ConfigError(f"system prompt id {self.system!r}: allowed: lower-case letters, digits and hyphens")
+        if not 0 <= self.reserve < self.token_budget:
             raise ConfigError(
-                f"token budget {self.token_budget} with {self.answer_reserve} kept for the answer: "
+                f"token budget {self.token_budget} with {self.reserve} kept for the answer: "
                 "allowed: a reserve of 0 or more that is smaller than the budget"
             )
+
+    @property
+    def reserve(self) -> int:
+        """Tokens kept for the answer."""
+        return self._usual_reserve() if self.answer_reserve is None else self.answer_reserve
+
+    @property
+    def answer_tokens(self) -> int | None:
+        """Fewest tokens a model must be allowed to answer with; None: the model's own setting will do."""
+        return self.reserve if self.reserve > _STANDARD_RESERVE else None
+
+    @property
+    def condition(self) -> str:
+        """These options but the context levels, in short: `distribution/attribute-label`, `batch=3/narrative+cot+reversed`.
+
+        `of_condition` reads it back. What is as usual is left out, but for the task and the format.
+        """
+        numbers = {"batch": self.batch_size, "synthetic-individuals": self.individuals}
+        task = f"{self.task}={numbers[self.task]}" if self.task in numbers else self.task
+        usual = BlueprintOptions()
+        flags = {
+            self.reasoning: self.reasoning != usual.reasoning,
+            "structured": self.structured,
+            self.option_order: self.option_order != usual.option_order,
+            f"system={self.system}": self.system != usual.system,
+            self.selection: self.selection != usual.selection,
+            f"seed={self.seed}": self.seed != usual.seed and self.selection == "random",
+            "show-n": self.show_n,
+            f"tokens={self.token_budget}": self.token_budget != usual.token_budget,
+            f"reserve={self.reserve}": self.reserve != self._usual_reserve(),
+        }
+        return "+".join([f"{task}/{self.format}", *(flag for flag, said in flags.items() if said)])
 
     @property
     def recipe(self) -> str:
@@ -52,6 +115,72 @@ class BlueprintOptions:
     @classmethod
     def of_recipe(cls, recipe: str, context_levels: Iterable[str]) -> BlueprintOptions:
         return cls(context_levels=tuple(context_levels), **json.loads(recipe))
+
+    @classmethod
+    def of_condition(
+        cls, condition: str, context_levels: Iterable[str] = ("0",), system_prompts: Mapping[str, str] | None = None
+    ) -> BlueprintOptions:
+        """The options that a condition spells. `system_prompts`: words of system prompts that are not shipped, by id.
+
+        A format may be left out (`shift+cot`), and so may the task's number (`batch`). Raises ConfigError for a word that says nothing.
+        """
+        head, *flags = condition.strip().split("+")
+        named, _, form = head.partition("/")
+        task, _, number = named.partition("=")
+        options: dict[str, Any] = {"task": task} | ({"format": form} if form else {})
+        if number:
+            if task not in ("batch", "synthetic-individuals"):
+                raise ConfigError(f"condition {condition!r}: the task {task} takes no number")
+            options["batch_size" if task == "batch" else "individuals"] = _whole(condition, named, number)
+        for flag in flags:
+            options |= _flag(condition, flag)
+        system = options.get("system", "default")
+        return cls(tuple(context_levels), **options, system_text=(system_prompts or {}).get(system, ""))
+
+    def _usual_reserve(self) -> int:
+        answer = {
+            "synthetic-individuals": _TOKENS_AN_INDIVIDUAL * self.individuals,
+            "batch": _TOKENS_A_QUESTION * self.batch_size,
+        }
+        thinking = _THINKING_TOKENS if self.reasoning == "cot" else 0
+        return max(_STANDARD_RESERVE, answer.get(self.task, 0)) + thinking
+
+
+def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ConfigError(f"{what} {value!r}: allowed: {', '.join(allowed)}")
+
+
+_PLAIN_FLAGS: Mapping[str, Mapping[str, Any]] = {
+    "cot": {"reasoning": "cot"},
+    "structured": {"structured": True},
+    "reversed": {"option_order": "reversed"},
+    "random": {"selection": "random"},
+    "show-n": {"show_n": True},
+}
+_NUMBER_FLAGS = {"seed": "seed", "tokens": "token_budget", "reserve": "answer_reserve"}
+
+
+def _flag(condition: str, flag: str) -> Mapping[str, Any]:
+    name, _, value = flag.partition("=")
+    if flag in _PLAIN_FLAGS:
+        return _PLAIN_FLAGS[flag]
+    if flag.startswith("rotated-"):
+        return {"option_order": flag}
+    if name in _NUMBER_FLAGS:
+        return {_NUMBER_FLAGS[name]: _whole(condition, flag, value)}
+    if name == "system":
+        return {"system": value}
+    allowed = [*_PLAIN_FLAGS, "rotated-N", "system=ID", *(f"{number}=N" for number in _NUMBER_FLAGS)]
+    raise ConfigError(
+        f"condition {condition!r}: {flag!r} says nothing; allowed after the task and format: {', '.join(allowed)}"
+    )
+
+
+def _whole(condition: str, said: str, number: str) -> int:
+    if not (number.isascii() and number.isdigit()):
+        raise ConfigError(f"condition {condition!r}: {said!r} needs a whole number")
+    return int(number)
 
 
 def context_order(level: str) -> tuple[float, str]:

@@ -40,7 +40,7 @@ def build_blueprints(survey: pa.Table, *options: BlueprintOptions) -> pa.Table:
     prompts = [prompt for choice in options for prompt in _prompts(rows, choice)]
     if not prompts:
         raise DtefError(
-            f"{rows[0]['round']}/{rows[0]['segment']}: no question fits {options[0].token_budget - options[0].answer_reserve} tokens "
+            f"{rows[0]['round']}/{rows[0]['segment']}: no question fits {options[0].token_budget - options[0].reserve} tokens "
             "(token budget less the answer's reserve), not even without context"
         )
     prompts.sort(key=lambda prompt: (prompt["question_order"], context_order(prompt["context_level"])))
@@ -71,7 +71,7 @@ def _prompts_of(
         wording.target_question(row["question_text"], row["options"]),
     )
     fixed = estimate_tokens(f"{wording.SYSTEM_PROMPT}\n{head}\n{tail}") + 2 * _SEPARATOR_TOKENS
-    room = options.token_budget - options.answer_reserve - fixed
+    room = options.token_budget - options.reserve - fixed
     if room < 0:
         return
     candidates = _context_candidates(target, questions, options)
@@ -88,7 +88,7 @@ def _prompts_of(
         yield {
             **{name: row[name] for name in ("round", "segment", "question_id", "question_order", "options", "circular")},
             "context_level": level,
-            "format": options.format,
+            "condition": options.condition,
             "recipe": options.recipe,
             "prompt_id": prompt_id(wording.SYSTEM_PROMPT, user, row["question_id"], row["options"]),
             "system": wording.SYSTEM_PROMPT,

@@ -14,13 +14,13 @@ from dtef_pipeline.drift.rule import drift_verdict, snapshot_time
 from dtef_pipeline.identity import digest
 from dtef_pipeline.tables import DRIFT_CHECKS
 
-SEGMENT_SERIES = ("round", "segment", "model", "model_variant", "context_level")
-ROUND_SERIES = ("round", "model", "model_variant", "context_level")
+SEGMENT_SERIES = ("round", "segment", "model", "model_variant", "context_level", "condition")
+ROUND_SERIES = ("round", "model", "model_variant", "context_level", "condition")
 COLUMNS = (*SEGMENT_SERIES, "snapshot", "temperature", "prompt_id", "draw", "score", "answered_at", "circular", "metric")
 
 
 def drift_checks(scores: pa.Table, *, series: Sequence[str] = SEGMENT_SERIES) -> pa.Table:
-    """Verdicts a (segment, model variant, context level, prompt set); for `ROUND_SERIES` over all segments of a round at once.
+    """Verdicts a (segment, model variant, context level, condition, prompt set); for `ROUND_SERIES` over all segments of a round at once.
 
     `scores`: rows of schema SCORES (the columns `COLUMNS` suffice). Snapshots are compared when they asked the same prompts and were
     scored by the same metric (one prompt set); circular questions are left out. In round series the column `segment` is null.

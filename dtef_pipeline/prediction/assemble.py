@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,12 +14,14 @@ from dtef_pipeline.identity import request_key
 from dtef_pipeline.prediction.baselines import Previous, as_response, baseline_distribution, why_missing
 from dtef_pipeline.prediction.models import ModelSpec
 from dtef_pipeline.prediction.request import Failure, Request
-from dtef_pipeline.tables import PREDICTIONS
+from dtef_pipeline.tables import PREDICTIONS, READING
 
-_FROM_PROMPT = ("round", "segment", "question_id", "context_level", "format", "prompt_id", "blueprint_hash")
+_USAGE = ("prompt_tokens", "completion_tokens", "cost_usd")
+_FROM_PROMPT = ("round", "segment", "question_id", "context_level", "condition", "prompt_id", "blueprint_hash", "reading")
 _FROM_RESPONSE = (
     "finish_reason",
     "served_model",
+    "fingerprint",
     "prompt_tokens",
     "completion_tokens",
     "cost_usd",
@@ -29,17 +32,24 @@ _FROM_RESPONSE = (
 
 
 def select_prompts(
-    blueprints: pa.Table, survey: pa.Table, *, context_levels: Sequence[str] = (), questions: int | None = None
+    blueprints: pa.Table,
+    survey: pa.Table,
+    *,
+    conditions: Sequence[str] = (),
+    context_levels: Sequence[str] = (),
+    questions: int | None = None,
 ) -> pa.Table:
-    """The blueprints to ask: of these context levels (none given: all), and of the survey's first `questions` questions.
+    """The blueprints to ask: of these conditions and context levels (none given: all), and of the survey's first `questions` questions.
 
-    `survey`: the segment's `survey_responses`. Raises ConfigError when a level was never made, naming those that were.
+    `survey`: the segment's `survey_responses`. Raises ConfigError when a condition or a level was never made, naming those that were.
     """
-    made = sorted(set(blueprints["context_level"].to_pylist()))
-    if absent := sorted(set(context_levels) - set(made)):
-        raise ConfigError(f"no blueprints at context level {', '.join(absent)}; made so far: {', '.join(made)}")
-    if context_levels:
-        blueprints = blueprints.filter(pc.is_in(blueprints["context_level"], pa.array(list(context_levels))))
+    for column, wanted in (("condition", conditions), ("context_level", context_levels)):
+        made = pc.unique(blueprints[column]).to_pylist()
+        if absent := sorted(set(wanted) - set(made)):
+            what = column.replace("_", " ")
+            raise ConfigError(f"no blueprints of {what} {', '.join(absent)}; made so far: {', '.join(sorted(made))}")
+        if wanted:
+            blueprints = blueprints.filter(pc.is_in(blueprints[column], pa.array(list(wanted))))
     if questions is not None:
         first = survey.filter(pc.less(survey["question_order"], questions))["question_id"].combine_chunks()
         blueprints = blueprints.filter(pc.is_in(blueprints["question_id"], first))
@@ -47,13 +57,23 @@ def select_prompts(
 
 
 def requests_for(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) -> list[Request]:
-    """One request a (prompt, draw), in the order of `prediction_keys`."""
-    columns = [prompts[name].to_pylist() for name in ("prompt_id", "system", "user", "options")]
+    """One request a (prompt, draw), in the order of `prediction_keys`; questions that share a prompt share its requests."""
+    names = ("prompt_id", "system", "user", "options", "reading", "response_schema", "answer_tokens")
+    columns = [prompts[name].to_pylist() for name in names]
+    first: dict[str, tuple[Any, ...]] = {}
+    for row in zip(*columns, strict=True):
+        first.setdefault(row[0], row)
     return [
-        Request(prompt, system, user, model, draw, snapshot, tuple(options))
-        for prompt, system, user, options in zip(*columns, strict=True)
+        Request(prompt, system, user, model, draw, snapshot, _as_listed(options, reading), schema, tokens)
+        for prompt, system, user, options, reading, schema, tokens in first.values()
         for draw in range(draws)
     ]
+
+
+def _as_listed(options: Sequence[str], reading: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The options in the order of the prompt."""
+    order = reading["order"] if reading else None
+    return tuple(options[place] for place in order) if order else tuple(options)
 
 
 def prediction_keys(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) -> pa.Table:
@@ -91,6 +111,7 @@ def baseline_rows(
     return _complete(
         rows,
         {
+            "reading": pa.nulls(len(rows), READING),
             "call_status": ["missing" if text is None else "answered" for text in texts],
             "response": texts,
             "error": [why_missing(model) if text is None else None for text in texts],
@@ -112,12 +133,20 @@ def answered_rows(
     errors = [None if ok else failures.get(key, unanswered) for key, ok in zip(keys, answered, strict=True)]
     columns: dict[str, Any] = {name: taken[name] for name in _FROM_RESPONSE}
     columns["response"] = taken["text"]
-    columns["call_status"] = ["answered" if ok else "error" for ok in answered]
+    columns["call_status"] = [error.status if error else "answered" for error in errors]
     columns["error"] = [error.message if error else None for error in errors]
     columns["attempts"] = [
         error.attempts if error else attempts for error, attempts in zip(errors, taken["attempts"].to_pylist(), strict=True)
     ]
-    return _complete(rows, columns)
+    return _complete(rows, columns | _used_once(rows["request_key"], taken))
+
+
+def _used_once(request_keys: pa.ChunkedArray, taken: pa.Table) -> dict[str, pa.Array]:
+    """Tokens and cost of each request at its first row, 0 at the other questions of the same prompt: so that sums are right."""
+    first = np.zeros(len(taken), dtype=bool)
+    first[np.unique(request_keys.to_numpy(), return_index=True)[1]] = True
+    again = pc.and_(pa.array(~first), taken["request_key"].is_valid())
+    return {name: pc.if_else(again, pa.scalar(0, taken[name].type), taken[name]) for name in _USAGE}
 
 
 def merge_predictions(existing: pa.Table, new: pa.Table, blueprints: pa.Table) -> pa.Table:
@@ -140,12 +169,16 @@ def merge_predictions(existing: pa.Table, new: pa.Table, blueprints: pa.Table) -
 
 
 def _prompt_key(rows: pa.Table) -> pa.ChunkedArray:
-    """Names a blueprint. The same text can stand at two context levels: where a segment has no question to show as context."""
-    return pc.binary_join_element_wise(rows["prompt_id"], rows["context_level"], rows["format"], "/")
+    """Names a blueprint. One text can hold several questions, and stand at two context levels where there is no question to show."""
+    return _joined(rows, "prompt_id", "question_id", "context_level", "condition")
 
 
 def _row_key(rows: pa.Table) -> pa.ChunkedArray:
-    return pc.binary_join_element_wise(rows["request_key"], rows["context_level"], rows["format"], "/")
+    return _joined(rows, "request_key", "question_id", "context_level", "condition")
+
+
+def _joined(rows: pa.Table, *names: str) -> pa.ChunkedArray:
+    return pc.binary_join_element_wise(*(rows[name] for name in names), "\x1f")
 
 
 def _complete(rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:

@@ -20,7 +20,11 @@ class Request:
     draw: int
     snapshot: str
     choices: tuple[str, ...] = ()
-    """The answer options, for models that choose rather than write (`local/*`)."""
+    """The answer options as the prompt lists them, for models that choose rather than write (`local/*`)."""
+    response_schema: str | None = None
+    """JSON schema, as JSON text, that the answer is to follow where the model can be made to."""
+    answer_tokens: int | None = None
+    """The model may answer with at least so many tokens, whatever its own `max_tokens`."""
 
     @property
     def key(self) -> str:
@@ -40,12 +44,15 @@ class Response:
     text: str
     finish_reason: str | None
     served_model: str | None
+    fingerprint: str | None
     prompt_tokens: int | None
     completion_tokens: int | None
     cost_usd: float | None
     latency_s: float
     attempts: int
     answered_at: datetime
+    reasoning: str | None = None
+    """What the model thought before it answered, where the provider sends that apart from the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +62,5 @@ class Failure:
     request_key: str
     message: str
     attempts: int
+    status: str = "error"
+    """error | budget: the request was not sent, because a budget was reached."""

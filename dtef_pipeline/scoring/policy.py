@@ -28,6 +28,7 @@ CREDITS = (
     Credit("wrong_length", 0.1, "methodology 4.4: partial credit for attempting a response"),
     Credit("error", None, "the call failed: nothing is known of the model"),
     Credit("missing", None, "nothing was asked or could be asked: nothing is known of the model"),
+    Credit("budget", None, "not asked, because a budget was reached"),
 )
 """Status `ok` is scored by the metric; where the metric has no value (emd_normalized on a nominal scale) neither has the score."""
 

@@ -56,7 +56,7 @@ def score_row(**given: Any) -> dict[str, Any]:
         "question_id": "q0",
         "question_order": 0,
         "context_level": "0",
-        "format": "attribute-label",
+        "condition": "distribution/attribute-label",
         "blueprint_hash": "b",
         "model": "m",
         "model_variant": "m[temperature=0]",

@@ -26,6 +26,7 @@ def response(number: int, **changed: object) -> Response:
         text=f"[{number}]",
         finish_reason="stop",
         served_model="mini-2025",
+        fingerprint="fp_1",
         prompt_tokens=10,
         completion_tokens=5,
         cost_usd=None,
