@@ -9,7 +9,7 @@ import dagster as dg
 
 from assets.aggregate import segment_results
 from assets.blueprint import blueprints
-from assets.boards import breakdowns, leaderboard, report
+from assets.boards import breakdowns, costs, leaderboard, report
 from assets.drift import drift_checks
 from assets.ingest import survey_responses
 from assets.predict import predictions
@@ -23,7 +23,7 @@ from resources.settings import Settings
 from resources.survey_source import SurveySources, content_hash
 
 STAGES = [survey_responses, blueprints, predictions, scores, segment_results, drift_checks]
-ROLL_UPS = [leaderboard, breakdowns, report]
+ROLL_UPS = [leaderboard, breakdowns, costs, report]
 round_pipeline = dg.define_asset_job(
     "round_pipeline",
     selection=dg.AssetSelection.assets(*STAGES),

@@ -12,7 +12,8 @@ from assets.ingest import survey_responses
 from assets.partitions import PartitionRun, markdown, stage
 from assets.resources import Store
 from dtef_pipeline.blueprint.options import FORMATS, TASKS, BlueprintOptions
-from dtef_pipeline.blueprint.prompts import build_blueprints
+from dtef_pipeline.blueprint.prompts import build_blueprints, left_out
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.tables import BLUEPRINTS
 
@@ -22,8 +23,8 @@ class BlueprintConfig(dg.Config):
 
     conditions: list[str] = Field(
         default=[BlueprintOptions().condition],
-        description=f"How questions are asked: TASK/FORMAT and what else differs, such as `shift/narrative+cot+reversed`. Tasks: {', '.join(TASKS)}; "
-        f"formats: {', '.join(FORMATS)}; the rest: docs/prompts.md.",
+        description=f"How questions are asked: TASK/FORMAT and what else differs, such as `shift/narrative+cot+reversed`. "
+        f"Tasks: {', '.join(TASKS)}; formats: {', '.join(FORMATS)}; the rest: docs/prompts.md.",
     )
     context_levels: list[str] = Field(default=["0"], description="Numbers of context questions, or `all`.")
     system_prompts: dict[str, str] = Field(default={}, description="Words of system prompts that are not shipped, by id.")
@@ -32,21 +33,28 @@ class BlueprintConfig(dg.Config):
     def options(self, earlier: pa.Table) -> list[BlueprintOptions]:
         """The options of this run, and those of the conditions and levels to keep, each as it was made."""
         levels = tuple(dict.fromkeys(self.context_levels))
-        chosen = [BlueprintOptions.of_condition(text, levels, self.system_prompts) for text in dict.fromkeys(self.conditions)]
-        made = {(options.condition, level) for options in chosen for level in levels}
+        if not self.conditions:
+            raise ConfigError(f"no condition given: allowed: one or more such as {BlueprintOptions().condition}")
+        spelled = [BlueprintOptions.of_condition(text, levels, self.system_prompts) for text in self.conditions]
+        # One condition has several spellings: `shift` is `shift/attribute-label`.
+        chosen = {options.condition: options for options in spelled}
+        made = {(condition, level) for condition in chosen for level in levels}
         columns = [earlier[name].to_pylist() for name in ("condition", "context_level", "recipe")]
         kept = {(condition, level): recipe for condition, level, recipe in zip(*columns, strict=True)}
         others = [(level, recipe) for key, recipe in sorted(kept.items()) if key not in made for level in [key[1]]]
-        return [*chosen, *(BlueprintOptions.of_recipe(recipe, [level]) for level, recipe in others if self.keep_earlier)]
+        return [
+            *chosen.values(),
+            *(BlueprintOptions.of_recipe(recipe, [level]) for level, recipe in others if self.keep_earlier),
+        ]
 
 
-@dg.asset(deps=[survey_responses], **stage(2, BLUEPRINTS, code_version="1"))
+@dg.asset(deps=[survey_responses], **stage(2, BLUEPRINTS, code_version="2"))
 def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store: Store) -> dg.MaterializeResult[Any]:
-    """What models are asked: one row a prompt, for each target question of the segment at each context level.
+    """What models are asked: one row a target question of the segment, context level and condition, with the exact prompt.
 
     A prompt is a system prompt, the segment's demographic profile, context questions with the segment's actual answers, and the target
-    question with its options. Context never holds the target, a duplicate of it, or a question that defines the segment. `prompt_id` is the
-    hash of everything the model sees; `blueprint_hash` that of the whole segment.
+    question with its options; the questions of a batch share one prompt. Context never holds a target of the prompt, a duplicate of it, or
+    a question that defines the segment. `prompt_id` is the hash of everything the model sees; `blueprint_hash` that of the whole segment.
     """
     run = PartitionRun(context)
     for key in run.keys:
@@ -58,9 +66,13 @@ def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store
             survey = store.warehouse.read("survey_responses", **at)
             rows = build_blueprints(survey, *options)
             size = store.warehouse.write("blueprints", rows, **at)
-            too_long = sorted(set(survey["question_id"].to_pylist()) - set(rows["question_id"].to_pylist()))
-            if too_long:
-                context.log.warning(f"{key}: left out, too long for the token budget: {', '.join(too_long)}")
+            absent = [
+                f"{condition}: {', '.join(questions)}" for condition, questions in left_out(survey, rows, options).items()
+            ]
+            for line in absent:
+                context.log.warning(
+                    f"{key}: left out, too long for the token budget or without the answers that shift needs: {line}"
+                )
             run.done(
                 key,
                 {
@@ -68,7 +80,7 @@ def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store
                     "bytes": size,
                     "conditions": ", ".join(dict.fromkeys(choice.condition for choice in options)),
                     "context_levels": ", ".join(dict.fromkeys(level for choice in options for level in choice.context_levels)),
-                    "too_long": ", ".join(too_long) or "none",
+                    "left_out": "; ".join(absent) or "none",
                     "blueprint_hash": rows["blueprint_hash"][0].as_py(),
                     "most_tokens": pc.max(rows["tokens"]).as_py(),
                     "preview": markdown(rows, ["question_id", "condition", "context_level", "context_included", "tokens"]),
@@ -86,12 +98,16 @@ def prompts_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.A
 
 @dg.asset_check(asset=blueprints, blocking=True)
 def context_gives_nothing_away(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
-    """No prompt shows its own target question, or a circular one, as context."""
+    """No prompt shows a question that it asks, or a circular one, as context."""
     offenders, checked = [], 0
-    for key, rows in read_keys(context, store, "blueprints", ["question_id", "context_question_ids", "circular"]):
+    columns = ["question_id", "prompt_id", "context_question_ids", "circular"]
+    for key, rows in read_keys(context, store, "blueprints", columns):
         circular = set(rows.filter(rows["circular"])["question_id"].to_pylist())
+        asked: dict[str, set[str]] = {}
+        for question, prompt in zip(rows["question_id"].to_pylist(), rows["prompt_id"].to_pylist(), strict=True):
+            asked.setdefault(prompt, set()).add(question)
         checked += len(rows)
         for row in rows.to_pylist():
-            if circular.union([row["question_id"]]).intersection(row["context_question_ids"]):
+            if (circular | asked[row["prompt_id"]]).intersection(row["context_question_ids"]):
                 offenders.append(f"{key} {row['question_id']}")
     return verdict(offenders, checked=checked)

@@ -1,4 +1,4 @@
-"""Roll-ups over all rounds and segments: `leaderboard`, `breakdowns`, `report`."""
+"""Roll-ups over all rounds and segments: `leaderboard`, `breakdowns`, `costs`, `report`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +12,11 @@ from pydantic import Field
 from assets.aggregate import segment_results
 from assets.drift import drift_checks
 from assets.partitions import OWNERS, markdown
+from assets.predict import predictions
 from assets.resources import Store
 from dtef_pipeline.aggregation.boards import TARGETS, BoardOptions, board
+from dtef_pipeline.aggregation.costs import cost_breakdown
+from dtef_pipeline.aggregation.costs import costs as add_up_costs
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.page import build_report
 from dtef_pipeline.tables import METRICS
@@ -64,6 +67,32 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
     counts = {table: len(_write_board(store, table, view, config.metric)) for table, view in BREAKDOWNS.items()}
     store.warehouse.refresh_database()
     return dg.MaterializeResult(metadata={f"{table}_rows": count for table, count in counts.items()})
+
+
+@dg.asset(deps=[predictions], group_name="boards", kinds={"duckdb", "parquet"}, owners=OWNERS, code_version="1")
+def costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
+    """What language models cost: requests answered, failed and stopped by a budget, tokens and US dollars.
+
+    One row a (round, segment, snapshot, model variant, condition). A request that several predictions stand on (a batch of questions) counts
+    once. `unpriced` answers have no known price, and are not in `cost_usd`; baselines ask nobody and have no rows.
+    """
+    with store.warehouse.connect(only=["predictions"]) as connection:
+        if not store.warehouse.values("predictions", "round"):
+            raise WarehouseError("no predictions yet: materialize the stages of a round first")
+        rows = add_up_costs(connection)
+        by_model = pa.Table.from_pandas(cost_breakdown(connection, ["model"]), preserve_index=False)
+    store.warehouse.write("costs", rows)
+    store.warehouse.refresh_database()
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": len(rows),
+            "cost_usd": float(pa.compute.sum(rows["cost_usd"]).as_py() or 0),
+            "unpriced": int(pa.compute.sum(rows["unpriced"]).as_py() or 0),
+            "by_model": markdown(
+                by_model, ["model", "answered", "failed", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced"], most=30
+            ),
+        }
+    )
 
 
 @dg.asset(deps=[leaderboard, breakdowns, drift_checks], group_name="boards", kinds={"html"}, owners=OWNERS, code_version="1")

@@ -6,81 +6,23 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import pyarrow.compute as pc
 
-from assets.reading import COMMON_COLUMNS, warehouse
-from dtef_pipeline.aggregation.boards import BoardOptions, board
-from dtef_pipeline.blueprint.options import BlueprintOptions
-from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.identity import partition_key
-from dtef_pipeline.report.text import named_apart, render
+from assets import summary
+from assets.reading import warehouse
+from assets.run_options import RunOptions, Selection, partition_keys, selection
+from dtef_pipeline.aggregation.boards import BoardOptions
+from resources.known_models import known_models
 from resources.progress import keep_terminal
 from resources.settings import Settings, shipped
 from resources.warehouse import Warehouse
 
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """`dtef run` as it was called."""
-
-    rounds: tuple[str, ...]
-    segments: tuple[str, ...]
-    models: tuple[str, ...]
-    contexts: tuple[str, ...]
-    questions: int | None
-    draws: int
-    snapshot: str
-    limits: tuple[str, ...]
-    metric: str
-    selection: str
-    token_budget: int
-    show_n: bool
-    with_ingest: bool
-
-    @property
-    def context_levels(self) -> list[str]:
-        return list(dict.fromkeys(level for given in self.contexts or ("0",) for level in given.replace(",", " ").split()))
-
-    def config(self) -> dict[str, dict[str, Any]]:
-        """Run configuration by asset name."""
-        if not self.snapshot.strip():
-            raise ConfigError("snapshot '': allowed: a label such as base, or a date such as 2026-01-31")
-        of_snapshot = {"snapshot": self.snapshot}
-        blueprint = BlueprintOptions(
-            tuple(self.context_levels), self.selection, token_budget=self.token_budget, show_n=self.show_n
-        )
-        return {
-            "blueprints": {
-                "context_levels": list(blueprint.context_levels),
-                "conditions": [blueprint.condition],
-            },
-            "predictions": {
-                "models": list(self.models or ("baselines",)),
-                "context_levels": self.context_levels,
-                "conditions": [blueprint.condition],
-                "draws": self.draws,
-                "limits": _limits(self.limits),
-                **({"questions": self.questions} if self.questions else {}),
-                **of_snapshot,
-            },
-            "scores": {"metric": BoardOptions(metric=self.metric).metric, **of_snapshot},
-            "segment_results": of_snapshot,
-        }
-
-
-def _limits(given: tuple[str, ...]) -> dict[str, int]:
-    limits = {}
-    for text in given:
-        name, _, most = text.rpartition("=")
-        if not name or not most.isdigit():
-            raise ConfigError(f"limit {text!r}: allowed: MODEL=N, such as gpt-4.1-mini=100")
-        limits[name] = int(most)
-    return limits
+if TYPE_CHECKING:
+    from assets.launch import Outcome
 
 
 @contextmanager
@@ -150,30 +92,17 @@ def _say_ingested(house: Warehouse, round_id: str, retired: list[str], seconds: 
 
 
 def run(options: RunOptions) -> int:
-    from assets.launch import ROLL_UP_NAMES, STAGE_NAMES, materialize
-    from assets.resources import Store
-
-    config = options.config()
+    metric = BoardOptions(metric=options.metric).metric
     house = warehouse()
-    keys = _partition_keys(house, options)
-    store = Store()
-    asked = store.models.resolve(config["predictions"]["models"])
-    if unknown := set(config["predictions"]["limits"]) - {model.name for model in asked}:
-        raise ConfigError(
-            f"limit for {', '.join(sorted(unknown))}: allowed: a model of this run: {', '.join(m.name for m in asked)}"
-        )
+    chosen = selection(options, known_models(Settings.from_environment()))
+    keys = partition_keys(house, chosen.rounds, chosen.segments)
     started = time.monotonic()
-    names = ", ".join(model.name for model in asked)
-    click.echo(f"{len(keys)} partitions, snapshot {options.snapshot}, models: {names}", err=True)
-    keep_terminal()
-    with dagster_instance() as instance:
-        stages = STAGE_NAMES if options.with_ingest else STAGE_NAMES[1:]
-        outcome = materialize(instance, stages, keys, config)
-        failures = list(outcome.failures)
-        if house.values("scores", "round"):
-            by_metric = {"leaderboard": {"metric": options.metric}, "breakdowns": {"metric": options.metric}}
-            failures += materialize(instance, ROLL_UP_NAMES, [], by_metric).failures
-    _say_run(house, options, keys, outcome.run_ids, time.monotonic() - started)
+    names = ", ".join(model.name for model in chosen.models)
+    click.echo(f"{len(keys)} partitions, snapshot {chosen.snapshot}, models: {names}", err=True)
+    outcome, failures = _materialize(house, chosen, keys, options)
+    runs = f"{len(outcome.run_ids)} run{'s' if len(outcome.run_ids) != 1 else ''}"
+    click.echo(f"{len(keys)} partitions in {runs}, {time.monotonic() - started:.1f} s")
+    summary.after_run(house, chosen, metric)
     if outcome.superseded:
         click.echo(
             f"warning: {outcome.superseded:,} earlier predictions answered prompts that are made in another way now, and are no longer "
@@ -185,59 +114,19 @@ def run(options: RunOptions) -> int:
     return 1 if failures else 0
 
 
-def _partition_keys(house: Warehouse, options: RunOptions) -> list[str]:
-    keys: list[str] = []
-    found: set[str] = set()
-    for round_id in dict.fromkeys(options.rounds):
-        segments = house.segments(round_id)
-        if not segments:
-            raise ConfigError(f"round {round_id} is not ingested; ingested: {', '.join(house.rounds()) or 'none'}")
-        wanted = [s for s in segments if not options.segments or s in options.segments]
-        found.update(wanted)
-        keys += [partition_key(round_id, segment) for segment in wanted]
-    if absent := [s for s in options.segments if s not in found]:
-        known = sorted({s for round_id in options.rounds for s in house.segments(round_id)})
-        raise ConfigError(f"no segment {', '.join(absent)} in {', '.join(options.rounds)}; segments: {', '.join(known)}")
-    return keys
+def _materialize(house: Warehouse, chosen: Selection, keys: list[str], options: RunOptions) -> "tuple[Outcome, list[str]]":
+    """The stages in one run, then the roll-ups; what came of the stages, and what failed in either."""
+    from assets.launch import ROLL_UP_NAMES, STAGE_NAMES, materialize
 
-
-def _say_run(house: Warehouse, options: RunOptions, keys: list[str], run_ids: tuple[str, ...], seconds: float) -> None:
-    with house.connect(only=["scores"]) as connection:
-        rounds = list(options.rounds)
-        if not house.values("scores", "round"):
-            return
-        rows = connection.execute(
-            "SELECT status, count(*) FROM scores WHERE snapshot = $1 AND list_contains($2, round) GROUP BY 1 ORDER BY 1",
-            [options.snapshot, rounds],
-        ).fetchall()
-        counts = ", ".join(f"{count:,} {status}" for status, count in rows)
-        runs = f"{len(run_ids)} run{'s' if len(run_ids) != 1 else ''}"
-        click.echo(f"{len(keys)} partitions in {runs}, {seconds:.1f} s; snapshot {options.snapshot}: {counts}")
-        for line in _call_summary(house, options):
-            click.echo(line)
-        for level in options.context_levels:
-            chosen = BoardOptions(metric=options.metric, rounds=options.rounds, context_level=level)
-            click.echo("\n" + render(named_apart(board(connection, "overall", chosen)), "table", columns=COMMON_COLUMNS))
-
-
-def _call_summary(house: Warehouse, options: RunOptions) -> Iterator[str]:
-    """Of each language model of the snapshot: answers, tokens, cost, and what failed with the first reason."""
-    with house.connect(only=["predictions"]) as connection:
-        rows = connection.execute(
-            """
-            SELECT model, count(*) FILTER (call_status = 'answered'), count(*) FILTER (call_status = 'error'),
-                sum(prompt_tokens + completion_tokens), sum(cost_usd), count(*) FILTER (call_status = 'answered' AND cost_usd IS NULL),
-                any_value(error) FILTER (call_status = 'error')
-            FROM predictions WHERE snapshot = $1 AND list_contains($2, round) AND model NOT LIKE 'baseline/%' GROUP BY 1 ORDER BY 1
-            """,
-            [options.snapshot, list(options.rounds)],
-        ).fetchall()
-    for model, answered, failed, tokens, cost, unpriced, reason in rows:
-        price = f"${cost:,.4f}" if cost is not None else "cost unknown"
-        more = f" and {unpriced:,} of unknown cost" if cost is not None and unpriced else ""
-        yield f"  {model}: {answered:,} answers, {int(tokens or 0):,} tokens, {price}{more}"
-        if failed:
-            yield f"  {model}: {failed:,} calls failed (the same command asks them again): {reason}"
+    keep_terminal()
+    with dagster_instance() as instance:
+        stages = STAGE_NAMES if options.with_ingest else STAGE_NAMES[1:]
+        outcome = materialize(instance, stages, keys, chosen.config(options.metric))
+        failures = list(outcome.failures)
+        if house.values("scores", "round"):
+            by_metric = {"leaderboard": {"metric": options.metric}, "breakdowns": {"metric": options.metric}}
+            failures += materialize(instance, ROLL_UP_NAMES, [], by_metric).failures
+    return outcome, failures
 
 
 def ui(host: str, port: int) -> int:

@@ -12,7 +12,7 @@ import dagster as dg
 from assets.automation import ROLL_UPS, STAGES
 from assets.definitions import defs
 from assets.rounds import known_keys, range_tags, ranges
-from dtef_pipeline.errors import DtefError
+from dtef_pipeline.errors import DtefError, Interrupted
 
 STAGE_NAMES = [asset.key.to_user_string() for asset in STAGES]
 ROLL_UP_NAMES = [asset.key.to_user_string() for asset in ROLL_UPS]
@@ -35,14 +35,18 @@ def materialize(
 ) -> Outcome:
     """Materialize assets for the partitions `keys`: one run for each range of neighbouring keys (a whole round is one).
 
-    `config`: configuration by asset name. Assets without partitions take no keys.
+    `config`: configuration by asset name. Assets without partitions take no keys. Raises Interrupted after a Ctrl-C.
     """
     close_abandoned_runs(instance)
     known = set(known_keys(instance))
     if unknown := [key for key in keys if key not in known]:
         raise DtefError(f"not registered with Dagster: {', '.join(unknown)}; run `dtef ingest` on the round first")
     parts = [range_tags(part) for part in ranges(known_keys(instance), keys)] if keys else [{}]
-    results = [_run(instance, names, tags, config) for tags in parts]
+    results = []
+    for tags in parts:
+        results.append(_run(instance, names, tags, config))
+        if _was_interrupted(results[-1]):
+            raise Interrupted("interrupted; every answer that arrived is kept, and the same command continues")
     failures = [failure for result in results for failure in _failures(result)]
     superseded = sum(_superseded(result) for result in results)
     return Outcome(tuple(result.run_id for result in results), tuple(failures), superseded)
@@ -83,6 +87,11 @@ def _is_alive(process: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
+    failures = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
+    return any(error and error.cls_name == dg.DagsterExecutionInterruptedError.__name__ for error in failures)
 
 
 def _superseded(result: dg.ExecuteInProcessResult) -> int:

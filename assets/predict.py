@@ -1,20 +1,24 @@
 """Stage 3, predict: `predictions`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import dagster as dg
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from assets.blueprint import blueprints
 from assets.checks import keys_repeated, read_keys, verdict
 from assets.partitions import PartitionRun, markdown, stage
 from assets.resources import Store
+from dtef_pipeline.aggregation.costs import cost_breakdown
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL, UNIFORM
-from dtef_pipeline.prediction.models import Models
+from dtef_pipeline.prediction.models import Budget, Models
+from dtef_pipeline.prediction.request import Failure
 from dtef_pipeline.tables import PREDICTIONS
 from resources.predictor import Plan, PredictOptions, Predictor, windows
 
@@ -31,16 +35,45 @@ class PredictConfig(dg.Config):
     draws: int = Field(default=1, ge=1, description="Repeated samples of each prompt.")
     snapshot: str = Field(default="base", min_length=1, description="Label of this evaluation pass: base, or a date.")
     limits: dict[str, int] = Field(default={}, description="At most so many prompts of the run for a model, by its name.")
+    models_of: dict[str, list[str]] = Field(
+        default={}, description="For a condition, the models asked in it instead of `models`; baselines are asked in all."
+    )
+    max_cost_usd: float | None = Field(default=None, gt=0, description="US dollars this run may spend.")
+    max_calls: int | None = Field(default=None, ge=1, description="Calls this run may send, retries included.")
+    max_tokens: int | None = Field(default=None, ge=1, description="Tokens this run may use, of prompts and answers.")
+    budgets: dict[str, dict[str, float]] = Field(
+        default={},
+        description="By model name, what the run may use of it, in place of the models file's: max_cost_usd, max_calls, max_tokens.",
+    )
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(max_cost_usd=self.max_cost_usd, max_calls=self.max_calls, max_tokens=self.max_tokens)
+
+    @property
+    def budgets_of_models(self) -> dict[str, Budget]:
+        try:
+            return {name: Budget.model_validate(limits) for name, limits in self.budgets.items()}
+        except ValidationError as error:
+            raise ConfigError(f"budgets: {error}") from None
 
     def options(self, models: Models) -> PredictOptions:
         """The two reference baselines are always among the models: they cost nothing and stand in every table."""
+        models_of = {condition: models.resolve(chosen) for condition, chosen in self.models_of.items()}
         specs = models.resolve([UNIFORM, POPULATION_MARGINAL, *self.models])
         return PredictOptions(
-            specs, tuple(self.conditions), tuple(self.context_levels), self.questions, self.draws, self.snapshot, self.limits
+            specs,
+            models_of,
+            tuple(self.conditions),
+            tuple(self.context_levels),
+            self.questions,
+            self.draws,
+            self.snapshot,
+            self.limits,
         )
 
 
-@dg.asset(deps=[blueprints], **stage(3, PREDICTIONS, code_version="1", kinds={"litellm", "parquet"}))
+@dg.asset(deps=[blueprints], **stage(3, PREDICTIONS, code_version="2", kinds={"litellm", "parquet"}))
 def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store: Store) -> dg.MaterializeResult[Any]:
     """What the models answered: one row a (prompt, model variant, draw, snapshot) with the raw response, usage, cost and latency.
 
@@ -48,32 +81,29 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
     good is a row of status `error` with its message. Baselines are models too, and ask nobody.
     """
     run = PartitionRun(context)
-    predictor = Predictor(
-        store.warehouse,
-        config.options(store.models),
-        answer=lambda requests: store.answer(requests, context.log.info),
-        stored=lambda keys: store.responses.responses(keys),
-    )
-    predictor.limit([key for key in run.keys if _has_blueprints(store, key)])
-    for group in windows(_plans(run, predictor)):
-        failures = predictor.ask(group)
-        for plan in group:
-            with run.attempt(plan.key):
-                rows = predictor.rows(plan, failures)
-                round_id, segment = split_partition_key(plan.key)
-                store.warehouse.write("predictions", rows, round=round_id, segment=segment, snapshot=config.snapshot)
-                superseded = predictor.superseded[plan.key]
-                if superseded:
-                    context.log.warning(
-                        f"{plan.key}: {superseded} earlier predictions answered prompts that have changed since"
-                    )
-                run.done(plan.key, {**_metadata(rows, config.snapshot), "superseded": superseded})
+    models = config.options(store.models)
+    predictor = Predictor(store.warehouse, models, stored=lambda keys: store.responses.responses(keys))
+    predictor.prepare(run.keys)
+    budgets = {model.name: model.budget for model in models.all_models} | config.budgets_of_models
+    with store.asking(context.log.info, predictor.expected, config.budget, budgets) as answer:
+        for group in windows(_plans(run, predictor)):
+            failures = predictor.ask(group, answer)
+            for plan in group:
+                with run.attempt(plan.key):
+                    run.done(plan.key, _write(store, predictor, plan, failures))
+                    if superseded := predictor.superseded[plan.key]:
+                        context.log.warning(
+                            f"{plan.key}: {superseded} earlier predictions answered prompts that have changed since"
+                        )
     return run.result()
 
 
-def _has_blueprints(store: Store, key: str) -> bool:
-    round_id, segment = split_partition_key(key)
-    return store.warehouse.exists("blueprints", round=round_id, segment=segment)
+def _write(store: Store, predictor: Predictor, plan: Plan, failures: Mapping[str, Failure]) -> dict[str, Any]:
+    rows = predictor.rows(plan, failures)
+    round_id, segment = split_partition_key(plan.key)
+    snapshot = predictor.options.snapshot
+    store.warehouse.write("predictions", rows, round=round_id, segment=segment, snapshot=snapshot)
+    return {**_metadata(rows, snapshot), "superseded": predictor.superseded[plan.key]}
 
 
 def _plans(run: PartitionRun, predictor: Predictor) -> Iterator[Plan]:
@@ -90,12 +120,22 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
         "models": dg.MetadataValue.json(pc.unique(rows["model"]).to_pylist()),
         "call_statuses": dg.MetadataValue.json(statuses),
         **({"cost_usd": cost} if (cost := pc.sum(rows["cost_usd"]).as_py()) is not None else {}),
+        **({} if pc.all(pc.starts_with(rows["model"], "baseline/")).as_py() else {"usage": _usage(rows)}),
         "cost_unknown": int(
             pc.sum(pc.and_(pc.equal(rows["call_status"], "answered"), pc.is_null(rows["cost_usd"]))).as_py() or 0
         ),
         "tokens": (pc.sum(rows["prompt_tokens"]).as_py() or 0) + (pc.sum(rows["completion_tokens"]).as_py() or 0),
         "preview": markdown(rows, ["question_id", "model", "context_level", "call_status", "response"]),
     }
+
+
+def _usage(rows: pa.Table) -> dg.MarkdownMetadataValue:
+    """What each language model of the partition used."""
+    with duckdb.connect() as connection:
+        connection.register("predictions", rows)
+        used = cost_breakdown(connection, ["model"])
+    columns = ["model", "answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens", "cost_usd"]
+    return markdown(pa.Table.from_pandas(used), columns, most=len(used))
 
 
 @dg.asset_check(asset=predictions, blocking=True)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from dtef_pipeline.aggregation.boards import BoardOptions, board
 from dtef_pipeline.blueprint.export import weval_yaml
+from dtef_pipeline.blueprint.options import BlueprintOptions
 from dtef_pipeline.drift.checks import COLUMNS, ROUND_SERIES, SEGMENT_SERIES, drift_checks, headline
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
 from dtef_pipeline.report.text import named_apart, render, with_ranks
@@ -23,7 +24,12 @@ BOARD_COLUMNS = {
     "consistency": ["rank", "model", "context_level", "score", *_SPREAD, "n_segments", "n_pairs", "parse_rate"],
     "metric": ["model", "context_level", "n_pairs", *METRICS],
 }
-_VIEW_KEYS = {"round": ["round"], "segment": ["segment"], "attribute": ["attribute"], "question": ["round", "question_id"]}
+_VIEW_KEYS: dict[str, list[str]] = {
+    "round": ["round"],
+    "segment": ["segment"],
+    "attribute": ["attribute"],
+    "question": ["round", "question_id"],
+}
 
 
 def warehouse() -> Warehouse:
@@ -48,8 +54,16 @@ def leaderboard(by: str, output: str, **options: Any) -> None:
         frame = with_ranks(frame)
     if output == "table":
         frame = named_apart(frame)
+    click.echo(render(frame, output, columns=board_columns(by, frame)))
+
+
+def board_columns(by: str, frame: pd.DataFrame) -> list[str]:
+    """Columns of a board as a table; with `condition` when it is not the usual one throughout."""
     columns = BOARD_COLUMNS.get(by) or [*_VIEW_KEYS.get(by, []), *COMMON_COLUMNS]
-    click.echo(render(frame, output, columns=columns))
+    if set(frame["condition"]) <= {BlueprintOptions().condition}:
+        return columns
+    after = columns.index("context_level") + 1
+    return [*columns[:after], "condition", *columns[after:]]
 
 
 def _scored_rounds(house: Warehouse, asked: tuple[str, ...]) -> list[str]:

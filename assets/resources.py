@@ -1,17 +1,20 @@
 """The outside world as Dagster resources: each says where something is, and opens it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 
 import dagster as dg
 
-from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.prediction.models import Models, load_models
+from dtef_pipeline.prediction.models import Budget, Models
 from dtef_pipeline.prediction.request import Failure, Request
+from resources.budget import Limits
 from resources.gateway import Gateway
-from resources.progress import shown_progress
+from resources.known_models import known_models
+from resources.predictor import Answer
+from resources.progress import RunProgress, shown_progress
 from resources.response_store import ResponseStore
-from resources.settings import Settings, shipped
+from resources.settings import Settings
 from resources.survey_source import SurveySources
 from resources.warehouse import Warehouse
 
@@ -37,16 +40,36 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
     @cached_property
     def models(self) -> Models:
         """The shipped models, and those of DTEF_MODELS."""
-        own = self.settings.models
-        if own is not None and not own.is_file():
-            raise ConfigError(f"DTEF_MODELS names {own}, which is not a file")
-        return load_models(shipped("models.yaml"), *([own] if own else []))
+        return known_models(self.settings)
 
     @cached_property
     def responses(self) -> ResponseStore:
         return ResponseStore(self.responses_url or self.settings.responses_url)
 
-    def answer(self, requests: Sequence[Request], log: Callable[[str], None]) -> Mapping[str, Failure]:
-        """Have the requests answered or replayed, with a progress display; what failed for good, by request key."""
-        with shown_progress(log) as progress:
-            return Gateway(self.responses).answer(requests, on_progress=progress).failures
+    @contextmanager
+    def asking(
+        self, log: Callable[[str], None], expected: Mapping[str, int], budget: Budget, budgets: Mapping[str, Budget]
+    ) -> Iterator[Answer]:
+        """A gateway for one run, with a progress display: has requests answered or replayed, window by window.
+
+        `expected`: requests of the whole run by model name. `budget`: the run's; `budgets`: of single models, by name.
+        """
+        gateway = Gateway(
+            self.responses,
+            run_limits=_limits(budget),
+            model_limits={name: _limits(one) for name, one in budgets.items()},
+            tell=log,
+        )
+        with shown_progress(log) as show:
+            progress = RunProgress(show, expected)
+
+            def answer(requests: Sequence[Request]) -> Mapping[str, Failure]:
+                failures = gateway.answer(requests, on_progress=progress).failures
+                progress.window_done()
+                return failures
+
+            yield answer
+
+
+def _limits(budget: Budget) -> Limits:
+    return Limits(budget.max_cost_usd, budget.max_calls, budget.max_tokens)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -44,12 +45,19 @@ def reference() -> str:
 
 def _commands() -> list[str]:
     lines = []
-    for name, command in sorted(main.commands.items()):
+    for name, command in sorted(_named_commands(main)):
         lines += [f"### dtef {name}", "", _first_paragraph(command.help or ""), ""]
         options = [o for o in command.params if isinstance(o, click.Option) and o.help]
         if options:
             lines += ["| option | meaning |", "| --- | --- |", *(f"| `{o.opts[0]}` | {o.help} |" for o in options), ""]
     return lines
+
+
+def _named_commands(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        yield before + name, command
+        if isinstance(command, click.Group):
+            yield from _named_commands(command, f"{before}{name} ")
 
 
 def _assets() -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 import click
 
-from dtef_pipeline.errors import DtefError
+from dtef_pipeline.errors import DtefError, Interrupted
 
 FORMATS = click.Choice(["table", "json", "csv"])
 VIEWS = click.Choice(["overall", "round", "segment", "attribute", "question", "consistency", "metric"])
@@ -24,6 +24,7 @@ def main() -> None:
     \b
     A survey round goes through six stages: ingest, blueprint, predict, score, aggregate, drift.
         dtef ingest SURVEY            register a round and read its observed distributions
+        dtef estimate --round GD4     what asking would cost
         dtef run --round GD4          ask models and score what they say
         dtef leaderboard              who predicts best
         dtef ui                       the same state in the Dagster UI
@@ -39,6 +40,9 @@ def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         try:
             return command(*args, **kwargs)
+        except Interrupted as error:
+            click.echo(f"\n{error}", err=True)
+            sys.exit(130)
         except DtefError as error:
             click.echo(f"error: {error}", err=True)
             sys.exit(2)
@@ -63,39 +67,18 @@ def ingest(path: Path, round_id: str | None, min_n: int | None) -> None:
     sys.exit(commands.ingest(path, round_id, min_n))
 
 
-@main.command()
-@click.option(
-    "--round", "rounds", type=str.upper, metavar="ROUND", multiple=True, required=True, help="Round to run; may be repeated."
-)
-@click.option("--segment", "segments", multiple=True, help="Only this segment, such as country:kenya; may be repeated.")
-@click.option(
-    "--model", "models", multiple=True, help="Model name, collection or litellm string; may be repeated.  [default: baselines]"
-)
-@click.option(
-    "--context", "contexts", multiple=True, help="Context questions shown: 0, 5, 10, all; may be repeated.  [default: 0]"
-)
-@click.option("--questions", type=click.IntRange(min=1), help="Only the survey's first N questions.")
-@click.option("--draws", type=click.IntRange(min=1), default=1, show_default=True, help="Repeated samples of each prompt.")
-@click.option("--snapshot", default="base", show_default=True, help="Label of this evaluation pass: base, or a date.")
-@click.option("--limit", "limits", multiple=True, metavar="MODEL=N", help="Ask this model at most N prompts of the run.")
-@click.option("--metric", default="js", show_default=True, help="Metric behind the score.")
-@click.option("--selection", default="survey-order", show_default=True, help="Context questions: survey-order or random.")
-@click.option("--token-budget", type=int, default=4096, show_default=True, help="Tokens of prompt and answer together.")
-@click.option("--show-n", is_flag=True, help="Show models the number of respondents of context questions.")
-@click.option("--ingest", "with_ingest", is_flag=True, help="Begin with the first stage: read the survey again.")
-@reports_errors
-def run(**options: Any) -> None:
-    """Ask models, score and aggregate, check for drift: the stages after ingest, in one Dagster run, then the roll-ups.
+def _options(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Several options as one decorator, in this order in the help."""
 
-    Within a snapshot, what was answered before is replayed from the response store; only what is missing is asked.
-    """
-    from assets import commands
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
 
-    sys.exit(commands.run(commands.RunOptions(**options)))
+    return decorated
 
 
-@main.command()
-@click.option(
+of_rounds = click.option(
     "--round",
     "rounds",
     type=str.upper,
@@ -103,6 +86,137 @@ def run(**options: Any) -> None:
     multiple=True,
     help="Only this round; may be repeated.  [default: all]",
 )
+
+
+selects_what_is_asked = _options(
+    click.option("--round", "rounds", type=str.upper, metavar="ROUND", multiple=True, help="Round to run; may be repeated."),
+    click.option("--segment", "segments", multiple=True, help="Only this segment, such as country:kenya; may be repeated."),
+    click.option(
+        "--model",
+        "models",
+        multiple=True,
+        help="Model name, collection or litellm string, with settings if need be: gpt-4.1-mini@temperature=0.7,max_tokens=512; may be repeated."
+        "  [default: baselines]",
+    ),
+    click.option(
+        "--context", "contexts", multiple=True, help="Context questions shown: 0, 5, 10, all; may be repeated.  [default: 0]"
+    ),
+    click.option("--questions", type=click.IntRange(min=1), help="Only the survey's first N questions."),
+    click.option("--draws", type=click.IntRange(min=1), help="Repeated samples of each prompt.  [default: 1]"),
+    click.option("--snapshot", default="base", show_default=True, help="Label of this evaluation pass: base, or a date."),
+    click.option("--limit", "limits", multiple=True, metavar="MODEL=N", help="Ask this model at most N prompts of the run."),
+    click.option(
+        "--condition",
+        "conditions",
+        multiple=True,
+        help="How questions are asked, in short: shift/narrative+cot; may be repeated. Or one condition by the options that follow."
+        "  [default: distribution/attribute-label]",
+    ),
+    click.option("--task", help="distribution, shift, synthetic-individuals or batch."),
+    click.option("--form", help="How context is written: attribute-label, distribution-context or narrative."),
+    click.option("--reasoning", help="standard, or cot: reason step by step, then answer."),
+    click.option("--structured", is_flag=True, help="Have the answer follow a JSON schema, where the model supports it."),
+    click.option("--order", metavar="ORDER", help="Order of the options: given, reversed, rotated-1, rotated-2, ..."),
+    click.option("--system", metavar="ID", help="System prompt."),
+    click.option("--batch-size", type=int, help="Questions in one prompt, 2 to 5, of the task batch."),
+    click.option("--individuals", type=int, help="People the model answers as, of the task synthetic-individuals."),
+    click.option("--selection", help="Context questions: survey-order or random."),
+    click.option("--token-budget", type=int, help="Tokens of prompt and answer together.  [default: 4096]"),
+    click.option("--show-n", is_flag=True, help="Show models the number of respondents of context questions."),
+    click.option(
+        "--max-cost-usd",
+        multiple=True,
+        metavar="[MODEL=]USD",
+        help="Most the run, or a model of it, may spend; may be repeated.",
+    ),
+    click.option("--max-calls", multiple=True, metavar="[MODEL=]N", help="Most calls the run, or a model of it, may make."),
+    click.option("--max-tokens", multiple=True, metavar="[MODEL=]N", help="Most tokens the run, or a model of it, may use."),
+    click.option(
+        "--experiment",
+        metavar="NAME|FILE",
+        help="Run a comparison: its conditions, models, context levels, questions and draws.",
+    ),
+)
+
+
+@main.command()
+@selects_what_is_asked
+@click.option("--metric", default="js", show_default=True, help="Metric behind the score.")
+@click.option("--ingest", "with_ingest", is_flag=True, help="Begin with the first stage: read the survey again.")
+@reports_errors
+def run(**options: Any) -> None:
+    """Ask models, score and aggregate, check for drift: the stages after ingest, in one Dagster run, then the roll-ups.
+
+    Within a snapshot, what was answered before is replayed from the response store; only what is missing is asked. On reaching a budget
+    what is done is kept, and the rest is asked by the same command with a larger one.
+    """
+    from assets import commands
+    from assets.run_options import RunOptions
+
+    sys.exit(commands.run(RunOptions(**options)))
+
+
+@main.command()
+@selects_what_is_asked
+@click.option("--format", "output", type=FORMATS, default="table", show_default=True)
+@reports_errors
+def estimate(output: str, **options: Any) -> None:
+    """Count what `dtef run` with the same options would ask, and what it would cost. Nothing is asked, nothing is written.
+
+    Tokens of prompts are estimated on the high side. Answers: what is usual (the mean of earlier answers, if there are any), and the most that
+    the models' max_tokens allow. A price that is not known is `unknown`.
+    """
+    from assets import estimate
+    from assets.run_options import RunOptions
+
+    estimate.estimate(RunOptions(**options), output)
+
+
+@main.command()
+@click.option(
+    "--by",
+    multiple=True,
+    type=click.Choice(["model", "round", "segment", "snapshot", "condition"]),
+    help="What to break down by; may be repeated.  [default: model]",
+)
+@of_rounds
+@click.option("--snapshot", help="Only this snapshot.  [default: all]")
+@click.option("--format", "output", type=FORMATS, default="table", show_default=True)
+@reports_errors
+def costs(by: tuple[str, ...], rounds: tuple[str, ...], snapshot: str | None, output: str) -> None:
+    """Show what was asked of language models, and what it cost: requests, tokens, US dollars."""
+    from assets import summary
+
+    summary.costs(by or ("model",), rounds, snapshot, output)
+
+
+@main.command()
+@click.argument("name", required=False)
+@of_rounds
+@click.option(
+    "--model", "models", multiple=True, help="Only this model or collection; may be repeated.  [default: all it was asked of]"
+)
+@click.option("--context", "contexts", multiple=True, help="Context levels, as in `dtef run`.  [default: the experiment's]")
+@click.option("--snapshot", default="base", show_default=True, help="The snapshot to compare in.")
+@click.option("--metric", default="js", show_default=True, help="Metric behind the score.")
+@click.option("--targets", default="clean", show_default=True, help="clean, or all: with questions that define a segment.")
+@click.option("--format", "output", type=FORMATS, default="table", show_default=True)
+@reports_errors
+def experiment(name: str | None, output: str, **options: Any) -> None:
+    """Compare the conditions of an experiment, from the scores there are; without NAME, list the experiments that are shipped.
+
+    NAME is a shipped experiment, or a file. `dtef run --experiment NAME` asks.
+    """
+    from assets import summary
+
+    if name is None:
+        summary.experiments(output)
+    else:
+        summary.experiment(name, output, **options)
+
+
+@main.command()
+@of_rounds
 @click.option("--by", type=VIEWS, default="overall", show_default=True, help="What to break down by.")
 @click.option("--context", "context_level", help="Only this context level.")
 @click.option("--metric", default="js", show_default=True, help="js, cosine, emd, emd_normalized, tv, mae or top_hit.")
@@ -119,14 +233,7 @@ def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -
 
 
 @main.command()
-@click.option(
-    "--round",
-    "rounds",
-    type=str.upper,
-    metavar="ROUND",
-    multiple=True,
-    help="Only this round; may be repeated.  [default: all]",
-)
+@of_rounds
 @click.option(
     "--by",
     type=click.Choice(["segment", "round"]),
@@ -198,6 +305,43 @@ def models() -> None:
     from assets import reading
 
     reading.models()
+
+
+@main.group()
+def responses() -> None:
+    """Look into the response store, where every answer is kept, and move answers between machines."""
+
+
+@responses.command()
+@click.option("--format", "output", type=FORMATS, default="table", show_default=True)
+@reports_errors
+def show(output: str) -> None:
+    """List what the response store holds: answers, tokens and cost of each model and snapshot."""
+    from assets import responses
+
+    responses.show(output)
+
+
+@responses.command("export")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--model", "models", multiple=True, metavar="NAME", help="Only this model; may be repeated.")
+@click.option("--snapshot", "snapshots", multiple=True, metavar="LABEL", help="Only this snapshot; may be repeated.")
+@reports_errors
+def export_responses(file: Path, models: tuple[str, ...], snapshots: tuple[str, ...]) -> None:
+    """Write raw answers to FILE: Parquet or JSON lines, by its suffix (.parquet, .jsonl, .jsonl.gz)."""
+    from assets import responses
+
+    responses.export_file(file, models, snapshots)
+
+
+@responses.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@reports_errors
+def import_responses(file: Path) -> None:
+    """Add the answers of FILE to the response store. Those it has already stay as they are; a bad row adds nothing."""
+    from assets import responses
+
+    responses.import_file(file)
 
 
 @main.command()

@@ -4,7 +4,8 @@ DtefError
 ├── SurveyError      a survey (or a whole file) cannot be read: where, what arrived, what is allowed
 ├── ConfigError      a model, collection, option or run setting is not usable
 ├── WarehouseError   a table, round or partition that a stage needs is not there, or is not readable
-└── GatewayError     language models cannot be asked at all (before the first call)
+├── GatewayError     language models cannot be asked at all (before the first call)
+└── Interrupted      the user stopped a run; what was answered is kept
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ class WarehouseError(DtefError):
 
 class GatewayError(DtefError):
     """Language models cannot be asked at all: a missing key, a missing package."""
+
+
+class Interrupted(DtefError):
+    """The user stopped a run. What was answered is kept."""
 
 
 class SurveyError(DtefError):

@@ -71,6 +71,8 @@ READING = pa.struct(
         ("order", pa.list_(pa.int32())),  # the option shown at each place, as its place in the survey; null: the survey's order
         ("place", pa.int32()),  # of the question among those of one prompt; null: the prompt has one question
         ("individuals", pa.int32()),  # how many people were to answer; null: not that task
+        ("size", pa.int32()),  # how many questions the prompt has; null: one
+        ("marked", pa.bool_()),  # reasoning comes first: only what follows the mark of the final line is the answer; null: no
     ]
 )
 """How the answer to a prompt is read. Null: one distribution, options in the survey's order."""
@@ -236,5 +238,23 @@ DRIFT_CHECKS = pa.schema(
         ("relative_gap", pa.float64()),  # gap / lowest; infinite when lowest is 0
         ("flagged", pa.bool_()),  # the documented rule
         ("reason", pa.string()),  # the comparison in words, or why none was made
+    ]
+)
+
+COSTS = pa.schema(
+    [
+        ("round", pa.string()),
+        ("segment", pa.string()),
+        ("snapshot", pa.string()),
+        ("model", pa.string()),
+        ("model_variant", pa.string()),
+        ("condition", pa.string()),
+        ("answered", pa.int64()),  # requests: one draw of one prompt, whatever number of questions it holds
+        ("failed", pa.int64()),  # requests that got no answer for good; a rerun asks them again
+        ("budget_stopped", pa.int64()),  # requests not sent, because a budget was reached
+        ("prompt_tokens", pa.int64()),
+        ("completion_tokens", pa.int64()),
+        ("cost_usd", pa.float64()),  # of the answers whose price is known; null: of none
+        ("unpriced", pa.int64()),  # answers whose price is unknown
     ]
 )

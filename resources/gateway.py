@@ -5,25 +5,33 @@ Knows messages, models, draws and snapshots; knows nothing of surveys.
 
 from __future__ import annotations
 
-import asyncio
+import logging
 import os
-import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from dtef_pipeline.errors import GatewayError
+from dtef_pipeline.prediction.models import ModelSpec
 from dtef_pipeline.prediction.request import Failure, Request
-from resources.asking import Asking, Pool, Sleep
+from resources.asking import Asking, Rules
+from resources.breaker import Breaker, BreakerRules
+from resources.budget import Budget, Limits
+from resources.claims import Claims
 from resources.litellm_transport import LitellmTransport
 from resources.local_model import LocalTransport
+from resources.loop_thread import LoopThread
+from resources.pool import Job, ModelState, Pool
+from resources.prices import price
 from resources.progress import OnProgress
 from resources.response_store import ResponseStore
 from resources.response_writer import ResponseWriter
 from resources.retries import Backoff
+from resources.slots import ProviderSlots, provider_of
 from resources.transport import Scrubber
 
-_TICK_S = 0.2
+_log = logging.getLogger("dtef.gateway")
+_NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,122 +47,137 @@ class Answers:
 
 
 class Gateway:
-    """Asks language models for what the response store does not have yet."""
+    """Asks language models for what the response store does not have yet.
+
+    One gateway a run: what it learns of providers and models, and what it spends of its budgets, holds over all its `answer` calls.
+    """
 
     def __init__(
         self,
         store: ResponseStore,
         *,
+        run_limits: Limits = _NO_LIMITS,
+        model_limits: Mapping[str, Limits] | None = None,
         environ: Mapping[str, str] | None = None,
-        max_concurrency: int = 64,
+        max_concurrency: int = 256,
         backoff: Backoff | None = None,
-        sleep: Sleep = asyncio.sleep,
+        breaker: BreakerRules | None = None,
+        grace: float = 30.0,
+        tell: Callable[[str], None] = _log.warning,
     ) -> None:
         """
         Args:
             store: where answers are looked up and committed.
+            run_limits: the most the run may use over all models.
+            model_limits: the most that single models may use, by model name.
             environ: where API keys come from; by default the process's environment.
-            max_concurrency: calls in progress at once over all models; each model has its own limit below it.
+            max_concurrency: calls in flight at once over all models; each model, and each provider, has its own limit below it.
             backoff: waits between attempts.
-            sleep: how to wait, for tests.
+            breaker: when a failing model is left alone, and when it is given up.
+            grace: seconds that an interrupted run waits for calls in flight.
+            tell: takes a line, in the caller's thread, when a model is given up or left alone for a while, or a budget is reached.
         """
         self.store = store
-        self._limit, self._sleep = max_concurrency, sleep
+        self.budget = Budget(run_limits, model_limits or {})
         self._environ = os.environ if environ is None else environ
-        self._backoff = backoff or Backoff()
+        self._rules = Rules(max_concurrency, backoff or Backoff(), grace)
+        self._breaker_rules, self._tell = breaker or BreakerRules(), tell
         self._litellm = LitellmTransport(self._environ)
         self._local = LocalTransport()
+        self.providers: dict[str, ProviderSlots] = {}
+        self._models: dict[str, ModelState] = {}
 
     def answer(self, requests: Iterable[Request], *, on_progress: OnProgress | None = None) -> Answers:
         """Make sure that every request has an answer in the store, or a failure that says why not.
 
         Each answer is committed before anything else happens to it, so a run that is killed or interrupted keeps
-        what it had; a rerun asks the rest. `on_progress` is called in this thread, a few times a second.
+        what it had; a rerun asks the rest. Other runs over the same store may ask the same at the same time: each request is asked
+        by one of them, and counts as replayed for the others. `on_progress` is called in this thread, a few times a second.
 
         Raises:
-            GatewayError: some model can not be asked at all (no key, no package); nothing has been asked then.
+            GatewayError: some model can not be asked at all (no key, no package, no price under a limit in dollars); nothing has
+                been asked then.
             WarehouseError: the store cannot be read or written.
+            KeyboardInterrupt: after calls in flight have been given `grace` seconds to end, and what they brought is committed.
         """
         wanted = {request.key: request for request in requests}
-        known = self.store.known(wanted)
-        pools = self._pools(wanted, known)
-        self._refuse_unaskable([pool for pool in pools if pool.queue])
-        failures: dict[str, Failure] = {}
+        pools = self._pools(wanted, self.store.known(wanted))
+        asked = [pool for pool in pools if pool.unclaimed]
+        self._refuse_unaskable(asked)
+        lines: deque[str] = deque()
+
+        def tell_lines() -> None:
+            while lines:
+                self._tell(lines.popleft())
 
         def report() -> None:
+            tell_lines()
             if on_progress is not None:
-                on_progress(tuple(pool.progress for pool in pools))
+                on_progress(tuple(pool.progress() for pool in pools))
 
         report()
-        if len(known) < len(wanted):
-            scrub = Scrubber(self._environ, [pool.spec for pool in pools])
-
-            async def ask() -> None:
-                writer = ResponseWriter(self.store)
-                asking = Asking(pools, writer, self._limit, self._backoff, scrub, self._sleep)
-                asking.failures = failures
-                await asking.run()
-
-            _run_in_thread(ask, report)
+        failures: dict[str, Failure] = {}
+        sent = 0
+        if asked:
+            try:
+                failures, sent = self._ask(asked, lines.append, report, tell_lines)
+            finally:
+                tell_lines()
             report()
-        return Answers(failures, asked=len(wanted) - len(known), replayed=len(known))
+        return Answers(failures, asked=sent, replayed=sum(pool.replayed for pool in pools))
+
+    def _ask(
+        self, pools: list[Pool], tell: Callable[[str], None], report: Callable[[], None], tell_lines: Callable[[], None]
+    ) -> tuple[dict[str, Failure], int]:
+        """Ask what is in the pools; returns what failed, and how many requests were sent."""
+        scrub = Scrubber(self._environ, [pool.spec for pool in pools])
+        writer, claims = ResponseWriter(self.store), Claims(self.store)
+        asking = Asking(pools, writer, claims, self.budget, self._rules, scrub, tell)
+
+        async def ask() -> None:
+            async with writer:
+                try:
+                    await asking.run()
+                finally:
+                    await writer.run(claims.close)
+
+        def stop() -> None:
+            calls = sum(pool.in_flight for pool in pools)
+            tell(
+                f"interrupted: waiting up to {self._rules.grace:g} s for {calls} calls in flight; interrupt again to stop at once"
+            )
+            asking.stop()
+
+        LoopThread(ask, stop).run(report, ending=tell_lines)
+        return asking.failures, asking.sent
 
     def _pools(self, wanted: Mapping[str, Request], known: set[str]) -> list[Pool]:
         pools: dict[str, Pool] = {}
         for key, request in wanted.items():
-            spec = request.model
-            if spec.is_baseline:
-                raise ValueError(f"{spec.name} is a baseline: it is computed, not asked")
-            if (pool := pools.get(spec.variant)) is None:
-                pool = pools[spec.variant] = Pool(spec, self._local if spec.is_local else self._litellm)
+            variant = request.model.variant
+            if (pool := pools.get(variant)) is None:
+                pool = pools[variant] = Pool(self._state(request.model))
             pool.total += 1
             if key in known:
                 pool.replayed += 1
             else:
-                pool.queue.append((key, request))
+                pool.unclaimed.append(Job(key, request))
         return list(pools.values())
 
+    def _state(self, spec: ModelSpec) -> ModelState:
+        if spec.is_baseline:
+            raise ValueError(f"{spec.name} is a baseline: it is computed, not asked")
+        if (state := self._models.get(spec.variant)) is None:
+            slots = self.providers.setdefault(provider_of(spec), ProviderSlots(self._rules.limit, self._rules.backoff))
+            transport = self._local if spec.is_local else self._litellm
+            state = self._models[spec.variant] = ModelState(spec, transport, slots, Breaker(self._breaker_rules))
+        return state
+
     def _refuse_unaskable(self, pools: Iterable[Pool]) -> None:
-        problems = {pool.spec.name: pool.transport.problem(pool.spec) for pool in pools}
+        problems = {pool.spec.name: pool.state.transport.problem(pool.spec) for pool in pools}
         found = [f"{name}: {problem}" for name, problem in problems.items() if problem]
         if found:
             raise GatewayError(f"nothing was asked, because not every model can be: {'; '.join(found)}")
-
-
-def _run_in_thread(main: Callable[[], Coroutine[Any, Any, None]], tick: Callable[[], None]) -> None:
-    """Run a coroutine in an event loop of its own while this thread reports progress.
-
-    So it works with or without a running loop around it, and an interrupt (Ctrl-C, Dagster's own) arrives here, where it
-    becomes an orderly cancellation, instead of in the middle of a call.
-    """
-    started, finished = threading.Event(), threading.Event()
-    state: dict[str, Any] = {}
-
-    async def supervised() -> None:
-        state["loop"], state["task"] = asyncio.get_running_loop(), asyncio.current_task()
-        started.set()
-        await main()
-
-    def run() -> None:
-        try:
-            asyncio.run(supervised())
-        except BaseException as error:  # handed to the caller's thread
-            state["error"] = error
-        finally:
-            started.set()
-            finished.set()
-
-    thread = threading.Thread(target=run, name="dtef-gateway")
-    thread.start()
-    try:
-        while not finished.wait(_TICK_S):
-            tick()
-    except BaseException:
-        started.wait()
-        if not finished.is_set():
-            state["loop"].call_soon_threadsafe(state["task"].cancel)
-        raise
-    finally:
-        thread.join()
-    if "error" in state:
-        raise state["error"]
+        for pool in pools:
+            pool.state.price = price(pool.spec) if self.budget.needs_price(pool.spec.name) else None
+        self.budget.refuse_unpriced((pool.spec, pool.state.price) for pool in pools)

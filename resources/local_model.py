@@ -51,6 +51,10 @@ class LocalTransport:
         return None if _weights() else f"{_WEIGHTS_PACKAGE} holds no .gguf file; {_INSTALL}"
 
     async def ask(self, request: Request) -> Reply:
+        if not request.choices:
+            raise CallError(
+                f"{_MODEL} answers one question with one distribution, no batches and no individuals", Scope.REQUEST
+            )
         if not 1 < len(request.choices) <= len(_LETTERS):
             raise CallError(f"{_MODEL} chooses among 2 to {len(_LETTERS)} options, got {len(request.choices)}", Scope.REQUEST)
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, request)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,19 +36,35 @@ Stored = Callable[[Sequence[str]], pa.Table]
 
 WINDOW = 5_000
 """Requests held in memory at a time, at least one partition's."""
+_CELL = ["round", "segment", "question_id", "context_level"]
+_OVERVIEW = [*_CELL, "condition", "prompt_id", "reading"]
 
 
 @dataclass(frozen=True, slots=True)
 class PredictOptions:
-    """What is asked. `limits`: at most so many prompts of the run for a model (by name), the same ones each time."""
+    """What is asked.
+
+    `models_of`: for a condition, the models asked in it instead of all; baselines are asked in every condition. `limits`: at most so many
+    prompts of the run in each condition for a model (by name), the same ones each time.
+    """
 
     models: tuple[ModelSpec, ...]
+    models_of: Mapping[str, tuple[ModelSpec, ...]] = field(default_factory=dict)
     conditions: tuple[str, ...] = ()
     context_levels: tuple[str, ...] = ()
     questions: int | None = None
     draws: int = 1
     snapshot: str = "base"
     limits: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def all_models(self) -> tuple[ModelSpec, ...]:
+        """Those asked in any condition, each once."""
+        return tuple({m.variant: m for m in [*self.models, *(m for of in self.models_of.values() for m in of)]}.values())
+
+    def asked_in(self, condition: str) -> tuple[ModelSpec, ...]:
+        baselines = tuple(model for model in self.models if model.is_baseline)
+        return (*self.models_of[condition], *baselines) if condition in self.models_of else self.models
 
 
 @dataclass(slots=True)
@@ -64,29 +81,38 @@ class Plan:
 class Predictor:
     """Plans partitions, has the gateway answer them, and assembles their `predictions` rows."""
 
-    def __init__(self, warehouse: Warehouse, options: PredictOptions, answer: Answer, stored: Stored) -> None:
+    def __init__(self, warehouse: Warehouse, options: PredictOptions, stored: Stored) -> None:
         self.warehouse, self.options = warehouse, options
-        self._answer, self._stored = answer, stored
+        self._stored = stored
         self._limited: dict[str, pa.Array] = {}
+        self.expected: dict[str, int] = {}
+        """Requests of the whole run by model name, answered before or not; known once `prepare` was called."""
         self.superseded: dict[str, int] = {}
         """By partition: rows of earlier runs whose prompt has changed since. Their responses stay in the response store."""
 
-    def limit(self, keys: Sequence[str]) -> None:
-        """Choose the prompts of the limited models over all partitions of the run: those of smallest hash, so always the same."""
-        if not self.options.limits:
-            return
-        prompts = [prompt for key in keys for prompt in self._prompts(key)[2]["prompt_id"].to_pylist()]
-        chosen = sorted(set(prompts), key=lambda prompt: digest("limit", prompt))
-        self._limited = {name: pa.array(chosen[:most], pa.string()) for name, most in self.options.limits.items()}
+    def prepare(self, keys: Sequence[str]) -> None:
+        """Look over all partitions of the run: which prompts limited models are asked, and how many requests there will be.
+
+        A limited model is asked the prompts of smallest hash, so always the same, so many in each condition, and there about the same
+        questions: conditions are compared on what they share. What cannot be read is left to `plan`.
+        """
+        tables = []
+        for key in keys:
+            with suppress(WarehouseError):
+                tables.append(self._prompts(key, _OVERVIEW)[2])
+        if tables:
+            prompts = pa.concat_tables(tables)
+            self._limited = limited_prompts(prompts, self.options.limits)
+            for model in self.options.all_models:
+                if not model.is_baseline and (asked := len(pc.unique(self._wanted(prompts, model)["prompt_id"]))):
+                    self.expected[model.name] = self.expected.get(model.name, 0) + asked * self.options.draws
 
     def plan(self, key: str) -> Plan:
         survey, blueprints, prompts = self._prompts(key)
         plan = Plan(key, blueprints, [], [], [])
         options = self.options
-        for model in options.models:
-            wanted = prompts
-            if model.name in self._limited:
-                wanted = prompts.filter(pc.is_in(prompts["prompt_id"], self._limited[model.name]))
+        for model in options.all_models:
+            wanted = self._wanted(prompts, model)
             if model.is_baseline:
                 previous = self._previous(key) if model.model == PREVIOUS_ROUND else {}
                 plan.known.append(baseline_rows(wanted, survey, model, options.draws, options.snapshot, previous))
@@ -95,10 +121,20 @@ class Predictor:
                 plan.requests += requests_for(wanted, model, options.draws, options.snapshot)
         return plan
 
-    def ask(self, plans: Sequence[Plan]) -> Mapping[str, Failure]:
+    def _wanted(self, prompts: pa.Table, model: ModelSpec) -> pa.Table:
+        """The prompts of the conditions in which the model is asked, as far as its limit goes."""
+        made = pc.unique(prompts["condition"]).to_pylist()
+        asked = [condition for condition in made if model in self.options.asked_in(condition)]
+        if asked != made:
+            prompts = prompts.filter(pc.is_in(prompts["condition"], pa.array(asked, pa.string())))
+        if model.name in self._limited:
+            prompts = prompts.filter(pc.is_in(prompts["prompt_id"], self._limited[model.name]))
+        return prompts
+
+    def ask(self, plans: Sequence[Plan], answer: Answer) -> Mapping[str, Failure]:
         """Have everything of the plans answered (or replayed); returns what failed for good, by request key."""
         requests = [request for plan in plans for request in plan.requests]
-        return self._answer(requests) if requests else {}
+        return answer(requests) if requests else {}
 
     def rows(self, plan: Plan, failures: Mapping[str, Failure]) -> pa.Table:
         """The partition's predictions in this snapshot: new rows, and those of earlier runs that still stand."""
@@ -115,10 +151,11 @@ class Predictor:
         self.superseded[plan.key] = pc.sum(pc.cast(pc.invert(stands), pa.int64())).as_py() or 0
         return merged
 
-    def _prompts(self, key: str) -> tuple[pa.Table, pa.Table, pa.Table]:
+    def _prompts(self, key: str, columns: Sequence[str] | None = None) -> tuple[pa.Table, pa.Table, pa.Table]:
+        """The partition's survey, its blueprints (these columns of them), and those of the blueprints that are asked."""
         round_id, segment = split_partition_key(key)
         survey = self.warehouse.read("survey_responses", round=round_id, segment=segment)
-        blueprints = self.warehouse.read("blueprints", round=round_id, segment=segment)
+        blueprints = self.warehouse.read("blueprints", columns=columns, round=round_id, segment=segment)
         options = self.options
         return (
             survey,
@@ -141,6 +178,21 @@ class Predictor:
             with suppress(WarehouseError):
                 tables.append(self.warehouse.read_or_empty("survey_responses", round=other, segment=segment))
         return previous_answers(pa.concat_tables(tables), round_id) if tables else {}
+
+
+def limited_prompts(prompts: pa.Table, limits: Mapping[str, int]) -> dict[str, pa.Array]:
+    """The prompt ids that limited models are asked, by model name."""
+    if not limits:
+        return {}
+    rows = [row for row in prompts.to_pylist() if not (row["reading"] or {}).get("place")]
+    rows.sort(key=lambda row: digest("limit", *(row[name] for name in _CELL)))
+    of_condition: dict[str, dict[str, None]] = {}
+    for row in rows:
+        of_condition.setdefault(row["condition"], {})[row["prompt_id"]] = None
+    return {
+        name: pa.array([prompt for made in of_condition.values() for prompt in islice(made, most)], pa.string())
+        for name, most in limits.items()
+    }
 
 
 def windows(plans: Iterator[Plan]) -> Iterator[list[Plan]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TextIO
 
 from rich.console import Console
@@ -25,6 +25,14 @@ class ModelProgress:
     done: int
     """Asked now and answered."""
     failed: int
+    rate: float = 0.0
+    """Answers a second, over the last half minute."""
+    rate_limited: int = 0
+    """429s of the run so far."""
+    cost_usd: float | None = 0.0
+    """Of the run so far; None: the price of some answer is unknown."""
+    seconds_left: float | None = None
+    """At the present rate; None: nothing has been answered lately."""
 
     @property
     def settled(self) -> int:
@@ -55,11 +63,38 @@ def shown_progress(log: Callable[[str], None], every: float = 30.0) -> Iterator[
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[replayed]} replayed, {task.fields[failed]} failed"),
+        TextColumn("{task.fields[said]}"),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(file=terminal, force_terminal=True)) as bars:
         yield _LiveProgress(bars)
+
+
+class RunProgress:
+    """Counts of a whole run that is asked a window of requests at a time, handed on to a display.
+
+    `expected`: requests of the run by model name.
+    """
+
+    def __init__(self, show: OnProgress, expected: Mapping[str, int]) -> None:
+        self._show, self._expected = show, expected
+        self._before: dict[str, ModelProgress] = {}
+        self._now: dict[str, ModelProgress] = {}
+
+    def __call__(self, models: tuple[ModelProgress, ...]) -> None:
+        self._now.update((one.model, self._whole(one)) for one in models)
+        self._show(tuple(self._now.values()))
+
+    def window_done(self) -> None:
+        """What was counted so far comes on top of what the next window counts."""
+        self._before = dict(self._now)
+
+    def _whole(self, one: ModelProgress) -> ModelProgress:
+        before = self._before.get(one.model)
+        settled = one.settled + (before.settled if before else 0)
+        total = max(self._expected.get(one.model, 0), one.total)
+        counts = {name: getattr(one, name) + getattr(before, name, 0) for name in ("replayed", "done", "failed")}
+        return replace(one, total=total, **counts, seconds_left=(total - settled) / one.rate if one.rate else None)
 
 
 class _LiveProgress:
@@ -70,12 +105,36 @@ class _LiveProgress:
     def __call__(self, models: tuple[ModelProgress, ...]) -> None:
         for one in models:
             if one.model not in self._tasks:
-                self._tasks[one.model] = self._bars.add_task(one.model, total=one.total, replayed=0, failed=0)
-            self._bars.update(self._tasks[one.model], completed=one.settled, replayed=one.replayed, failed=one.failed)
+                self._tasks[one.model] = self._bars.add_task(one.model, total=one.total, said="")
+            self._bars.update(self._tasks[one.model], completed=one.settled, total=one.total, said=_said(one))
+
+
+def _said(one: ModelProgress) -> str:
+    """What stands beside a model's count: `40 replayed, 2 failed, 3.5/s, 12 rate limits, $0.42, 2 min left`."""
+    parts = [f"{one.replayed} replayed", f"{one.failed} failed"]
+    if one.rate:
+        parts.append(f"{one.rate:.1f}/s")
+    if one.rate_limited:
+        parts.append(f"{one.rate_limited} rate limits")
+    if one.cost_usd is None:
+        parts.append("cost unknown")
+    elif one.cost_usd:
+        parts.append(f"${one.cost_usd:.2f}" if one.cost_usd >= 0.01 else "under $0.01")
+    if one.seconds_left is not None and one.settled < one.total:
+        parts.append(f"{_spoken(one.seconds_left)} left")
+    return ", ".join(parts)
+
+
+def _spoken(seconds: float) -> str:
+    """`40 s`, `12 min`, `3 h 20 min`."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
 
 
 class LoggedProgress:
-    """Lines such as `gpt-4.1-mini: 120 of 500 (40 replayed, 2 failed)`: seldom, and always one when a model is finished."""
+    """Lines such as `gpt-4.1-mini: 120 of 500 (40 replayed, 2 failed, 3.5/s, 2 min left)`: seldom, and always one when a model is finished."""
 
     def __init__(self, log: Callable[[str], None], every: float = 30.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._log, self._every, self._clock = log, every, clock
@@ -89,6 +148,6 @@ class LoggedProgress:
         for one in models:
             finished = one.settled == one.total
             if one.model not in self._finished and (due or finished):
-                self._log(f"{one.model}: {one.settled} of {one.total} ({one.replayed} replayed, {one.failed} failed)")
+                self._log(f"{one.model}: {one.settled} of {one.total} ({_said(one)})")
             if finished:
                 self._finished.add(one.model)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 from dtef_pipeline.prediction.request import Response
 from resources.response_store import ResponseStore
+
+_T = TypeVar("_T")
 
 
 class ResponseWriter:
@@ -27,6 +30,10 @@ class ResponseWriter:
         self._pending.append((response, committed))
         self._something.set()
         await committed
+
+    async def run(self, work: Callable[..., _T], *arguments: Any) -> _T:
+        """Do other work on the store in the writer's thread, so that this process never waits for its own lock."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
 
     async def __aenter__(self) -> Self:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="response-writer")

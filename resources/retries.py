@@ -14,7 +14,8 @@ import numpy as np
 class Backoff:
     """Exponential waits with jitter: between half and all of `first * 2 ** (attempt - 1)`, at most `longest` seconds.
 
-    A server's Retry-After is never shortened; one above `patience` seconds is not waited for.
+    A server that asks for more than `patience` seconds (Retry-After), or whose rate limit costs a request more than that in all,
+    is not waited for.
     """
 
     first: float = 1.0
@@ -22,13 +23,9 @@ class Backoff:
     patience: float = 600.0
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
-    def wait(self, attempt: int, retry_after: float | None) -> float | None:
-        """Seconds to wait after failed attempt 1, 2, ...; None: the server asks for more than we have patience for."""
-        if retry_after is not None and retry_after > self.patience:
-            return None
-        full = min(self.longest, self.first * 2.0 ** (attempt - 1))
-        own = full * float(self.rng.uniform(0.5, 1.0))
-        return own if retry_after is None else max(retry_after, own)
+    def wait(self, attempt: int) -> float:
+        """Seconds to wait after failed attempt 1, 2, ..."""
+        return min(self.longest, self.first * 2.0 ** min(attempt - 1, 60)) * float(self.rng.uniform(0.5, 1.0))
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 HOME = Path(".dtef")
+# Not the comma within `gpt-4.1-mini@temperature=0.7,max_tokens=512`.
+_BETWEEN_MODELS = re.compile(r"(?:\s*,)+\s*(?![a-z_]+=)|\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class Settings:
             models=Path(env["DTEF_MODELS"]) if env.get("DTEF_MODELS") else None,
             surveys=Path(env.get("DTEF_SURVEYS") or HOME / "surveys"),
             dagster_home=Path(env.get("DAGSTER_HOME") or HOME / "dagster").absolute(),
-            nightly_models=tuple((env.get("DTEF_NIGHTLY_MODELS") or "baselines").replace(",", " ").split()),
+            nightly_models=tuple(_BETWEEN_MODELS.split((env.get("DTEF_NIGHTLY_MODELS") or "baselines").strip(", "))),
         )
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -38,9 +38,26 @@ class Scope(Enum):
 class CallError(Exception):
     """A call that got no answer."""
 
-    def __init__(self, message: str, scope: Scope, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        scope: Scope,
+        *,
+        rate_limited: bool = False,
+        retry_after: float | None = None,
+        of_prompt: bool = False,
+    ) -> None:
+        """
+        Args:
+            message: for people; it may still hold secrets.
+            scope: how far the failure reaches.
+            rate_limited: the server answers, but not so much at once (429).
+            retry_after: seconds the server asks to be left alone.
+            of_prompt: this prompt is to blame (filtered, too long), which says nothing of others.
+        """
         super().__init__(message)
         self.message, self.scope, self.retry_after = message, scope, retry_after
+        self.rate_limited, self.of_prompt = rate_limited, of_prompt
 
 
 class Transport(Protocol):
@@ -60,7 +77,10 @@ class Transport(Protocol):
 
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
-_SECRET_SHAPE = re.compile(r"\b(?:sk|pk|gsk|xai|key)-[\w*-]{8,}|\bAIza[\w-]{20,}|(?<=Bearer )\S+|(?<=[?&]key=)[^&\s]+")
+_API_KEY_NAME = re.compile(r"API_KEY$", re.IGNORECASE)
+_SECRET_SHAPE = re.compile(
+    r"\b(?:sk|pk|gsk|xai|key)-[\w*-]{8,}|\bAIza[\w-]{20,}|(?<=Bearer )\S+|(?<=[?&]key=)[^&\s]+|(?<=://)[^/\s@]+(?=@)"
+)
 _SHORTEST_SECRET = 6
 _LONGEST_MESSAGE = 500
 
@@ -70,12 +90,23 @@ class Scrubber:
 
     def __init__(self, environ: Mapping[str, str], specs: Iterable[ModelSpec]) -> None:
         named = {spec.api_key_env for spec in specs}
-        values = {value for name, value in environ.items() if name in named or _SECRET_NAME.search(name)}
-        # Longest first: one key may begin with another.
-        self._secrets = sorted((v for v in values if len(v) >= _SHORTEST_SECRET), key=len, reverse=True)
+        self._secrets = _values(environ, lambda name: name in named or bool(_SECRET_NAME.search(name)))
+        self._api_keys = _values(environ, lambda name: name in named or bool(_API_KEY_NAME.search(name)))
 
     def __call__(self, message: str) -> str:
         for secret in self._secrets:
             message = message.replace(secret, "[key]")
         message = _SECRET_SHAPE.sub("[key]", message)
         return message if len(message) <= _LONGEST_MESSAGE else message[: _LONGEST_MESSAGE - 1] + "…"
+
+    def answer(self, text: str) -> str:
+        """What a model wrote, as it wrote it, but for API keys in use, should a server ever echo one."""
+        for key in self._api_keys:
+            text = text.replace(key, "[key]")
+        return text
+
+
+def _values(environ: Mapping[str, str], secret: Callable[[str], bool]) -> list[str]:
+    values = {value.strip() for name, value in environ.items() if secret(name)}
+    # Longest first: one key may begin with another.
+    return sorted((value for value in values if len(value) >= _SHORTEST_SECRET), key=len, reverse=True)

@@ -50,6 +50,7 @@ TABLES: Mapping[str, TableSpec] = {
     "breakdown_round": TableSpec(None, ()),
     "consistency": TableSpec(None, ()),
     "metric_ranks": TableSpec(None, ()),
+    "costs": TableSpec(tables.COSTS, ()),
 }
 _FILE = "part-0.parquet"
 

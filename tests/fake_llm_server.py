@@ -18,6 +18,7 @@ import argparse
 import json
 import random
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -25,6 +26,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, Literal, Self
 
 DEFAULT_REPLY = "[40.0, 30.0, 20.0, 10.0]"
@@ -38,6 +40,8 @@ class Call:
     headers: dict[str, str]
     attempt: int
     """1 the first time exactly this body arrives, 2 the second time, ..."""
+    arrived_at: float = 0.0
+    """Monotonic seconds."""
 
     @property
     def user(self) -> str:
@@ -56,6 +60,8 @@ class Fault:
     status: int = 500
     retry_after: str | None = None
     message: str = "planned fault"
+    code: str | None = None
+    """The provider's own name of the error, as in `insufficient_quota`."""
     seconds: float = 30.0
     """How long `hang` and `drip` take."""
 
@@ -91,6 +97,8 @@ class FakeLLM:
     fault: FaultPlan = lambda call: None
     latency: float = 0.0
     port: int = 0
+    certificate: Path | None = None
+    """A PEM file with certificate and key: the server speaks HTTPS."""
     calls: list[Call] = field(default_factory=list)
     answers: Counter[str] = field(default_factory=Counter)
     """How often each user text was answered in full."""
@@ -105,6 +113,10 @@ class FakeLLM:
 
     def __enter__(self) -> Self:
         self._server = _Server(("127.0.0.1", self.port), _handler(self))
+        if self.certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         self._thread.start()
         return self
@@ -117,7 +129,8 @@ class FakeLLM:
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        scheme = "http" if self.certificate is None else "https"
+        return f"{scheme}://127.0.0.1:{self._server.server_address[1]}/v1"
 
     @property
     def answered(self) -> int:
@@ -127,11 +140,16 @@ class FakeLLM:
         with self._lock:
             identity = json.dumps(body, sort_keys=True)
             self._attempts[identity] += 1
-            call = Call(body, headers, self._attempts[identity])
+            call = Call(body, headers, self._attempts[identity], time.monotonic())
             self.calls.append(call)
             self._busy += 1
             self.peak = max(self.peak, self._busy)
         return call
+
+    @property
+    def busy(self) -> int:
+        """Calls in progress now."""
+        return self._busy
 
     def left(self) -> None:
         with self._lock:
@@ -179,7 +197,7 @@ def _handler(fake: FakeLLM) -> type[BaseHTTPRequestHandler]:
                 self._send(200, json.dumps(completion(call, fake.reply(call))).encode())
             elif fault.kind == "status":
                 headers = {"retry-after": fault.retry_after} if fault.retry_after is not None else {}
-                error = {"error": {"message": fault.message, "type": "fault", "code": fault.status}}
+                error = {"error": {"message": fault.message, "type": fault.code or "fault", "code": fault.code or fault.status}}
                 self._send(fault.status, json.dumps(error).encode(), headers)
             elif fault.kind == "reset":
                 self._reset()
@@ -238,6 +256,7 @@ def completion(call: Call, text: str) -> dict[str, Any]:
         "object": "chat.completion",
         "created": int(time.time()),
         "model": f"{call.body['model']}-served",
+        "system_fingerprint": "fp_fake",
         "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
         "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": tokens, "total_tokens": prompt_tokens + tokens},
     }

@@ -60,10 +60,10 @@ class BoardOptions:
 def board(connection: duckdb.DuckDBPyConnection, by: str, options: BoardOptions) -> pd.DataFrame:
     """A leaderboard: rows ranked within each group and context level, best first.
 
-    `connection` has a `scores` view. Columns: the group's keys, `rank`, `model`, `model_variant`, `context_level`, `condition`, `score` (mean over
-    the model's scored cells, 0-1, higher is better), `adjusted_score` (the population marginal's mean plus the model's mean advantage
-    over it on the cells both have: what models of different coverage are ranked by), `vs_marginal` (that advantage), `n_pairs` (cells
-    behind `score`), `coverage` (of the group's cells), `parse_rate`, counts by status. Raises ConfigError for an unknown view.
+    `connection` has a `scores` view. Columns: the group's keys, `rank`, `model`, `model_variant`, `context_level`, `condition`, `score`
+    (mean over the model's scored cells, 0-1, higher is better), `adjusted_score` (the population marginal's mean plus the model's mean
+    advantage over it on the cells both have: what models of different coverage are ranked by), `vs_marginal` (that advantage), `n_pairs`
+    (cells behind `score`), `coverage` (of the group's cells), `parse_rate`, counts by status. Raises ConfigError for an unknown view.
     """
     # Sums of several threads are added in any order: equal scores are to give equal digits.
     connection.execute("SET threads = 1")
@@ -73,7 +73,7 @@ def board(connection: duckdb.DuckDBPyConnection, by: str, options: BoardOptions)
         return _metric_ranks(connection, options)
     if by not in VIEWS:
         raise ConfigError(f"view {by!r}: allowed: {', '.join(ALL_VIEWS)}")
-    frame = connection.execute(_board_sql(VIEWS[by], options), _parameters(options)).df()
+    frame = connection.execute(_board_sql(VIEWS[by], options), parameters(options)).df()
     frame["metric"] = options.metric
     return frame
 
@@ -95,12 +95,12 @@ def _where(options: BoardOptions) -> str:
     return " AND ".join(condition for condition in conditions if condition) or "true"
 
 
-def _parameters(options: BoardOptions) -> dict[str, object]:
+def parameters(options: BoardOptions) -> dict[str, object]:
     named = {"rounds": list(options.rounds), "context_level": options.context_level, "snapshot": options.snapshot}
     return {name: value for name, value in named.items() if value}
 
 
-def _cells_sql(options: BoardOptions) -> str:
+def cells_sql(options: BoardOptions) -> str:
     """Common table expressions ending in `cells`: one row a (cell, model variant)."""
     answered = ", ".join(f"'{status}'" for status in ANSWERED)
     shared = f"""
@@ -127,7 +127,7 @@ def _cells_sql(options: BoardOptions) -> str:
 def _board_sql(keys: tuple[str, ...], options: BoardOptions) -> str:
     group = ", ".join([*keys, "context_level", "condition"])
     lead = "".join(f"{key}, " for key in keys)
-    return f"""{_cells_sql(options)}
+    return f"""{cells_sql(options)}
     , reference AS (SELECT {_CELL}, avg(score) AS marginal FROM cells WHERE model = '{POPULATION_MARGINAL}' GROUP BY ALL)
     , sizes AS (
         SELECT {group}, count(DISTINCT (round, segment, question_id)) AS board_cells,
@@ -153,7 +153,7 @@ def _board_sql(keys: tuple[str, ...], options: BoardOptions) -> str:
 
 def _consistency(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
     """How evenly a model does over the segments: the spread of its segment means, smallest first."""
-    sql = f"""{_cells_sql(options)}
+    sql = f"""{cells_sql(options)}
     , segments AS (
         SELECT round, segment, context_level, condition, {_MODEL}, avg(score) AS score, count(score) AS n_pairs,
             sum(n_ok) AS n_ok, sum(n_answered) AS n_answered
@@ -168,7 +168,7 @@ def _consistency(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -
         THEN rank() OVER (PARTITION BY context_level, condition, segment_sd IS NULL ORDER BY segment_sd) END::INTEGER AS rank, *
     FROM spread ORDER BY {_CONTEXT_ORDER}, condition, rank NULLS LAST, model, model_variant
     """
-    frame = connection.execute(sql, _parameters(options)).df()
+    frame = connection.execute(sql, parameters(options)).df()
     frame["metric"] = options.metric
     return frame
 

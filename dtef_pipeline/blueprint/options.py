@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dtef_pipeline.blueprint.systems import check_system
 from dtef_pipeline.errors import ConfigError
 
 TASKS = ("distribution", "shift", "synthetic-individuals", "batch")
@@ -69,6 +70,7 @@ class BlueprintOptions:
             raise ConfigError(f"{self.individuals} individuals: allowed: 1 to {MOST_INDIVIDUALS}")
         if not _WORDS.fullmatch(self.system):
             raise ConfigError(f"system prompt id {self.system!r}: allowed: lower-case letters, digits and hyphens")
+        check_system(self.system, self.system_text)
         if not 0 <= self.reserve < self.token_budget:
             raise ConfigError(
                 f"token budget {self.token_budget} with {self.reserve} kept for the answer: "
@@ -84,6 +86,13 @@ class BlueprintOptions:
     def answer_tokens(self) -> int | None:
         """Fewest tokens a model must be allowed to answer with; None: the model's own setting will do."""
         return self.reserve if self.reserve > _STANDARD_RESERVE else None
+
+    def order_of(self, count: int) -> list[int]:
+        """Which of `count` options stands at each place of the list, as its place in the survey."""
+        if self.option_order == "reversed":
+            return list(range(count))[::-1]
+        turn = 0 if self.option_order == "given" else int(self.option_order.removeprefix("rotated-"))
+        return [(turn + place) % count for place in range(count)]
 
     @property
     def condition(self) -> str:
@@ -122,18 +131,22 @@ class BlueprintOptions:
     ) -> BlueprintOptions:
         """The options that a condition spells. `system_prompts`: words of system prompts that are not shipped, by id.
 
-        A format may be left out (`shift+cot`), and so may the task's number (`batch`). Raises ConfigError for a word that says nothing.
+        A format may be left out (`shift+cot`), and so may the task's number (`batch`). Raises ConfigError for a word that says nothing
+        or that contradicts another.
         """
         head, *flags = condition.strip().split("+")
         named, _, form = head.partition("/")
         task, _, number = named.partition("=")
         options: dict[str, Any] = {"task": task} | ({"format": form} if form else {})
-        if number:
+        if "=" in named:
             if task not in ("batch", "synthetic-individuals"):
                 raise ConfigError(f"condition {condition!r}: the task {task} takes no number")
             options["batch_size" if task == "batch" else "individuals"] = _whole(condition, named, number)
         for flag in flags:
-            options |= _flag(condition, flag)
+            said = _flag(condition, flag)
+            if repeated := said.keys() & options.keys():
+                raise ConfigError(f"condition {condition!r}: {flag!r} says the {min(repeated).replace('_', ' ')} a second time")
+            options |= said
         system = options.get("system", "default")
         return cls(tuple(context_levels), **options, system_text=(system_prompts or {}).get(system, ""))
 

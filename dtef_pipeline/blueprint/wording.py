@@ -1,17 +1,10 @@
-"""The words of a prompt: system prompt, demographic profile, context questions, target question."""
+"""The words of a prompt that do not depend on the form of the answer: profile, lists of options, target questions."""
 
 from __future__ import annotations
 
 import re
 import string
 from collections.abc import Sequence
-
-SYSTEM_PROMPT = (
-    "You are an analyst of demographic survey data. For one group of people you estimate which percentage of the group chose "
-    "each answer option of a survey question. Base the estimate on the group described and on any answers of the same group "
-    "that are shown. Reply with a JSON array of numbers only: one percentage per answer option, in the order in which the "
-    "options are listed, adding up to 100. Example for four options: [45.2, 30.1, 15.5, 9.2]"
-)
 
 ATTRIBUTE_LABELS = {
     "ageGroup": "Age",
@@ -36,6 +29,17 @@ def attribute_label(attribute: str) -> str:
     return ATTRIBUTE_LABELS.get(attribute) or re.sub(r"(?<=[a-z])(?=[A-Z])|[_-]+", " ", attribute).capitalize()
 
 
+def percent(share: float) -> str:
+    """A fraction as prompts write it: 0.4521 is `45.2%`."""
+    return f"{100 * share:.1f}%"
+
+
+def in_a_row(items: Sequence[str]) -> str:
+    """`x`, `x and y`, `x, y and z`."""
+    *first, last = items
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def profile(attribute: str, value: str) -> str:
     """The demographic profile; a segment of several attributes (`ageGroup+country`, `18-25, Kenya`) has a line each."""
     attributes = attribute.split("+")
@@ -44,29 +48,32 @@ def profile(attribute: str, value: str) -> str:
     return "Demographic group\n" + "\n".join(lines)
 
 
-def context_question(text: str, options: Sequence[str], observed: Sequence[float], n: int | None) -> str:
-    """One context question with the group's actual answers, in percent; `n` only when the model is to see it."""
-    asked = f"Question: {text}" if n is None else f"Question: {text} ({n} respondents)"
-    answers = [
-        f"{option_letter(i)}. {option}: {100 * share:.1f}%"
-        for i, (option, share) in enumerate(zip(options, observed, strict=True))
-    ]
-    return "\n".join([asked, *answers])
+def options_listed(options: Sequence[str]) -> str:
+    """A line an option, each with its letter."""
+    return "\n".join(f"{option_letter(i)}. {option}" for i, option in enumerate(options))
+
+
+def shares_listed(options: Sequence[str], shares: Sequence[float]) -> str:
+    """A line an option, each with its letter and its share in percent."""
+    return options_listed([f"{option}: {percent(share)}" for option, share in zip(options, shares, strict=True)])
 
 
 def target_question(text: str, options: Sequence[str]) -> str:
-    """The question to predict, its options and the form of the answer."""
-    listed = [f"{option_letter(i)}. {option}" for i, option in enumerate(options)]
-    return "\n".join(
-        [
-            "Question to predict",
-            text,
-            *listed,
-            "",
-            f"Which percentage of this group chose each option? Reply with only a JSON array of {len(options)} numbers that "
-            "add up to 100, in the order of the options.",
-        ]
-    )
+    """The one question of a prompt, with its options."""
+    return f"Question to predict\n{text}\n{options_listed(options)}"
 
 
-CONTEXT_HEADING = "How this group answered other questions of the same survey"
+def target_questions(questions: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """The questions of a batch (text and options of each), named Q1, Q2, ..."""
+    listed = [f"{batch_key(place)}. {text}\n{options_listed(options)}" for place, (text, options) in enumerate(questions)]
+    return "\n\n".join(["Questions to predict" if len(listed) > 1 else "Question to predict", *listed])
+
+
+def batch_key(place: int) -> str:
+    """The name of a question within its batch: `Q1` at place 0."""
+    return f"Q{place + 1}"
+
+
+def population_answer(options: Sequence[str], population: Sequence[float]) -> str:
+    """How all respondents answered the target question, for the task `shift`."""
+    return f"How all respondents of the survey answered the question to predict\n{shares_listed(options, population)}"

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.identity import request_key
+from dtef_pipeline.identity import request_keys
 from dtef_pipeline.prediction.baselines import Previous, as_response, baseline_distribution, why_missing
 from dtef_pipeline.prediction.models import ModelSpec
 from dtef_pipeline.prediction.request import Failure, Request
@@ -63,25 +63,28 @@ def requests_for(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str)
     first: dict[str, tuple[Any, ...]] = {}
     for row in zip(*columns, strict=True):
         first.setdefault(row[0], row)
+    keys = [request_keys(first, model.variant, draw, snapshot) for draw in range(draws)]
     return [
-        Request(prompt, system, user, model, draw, snapshot, _as_listed(options, reading), schema, tokens)
-        for prompt, system, user, options, reading, schema, tokens in first.values()
+        Request(prompt, system, user, model, draw, snapshot, _as_listed(options, reading), schema, tokens, keys[draw][place])
+        for place, (prompt, system, user, options, reading, schema, tokens) in enumerate(first.values())
         for draw in range(draws)
     ]
 
 
 def _as_listed(options: Sequence[str], reading: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """The options in the order of the prompt."""
-    order = reading["order"] if reading else None
-    return tuple(options[place] for place in order) if order else tuple(options)
+    """The options in the order of the prompt; none where the answer is not one distribution over them."""
+    if reading is None:
+        return tuple(options)
+    if reading["task"] != "distribution" or reading["place"] is not None:
+        return ()
+    return tuple(options[place] for place in reading["order"] or range(len(options)))
 
 
 def prediction_keys(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) -> pa.Table:
     """The rows of `draws` draws of each prompt, with all columns that are known before anyone is asked."""
-    repeated = prompts.select(list(_FROM_PROMPT)).take(
-        pa.array([i for i in range(len(prompts)) for _ in range(draws)], pa.int64())
-    )
+    repeated = prompts.select(list(_FROM_PROMPT)).take(pa.array(np.repeat(np.arange(len(prompts)), draws)))
     draw = list(range(draws)) * len(prompts)
+    keys = [request_keys(prompts["prompt_id"].to_pylist(), model.variant, d, snapshot) for d in range(draws)]
     rows = len(repeated)
     constant = {
         "snapshot": pa.repeat(snapshot, rows),
@@ -89,10 +92,7 @@ def prediction_keys(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: s
         "model_variant": pa.repeat(model.variant, rows),
         "temperature": pa.repeat(pa.scalar(model.temperature, pa.float64()), rows),
         "draw": pa.array(draw, pa.int32()),
-        "request_key": pa.array(
-            [request_key(p, model.variant, d, snapshot) for p, d in zip(repeated["prompt_id"].to_pylist(), draw, strict=True)],
-            pa.string(),
-        ),
+        "request_key": pa.array(np.array(keys, dtype=object).T.ravel(), pa.string()),
     }
     for name, column in constant.items():
         repeated = repeated.append_column(name, column)

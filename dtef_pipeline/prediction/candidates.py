@@ -34,6 +34,9 @@ _NOT_A_NUMBER = re.compile(r"[-+]?(?:nan|inf|infinity|null|none|n/a)")
 _NUMBERS = re.compile(NUMBER)
 _COMMA_NUMBERS = re.compile(COMMA_NUMBER)
 _THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
+_CLOSE_COMMA = re.compile(r",(?! )")
+"""A comma that separates as one of thousands would: `1,200,800` may be two numbers, `1,200, 800` are."""
+_REMARK = re.compile(r"(?://|#)[^\n]*|\([^()\n0-9]{1,80}+\)")
 _DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
 _NEARBY = 200
 """How far a line is looked along, so that one endless line costs no more than many short ones."""
@@ -60,7 +63,7 @@ def candidate(start: int, end: int, values: Sequence[float], n: int, how: str, *
         return Candidate(start, end, "unparseable", (), f"{how}: {fault}")
     if len(values) != n:
         return Candidate(start, end, "wrong_length", (), f"{how} of {len(values)} values for {n} options")
-    if how != "array" and _maybe_thousands(values):
+    if not how.startswith("array") and _maybe_thousands(values):
         return Candidate(start, end, "unparseable", (), f"{how}: a point may be a decimal or a thousands separator")
     return Candidate(start, end, "ok", tuple(values), how, prose)
 
@@ -123,12 +126,15 @@ def read_unlabelled(text: str, n: int) -> Iterator[Candidate]:
 
 def _arrays(text: str, n: int) -> Iterator[Candidate]:
     for found in recent(_ARRAY.finditer(text), n):
-        values = _array_values(found[1])
+        content = _REMARK.sub("", found[1])
+        values = _array_values(content)
         if len(values) < 2 or _INTERVAL.search(text, max(0, found.start() - 12), found.start()):
             continue
         if _like_citations(values) and not _own_line(text, found.start(), found.end()):
             continue
-        how = "array with a range in it" if "-" in found[1] and _has_range(found[1]) else "array"
+        how = "array" if content == found[1] else "array with remarks"
+        if "-" in content and _has_range(content):
+            how = "array with a range in it"
         yield candidate(found.start(), found.end(), values, n, how)
 
 
@@ -206,8 +212,9 @@ def _run_values(run: str, n: int) -> list[float]:
     joined = [number(v, joined=True) for v in numbers]
     with_comma = [v for v in numbers if "," in v]
     thousands = sum(1 for v in with_comma if _THOUSANDS.fullmatch(v))
-    comma_separates = "," in _COMMA_NUMBERS.sub("", run)
+    between = _COMMA_NUMBERS.sub("", run)
+    comma_separates = "," in between
     if thousands == len(with_comma):
-        return split if comma_separates else joined
+        return split if _CLOSE_COMMA.search(between) else joined
     certain = thousands == 0 and near_whole(in_order_sum(joined)) and (not comma_separates or len(with_comma) == n)
     return joined if certain else split

@@ -10,9 +10,19 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from dtef_pipeline.prediction.candidates import ABOUT, COMMA_NUMBER, PERCENT, Candidate, candidate, joinable, number
+from dtef_pipeline.prediction.candidates import (
+    ABOUT,
+    COMMA_NUMBER,
+    PERCENT,
+    Candidate,
+    candidate,
+    in_order_sum,
+    joinable,
+    near_whole,
+    number,
+)
 from dtef_pipeline.prediction.labels import Labels, Mention
-from dtef_pipeline.prediction.plaintext import recent
+from dtef_pipeline.prediction.plaintext import RECENT, recent
 
 _KEY = r"(?:percentage|percent|value|share|probability|proportion|fraction|count|pct)"
 _LINK = re.compile(
@@ -27,8 +37,11 @@ _OPENING_WORDS = re.compile(r"(?:^|[^\w])(?:and|is|are|as|be|option|choice|answe
 _ROW_START = re.compile(r"(?:\A|\n|[\[(]) ?(?:[-•·] )?\Z")
 _ROW_COMMA = re.compile(r", ?")
 _ROW_END = re.compile(r" ?(?:\n|\Z|[\])]|, )")
-_VALUE_FIRST = re.compile(rf"(?<![\w.,–-]){ABOUT}({COMMA_NUMBER}) ?(?:%|percent|per cent|pct) ?(?:[-–:] ?)?(?=\w)")
+_WOULD = r"(?:of (?:them|people|respondents) )?(?:would |will |might )?(?:say|answer|choose|select|pick|respond|report) "
+_BARE_ROW = re.compile(rf"[|•·-]? ?(?P<label>[^\n]*?[^\W_]) (?P<value>{ABOUT}{COMMA_NUMBER}) ?")
+_VALUE_FIRST = re.compile(rf"(?<![\w.,–-]){ABOUT}({COMMA_NUMBER}) ?(?:%|percent|per cent|pct) ?(?:[-–:] ?|{_WOULD})?(?=\w)")
 _ENUMERATOR = re.compile(r"(?<![\w.])\(?([a-z]|[0-9]{1,2})(?:\)[:.]?|\.(?![0-9])|(?= ?[:=|])|(?= –)|(?= - ))")
+_NEXT_LETTER = re.compile(r" [a-z] ?[=:] ?[0-9]")
 _ENUMERATED_TEXT = re.compile(r" ?([^\n:=|]{1,120})")
 _GENERIC = re.compile(r"(?:[:=|]| –| -(?= )) ?(?=[~a-z0-9.+-])")
 _NEARBY = 200
@@ -62,7 +75,7 @@ def read_labelled(text: str, labels: Labels) -> list[Candidate]:
     for reading in _runs(text, _value_first(text, labels), labels.names, "labelled list, values first"):
         opens_line = _ROW_START.search(text, max(0, reading.start - 6), reading.start)
         found.append(reading._replace(prose=not opens_line))
-    return found
+    return [*found, *_bare_rows(text, labels)]
 
 
 def read_enumerated(text: str, n: int, labels: Labels | None) -> list[Candidate]:
@@ -169,7 +182,7 @@ def _enumerated(text: str, n: int, labels: Labels | None) -> tuple[list[Pair], l
 def _enumerated_value(text: str, start: int, text_allowed: bool) -> _Value | None:
     link = _LINK.match(text, start)
     value = _value_at(text, link.end() if link else start)
-    if value and not re.match(r" ?(?:[^\W0-9]|[:=])", text[value.end : value.end + 2]):
+    if value and (_NEXT_LETTER.match(text, value.end) or not re.match(r" ?(?:[^\W0-9]|[:=])", text[value.end : value.end + 2])):
         return value
     words = _ENUMERATED_TEXT.match(text, start)
     if not text_allowed or words is None:
@@ -219,6 +232,41 @@ def _gathered(text: str, run: dict[int, Pair], twice: list[int], names: Sequence
         yield Candidate(start, end, "wrong_length", (), f"{how} with {_first_few(strangers)}, which is no option")
     else:
         yield candidate(start, end, [run[i].value for i in range(len(names))], len(names), how)
+
+
+def _bare_rows(text: str, labels: Labels) -> Iterator[Candidate]:
+    """Lines of a label and a number with nothing but a blank (a tab) between them, all options once, adding up to a whole.
+
+    The whole is asked for because such lines may as well number the options; a line of that shape that names none ends the reading.
+    """
+    lines = text.split("\n")[-RECENT - 4 * len(labels.names) :]
+    place = len(text) - sum(map(len, lines)) - len(lines) + 1
+    rows: list[Pair] = []
+    for line in [*lines, ""]:
+        pair = _bare_row(line, place, labels) if line else None
+        place += len(line) + 1
+        if pair is not None:
+            rows.append(pair)
+        elif rows:
+            yield from _whole_of_rows(rows, labels)
+            rows = []
+
+
+def _bare_row(line: str, place: int, labels: Labels) -> Pair | None:
+    found = _BARE_ROW.fullmatch(line[:_NEARBY])
+    if found is None or not joinable(number_text := found["value"].split(" ")[-1].lstrip("~")):
+        return None
+    option = labels.exactly(found["label"])
+    return Pair(-1 if option is None else option, number(number_text, joined=True), place, place + len(line), "")
+
+
+def _whole_of_rows(rows: Sequence[Pair], labels: Labels) -> Iterator[Candidate]:
+    values = {row.option: row.value for row in rows}
+    if len(rows) != len(labels.names) or sorted(values) != list(range(len(rows))):
+        return
+    shares = [values[option] for option in range(len(rows))]
+    if near_whole(in_order_sum(shares)):
+        yield candidate(rows[0].start, rows[-1].end, shares, len(rows), "labelled list")
 
 
 def _first_few(names: Sequence[str]) -> str:

@@ -85,6 +85,16 @@ class Labels:
             place = gap.end() if gap else word.end()
         return found[::-1]
 
+    def exactly(self, text: str) -> int | None:
+        """The option whose label a plain text is, punctuation aside."""
+        node = self._root
+        for word in _WORD.finditer(text) if self.distinct else ():
+            child = node.children.get(word[0])
+            if child is None:
+                return None
+            node = child
+        return node.ends
+
     def without(self, text: str) -> str:
         """The text with the options that it names in full left out."""
         kept: list[str] = []

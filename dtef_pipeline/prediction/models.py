@@ -5,7 +5,9 @@ The form of a file, all of it optional. Later files add to earlier ones; a name 
     collections:
       core: [gpt-4.1-mini, claude-haiku]
     models:
-      gpt-4.1-mini: {model: openai/gpt-4.1-mini, temperature: 0, api_key_env: OPENAI_API_KEY}
+      gpt-4.1-mini: {model: openai/gpt-4.1-mini, temperature: 0, api_key_env: OPENAI_API_KEY, budget: {max_cost_usd: 5}}
+
+A selector may change the settings of what it selects: `gpt-4.1-mini@max_tokens=512,temperature=0.7`.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from dtef_pipeline.errors import ConfigError
 
@@ -53,10 +55,31 @@ _Penalty = Annotated[float, Field(ge=-2, le=2)]
 _Price = Annotated[float, Field(ge=0)]
 
 
-class ModelSpec(BaseModel):
-    """A model with its parameters: what is asked (`variant`) and how it is reached (the rest)."""
+class _Settings(BaseModel):
+    """Values of a file or a command line: no unknown key, no infinity, and a bool is no number."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_bool(cls, value: Any) -> Any:
+        if isinstance(value, bool):
+            raise ValueError("true and false are no values of this setting (null: not sent)")
+        return value
+
+
+class Budget(_Settings):
+    """What a run may use at most; None: no bound. It changes nothing about answers, so it is no part of a variant."""
+
+    max_cost_usd: Annotated[float, Field(gt=0)] | None = None
+    max_calls: Annotated[int, Field(ge=1)] | None = None
+    """Calls sent, further attempts included."""
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    """Tokens of prompts and answers together."""
+
+
+class ModelSpec(_Settings):
+    """A model with its parameters: what is asked (`variant`) and how it is reached (the rest)."""
 
     name: _Text
     model: _Text
@@ -79,6 +102,8 @@ class ModelSpec(BaseModel):
     input_price: _Price | None = None
     """US dollars per million prompt tokens; with `output_price`, in place of litellm's price list."""
     output_price: _Price | None = None
+    budget: Budget = Budget()
+    """What a run may use of this model."""
     description: str | None = None
 
     @model_validator(mode="before")
@@ -138,20 +163,32 @@ class Models:
     specs: Mapping[str, ModelSpec]
     collections: Mapping[str, tuple[str, ...]]
 
-    def resolve(self, selectors: Sequence[str]) -> tuple[ModelSpec, ...]:
+    def resolve(self, selectors: Sequence[str], settings: Mapping[str, Any] | None = None) -> tuple[ModelSpec, ...]:
         """The models that names, collections and bare litellm strings stand for, each variant once, in order.
 
+        A selector may end in settings, `core@temperature=0.7,max_tokens=512`; they hold for every model it stands for. The name of such a
+        model is the selector in one spelling, with the settings that differ from the model's own: `gpt-4.1@max_tokens=512,temperature=0.7`.
+
+        Args:
+            selectors: as `dtef run --model` takes them.
+            settings: sampling parameters that all of them but baselines get besides (None: not sent).
+
         Raises:
-            ConfigError: a selector is none of the three, or two chosen models would share their answers.
+            ConfigError: a selector is none of the three, a setting is not possible, or two chosen models would share their answers.
         """
-        chosen = [spec for selector in selectors for spec in self._selected(selector)]
+        chosen = [spec for selector in selectors for spec in self._selected(selector, settings or {})]
         _refuse_shared_variants([*self.specs.values(), *chosen])
         first: dict[str, ModelSpec] = {}
         for spec in chosen:
             first.setdefault(spec.variant, spec)
         return tuple(first.values())
 
-    def _selected(self, selector: str) -> list[ModelSpec]:
+    def _selected(self, selector: str, settings: Mapping[str, Any]) -> list[ModelSpec]:
+        base, own = (selector, {}) if selector in self.specs else _split_selector(selector)
+        found = self._named(base)
+        return [_with_settings(spec, own if spec.is_baseline else {**own, **settings}) for spec in found]
+
+    def _named(self, selector: str) -> list[ModelSpec]:
         if selector in self.specs:
             return [self.specs[selector]]
         if selector in self.collections:
@@ -162,10 +199,16 @@ class Models:
 
     def _unknown(self, selector: str) -> ConfigError:
         known = {*self.specs, *self.collections, *BASELINES, *LOCAL_MODELS}
-        listed = ", ".join(_nearest_first(selector, known))
+        listed = ", ".join(_nearest_first(selector.partition("@")[0], known))
         return ConfigError(
-            f"no model or collection {selector!r}; known: {listed}; or a litellm string such as openai/gpt-4.1-mini"
+            f"no model or collection {selector!r}; known: {listed}; or a litellm string such as openai/gpt-4.1-mini; "
+            "settings follow an @: openai/gpt-4.1-mini@temperature=0.7"
         )
+
+
+def base_selector(selector: str) -> str:
+    """The selector without its settings: `gpt-4.1-mini` of `gpt-4.1-mini@temperature=0.7`."""
+    return _split_selector(selector)[0]
 
 
 def load_models(*sources: str | Path) -> Models:
@@ -191,7 +234,7 @@ def load_models(*sources: str | Path) -> Models:
     return Models(specs=specs, collections=collections)
 
 
-class _UniqueKeys(yaml.SafeLoader):
+class UniqueKeys(yaml.SafeLoader):
     """YAML in which a key said twice in one mapping is an error instead of a silent overwrite."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -208,7 +251,7 @@ class _UniqueKeys(yaml.SafeLoader):
 def _document(source: str | Path, where: str) -> dict[str, Any]:
     try:
         text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
-        document = yaml.load(text, Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
+        document = yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"{where}: not a readable model file: {error}") from error
     found = _mapping(document, where)
@@ -243,8 +286,47 @@ def _reasons(error: ValidationError) -> Iterable[str]:
     for fault in error.errors(include_url=False, include_context=False):
         place = ".".join(str(part) for part in fault["loc"])
         message = fault["msg"].removeprefix("Value error, ")
-        echoed = bool(place) and fault["type"] != "missing"
+        if fault["type"] == "extra_forbidden":
+            message = f"unknown key; known: {', '.join(Budget.model_fields)}"
+        echoed = bool(place) and fault["type"] not in ("missing", "extra_forbidden")
         yield f"{place}: {message}, got {fault['input']!r}" if echoed else f"{place}: {message}".removeprefix(": ")
+
+
+def _split_selector(selector: str) -> tuple[str, dict[str, str | None]]:
+    """(`core`, settings as text) of `core@temperature=0.7`. An @ without = belongs to the name: vertex_ai/claude@20250101."""
+    base, _, tail = selector.rpartition("@")
+    if not base or "=" not in tail:
+        return selector, {}
+    settings: dict[str, str | None] = {}
+    for part in tail.split(","):
+        key, _, value = (text.strip() for text in part.partition("="))
+        if key not in SAMPLING or not value or key in settings:
+            raise ConfigError(
+                f"model {selector!r}: setting {part.strip()!r}; allowed, each once: {', '.join(f'{name}=...' for name in SAMPLING)}"
+            )
+        settings[key] = None if value == "null" else value
+    return base, settings
+
+
+def _with_settings(spec: ModelSpec, settings: Mapping[str, Any]) -> ModelSpec:
+    """The model with other sampling parameters, under the selector that stands for it."""
+    if not settings:
+        return spec
+    computed = _BASELINE_KEYS if spec.is_baseline else _LOCAL_KEYS if spec.is_local else None
+    given = {key: getattr(spec, key) for key in spec.model_fields_set if computed is None or key in computed}
+    where = f"model {spec.name!r} with {_settings_text(settings)}"
+    if unknown := [key for key in settings if key not in SAMPLING]:
+        raise ConfigError(f"{where}: unknown setting {', '.join(map(repr, unknown))}; allowed: {', '.join(SAMPLING)}")
+    try:
+        changed = ModelSpec.model_validate({**given, **settings})
+    except ValidationError as error:
+        raise ConfigError(f"{where}: {'; '.join(_reasons(error))}") from error
+    differing = {key: getattr(changed, key) for key in sorted(settings) if getattr(changed, key) != getattr(spec, key)}
+    return changed.model_copy(update={"name": f"{spec.name}@{_settings_text(differing)}"}) if differing else spec
+
+
+def _settings_text(settings: Mapping[str, Any]) -> str:
+    return ",".join(f"{key}={'null' if value is None else _spelled(value)}" for key, value in settings.items())
 
 
 def _members(name: str, members: Any, specs: Mapping[str, ModelSpec], where: str) -> tuple[str, ...]:

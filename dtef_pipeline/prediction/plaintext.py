@@ -10,11 +10,12 @@ import unicodedata
 from collections import deque
 from collections.abc import Iterable
 
-LOOK_BACK = 10_000
+LOOK_BACK = 5_000
 """Only this many characters at the end of a response (after the thinking is taken out) are read: answers come last."""
-RECENT = 200
+RECENT = 120
 """Each reader looks at this many places at the end of the text, and four more an option: a bound for hostile text."""
 
+_ESCAPED = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})")
 _THINKING = re.compile(r"<(/?)(?:think|thinking|thought|reasoning|scratchpad)>", re.IGNORECASE)
 _SPACES = re.compile(r"[^\S\n]+")
 _LINE_ENDS = re.compile(r" ?\n[\n ]*")
@@ -92,8 +93,16 @@ def without_thinking(text: str) -> str:
     return "\n".join(kept)
 
 
+def _unescaped(found: re.Match[str]) -> str:
+    if found[3]:
+        return chr(int(found[3], 16))
+    return chr(0x10000 + ((int(found[1], 16) - 0xD800) << 10) + int(found[2], 16) - 0xDC00)
+
+
 def plain(text: str) -> str:
-    """Case folded, quotes and emphasis gone, single spaces, no blank lines, ASCII digits and signs."""
+    """Case folded, quotes and emphasis gone, single spaces, no blank lines, ASCII digits and signs, `\\u00e9` as é."""
+    if "\\u" in text:
+        text = _ESCAPED.sub(_unescaped, text)
     text = text.translate(_TABLE).casefold()
     return _LINE_ENDS.sub("\n", _SPACES.sub(" ", text)).strip()
 
@@ -103,6 +112,6 @@ def recent(places: Iterable[re.Match[str]], n: int) -> Iterable[re.Match[str]]:
     return deque(places, maxlen=RECENT + 4 * n)
 
 
-def answer_text(text: str) -> str:
+def answer_text(text: str, look_back: int = LOOK_BACK) -> str:
     """What of a response is read: the end of the plain text outside the thinking."""
-    return plain(without_thinking(text)[-LOOK_BACK:])
+    return plain(without_thinking(text)[-look_back:])

@@ -26,9 +26,13 @@ class Request:
     answer_tokens: int | None = None
     """The model may answer with at least so many tokens, whatever its own `max_tokens`."""
 
-    @property
-    def key(self) -> str:
-        return request_key(self.prompt_id, self.model.variant, self.draw, self.snapshot)
+    key: str = ""
+    """Primary key in the response store; made here unless it is given."""
+
+    def __post_init__(self) -> None:
+        if not self.key:
+            key = request_key(self.prompt_id, self.model.variant, self.draw, self.snapshot)
+            object.__setattr__(self, "key", key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from rich.table import Table
 from dtef_pipeline.tables import METRICS
 
 PERCENT_COLUMNS = ("coverage", "parse_rate")
-SIGNED_COLUMNS = ("vs_marginal",)
+SIGNED_COLUMNS = ("vs_marginal", "difference")
 
 
 def render(frame: pd.DataFrame, output: str, *, columns: Sequence[str] = (), as_named: bool = False) -> str:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.tables import DISTANCES, METRICS, STATUSES
@@ -42,20 +43,22 @@ def checked_metric(metric: str) -> str:
     return metric
 
 
-def policy_scores(status: npt.NDArray[np.str_] | list[str], values: npt.ArrayLike, metric: str) -> npt.NDArray[np.float64]:
+def policy_scores(
+    status: pa.Array | npt.NDArray[np.str_] | list[str], values: npt.ArrayLike, metric: str
+) -> npt.NDArray[np.float64]:
     """Scores (rows,) under the policy; NaN where a row has none.
 
     `status` is (rows,), `values` (rows,) the metric's values, looked at only where the status is ok (NaN: no value there).
     """
     checked_metric(metric)
-    states = np.asarray(status, dtype=object)
+    states = (status if isinstance(status, pa.Array) else pa.array(list(status), pa.string())).dictionary_encode()
+    named = states.dictionary.to_pylist()
+    if strange := sorted(set(named) - set(STATUSES)):
+        raise ConfigError(f"no status {strange[0]!r}; allowed: {', '.join(STATUSES)}")
     similarity = np.asarray(values, dtype=np.float64)
     if metric in DISTANCES:
         similarity = 1 - similarity
-    scores = np.full(states.shape, np.nan)
-    for name in STATUSES:
-        rows = states == name
-        scores[rows] = similarity[rows] if name == "ok" else _CREDIT[name]
-    if strange := sorted(set(states) - set(STATUSES)):
-        raise ConfigError(f"no status {strange[0]!r}; allowed: {', '.join(STATUSES)}")
-    return scores
+    code = states.indices.to_numpy(zero_copy_only=False)
+    credit = np.array([np.nan if name == "ok" else _CREDIT[name] for name in named])
+    is_ok = np.array([name == "ok" for name in named], dtype=bool)
+    return np.where(is_ok[code], similarity, credit[code]) if len(code) else np.zeros(0)

@@ -8,13 +8,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.prediction.parsing import ParsedColumns, parse_responses
+from dtef_pipeline.prediction.columns import ParsedColumns
+from dtef_pipeline.prediction.parsing import parse_responses
 from dtef_pipeline.scoring.metrics import Floats, emd_normalized_on_scale, measure
 from dtef_pipeline.scoring.policy import checked_metric, policy_scores
 from dtef_pipeline.tables import METRICS, SCORES
 
+Places = npt.NDArray[np.int64]
+"""The survey's row of each prediction."""
 _KEY = ("round", "segment", "question_id")
-_CALL_STATUSES = ("answered", "error", "missing")
+_CALL_STATUSES = ("answered", "error", "missing", "budget")
 _OF_SURVEY = ("attribute", "value", "question_order", "n", "circular")
 
 
@@ -31,19 +34,17 @@ def score_predictions(predictions: pa.Table, survey: pa.Table, *, metric: str = 
     """
     checked_metric(metric)
     place = _places(predictions, survey)
-    truth = survey.take(place)
-    parsed = _read(predictions, truth)
-    values = _metric_values(parsed, truth)
-    status = parsed.status.to_numpy(zero_copy_only=False)
+    parsed = _read(predictions, survey, place)
+    values = _metric_values(parsed, survey, place.to_numpy())
     columns: dict[str, pa.Array | pa.ChunkedArray] = {
         "status": parsed.status,
         "reason": parsed.reason,
         "predicted": parsed.distribution,
         "metric": pa.repeat(pa.scalar(metric), len(predictions)),
-        "score": pa.array(policy_scores(status, values[metric], metric), from_pandas=True),
+        "score": pa.array(policy_scores(parsed.status, values[metric], metric), from_pandas=True),
     }
     columns |= {name: pa.array(values[name], from_pandas=True) for name in METRICS}
-    columns |= {name: truth[name] for name in _OF_SURVEY}
+    columns |= {name: survey[name].take(place) for name in _OF_SURVEY}
     return pa.table([columns.get(n) if n in columns else predictions[n] for n in SCORES.names], schema=SCORES)
 
 
@@ -71,7 +72,7 @@ def _offenders(keys: pa.Array) -> str:
     return shown if len(keys) <= 5 else f"{shown} and {len(keys) - 5} more"
 
 
-def _read(predictions: pa.Table, truth: pa.Table) -> ParsedColumns:
+def _read(predictions: pa.Table, survey: pa.Table, place: pa.Array) -> ParsedColumns:
     """Status, distribution and reason of every prediction, whether or not there is an answer to parse."""
     call = predictions["call_status"].combine_chunks()
     known = pc.fill_null(pc.is_in(call, pa.array(_CALL_STATUSES)), False)
@@ -81,7 +82,11 @@ def _read(predictions: pa.Table, truth: pa.Table) -> ParsedColumns:
     answered = pc.equal(call, "answered")
     filtered = pc.and_(answered, pc.fill_null(pc.equal(predictions["finish_reason"].combine_chunks(), "content_filter"), False))
     to_parse = pc.and_not(answered, filtered)
-    parsed = parse_responses(predictions["response"].filter(to_parse), truth["options"].filter(to_parse).combine_chunks())
+    options = pa.DictionaryArray.from_arrays(place, survey["options"].combine_chunks())
+    if pc.all(to_parse, min_count=0).as_py():
+        return parse_responses(predictions["response"], options, predictions["reading"])
+    asked = predictions.select(["response", "reading"]).filter(to_parse)
+    parsed = parse_responses(asked["response"], options.filter(to_parse), asked["reading"])
     mask = to_parse.to_numpy(zero_copy_only=False)
     row = pa.array(np.where(mask, np.cumsum(mask) - 1, 0), mask=~mask)
     why = pc.coalesce(predictions["error"].combine_chunks(), _constant("no response, and no error was recorded", len(call)))
@@ -96,22 +101,21 @@ def _constant(text: str, rows: int) -> pa.Array:
     return pa.repeat(pa.scalar(text), rows)
 
 
-def _metric_values(parsed: ParsedColumns, truth: pa.Table) -> dict[str, Floats]:
+def _metric_values(parsed: ParsedColumns, survey: pa.Table, place: Places) -> dict[str, Floats]:
     """Every metric (rows,), NaN where it has no value: the parsed rows of each number of options at once."""
-    values = {name: np.full(len(truth), np.nan) for name in METRICS}
-    observed = truth["observed"].combine_chunks()
+    values = {name: np.full(len(place), np.nan) for name in METRICS}
     ok = parsed.distribution.is_valid().to_numpy(zero_copy_only=False)
     sizes = pc.fill_null(pc.list_value_length(parsed.distribution), 0).to_numpy(zero_copy_only=False)
-    _check_observed(observed, sizes, ok, truth)
-    ordinal = pc.fill_null(pc.equal(truth["scale"], "ordinal"), False).to_numpy()
-    for k in np.unique(sizes[ok]):
+    _check_observed(sizes, ok, survey, place)
+    for k in np.unique(sizes[ok]).tolist():
         rows = np.flatnonzero(ok & (sizes == k))
-        p, q = _matrix(parsed.distribution, rows, int(k)), _matrix(observed, rows, int(k))
+        p, q = _matrix(parsed.distribution, k, rows), _matrix(survey["observed"].combine_chunks(), k, place[rows])
         for name, measured in measure(p, q).items():
             values[name][rows] = measured
-        flags = _dont_know(truth["dont_know"].take(pa.array(rows)).combine_chunks(), int(k))
+        flags = _dont_know(survey["dont_know"].combine_chunks(), k)[place[rows]]
         values["emd_normalized"][rows] = _on_scale(values["emd_normalized"][rows], p, q, flags)
-    values["emd_normalized"][~ordinal] = np.nan
+    ordinal = pc.fill_null(pc.equal(survey["scale"], "ordinal"), False).to_numpy()
+    values["emd_normalized"][~ordinal[place]] = np.nan
     return values
 
 
@@ -123,8 +127,14 @@ def _on_scale(plain: Floats, p: Floats, q: Floats, dont_know: npt.NDArray[np.boo
     return plain
 
 
-def _matrix(lists: pa.Array, rows: npt.NDArray[np.int64], k: int) -> Floats:
-    return np.asarray(lists.take(pa.array(rows)).flatten().to_numpy(zero_copy_only=False), dtype=np.float64).reshape(-1, k)
+def _matrix(lists: pa.Array, k: int, rows: Places) -> Floats:
+    """(rows, k) values of lists that all have k of them."""
+    starts = lists.offsets.to_numpy()[rows]
+    flat = lists.values.to_numpy(zero_copy_only=False)
+    matrix = np.empty((len(rows), k), order="F")  # a column an option, as the metrics work
+    for option in range(k):
+        matrix[:, option] = flat[starts + option]
+    return matrix
 
 
 def _dont_know(lists: pa.Array, k: int) -> npt.NDArray[np.bool_]:
@@ -136,9 +146,9 @@ def _dont_know(lists: pa.Array, k: int) -> npt.NDArray[np.bool_]:
     return flags
 
 
-def _check_observed(observed: pa.Array, sizes: npt.NDArray[np.int32], ok: npt.NDArray[np.bool_], truth: pa.Table) -> None:
-    lengths = pc.fill_null(pc.list_value_length(observed), -1).to_numpy(zero_copy_only=False)
-    wrong = pa.array(ok & (lengths != sizes))
-    if pc.any(wrong, min_count=0).as_py():
-        keys = pc.unique(_keys(truth).filter(wrong))
+def _check_observed(sizes: npt.NDArray[np.int32], ok: npt.NDArray[np.bool_], survey: pa.Table, place: Places) -> None:
+    lengths = pc.fill_null(pc.list_value_length(survey["observed"]), -1).to_numpy()
+    wrong = ok & (lengths[place] != sizes)
+    if wrong.any():
+        keys = pc.unique(_keys(survey).take(pa.array(place[wrong])))
         raise DtefError(f"observed distributions that do not fit their options: {_offenders(keys)}")

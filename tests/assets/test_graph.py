@@ -17,13 +17,14 @@ TEAM = ["team:data-engineering"]
 # key: (deps, group, owners, kinds, code version, partitions)
 ASSETS = {
     "survey_responses": ([], "pipeline", TEAM, ["parquet"], "1", "round_segment"),
-    "blueprints": (["survey_responses"], "pipeline", TEAM, ["parquet"], "1", "round_segment"),
-    "predictions": (["blueprints"], "pipeline", TEAM, ["litellm", "parquet"], "1", "round_segment"),
-    "scores": (["predictions"], "pipeline", TEAM, ["parquet"], "1", "round_segment"),
+    "blueprints": (["survey_responses"], "pipeline", TEAM, ["parquet"], "2", "round_segment"),
+    "predictions": (["blueprints"], "pipeline", TEAM, ["litellm", "parquet"], "2", "round_segment"),
+    "scores": (["predictions"], "pipeline", TEAM, ["parquet"], "2", "round_segment"),
     "segment_results": (["scores"], "pipeline", TEAM, ["duckdb", "parquet"], "1", "round_segment"),
     "drift_checks": (["segment_results"], "pipeline", TEAM, ["parquet"], "1", "round_segment"),
     "leaderboard": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
     "breakdowns": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
+    "costs": (["predictions"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
     "report": (["breakdowns", "drift_checks", "leaderboard"], "boards", TEAM, ["html"], "1", None),
 }
 # (asset, check, blocking)
@@ -44,7 +45,7 @@ CHECKS = [
     ("survey_responses", "one_row_a_question", True),
 ]
 SIX = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
-JOBS = {"round_pipeline": SIX, "nightly_drift": SIX[2:], "roll_ups": ["leaderboard", "breakdowns", "report"]}
+JOBS = {"round_pipeline": SIX, "nightly_drift": SIX[2:], "roll_ups": ["leaderboard", "breakdowns", "costs", "report"]}
 SCHEDULES = {"nightly": ("0 2 * * *", "nightly_drift", dg.DefaultScheduleStatus.STOPPED)}
 SENSORS = {
     "new_round": ("round_pipeline", 60, dg.DefaultSensorStatus.STOPPED),

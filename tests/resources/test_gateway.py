@@ -5,13 +5,16 @@ import email.utils
 import json
 import logging
 import os
+import pty
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +23,13 @@ import pytest
 
 from dtef_pipeline.errors import GatewayError, WarehouseError
 from dtef_pipeline.prediction.models import ModelSpec
-from dtef_pipeline.prediction.request import Request
-from resources.gateway import Answers, Gateway
-from resources.progress import LoggedProgress, ModelProgress
+from resources.gateway import Answers
+from resources.progress import LoggedProgress, ModelProgress, shown_progress
 from resources.response_store import ResponseStore
 from resources.retries import Backoff
 from tests.fake_llm_server import Call, FakeLLM, Fault, FaultPlan, always, at_first, at_random
+from tests.resources.gateway_setup import KEY, gateway, model, requests
 
-KEY = "planted-7f3a9c-key"
 ROOT = Path(__file__).parents[2]
 
 
@@ -41,21 +43,6 @@ def store(tmp_path: Path) -> Iterator[ResponseStore]:
 def server() -> Iterator[FakeLLM]:
     with FakeLLM() as running:
         yield running
-
-
-def model(server: FakeLLM | None, **settings: Any) -> ModelSpec:
-    base = {"api_base": server.base_url} if server else {}
-    defaults = {"name": "m", "model": "openai/m", "timeout": 20, "api_key_env": "M_KEY", **base}
-    return ModelSpec.model_validate({**defaults, **settings})
-
-
-def requests(spec: ModelSpec, count: int = 1, snapshot: str = "base", draw: int = 0) -> list[Request]:
-    return [Request(f"prompt-{i}", "be brief", f"question {i}", spec, draw, snapshot) for i in range(count)]
-
-
-def gateway(store: ResponseStore, **settings: Any) -> Gateway:
-    defaults: dict[str, Any] = {"environ": {"M_KEY": KEY}, "backoff": Backoff(first=0.001, longest=0.01)}
-    return Gateway(store, **{**defaults, **settings})
 
 
 def ask(store: ResponseStore, fault: FaultPlan, **settings: Any) -> tuple[Answers, FakeLLM]:
@@ -154,7 +141,10 @@ class TestConcurrency:
         gateway(store).answer(requests(spec, 2))
         gateway(store).answer(requests(spec, 5), on_progress=progress)
         assert seen[0] == (ModelProgress("m", total=5, replayed=2, done=0, failed=0),)
-        assert seen[-1] == (ModelProgress("m", total=5, replayed=2, done=3, failed=0),)
+        (last,) = seen[-1]
+        assert (last.total, last.replayed, last.done, last.failed) == (5, 2, 3, 0)
+        assert last.rate > 0
+        assert last.cost_usd is None
         assert threads == {threading.current_thread()}
 
 
@@ -196,45 +186,75 @@ class TestRetries:
         assert "no luck" in failure.message
         assert store.count() == 0
 
-    @pytest.mark.parametrize("status", [400, 403, 422])
+    @pytest.mark.parametrize("status", [400, 403, 413, 422])
     def test_a_permanent_fault_is_not_tried_again(self, store: ResponseStore, status: int) -> None:
         answers, server = ask(store, always(Fault("status", status=status, message="context too long")))
         assert [failure.attempts for failure in answers.failures.values()] == [1]
         assert len(server.calls) == 1
 
-    @pytest.mark.parametrize("form", ["seconds", "date"])
-    def test_retry_after_is_honoured(self, store: ResponseStore, form: str) -> None:
-        slept: list[float] = []
-
-        async def sleep(seconds: float) -> None:
-            slept.append(seconds)
-
+    @pytest.mark.parametrize(("form", "least"), [("seconds", 1.0), ("date", 0.9)])
+    def test_retry_after_is_honoured(self, store: ResponseStore, form: str, least: float) -> None:
         def fault(call: Call) -> Fault | None:
-            value = "40" if form == "seconds" else email.utils.formatdate(time.time() + 40, usegmt=True)
+            # A date has whole seconds: 2 ahead is at least 1 to wait.
+            value = "1" if form == "seconds" else email.utils.formatdate(time.time() + 2, usegmt=True)
             return Fault("status", status=429, retry_after=value) if call.attempt == 1 else None
 
         with FakeLLM(fault=fault) as server:
-            assert not gateway(store, sleep=sleep).answer(requests(model(server))).failures
-        assert 35 < max(slept) <= 40
+            assert not gateway(store).answer(requests(model(server))).failures
+        first, second = server.calls
+        assert second.arrived_at - first.arrived_at >= least
 
     def test_a_wait_beyond_patience_is_a_failure(self, store: ResponseStore) -> None:
         answers, server = ask(store, always(Fault("status", status=429, retry_after="86400")))
         assert len(answers.failures) == len(server.calls) == 1
 
+    def test_rate_limits_use_up_patience_and_not_the_retries(self, store: ResponseStore) -> None:
+        limited = Fault("status", status=429)
+        answers, _ = ask(store, at_first(*[limited] * 9), retries=0)
+        assert answers.failures == {}
+        assert store.responses([request.key for request in requests(model(None))])["attempts"].to_pylist() == [10]
+
+    def test_patience_with_rate_limits_ends(self, store: ResponseStore) -> None:
+        impatient = Backoff(first=0.01, longest=0.01, patience=0.05)
+        with FakeLLM(fault=always(Fault("status", status=429, message="slow down"))) as server:
+            answers = gateway(store, backoff=impatient).answer(requests(model(server)))
+        (failure,) = answers.failures.values()
+        assert "slow down" in failure.message
+        assert failure.attempts == len(server.calls) > 1
+
     def test_waits_double_and_vary_within_their_half(self) -> None:
         backoff = Backoff(first=1, longest=10, rng=np.random.default_rng(1))
-        waits = [[backoff.wait(attempt, None) or 0 for _ in range(50)] for attempt in (1, 2, 3, 9)]
-        for full, drawn in zip((1, 2, 4, 10), waits, strict=True):
+        waits = [[backoff.wait(attempt) for _ in range(50)] for attempt in (1, 2, 3, 9, 5000)]
+        for full, drawn in zip((1, 2, 4, 10, 10), waits, strict=True):
             assert full / 2 <= min(drawn) < max(drawn) <= full
 
-    def test_many_requests_through_many_faults_all_arrive(self, store: ResponseStore) -> None:
-        faults = [Fault("status", status=429, retry_after="0"), Fault("status", status=503), Fault("reset")]
-        with FakeLLM(fault=at_random(0.2, *faults, Fault("truncated"), Fault("empty_choices"))) as server:
-            spec = model(server, retries=20)
-            wanted = requests(spec, 200)
+    def test_two_thousand_prompts_through_a_fifth_of_faults_all_arrive(self, store: ResponseStore) -> None:
+        faults = [
+            Fault("status", status=429, retry_after="0"),
+            Fault("status", status=429),
+            Fault("status", status=500),
+            Fault("status", status=503),
+            Fault("reset"),
+            Fault("truncated"),
+            Fault("empty_choices"),
+            Fault("wrong_type"),
+        ]
+        with FakeLLM(fault=at_random(0.2, *faults)) as server:
+            wanted = requests(model(server, retries=20, max_concurrency=32), 2000)
+            assert gateway(store).answer(wanted) == Answers({}, asked=2000, replayed=0)
+        rows = store.responses([request.key for request in wanted]).to_pylist()
+        served = Counter(call.user for call in server.calls)
+        assert store.count() == len(rows) == server.answered == 2000
+        assert set(server.answers.values()) == {1}
+        assert [row["attempts"] for row in rows] == [served[request.user] for request in wanted]
+        assert served.total() > 2200
+
+    def test_hanging_and_dripping_servers_are_asked_again_too(self, store: ResponseStore) -> None:
+        with FakeLLM(fault=at_random(0.2, Fault("hang"), Fault("drip"))) as server:
+            wanted = requests(model(server, retries=20, timeout=0.7), 60)
             assert gateway(store).answer(wanted).failures == {}
-            attempts = store.responses([request.key for request in wanted])["attempts"].to_pylist()
-            assert (server.answered, len(attempts), sum(attempts)) == (200, 200, len(server.calls))
+        attempts = store.responses([request.key for request in wanted])["attempts"].to_pylist()
+        assert sum(attempts) == len(server.calls) > server.answered == 60
 
 
 class TestOddAnswers:
@@ -326,7 +346,7 @@ class TestBeforeTheFirstCall:
             import sys
             from resources.gateway import Gateway
             from resources.response_store import ResponseStore
-            from tests.resources.test_gateway import model, requests
+            from tests.resources.gateway_setup import model, requests
             spec = model(None, api_base={server.base_url!r})
             assert Gateway(ResponseStore({store.name!r}), environ={{}}).answer(requests(spec, 3)).replayed == 3
             assert "litellm" not in sys.modules
@@ -344,6 +364,17 @@ def test_logged_progress_is_sparse_and_says_when_a_model_is_finished() -> None:
     assert lines[-1] == "m: 12 of 12 (1 replayed, 1 failed)"
 
 
+def test_a_progress_line_says_rate_limits_cost_and_time_left() -> None:
+    lines: list[str] = []
+    busy = ModelProgress("m", 900, 40, 110, 2, rate=3.46, rate_limited=12, cost_usd=0.4211, seconds_left=13_000)
+    LoggedProgress(lines.append, every=0)((busy,))
+    LoggedProgress(lines.append, every=0)((replace(busy, cost_usd=None, seconds_left=40),))
+    assert lines == [
+        "m: 152 of 900 (40 replayed, 2 failed, 3.5/s, 12 rate limits, $0.42, 3 h 37 min left)",
+        "m: 152 of 900 (40 replayed, 2 failed, 3.5/s, 12 rate limits, cost unknown, 40 s left)",
+    ]
+
+
 def test_the_server_runs_as_a_process_of_its_own() -> None:
     command = [sys.executable, "-m", "tests.fake_llm_server", "--port", "0"]
     process = subprocess.Popen(
@@ -356,3 +387,17 @@ def test_the_server_runs_as_a_process_of_its_own() -> None:
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=20)
     assert json.loads(output) == {"calls": 0, "answered": 0}
+
+
+def test_a_terminal_shows_a_live_line_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    main, terminal = pty.openpty()
+    with os.fdopen(terminal, "w") as shown:
+        monkeypatch.setattr("resources.progress._terminal", shown)
+        monkeypatch.setenv("COLUMNS", "140")
+        with shown_progress(print) as progress:
+            progress((ModelProgress("mini", 900, 40, 110, 2, rate=3.46, rate_limited=12, cost_usd=0.42, seconds_left=70),))
+        line = os.read(main, 10_000).decode()
+    os.close(main)
+    assert "mini" in line
+    assert "152/900" in line
+    assert "40 replayed, 2 failed, 3.5/s, 12 rate limits, $0.42, 70 s left" in line

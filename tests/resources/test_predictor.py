@@ -71,11 +71,11 @@ def put(warehouse: Warehouse, key: str, *rows: dict[str, Any]) -> None:
 
 def predict(house: Warehouse, answers: Answers, keys: Sequence[str], *models: ModelSpec, **options: Any) -> dict[str, pa.Table]:
     """All windows asked and written, as the asset does it."""
-    predictor = Predictor(house, PredictOptions(models, **options), answers.answer, answers.stored)
-    predictor.limit(keys)
+    predictor = Predictor(house, PredictOptions(models, **options), answers.stored)
+    predictor.prepare(keys)
     made = {}
     for group in windows(predictor.plan(key) for key in keys):
-        failures = predictor.ask(group)
+        failures = predictor.ask(group, answers.answer)
         for plan in group:
             rows = made[plan.key] = predictor.rows(plan, failures)
             round_id, segment = split_partition_key(plan.key)
@@ -138,6 +138,17 @@ class TestAsking:
         assert rows["question_id"].to_pylist() == ["q0", "q1", "q2"]
         assert {request.snapshot for request in answers.batches[0]} == {"2026-01-01"}
 
+    def test_a_condition_may_have_models_of_its_own_beside_the_baselines(self, house: Warehouse) -> None:
+        round_id, segment = split_partition_key(KEYS[0])
+        at = {"round": round_id, "segment": segment}
+        survey = house.read("survey_responses", **at)
+        house.write("blueprints", build_blueprints(survey, BlueprintOptions(), BlueprintOptions(show_n=True)), **at)
+        warm, plain, shown = ModelSpec(name="warm", model="openai/m", temperature=1), "distribution/attribute-label", "+show-n"
+        made = predict(house, Answers(), KEYS[:1], UNIFORM, LLM, models_of={plain + shown: (warm,)})[KEYS[0]]
+        asked = {(row["model"], row["condition"]) for row in made.to_pylist()}
+        uniform = "baseline/uniform"
+        assert asked == {(uniform, plain), (uniform, plain + shown), ("m", plain), ("warm", plain + shown)}
+
     def test_a_failed_call_is_an_error_row_and_the_others_stand(self, house: Warehouse) -> None:
         first = Answers()
         predict(house, first, KEYS[:1], LLM)
@@ -153,7 +164,7 @@ class TestAsking:
         )
 
     def test_a_context_level_never_made_is_named_with_those_that_were(self, house: Warehouse) -> None:
-        with pytest.raises(ConfigError, match="no blueprints at context level 9; made so far: 0, 2"):
+        with pytest.raises(ConfigError, match="no blueprints of context level 9; made so far: 0, 2"):
             predict(house, Answers(), KEYS[:1], LLM, context_levels=("9",))
 
     def test_a_partition_without_survey_is_named(self, house: Warehouse) -> None:
@@ -194,6 +205,20 @@ class TestLimits:
     def test_a_larger_limit_adds_to_a_smaller_one(self, house: Warehouse) -> None:
         assert self.chosen(house, KEYS, 3) < self.chosen(house, KEYS, 9)
         assert self.chosen(house, KEYS, 9) < self.chosen(house, KEYS, 1000)
+
+    def test_a_limit_chooses_the_same_questions_in_every_condition(self, house: Warehouse) -> None:
+        for key in KEYS[:2]:
+            round_id, segment = split_partition_key(key)
+            at = {"round": round_id, "segment": segment}
+            survey = house.read("survey_responses", **at)
+            house.write("blueprints", build_blueprints(survey, BlueprintOptions(), BlueprintOptions(show_n=True)), **at)
+        made = pa.concat_tables(predict(house, Answers(), KEYS[:2], LLM, limits={"m": 5}).values()).to_pylist()
+        of_condition: dict[str, set[tuple[str, ...]]] = {}
+        for row in made:
+            of_condition.setdefault(row["condition"], set()).add((row["round"], row["segment"], row["question_id"]))
+        plain, shown = of_condition.values()
+        assert plain == shown
+        assert len(plain) == 5
 
     def test_a_limit_leaves_other_models_alone_and_draws_do_not_count(self, house: Warehouse) -> None:
         made = predict(house, Answers(), KEYS, UNIFORM, LLM, limits={"m": 5}, draws=2)

@@ -1,18 +1,22 @@
 from __future__ import annotations
 
 import multiprocessing
-import sqlite3
 import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.prediction.request import Response
-from resources.response_store import RESPONSES, SCHEMA_VERSION, ResponseStore
+from resources import response_database as db
+from resources.response_database import SCHEMA_VERSION
+from resources.response_store import RESPONSES, ResponseStore
+from tests.postgres import Postgres
 
 
 def response(number: int, **changed: object) -> Response:
@@ -38,8 +42,8 @@ def response(number: int, **changed: object) -> Response:
 
 
 @pytest.fixture
-def store(tmp_path: Path):  # type: ignore[no-untyped-def]
-    with ResponseStore(tmp_path / "deep" / "er" / "responses.sqlite") as opened:
+def store(location: str) -> Iterator[ResponseStore]:
+    with ResponseStore(location) as opened:
         yield opened
 
 
@@ -55,9 +59,17 @@ def test_a_response_comes_back_as_it_was_in_the_order_of_the_keys(store: Respons
     assert table.to_pylist() == [asdict(kept[i]) for i in (2, 1, 0)]
 
 
+def test_a_path_is_an_sqlite_file_whose_folders_are_made(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "er" / "responses.sqlite"
+    with ResponseStore(path) as store:
+        store.add([response(1)])
+        assert store.database.size() > path.stat().st_size > 0
+
+
 def test_an_answer_is_never_written_over(store: ResponseStore) -> None:
-    store.add([response(1, text="first")])
-    store.add([response(1, text="second"), response(2)])
+    assert store.add([response(1, text="first")]) == 1
+    assert store.add([response(1, text="second"), response(2)]) == 1
+    assert store.add([response(1, text="third")]) == 0
     assert store.responses(keys(1))["text"].to_pylist() == ["first"]
     assert store.count() == 2
 
@@ -80,9 +92,9 @@ def test_text_no_database_takes_is_kept_with_replacement_characters(store: Respo
     assert store.responses(keys(1))["text"].to_pylist() == ["a\ufffdb\ufffdc 😀"]
 
 
-def test_opened_again_it_has_what_was_committed(tmp_path: Path) -> None:
+def test_opened_again_it_has_what_was_committed(location: str) -> None:
     for number in range(3):
-        with ResponseStore(f"sqlite:///{tmp_path}/responses.sqlite") as store:
+        with ResponseStore(location) as store:
             store.add([response(number)])
             assert store.count() == number + 1
 
@@ -100,34 +112,126 @@ def test_threads_write_at_once(store: ResponseStore) -> None:
     assert store.count() == 140
 
 
-def _fill(path: Path, start: int) -> None:
-    with ResponseStore(path) as store:
+def _fill(location: str, start: int) -> None:
+    with ResponseStore(location) as store:
         for number in range(start, start + 50):
             store.add([response(number)])
 
 
-def test_processes_open_and_write_the_same_store_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "responses.sqlite"
+def run_at_once(target: Callable[..., None], arguments: Sequence[tuple[object, ...]]) -> None:
     context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_fill, args=(path, 25 * worker)) for worker in range(3)]
+    processes = [context.Process(target=target, args=given) for given in arguments]
     for process in processes:
         process.start()
     for process in processes:
         process.join()
-    assert [process.exitcode for process in processes] == [0, 0, 0]
-    with ResponseStore(path) as store:
+    assert [process.exitcode for process in processes] == [0] * len(processes)
+
+
+def test_processes_open_and_write_the_same_store_at_once(location: str) -> None:
+    run_at_once(_fill, [(location, 25 * worker) for worker in range(3)])
+    with ResponseStore(location) as store:
         assert store.count() == 100
 
 
-def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "responses.sqlite"
-    ResponseStore(path).close()
-    connection = sqlite3.connect(path)
-    connection.execute("UPDATE response_store SET schema_version = ?", (SCHEMA_VERSION + 1,))
-    connection.commit()
-    connection.close()
+def _fill_with_batches(location: str, order: int) -> None:
+    with ResponseStore(location) as store:
+        for start in range(0, 600, 60):
+            store.add([response(number) for number in range(start, start + 60)][::order])
+
+
+def test_processes_that_write_the_same_answers_in_other_orders_do_not_block_each_other(location: str) -> None:
+    run_at_once(_fill_with_batches, [(location, order) for order in (1, -1, 1)])
+    with ResponseStore(location) as store:
+        assert store.count() == 600
+
+
+VERSION_1 = """
+    CREATE TABLE response_store (schema_version INTEGER NOT NULL PRIMARY KEY);
+    INSERT INTO response_store VALUES (1);
+    CREATE TABLE responses (
+        request_key VARCHAR(32) NOT NULL PRIMARY KEY, prompt_id VARCHAR(32) NOT NULL, model TEXT NOT NULL,
+        model_variant TEXT NOT NULL, draw INTEGER NOT NULL, snapshot TEXT NOT NULL, text TEXT NOT NULL, finish_reason TEXT,
+        served_model TEXT, prompt_tokens INTEGER, completion_tokens INTEGER, cost_usd DOUBLE PRECISION,
+        latency_s DOUBLE PRECISION NOT NULL, attempts INTEGER NOT NULL, answered_at BIGINT NOT NULL
+    );
+    INSERT INTO responses VALUES (
+        '{key}', 'prompt', 'mini', 'openai/mini', 0, 'base', '[50, 50]', 'stop', NULL, 10, 5, 0.5, 0.25, 1, 1767323045678901
+    )
+"""
+
+
+def write_version_1(location: str) -> None:
+    """A store as the first release of the software left it."""
+    engine = sa.create_engine(location)
+    with engine.begin() as connection:
+        for statement in VERSION_1.format(key=digest(1)).split(";"):
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+
+
+def test_a_store_of_version_1_keeps_its_answers_and_takes_new_ones(location: str) -> None:
+    write_version_1(location)
+    with ResponseStore(location) as store:
+        new = response(2, reasoning="because", fingerprint="fp_2")
+        assert store.add([response(1), new]) == 1
+        old, added = store.responses(keys(1, 2)).to_pylist()
+    assert added == asdict(new)
+    assert old["text"] == "[50, 50]"
+    assert (old["fingerprint"], old["reasoning"]) == (None, None)
+    assert old["answered_at"] == datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+
+def test_processes_that_open_a_store_of_version_1_at_once_bring_it_up_to_date_once(location: str) -> None:
+    write_version_1(location)
+    run_at_once(_fill, [(location, 100), (location, 200), (location, 300)])
+    with ResponseStore(location) as store:
+        assert store.count() == 151
+        versions = store.database.read(lambda connection: connection.execute(sa.select(db.versions)).all())
+        assert [tuple(row) for row in versions] == [(SCHEMA_VERSION,)]
+
+
+def test_a_store_of_version_1_whose_making_was_interrupted_is_completed(location: str) -> None:
+    write_version_1(location)
+    engine = sa.create_engine(location)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM response_store")
+    engine.dispose()
+    with ResponseStore(location) as store:
+        assert store.responses(keys(1))["reasoning"].to_pylist() == [None]
+
+
+def test_a_store_of_a_newer_version_is_refused(location: str) -> None:
+    with ResponseStore(location) as store:
+        newer = sa.update(db.versions).values(schema_version=SCHEMA_VERSION + 1)
+        store.database.write(lambda connection: connection.execute(newer))
     with pytest.raises(WarehouseError, match=rf"newer dtef-pipeline \(schema version {SCHEMA_VERSION + 1}; this one knows"):
-        ResponseStore(path)
+        ResponseStore(location)
+
+
+def test_a_postgresql_server_that_restarts_is_waited_for(postgres: Postgres) -> None:
+    with ResponseStore(postgres.new_database()) as store:
+        store.add([response(1)])
+        postgres.stop()
+        restart = threading.Timer(1.0, postgres.start)
+        restart.start()
+        store.add([response(2)])
+        restart.join()
+        postgres.stop()
+        postgres.start()
+        assert store.known(keys(1, 2, 3)) == set(keys(1, 2))
+
+
+def test_a_postgresql_server_that_stays_away_is_an_error(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(db, "PATIENCE_S", 0.0)
+    with ResponseStore(postgres.new_database()) as store:
+        postgres.stop()
+        try:
+            with pytest.raises(WarehouseError, match=r"cannot write to the response store postgresql\+psycopg://dtef:\*\*\*@"):
+                store.add([response(1)])
+        finally:
+            postgres.start()
+        assert store.count() == 0
 
 
 def test_a_file_that_is_no_database_is_refused_by_name(tmp_path: Path) -> None:

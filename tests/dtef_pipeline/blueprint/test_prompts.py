@@ -5,11 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.blueprint.export import weval_yaml
 from dtef_pipeline.blueprint.options import BlueprintOptions
 from dtef_pipeline.blueprint.prompts import build_blueprints
 from dtef_pipeline.blueprint.tokens import estimate_tokens
@@ -161,20 +159,10 @@ def test_token_estimate_errs_on_the_high_side_of_a_real_tokenizer(real_surveys: 
     import tiktoken
 
     encoding = tiktoken.get_encoding("cl100k_base")
-    survey = observe(read_survey(real_surveys / "surveys" / "gd4.json")).responses
-    rows = build_blueprints(survey.slice(0, 116), BlueprintOptions(context_levels=("0", "10", "all"))).to_pylist()
+    survey = observe(read_survey(real_surveys / "surveys" / "gd4.json")).responses.slice(0, 116)
+    plain = BlueprintOptions(context_levels=("0", "10", "all"))
+    others = [BlueprintOptions.of_condition(text, ("10",)) for text in ("batch=5/narrative+cot", "shift/distribution-context")]
+    rows = build_blueprints(survey, plain, *others).to_pylist()
     ratios = [row["tokens"] / len(encoding.encode(row["system"] + "\n" + row["user"])) for row in rows]
     assert min(ratios) >= 1.0
     assert max(ratios) < 1.35
-
-
-def test_weval_export_holds_prompts_and_expected_percentages() -> None:
-    table = survey_rows({}, {"observed": [1 / 3, 1 / 3, 1 / 3]})
-    document = yaml.safe_load(weval_yaml(build_blueprints(table, BlueprintOptions()), table))
-    assert document["title"] == "S1: country Kenya"
-    assert document["system"].startswith("You are")
-    first, second = document["prompts"]
-    assert first["points"] == [
-        {"fn": "distribution_metric", "fnArgs": {"expected": [50.0, 30.0, 20.0], "metric": "js-divergence"}}
-    ]
-    assert sum(second["points"][0]["fnArgs"]["expected"]) == pytest.approx(100, abs=1e-4)

@@ -36,6 +36,7 @@ STORED = pa.schema(
         ("text", pa.string()),
         ("finish_reason", pa.string()),
         ("served_model", pa.string()),
+        ("fingerprint", pa.string()),
         ("prompt_tokens", pa.int32()),
         ("completion_tokens", pa.int32()),
         ("cost_usd", pa.float64()),
@@ -84,8 +85,68 @@ class TestSelectPrompts:
         assert select_prompts(prompts, survey, questions=2)["question_id"].to_pylist() == ["q1"]
 
     def test_a_level_never_made_is_an_error_that_lists_those_made(self) -> None:
-        with pytest.raises(ConfigError, match="no blueprints at context level 5, 7; made so far: 0, 2, all"):
+        with pytest.raises(ConfigError, match="no blueprints of context level 5, 7; made so far: 0, 2, all"):
             select_prompts(PROMPTS, SURVEY, context_levels=["7", "0", "5"])
+
+    def test_conditions_narrow_and_one_never_made_is_named(self) -> None:
+        reversed_ = build_blueprints(SURVEY, BlueprintOptions(), BlueprintOptions(show_n=True))
+        assert len(select_prompts(reversed_, SURVEY, conditions=["distribution/attribute-label"])) == 4
+        with pytest.raises(
+            ConfigError, match="no blueprints of condition shift/narrative; made so far: distribution/attribute-label"
+        ):
+            select_prompts(reversed_, SURVEY, conditions=["shift/narrative"])
+
+
+def as_batch(prompts: pa.Table, **reading: Any) -> pa.Table:
+    """The first three questions at context level 0 as one prompt."""
+    rows = [row for row in prompts.to_pylist() if row["context_level"] == "0"][:3]
+    shared = {"prompt_id": "one-prompt", "answer_tokens": 288, "response_schema": "{}"}
+    return pa.Table.from_pylist(
+        [{**row, **shared, "reading": {"task": "distribution", "place": place, **reading}} for place, row in enumerate(rows)],
+        schema=prompts.schema,
+    )
+
+
+class TestSharedPrompts:
+    def test_questions_of_one_prompt_are_asked_once_a_draw(self) -> None:
+        requests = requests_for(as_batch(PROMPTS), LLM, 2, "base")
+        assert [(request.prompt_id, request.draw) for request in requests] == [("one-prompt", 0), ("one-prompt", 1)]
+        assert {(request.answer_tokens, request.response_schema, request.choices) for request in requests} == {(288, "{}", ())}
+
+    def test_every_question_has_a_row_and_the_usage_stands_once(self) -> None:
+        rows = answered(LLM, as_batch(PROMPTS), draws=2, prompt_tokens=90, completion_tokens=30, cost_usd=0.5).to_pylist()
+        assert [row["question_id"] for row in rows] == ["q0", "q0", "q1", "q1", "q2", "q2"]
+        assert [row["cost_usd"] for row in rows] == [0.5, 0.5, 0, 0, 0, 0]
+        assert [row["prompt_tokens"] for row in rows] == [90, 90, 0, 0, 0, 0]
+        assert {row["response"] for row in rows} == {"[50, 30, 20]"}
+        assert [row["reading"]["place"] for row in rows] == [0, 0, 1, 1, 2, 2]
+
+    def test_an_unknown_cost_stays_unknown_at_its_first_row_alone(self) -> None:
+        assert [row["cost_usd"] for row in answered(LLM, as_batch(PROMPTS)).to_pylist()] == [None, 0, 0]
+
+    def test_choices_are_listed_in_the_order_of_the_prompt(self) -> None:
+        reading = {"task": "distribution", "order": [2, 0, 1]}
+        prompts = pa.Table.from_pylist([{**PROMPTS.to_pylist()[0], "reading": reading}], schema=PROMPTS.schema)
+        options = prompts["options"][0].as_py()
+        assert requests_for(prompts, LLM, 1, "base")[0].choices == (options[2], options[0], options[1])
+
+    def test_baselines_answer_in_the_order_of_the_survey_whatever_the_prompt(self) -> None:
+        rows = baseline_rows(as_batch(PROMPTS), SURVEY, UNIFORM, 1, "base", {})
+        assert rows["reading"].null_count == len(rows) == 3
+
+    def test_a_request_stopped_by_a_budget_says_so(self) -> None:
+        prompts = as_batch(PROMPTS)
+        key = requests_for(prompts, LLM, 1, "base")[0].key
+        failures = {key: Failure(key, "not asked: max_calls of 5 was reached", 0, "budget")}
+        rows = answered_rows(prompts, LLM, 1, "base", stored(), failures).to_pylist()
+        assert {(row["call_status"], row["error"]) for row in rows} == {("budget", "not asked: max_calls of 5 was reached")}
+
+    def test_merging_keeps_every_question_of_a_prompt(self) -> None:
+        prompts = as_batch(PROMPTS)
+        merged = merge_predictions(answered(LLM, prompts), answered(WARM, prompts), prompts)
+        assert [(row["model"], row["question_id"]) for row in merged.to_pylist()] == [
+            (model, question) for model in ("gpt", "warm") for question in ("q0", "q1", "q2")
+        ]
 
 
 class TestKeys:

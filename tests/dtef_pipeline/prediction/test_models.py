@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.prediction.models import BASELINES, LOCAL_MODELS, ModelSpec, load_models
+from dtef_pipeline.prediction.models import BASELINES, LOCAL_MODELS, Budget, ModelSpec, load_models
 
 SHIPPED = Path(__file__).parents[3] / "data" / "models.yaml"
 
@@ -175,3 +175,120 @@ class TestShipped:
         assert len(core) >= 12
         assert len({one.model.split("/")[0] for one in core}) >= 5
         assert all(one.api_key_env for one in core)
+
+
+class TestSettingsOfASelector:
+    models = load_models(
+        "models:\n"
+        "  mini: {model: openai/gpt-4.1-mini, api_base: 'http://h/v1', budget: {max_calls: 7}}\n"
+        "  deep: {model: openai/deep, temperature: null}\n"
+        "  baseline/uniform:\n"
+        "collections: {core: [mini, deep], all: [mini, baseline/uniform]}"
+    )
+
+    def one(self, selector: str) -> ModelSpec:
+        (found,) = self.models.resolve([selector])
+        return found
+
+    @pytest.mark.parametrize(
+        "selector",
+        [
+            "mini@max_tokens=512,temperature=0.7",
+            "mini@temperature=0.70,max_tokens=512",
+            "mini@ max_tokens = 512 , temperature=.7",
+        ],
+    )
+    def test_however_written_the_name_is_one_and_resolves_to_itself(self, selector: str) -> None:
+        found = self.one(selector)
+        assert found.name == "mini@max_tokens=512,temperature=0.7"
+        assert found.variant == "openai/gpt-4.1-mini[max_tokens=512,temperature=0.7]"
+        assert self.one(found.name) == found
+
+    def test_only_what_is_asked_changes_and_not_how_the_model_is_reached(self) -> None:
+        found, mini = self.one("mini@seed=3"), self.one("mini")
+        assert (found.api_base, found.budget) == (mini.api_base, mini.budget)
+        assert found.sampling == {**mini.sampling, "seed": 3}
+
+    def test_a_setting_the_model_has_anyway_makes_no_other_model(self) -> None:
+        assert self.one("mini@temperature=0") == self.one("mini")
+        assert self.one("mini@max_tokens=256,top_p=1").name == "mini@top_p=1"
+
+    def test_null_is_not_sent(self) -> None:
+        assert self.one("mini@temperature=null").variant == "openai/gpt-4.1-mini[max_tokens=256]"
+        assert self.one("deep@temperature=null").name == "deep"
+
+    def test_they_hold_for_every_member_of_a_collection_and_for_litellm_strings(self) -> None:
+        assert [one.name for one in self.models.resolve(["core@temperature=0.7"])] == [
+            "mini@temperature=0.7",
+            "deep@temperature=0.7",
+        ]
+        assert self.one("openai/x@seed=1").variant == "openai/x[max_tokens=256,seed=1,temperature=0]"
+        assert self.one("baseline/dirichlet@seed=3").variant == "baseline/dirichlet[seed=3]"
+
+    def test_an_at_sign_of_the_model_string_stays_its_own(self) -> None:
+        assert self.one("vertex_ai/claude@20250101").model == "vertex_ai/claude@20250101"
+        assert self.one("vertex_ai/claude@20250101@seed=1").model == "vertex_ai/claude@20250101"
+
+    def test_settings_given_apart_hold_for_all_but_baselines_and_over_the_selectors_own(self) -> None:
+        found = self.models.resolve(["all", "deep@temperature=1,seed=2"], {"temperature": 0.7})
+        assert [one.name for one in found] == ["mini@temperature=0.7", "baseline/uniform", "deep@seed=2,temperature=0.7"]
+
+    @pytest.mark.parametrize(
+        ("selector", "message"),
+        [
+            ("mini@temp=1", r"'mini@temp=1': setting 'temp=1'; allowed, each once: temperature=\.\.\., max_tokens"),
+            ("mini@api_base=http://x", "setting 'api_base=http://x'; allowed"),
+            ("mini@seed=1,seed=2", "setting 'seed=2'; allowed, each once"),
+            ("mini@seed=1,", "setting ''; allowed"),
+            ("mini@seed=", "setting 'seed='; allowed"),
+            ("mini@temperature=hot", "model 'mini' with temperature=hot: temperature: .*valid number.*got 'hot'"),
+            ("mini@temperature=true", "model 'mini' with temperature=true: temperature: "),
+            ("mini@top_p=2", "top_p: .*less than or equal to 1, got '2'"),
+            ("mini@temperature", "no model or collection 'mini@temperature'; known: mini, .*settings follow an @"),
+            ("all@temperature=0.5", "baseline/uniform is computed from the survey, so it takes no temperature"),
+            ("local/smollm2-135m@temperature=1", "samples nothing"),
+            ("nobody@temperature=1", "no model or collection 'nobody'"),
+        ],
+    )
+    def test_what_is_no_setting_is_refused_with_what_is(self, selector: str, message: str) -> None:
+        with pytest.raises(ConfigError, match=message):
+            self.models.resolve([selector])
+
+    def test_an_unknown_setting_given_apart_is_refused(self) -> None:
+        with pytest.raises(ConfigError, match="unknown setting 'heat'; allowed: temperature"):
+            self.models.resolve(["mini"], {"heat": 1})
+
+
+class TestBudget:
+    def test_it_is_read_from_the_file_and_is_no_part_of_the_variant(self) -> None:
+        text = "models: {a: {model: x/y, budget: {max_cost_usd: 5, max_calls: 10}}, b: {model: x/y}}"
+        a, b = load_models(text).specs.values()
+        assert (a.budget.max_cost_usd, a.budget.max_calls, a.budget.max_tokens) == (5, 10, None)
+        assert b.budget == Budget()
+        assert a.variant == b.variant
+
+    @pytest.mark.parametrize(
+        ("budget", "message"),
+        [
+            ("{max_calls: 0}", "budget.max_calls: .*greater than or equal to 1, got 0"),
+            ("{max_cost_usd: -1}", "budget.max_cost_usd: .*greater than 0, got -1"),
+            ("{max_tokens: 1.5}", "budget.max_tokens: .*integer.*got 1.5"),
+            ("{max_calls: true}", "budget.max_calls: true and false are no values.*got True"),
+            ("{max_dollars: 5}", "budget.max_dollars: unknown key; known: max_cost_usd, max_calls, max_tokens"),
+            ("5", "budget: .*dictionary"),
+        ],
+    )
+    def test_a_fault_names_the_file_the_model_and_the_bound(self, budget: str, message: str) -> None:
+        with pytest.raises(ConfigError, match=f"model text 1: model 'a': {message}"):
+            load_models(f"models: {{a: {{model: x/y, budget: {budget}}}}}")
+
+    def test_a_baseline_takes_none(self) -> None:
+        with pytest.raises(ConfigError, match="takes no budget"):
+            load_models("models: {baseline/uniform: {budget: {max_calls: 1}}}")
+
+
+@pytest.mark.parametrize("setting", ["temperature: false", "max_tokens: true", "retries: true", "timeout: true", "seed: false"])
+def test_true_and_false_are_no_numbers(setting: str) -> None:
+    """`temperature: false` was read as temperature 0."""
+    with pytest.raises(ConfigError, match=rf"model 'a': {setting.partition(':')[0]}: true and false are no values"):
+        load_models(f"models: {{a: {{model: x/y, {setting}}}}}")

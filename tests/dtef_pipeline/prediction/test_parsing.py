@@ -141,6 +141,17 @@ OK = [
     ("I disagree. - 40%\nI agree. - 60%", DOT_END, (60, 40)),
     # words of refusal in an option
     ("I voted: 40%\nI was unable to vote: 60%", VOTED, (60, 40)),
+    # forms that need a second look
+    ("Unsure\t20\nAgree\t50\nDisagree\t30", THREE, GOOD3),
+    ('{"Oui, \\u00e9videmment": 60, "Non": 40}', ("Oui, évidemment", "Non"), (60, 40)),
+    ("1,200, 800, 500, 100", FOUR, (1200, 800, 500, 100)),
+    ("A=45 B=30 C=15 D=10", FOUR, (45, 30, 15, 10)),
+    ("[\n  45, // Strongly agree\n  30, // Agree\n  15, // Disagree, somewhat\n  10 // Strongly disagree\n]", FOUR, (45, 30, 15, 10)),
+    ("[45 (Strongly agree), 30 (Agree), 15 (Disagree), 10 (Strongly disagree)]", FOUR, (45, 30, 15, 10)),
+    ("60% would say yes and 40% would say no.", ("Yes", "No"), (60, 40)),
+    # in a JSON object only the distribution counts
+    ('{"distribution": [50, 30, 20], "reasoning": "more than [40, 40, 20]"}\nHope this helps!', THREE, GOOD3),
+    ('{"result": {"reasoning": "not [40, 40, 20]", "distribution": {"Unsure": 20, "Agree": 50, "Disagree": 30}}}', THREE, GOOD3),
     # tables
     ("| Option | Share |\n|---|---|\n| Unsure | 20% |\n| Agree | 50% |\n| Disagree | 30% |", THREE, GOOD3),
     ("| Unsure | Agree | Disagree |\n|---|---|---|\n| 20% | 50% | 30% |", THREE, GOOD3),
@@ -189,6 +200,11 @@ NOT_OK = [
     ("Agree: 50%\nDisagree: 30%\nUnsure: 15%\nOther: 5%", THREE, "wrong_length", "'other'"),
     ("Somewhat agree: 50%\nDisagree: 30%\nUnsure: 20%", THREE, "wrong_length", "without 'Agree'"),
     ("10,20, 30, 40", THREE, "wrong_length", "4 values for 3"),
+    ("1,200,800,500,100", FOUR, "wrong_length", "5 values for 4"),
+    ("Agree\t50\nDisagree\t30\nOther\t20", THREE, "unparseable", "no distribution"),
+    ("Agree 1\nDisagree 2\nUnsure 3", THREE, "unparseable", "no distribution"),
+    ("[45 (Agree), 30 (Strongly agree), 15 (Disagree), 10 (Strongly disagree)]", FOUR, "unparseable", "another order"),
+    ("60% would not say yes and 40% would say no.", ("Yes", "No"), "unparseable", "no distribution"),
 ]  # fmt: skip
 
 

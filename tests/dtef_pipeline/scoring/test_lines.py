@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -93,3 +94,46 @@ def test_output_is_one_strict_json_line_whatever_the_text() -> None:
     (line,) = score_lines([json.dumps({"response": "\ud800\n[1, 1]\u2028", "expected": [1, 1]})])
     assert "\n" not in line.text
     assert line.text.isascii()
+
+
+MIXED = (
+    {"response": "[50, 30, 20]", "expected": [40, 35, 25], "id": 1},
+    {"response": "[5, 5]", "expected": [40, 60], "scale": "nominal", "metric": "emd_normalized"},
+    {"response": "No: 30%\nYes: 70%", "expected": [70, 30], "options": ["Yes", "No"], "metric": "tv"},
+    {"response": "I cannot say.", "expected": [1, 2, 3]},
+    {"response": None, "expected": [1, 2, 3]},
+    {"response": "\ud800 [1, 2, 3]", "expected": [1, 2, 3], "options": ["a", "\udfff", "c"]},
+    {"response": "[1e999, 2]", "expected": [1, 1]},
+    {"response": "[1, 2]", "expected": [0, 0]},
+    {"response": 7, "expected": [1, 1]},
+)
+
+
+def test_thousands_of_lines_together_are_scored_as_each_by_itself() -> None:
+    lines = [json.dumps(item) for item in MIXED]
+    alone = [next(iter(score_lines([line]))) for line in lines]
+    together = list(score_lines(lines * 400))
+    assert len(together) == 3600
+    for place, line in enumerate(together):
+        expected = alone[place % len(lines)]
+        assert line.malformed == expected.malformed
+        assert line.text == expected.text.replace('"line": 1,', f'"line": {place + 1},')
+
+
+def test_what_came_before_the_input_broke_off_is_scored() -> None:
+    def broken() -> Iterator[str]:
+        yield from ['{"response": "[1, 1]", "expected": [1, 1]}'] * 5
+        raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+
+    scored_lines = []
+    with pytest.raises(UnicodeDecodeError):
+        scored_lines.extend(iter(score_lines(broken())))
+    assert len(scored_lines) == 5
+
+
+def test_first_line_is_answered_before_the_second_is_read() -> None:
+    def endless() -> Iterator[str]:
+        yield '{"response": "[1, 1]", "expected": [1, 1]}'
+        pytest.fail("read on before the first line was answered")
+
+    assert not next(score_lines(endless())).malformed

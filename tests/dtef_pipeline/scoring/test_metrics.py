@@ -184,3 +184,12 @@ def test_nothing_on_the_scale_gives_no_value() -> None:
     assert np.isnan(rows[0])
     assert rows[1] == 1.0
     assert np.isnan(metrics.emd_normalized_on_scale([1, 1], [1, 1], [False, True]))
+
+
+def test_many_rows_are_measured_as_each_by_itself_to_the_last_bit() -> None:
+    rows, rng = 2 * metrics._BLOCK + 7, np.random.default_rng(5)
+    predicted, observed = rng.dirichlet(np.ones(4), rows), rng.dirichlet(np.ones(4), rows)
+    together = metrics.measure(predicted, observed)
+    for row in (0, metrics._BLOCK - 1, metrics._BLOCK, rows - 1):
+        alone = metrics.measure(predicted[row], observed[row])
+        assert {name: float(values[row]) for name, values in together.items()} == {n: float(v) for n, v in alone.items()}

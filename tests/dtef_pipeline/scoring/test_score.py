@@ -11,7 +11,7 @@ from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.prediction.parsing import parse_response
 from dtef_pipeline.scoring import metrics
 from dtef_pipeline.scoring.score import score_predictions
-from dtef_pipeline.tables import METRICS, PREDICTIONS, SCORES, SURVEY_RESPONSES
+from dtef_pipeline.tables import METRICS, PREDICTIONS, READING, SCORES, SURVEY_RESPONSES
 
 LIKERT = ["Disagree", "Neutral", "Agree", "Don't know"]
 
@@ -85,17 +85,43 @@ def test_every_status_is_kept_with_its_reason_and_only_ok_has_metrics() -> None:
             prediction("q3", None, call_status="missing", error="no previous round"),
             prediction("q3", None, call_status="missing"),
             prediction("q3", "[50, 30, 20]", finish_reason="content_filter"),
+            prediction("q3", None, call_status="budget", error="max_cost_usd reached"),
         ],
         SURVEY,
     )
     assert [r["status"] for r in rows] == [
-        "ok", "unparseable", "refused", "wrong_length", "unparseable", "error", "missing", "missing", "refused",
+        "ok", "unparseable", "refused", "wrong_length", "unparseable", "error", "missing", "missing", "refused", "budget",
     ]  # fmt: skip
-    assert [r["score"] for r in rows][1:] == [0.0, 0.0, 0.1, 0.0, None, None, None, 0.0]
+    assert [r["score"] for r in rows][1:] == [0.0, 0.0, 0.1, 0.0, None, None, None, 0.0, None]
     assert rows[5]["reason"] == "timeout after 60 s"
     assert rows[6]["reason"] == "no previous round"
+    assert rows[9]["reason"] == "max_cost_usd reached"
     assert all(r["reason"] for r in rows)
     assert all(r[name] is None for r in rows[1:] for name in (*METRICS, "predicted"))
+
+
+def reading(**fields: Any) -> dict[str, Any]:
+    return dict.fromkeys(READING.names) | fields
+
+
+def test_answers_are_read_as_their_prompt_asked() -> None:
+    batch = '{"Q1": [20, 30, 50], "Q2": [1, 1, 1, 1]}'
+    rows = scores(
+        [
+            prediction("q3", "[50, 20, 30]", reading=reading(task="distribution", order=[2, 0, 1])),
+            prediction("q3", '["a", "b", "c", "c"]', reading=reading(task="individuals", individuals=4)),
+            prediction("q3", batch, reading=reading(task="distribution", place=0, size=3)),
+            prediction("q4", batch, reading=reading(task="distribution", place=1, size=3)),
+            prediction("q3", batch, reading=reading(task="distribution", place=2, size=3)),
+            prediction("q3", "So [1, 1, 1].\nDISTRIBUTION: [20, 30, 50]", reading=reading(task="distribution", marked=True)),
+        ],
+        SURVEY,
+    )
+    assert [row["predicted"] for row in rows] == [
+        [0.2, 0.3, 0.5], [0.25, 0.25, 0.5], [0.2, 0.3, 0.5], [0.25] * 4, None, [0.2, 0.3, 0.5],
+    ]  # fmt: skip
+    assert [rows[place]["js"] for place in (0, 2, 5)] == [1.0, 1.0, 1.0]
+    assert (rows[4]["status"], rows[4]["score"], rows[4]["reason"]) == ("missing", None, "no answer to question 3 of 3")
 
 
 def test_columns_hold_the_values_of_the_row_path() -> None:
@@ -166,7 +192,7 @@ def test_an_observed_distribution_of_another_length_is_named() -> None:
 
 
 def test_unknown_call_status_and_metric_are_answered_with_the_known_ones() -> None:
-    with pytest.raises(DtefError, match=r"call_status: got \['done'\]; allowed: answered, error, missing"):
+    with pytest.raises(DtefError, match=r"call_status: got \['done'\]; allowed: answered, error, missing, budget"):
         scores([prediction("q3", "[1, 1, 1]", call_status="done")], SURVEY)
     with pytest.raises(ConfigError, match=r"no metric 'kl'; allowed: js"):
         scores([], SURVEY, "kl")

@@ -1,0 +1,192 @@
+"""What `dtef estimate` does: the same selection as `dtef run`, counted and priced, with nothing asked and nothing written."""
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import pandas as pd
+import pyarrow as pa
+import sqlalchemy as sa
+
+from assets.run_options import BUDGETS, RunOptions, Selection, partition_keys, selection
+from dtef_pipeline.aggregation.costs import answer_lengths
+from dtef_pipeline.blueprint.prompts import build_blueprints
+from dtef_pipeline.errors import DtefError
+from dtef_pipeline.identity import request_key, split_partition_key
+from dtef_pipeline.prediction.assemble import select_prompts
+from dtef_pipeline.prediction.estimate import answer_limits, expected_answers, prompts_to_ask
+from dtef_pipeline.prediction.models import Budget, ModelSpec
+from dtef_pipeline.report.text import render
+from resources.known_models import known_models
+from resources.predictor import limited_prompts
+from resources.prices import Price, price
+from resources.response_store import ResponseStore
+from resources.settings import Settings
+from resources.warehouse import Warehouse
+
+COUNTS = ["requests", "replayed", "calls", "prompt_tokens", "answer_tokens", "answer_tokens_most"]
+DOLLARS = ["cost_usd", "cost_usd_most"]
+_CELL = ["round", "segment", "question_id", "context_level", "condition"]
+_READ = [*_CELL, "prompt_id", "options", "reading", "tokens", "answer_tokens"]
+
+
+def estimate(options: RunOptions, output: str) -> None:
+    settings = Settings.from_environment()
+    chosen = selection(options, known_models(settings))
+    house = Warehouse(settings.warehouse)
+    models = [model for model in chosen.models if not model.is_baseline]
+    frame = _estimate(house, chosen, models, partition_keys(house, chosen.rounds, chosen.segments), settings)
+    if output != "table":
+        click.echo(render(frame, output))
+        return
+    if not models:
+        click.echo("baselines ask nobody: no calls, no cost")
+        return
+    click.echo(render(_shown(frame, len(chosen.spelled) > 1), "table"))
+    for line in _budget_lines(chosen, frame):
+        click.echo(line)
+
+
+def _estimate(
+    house: Warehouse, chosen: Selection, models: list[ModelSpec], keys: list[str], settings: Settings
+) -> pd.DataFrame:
+    """One row a (model, condition) in which it is asked."""
+    blueprints = _blueprints(house, chosen, keys)
+    prompts, only = prompts_to_ask(blueprints, chosen.blueprints), limited_prompts(blueprints, chosen.limits)
+    measured = _measured(house, chosen)
+    with _responses(settings) as store:
+        asked = {model: _requests(_prompts_of(model, prompts, chosen, only), chosen, model, store) for model in models}
+    rows = [row for model, requests in asked.items() for row in _rows(requests, chosen, model, measured)]
+    return pd.DataFrame(rows, columns=["model", "model_variant", "condition", *COUNTS, *DOLLARS])
+
+
+def _blueprints(house: Warehouse, chosen: Selection, keys: list[str]) -> pa.Table:
+    tables = []
+    for key in keys:
+        round_id, segment = split_partition_key(key)
+        survey = house.read("survey_responses", round=round_id, segment=segment)
+        try:
+            made = build_blueprints(survey, *chosen.blueprints)
+        except DtefError as error:
+            click.echo(f"warning: {error}", err=True)
+            continue
+        tables.append(select_prompts(made, survey, questions=chosen.questions).select(_READ))
+    if not tables:
+        raise DtefError("no prompt can be made: give a larger --token-budget")
+    return pa.concat_tables(tables)
+
+
+def _prompts_of(model: ModelSpec, prompts: pd.DataFrame, chosen: Selection, only: Mapping[str, pa.Array]) -> pd.DataFrame:
+    """The prompts the model is asked, each once."""
+    wanted = prompts[prompts["condition"].isin(chosen.conditions_of(model))]
+    if model.name in only:
+        wanted = wanted[wanted["prompt_id"].isin(only[model.name].to_pylist())]
+    return wanted.drop_duplicates("prompt_id")
+
+
+def _requests(prompts: pd.DataFrame, chosen: Selection, model: ModelSpec, store: ResponseStore | None) -> pd.DataFrame:
+    """The prompts with `replayed`: how many of their draws are answered already in this snapshot."""
+    if store is None:
+        return prompts.assign(replayed=0)
+    draws = range(chosen.draws)
+    keys = [[request_key(prompt, model.variant, draw, chosen.snapshot) for draw in draws] for prompt in prompts["prompt_id"]]
+    known = store.known([key for of_prompt in keys for key in of_prompt])
+    return prompts.assign(replayed=[len(known.intersection(of_prompt)) for of_prompt in keys])
+
+
+@contextmanager
+def _responses(settings: Settings) -> Iterator[ResponseStore | None]:
+    """The response store. One that is not there yet is not made for the asking."""
+    url = sa.make_url(settings.responses_url)
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
+        yield None
+        return
+    with ResponseStore(settings.responses_url) as store:
+        yield store
+
+
+def _rows(
+    requests: pd.DataFrame, chosen: Selection, model: ModelSpec, measured: Mapping[tuple[str, str], float]
+) -> Iterator[dict[str, Any]]:
+    found = price(model)
+    table = requests.assign(
+        requests=chosen.draws,
+        calls=chosen.draws - requests["replayed"],
+        expected=expected_answers(requests, model, measured),
+        most=answer_limits(requests, model),
+    )
+    for condition, part in table.groupby("condition", sort=False):
+        prompt, answer, most = ((part["calls"] * part[name]).sum(skipna=False) for name in ("tokens", "expected", "most"))
+        yield {
+            "model": model.name,
+            "model_variant": model.variant,
+            "condition": condition,
+            **{name: int(part[name].sum()) for name in ("requests", "replayed", "calls")},
+            "prompt_tokens": int(prompt),
+            "answer_tokens": round(answer),
+            "answer_tokens_most": most,
+            "cost_usd": found.of(int(prompt), round(answer)) if found else None,
+            "cost_usd_most": _most_cost(found, int(prompt), most),
+        }
+
+
+def _most_cost(found: Price | None, prompt_tokens: int, answer_tokens: float) -> float | None:
+    """US dollars for answers of such a length; None: unknown, as is that of answers without a limit."""
+    if found is None or (math.isnan(answer_tokens) and found.completion > 0):
+        return None
+    return found.of(prompt_tokens, 0 if math.isnan(answer_tokens) else round(answer_tokens))
+
+
+def _measured(house: Warehouse, chosen: Selection) -> dict[tuple[str, str], float]:
+    if not house.values("predictions", "round"):
+        return {}
+    with house.connect(only=["predictions"]) as connection:
+        return answer_lengths(connection, chosen.rounds)
+
+
+def _shown(frame: pd.DataFrame, several_conditions: bool) -> pd.DataFrame:
+    """The rows as people read them, with their sum; a sum with an unknown part says from what on it is."""
+    total: dict[str, Any] = {"model": "total", "condition": ""} | {name: frame[name].sum(skipna=False) for name in COUNTS}
+    total |= {name: frame[name].sum() if frame[name].notna().any() else None for name in DOLLARS}
+    shown = pd.concat([frame, pd.DataFrame([total])], ignore_index=True)
+    for name in ("answer_tokens_most",):
+        shown[name] = [f"{value:,.0f}" if pd.notna(value) else "no limit" for value in shown[name]]
+    for name in DOLLARS:
+        unknown = bool(frame[name].isna().any())
+        texts = [f"${value:,.4f}" if pd.notna(value) else "unknown" for value in shown[name]]
+        texts[-1] = f"{texts[-1]} and the unknown" if unknown and texts[-1] != "unknown" else texts[-1]
+        shown[name] = texts
+    return shown[["model", *(["condition"] if several_conditions else []), *COUNTS, *DOLLARS]]
+
+
+def _budget_lines(chosen: Selection, frame: pd.DataFrame) -> Iterator[str]:
+    """How the budgets of the run and of its models compare with the estimate."""
+    yield from _compared("", chosen.budget, frame)
+    for model in chosen.models:
+        budget = chosen.budgets.get(model.name, model.budget)
+        yield from _compared(f"{model.name}: ", budget, frame[frame["model"] == model.name])
+
+
+def _compared(who: str, budget: Budget, frame: pd.DataFrame) -> Iterator[str]:
+    tokens = frame["prompt_tokens"].sum()
+    expected = {
+        "max_cost_usd": (frame["cost_usd"].sum(skipna=False), frame["cost_usd_most"].sum(skipna=False)),
+        "max_calls": (frame["calls"].sum(), frame["calls"].sum()),
+        "max_tokens": (tokens + frame["answer_tokens"].sum(), tokens + frame["answer_tokens_most"].sum(skipna=False)),
+    }
+    for bound in BUDGETS:
+        if (most_allowed := getattr(budget, bound)) is None:
+            continue
+        usual, most = expected[bound]
+        if pd.isna(usual):
+            verdict = "cannot be kept: the price is unknown (give input_price and output_price in the models file)"
+        elif usual > most_allowed:
+            verdict = f"would be reached: {usual:,.4g} expected"
+        elif not most <= most_allowed:
+            verdict = f"may be reached: {usual:,.4g} expected, at most {'unknown' if pd.isna(most) else f'{most:,.4g}'}"
+        else:
+            verdict = f"would not be reached: at most {most:,.4g}"
+        yield f"{who}{bound} {most_allowed:,} {verdict}"

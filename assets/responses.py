@@ -1,0 +1,50 @@
+"""What `dtef responses` does: look into the response store, and move raw responses between machines. No Dagster is loaded for it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.report.text import render
+from resources.response_files import export_responses, import_responses
+from resources.response_store import ResponseStore
+from resources.settings import Settings
+
+
+def _store() -> ResponseStore:
+    return ResponseStore(Settings.from_environment().responses_url)
+
+
+def export_file(path: Path, models: Sequence[str], snapshots: Sequence[str]) -> None:
+    with _store() as store:
+        if (models or snapshots) and next(store.pages(models=models, snapshots=snapshots), None) is None:
+            raise ConfigError(f"{store.name} has no such answers; it has {_contents(store)}")
+        written = export_responses(store, path, models=models, snapshots=snapshots)
+        click.echo(f"{path}: {written:,} answers of {store.name}")
+
+
+def import_file(path: Path) -> None:
+    with _store() as store:
+        done = import_responses(store, path)
+        click.echo(f"{store.name}: {done.added:,} answers added from {path}, {done.known:,} were there already")
+
+
+def show(output: str) -> None:
+    with _store() as store:
+        summary = store.summary()
+        size = store.database.size()
+        name = store.name
+    # Whole numbers stay whole beside unknown ones.
+    click.echo(render(summary.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get), output))
+    if output == "table":
+        answers = pc.sum(summary["answers"]).as_py() or 0
+        click.echo(f"{answers:,} answers, {size / 1e6:,.1f} MB: {name}")
+
+
+def _contents(store: ResponseStore) -> str:
+    rows = store.summary().to_pylist()
+    return ", ".join(f"{row['model']} in {row['snapshot']}" for row in rows) or "none at all"

@@ -1,0 +1,315 @@
+"""What `dtef run` and `dtef estimate` were told, and what that selects: which models are asked what, how, and within which budget."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from dtef_pipeline.blueprint.options import BlueprintOptions
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.identity import partition_key
+from dtef_pipeline.prediction.experiments import Asked, Experiment, asked_models, load_experiment
+from dtef_pipeline.prediction.models import Budget, Models, ModelSpec
+from resources.settings import shipped
+from resources.warehouse import Warehouse
+
+BUDGETS = ("max_cost_usd", "max_calls", "max_tokens")
+_FLAGS = {
+    "task": "--task",
+    "form": "--form",
+    "reasoning": "--reasoning",
+    "structured": "--structured",
+    "order": "--order",
+    "system": "--system",
+    "batch_size": "--batch-size",
+    "individuals": "--individuals",
+    "selection": "--selection",
+    "token_budget": "--token-budget",
+    "show_n": "--show-n",
+}
+"""Single flags that together make one condition."""
+_OPTION_NAMES = {"form": "format", "order": "option_order"}
+_NEEDED_TASK = {"batch_size": "batch", "individuals": "synthetic-individuals"}
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options as they were given; None or empty: not given."""
+
+    rounds: tuple[str, ...] = ()
+    segments: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    contexts: tuple[str, ...] = ()
+    questions: int | None = None
+    draws: int | None = None
+    snapshot: str = "base"
+    limits: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    task: str | None = None
+    form: str | None = None
+    reasoning: str | None = None
+    structured: bool = False
+    order: str | None = None
+    system: str | None = None
+    batch_size: int | None = None
+    individuals: int | None = None
+    selection: str | None = None
+    token_budget: int | None = None
+    show_n: bool = False
+    max_cost_usd: tuple[str, ...] = ()
+    max_calls: tuple[str, ...] = ()
+    max_tokens: tuple[str, ...] = ()
+    experiment: str | None = None
+    metric: str = "js"
+    with_ingest: bool = False
+
+    @property
+    def flags(self) -> dict[str, Any]:
+        """The single flags that were given."""
+        return {name: value for name in _FLAGS if (value := getattr(self, name)) is not None and value is not False}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What is asked: checked, every model resolved and every condition spelled."""
+
+    rounds: tuple[str, ...]
+    segments: tuple[str, ...]
+    conditions: tuple[BlueprintOptions, ...]
+    models: tuple[ModelSpec, ...]
+    models_of: Mapping[str, tuple[ModelSpec, ...]]
+    """For a condition, the models asked in it instead of all."""
+    questions: int | None
+    draws: int
+    snapshot: str
+    limits: Mapping[str, int]
+    budget: Budget
+    """Of the whole run."""
+    budgets: Mapping[str, Budget]
+    """By model name, given on the command line: in place of the models file's."""
+    system_prompts: Mapping[str, str] = field(default_factory=dict)
+    experiment: Experiment | None = None
+    asked: tuple[Asked, ...] = ()
+    """Of an experiment: every model in every condition."""
+
+    @cached_property
+    def context_levels(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(level for options in self.conditions for level in options.context_levels))
+
+    @cached_property
+    def spelled(self) -> tuple[str, ...]:
+        """The conditions, each once."""
+        return tuple(dict.fromkeys(options.condition for options in self.conditions))
+
+    @cached_property
+    def blueprints(self) -> tuple[BlueprintOptions, ...]:
+        """How prompts are made: every condition at every context level."""
+        first = {options.condition: options for options in reversed(self.conditions)}
+        return tuple(replace(first[condition], context_levels=self.context_levels) for condition in self.spelled)
+
+    def conditions_of(self, model: ModelSpec) -> list[str]:
+        """Where the model is asked."""
+        return [condition for condition in self.spelled if model in self.models_of.get(condition, self.models)]
+
+    def config(self, metric: str) -> dict[str, dict[str, Any]]:
+        """Run configuration by asset name."""
+        of_snapshot = {"snapshot": self.snapshot}
+        how = {"conditions": list(self.spelled), "context_levels": list(self.context_levels)}
+        predictions = {
+            **how,
+            "models": [model.name for model in self.models],
+            "models_of": {condition: [model.name for model in models] for condition, models in self.models_of.items()},
+            "draws": self.draws,
+            "limits": dict(self.limits),
+            "budgets": {name: budget.model_dump(exclude_none=True) for name, budget in self.budgets.items()},
+            **self.budget.model_dump(exclude_none=True),
+            **({"questions": self.questions} if self.questions else {}),
+            **of_snapshot,
+        }
+        return {
+            "blueprints": {**how, "system_prompts": dict(self.system_prompts)},
+            "predictions": predictions,
+            "scores": {"metric": metric, **of_snapshot},
+            "segment_results": of_snapshot,
+        }
+
+
+def selection(options: RunOptions, models: Models) -> Selection:
+    """What the options select.
+
+    Raises ConfigError for options that exclude each other, and for what is not known: a model, a condition, a budget, an experiment.
+    """
+    if not options.snapshot.strip():
+        raise ConfigError("snapshot '': allowed: a label such as base, or a date such as 2026-01-31")
+    experiment = find_experiment(options.experiment) if options.experiment else None
+    rounds = options.rounds or tuple(round_id.upper() for round_id in (experiment.rounds if experiment else ()))
+    if not rounds:
+        raise ConfigError("no round: allowed: --round ROUND, once or several times, or an experiment with rounds")
+    chosen = _of_experiment(options, experiment, models) if experiment else _of_options(options, models)
+    budget, budgets = _budgets(options, models, chosen["models"])
+    return Selection(
+        rounds=tuple(dict.fromkeys(rounds)),
+        segments=options.segments,
+        snapshot=options.snapshot,
+        limits=_limits(options.limits, models, chosen["models"]),
+        budget=budget,
+        budgets=budgets,
+        **chosen,
+    )
+
+
+def partition_keys(house: Warehouse, rounds: Iterable[str], segments: tuple[str, ...]) -> list[str]:
+    """The partitions of the rounds, or of their segments that are named. Raises ConfigError for a round or a segment that is not there."""
+    keys: list[str] = []
+    found: set[str] = set()
+    for round_id in rounds:
+        there = house.segments(round_id)
+        if not there:
+            raise ConfigError(f"round {round_id} is not ingested; ingested: {', '.join(house.rounds()) or 'none'}")
+        wanted = [segment for segment in there if not segments or segment in segments]
+        found.update(wanted)
+        keys += [partition_key(round_id, segment) for segment in wanted]
+    if absent := [segment for segment in segments if segment not in found]:
+        known = sorted({segment for round_id in rounds for segment in house.segments(round_id)})
+        raise ConfigError(f"no segment {', '.join(absent)} in {', '.join(rounds)}; segments: {', '.join(known)}")
+    return keys
+
+
+def shipped_experiments() -> dict[str, Path]:
+    return {path.stem: path for path in sorted(shipped("experiments").glob("*.yaml"))}
+
+
+def find_experiment(given: str) -> Experiment:
+    """The experiment of a file, or a shipped one by its name. Raises ConfigError naming those that are shipped."""
+    known = shipped_experiments()
+    if given in known:
+        return load_experiment(known[given])
+    if Path(given).is_file():
+        return load_experiment(Path(given))
+    raise ConfigError(f"no experiment {given!r}; allowed: a file, or one of {', '.join(known)}")
+
+
+def with_contexts(experiment: Experiment, contexts: tuple[str, ...]) -> Experiment:
+    """The experiment at other context levels, if any are given."""
+    if not contexts:
+        return experiment
+    if experiment.compares_contexts:
+        raise ConfigError(
+            f"--context with the experiment {experiment.name}, which compares context levels; allowed: without it"
+        )
+    plain = [condition.model_copy(update={"contexts": None}) for condition in experiment.conditions]
+    return experiment.model_copy(update={"contexts": _context_levels(contexts), "conditions": plain})
+
+
+def _of_options(options: RunOptions, models: Models) -> dict[str, Any]:
+    return {
+        "conditions": _conditions(options),
+        "models": models.resolve(options.models or ("baselines",)),
+        "models_of": {},
+        "questions": options.questions,
+        "draws": options.draws or 1,
+    }
+
+
+def _of_experiment(options: RunOptions, experiment: Experiment, models: Models) -> dict[str, Any]:
+    """What an experiment asks; options of the command line take the place of its own."""
+    if given := [_FLAGS[name] for name in options.flags] + ["--condition"] * bool(options.conditions):
+        raise ConfigError(
+            f"{', '.join(given)} with --experiment: its conditions say how questions are asked; allowed: one or the other"
+        )
+    experiment = with_contexts(experiment, options.contexts)
+    selectors = options.models or tuple(experiment.models)
+    if not selectors:
+        raise ConfigError(f"the experiment {experiment.name} names no models; allowed: --model MODEL, once or several times")
+    asked = asked_models(experiment, models, selectors)
+    every = models.resolve([one.spec.name for one in asked])
+    variants = {
+        condition: {one.spec.variant for one in asked if one.options.condition == condition}
+        for condition in dict.fromkeys(one.options.condition for one in asked)
+    }
+    models_of = {condition: tuple(spec for spec in every if spec.variant in of) for condition, of in variants.items()}
+    return {
+        "conditions": tuple(one.options for one in asked if one.model == asked[0].model),
+        "models": every,
+        "models_of": models_of if any(len(of) < len(every) for of in models_of.values()) else {},
+        "questions": options.questions or experiment.questions,
+        "draws": options.draws or experiment.draws,
+        "system_prompts": experiment.system_prompts,
+        "experiment": experiment,
+        "asked": asked,
+    }
+
+
+def _context_levels(contexts: tuple[str, ...]) -> list[str]:
+    return list(dict.fromkeys(level for given in contexts or ("0",) for level in given.replace(",", " ").split()))
+
+
+def _conditions(options: RunOptions) -> tuple[BlueprintOptions, ...]:
+    levels, flags = _context_levels(options.contexts), options.flags
+    if options.conditions:
+        if flags:
+            raise ConfigError(f"--condition with {', '.join(_FLAGS[name] for name in flags)}: allowed: one or the other")
+        made = [BlueprintOptions.of_condition(text, levels) for text in options.conditions]
+        return tuple({one.condition: one for one in made}.values())
+    for name, task in _NEEDED_TASK.items():
+        if name in flags and options.task != task:
+            raise ConfigError(
+                f"{_FLAGS[name]} {flags[name]} with the task {options.task or 'distribution'}: allowed with --task {task}"
+            )
+    return (BlueprintOptions(tuple(levels), **{_OPTION_NAMES.get(name, name): value for name, value in flags.items()}),)
+
+
+def _limits(given: tuple[str, ...], models: Models, asked: Iterable[ModelSpec]) -> dict[str, int]:
+    limits = {}
+    for text in given:
+        name, _, most = text.rpartition("=")
+        if not name or not (most.isascii() and most.isdigit()):
+            raise ConfigError(f"limit {text!r}: allowed: MODEL=N, such as gpt-4.1-mini=100")
+        limits[_name_of("limit", name, models, asked)] = int(most)
+    return limits
+
+
+def _budgets(options: RunOptions, models: Models, asked: Iterable[ModelSpec]) -> tuple[Budget, dict[str, Budget]]:
+    """The run's budget, and those of models by name."""
+    given: dict[str, dict[str, Any]] = {}
+    for bound in BUDGETS:
+        for text in getattr(options, bound):
+            model, _, value = text.rpartition("=")
+            name = _name_of(_flag(bound), model, models, asked) if model else ""
+            if bound in given.setdefault(name, {}):
+                raise ConfigError(
+                    f"{_flag(bound)} is given twice for {name or 'the run'}; allowed: once for the run, once for a model"
+                )
+            given[name][bound] = _amount(bound, text, value)
+    run = Budget(**given.pop("", {}))
+    own = {spec.name: spec.budget.model_dump(exclude_none=True) for spec in asked}
+    return run, {name: Budget(**{**own[name], **bounds}) for name, bounds in given.items()}
+
+
+def _amount(bound: str, text: str, value: str) -> Any:
+    try:
+        return getattr(Budget.model_validate({bound: value.replace("_", "")}), bound)
+    except ValidationError as error:
+        what = "an amount above 0" if bound == "max_cost_usd" else "a whole number above 0"
+        raise ConfigError(f"{_flag(bound)} {text!r}: allowed: {what}, or MODEL= and such a number") from error
+
+
+def _flag(bound: str) -> str:
+    return f"--{bound.replace('_', '-')}"
+
+
+def _name_of(what: str, given: str, models: Models, asked: Iterable[ModelSpec]) -> str:
+    """The name of a model of the run, whichever way its settings are written."""
+    names = [spec.name for spec in asked]
+    if given in names:
+        return given
+    try:
+        found = [spec.name for spec in models.resolve([given])]
+    except ConfigError:
+        found = []
+    if len(found) != 1 or found[0] not in names:
+        raise ConfigError(f"{what} for {given}: allowed: a model of this run: {', '.join(names)}")
+    return found[0]

@@ -1,0 +1,176 @@
+"""What is said after a run, and what `dtef costs` and `dtef experiment` show. No Dagster is loaded for them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import click
+import pandas as pd
+
+from assets.reading import board_columns, warehouse
+from assets.run_options import Selection, find_experiment, shipped_experiments, with_contexts
+from dtef_pipeline.aggregation.boards import BoardOptions, board
+from dtef_pipeline.aggregation.costs import cost_breakdown
+from dtef_pipeline.aggregation.experiments import comparison, condition_usage, paired_cells
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.prediction.experiments import Asked, Experiment, asked_models, load_experiment
+from dtef_pipeline.prediction.models import Models, base_selector
+from dtef_pipeline.report.text import named_apart, render
+from resources.known_models import known_models
+from resources.settings import Settings
+from resources.warehouse import Warehouse
+
+_COMPARED = ["model", "condition", "n_pairs", "score", "difference", "parse_rate", "tokens", "cost"]
+
+
+def after_run(house: Warehouse, chosen: Selection, metric: str) -> None:
+    """Counts by status, what every model cost, and a board for each context level; of an experiment, its comparison."""
+    rounds = list(chosen.rounds)
+    if not house.values("scores", "round"):
+        return
+    with house.connect(only=["scores", "predictions"]) as connection:
+        rows = connection.execute(
+            "SELECT status, count(*) FROM scores WHERE snapshot = $1 AND list_contains($2, round) GROUP BY 1 ORDER BY 1",
+            [chosen.snapshot, rounds],
+        ).fetchall()
+        click.echo(f"snapshot {chosen.snapshot}: {', '.join(f'{count:,} {status}' for status, count in rows)}")
+        by = ["model", "condition"] if len(chosen.spelled) > 1 else ["model"]
+        for line in _cost_lines(cost_breakdown(connection, by, rounds=rounds, snapshot=chosen.snapshot)):
+            click.echo(line)
+        for level in chosen.context_levels:
+            options = BoardOptions(metric=metric, rounds=chosen.rounds, context_level=level)
+            frame = board(connection, "overall", options)
+            click.echo("\n" + render(named_apart(frame), "table", columns=board_columns("overall", frame)))
+    if chosen.experiment:
+        options = BoardOptions(metric=metric, rounds=chosen.rounds, snapshot=chosen.snapshot)
+        click.echo(f"\n{_headline(chosen.experiment)}")
+        click.echo(render(_for_people(_comparison(house, chosen.asked, options)), "table", columns=_COMPARED))
+
+
+def _cost_lines(frame: pd.DataFrame) -> Iterator[str]:
+    """Of each language model: answers, tokens, cost, and what failed or was not asked, with the first reason."""
+    for row in frame.sort_values(["model", *(["condition"] if "condition" in frame else [])]).to_dict("records"):
+        who = f"  {row['model']}, {row['condition']}" if "condition" in row else f"  {row['model']}"
+        tokens = row["prompt_tokens"] + row["completion_tokens"]
+        yield f"{who}: {row['answered']:,} answers, {tokens:,} tokens, {priced(row['cost_usd'], row['unpriced'])}"
+        if row["failed"]:
+            yield f"{who}: {row['failed']:,} calls failed (the same command asks them again): {row['reason']}"
+        if row["budget_stopped"]:
+            yield f"{who}: a budget was reached, {row['budget_stopped']:,} calls were not made: {row['stop_reason']}"
+
+
+def priced(cost_usd: float | None, unpriced: int) -> str:
+    """Dollars as people read them. Unknown is not 0."""
+    if pd.isna(cost_usd):
+        return "cost unknown" if unpriced else "no cost"
+    return f"${cost_usd:,.4f}" + (f" and {unpriced:,} of unknown cost" if unpriced else "")
+
+
+def costs(by: Sequence[str], rounds: tuple[str, ...], snapshot: str | None, output: str) -> None:
+    house = warehouse()
+    if not house.values("predictions", "round"):
+        raise WarehouseError(f"no predictions in {house.root} yet: models are asked by `dtef run --round ROUND`")
+    for what, wanted, there in (
+        ("round", rounds, house.values("predictions", "round")),
+        ("snapshot", (snapshot,) if snapshot else (), _snapshots(house)),
+    ):
+        if absent := [one for one in wanted if one not in there]:
+            raise ConfigError(f"no predictions of {what} {', '.join(absent)}; there are: {', '.join(there)}")
+    with house.connect(only=["predictions"]) as connection:
+        frame = cost_breakdown(connection, by, rounds=rounds, snapshot=snapshot)
+    if output == "table":
+        frame["cost"] = [priced(*pair) for pair in zip(frame["cost_usd"], frame["unpriced"], strict=True)]
+        keys = list(frame.columns[: frame.columns.get_loc("answered")])
+        if "model" in keys:
+            frame = named_apart(frame)
+            keys.remove("model_variant")
+        columns = [*keys, "answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens", "cost"]
+        click.echo(
+            render(frame, output, columns=columns) if len(frame) else "no language model was asked: baselines cost nothing"
+        )
+    else:
+        click.echo(render(frame, output))
+
+
+def experiments(output: str) -> None:
+    """The experiments that are shipped."""
+    loaded = [load_experiment(path) for path in shipped_experiments().values()]
+    rows = [
+        {"experiment": one.name, "hypothesis": one.hypothesis, "conditions": ", ".join(c.name for c in one.conditions)}
+        for one in loaded
+    ]
+    click.echo(render(pd.DataFrame(rows), output))
+
+
+def experiment(
+    name: str,
+    output: str,
+    *,
+    rounds: tuple[str, ...],
+    models: tuple[str, ...],
+    contexts: tuple[str, ...],
+    snapshot: str,
+    metric: str,
+    targets: str,
+) -> None:
+    house = warehouse()
+    options = BoardOptions(metric=metric, rounds=rounds, snapshot=snapshot, targets=targets)
+    chosen = with_contexts(find_experiment(name), contexts)
+    if not house.values("scores", "round"):
+        raise WarehouseError(f"no scores in {house.root} yet: `dtef run --experiment {name}` asks and scores")
+    known = known_models(Settings.from_environment())
+    asked = asked_models(chosen, known, models) if models else _seen(chosen, known, house, options)
+    frame = _comparison(house, asked, options)
+    if not len(frame):
+        there = ", ".join(_snapshots(house))
+        raise ConfigError(f"nothing is scored for the experiment {name} in snapshot {snapshot}; snapshots: {there}")
+    if output == "table":
+        click.echo(_headline(chosen))
+        click.echo(render(_for_people(frame), output, columns=_COMPARED))
+    else:
+        click.echo(render(frame, output))
+
+
+def _seen(chosen: Experiment, known: Models, house: Warehouse, options: BoardOptions) -> tuple[Asked, ...]:
+    """The language models with scores in the snapshot, in every condition; a model once, under its shortest name."""
+    with house.connect(only=["scores"]) as connection:
+        rows = connection.execute(
+            "SELECT DISTINCT model FROM scores WHERE snapshot = $1 AND model_variant NOT LIKE 'baseline/%'", [options.snapshot]
+        ).fetchall()
+    names = {name for (found,) in rows for name in (found, base_selector(found))}
+    asked: dict[tuple[str, ...], tuple[Asked, ...]] = {}
+    for name in sorted(names, key=lambda name: ("@" in name, name)):
+        for model in _in_every_condition(chosen, known, name):
+            asked.setdefault(tuple(one.spec.variant for one in model), model)
+    return tuple(one for model in asked.values() for one in model)
+
+
+def _in_every_condition(chosen: Experiment, known: Models, name: str) -> Iterable[tuple[Asked, ...]]:
+    """Nothing for a model that is not in the models file any more, or cannot have the settings of the conditions."""
+    try:
+        return [asked_models(chosen, known, [name])]
+    except ConfigError:
+        return []
+
+
+def _comparison(house: Warehouse, asked: tuple[Asked, ...], options: BoardOptions) -> pd.DataFrame:
+    with house.connect(only=["scores", "predictions"]) as connection:
+        cells = paired_cells(connection, asked, options)
+        several = cells.groupby("model")["condition"].transform("nunique") > 1
+        return comparison(cells[several], condition_usage(connection, asked, options))
+
+
+def _headline(chosen: Experiment) -> str:
+    first = chosen.conditions[0].name
+    return (
+        f"experiment {chosen.name}: {chosen.hypothesis.strip()}\nmean over the cells shared with {first!r}; difference to it:"
+    )
+
+
+def _for_people(frame: pd.DataFrame) -> pd.DataFrame:
+    tokens = frame["prompt_tokens"].fillna(0) + frame["completion_tokens"].fillna(0)
+    cost = [priced(cost, int(unpriced)) for cost, unpriced in zip(frame["cost_usd"], frame["unpriced"].fillna(0), strict=True)]
+    return frame.assign(tokens=tokens.astype(int), cost=cost)
+
+
+def _snapshots(house: Warehouse) -> list[str]:
+    with house.connect(only=["predictions"]) as connection:
+        return [name for (name,) in connection.execute("SELECT DISTINCT snapshot FROM predictions ORDER BY 1").fetchall()]

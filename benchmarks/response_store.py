@@ -1,0 +1,142 @@
+"""The response store at the size of a campaign: lookups, reading, adding and claiming in a store of a million answers.
+
+Prints seconds, rows a second and the ratio to the same work in a store of a hundredth of the size (1.0: size costs nothing).
+Run: `python benchmarks/response_store.py [--answers 1000000] [--url postgresql+psycopg://...]`; a database by URL must be empty.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from dtef_pipeline.identity import digest, request_key
+from dtef_pipeline.prediction.request import Response
+from resources.claims import Claims
+from resources.response_files import export_responses, import_responses
+from resources.response_store import ResponseStore
+
+LOOKED_UP = 10_000
+GROUP = 1_000
+CLAIMED = 128
+VARIANT = "openai/gpt-4.1-mini[max_tokens=256,temperature=0]"
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+Timings = dict[str, tuple[int, float]]
+"""By what was done: rows, seconds."""
+
+
+def response(number: int) -> Response:
+    prompt = digest("prompt", number)
+    return Response(
+        request_key=request_key(prompt, VARIANT, 0, "base"),
+        prompt_id=prompt,
+        model="gpt-4.1-mini",
+        model_variant=VARIANT,
+        draw=0,
+        snapshot="base",
+        text=f"[{number % 100}.0, 30.5, 20.25, {number % 7}.0]",
+        finish_reason="stop",
+        served_model="gpt-4.1-mini-2026-01-01",
+        fingerprint="fp_0123456789",
+        prompt_tokens=400 + number % 300,
+        completion_tokens=20,
+        cost_usd=number / 1e7,
+        latency_s=0.5 + number % 10,
+        attempts=1,
+        answered_at=START + timedelta(milliseconds=number),
+    )
+
+
+def groups(first: int, last: int) -> Iterator[list[Response]]:
+    for start in range(first, last, GROUP):
+        yield [response(number) for number in range(start, min(start + GROUP, last))]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def fill(store: ResponseStore, first: int, last: int) -> float:
+    """Seconds of the store alone: making the answers is not counted."""
+    return sum(seconds(lambda group=group: store.add(group)) for group in groups(first, last))  # type: ignore[misc]
+
+
+def measured(store: ResponseStore, answers: int) -> Timings:
+    """What a run does to a store of so many answers."""
+    chance = random.Random(1)
+    known = [response(number).request_key for number in chance.sample(range(answers), min(LOOKED_UP, answers))]
+    unknown = [digest("unknown", number) for number in range(LOOKED_UP)]
+    timings: Timings = {}
+
+    def timed(name: str, rows: int, work: Callable[[], object]) -> None:
+        timings[name] = (rows, seconds(work))
+
+    timed("look up keys, all known", len(known), lambda: store.known(known))
+    timed("look up keys, none known", len(unknown), lambda: store.known(unknown))
+    timed("read answers", len(known), lambda: store.responses(known))
+    with Claims(store) as claims:
+        timed(f"claim keys, {CLAIMED} at a time", len(unknown), lambda: [claims.claim(part) for part in parts(unknown)])
+        timed("give all claims back", len(unknown), lambda: claims.release(unknown))
+    new = list(groups(10**8 + answers, 10**8 + answers + LOOKED_UP))
+    timed(f"add answers, {GROUP} a commit", LOOKED_UP, lambda: [store.add(group) for group in new])
+    return timings
+
+
+def parts(keys: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(keys), CLAIMED):
+        yield keys[start : start + CLAIMED]
+
+
+def warm_up(folder: Path) -> None:
+    """What is done for the first time in a process takes longer, and is not what is measured."""
+    with ResponseStore(folder / "warm-up.sqlite") as store:
+        fill(store, 0, 100)
+        measured(store, 100)
+
+
+def moved(store: ResponseStore, folder: Path) -> Timings:
+    """The store to a file, and the file to another store."""
+    timings: Timings = {}
+    for suffix in (".parquet", ".jsonl.gz"):
+        file = folder / f"responses{suffix}"
+        took = seconds(lambda file=file: export_responses(store, file))  # type: ignore[misc]
+        timings[f"export {suffix}, {file.stat().st_size / 1e6:,.0f} MB"] = (store.count(), took)
+        with ResponseStore(folder / f"from{suffix}.sqlite") as other:
+            took = seconds(lambda file=file, other=other: import_responses(other, file))  # type: ignore[misc]
+            timings[f"import {suffix} (SQLite)"] = (other.count(), took)
+    return timings
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
+    parser.add_argument("--answers", type=int, default=1_000_000)
+    parser.add_argument("--url", help="an empty PostgreSQL database; default: SQLite in a temporary folder")
+    parser.add_argument("--no-files", action="store_true", help="leave export and import out")
+    options = parser.parse_args()
+    small = options.answers // 100
+    with tempfile.TemporaryDirectory() as folder, ResponseStore(options.url or Path(folder) / "responses.sqlite") as store:
+        warm_up(Path(folder))
+        filled = fill(store, 0, small)
+        before = measured(store, small)
+        filled += fill(store, small, options.answers)
+        print(
+            f"{options.answers:,} answers in {filled:.1f} s, {store.database.size() / 1e6:,.0f} MB, {GROUP} a commit: {store.name}"
+        )
+        for name, (rows, took) in measured(store, options.answers).items():
+            rate, small_rate = rows / took, before[name][0] / before[name][1]
+            ratio = small_rate / rate
+            print(f"{name:32} {rows:9,} in {took:7.3f} s  {rate:11,.0f}/s  {ratio:5.2f}x the time in a store of {small:,}")
+        if not options.no_files:
+            for name, (rows, took) in moved(store, Path(folder)).items():
+                print(f"{name:32} {rows:9,} in {took:7.3f} s  {rows / took:11,.0f}/s")
+
+
+if __name__ == "__main__":
+    main()

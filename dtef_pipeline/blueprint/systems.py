@@ -1,0 +1,55 @@
+"""System prompts by id, and which ids there are.
+
+`default` says what the task is and in which form to answer; the others leave the form to the user text, which always states it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dtef_pipeline.errors import ConfigError
+
+_BASIS = "the group described and on any answers of the same group that are shown."
+_ANALYST = "You are an analyst of demographic survey data."
+
+_DEFAULT_BY_TASK: Mapping[str, str] = {
+    "distribution": f"{_ANALYST} For one group of people you estimate which percentage of the group chose each answer option of a "
+    f"survey question. Base the estimate on {_BASIS}",
+    "shift": f"{_ANALYST} You are told how all respondents of a survey answered a question, and you estimate which percentage of one "
+    "group of people chose each answer option. Start from the answers of all respondents, and base the adjustment on "
+    f"{_BASIS}",
+    "synthetic-individuals": "You simulate how the people of one demographic group answer a survey. You answer a survey question as "
+    "a given number of people of the group, each of whom chooses one answer option, so that together they differ as much as real "
+    f"people of the group do. Base the answers on {_BASIS}",
+    "batch": f"{_ANALYST} For one group of people you estimate which percentage of the group chose each answer option of several "
+    f"survey questions. Estimate each question on its own. Base the estimates on {_BASIS}",
+}
+
+_FIXED: Mapping[str, str] = {
+    "brief": "You estimate how a group of people answered a survey.",
+    "persona": "You are a member of the demographic group that is described to you, and you know its people well. You speak for the "
+    "group as a whole, for the differences within it as much as for what its members have in common, and not for yourself alone.",
+    "none": "",
+}
+
+SHIPPED = ("default", *_FIXED)
+"""Ids of the system prompts that need no words from the user."""
+
+
+def check_system(system: str, own_text: str) -> None:
+    """Raises ConfigError for an id that is not shipped and has no words, and for a shipped id with other words."""
+    if system in SHIPPED and own_text:
+        raise ConfigError(
+            f"system prompt {system!r} is shipped and keeps its words: give your own an id other than {', '.join(SHIPPED)}"
+        )
+    if system not in SHIPPED and not own_text.strip():
+        raise ConfigError(
+            f"unknown system prompt {system!r}: allowed: {', '.join(SHIPPED)}, or an id of your own with its words"
+        )
+
+
+def system_prompt(system: str, own_text: str, task: str, answer_form: str) -> str:
+    """The system text; empty for `none`. `answer_form`: how `default` says what an answer to this prompt looks like."""
+    if system == "default":
+        return f"{_DEFAULT_BY_TASK[task]} {answer_form}"
+    return _FIXED.get(system, own_text)

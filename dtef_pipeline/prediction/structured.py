@@ -1,0 +1,116 @@
+"""Answers inside JSON objects: of `{"reasoning": "... [40, 60] ...", "distribution": [55, 45]}` the distribution alone counts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+WINDOW = 15_000
+"""Only this many characters at the end of a response are looked at: room for a long reasoning before the answer."""
+_FAILURES = 4
+"""So many openings that begin no valid JSON end the search: a bound for hostile text."""
+_OBJECT_START = re.compile(r"\{\s*\"")
+
+
+class Pairs(list[tuple[str, Any]]):
+    """A JSON object as its (key, value) pairs, in order, keys that come twice included."""
+
+    def named(self, name: str) -> list[Any]:
+        """The values of one key, whatever its case, here or one object deeper."""
+        here = [value for key, value in self if key.strip().casefold() == name]
+        return here or [value for _, inner in self if isinstance(inner, Pairs) for value in _of_key(inner, name)]
+
+
+class Found(NamedTuple):
+    """A JSON object and its place in the text."""
+
+    start: int
+    end: int
+    pairs: Pairs
+
+
+class Value(NamedTuple):
+    """A decoded JSON value, and where its text ends."""
+
+    value: Any
+    end: int
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=Pairs, strict=False)
+
+
+def _of_key(pairs: Pairs, name: str) -> list[Any]:
+    return [value for key, value in pairs if key.strip().casefold() == name]
+
+
+def as_text(value: Any) -> str:
+    """A decoded value as a reader is to see it: a text as it is, for its words are read as any words, all else as JSON."""
+    return value if isinstance(value, str) else _as_json(value)
+
+
+def _as_json(value: Any) -> str:
+    if isinstance(value, Pairs):
+        return "{" + ", ".join(f"{_as_json(key)}: {_as_json(inner)}" for key, inner in value) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_as_json, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def unfenced(text: str) -> str:
+    """The text without a code fence around it."""
+    return text.strip("` \t\r\n").removeprefix("json").lstrip()
+
+
+def decoded(text: str) -> Any:
+    """The value of a text that is JSON through and through; None for any other text."""
+    found = value_at(text, 0)
+    return found.value if found and not text[found.end :].strip() else None
+
+
+def value_at(text: str, start: int) -> Value | None:
+    """The JSON value that begins at `start`, if one does."""
+    try:
+        return Value(*_DECODER.raw_decode(text, start))
+    except (ValueError, RecursionError):
+        return None
+
+
+def objects_in(text: str) -> Iterator[Found]:
+    """Each outermost JSON object of the text, from the first to the last; what is no valid JSON is passed over."""
+    place, failures = 0, 0
+    while failures < _FAILURES and (opening := _OBJECT_START.search(text, place)):
+        found = value_at(text, opening.start())
+        if found is None:
+            failures += 1
+            place = opening.end()
+        else:
+            yield Found(opening.start(), found.end, found.value)
+            place = found.end
+
+
+def only_the_answer(text: str, key: str, *, marked: bool = False) -> str:
+    """The end of the text, each JSON object that has the key replaced by `KEY:` and its value on lines of their own.
+
+    `marked`: an object amid a reasoning may be a draft; only one that begins or ends the text is an answer.
+    """
+    text = text[-WINDOW:]
+    if f'"{key}"' not in text.casefold():
+        return text
+    kept: list[str] = []
+    passed = 0
+    for found in objects_in(text):
+        amid = unfenced(text[: found.start]) and unfenced(text[found.end :])
+        answer = "" if marked and amid else _answer(found.pairs, key)
+        if answer:
+            kept += [text[passed : found.start], answer]
+            passed = found.end
+    return "".join([*kept, text[passed:]])
+
+
+def _answer(pairs: Pairs, key: str) -> str:
+    try:
+        return "".join(f"\n{key.upper()}: {as_text(value)}\n" for value in pairs.named(key))
+    except RecursionError:  # deeper than any answer
+        return ""

@@ -1,0 +1,71 @@
+"""A circuit breaker: a model that only fails is left alone for a while, then tried with one call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerRules:
+    """When a model is left alone, and when it is given up."""
+
+    failures: int = 10
+    """Passing failures (5xx, timeouts, lost connections) in a row that open the breaker."""
+    cool_down: float = 5.0
+    """Seconds until the first probe; each failed probe doubles them."""
+    longest: float = 60.0
+    """The most seconds between two probes."""
+    probes: int = 12
+    """Failed probes in a row after which the model is given up: with these numbers, after some nine minutes."""
+
+
+class Breaker:
+    """Closed: calls go through. Open: none does. Half-open, after the cool-down: one call, the probe, decides.
+
+    Times are seconds of one monotonic clock.
+    """
+
+    def __init__(self, rules: BreakerRules) -> None:
+        self._rules = rules
+        self._failures = 0
+        self.failed_probes = 0
+        """In a row."""
+        self._probing = False
+        self.open_until: float | None = None
+        """None: closed."""
+
+    @property
+    def exhausted(self) -> bool:
+        """So many probes failed that nobody should wait any longer."""
+        return self.failed_probes >= self._rules.probes
+
+    def lets_through(self, now: float) -> bool:
+        return self.open_until is None or (now >= self.open_until and not self._probing)
+
+    def start(self) -> bool:
+        """A call begins; True: it is a probe."""
+        self._probing = self.open_until is not None
+        return self._probing
+
+    def alive(self) -> None:
+        """The server answered, if only by refusing the request."""
+        self._failures = self.failed_probes = 0
+        self._probing, self.open_until = False, None
+
+    def failed(self, now: float, *, probe: bool) -> bool:
+        """A call failed as the server's state may make it fail; True: this opened the breaker, or kept it open."""
+        if probe:
+            self._probing = False
+            self.failed_probes += 1
+        elif self.open_until is not None:
+            return False
+        self._failures += 1
+        if not probe and self._failures < self._rules.failures:
+            return False
+        self.open_until = now + min(self._rules.longest, self._rules.cool_down * 2.0**self.failed_probes)
+        return True
+
+    def abandoned(self, *, probe: bool) -> None:
+        """A call ended without telling anything, because the run is being stopped."""
+        if probe:
+            self._probing = False

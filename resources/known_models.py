@@ -1,0 +1,15 @@
+"""The models that can be asked for by name: the shipped ones, and those of DTEF_MODELS."""
+
+from __future__ import annotations
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.prediction.models import Models, load_models
+from resources.settings import Settings, shipped
+
+
+def known_models(settings: Settings) -> Models:
+    """Raises ConfigError when DTEF_MODELS names no file, or a file has a fault."""
+    own = settings.models
+    if own is not None and not own.is_file():
+        raise ConfigError(f"DTEF_MODELS names {own}, which is not a file")
+    return load_models(shipped("models.yaml"), *([own] if own else []))

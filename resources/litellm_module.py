@@ -1,0 +1,27 @@
+"""litellm itself: imported late, because that takes 3 seconds, and made quiet, offline and without retries of its own."""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import cache
+from typing import Any
+
+
+@cache
+def load_litellm() -> Any:
+    """The module, imported once a process and set up so that nothing it does is invisible or said twice."""
+    # Else the import fetches the price list from the network.
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    import litellm
+
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    litellm.cache = None
+    litellm.num_retries = 0
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    # httpx logs every address at INFO, and some providers take the key in it.
+    for name in ("httpx", "httpcore", "openai", "aiohttp"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    return litellm

@@ -1,0 +1,68 @@
+"""Which process on which machine this is, and whether such a process still runs."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from pathlib import Path
+from typing import NamedTuple
+
+_PROC = Path("/proc")
+
+
+class Process(NamedTuple):
+    """A process of some machine. `started` tells it from a later one of the same number; None where the machine does not say."""
+
+    machine: str
+    pid: int
+    started: str | None
+
+    @classmethod
+    def this(cls) -> Process:
+        return cls(_machine(), os.getpid(), _started(os.getpid()))
+
+    def is_dead(self) -> bool:
+        """Whether the process is known to have ended. Of another machine's process that is never known."""
+        # Elsewhere than on POSIX, signal 0 is a signal like others.
+        if os.name != "posix" or self.machine != _machine():
+            return False
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            pass
+        if _is_zombie(self.pid):
+            return True
+        return self.started is not None and self.started != _started(self.pid)
+
+
+def _machine() -> str:
+    """What has process numbers of its own: the host since it was booted, and the container. Host names alone do repeat."""
+    try:
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        numbers = (_PROC / "self/ns/pid").readlink().name
+    except OSError:
+        boot, numbers = f"{uuid.getnode():x}", "-"
+    return f"{socket.gethostname()} {boot} {numbers}"
+
+
+def _started(pid: int) -> str | None:
+    fields = _status(pid)
+    return fields[19] if fields else None
+
+
+def _is_zombie(pid: int) -> bool:
+    """Killed, and not yet collected by its parent: it still has its number."""
+    fields = _status(pid)
+    return bool(fields) and fields[0] in "ZX"
+
+
+def _status(pid: int) -> list[str]:
+    """/proc/PID/stat from its third field (the state) on: what is before it, the program's name, may hold spaces."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return text.rpartition(")")[2].split()

@@ -1,0 +1,75 @@
+"""Every task from prompt to score, asked of a server that answers each prompt in the form it asks for."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.assets.conftest import Pipeline
+from tests.fake_llm_server import Call, FakeLLM
+
+SHARES = {"Yes": 50, "No": 30, "Maybe": 20}
+CONDITIONS = [
+    f"{task}/{form}{flags}"
+    for task in ("distribution", "shift", "synthetic-individuals=10", "batch=3")
+    for form, flags in (("attribute-label", ""), ("narrative", "+cot+reversed"), ("attribute-label", "+structured+rotated-1"))
+]
+DECOY = "At first glance [98, 1, 1] comes to mind."
+
+
+def honest(call: Call) -> str:
+    """The same shares for every question, by label, in the order listed, in the form that the prompt asks for."""
+    target = re.split(r"Questions? to (?:predict|answer)", call.user)[-1]
+    listed = re.findall(r"^([a-z])\. (Yes|No|Maybe)$", target, re.MULTILINE)
+    questions = [listed[start : start + 3] for start in range(0, len(listed), 3)]
+    schema = (call.body.get("response_format") or {}).get("json_schema", {}).get("schema")
+    value, key = _value(call.user, questions)
+    if schema:
+        inside = value if key == "DISTRIBUTIONS" else {key.lower(): value}
+        assert set(schema["required"]) == set(inside) | ({"reasoning"} & set(schema["required"]))
+        return json.dumps({**({"reasoning": DECOY} if "reasoning" in schema["required"] else {}), **inside})
+    return f"{DECOY}\n{key}: {json.dumps(value)}" if f"{key}:" in call.user else json.dumps(value)
+
+
+def _value(user: str, questions: list[list[tuple[str, str]]]) -> tuple[Any, str]:
+    if len(questions) > 1 or '"Q1"' in user:
+        return {f"Q{i}": [SHARES[label] for _, label in listed] for i, listed in enumerate(questions, start=1)}, "DISTRIBUTIONS"
+    if "letter" in user.rpartition("\n\n")[2]:
+        return [letter for letter, label in questions[0] for _ in range(SHARES[label] // 10)], "ANSWERS"
+    return [SHARES[label] for _, label in questions[0]], "DISTRIBUTION"
+
+
+@pytest.fixture
+def models(state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = state / "models.yaml"
+    monkeypatch.setenv("DTEF_MODELS", str(path))
+    return path
+
+
+def test_every_task_and_form_is_scored_as_it_was_meant(pipeline: Pipeline, models: Path) -> None:
+    with FakeLLM(reply=honest) as server:
+        models.write_text(f"models: {{fake: {{model: openai/fake, api_base: '{server.base_url}'}}}}")
+        keys = [key for key in pipeline.keys if key.endswith("kenya")]
+        how = {"conditions": CONDITIONS, "context_levels": ["0", "1"]}
+        outcome = pipeline.run(keys=keys, blueprints=how, predictions={"models": ["fake"], **how})
+    assert outcome.failures == ()
+    rows = [row for row in pipeline.house.read("scores").to_pylist() if row["model"] == "fake"]
+    unread = {(row["condition"], row["status"], row["reason"]) for row in rows if row["status"] != "ok"}
+    assert not unread
+    assert {row["condition"] for row in rows} == set(CONDITIONS)
+    assert {tuple(round(share, 9) for share in row["predicted"]) for row in rows} == {(0.5, 0.3, 0.2)}
+    assert len(rows) == len(CONDITIONS) * 2 * 3 * len(keys)
+
+
+def test_a_rerun_of_every_task_asks_nothing(pipeline: Pipeline, models: Path) -> None:
+    with FakeLLM(reply=honest) as server:
+        models.write_text(f"models: {{fake: {{model: openai/fake, api_base: '{server.base_url}'}}}}")
+        keys, how = pipeline.keys[:1], {"conditions": CONDITIONS}
+        for _ in range(2):
+            assert pipeline.run(keys=keys, blueprints=how, predictions={"models": ["fake"], **how}).failures == ()
+        # Without context narrative and labels are one prompt; the batch of the three questions is one as well.
+        assert server.answered == len({call.body["messages"][-1]["content"] for call in server.calls}) == len(server.calls)

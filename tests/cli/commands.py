@@ -1,0 +1,78 @@
+"""The commands as a user calls them, and a language-model server as a model."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from dtef_pipeline.cli import main
+from tests.conftest import ROOT
+from tests.fake_llm_server import Call, FakeLLM
+
+SAMPLE = ROOT / "data" / "rounds" / "S1"
+SEGMENTS = ("country:brazil", "country:germany")  # neighbours: one range, one run
+CHOSEN = [part for segment in SEGMENTS for part in ("--segment", segment)]
+REFERENCES = {"baseline/uniform", "baseline/population-marginal"}
+
+
+def dtef(*arguments: object, stdin: str | None = None) -> Result:
+    """One command in this process. An exception that is no exit is the test's failure."""
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def ok(*arguments: object, stdin: str | None = None) -> str:
+    result = dtef(*arguments, stdin=stdin)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def refused(*arguments: object) -> str:
+    """The message of a command that a user can mend: exit code 2, no traceback."""
+    result = dtef(*arguments)
+    assert result.exit_code == 2, result.output
+    assert "Traceback" not in result.output
+    return result.stderr
+
+
+def strict(text: str) -> Any:
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def query(sql: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = strict(ok("sql", sql, "--format", "json"))
+    return rows
+
+
+def distribution(call: Call, first: float) -> str:
+    """An answer of the length that was asked for, with this share of the first option."""
+    found = re.search(r"array of (\d+) numbers", call.user)
+    assert found
+    options = int(found[1])
+    return json.dumps([first, *[(100 - first) / (options - 1)] * (options - 1)])
+
+
+def serve_as(server: FakeLLM, folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
+    """The server as the model `fake`, by a file named in DTEF_MODELS."""
+    spec = {"model": "openai/fake", "api_base": server.base_url, "retries": 1, "max_concurrency": 4, **settings}
+    path = folder / "models.yaml"
+    path.write_text(yaml.safe_dump({"collections": {"mine": ["fake"]}, "models": {"fake": spec}}), encoding="utf-8")
+    monkeypatch.setenv("DTEF_MODELS", str(path))
+
+
+def use(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    patch.setenv("DTEF_WAREHOUSE", str(folder / "warehouse"))
+    patch.setenv("DTEF_RESPONSES", str(folder / "responses.sqlite"))
+    patch.setenv("DAGSTER_HOME", str(folder / "dagster"))
+    patch.delenv("DTEF_MODELS", raising=False)

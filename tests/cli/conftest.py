@@ -1,0 +1,59 @@
+"""State of the commands: the shipped sample, ingested, and scored on two nights. Made once, copied for tests that change it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import CHOSEN, SAMPLE, distribution, ok, serve_as, use
+from tests.fake_llm_server import FakeLLM
+
+
+@dataclass(frozen=True)
+class Base:
+    """State after `dtef ingest` of the sample round, and what it printed; to be copied, not changed."""
+
+    folder: Path
+    printed: str
+
+
+@pytest.fixture(scope="session")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
+    folder = tmp_path_factory.mktemp("ingested")
+    with pytest.MonkeyPatch.context() as patch:
+        use(folder, patch)
+        return Base(folder, ok("ingest", SAMPLE))
+
+
+@pytest.fixture
+def ingested(base: Base, state: Path) -> Path:
+    shutil.copytree(base.folder, state, dirs_exist_ok=True)
+    return state
+
+
+@pytest.fixture(scope="session")
+def scored(base: Base, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Two dated snapshots of one language model that answered differently; for tests that only read."""
+    folder = tmp_path_factory.mktemp("scored")
+    shutil.copytree(base.folder, folder, dirs_exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        use(folder, patch)
+        for night, first in (("2026-01-01", 30.0), ("2026-01-03", 97.0)):
+            with FakeLLM(reply=lambda call, first=first: distribution(call, first)) as server:  # type: ignore[misc]
+                serve_as(server, folder, patch)
+                what = ["--model", "mine", "--context", "0", "--context", "2", "--questions", "3", "--snapshot", night]
+                printed = ok("run", "--round", "S1", *CHOSEN, *what)
+                assert server.answered == 2 * 2 * 3
+            assert "2 partitions in 1 run" in printed
+            assert f"snapshot {night}:" in printed
+        yield folder
+
+
+@pytest.fixture
+def reading(scored: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    use(scored, monkeypatch)
+    return scored

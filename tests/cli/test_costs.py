@@ -1,0 +1,61 @@
+"""What was asked of models and what it cost: one rule for the summary of a run, `dtef costs` and the table `costs`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import CHOSEN, distribution, ok, query, refused, serve_as, strict
+from tests.fake_llm_server import Call, FakeLLM, Fault
+
+
+def test_the_summary_the_command_and_the_table_agree(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fault(call: Call) -> Fault | None:
+        return Fault("status", status=400, message="too long") if "hospital" in call.user else None
+
+    with FakeLLM(reply=lambda call: distribution(call, 40), fault=fault) as server:
+        serve_as(server, ingested, monkeypatch, input_price=1.0, output_price=2.0)
+        printed = ok("run", "--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4", "--context", "0", "--context", "2")
+    (row,) = strict(ok("costs", "--format", "json"))
+    assert row["answered"] == server.answered
+    assert row["answered"] + row["failed"] == 2 * 2 * 4
+    tokens = row["prompt_tokens"] + row["completion_tokens"]
+    assert row["cost_usd"] == pytest.approx((row["prompt_tokens"] + 2 * row["completion_tokens"]) / 1e6)
+    assert f"  fake: {row['answered']} answers, {tokens:,} tokens, ${row['cost_usd']:,.4f}\n" in printed
+    assert f"  fake: {row['failed']} calls failed (the same command asks them again): " in printed
+    (table,) = query("SELECT sum(answered)::INT AS answered, sum(failed)::INT AS failed, sum(cost_usd) AS usd FROM costs")
+    assert (table["answered"], table["failed"]) == (row["answered"], row["failed"])
+    assert table["usd"] == pytest.approx(row["cost_usd"])
+    for view in ("round", "segment", "snapshot", "condition"):
+        rows = strict(ok("costs", "--by", view, "--format", "json"))
+        assert sum(one["cost_usd"] for one in rows) == pytest.approx(row["cost_usd"])
+    assert len(strict(ok("costs", "--by", "segment", "--by", "model", "--format", "json"))) == 2
+
+
+def test_a_batch_is_one_call_however_many_questions_it_holds(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeLLM(reply=lambda call: "no answer") as server:
+        serve_as(server, ingested, monkeypatch)
+        printed = ok("run", "--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4", "--condition", "batch=4")
+    assert server.answered == 2
+    assert "fake: 2 answers, " in printed
+    assert "cost unknown" in printed
+    (row,) = strict(ok("costs", "--format", "json"))
+    assert (row["answered"], row["unpriced"], row["cost_usd"]) == (2, 2, None)
+    assert "cost unknown" in ok("costs")
+
+
+def test_snapshots_and_rounds_can_be_chosen(reading: Path) -> None:
+    rows = strict(ok("costs", "--by", "snapshot", "--format", "json"))
+    assert sorted((row["snapshot"], row["answered"]) for row in rows) == [("2026-01-01", 12), ("2026-01-03", 12)]
+    (night,) = strict(ok("costs", "--snapshot", "2026-01-03", "--round", "S1", "--format", "json"))
+    assert night["answered"] == 12
+    assert "no predictions of snapshot base; there are: 2026-01-01, 2026-01-03" in refused("costs", "--snapshot", "base")
+    assert "no predictions of round S9; there are: S1" in refused("costs", "--round", "S9")
+
+
+def test_baselines_cost_nothing_and_before_any_run_it_says_what_to_do(ingested: Path) -> None:
+    assert "no predictions in" in refused("costs")
+    ok("run", "--round", "S1", *CHOSEN)
+    assert "baselines cost nothing" in ok("costs")
+    assert strict(ok("costs", "--format", "json")) == []

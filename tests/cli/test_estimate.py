@@ -1,0 +1,160 @@
+"""`dtef estimate` says what `dtef run` then does."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.commands import CHOSEN, SEGMENTS, ok, query, refused, serve_as, strict
+from tests.fake_llm_server import FakeLLM
+
+ROUND = ["--round", "S1", *CHOSEN]
+PRICED = {"input_price": 1.0, "output_price": 2.0}
+
+
+@pytest.fixture
+def server(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    with FakeLLM() as running:
+        serve_as(running, ingested, monkeypatch, **PRICED)
+        yield running
+
+
+def estimated(*options: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = strict(ok("estimate", *ROUND, *options, "--format", "json"))
+    return rows
+
+
+class TestAgreesWithTheRun:
+    @pytest.mark.parametrize(
+        "options",
+        [
+            ["--questions", "3", "--context", "0", "--context", "2"],
+            ["--questions", "4", "--condition", "batch=3", "--condition", "shift/narrative+cot", "--draws", "2"],
+            ["--limit", "fake=5", "--condition", "distribution", "--condition", "distribution+reversed"],
+            ["--experiment", "temperature", "--questions", "2", "--draws", "2"],
+        ],
+        ids=["contexts", "conditions", "limit", "experiment"],
+    )
+    def test_calls_are_those_that_arrive_and_a_second_estimate_finds_them_answered(
+        self, server: FakeLLM, options: list[str]
+    ) -> None:
+        before = estimated("--model", "fake", *options)
+        assert {row["replayed"] for row in before} == {0}
+        ok("run", *ROUND, "--model", "fake", *options)
+        assert sum(row["calls"] for row in before) == server.answered
+        asked = query(
+            "SELECT condition, model_variant, count(DISTINCT request_key) AS n FROM predictions "
+            "WHERE model NOT LIKE 'baseline/%' GROUP BY ALL ORDER BY ALL"
+        )
+        found = sorted((row["condition"], row["model_variant"], row["requests"]) for row in before)
+        assert found == [(row["condition"], row["model_variant"], row["n"]) for row in asked]
+        after = estimated("--model", "fake", *options)
+        assert [(row["requests"], row["replayed"], row["calls"], row["cost_usd"]) for row in after] == [
+            (row["requests"], row["requests"], 0, 0.0) for row in before
+        ]
+
+    def test_more_draws_and_another_snapshot_are_only_what_is_missing(self, server: FakeLLM) -> None:
+        what = ["--model", "fake", "--questions", "2"]
+        ok("run", *ROUND, *what)
+        (more,) = estimated(*what, "--draws", "3")
+        assert (more["requests"], more["replayed"], more["calls"]) == (12, 4, 8)
+        (afresh,) = estimated(*what, "--snapshot", "later")
+        assert (afresh["replayed"], afresh["calls"]) == (0, 4)
+
+    def test_answers_are_expected_to_be_as_long_as_those_so_far(self, server: FakeLLM) -> None:
+        what = ["--model", "fake", "--questions", "2"]
+        ok("run", *ROUND, *what)
+        (measured,) = query("SELECT avg(completion_tokens) AS mean FROM predictions WHERE model = 'fake'")
+        (row,) = estimated(*what, "--snapshot", "later")
+        assert row["answer_tokens"] == round(4 * measured["mean"])
+
+
+class TestSays:
+    def test_tokens_and_dollars_by_the_prices_of_the_models_file(self, server: FakeLLM) -> None:
+        (row,) = estimated("--model", "fake", "--questions", "3")
+        assert row["answer_tokens"] < row["answer_tokens_most"] == row["calls"] * 256
+        assert row["cost_usd"] == pytest.approx((row["prompt_tokens"] * 1.0 + row["answer_tokens"] * 2.0) / 1e6)
+        assert row["cost_usd_most"] == pytest.approx((row["prompt_tokens"] * 1.0 + row["answer_tokens_most"] * 2.0) / 1e6)
+        assert server.calls == []
+
+    def test_prompt_tokens_are_those_of_the_blueprints_that_the_run_makes(self, server: FakeLLM) -> None:
+        what = ["--model", "fake", "--context", "2"]
+        (row,) = estimated(*what)
+        ok("run", *ROUND, *what)
+        (made,) = query("SELECT sum(tokens)::BIGINT AS n FROM blueprints")
+        assert row["prompt_tokens"] == made["n"]
+
+    def test_what_a_condition_needs_for_its_answer_is_allowed_for(self, server: FakeLLM) -> None:
+        (short,) = estimated("--model", "fake", "--questions", "3")
+        (long,) = estimated("--model", "fake", "--questions", "3", "--reasoning", "cot")
+        assert long["answer_tokens"] > short["answer_tokens"]
+        assert long["answer_tokens_most"] == long["calls"] * 1024
+
+    def test_an_unknown_price_is_unknown_and_not_zero_and_the_total_says_so(
+        self, ingested: Path, server: FakeLLM, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        models = ["--model", "fake", "--model", "fake@seed=1", "--questions", "2"]
+        table = ok("estimate", *ROUND, *models)
+        assert table.count("$") == 2 * 3
+        serve_as(server, ingested, monkeypatch)
+        table = ok("estimate", *ROUND, *models)
+        assert "$" not in table
+        assert table.count("unknown") == 2 * 3
+        assert {row["cost_usd"] for row in estimated(*models)} == {None}
+
+    def test_answers_without_a_limit_have_no_most(self, server: FakeLLM) -> None:
+        (row,) = estimated("--model", "fake@max_tokens=null", "--questions", "2")
+        assert (row["answer_tokens_most"], row["cost_usd_most"]) == (None, None)
+        assert row["cost_usd"] > 0
+        assert "no limit" in ok("estimate", *ROUND, "--model", "fake@max_tokens=null")
+
+    def test_the_total_is_the_sum_and_conditions_are_told_apart_when_there_are_several(self, server: FakeLLM) -> None:
+        table = ok(
+            "estimate", *ROUND, "--model", "fake", "--condition", "shift", "--condition", "distribution", "--questions", "2"
+        )
+        assert "shift/attribute-label" in table
+        total = next(line for line in table.splitlines() if line.startswith(" total"))
+        assert total.split()[1:4] == ["8", "0", "8"]
+
+    def test_csv_is_the_rows_at_full_precision(self, server: FakeLLM) -> None:
+        text = ok("estimate", *ROUND, "--model", "fake", "--questions", "2", "--format", "csv")
+        (row,) = csv.DictReader(io.StringIO(text))
+        (same,) = estimated("--model", "fake", "--questions", "2")
+        assert float(row["cost_usd"]) == same["cost_usd"]
+
+    def test_baselines_ask_nobody(self, ingested: Path) -> None:
+        assert "no calls, no cost" in ok("estimate", *ROUND)
+        assert estimated("--model", "baselines") == []
+
+    def test_nothing_is_written(self, server: FakeLLM, ingested: Path) -> None:
+        before = sorted(path for path in ingested.rglob("*"))
+        ok("estimate", *ROUND, "--model", "fake", "--context", "2")
+        assert sorted(path for path in ingested.rglob("*")) == before
+
+
+class TestBudgets:
+    def test_those_of_the_run_and_of_a_model_are_compared_with_what_is_expected(self, server: FakeLLM) -> None:
+        what = ["estimate", *ROUND, "--model", "fake", "--model", "fake@seed=1", "--questions", "3"]
+        text = ok(*what, "--max-calls", "11", "--max-cost-usd", "fake=100", "--max-tokens", "fake@seed=1=2000")
+        assert "max_calls 11 would be reached: 12 expected" in text
+        assert "fake: max_cost_usd 100.0 would not be reached: at most 0.00" in text
+        assert "fake@seed=1: max_tokens 2,000 may be reached: " in text
+
+    def test_that_of_the_models_file_is_compared_too(
+        self, server: FakeLLM, ingested: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        serve_as(server, ingested, monkeypatch, budget={"max_calls": 3, "max_cost_usd": 1})
+        text = ok("estimate", *ROUND, "--model", "fake", "--questions", "3")
+        assert "fake: max_calls 3 would be reached: 6 expected" in text
+        assert "fake: max_cost_usd 1.0 cannot be kept: the price is unknown" in text
+
+
+def test_the_same_options_are_refused_as_by_the_run(ingested: Path) -> None:
+    assert "round S7 is not ingested; ingested: S1" in refused("estimate", "--round", "S7")
+    assert "no segment country:atlantis" in refused("estimate", "--round", "S1", "--segment", "country:atlantis")
+    assert "no model or collection 'gpt'" in refused("estimate", *ROUND, "--model", "gpt")
+    assert len(SEGMENTS) == 2

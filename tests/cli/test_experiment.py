@@ -1,0 +1,134 @@
+"""A whole comparison in one command, and again from what is stored."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import CHOSEN, distribution, ok, query, refused, serve_as, strict
+from tests.fake_llm_server import Call, FakeLLM
+
+ROUND = ["--round", "S1", *CHOSEN]
+OWN = """
+name: warmer
+hypothesis: Warm answers that were told to reason are no better.
+rounds: [s1]
+models: [fake]
+contexts: [2]
+questions: 2
+draws: 2
+conditions:
+  - {name: cold, condition: distribution}
+  - {name: warm, reasoning: cot, settings: {temperature: 0.7}}
+"""
+
+
+def reply(call: Call) -> str:
+    """Far off at temperature 0, nearer when it is warm and has context."""
+    first = 97.0 if call.body["temperature"] == 0 and "How this group answered" not in call.user else 40.0
+    answer = distribution(call, first)
+    return f"Let me think.\nDISTRIBUTION: {answer}" if "DISTRIBUTION:" in str(call.body["messages"]) else answer
+
+
+@pytest.fixture
+def server(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
+    with FakeLLM(reply=reply) as running:
+        serve_as(running, ingested, monkeypatch, input_price=1.0, output_price=2.0)
+        yield running
+
+
+@pytest.fixture
+def own(ingested: Path) -> str:
+    path = ingested / "mine.yaml"
+    path.write_text(OWN, encoding="utf-8")
+    return str(path)
+
+
+def test_a_file_is_a_whole_comparison_in_one_run_and_is_shown_again_from_the_scores(server: FakeLLM, own: str) -> None:
+    printed = ok("run", *CHOSEN, "--experiment", own)
+    assert "2 partitions in 1 run" in printed
+    assert "experiment warmer: Warm answers that were told to reason are no better." in printed
+    assert server.answered == 2 * 2 * 2 * 2
+    asked = query("SELECT DISTINCT condition, model, context_level FROM scores WHERE model LIKE 'fake%' ORDER BY 1")
+    assert asked == [
+        {"condition": "distribution/attribute-label", "model": "fake", "context_level": "2"},
+        {"condition": "distribution/attribute-label+cot", "model": "fake@temperature=0.7", "context_level": "2"},
+    ]
+    rows = strict(ok("experiment", own, "--format", "json"))
+    assert [(row["model"], row["condition"], row["n_pairs"]) for row in rows] == [("fake", "cold", 4), ("fake", "warm", 4)]
+    assert rows[0]["difference"] is None
+    assert rows[1]["difference"] == pytest.approx(rows[1]["score"] - rows[1]["first_score"])
+    assert {row["parse_rate"] for row in rows} == {1.0}
+    assert sum(row["cost_usd"] for row in rows) == pytest.approx(query("SELECT sum(cost_usd) AS usd FROM costs")[0]["usd"])
+    shown = ok("experiment", own)
+    assert shown in printed
+    assert len(list(csv.DictReader(io.StringIO(ok("experiment", own, "--format", "csv"))))) == 2
+
+
+def test_the_means_are_those_of_the_scores(server: FakeLLM) -> None:
+    what = ["--model", "fake", "--experiment", "context-size", "--questions", "3"]
+    ok("run", *ROUND, *what)
+    means = {
+        row["context_level"]: row["mean"]
+        for row in query(
+            "SELECT context_level, avg(score) AS mean FROM scores WHERE model = 'fake' AND NOT circular GROUP BY 1"
+        )
+    }
+    rows = strict(ok("experiment", "context-size", "--format", "json"))
+    assert [(row["condition"], row["n_pairs"]) for row in rows] == [("none", 6), ("five", 6), ("twenty", 6)]
+    assert [row["score"] for row in rows] == pytest.approx([means["0"], means["5"], means["20"]])
+    assert rows[1]["difference"] == pytest.approx(means["5"] - means["0"])
+    assert rows[1]["difference"] > 0
+
+
+def test_the_command_line_stands_over_the_file(server: FakeLLM, own: str) -> None:
+    ok("run", *ROUND, "--experiment", own, "--model", "fake@seed=5", "--context", "0", "--questions", "1", "--draws", "1")
+    asked = query("SELECT DISTINCT model, context_level, draw, question_id FROM scores WHERE model LIKE 'fake%' ORDER BY 1")
+    assert [(row["model"], row["context_level"], row["draw"]) for row in asked] == [
+        ("fake@seed=5", "0", 0),
+        ("fake@seed=5,temperature=0.7", "0", 0),
+    ]
+    assert "fake@seed=5" in ok("experiment", own, "--context", "0")
+
+
+def test_baselines_that_are_asked_stand_beside_without_settings(server: FakeLLM) -> None:
+    """Works offline: what has no temperature is asked the same in both conditions."""
+    printed = ok("run", *ROUND, "--experiment", "temperature", "--model", "baselines", "--questions", "2", "--draws", "1")
+    comparison = printed[printed.index("experiment temperature") :]
+    assert comparison.count("baseline/leave-one-out-marginal") == 2
+    assert "no cost" in comparison
+    assert server.calls == []
+
+
+def test_without_a_name_those_that_are_shipped_are_listed() -> None:
+    rows = strict(ok("experiment", "--format", "json"))
+    assert {"reasoning", "context-format", "option-order", "shift", "temperature"} <= {row["experiment"] for row in rows}
+    assert all(row["hypothesis"] and "," in row["conditions"] for row in rows)
+
+
+class TestRefused:
+    def test_what_a_run_cannot_make_of_it(self, ingested: Path, own: str) -> None:
+        assert "no experiment 'nothing'; allowed: a file, or one of context-format, context-size" in refused(
+            "run", *ROUND, "--experiment", "nothing"
+        )
+        assert "the experiment shift names no models; allowed: --model MODEL" in refused("run", *ROUND, "--experiment", "shift")
+        for flags in (["--reasoning", "cot"], ["--condition", "shift"]):
+            message = refused("run", *ROUND, "--experiment", "shift", "--model", "baselines", *flags)
+            assert f"{flags[0]} with --experiment" in message
+        assert "--context with the experiment context-size, which compares context levels" in refused(
+            "run", *ROUND, "--experiment", "context-size", "--model", "baselines", "--context", "5"
+        )
+        assert "no round: allowed" in refused("run", "--experiment", "shift", "--model", "baselines")
+        assert "no model or collection 'fake'" in refused("run", "--experiment", own)
+        assert not (ingested / "warehouse" / "blueprints").exists()
+
+    def test_a_comparison_of_which_nothing_is_scored(self, reading: Path) -> None:
+        message = refused("experiment", "reasoning")
+        assert "nothing is scored for the experiment reasoning in snapshot base; snapshots: 2026-01-01, 2026-01-03" in message
+
+    def test_a_comparison_before_any_run(self, ingested: Path) -> None:
+        assert "no scores in" in refused("experiment", "reasoning")

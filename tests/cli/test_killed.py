@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from resources.response_store import ResponseStore
+from tests.cli.commands import SEGMENTS, distribution, ok, query, serve_as
+from tests.fake_llm_server import FakeLLM
+
+
+class TestKilled:
+    def test_what_was_committed_is_never_asked_again_and_no_row_is_lost_or_doubled(
+        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        prompts, draws = 15, 3
+        total = prompts * draws
+        what = ["--model", "fake", "--draws", str(draws), "--limit", f"fake={prompts}"]
+        run = ["run", "--round", "S1", "--segment", SEGMENTS[0], *what]
+        with FakeLLM(reply=lambda call: distribution(call, 40), latency=0.1) as server:
+            serve_as(server, ingested, monkeypatch)
+            command = [str(Path(sys.executable).with_name("dtef")), *run]
+            process = subprocess.Popen(command, env=dict(os.environ), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            deadline = time.monotonic() + 120
+            while server.answered < total // 3 and process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.005)
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            assert process.returncode == -signal.SIGKILL
+            with ResponseStore(ingested / "responses.sqlite") as store:
+                committed = store.count()
+            assert 0 < committed < total
+            assert server.answered - committed <= 2 * 4
+            answered = server.answered
+            server.latency = 0.0
+            ok(*run)
+            assert server.answered == answered + total - committed
+        rows = query("SELECT segment, question_id, draw, request_key, call_status FROM predictions WHERE model = 'fake'")
+        assert len({(row["segment"], row["question_id"], row["draw"]) for row in rows}) == total
+        assert len({row["request_key"] for row in rows}) == len(rows) == total
+        assert {row["call_status"] for row in rows} == {"answered"}
+        with ResponseStore(ingested / "responses.sqlite") as store:
+            assert store.count() == total
+        assert query("SELECT count(*) AS n FROM scores WHERE model = 'fake' AND status = 'ok'") == [{"n": total}]
+        import dagster as dg
+
+        with dg.DagsterInstance.get() as instance:
+            statuses = {run.status for run in instance.get_runs()}
+        assert statuses == {dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE}

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.commands import REFERENCES, ok, query, refused, serve_as
+from tests.fake_llm_server import FakeLLM
+
+
+class TestOthers:
+    def test_blueprints_are_exported_a_file_a_segment(self, reading: Path, tmp_path: Path) -> None:
+        assert "2 files" in ok("export-blueprints", "--round", "S1", "--out", tmp_path / "out")
+        files = sorted((tmp_path / "out").iterdir())
+        assert len(files) == 2
+        document = yaml.safe_load(files[0].read_text(encoding="utf-8"))
+        assert {"title", "system", "prompts"} <= set(document)
+        assert len(document["prompts"]) == 16 * 2
+        point = document["prompts"][0]["points"][0]
+        assert point["fn"] == "distribution_metric"
+        assert sum(point["fnArgs"]["expected"]) == pytest.approx(100, abs=1e-3)
+        ok("export-blueprints", "--round", "S1", "--out", tmp_path / "zero", "--context", "0")
+        assert len(yaml.safe_load((tmp_path / "zero" / files[0].name).read_text(encoding="utf-8"))["prompts"]) == 16
+
+    def test_a_round_without_blueprints_is_named(self, ingested: Path) -> None:
+        message = refused("export-blueprints", "--round", "S1", "--out", ingested / "out")
+        assert "round S1 has no blueprints; rounds with blueprints: none; make them with `dtef run --round S1`" in message
+        assert not (ingested / "out").exists()
+
+    def test_sql_reads_every_promised_view(self, reading: Path) -> None:
+        views = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "leaderboard", "drift_checks"]
+        for view in views:
+            assert query(f"SELECT count(*) > 0 AS filled FROM {view}") == [{"filled": True}], view
+        assert "filled" in ok("sql", "SELECT 1 AS filled")
+        assert ok("sql", "SELECT 1 AS a, NULL AS b", "--format", "csv").splitlines() == ["a,b", "1,"]
+
+    def test_sql_on_a_view_that_is_not_made_yet_lists_the_views(self, ingested: Path) -> None:
+        message = refused("sql", "SELECT * FROM scores")
+        assert re.search(r"tables: .*survey_responses", message)
+        assert re.search(r"made by later stages: .*scores", message)
+        assert "syntax error" in refused("sql", "SELEC 1")
+
+    def test_sql_cannot_change_the_tables(self, reading: Path) -> None:
+        refused("sql", "DELETE FROM scores")
+        assert query("SELECT count(*) > 0 AS kept FROM scores") == [{"kept": True}]
+
+    def test_the_report_is_one_page(self, reading: Path, tmp_path: Path) -> None:
+        assert str(tmp_path / "r.html") in ok("report", "--out", tmp_path / "r.html")
+        page = (tmp_path / "r.html").read_text(encoding="utf-8")
+        assert "fake" in page
+        assert "2026-01-03" in page
+        assert "https://" not in page
+
+    def test_models_lists_the_shipped_and_ones_own(
+        self, reading: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with FakeLLM() as server:
+            serve_as(server, tmp_path, monkeypatch)
+        text = ok("models")
+        for name in (*REFERENCES, "local/smollm2-135m", "gpt-4.1-mini", "OPENAI_API_KEY"):
+            assert name in text
+        assert re.search(r"fake +openai/fake\[max_tokens=256,temperature=0\] +mine", text)
+
+    def test_other_tools_read_the_database_beside_the_tables(self, reading: Path) -> None:
+        import duckdb
+
+        with duckdb.connect(str(reading / "warehouse" / "dtef.duckdb"), read_only=True) as connection:
+            assert connection.execute("SELECT count(*) FROM leaderboard WHERE model = 'fake'").fetchone() == (4,)

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.identity import digest, request_key
+from dtef_pipeline.prediction.request import Response
+from resources.response_store import ResponseStore
+from tests.cli.commands import ok, refused, strict
+
+
+def keep(folder: Path, model: str, snapshot: str, cost: float | None) -> Response:
+    prompt, variant = digest("prompt", model, snapshot, cost), f"openai/{model}"
+    key, when = request_key(prompt, variant, 0, snapshot), datetime(2026, 1, 2, tzinfo=UTC)
+    kept = Response(key, prompt, model, variant, 0, snapshot, "[50, 50]", "stop", None, None, 10, None, cost, 0.5, 1, when)
+    with ResponseStore(folder / "responses.sqlite") as store:
+        store.add([kept])
+    return kept
+
+
+@pytest.fixture
+def kept(state: Path) -> list[Response]:
+    given = [("mini", "base", 0.25), ("mini", "base", None), ("mini", "night", 0.5), ("maxi", "night", None)]
+    return [keep(state, *one) for one in given]
+
+
+class TestShow:
+    def test_each_model_and_snapshot_has_a_line_and_unknown_costs_are_counted(self, kept: list[Response]) -> None:
+        rows = strict(ok("responses", "show", "--format", "json"))
+        found = [(row["model"], row["snapshot"], row["answers"], row["cost_usd"], row["unpriced"]) for row in rows]
+        assert found == [("maxi", "night", 1, None, 1), ("mini", "base", 2, 0.25, 1), ("mini", "night", 1, 0.5, 0)]
+        assert [(row["prompt_tokens"], row["completion_tokens"]) for row in rows] == [(10, None), (20, None), (10, None)]
+        printed = ok("responses", "show")
+        assert "4 answers, 0." in printed
+        assert "responses.sqlite" in printed
+
+    def test_an_empty_store_says_so(self, state: Path) -> None:
+        assert "0 answers, " in ok("responses", "show")
+        assert ok("responses", "show", "--format", "json").strip() == "[]"
+
+
+class TestMoving:
+    @pytest.mark.parametrize("suffix", ["parquet", "jsonl", "jsonl.gz"])
+    def test_answers_move_from_one_machine_to_another(
+        self, kept: list[Response], state: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+    ) -> None:
+        file = state / f"moved.{suffix}"
+        assert ok("responses", "export", file).startswith(f"{file}: 4 answers of sqlite:///")
+        monkeypatch.setenv("DTEF_RESPONSES", str(state / "other.sqlite"))
+        assert f"4 answers added from {file}, 0 were there already" in ok("responses", "import", file)
+        assert f"0 answers added from {file}, 4 were there already" in ok("responses", "import", file)
+        with ResponseStore(state / "other.sqlite") as store:
+            assert store.known(one.request_key for one in kept) == {one.request_key for one in kept}
+
+    def test_a_model_and_a_snapshot_can_be_chosen(self, kept: list[Response], state: Path) -> None:
+        file = state / "some.jsonl"
+        assert "1 answers of" in ok("responses", "export", file, "--model", "mini", "--model", "maxi2", "--snapshot", "night")
+        assert json.loads(file.read_text(encoding="utf-8"))["request_key"] == kept[2].request_key
+
+    def test_a_choice_of_nothing_says_what_there_is_and_leaves_the_file(self, kept: list[Response], state: Path) -> None:
+        file = state / "some.jsonl"
+        file.write_text("mine", encoding="utf-8")
+        message = refused("responses", "export", file, "--model", "mimi")
+        assert "has no such answers; it has maxi in night, mini in base, mini in night" in message
+        assert file.read_text(encoding="utf-8") == "mine"
+
+    def test_a_bad_file_is_refused_with_its_line(self, kept: list[Response], state: Path) -> None:
+        file = state / "some.jsonl"
+        ok("responses", "export", file)
+        lines = file.read_text(encoding="utf-8").splitlines()
+        file.write_text("\n".join([*lines, lines[0].replace('"draw": 0', '"draw": 1')]), encoding="utf-8")
+        message = refused("responses", "import", file)
+        assert "some.jsonl:5: request_key: got " in message
+        assert "allowed: the hash of (prompt_id, model_variant, draw, snapshot)" in message
+
+    def test_a_file_of_another_kind_is_refused(self, state: Path) -> None:
+        assert "ends in .parquet, .jsonl, .jsonl.gz" in refused("responses", "export", state / "some.csv")

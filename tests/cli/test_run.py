@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import CHOSEN, REFERENCES, SEGMENTS, distribution, dtef, ok, query, refused, serve_as, strict
+from tests.fake_llm_server import Call, FakeLLM, Fault
+
+
+class TestRunRefuses:
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--round", "S7"], "round S7 is not ingested; ingested: S1"),
+            (
+                ["--round", "S1", "--segment", "country:atlantis"],
+                "no segment country:atlantis in S1; segments: ageGroup:18-25, ",
+            ),
+            (["--round", "S1", "--model", "gpt-4.1-minny"], "no model or collection 'gpt-4.1-minny'; known: gpt-4.1-mini, "),
+            (["--round", "S1", "--context", "some"], "context level 'some': allowed: a whole number such as 0, 5, 10, or all"),
+            (["--round", "S1", "--metric", "kl"], "metric 'kl': allowed: js, cosine"),
+            (["--round", "S1", "--selection", "best"], "context selection 'best': allowed: survey-order, random"),
+            (["--round", "S1", "--limit", "gpt"], "limit 'gpt': allowed: MODEL=N"),
+            (["--round", "S1", "--limit", "gpt-4.1=5"], "limit for gpt-4.1: allowed: a model of this run: baseline/uniform"),
+            (["--round", "S1", "--token-budget", "100"], "token budget 100 with 256 kept for the answer: allowed: "),
+        ],
+    )
+    def test_what_it_does_not_know_and_lists_what_it_does(self, ingested: Path, options: list[str], message: str) -> None:
+        assert message in refused("run", *options)
+        assert not (ingested / "warehouse" / "blueprints").exists()
+
+    def test_a_models_file_that_is_not_there(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("DTEF_MODELS", "/nowhere/models.yaml")
+        assert "DTEF_MODELS names /nowhere/models.yaml, which is not a file" in refused("run", "--round", "S1")
+        assert "DTEF_MODELS" in refused("models")
+
+    def test_numbers_below_one_and_a_missing_round(self, ingested: Path) -> None:
+        for options in (["--questions", "0"], ["--draws", "0"]):
+            assert "is not in the range x>=1" in refused("run", "--round", "S1", *options)
+        assert "no round: allowed: --round ROUND" in refused("run")
+
+
+class TestRun:
+    def test_answers_of_a_served_model_are_kept_with_everything_the_server_said(self, reading: Path) -> None:
+        rows = query("SELECT * FROM predictions WHERE model = 'fake' ORDER BY snapshot, segment, question_id")
+        assert len(rows) == 2 * 2 * 2 * 3
+        assert {row["segment"] for row in rows} == set(SEGMENTS)
+        assert {row["context_level"] for row in rows} == {"0", "2"}
+        assert {row["call_status"] for row in rows} == {"answered"}
+        assert {row["served_model"] for row in rows} == {"fake-served"}
+        assert {row["temperature"] for row in rows} == {0.0}
+        assert all(row["prompt_tokens"] > 0 and row["latency_s"] > 0 and row["answered_at"] for row in rows)
+        assert len({row["request_key"] for row in rows}) == len(rows)
+
+    def test_the_two_references_are_always_there(self, reading: Path) -> None:
+        models = {row["model"] for row in query("SELECT DISTINCT model FROM scores")}
+        assert models == {"fake", *REFERENCES}
+
+    def test_a_missing_key_is_one_clear_error_and_no_call(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("FAKE_KEY", raising=False)
+        with FakeLLM() as server:
+            serve_as(server, ingested, monkeypatch, api_key_env="FAKE_KEY")
+            result = dtef("run", "--round", "S1", *CHOSEN, "--model", "fake")
+            assert server.calls == []
+        assert result.exit_code != 0
+        errors = [line for line in result.stderr.splitlines() if line.startswith("error:")]
+        assert len(errors) == 1, result.stderr
+        assert "fake: environment variable FAKE_KEY is not set" in errors[0]
+
+    def test_calls_that_fail_for_good_are_error_rows_and_the_others_are_scored(
+        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fault(call: Call) -> Fault | None:
+            return Fault("status", status=400, message="too long") if "hospital" in call.user else None
+
+        with FakeLLM(reply=lambda call: distribution(call, 40), fault=fault) as server:
+            serve_as(server, ingested, monkeypatch)
+            ok("run", "--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4", "--draws", "2")
+        errors = query("SELECT error FROM predictions WHERE call_status = 'error'")
+        assert len(errors) == 2 * 2
+        assert all("too long" in row["error"] for row in errors)
+        counted = query("SELECT status, count(*) AS n, count(score) AS scored FROM scores WHERE model = 'fake' GROUP BY 1")
+        assert sorted(counted, key=str) == [{"status": "error", "n": 4, "scored": 0}, {"status": "ok", "n": 12, "scored": 12}]
+        (row,) = (r for r in strict(ok("leaderboard", "--format", "json")) if r["model"] == "fake")
+        assert (row["n_pairs"], row["n_error"], row["parse_rate"]) == (6, 4, 1.0)

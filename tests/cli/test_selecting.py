@@ -1,0 +1,178 @@
+"""How questions are asked, of which models with which settings, and within which budget: from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.prediction.models import Budget, load_models
+from tests.cli.commands import CHOSEN, SEGMENTS, distribution, dtef, ok, query, refused, serve_as
+from tests.fake_llm_server import FakeLLM
+
+ROUND = ["--round", "S1", "--segment", SEGMENTS[0], "--questions", "3"]
+
+
+class TestConditions:
+    def test_single_flags_make_one_condition(self, ingested: Path) -> None:
+        flags = [
+            "--task",
+            "shift",
+            "--form",
+            "narrative",
+            "--reasoning",
+            "cot",
+            "--structured",
+            "--order",
+            "rotated-1",
+            "--show-n",
+        ]
+        ok("run", *ROUND, *flags, "--system", "brief", "--selection", "random", "--token-budget", "8000")
+        spelled = "shift/narrative+cot+structured+rotated-1+system=brief+random+show-n+tokens=8000"
+        assert query("SELECT DISTINCT condition FROM scores") == [{"condition": spelled}]
+        ok("run", *ROUND, "--condition", spelled)
+        assert query("SELECT DISTINCT condition FROM blueprints") == [{"condition": spelled}]
+
+    def test_several_are_asked_in_one_run_and_boards_tell_them_apart(
+        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
+            serve_as(server, ingested, monkeypatch)
+            printed = ok("run", *ROUND, "--model", "fake", "--condition", "distribution", "--condition", "shift+reversed")
+            assert server.answered == 6
+        assert "1 partitions in 1 run" in printed
+        assert "  fake, distribution/attribute-label: 3 answers, " in printed
+        assert "  fake, shift/attribute-label+reversed: 3 answers, " in printed
+        for table in (printed, ok("leaderboard"), ok("leaderboard", "--by", "segment")):
+            assert "condition" in table
+            assert "shift/attribute-label+reversed" in table
+
+    def test_the_usual_one_needs_no_column_and_another_one_has_it(self, ingested: Path) -> None:
+        assert "condition" not in ok("run", *ROUND)
+        assert "condition" not in ok("leaderboard")
+        assert "shift/attribute-label" in ok("run", *ROUND, "--task", "shift", "--snapshot", "other")
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (
+                ["--condition", "shift", "--reasoning", "cot", "--structured"],
+                "--condition with --reasoning, --structured: allowed: one or the other",
+            ),
+            (["--condition", "shift+hot"], "condition 'shift+hot': 'hot' says nothing; allowed after the task and format: cot"),
+            (["--task", "guess"], "task 'guess': allowed: distribution, shift, synthetic-individuals, batch"),
+            (["--form", "poem"], "format 'poem': allowed: attribute-label"),
+            (["--batch-size", "3"], "--batch-size 3 with the task distribution: allowed with --task batch"),
+            (
+                ["--individuals", "9", "--task", "batch"],
+                "--individuals 9 with the task batch: allowed with --task synthetic-individuals",
+            ),
+            (["--task", "batch", "--batch-size", "9"], "batch of 9 questions: allowed: 2, 3, 4, 5"),
+            (["--order", "backwards"], "option order 'backwards': allowed: given, reversed, rotated-1"),
+            (["--snapshot", " "], "snapshot '': allowed: a label"),
+        ],
+    )
+    def test_what_says_nothing_is_refused_before_anything_is_made(
+        self, ingested: Path, options: list[str], message: str
+    ) -> None:
+        assert message in refused("run", *ROUND, *options)
+        assert not (ingested / "warehouse" / "blueprints").exists()
+
+
+class TestSettings:
+    def test_a_selector_with_settings_is_a_model_of_its_own_and_they_reach_the_server(
+        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
+            serve_as(server, ingested, monkeypatch)
+            ok("run", *ROUND, "--model", "mine", "--model", "mine@temperature=0.7,max_tokens=512", "--questions", "2")
+            sent = sorted((call.body["temperature"], call.body["max_tokens"]) for call in server.calls)
+        assert sent == [(0.0, 256)] * 2 + [(0.7, 512)] * 2
+        rows = query("SELECT DISTINCT model, model_variant, temperature FROM scores WHERE model LIKE 'fake%' ORDER BY 1")
+        assert rows == [
+            {"model": "fake", "model_variant": "openai/fake[max_tokens=256,temperature=0]", "temperature": 0.0},
+            {
+                "model": "fake@max_tokens=512,temperature=0.7",
+                "model_variant": "openai/fake[max_tokens=512,temperature=0.7]",
+                "temperature": 0.7,
+            },
+        ]
+
+
+class TestBudgets:
+    def test_a_run_that_reaches_one_keeps_what_is_done_says_so_and_goes_on_with_a_larger_one(
+        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        what = ["run", "--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4"]
+        with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
+            serve_as(server, ingested, monkeypatch)
+            printed = ok(*what, "--max-calls", "5")
+            assert server.answered == 5
+            assert "3 budget" in printed
+            assert "fake: 5 answers" in printed
+            assert "fake: a budget was reached, 3 calls were not made: " in printed
+            counted = query(
+                "SELECT status, count(*) AS n, count(score) AS scored FROM scores WHERE model = 'fake' GROUP BY 1 ORDER BY 1"
+            )
+            assert counted == [{"status": "budget", "n": 3, "scored": 0}, {"status": "ok", "n": 5, "scored": 5}]
+            assert "budget" not in ok(*what, "--max-calls", "100")
+            assert server.answered == 8
+
+    def test_a_models_own_leaves_the_others_alone(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
+            serve_as(server, ingested, monkeypatch)
+            ok("run", *ROUND, "--model", "fake", "--model", "fake@seed=1", "--max-calls", "fake@seed=1=1")
+        rows = query(
+            "SELECT model, count(*) FILTER (call_status = 'answered') AS n FROM predictions WHERE model LIKE 'fake%' GROUP BY 1 ORDER BY 1"
+        )
+        assert rows == [{"model": "fake", "n": 3}, {"model": "fake@seed=1", "n": 1}]
+
+    def test_that_of_the_models_file_holds_and_the_command_line_stands_over_it(
+        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
+            serve_as(server, ingested, monkeypatch, budget={"max_calls": 1})
+            ok("run", *ROUND, "--model", "fake")
+            assert server.answered == 1
+            ok("run", *ROUND, "--model", "fake", "--max-calls", "fake=10")
+            assert server.answered == 3
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--max-cost-usd", "five"], "--max-cost-usd 'five': allowed: an amount above 0, or MODEL="),
+            (["--max-cost-usd", "0"], "--max-cost-usd '0': allowed: an amount above 0"),
+            (["--max-cost-usd", "nan"], "--max-cost-usd 'nan': allowed"),
+            (["--max-calls", "1.5"], "--max-calls '1.5': allowed: a whole number above 0"),
+            (["--max-tokens", "baseline/uniform="], "--max-tokens 'baseline/uniform=': allowed"),
+            (["--max-calls", "5", "--max-calls", "6"], "--max-calls is given twice for the run"),
+            (["--max-calls", "gpt-4.1=5"], "--max-calls for gpt-4.1: allowed: a model of this run: baseline/uniform, "),
+            (["--max-calls", "baselines=5"], "--max-calls for baselines: allowed: a model of this run"),
+        ],
+    )
+    def test_what_is_no_budget_is_refused(self, ingested: Path, options: list[str], message: str) -> None:
+        assert message in refused("run", *ROUND, *options)
+
+    def test_bounds_of_one_model_come_together_with_those_of_its_file(self) -> None:
+        from assets.run_options import RunOptions, selection
+
+        models = load_models("models: {a: {model: x/a, budget: {max_calls: 9, max_tokens: 50}}}")
+        options = RunOptions(
+            rounds=("S1",), models=("a",), max_cost_usd=("2.5", "a=1"), max_calls=("a=3",), max_tokens=("1_000",)
+        )
+        chosen = selection(options, models)
+        assert chosen.budget == Budget(max_cost_usd=2.5, max_tokens=1000)
+        assert chosen.budgets == {"a": Budget(max_cost_usd=1, max_calls=3, max_tokens=50)}
+        config = chosen.config("js")["predictions"]
+        assert (config["max_cost_usd"], config["max_tokens"]) == (2.5, 1000)
+        assert json.loads(json.dumps(config["budgets"])) == {"a": {"max_cost_usd": 1.0, "max_calls": 3, "max_tokens": 50}}
+
+
+class TestLimit:
+    def test_a_model_is_meant_however_its_settings_are_written(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
+            serve_as(server, ingested, monkeypatch)
+            selector = "fake@temperature=0.70,seed=1"
+            assert dtef("run", *ROUND, "--model", selector, "--limit", f"{selector}=2").exit_code == 0
+            assert server.answered == 2

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.aggregation.boards import BoardOptions
+from dtef_pipeline.aggregation.experiments import comparison, condition_usage, paired_cells
+from dtef_pipeline.prediction.experiments import Asked, Experiment, asked_models
+from dtef_pipeline.prediction.models import load_models
+from dtef_pipeline.tables import PREDICTIONS
+from tests.dtef_pipeline.rows import scores_table
+
+MODELS = load_models("models: {m: {model: openai/m}, other: {model: openai/other}}")
+COLD, WARM = "openai/m[max_tokens=256,temperature=0]", "openai/m[max_tokens=256,temperature=0.7]"
+PLAIN, COT = "distribution/attribute-label", "distribution/attribute-label+cot"
+
+
+def experiment(*conditions: dict[str, Any], **given: Any) -> Experiment:
+    return Experiment.model_validate({"name": "e", "hypothesis": "h", "conditions": list(conditions), **given})
+
+
+REASONING = experiment({"name": "standard"}, {"name": "reasoned", "reasoning": "cot"})
+TEMPERATURE = experiment({"name": "cold"}, {"name": "warm", "settings": {"temperature": 0.7}})
+CONTEXT = experiment({"name": "none"}, {"name": "five", "contexts": ["5"]})
+
+
+def of(condition: str, *scores: float | None, variant: str = COLD, **given: Any) -> list[dict[str, Any]]:
+    """Scores of m on q0, q1, ...; None: the call failed."""
+    return [
+        {
+            "model": "m",
+            "model_variant": variant,
+            "condition": condition,
+            "question_id": f"q{i}",
+            "score": score,
+            "status": "error" if score is None else "ok",
+            **given,
+        }
+        for i, score in enumerate(scores)
+    ]
+
+
+def asked(chosen: Experiment, *models: str) -> tuple[Asked, ...]:
+    return asked_models(chosen, MODELS, models or ("m",))
+
+
+def compared(chosen: Experiment, rows: list[dict[str, Any]], predictions: list[dict[str, Any]] = []) -> pd.DataFrame:  # noqa: B006
+    options = BoardOptions(snapshot="base")
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table(rows))
+        connection.register("predictions", pa.Table.from_pylist(predictions, schema=PREDICTIONS))
+        cells = paired_cells(connection, asked(chosen), options)
+        return comparison(cells, condition_usage(connection, asked(chosen), options)).set_index("condition")
+
+
+def test_each_condition_is_compared_with_the_first_on_the_cells_both_have() -> None:
+    found = compared(REASONING, of(PLAIN, 0.4, 0.6, 0.9, None) + of(COT, 0.5, None, 0.8, 0.1))
+    reasoned = found.loc["reasoned"]
+    assert reasoned["n_pairs"] == 2
+    assert reasoned["score"] == pytest.approx((0.5 + 0.8) / 2)
+    assert reasoned["first_score"] == pytest.approx((0.4 + 0.9) / 2)
+    assert reasoned["difference"] == pytest.approx(0.0)
+    first = found.loc["standard"]
+    assert (first["n_pairs"], first["score"]) == (3, pytest.approx((0.4 + 0.6 + 0.9) / 3))
+    assert pd.isna(first["difference"])
+
+
+def test_conditions_that_differ_in_settings_alone_are_told_apart_by_the_variant() -> None:
+    found = compared(TEMPERATURE, of(PLAIN, 0.4) + of(PLAIN, 0.7, variant=WARM))
+    assert found.loc["warm", "difference"] == pytest.approx(0.3)
+    assert found["model"].tolist() == ["m", "m"]
+
+
+def test_context_levels_that_are_compared_are_paired_in_order() -> None:
+    found = compared(CONTEXT, of(PLAIN, 0.4, 0.5) + of(PLAIN, 0.6, 0.9, context_level="5"))
+    assert found.loc["five", ["n_pairs", "difference"]].tolist() == [2, pytest.approx(0.3)]
+
+
+def test_draws_of_a_cell_are_averaged_before_they_are_paired() -> None:
+    cold = of(PLAIN, 0.4, draw=0) + of(PLAIN, 0.6, draw=1) + of(PLAIN, None, draw=2)
+    found = compared(TEMPERATURE, cold + of(PLAIN, 0.9, variant=WARM))
+    assert found.loc["warm", ["n_pairs", "first_score", "difference"]].tolist() == [1, 0.5, pytest.approx(0.4)]
+    assert found.loc["cold", "n_total"] == 3
+
+
+def test_other_snapshots_models_and_circular_questions_stay_out() -> None:
+    stray = [
+        *of(PLAIN, 0.0, snapshot="later"),
+        *of(COT, 0.0, variant=WARM),
+        *of(COT, 0.0, model="other", model_variant="openai/other"),
+        *of(COT, 0.0, question_id="q9", circular=True),
+    ]
+    plain = of(PLAIN, 0.4) + of(COT, 0.5)
+    pd.testing.assert_frame_equal(compared(REASONING, plain + stray), compared(REASONING, plain))
+
+
+def test_the_parse_rate_is_over_what_was_answered() -> None:
+    rows = of(PLAIN, 0.4) + of(COT, 0.5, 0.0, None)
+    rows[2]["status"] = "unparseable"
+    assert compared(REASONING, rows).loc["reasoned", ["parse_rate", "n_total"]].tolist() == [0.5, 3]
+
+
+def test_nothing_scored_is_no_pair_and_no_mean() -> None:
+    found = compared(REASONING, of(PLAIN, None) + of(COT, None))
+    assert found["n_pairs"].tolist() == [0, 0]
+    assert found[["score", "difference", "parse_rate"]].isna().all().all()
+    assert len(compared(REASONING, of("shift/narrative", 0.4))) == 0
+
+
+def test_tokens_and_dollars_are_those_of_the_model_in_the_condition() -> None:
+    def call(key: str, condition: str, variant: str = COLD, **given: Any) -> dict[str, Any]:
+        at = {"round": "S1", "segment": "country:kenya", "snapshot": "base", "question_id": "q0", "context_level": "0"}
+        usage = {"prompt_tokens": 100, "completion_tokens": 7, "cost_usd": 0.25, "call_status": "answered"}
+        return {**at, **usage, "request_key": key, "condition": condition, "model_variant": variant, "model": "m", **given}
+
+    calls = [
+        call("a", PLAIN),
+        call("b", COT, completion_tokens=300),
+        call("c", COT, cost_usd=None),
+        call("d", COT, variant=WARM),
+        call("e", COT, snapshot="later"),
+    ]
+    found = compared(REASONING, of(PLAIN, 0.4) + of(COT, 0.5), calls)
+    usage = ["prompt_tokens", "completion_tokens", "cost_usd", "unpriced"]
+    assert found.loc["standard", usage].tolist() == [100, 7, 0.25, 0]
+    assert found.loc["reasoned", usage].tolist() == [200, 307, 0.25, 1]
+
+
+def test_a_pair_knows_its_cell_for_what_comes_after_the_means() -> None:
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table(of(PLAIN, 0.4, 0.5) + of(COT, 0.6, None)))
+        cells = paired_cells(connection, asked(REASONING), BoardOptions(snapshot="base"))
+    columns = ["condition", "round", "segment", "question_id", "score", "first_score"]
+    assert cells[cells["condition_place"] == 1][columns].values.tolist()[0] == [
+        "reasoned",
+        "S1",
+        "country:kenya",
+        "q0",
+        0.6,
+        0.4,
+    ]
+    assert len(cells) == 4

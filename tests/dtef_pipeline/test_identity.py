@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.identity import prompt_id, request_key, request_keys
+
+TEXT = st.text()
+
+
+@given(st.lists(TEXT), TEXT, st.integers(0, 99), TEXT)
+def test_many_request_keys_at_once_are_those_of_each(prompts: list[str], variant: str, draw: int, snapshot: str) -> None:
+    assert request_keys(prompts, variant, draw, snapshot) == [request_key(p, variant, draw, snapshot) for p in prompts]
+
+
+def test_a_request_key_depends_on_every_part() -> None:
+    parts = [("p", "v", 0, "base"), ("q", "v", 0, "base"), ("p", "w", 0, "base"), ("p", "v", 1, "base"), ("p", "v", 0, "b")]
+    assert len({request_key(*part) for part in parts}) == len(parts)
+
+
+def test_a_prompt_id_depends_on_everything_that_reaches_the_model() -> None:
+    plain = prompt_id("system", "user", "q1", ["Yes", "No"])
+    others = {
+        prompt_id("system ", "user", "q1", ["Yes", "No"]),
+        prompt_id("system", "user", "q2", ["Yes", "No"]),
+        prompt_id("system", "user", "q1", ["No", "Yes"]),
+        prompt_id("system", "user", ["q1"], [["Yes", "No"]]),
+        prompt_id("system", "user", "q1", ["Yes", "No"], response_schema="{}"),
+        prompt_id("system", "user", "q1", ["Yes", "No"], answer_tokens=1024),
+    }
+    assert len(others) == 6
+    assert plain not in others
+
+
+def test_a_plain_prompt_keeps_the_id_it_had_in_the_first_release() -> None:
+    assert prompt_id("s", "u", "q", ["a", "b"]) == "58c98187b6c76a02051540e1c5c3550f"
