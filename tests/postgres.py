@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import pwd
@@ -122,15 +123,24 @@ def _installed() -> Path:
     """The same, after apt has installed them."""
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise NoPostgres("no PostgreSQL server programs here, and no apt-get as root to install them with")
+    # One of the processes that run tests at once installs, the others wait and find it done.
+    with (Path(tempfile.gettempdir()) / "dtef-postgres-install.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if found := _binaries():
+            return found
+        _install()
+    if (found := _binaries()) is None:
+        raise NoPostgres("apt-get installed postgresql, but no initdb is below /usr/lib/postgresql")
+    return found
+
+
+def _install() -> None:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for step in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", "postgresql"]):
         try:
             subprocess.run(["apt-get", *step], env=environment, capture_output=True, check=True, timeout=INSTALL_TIMEOUT_S)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
             raise NoPostgres(f"no PostgreSQL server programs here, and apt-get {step[0]} failed: {error}") from None
-    if (found := _binaries()) is None:
-        raise NoPostgres("apt-get installed postgresql, but no initdb is below /usr/lib/postgresql")
-    return found
 
 
 def _free_port() -> int:

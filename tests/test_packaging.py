@@ -105,13 +105,13 @@ class TestWheel:
             "dtef_pipeline/py.typed",
             "dtef_pipeline/survey/vocabulary.toml",
             f"{data}/models.yaml",
+            f"{data}/experiments/reasoning.yaml",
             f"{data}/rounds/S1/S1_aggregate_standardized.csv",
             f"{data}/rounds/S2/S2_aggregate_standardized.csv",
             f"{data}/dagster.yaml",
         } <= shipped
         assert [name for name in shipped if name.startswith(("tests/", "benchmarks/"))] == []
 
-    # Fails until pyproject.toml puts workspace.yaml into the wheel (force-include, beside dagster.yaml).
     def test_dtef_ui_finds_its_workspace_in_it(self, installed: Path, tmp_path: Path) -> None:
         code = "from resources.settings import shipped; path = shipped('workspace.yaml'); print(path.is_file(), path)"
         assert run_installed(installed, tmp_path, code).startswith(f"True {installed}")

@@ -396,7 +396,9 @@ def test_a_terminal_shows_a_live_line_a_model(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setenv("COLUMNS", "140")
         with shown_progress(print) as progress:
             progress((ModelProgress("mini", 900, 40, 110, 2, rate=3.46, rate_limited=12, cost_usd=0.42, seconds_left=70),))
-        line = os.read(main, 10_000).decode()
+        line = ""
+        while "left" not in line:  # what was written arrives in pieces
+            line += os.read(main, 10_000).decode()
     os.close(main)
     assert "mini" in line
     assert "152/900" in line

@@ -161,7 +161,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(ROWS)
 def test_sums_are_those_of_a_plain_loop_over_requests_in_every_view(rows: list[dict[str, Any]]) -> None:
     by_request: dict[str, list[dict[str, Any]]] = defaultdict(list)
