@@ -38,9 +38,9 @@ class PredictConfig(dg.Config):
     models_of: dict[str, list[str]] = Field(
         default={}, description="For a condition, the models asked in it instead of `models`; baselines are asked in all."
     )
-    max_cost_usd: float | None = Field(default=None, gt=0, description="US dollars this run may spend.")
-    max_calls: int | None = Field(default=None, ge=1, description="Calls this run may send, retries included.")
-    max_tokens: int | None = Field(default=None, ge=1, description="Tokens this run may use, of prompts and answers.")
+    max_cost_usd: float | None = Field(default=None, ge=0, description="US dollars this run may spend.")
+    max_calls: int | None = Field(default=None, ge=0, description="Calls this run may send, retries included.")
+    max_tokens: int | None = Field(default=None, ge=0, description="Tokens this run may use, of prompts and answers.")
     budgets: dict[str, dict[str, float]] = Field(
         default={},
         description="By model name, what the run may use of it, in place of the models file's: max_cost_usd, max_calls, max_tokens.",

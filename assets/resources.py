@@ -8,7 +8,6 @@ import dagster as dg
 
 from dtef_pipeline.prediction.models import Budget, Models
 from dtef_pipeline.prediction.request import Failure, Request
-from resources.budget import Limits
 from resources.gateway import Gateway
 from resources.known_models import known_models
 from resources.predictor import Answer
@@ -56,8 +55,8 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         """
         gateway = Gateway(
             self.responses,
-            run_limits=_limits(budget),
-            model_limits={name: _limits(one) for name, one in budgets.items()},
+            budget=budget,
+            budgets=budgets,
             tell=log,
         )
         with shown_progress(log) as show:
@@ -69,7 +68,3 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
                 return failures
 
             yield answer
-
-
-def _limits(budget: Budget) -> Limits:
-    return Limits(budget.max_cost_usd, budget.max_calls, budget.max_tokens)

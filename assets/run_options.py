@@ -293,7 +293,7 @@ def _amount(bound: str, text: str, value: str) -> Any:
     try:
         return getattr(Budget.model_validate({bound: value.replace("_", "")}), bound)
     except ValidationError as error:
-        what = "an amount above 0" if bound == "max_cost_usd" else "a whole number above 0"
+        what = "an amount from 0" if bound == "max_cost_usd" else "a whole number from 0"
         raise ConfigError(f"{_flag(bound)} {text!r}: allowed: {what}, or MODEL= and such a number") from error
 
 

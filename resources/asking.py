@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from dtef_pipeline.prediction.request import Failure, Response
-from resources.budget import Budget, Usage
+from resources.budget import Accounts, Usage
 from resources.pool import SAME_REFUSALS, Job, Pool
 from resources.response_writer import ResponseWriter
 from resources.retries import Backoff
@@ -39,7 +39,7 @@ class Asking:
         pools: Sequence[Pool],
         writer: ResponseWriter,
         claims: Claims,
-        budget: Budget,
+        accounts: Accounts,
         rules: Rules,
         scrub: Scrubber,
         tell: Callable[[str], None],
@@ -49,12 +49,12 @@ class Asking:
             pools: with everything in `unclaimed`.
             writer: commits answers; everything else on the store goes through its thread as well.
             claims: keep other runs from asking the same.
-            budget: what may still be used.
+            accounts: what may still be used.
             rules: limits and waits.
             scrub: takes secrets out of what is told and kept.
             tell: takes one line when a model or a budget ends, or a model is left alone for a while.
         """
-        self._pools, self._writer, self._budget, self._rules = tuple(pools), writer, budget, rules
+        self._pools, self._writer, self._accounts, self._rules = tuple(pools), writer, accounts, rules
         self._scrub, self._take_line = scrub, tell
         self._changed = asyncio.Event()
         self._flight = SingleFlight(self._pools, claims, writer, self._changed.set)
@@ -139,10 +139,10 @@ class Asking:
     def _send(self, pool: Pool, now: float) -> bool:
         """Start one call, if the budget allows it."""
         job = pool.take(now)
-        usage = self._budget.estimate(job.request, pool.state.price)
-        if not self._budget.reserve(pool.spec.name, usage):
+        usage = self._accounts.estimate(job.request, pool.state.price)
+        if not self._accounts.reserve(pool.spec.name, usage):
             pool.put_back(job)
-            if self._budget.reached(pool.spec.name):
+            if self._accounts.reached(pool.spec.name):
                 self._changed.set()
             return False
         job.reserved, job.probe = usage, pool.state.breaker.start()
@@ -184,7 +184,7 @@ class Asking:
         finally:
             pool.in_flight -= 1
             pool.state.slots.in_flight -= 1
-            self._budget.settle(pool.spec.name, job.reserved, used)
+            self._accounts.settle(pool.spec.name, job.reserved, used)
 
     def _failed(self, pool: Pool, job: Job, error: CallError, began: float) -> None:
         """What a failed call means for its request, its model and its provider."""
@@ -244,7 +244,7 @@ class Asking:
         for pool in self._pools:
             if pool.state.dead is not None:
                 self._fail_rest(pool, pool.state.dead, "error")
-            elif (limit := self._budget.reached(pool.spec.name)) is not None:
+            elif (limit := self._accounts.reached(pool.spec.name)) is not None:
                 self._fail_rest(pool, f"{limit} was reached", "budget")
 
     def _fail_rest(self, pool: Pool, why: str, status: str) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from dtef_pipeline.blueprint.tokens import estimate_tokens
-from dtef_pipeline.errors import ConfigError, GatewayError
-from dtef_pipeline.prediction.models import ModelSpec
+from dtef_pipeline.errors import GatewayError
+from dtef_pipeline.prediction.models import Budget, ModelSpec
 from dtef_pipeline.prediction.request import Request
 from resources.prices import Price
 
@@ -16,23 +16,6 @@ _PROMPT_MARGIN = 1.3
 _FRAME_TOKENS = 20
 UNBOUNDED_ANSWER = 4096
 """Tokens reserved for an answer that no `max_tokens` bounds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The most that may be used; None: no limit. Answers replayed from the store use nothing."""
-
-    max_cost_usd: float | None = None
-    max_calls: int | None = None
-    """Attempts sent, whatever came of them."""
-    max_tokens: int | None = None
-    """Prompt and answer together."""
-
-    def __post_init__(self) -> None:
-        for limit in fields(self):
-            value = getattr(self, limit.name)
-            if value is not None and not value >= 0:
-                raise ConfigError(f"{limit.name}: a budget is 0 or more, got {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +36,7 @@ class Usage:
 class Account:
     """One owner's limits, and what it has used of them."""
 
-    def __init__(self, owner: str, limits: Limits) -> None:
+    def __init__(self, owner: str, limits: Budget) -> None:
         self.owner, self.limits = owner, limits
         self.spent = Usage()
         self.reached: str | None = None
@@ -88,13 +71,13 @@ class Account:
             self.reached = limit
 
 
-class Budget:
+class Accounts:
     """The accounts of a run and of those models that have limits of their own (by model name)."""
 
-    def __init__(self, run_limits: Limits, model_limits: Mapping[str, Limits]) -> None:
-        self.run = Account("the run's", run_limits)
-        self.models = {name: Account(f"{name}'s", limits) for name, limits in model_limits.items()}
-        limits = [run_limits, *model_limits.values()]
+    def __init__(self, of_run: Budget, of_models: Mapping[str, Budget]) -> None:
+        self.run = Account("the run's", of_run)
+        self.models = {name: Account(f"{name}'s", limits) for name, limits in of_models.items()}
+        limits = [of_run, *of_models.values()]
         self._counts_tokens = any(one.max_tokens is not None or one.max_cost_usd is not None for one in limits)
 
     def needs_price(self, model: str) -> bool:

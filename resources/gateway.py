@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from dtef_pipeline.errors import GatewayError
-from dtef_pipeline.prediction.models import ModelSpec
+from dtef_pipeline.prediction.models import Budget, ModelSpec
 from dtef_pipeline.prediction.request import Failure, Request
 from resources.asking import Asking, Rules
 from resources.breaker import Breaker, BreakerRules
-from resources.budget import Budget, Limits
+from resources.budget import Accounts
 from resources.claims import Claims
 from resources.litellm_transport import LitellmTransport
 from resources.local_model import LocalTransport
@@ -31,7 +31,7 @@ from resources.slots import ProviderSlots, provider_of
 from resources.transport import Scrubber
 
 _log = logging.getLogger("dtef.gateway")
-_NO_LIMITS = Limits()
+_NO_BUDGET = Budget()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ class Gateway:
         self,
         store: ResponseStore,
         *,
-        run_limits: Limits = _NO_LIMITS,
-        model_limits: Mapping[str, Limits] | None = None,
+        budget: Budget = _NO_BUDGET,
+        budgets: Mapping[str, Budget] | None = None,
         environ: Mapping[str, str] | None = None,
         max_concurrency: int = 256,
         backoff: Backoff | None = None,
@@ -68,8 +68,8 @@ class Gateway:
         """
         Args:
             store: where answers are looked up and committed.
-            run_limits: the most the run may use over all models.
-            model_limits: the most that single models may use, by model name.
+            budget: the most the run may use over all models.
+            budgets: the most that single models may use, by model name.
             environ: where API keys come from; by default the process's environment.
             max_concurrency: calls in flight at once over all models; each model, and each provider, has its own limit below it.
             backoff: waits between attempts.
@@ -78,7 +78,7 @@ class Gateway:
             tell: takes a line, in the caller's thread, when a model is given up or left alone for a while, or a budget is reached.
         """
         self.store = store
-        self.budget = Budget(run_limits, model_limits or {})
+        self.accounts = Accounts(budget, budgets or {})
         self._environ = os.environ if environ is None else environ
         self._rules = Rules(max_concurrency, backoff or Backoff(), grace)
         self._breaker_rules, self._tell = breaker or BreakerRules(), tell
@@ -132,7 +132,7 @@ class Gateway:
         """Ask what is in the pools; returns what failed, and how many requests were sent."""
         scrub = Scrubber(self._environ, [pool.spec for pool in pools])
         writer, claims = ResponseWriter(self.store), Claims(self.store)
-        asking = Asking(pools, writer, claims, self.budget, self._rules, scrub, tell)
+        asking = Asking(pools, writer, claims, self.accounts, self._rules, scrub, tell)
 
         async def ask() -> None:
             async with writer:
@@ -179,5 +179,5 @@ class Gateway:
         if found:
             raise GatewayError(f"nothing was asked, because not every model can be: {'; '.join(found)}")
         for pool in pools:
-            pool.state.price = price(pool.spec) if self.budget.needs_price(pool.spec.name) else None
-        self.budget.refuse_unpriced((pool.spec, pool.state.price) for pool in pools)
+            pool.state.price = price(pool.spec) if self.accounts.needs_price(pool.spec.name) else None
+        self.accounts.refuse_unpriced((pool.spec, pool.state.price) for pool in pools)

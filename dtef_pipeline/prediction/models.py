@@ -71,10 +71,10 @@ class _Settings(BaseModel):
 class Budget(_Settings):
     """What a run may use at most; None: no bound. It changes nothing about answers, so it is no part of a variant."""
 
-    max_cost_usd: Annotated[float, Field(gt=0)] | None = None
-    max_calls: Annotated[int, Field(ge=1)] | None = None
-    """Calls sent, further attempts included."""
-    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_cost_usd: Annotated[float, Field(ge=0)] | None = None
+    max_calls: Annotated[int, Field(ge=0)] | None = None
+    """Calls sent, further attempts included; 0 replays what was answered before and asks nothing."""
+    max_tokens: Annotated[int, Field(ge=0)] | None = None
     """Tokens of prompts and answers together."""
 
 

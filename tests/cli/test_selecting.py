@@ -141,10 +141,10 @@ class TestBudgets:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (["--max-cost-usd", "five"], "--max-cost-usd 'five': allowed: an amount above 0, or MODEL="),
-            (["--max-cost-usd", "0"], "--max-cost-usd '0': allowed: an amount above 0"),
+            (["--max-cost-usd", "five"], "--max-cost-usd 'five': allowed: an amount from 0, or MODEL="),
+            (["--max-cost-usd", "-1"], "--max-cost-usd '-1': allowed: an amount from 0"),
             (["--max-cost-usd", "nan"], "--max-cost-usd 'nan': allowed"),
-            (["--max-calls", "1.5"], "--max-calls '1.5': allowed: a whole number above 0"),
+            (["--max-calls", "1.5"], "--max-calls '1.5': allowed: a whole number from 0"),
             (["--max-tokens", "baseline/uniform="], "--max-tokens 'baseline/uniform=': allowed"),
             (["--max-calls", "5", "--max-calls", "6"], "--max-calls is given twice for the run"),
             (["--max-calls", "gpt-4.1=5"], "--max-calls for gpt-4.1: allowed: a model of this run: baseline/uniform, "),

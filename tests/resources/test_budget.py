@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.errors import ConfigError, GatewayError
-from dtef_pipeline.prediction.models import ModelSpec
+from dtef_pipeline.errors import GatewayError
+from dtef_pipeline.prediction.models import Budget, ModelSpec
 from dtef_pipeline.prediction.request import Request
-from resources.budget import UNBOUNDED_ANSWER, Budget, Limits, Usage
+from resources.budget import UNBOUNDED_ANSWER, Accounts, Usage
 from resources.prices import Price
 
 ONE_CALL = Usage(calls=1)
@@ -19,20 +19,9 @@ def request(user: str = "question", **settings: object) -> Request:
     return Request("p", "system", user, spec, 0, "base", answer_tokens=answer_tokens)  # type: ignore[arg-type]
 
 
-class TestLimits:
-    @pytest.mark.parametrize("limit", ["max_cost_usd", "max_calls", "max_tokens"])
-    def test_a_negative_budget_is_refused(self, limit: str) -> None:
-        with pytest.raises(ConfigError, match=f"{limit}: a budget is 0 or more, got -1"):
-            Limits(**{limit: -1})
-
-    def test_not_a_number_is_refused(self) -> None:
-        with pytest.raises(ConfigError, match="got nan"):
-            Limits(max_cost_usd=float("nan"))
-
-
 class TestReserving:
     def test_the_last_call_is_allowed_and_the_next_is_not(self) -> None:
-        budget = Budget(Limits(max_calls=2), {})
+        budget = Accounts(Budget(max_calls=2), {})
         assert budget.reserve("m", ONE_CALL)
         assert budget.reserve("m", ONE_CALL)
         assert not budget.reserve("m", ONE_CALL)
@@ -44,21 +33,21 @@ class TestReserving:
         assert budget.reached("m") == "the run's max_calls of 2"
 
     def test_what_was_reserved_and_not_used_can_be_used(self) -> None:
-        budget, most = Budget(Limits(max_tokens=100), {}), Usage(1, 90)
+        budget, most = Accounts(Budget(max_tokens=100), {}), Usage(1, 90)
         assert budget.reserve("m", most)
         assert not budget.reserve("m", most)
         budget.settle("m", most, Usage(1, 10))
         assert budget.reserve("m", most)
 
     def test_a_models_budget_ends_that_model_alone(self) -> None:
-        budget = Budget(Limits(max_calls=10), {"m": Limits(max_calls=0)})
+        budget = Accounts(Budget(max_calls=10), {"m": Budget(max_calls=0)})
         assert not budget.reserve("m", ONE_CALL)
         assert budget.reached("m") == "m's max_calls of 0"
         assert budget.reserve("other", ONE_CALL)
         assert budget.reached("other") is None
 
     def test_a_reservation_refused_by_one_account_is_charged_to_none(self) -> None:
-        budget = Budget(Limits(max_calls=1), {"m": Limits(max_calls=0)})
+        budget = Accounts(Budget(max_calls=1), {"m": Budget(max_calls=0)})
         assert not budget.reserve("m", ONE_CALL)
         assert budget.reserve("other", ONE_CALL)
 
@@ -66,7 +55,7 @@ class TestReserving:
     def test_no_order_of_calls_exceeds_a_limit_that_reservations_respect(
         self, calls: list[tuple[int, float]], limit: int
     ) -> None:
-        budget, waiting = Budget(Limits(max_tokens=limit), {}), []
+        budget, waiting = Accounts(Budget(max_tokens=limit), {}), []
         for most, share in calls:
             reserved = Usage(1, most)
             if budget.reserve("m", reserved):
@@ -81,21 +70,21 @@ class TestReserving:
 
 class TestEstimate:
     def test_without_a_limit_on_tokens_or_dollars_only_the_call_counts(self) -> None:
-        assert Budget(Limits(max_calls=1), {}).estimate(request(), Price(1, 1)) == Usage(calls=1)
+        assert Accounts(Budget(max_calls=1), {}).estimate(request(), Price(1, 1)) == Usage(calls=1)
 
     def test_the_answer_takes_all_it_may(self) -> None:
-        budget = Budget(Limits(max_tokens=1), {})
+        budget = Accounts(Budget(max_tokens=1), {})
         short = budget.estimate(request(max_tokens=100), None).tokens
         assert budget.estimate(request(max_tokens=300), None).tokens == short + 200
         assert budget.estimate(request(max_tokens=100, answer_tokens=1100), None).tokens == short + 1000
         assert budget.estimate(request(max_tokens=None), None).tokens == short + UNBOUNDED_ANSWER - 100
 
     def test_a_longer_prompt_takes_more(self) -> None:
-        budget = Budget(Limits(max_tokens=1), {})
+        budget = Accounts(Budget(max_tokens=1), {})
         assert budget.estimate(request("word " * 100), None).tokens >= budget.estimate(request("word"), None).tokens + 99
 
     def test_dollars_follow_the_price(self) -> None:
-        budget = Budget(Limits(max_cost_usd=1), {})
+        budget = Accounts(Budget(max_cost_usd=1), {})
         free, priced = (budget.estimate(request(max_tokens=1000), Price(0, dollars)) for dollars in (0, 5.0))
         assert free.cost_usd == 0
         assert priced.cost_usd == pytest.approx(1000 * 5.0 / 1e6)
@@ -103,12 +92,12 @@ class TestEstimate:
 
 class TestUnknownPrices:
     def test_a_limit_in_dollars_needs_a_price(self) -> None:
-        budget = Budget(Limits(max_cost_usd=1), {})
+        budget = Accounts(Budget(max_cost_usd=1), {})
         with pytest.raises(GatewayError, match=r"without a price of m; give input_price and output_price .* max_calls"):
             budget.refuse_unpriced([(request().model, None)])
         budget.refuse_unpriced([(request().model, Price(0, 0))])
 
     def test_a_limit_of_another_model_does_not(self) -> None:
-        budget = Budget(Limits(max_calls=1), {"other": Limits(max_cost_usd=1)})
+        budget = Accounts(Budget(max_calls=1), {"other": Budget(max_cost_usd=1)})
         budget.refuse_unpriced([(request().model, None)])
         assert not budget.needs_price("m")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.errors import GatewayError
-from resources.budget import Limits
+from dtef_pipeline.prediction.models import Budget
 from resources.response_store import ResponseStore
 from tests.fake_llm_server import FakeLLM, Fault, always
 from tests.resources.gateway_setup import gateway, model, requests
@@ -28,7 +28,7 @@ class TestCalls:
         told: list[str] = []
         with FakeLLM() as server:
             wanted = requests(model(server), 50)
-            answers = gateway(store, run_limits=Limits(max_calls=10), tell=told.append).answer(wanted)
+            answers = gateway(store, budget=Budget(max_calls=10), tell=told.append).answer(wanted)
         assert len(server.calls) == store.count() == answers.asked == 10
         assert {(failure.status, failure.message, failure.attempts) for failure in answers.failures.values()} == {
             ("budget", "not asked: the run's max_calls of 10 was reached", 0)
@@ -38,7 +38,7 @@ class TestCalls:
 
     def test_attempts_that_failed_are_calls_too(self, store: ResponseStore) -> None:
         with FakeLLM(fault=always(Fault("status", status=500, message="no luck"))) as server:
-            answers = gateway(store, run_limits=Limits(max_calls=3)).answer(requests(model(server, retries=9)))
+            answers = gateway(store, budget=Budget(max_calls=3)).answer(requests(model(server, retries=9)))
         (failure,) = answers.failures.values()
         assert (len(server.calls), failure.attempts, failure.status) == (3, 3, "budget")
         assert failure.message == ("not asked again: the run's max_calls of 3 was reached; last error: m: HTTP 500: no luck")
@@ -46,12 +46,12 @@ class TestCalls:
     def test_replayed_answers_use_nothing(self, store: ResponseStore) -> None:
         with FakeLLM() as server:
             gateway(store).answer(requests(model(server), 5))
-            answers = gateway(store, run_limits=Limits(max_calls=3)).answer(requests(model(server), 8))
+            answers = gateway(store, budget=Budget(max_calls=3)).answer(requests(model(server), 8))
         assert (answers.asked, answers.replayed, answers.failures) == (3, 5, {})
 
     def test_the_budget_is_the_runs_over_all_its_sets_of_requests(self, store: ResponseStore) -> None:
         with FakeLLM() as server:
-            asking = gateway(store, run_limits=Limits(max_calls=7))
+            asking = gateway(store, budget=Budget(max_calls=7))
             first = asking.answer(requests(model(server), 5))
             second = asking.answer(requests(model(server), 10))
         assert (first.asked, second.asked, second.replayed, len(second.failures)) == (5, 2, 5, 3)
@@ -60,7 +60,7 @@ class TestCalls:
     def test_a_models_budget_leaves_the_other_models_alone(self, store: ResponseStore) -> None:
         with FakeLLM() as server:
             one, two = (model(server, name=name, model=f"openai/{name}") for name in ("one", "two"))
-            asking = gateway(store, run_limits=Limits(max_calls=100), model_limits={"one": Limits(max_calls=4)})
+            asking = gateway(store, budget=Budget(max_calls=100), budgets={"one": Budget(max_calls=4)})
             answers = asking.answer([*requests(one, 20), *requests(two, 20)])
         assert sum(call.body["model"] == "one" for call in server.calls) == 4
         assert {failure.message for failure in answers.failures.values()} == {"not asked: one's max_calls of 4 was reached"}
@@ -69,8 +69,8 @@ class TestCalls:
     def test_a_rerun_with_more_budget_asks_the_rest(self, store: ResponseStore) -> None:
         with FakeLLM() as server:
             wanted = requests(model(server), 20)
-            gateway(store, run_limits=Limits(max_calls=5)).answer(wanted)
-            answers = gateway(store, run_limits=Limits(max_calls=50)).answer(wanted)
+            gateway(store, budget=Budget(max_calls=5)).answer(wanted)
+            answers = gateway(store, budget=Budget(max_calls=50)).answer(wanted)
         assert (answers.asked, answers.replayed, answers.failures) == (15, 5, {})
 
 
@@ -79,7 +79,7 @@ class TestTokensAndDollars:
         limit = 500
         with FakeLLM() as server:
             wanted = requests(model(server), 100)
-            answers = gateway(store, run_limits=Limits(max_tokens=limit)).answer(wanted)
+            answers = gateway(store, budget=Budget(max_tokens=limit)).answer(wanted)
         # The last calls would have had to fit with the longest answer they may give: 256 tokens, and their prompt.
         assert limit - 330 < answers.asked * TOKENS <= limit
         assert {failure.status for failure in answers.failures.values()} == {"budget"}
@@ -87,7 +87,7 @@ class TestTokensAndDollars:
     def test_what_is_only_reserved_is_waited_for(self, store: ResponseStore) -> None:
         """Three reservations fill the budget; yet all sixty requests fit by what they really use."""
         with FakeLLM() as server:
-            answers = gateway(store, run_limits=Limits(max_tokens=1000)).answer(requests(model(server), 60))
+            answers = gateway(store, budget=Budget(max_tokens=1000)).answer(requests(model(server), 60))
             assert answers.failures == {}
             assert server.peak <= 3
 
@@ -95,18 +95,18 @@ class TestTokensAndDollars:
         limit = 0.002
         with FakeLLM() as server:
             spec = model(server, input_price=1.0, output_price=4.0, max_tokens=100)
-            asking = gateway(store, run_limits=Limits(max_cost_usd=limit))
+            asking = gateway(store, budget=Budget(max_cost_usd=limit))
             answers = asking.answer(requests(spec, 120))
         spent = sum(store.responses([request.key for request in requests(spec, 120)])["cost_usd"].to_pylist())
         assert limit / 2 < spent <= limit
-        assert asking.budget.run.spent.cost_usd == pytest.approx(spent)
+        assert asking.accounts.run.spent.cost_usd == pytest.approx(spent)
         assert any("the run's max_cost_usd of 0.002 was reached" in failure.message for failure in answers.failures.values())
 
     def test_a_limit_in_dollars_without_a_price_is_refused_before_the_first_call(self, store: ResponseStore) -> None:
         with FakeLLM() as server:
             priced = model(server, name="priced", model="openai/priced", input_price=1.0, output_price=1.0)
-            asking = gateway(store, run_limits=Limits(max_cost_usd=5))
+            asking = gateway(store, budget=Budget(max_cost_usd=5))
             with pytest.raises(GatewayError, match=r"without a price of m; give input_price"):
                 asking.answer([*requests(priced), *requests(model(server))])
             assert server.calls == []
-            assert gateway(store, model_limits={"priced": Limits(max_cost_usd=5)}).answer(requests(model(server))).asked == 1
+            assert gateway(store, budgets={"priced": Budget(max_cost_usd=5)}).answer(requests(model(server))).asked == 1

@@ -270,8 +270,8 @@ class TestBudget:
     @pytest.mark.parametrize(
         ("budget", "message"),
         [
-            ("{max_calls: 0}", "budget.max_calls: .*greater than or equal to 1, got 0"),
-            ("{max_cost_usd: -1}", "budget.max_cost_usd: .*greater than 0, got -1"),
+            ("{max_calls: -1}", "budget.max_calls: .*greater than or equal to 0, got -1"),
+            ("{max_cost_usd: -1}", "budget.max_cost_usd: .*greater than or equal to 0, got -1"),
             ("{max_tokens: 1.5}", "budget.max_tokens: .*integer.*got 1.5"),
             ("{max_calls: true}", "budget.max_calls: true and false are no values.*got True"),
             ("{max_dollars: 5}", "budget.max_dollars: unknown key; known: max_cost_usd, max_calls, max_tokens"),
