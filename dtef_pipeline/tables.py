@@ -228,7 +228,7 @@ DRIFT_CHECKS = pa.schema(
         ("condition", pa.string()),
         ("prompt_set", pa.string()),  # hash of the prompts asked in every snapshot of the series
         ("n_snapshots", pa.int64()),
-        ("n_prompts", pa.int64()),  # scored in every snapshot: what the means are over
+        ("n_prompts", pa.int64()),  # (prompt, question) pairs scored in every snapshot: what the means are over
         ("hours", pa.float64()),  # from the oldest to the newest snapshot; null when a time is unknown
         ("lowest", pa.float64()),
         ("lowest_snapshot", pa.string()),

@@ -16,7 +16,18 @@ from dtef_pipeline.tables import DRIFT_CHECKS
 
 SEGMENT_SERIES = ("round", "segment", "model", "model_variant", "context_level", "condition")
 ROUND_SERIES = ("round", "model", "model_variant", "context_level", "condition")
-COLUMNS = (*SEGMENT_SERIES, "snapshot", "temperature", "prompt_id", "draw", "score", "answered_at", "circular", "metric")
+COLUMNS = (
+    *SEGMENT_SERIES,
+    "snapshot",
+    "temperature",
+    "prompt_id",
+    "question_id",
+    "draw",
+    "score",
+    "answered_at",
+    "circular",
+    "metric",
+)
 
 
 def drift_checks(scores: pa.Table, *, series: Sequence[str] = SEGMENT_SERIES) -> pa.Table:
@@ -46,7 +57,9 @@ def _series_rows(keys: dict[str, Any], group: pd.DataFrame) -> list[dict[str, An
 
 
 def _verdict_row(keys: dict[str, Any], prompt_set: str, snapshots: dict[str, pd.DataFrame]) -> dict[str, Any]:
-    values = pd.DataFrame({label: rows.groupby("prompt_id")["score"].mean() for label, rows in snapshots.items()})
+    values = pd.DataFrame(
+        {label: rows.groupby(["prompt_id", "question_id"])["score"].mean() for label, rows in snapshots.items()}
+    )
     times = {label: snapshot_time(label, _first(rows["answered_at"])) for label, rows in snapshots.items()}
     temperatures = {float(t) for rows in snapshots.values() for t in set(rows["temperature"].dropna())}
     verdict = asdict(drift_verdict(values, times, temperature=temperatures.pop() if len(temperatures) == 1 else None))

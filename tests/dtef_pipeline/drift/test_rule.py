@@ -136,3 +136,11 @@ def test_a_night_without_answers_does_not_hide_drift_of_the_others() -> None:
 def test_snapshots_scored_by_different_metrics_are_no_series() -> None:
     rows = [*night("2026-01-01", 0.4), *({**row, "metric": "cosine"} for row in night("2026-01-02", 0.9))]
     assert not any(row["flagged"] for row in drift_checks(scores_table(rows)).to_pylist())
+
+
+def test_questions_of_one_prompt_count_each_and_conditions_are_apart() -> None:
+    rows = [{**row, "prompt_id": "batch"} for day in "12" for row in night(f"2026-01-0{day}", 0.8)]
+    other = [{**row, "condition": "batch=4/attribute-label"} for row in rows]
+    checks = drift_checks(scores_table([*rows, *other])).to_pylist()
+    assert [row["condition"] for row in checks] == ["batch=4/attribute-label", "distribution/attribute-label"]
+    assert [row["n_prompts"] for row in checks] == [4, 4]
