@@ -22,7 +22,13 @@ from resources.settings import Settings, shipped
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
+    from assets.command import Command
     from assets.launch import Outcome
+    from resources.gateway import Gateway
+
+
+SOME_MODEL_SILENT = 4
+"""Exit code: a language model of the run has no answer at all, because its calls failed."""
 
 
 @contextmanager
@@ -99,10 +105,12 @@ def run(options: RunOptions) -> int:
     started = time.monotonic()
     names = ", ".join(model.name for model in chosen.models)
     click.echo(f"{len(keys)} partitions, snapshot {chosen.snapshot}, models: {names}", err=True)
-    outcome, failures = _materialize(house, chosen, keys, options)
+    outcome, failures, gateway = _materialize(house, chosen, keys, options)
     runs = f"{len(outcome.run_ids)} run{'s' if len(outcome.run_ids) != 1 else ''}"
-    click.echo(f"{len(keys)} partitions in {runs}, {time.monotonic() - started:.1f} s")
-    summary.after_run(house, chosen, metric)
+    click.echo(f"{len(keys)} {'partition' if len(keys) == 1 else 'partitions'} in {runs}, {time.monotonic() - started:.1f} s")
+    for line in summary.now_asked(gateway):
+        click.echo(line)
+    all_answered = summary.after_run(house, chosen, metric)
     if outcome.superseded:
         click.echo(
             f"warning: {outcome.superseded:,} earlier predictions answered prompts that are made in another way now, and are no longer "
@@ -111,22 +119,41 @@ def run(options: RunOptions) -> int:
         )
     for failure in failures:
         click.echo(f"error: {failure}", err=True)
-    return 1 if failures else 0
+    return 1 if failures else 0 if all_answered else SOME_MODEL_SILENT
 
 
-def _materialize(house: Warehouse, chosen: Selection, keys: list[str], options: RunOptions) -> "tuple[Outcome, list[str]]":
-    """The stages in one run, then the roll-ups; what came of the stages, and what failed in either."""
+def _materialize(
+    house: Warehouse, chosen: Selection, keys: list[str], options: RunOptions
+) -> "tuple[Outcome, list[str], Gateway | None]":
+    """The stages in one run, then the roll-ups; what came of the stages, what failed in either, and what asked."""
+    from assets.command import command
     from assets.launch import ROLL_UP_NAMES, STAGE_NAMES, materialize
 
     keep_terminal()
     with dagster_instance() as instance:
         stages = STAGE_NAMES if options.with_ingest else STAGE_NAMES[1:]
-        outcome = materialize(instance, stages, keys, chosen.config(options.metric))
+        with command(keys) as running:
+            outcome = _stages(instance, stages, keys, chosen, options, running)
         failures = list(outcome.failures)
         if house.values("scores", "round"):
             by_metric = {"leaderboard": {"metric": options.metric}, "breakdowns": {"metric": options.metric}}
             failures += materialize(instance, ROLL_UP_NAMES, [], by_metric).failures
-    return outcome, failures
+    return outcome, failures, running.gateway
+
+
+def _stages(
+    instance: Any, stages: list[str], keys: list[str], chosen: Selection, options: RunOptions, running: "Command"
+) -> "Outcome":
+    from assets.launch import materialize
+    from assets.rounds import known_keys, ranges
+
+    config = chosen.config(options.metric)
+    if not chosen.limits or len(list(ranges(known_keys(instance), keys))) == 1:
+        return materialize(instance, stages, keys, config, running.tags)
+    # A limit chooses among the prompts of all runs, so all are made before the first is asked.
+    made = stages.index("blueprints") + 1
+    first = materialize(instance, stages[:made], keys, config, running.tags)
+    return first + materialize(instance, stages[made:], keys, config, running.tags)
 
 
 def ui(host: str, port: int) -> int:

@@ -29,9 +29,16 @@ class Outcome:
     superseded: int = 0
     """Earlier predictions that went, because their prompts are made in another way now."""
 
+    def __add__(self, later: "Outcome") -> "Outcome":
+        return Outcome(self.run_ids + later.run_ids, self.failures + later.failures, self.superseded + later.superseded)
+
 
 def materialize(
-    instance: dg.DagsterInstance, names: Sequence[str], keys: Sequence[str], config: Mapping[str, Mapping[str, Any]]
+    instance: dg.DagsterInstance,
+    names: Sequence[str],
+    keys: Sequence[str],
+    config: Mapping[str, Mapping[str, Any]],
+    tags: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Materialize assets for the partitions `keys`: one run for each range of neighbouring keys (a whole round is one).
 
@@ -43,8 +50,8 @@ def materialize(
         raise DtefError(f"not registered with Dagster: {', '.join(unknown)}; run `dtef ingest` on the round first")
     parts = [range_tags(part) for part in ranges(known_keys(instance), keys)] if keys else [{}]
     results = []
-    for tags in parts:
-        results.append(_run(instance, names, tags, config))
+    for part in parts:
+        results.append(_run(instance, names, {**part, **(tags or {})}, config))
         if _was_interrupted(results[-1]):
             raise Interrupted("interrupted; every answer that arrived is kept, and the same command continues")
     failures = [failure for result in results for failure in _failures(result)]

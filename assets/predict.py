@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from assets.blueprint import blueprints
 from assets.checks import keys_repeated, read_keys, verdict
+from assets.command import command_of
 from assets.partitions import PartitionRun, markdown, stage
 from assets.resources import Store
 from dtef_pipeline.aggregation.costs import cost_breakdown
@@ -83,9 +84,10 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
     run = PartitionRun(context)
     models = config.options(store.models)
     predictor = Predictor(store.warehouse, models, stored=lambda keys: store.responses.responses(keys))
-    predictor.prepare(run.keys)
+    command = command_of(context.run)
+    predictor.prepare(command.keys if command else run.keys)
     budgets = {model.name: model.budget for model in models.all_models} | config.budgets_of_models
-    with store.asking(context.log.info, predictor.expected, config.budget, budgets) as answer:
+    with store.asking(context.log.info, predictor.expected, config.budget, budgets, command) as answer:
         for group in windows(_plans(run, predictor)):
             failures = predictor.ask(group, answer)
             for plan in group:

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import dagster as dg
 
+from assets.command import Command
 from dtef_pipeline.prediction.models import Budget, Models
 from dtef_pipeline.prediction.request import Failure, Request
 from resources.gateway import Gateway
@@ -47,20 +48,24 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @contextmanager
     def asking(
-        self, log: Callable[[str], None], expected: Mapping[str, int], budget: Budget, budgets: Mapping[str, Budget]
+        self,
+        log: Callable[[str], None],
+        expected: Mapping[str, int],
+        budget: Budget,
+        budgets: Mapping[str, Budget],
+        command: Command | None = None,
     ) -> Iterator[Answer]:
         """A gateway for one run, with a progress display: has requests answered or replayed, window by window.
 
-        `expected`: requests of the whole run by model name. `budget`: the run's; `budgets`: of single models, by name.
+        `expected`: requests of the whole run by model name. `budget`: the run's; `budgets`: of single models, by name. `command`: whose
+        runs share one gateway, and so its budget.
         """
-        gateway = Gateway(
-            self.responses,
-            budget=budget,
-            budgets=budgets,
-            tell=log,
-        )
-        with shown_progress(log) as show:
-            progress = RunProgress(show, expected)
+        with shown_progress(log) as display:
+            gateway = (command and command.gateway) or Gateway(self.responses, budget=budget, budgets=budgets)
+            gateway.tell = display.say
+            if command is not None:
+                command.gateway = gateway
+            progress = RunProgress(display, expected)
 
             def answer(requests: Sequence[Request]) -> Mapping[str, Failure]:
                 failures = gateway.answer(requests, on_progress=progress).failures

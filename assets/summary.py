@@ -1,6 +1,7 @@
 """What is said after a run, and what `dtef costs` and `dtef experiment` show. No Dagster is loaded for them."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 import pandas as pd
@@ -18,22 +19,31 @@ from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
+if TYPE_CHECKING:
+    from resources.gateway import Gateway
+
 _COMPARED = ["model", "condition", "n_pairs", "score", "difference", "parse_rate", "tokens", "cost"]
 
 
-def after_run(house: Warehouse, chosen: Selection, metric: str) -> None:
-    """Counts by status, what every model cost, and a board for each context level; of an experiment, its comparison."""
-    rounds = list(chosen.rounds)
+def after_run(house: Warehouse, chosen: Selection, metric: str) -> bool:
+    """Counts by status, what the run's models cost so far, a board for each context level; of an experiment, its comparison.
+
+    True: every language model of the run has answered something.
+    """
     if not house.values("scores", "round"):
-        return
+        return True
+    rounds, variants = list(chosen.rounds), [model.variant for model in chosen.models]
     with house.connect(only=["scores", "predictions"]) as connection:
         rows = connection.execute(
-            "SELECT status, count(*) FROM scores WHERE snapshot = $1 AND list_contains($2, round) GROUP BY 1 ORDER BY 1",
-            [chosen.snapshot, rounds],
+            "SELECT status, count(*) FROM scores WHERE snapshot = $1 AND list_contains($2, round) AND list_contains($3, model_variant) "
+            "GROUP BY 1 ORDER BY 1",
+            [chosen.snapshot, rounds, variants],
         ).fetchall()
-        click.echo(f"snapshot {chosen.snapshot}: {', '.join(f'{count:,} {status}' for status, count in rows)}")
+        counts = ", ".join(f"{count:,} {status}" for status, count in rows)
+        click.echo(f"snapshot {chosen.snapshot}, {', '.join(rounds)}, these models: {counts}")
         by = ["model", "condition"] if len(chosen.spelled) > 1 else ["model"]
-        for line in _cost_lines(cost_breakdown(connection, by, rounds=rounds, snapshot=chosen.snapshot)):
+        used = cost_breakdown(connection, by, rounds=rounds, snapshot=chosen.snapshot, variants=variants)
+        for line in _cost_lines(used):
             click.echo(line)
         for level in chosen.context_levels:
             options = BoardOptions(metric=metric, rounds=chosen.rounds, context_level=level)
@@ -43,6 +53,15 @@ def after_run(house: Warehouse, chosen: Selection, metric: str) -> None:
         options = BoardOptions(metric=metric, rounds=chosen.rounds, snapshot=chosen.snapshot)
         click.echo(f"\n{_headline(chosen.experiment)}")
         click.echo(render(_for_people(_comparison(house, chosen.asked, options)), "table", columns=_COMPARED))
+    silent = used.groupby("model")[["answered", "failed"]].sum()
+    return not len(silent[(silent["answered"] == 0) & (silent["failed"] > 0)])
+
+
+def now_asked(gateway: "Gateway | None") -> Iterator[str]:
+    """What this command itself asked, apart from what was answered before."""
+    for model in gateway.models if gateway else ():
+        cost = "cost unknown" if model.cost_usd is None else f"${model.cost_usd:,.4f}"
+        yield f"  asked now: {model.spec.name}: {model.answered:,} answers, {cost}"
 
 
 def _cost_lines(frame: pd.DataFrame) -> Iterator[str]:

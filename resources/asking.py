@@ -191,7 +191,7 @@ class Asking:
         now, model = time.monotonic(), pool.state
         job.last_error = error.message
         if error.scope is Scope.PASSING and not error.rate_limited:
-            return self._failed_passing(pool, job, now)
+            return self._failed_passing(pool, job, error.reached, now)
         model.breaker.alive()
         if error.rate_limited:
             return self._rate_limited(pool, job, error, began, now)
@@ -201,9 +201,9 @@ class Asking:
             self._give_up(pool, f"the first {SAME_REFUSALS} requests all failed: {error.message}")
         return self._fail(pool, job, error.message)
 
-    def _failed_passing(self, pool: Pool, job: Job, now: float) -> None:
+    def _failed_passing(self, pool: Pool, job: Job, reached: bool, now: float) -> None:
         breaker = pool.state.breaker
-        if breaker.failed(now, probe=job.probe) and breaker.open_until is not None:
+        if breaker.failed(now, probe=job.probe, reached=reached) and breaker.open_until is not None:
             self._tell(
                 f"{job.last_error}; call after call fails, so this model is left alone for {breaker.open_until - now:.3g} s"
             )

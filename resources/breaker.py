@@ -17,6 +17,8 @@ class BreakerRules:
     """The most seconds between two probes."""
     probes: int = 12
     """Failed probes in a row after which the model is given up: with these numbers, after some nine minutes."""
+    first_probes: int = 3
+    """The same for a model whose server was never reached, so that its address may be wrong: after some half a minute."""
 
 
 class Breaker:
@@ -31,13 +33,14 @@ class Breaker:
         self.failed_probes = 0
         """In a row."""
         self._probing = False
+        self._was_reached = False
         self.open_until: float | None = None
         """None: closed."""
 
     @property
     def exhausted(self) -> bool:
         """So many probes failed that nobody should wait any longer."""
-        return self.failed_probes >= self._rules.probes
+        return self.failed_probes >= (self._rules.probes if self._was_reached else self._rules.first_probes)
 
     def lets_through(self, now: float) -> bool:
         return self.open_until is None or (now >= self.open_until and not self._probing)
@@ -49,11 +52,16 @@ class Breaker:
 
     def alive(self) -> None:
         """The server answered, if only by refusing the request."""
+        self._was_reached = True
         self._failures = self.failed_probes = 0
         self._probing, self.open_until = False, None
 
-    def failed(self, now: float, *, probe: bool) -> bool:
-        """A call failed as the server's state may make it fail; True: this opened the breaker, or kept it open."""
+    def failed(self, now: float, *, probe: bool, reached: bool = True) -> bool:
+        """A call failed as the server's state may make it fail; True: this opened the breaker, or kept it open.
+
+        `reached`: a server was there at least.
+        """
+        self._was_reached = self._was_reached or reached
         if probe:
             self._probing = False
             self.failed_probes += 1

@@ -81,11 +81,16 @@ class Gateway:
         self.accounts = Accounts(budget, budgets or {})
         self._environ = os.environ if environ is None else environ
         self._rules = Rules(max_concurrency, backoff or Backoff(), grace)
-        self._breaker_rules, self._tell = breaker or BreakerRules(), tell
+        self._breaker_rules, self.tell = breaker or BreakerRules(), tell
         self._litellm = LitellmTransport(self._environ)
         self._local = LocalTransport()
         self.providers: dict[str, ProviderSlots] = {}
         self._models: dict[str, ModelState] = {}
+
+    @property
+    def models(self) -> tuple[ModelState, ...]:
+        """What is known of the models that requests went to, replayed ones included."""
+        return tuple(self._models.values())
 
     def answer(self, requests: Iterable[Request], *, on_progress: OnProgress | None = None) -> Answers:
         """Make sure that every request has an answer in the store, or a failure that says why not.
@@ -108,7 +113,7 @@ class Gateway:
 
         def tell_lines() -> None:
             while lines:
-                self._tell(lines.popleft())
+                self.tell(lines.popleft())
 
         def report() -> None:
             tell_lines()
@@ -120,14 +125,14 @@ class Gateway:
         sent = 0
         if asked:
             try:
-                failures, sent = self._ask(asked, lines.append, report, tell_lines)
+                failures, sent = self._ask(asked, lines.append, report)
             finally:
                 tell_lines()
             report()
         return Answers(failures, asked=sent, replayed=sum(pool.replayed for pool in pools))
 
     def _ask(
-        self, pools: list[Pool], tell: Callable[[str], None], report: Callable[[], None], tell_lines: Callable[[], None]
+        self, pools: list[Pool], tell: Callable[[str], None], report: Callable[[], None]
     ) -> tuple[dict[str, Failure], int]:
         """Ask what is in the pools; returns what failed, and how many requests were sent."""
         scrub = Scrubber(self._environ, [pool.spec for pool in pools])
@@ -148,7 +153,7 @@ class Gateway:
             )
             asking.stop()
 
-        LoopThread(ask, stop).run(report, ending=tell_lines)
+        LoopThread(ask, stop).run(report)
         return asking.failures, asking.sent
 
     def _pools(self, wanted: Mapping[str, Request], known: set[str]) -> list[Pool]:

@@ -36,6 +36,8 @@ _RETRY_DELAY = re.compile(r'retryDelay"?\s*:\s*"?([\d.]+)s')
 
 # As in "litellm.RateLimitError: RateLimitError: OpenAIException - the message".
 _PREFIX = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: Error)?(?:: | - ))+")
+# As in "Cannot connect to host 127.0.0.1:1 ssl:<ssl.SSLContext object at 0x7f78259ca570>".
+_OBJECT = re.compile(r" (?:ssl:)?<[\w.]+ object at 0x[0-9a-f]+>")
 _SUFFIX = re.compile(r"\.? Handle with `litellm\.\w+`\.?")
 
 
@@ -98,11 +100,13 @@ def _network_error(spec: ModelSpec, fault: httpx.TransportError) -> CallError:
     if refused := _first(fault, ssl.SSLCertVerificationError):
         return CallError(f"{spec.name}: the server's certificate is not trusted: {refused}", Scope.MODEL)
     if isinstance(fault, httpx.ConnectTimeout):
-        return CallError(f"{spec.name}: no connection in time", Scope.PASSING)
+        return CallError(f"{spec.name}: no connection in time", Scope.PASSING, reached=False)
     if isinstance(fault, httpx.TimeoutException):
         return CallError(f"{spec.name}: no answer within {spec.timeout:g} s", Scope.PASSING)
-    cause = _first(fault, OSError)
-    return CallError(f"{spec.name}: connection lost or refused: {cause or fault}", Scope.PASSING)
+    cause = _OBJECT.sub("", str(_first(fault, OSError) or fault))
+    return CallError(
+        f"{spec.name}: connection lost or refused: {cause}", Scope.PASSING, reached=not isinstance(fault, httpx.ConnectError)
+    )
 
 
 _E = TypeVar("_E", bound=BaseException)

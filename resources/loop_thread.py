@@ -23,8 +23,8 @@ class LoopThread:
         self._started, self._finished = threading.Event(), threading.Event()
         self._error: BaseException | None = None
 
-    def run(self, tick: Callable[[], None], ending: Callable[[], None]) -> None:
-        """Until `main` ends; `tick` is called in this thread a few times a second, `ending` instead of it after an interrupt.
+    def run(self, tick: Callable[[], None]) -> None:
+        """Until `main` ends; `tick` is called in this thread a few times a second, also while an interrupted run ends.
 
         An interrupt (Ctrl-C, Dagster's own, an error in `tick`) asks for an orderly end, waits for it, and is raised then; a second
         one cancels what is left at once.
@@ -36,7 +36,7 @@ class LoopThread:
         except BaseException:
             self._in_loop(self._stop)
             try:
-                self._wait(ending)
+                self._wait(tick)
             except BaseException:
                 self._in_loop(self._task.cancel)
             raise

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TextIO
+from typing import Protocol, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -42,22 +42,35 @@ class ModelProgress:
 OnProgress = Callable[[tuple[ModelProgress, ...]], None]
 
 
-_terminal: TextIO | None = None
+class Display(Protocol):
+    """Shows how far a run is, and single lines about it."""
+
+    def __call__(self, models: tuple[ModelProgress, ...]) -> None: ...
+
+    def say(self, line: str) -> None: ...
+
+
+_errors: TextIO | None = None
 
 
 def keep_terminal() -> None:
-    """Remember the terminal behind stderr, if it is one: Dagster sends stderr of a running step to a file."""
-    global _terminal
-    if sys.stderr.isatty():
-        _terminal = os.fdopen(os.dup(sys.stderr.fileno()), "w")
+    """Remember where stderr of this command goes: Dagster sends stderr of a running step to a file."""
+    global _errors
+    try:
+        _errors = os.fdopen(os.dup(sys.stderr.fileno()), "w", buffering=1)
+    except OSError:  # no file behind it
+        _errors = None
 
 
 @contextmanager
-def shown_progress(log: Callable[[str], None], every: float = 30.0) -> Iterator[OnProgress]:
-    """A live line a model if there is a terminal, else lines to `log`, at most one a model every so many seconds."""
-    terminal = _terminal or (sys.stderr if sys.stderr.isatty() else None)
-    if terminal is None:
-        yield LoggedProgress(log, every)
+def shown_progress(log: Callable[[str], None], every: float = 30.0) -> Iterator[Display]:
+    """A live line a model if there is a terminal, else lines to `log`, at most one a model every so many seconds.
+
+    Lines that are said go to `log` in any case, and those of a command (`keep_terminal`) to its stderr too.
+    """
+    errors = _errors or (sys.stderr if sys.stderr.isatty() else None)
+    if errors is None or not errors.isatty():
+        yield LoggedProgress(_both(log, errors), every)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -66,8 +79,17 @@ def shown_progress(log: Callable[[str], None], every: float = 30.0) -> Iterator[
         TextColumn("{task.fields[said]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(file=terminal, force_terminal=True)) as bars:
-        yield _LiveProgress(bars)
+    with Progress(*columns, console=Console(file=errors, force_terminal=True)) as bars:
+        yield _LiveProgress(bars, log)
+
+
+def _both(log: Callable[[str], None], errors: TextIO | None) -> Callable[[str], None]:
+    def write(line: str) -> None:
+        log(line)
+        if errors is not None:
+            print(line, file=errors)
+
+    return write
 
 
 class RunProgress:
@@ -98,8 +120,8 @@ class RunProgress:
 
 
 class _LiveProgress:
-    def __init__(self, bars: Progress) -> None:
-        self._bars = bars
+    def __init__(self, bars: Progress, log: Callable[[str], None]) -> None:
+        self._bars, self._log = bars, log
         self._tasks: dict[str, TaskID] = {}
 
     def __call__(self, models: tuple[ModelProgress, ...]) -> None:
@@ -107,6 +129,10 @@ class _LiveProgress:
             if one.model not in self._tasks:
                 self._tasks[one.model] = self._bars.add_task(one.model, total=one.total, said="")
             self._bars.update(self._tasks[one.model], completed=one.settled, total=one.total, said=_said(one))
+
+    def say(self, line: str) -> None:
+        self._log(line)
+        self._bars.console.print(line, markup=False, highlight=False)
 
 
 def _said(one: ModelProgress) -> str:
@@ -151,3 +177,6 @@ class LoggedProgress:
                 self._log(f"{one.model}: {one.settled} of {one.total} ({_said(one)})")
             if finished:
                 self._finished.add(one.model)
+
+    def say(self, line: str) -> None:
+        self._log(line)

@@ -46,6 +46,7 @@ class CallError(Exception):
         rate_limited: bool = False,
         retry_after: float | None = None,
         of_prompt: bool = False,
+        reached: bool = True,
     ) -> None:
         """
         Args:
@@ -54,10 +55,11 @@ class CallError(Exception):
             rate_limited: the server answers, but not so much at once (429).
             retry_after: seconds the server asks to be left alone.
             of_prompt: this prompt is to blame (filtered, too long), which says nothing of others.
+            reached: there was a server; False: no connection could be made.
         """
         super().__init__(message)
         self.message, self.scope, self.retry_after = message, scope, retry_after
-        self.rate_limited, self.of_prompt = rate_limited, of_prompt
+        self.rate_limited, self.of_prompt, self.reached = rate_limited, of_prompt, reached
 
 
 class Transport(Protocol):
@@ -79,7 +81,7 @@ class Transport(Protocol):
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _API_KEY_NAME = re.compile(r"API_KEY$", re.IGNORECASE)
 _SECRET_SHAPE = re.compile(
-    r"\b(?:sk|pk|gsk|xai|key)-[\w*-]{8,}|\bAIza[\w-]{20,}|(?<=Bearer )\S+|(?<=[?&]key=)[^&\s]+|(?<=://)[^/\s@]+(?=@)"
+    r"\b(?:sk|pk|gsk|xai|key)-[\w*-]{8,}|\bAIza[\w-]{20,}|(?<=Bearer )[^\s\"',;]+|(?<=[?&]key=)[^&\s]+|(?<=://)[^/\s@]+(?=@)"
 )
 _SHORTEST_SECRET = 6
 _LONGEST_MESSAGE = 500

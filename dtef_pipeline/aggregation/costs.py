@@ -59,24 +59,33 @@ def costs(connection: duckdb.DuckDBPyConnection) -> pa.Table:
 
 
 def cost_breakdown(
-    connection: duckdb.DuckDBPyConnection, by: Sequence[str], *, rounds: Sequence[str] = (), snapshot: str | None = None
+    connection: duckdb.DuckDBPyConnection,
+    by: Sequence[str],
+    *,
+    rounds: Sequence[str] = (),
+    snapshot: str | None = None,
+    variants: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Costs summed by one or several of VIEWS, dearest first. `connection` has a `predictions` view.
 
-    Columns: those of the views and of the sums in `costs`, and `reason` (why a request failed, of one of them), `stop_reason` (which budget
-    stopped one). Raises ConfigError for an unknown view.
+    Columns: those of the views and of the sums in `costs`, and `reason` (why requests failed, the commonest), `stop_reason` (what budget
+    stopped them, the commonest). `rounds`, `snapshot` and model `variants` narrow what is counted. Raises ConfigError for an unknown view.
     """
     if unknown := [view for view in by if view not in VIEWS]:
         raise ConfigError(f"costs by {', '.join(unknown)}: allowed: {', '.join(VIEWS)}")
     _add_in_one_order(connection)
     keys = ", ".join(dict.fromkeys(column for view in by for column in VIEWS[view]))
-    wanted = {"rounds": list(rounds), "snapshot": snapshot}
-    conditions = {"rounds": "list_contains($rounds, round)", "snapshot": "snapshot = $snapshot"}
+    wanted = {"rounds": list(rounds), "snapshot": snapshot, "variants": list(variants)}
+    conditions = {
+        "rounds": "list_contains($rounds, round)",
+        "snapshot": "snapshot = $snapshot",
+        "variants": "list_contains($variants, model_variant)",
+    }
     given = {name: value for name, value in wanted.items() if value}
     return connection.execute(
         f"""
-        SELECT {keys}, {_SUMS}, any_value(reason) FILTER (failed) AS reason,
-            any_value(reason) FILTER (stopped) AS stop_reason
+        SELECT {keys}, {_SUMS}, mode(reason) FILTER (failed) AS reason,
+            mode(reason) FILTER (stopped) AS stop_reason
         FROM ({REQUESTS_SQL})
         WHERE {" AND ".join(conditions[name] for name in given) or "true"} GROUP BY {keys} ORDER BY cost_usd DESC NULLS LAST, {keys}
         """,

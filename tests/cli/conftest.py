@@ -49,7 +49,7 @@ def scored(base: Base, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
                 printed = ok("run", "--round", "S1", *CHOSEN, *what)
                 assert server.answered == 2 * 2 * 3
             assert "2 partitions in 1 run" in printed
-            assert f"snapshot {night}:" in printed
+            assert f"snapshot {night}, S1, these models:" in printed
         yield folder
 
 

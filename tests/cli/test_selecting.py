@@ -9,7 +9,7 @@ import pytest
 
 from dtef_pipeline.prediction.models import Budget, load_models
 from tests.cli.commands import CHOSEN, SEGMENTS, distribution, dtef, ok, query, refused, serve_as
-from tests.fake_llm_server import FakeLLM
+from tests.fake_llm_server import FakeLLM, Fault, always
 
 ROUND = ["--round", "S1", "--segment", SEGMENTS[0], "--questions", "3"]
 
@@ -41,7 +41,7 @@ class TestConditions:
             serve_as(server, ingested, monkeypatch)
             printed = ok("run", *ROUND, "--model", "fake", "--condition", "distribution", "--condition", "shift+reversed")
             assert server.answered == 6
-        assert "1 partitions in 1 run" in printed
+        assert "1 partition in 1 run" in printed
         assert "  fake, distribution/attribute-label: 3 answers, " in printed
         assert "  fake, shift/attribute-label+reversed: 3 answers, " in printed
         for table in (printed, ok("leaderboard"), ok("leaderboard", "--by", "segment")):
@@ -176,3 +176,33 @@ class TestLimit:
             selector = "fake@temperature=0.70,seed=1"
             assert dtef("run", *ROUND, "--model", selector, "--limit", f"{selector}=2").exit_code == 0
             assert server.answered == 2
+
+
+class TestSeveralDagsterRuns:
+    """Segments that are no neighbours take a Dagster run each; what was typed is still one command."""
+
+    APART = ("--segment", "ageGroup:18-25", "--segment", "country:kenya")
+
+    def test_a_budget_is_that_of_the_command(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
+            serve_as(server, ingested, monkeypatch)
+            printed = ok("run", "--round", "S1", *self.APART, "--model", "fake", "--questions", "4", "--max-calls", "6")
+        assert "2 partitions in 2 runs" in printed
+        assert server.answered == 6
+        assert "asked now: fake: 6 answers" in printed
+
+    def test_a_limit_is_that_of_the_command(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
+            serve_as(server, ingested, monkeypatch)
+            ok("run", "--round", "S1", *self.APART, "--model", "fake", "--limit", "fake=5")
+            first = {call.user for call in server.calls}
+            assert len(first) == 5
+            whole = query("SELECT count(*) AS n FROM predictions WHERE model = 'fake' AND call_status = 'answered'")
+        assert whole == [{"n": 5}]
+
+    def test_a_model_that_never_answers_is_told_by_the_exit_code(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with FakeLLM(fault=always(Fault("status", status=401, message="no such key"))) as server:
+            serve_as(server, ingested, monkeypatch)
+            result = dtef("run", *ROUND, "--model", "fake")
+        assert result.exit_code == 4, result.output
+        assert "fake: 3 calls failed (the same command asks them again): fake: HTTP 401: no such key" in result.stdout

@@ -60,6 +60,18 @@ class TestBreaker:
         assert seen == [False] * 4
         assert breaker.exhausted
 
+    def test_a_server_that_was_never_reached_is_given_up_sooner(self) -> None:
+        rules = BreakerRules(failures=1, probes=4, first_probes=2)
+        never, once = Breaker(rules), Breaker(rules)
+        once.failed(0.0, probe=False)
+        never.failed(0.0, probe=False, reached=False)
+        for now in (100.0, 200.0):
+            assert not never.exhausted
+            for breaker in (never, once):
+                breaker.failed(now, probe=breaker.start(), reached=False)
+        assert never.exhausted
+        assert not once.exhausted
+
     def test_calls_from_before_it_opened_change_nothing_when_they_fail_and_close_it_when_answered(self) -> None:
         breaker = opened()
         assert not breaker.failed(1.0, probe=False)

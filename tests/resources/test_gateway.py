@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import io
 import json
 import logging
 import os
@@ -389,17 +390,29 @@ def test_the_server_runs_as_a_process_of_its_own() -> None:
     assert json.loads(output) == {"calls": 0, "answered": 0}
 
 
+def test_without_a_terminal_lines_of_a_command_go_to_its_errors_and_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors, log = io.StringIO(), list[str]()
+    monkeypatch.setattr("resources.progress._errors", errors)
+    with shown_progress(log.append, every=0) as progress:
+        progress((ModelProgress("mini", 9, 0, 1, 0),))
+        progress.say("mini is given up")
+    assert log == ["mini: 1 of 9 (0 replayed, 0 failed)", "mini is given up"]
+    assert errors.getvalue().splitlines() == log
+
+
 def test_a_terminal_shows_a_live_line_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
     main, terminal = pty.openpty()
     with os.fdopen(terminal, "w") as shown:
-        monkeypatch.setattr("resources.progress._terminal", shown)
+        monkeypatch.setattr("resources.progress._errors", shown)
         monkeypatch.setenv("COLUMNS", "140")
         with shown_progress(print) as progress:
             progress((ModelProgress("mini", 900, 40, 110, 2, rate=3.46, rate_limited=12, cost_usd=0.42, seconds_left=70),))
+            progress.say("mini [is] given up")
         line = ""
-        while "left" not in line:  # what was written arrives in pieces
+        while "left" not in line or "given up" not in line:  # what was written arrives in pieces
             line += os.read(main, 10_000).decode()
     os.close(main)
+    assert "mini [is] given up" in line
     assert "mini" in line
     assert "152/900" in line
     assert "40 replayed, 2 failed, 3.5/s, 12 rate limits, $0.42, 70 s left" in line
