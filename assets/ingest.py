@@ -17,7 +17,7 @@ from dtef_pipeline.survey.observe import Observed, observe
 from dtef_pipeline.tables import SURVEY_RESPONSES
 
 
-@dg.asset(**stage(1, SURVEY_RESPONSES, code_version="1"))
+@dg.asset(**stage(1, SURVEY_RESPONSES, code_version="2"))
 def survey_responses(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """What each segment really answered: one row a (round, segment, question) with the observed distribution and its own n.
 

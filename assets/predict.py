@@ -15,6 +15,7 @@ from assets.command import command_of
 from assets.partitions import PartitionRun, markdown, stage
 from assets.resources import Store
 from dtef_pipeline.aggregation.costs import cost_breakdown
+from dtef_pipeline.blueprint.options import BlueprintOptions
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL, UNIFORM
@@ -30,7 +31,9 @@ class PredictConfig(dg.Config):
     models: list[str] = Field(
         default=["baselines"], description="Names, collections, or litellm strings such as `openai/gpt-4.1-mini`."
     )
-    conditions: list[str] = Field(default=[], description="Conditions to ask in; none: all that have blueprints.")
+    conditions: list[str] = Field(
+        default=[BlueprintOptions().condition], description="Conditions to ask in; none: all that have blueprints."
+    )
     context_levels: list[str] = Field(default=[], description="Context levels to ask; none: all that have blueprints.")
     questions: int | None = Field(default=None, ge=1, description="Ask the survey's first N questions only.")
     draws: int = Field(default=1, ge=1, description="Repeated samples of each prompt.")

@@ -77,9 +77,14 @@ def _scored_rounds(house: Warehouse, asked: tuple[str, ...]) -> list[str]:
 def _what_there_is(connection: duckdb.DuckDBPyConnection, chosen: BoardOptions) -> str:
     listed = [
         f"{name}: {', '.join(str(value) for (value,) in connection.execute(f'SELECT DISTINCT {name} FROM scores ORDER BY 1').fetchall())}"
-        for name in ("round", "context_level", "snapshot")
+        for name in ("round", "context_level", "condition", "snapshot")
     ]
-    asked = {"rounds": chosen.rounds, "context": chosen.context_level, "snapshot": chosen.snapshot}
+    asked = {
+        "rounds": chosen.rounds,
+        "context": chosen.context_level,
+        "condition": chosen.condition,
+        "snapshot": chosen.snapshot,
+    }
     given = ", ".join(f"{name} {value}" for name, value in asked.items() if value)
     return f"nothing is scored for {given or 'these options'}; scored so far: {'; '.join(listed)}"
 
@@ -116,7 +121,7 @@ def score(file: TextIO) -> int:
     return 1 if malformed else 0
 
 
-def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...]) -> None:
+def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...], conditions: tuple[str, ...]) -> None:
     from dtef_pipeline.prediction.assemble import select_prompts
 
     house = warehouse()
@@ -130,7 +135,7 @@ def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...]) -> No
     for segment in segments:
         at = {"round": round_id, "segment": segment}
         survey = house.read("survey_responses", **at)
-        prompts = select_prompts(house.read("blueprints", **at), survey, context_levels=contexts)
+        prompts = select_prompts(house.read("blueprints", **at), survey, context_levels=contexts, conditions=conditions)
         (out / f"{round_id}__{segment.replace(':', '_')}.yml").write_text(weval_yaml(prompts, survey), encoding="utf-8")
     click.echo(f"{len(segments)} files in {out}")
 

@@ -52,7 +52,8 @@ def after_run(house: Warehouse, chosen: Selection, metric: str) -> bool:
     if chosen.experiment:
         options = BoardOptions(metric=metric, rounds=chosen.rounds, snapshot=chosen.snapshot)
         click.echo(f"\n{_headline(chosen.experiment)}")
-        click.echo(render(_for_people(_comparison(house, chosen.asked, options)), "table", columns=_COMPARED))
+        compared = _comparison(house, chosen.asked, options, chosen.segments)
+        click.echo(render(_for_people(compared), "table", columns=_COMPARED))
     silent = used.groupby("model")[["answered", "failed"]].sum()
     return not len(silent[(silent["answered"] == 0) & (silent["failed"] > 0)])
 
@@ -170,9 +171,13 @@ def _in_every_condition(chosen: Experiment, known: Models, name: str) -> Iterabl
         return []
 
 
-def _comparison(house: Warehouse, asked: tuple[Asked, ...], options: BoardOptions) -> pd.DataFrame:
+def _comparison(
+    house: Warehouse, asked: tuple[Asked, ...], options: BoardOptions, segments: Sequence[str] = ()
+) -> pd.DataFrame:
+    """The comparison; of these segments only, if any are named."""
     with house.connect(only=["scores", "predictions"]) as connection:
         cells = paired_cells(connection, asked, options)
+        cells = cells[cells["segment"].isin(segments)] if segments else cells
         several = cells.groupby("model")["condition"].transform("nunique") > 1
         return comparison(cells[several], condition_usage(connection, asked, options))
 

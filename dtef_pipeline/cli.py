@@ -219,6 +219,7 @@ def experiment(name: str | None, output: str, **options: Any) -> None:
 @of_rounds
 @click.option("--by", type=VIEWS, default="overall", show_default=True, help="What to break down by.")
 @click.option("--context", "context_level", help="Only this context level.")
+@click.option("--condition", help="Only this condition, spelled in full, such as distribution/attribute-label.")
 @click.option("--metric", default="js", show_default=True, help="js, cosine, emd, emd_normalized, tv, mae or top_hit.")
 @click.option("--targets", default="clean", show_default=True, help="clean, or all: with questions that define a segment.")
 @click.option("--cells", default="own", show_default=True, help="own, or shared: only cells that every model has a score for.")
@@ -269,12 +270,13 @@ def score(file: TextIO) -> None:
 @click.option("--round", "round_id", type=str.upper, metavar="ROUND", required=True, help="Round whose blueprints to write.")
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder; one YAML file a segment.")
 @click.option("--context", "contexts", multiple=True, help="Only this context level; may be repeated.  [default: all made]")
+@click.option("--condition", "conditions", multiple=True, help="Only this condition; may be repeated.  [default: all made]")
 @reports_errors
-def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...]) -> None:
+def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...], conditions: tuple[str, ...]) -> None:
     """Write a round's blueprints as weval-style YAML."""
     from assets import reading
 
-    reading.export_blueprints(round_id, out, contexts)
+    reading.export_blueprints(round_id, out, contexts, conditions)
 
 
 @main.command()

@@ -57,8 +57,12 @@ def normalized(text: str) -> str:
 
 
 def question_key(text: str, options: Sequence[str]) -> tuple[str, ...]:
-    """Two questions of equal key are the same question: same text and options, up to `normalized`."""
-    return (normalized(text), *map(normalized, options))
+    """Two questions of equal key are the same question: same text and options, up to `normalized` and the mark at the end of the text.
+
+    (GD5 asks one before and after its deliberation, once with a question mark and once with a colon.)
+    """
+    asked = normalized(text)
+    return (asked.rstrip(" ?:.!…;,-–—") or asked, *map(normalized, options))
 
 
 def partition_key(round_id: str, segment: str) -> str:

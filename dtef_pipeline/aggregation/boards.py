@@ -49,6 +49,7 @@ class BoardOptions:
     cells: str = "own"
     rounds: tuple[str, ...] = ()
     context_level: str | None = None
+    condition: str | None = None
     snapshot: str | None = None
 
     def __post_init__(self) -> None:
@@ -89,6 +90,7 @@ def _where(options: BoardOptions) -> str:
     conditions = [
         "list_contains($rounds, round)" if options.rounds else None,
         "context_level = $context_level" if options.context_level is not None else None,
+        "condition = $condition" if options.condition is not None else None,
         "snapshot = $snapshot" if options.snapshot is not None else None,
         "NOT circular" if options.targets == "clean" else None,
     ]
@@ -96,7 +98,12 @@ def _where(options: BoardOptions) -> str:
 
 
 def parameters(options: BoardOptions) -> dict[str, object]:
-    named = {"rounds": list(options.rounds), "context_level": options.context_level, "snapshot": options.snapshot}
+    named = {
+        "rounds": list(options.rounds),
+        "context_level": options.context_level,
+        "condition": options.condition,
+        "snapshot": options.snapshot,
+    }
     return {name: value for name, value in named.items() if value}
 
 

@@ -47,13 +47,14 @@ def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], 
 
 
 def comparison(cells: pd.DataFrame, usage: pd.DataFrame) -> pd.DataFrame:
-    """Each model in each condition against the first condition, over the cells that both have a score for.
+    """Each model in each condition against the first condition, over the cells that both have a score for, of those asked in every condition.
 
     `cells` as of `paired_cells`, `usage` as of `condition_usage`. Columns: `model`, `condition`, `n_pairs`, `score` and `first_score`
     (means over the pairs), `difference` (their difference; null in the first condition, which is compared with nothing), `n_total`
     (predictions), `parse_rate`, and the columns of `usage`.
     """
     keys = ["model", "condition"]
+    cells = _asked_everywhere(cells)
     paired = cells[cells["score"].notna() & cells["first_score"].notna()]
     means = paired.groupby(keys)[["score", "first_score"]].mean().assign(n_pairs=paired.groupby(keys).size())
     table = cells.groupby(keys, sort=False)[["condition_place", "n_total", "n_ok", "n_answered"]].agg(
@@ -65,6 +66,13 @@ def comparison(cells: pd.DataFrame, usage: pd.DataFrame) -> pd.DataFrame:
     table["parse_rate"] = table["n_ok"] / table["n_answered"].where(table["n_answered"] > 0)
     columns = ["n_pairs", "score", "first_score", "difference", "n_total", "parse_rate"]
     return table[columns].reset_index().merge(usage, on=keys, how="left")
+
+
+def _asked_everywhere(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells that a model was asked in every one of its conditions: what other runs asked in one of them compares with nothing."""
+    cell = ["model", "round", "segment", "question_id", "context_place"]
+    in_conditions = cells.groupby(cell)["condition"].transform("nunique")
+    return cells[in_conditions == cells.groupby("model")["condition"].transform("nunique")]
 
 
 def condition_usage(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: BoardOptions) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
@@ -66,7 +66,7 @@ def _section(title: str, text: str, body: str) -> str:
 def _leaderboard(connection: duckdb.DuckDBPyConnection) -> str:
     frame = named_apart(board(connection, "overall", BoardOptions()))
     parts = []
-    for level, rows in frame.groupby("context_level", sort=False):
+    for title, rows in _asked_alike(frame):
         marginal = rows.loc[rows["model"] == POPULATION_MARGINAL, "score"]
         line = float(marginal.iloc[0]) if len(marginal) else None
         bars = rows.assign(
@@ -82,8 +82,22 @@ def _leaderboard(connection: duckdb.DuckDBPyConnection) -> str:
             ("coverage", "Coverage", _percent),
             ("parse_rate", "Parse rate", _percent),
         ]
-        parts.append(f"<h3>{_context_title(str(level))}</h3>{_table(bars, columns)}")
+        parts.append(f"<h3>{title}</h3>{_table(bars, columns)}")
     return "".join(parts) or "<p>No scores yet.</p>"
+
+
+def _asked_alike(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The rows of each context level and condition, with a heading; ranks count within them."""
+    several = len(set(frame["condition"])) > 1
+    for (level, condition), rows in frame.groupby(["context_level", "condition"], sort=False):
+        asked = f", asked as <code>{escape(str(condition))}</code>" if several else ""
+        yield _context_title(str(level)) + asked, rows
+
+
+def _asked_columns(frame: pd.DataFrame) -> Columns:
+    """How it was asked: the context level, and the condition where there are several."""
+    columns: Columns = [("context_level", "Context", _text)]
+    return [*columns, ("condition", "Asked as", _text)] if len(set(frame["condition"])) > 1 else columns
 
 
 def _context_title(level: str) -> str:
@@ -95,17 +109,17 @@ def _context_title(level: str) -> str:
 def _attributes(connection: duckdb.DuckDBPyConnection) -> str:
     frame = named_apart(board(connection, "attribute", BoardOptions()))
     parts = []
-    for level, rows in frame.groupby("context_level", sort=False):
+    for title, rows in _asked_alike(frame):
         wide = rows.pivot_table(index="model", columns="attribute", values="score", sort=True).reset_index()
         columns: Columns = [("model", "Model", _text)]
         columns += [(str(name), str(name), _four) for name in wide.columns if name != "model"]
-        parts.append(f"<h3>{_context_title(str(level))}</h3>{_table(wide, columns)}")
+        parts.append(f"<h3>{title}</h3>{_table(wide, columns)}")
     return "".join(parts)
 
 
 def _metrics(connection: duckdb.DuckDBPyConnection) -> str:
     frame = named_apart(with_ranks(board(connection, "metric", BoardOptions())))
-    columns: Columns = [("model", "Model", _text), ("context_level", "Context", _text)]
+    columns: Columns = [("model", "Model", _text), *_asked_columns(frame)]
     return _table(frame, [*columns, *((metric, metric, _text) for metric in METRICS)])
 
 
@@ -116,7 +130,7 @@ def _consistency(connection: duckdb.DuckDBPyConnection) -> str:
         [
             ("rank", "Rank", _whole),
             ("model", "Model", _text),
-            ("context_level", "Context", _text),
+            *_asked_columns(frame),
             ("segment_sd", "SD of segment means", _four),
             ("lowest", "Lowest", _four),
             ("lowest_segment", "in", _text),
@@ -139,7 +153,13 @@ def _drift(connection: duckdb.DuckDBPyConnection) -> str:
     said = f"<p>{counts[2]} flagged of {counts[1]} compared ({counts[0]} series in all).</p>"
     columns: Columns = [
         (name, title, _text)
-        for name, title in [("round", "Round"), ("segment", "Segment"), ("model", "Model"), ("reason", "What was compared")]
+        for name, title in [
+            ("round", "Round"),
+            ("segment", "Segment"),
+            ("model", "Model"),
+            ("condition", "Asked as"),
+            ("reason", "What was compared"),
+        ]
     ]
     return said + (_table(frame, columns) if len(frame) else "")
 

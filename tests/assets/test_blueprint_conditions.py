@@ -26,6 +26,15 @@ def conditions_in(pipeline: Pipeline) -> set[str]:
 
 
 class TestConditions:
+    def test_predictions_ask_only_the_usual_condition_unless_told_otherwise(self, pipeline: Pipeline) -> None:
+        """A nightly run would pay for every condition that an experiment left behind."""
+        conditions = {"conditions": ["distribution", "shift", "batch=2"]}
+        assert pipeline.run(STAGE_NAMES[:3], blueprints=conditions).failures == ()
+        asked = set(pipeline.house.read("predictions")["condition"].to_pylist())
+        assert asked == {"distribution/attribute-label"}
+        assert pipeline.run(STAGE_NAMES[2:3], predictions={"models": ["baseline/uniform"], "conditions": []}).failures == ()
+        assert len(set(pipeline.house.read("predictions")["condition"].to_pylist())) == 3
+
     def test_two_conditions_in_one_run_have_a_row_a_question_and_level_each(self, pipeline: Pipeline) -> None:
         outcome = pipeline.run(STAGE_NAMES[:2], blueprints=TWO)
         assert outcome.failures == ()

@@ -16,7 +16,7 @@ from tests.conftest import ROOT
 TEAM = ["team:data-engineering"]
 # key: (deps, group, owners, kinds, code version, partitions)
 ASSETS = {
-    "survey_responses": ([], "pipeline", TEAM, ["parquet"], "1", "round_segment"),
+    "survey_responses": ([], "pipeline", TEAM, ["parquet"], "2", "round_segment"),
     "blueprints": (["survey_responses"], "pipeline", TEAM, ["parquet"], "2", "round_segment"),
     "predictions": (["blueprints"], "pipeline", TEAM, ["litellm", "parquet"], "2", "round_segment"),
     "scores": (["predictions"], "pipeline", TEAM, ["parquet"], "2", "round_segment"),

@@ -11,6 +11,14 @@ from tests.cli.commands import REFERENCES, ok, query, refused, strict
 
 
 class TestLeaderboard:
+    def test_one_condition_can_be_chosen_and_one_never_scored_is_named_with_those_that_were(self, reading: Path) -> None:
+        usual = "distribution/attribute-label"
+        whole = strict(ok("leaderboard", "--format", "json"))
+        assert strict(ok("leaderboard", "--condition", usual, "--format", "json")) == whole
+        message = refused("leaderboard", "--condition", "shift/narrative")
+        assert "nothing is scored for condition shift/narrative" in message
+        assert f"condition: {usual}" in message
+
     VIEWS = ("overall", "round", "segment", "attribute", "question", "consistency", "metric")
 
     @pytest.mark.parametrize("by", VIEWS)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.identity import prompt_id, request_key, request_keys
+from dtef_pipeline.identity import prompt_id, question_key, request_key, request_keys
 
 TEXT = st.text()
 
@@ -34,3 +34,11 @@ def test_a_prompt_id_depends_on_everything_that_reaches_the_model() -> None:
 
 def test_a_plain_prompt_keeps_the_id_it_had_in_the_first_release() -> None:
     assert prompt_id("s", "u", "q", ["a", "b"]) == "58c98187b6c76a02051540e1c5c3550f"
+
+
+def test_a_question_is_the_same_whatever_mark_stands_at_its_end() -> None:
+    """GD5 asks one question before and after its deliberation, with a question mark and with a colon: context gave it away."""
+    options = ["Good", "Bad"]
+    assert question_key("Which best reflects your view?", options) == question_key("Which best reflects  your view:", options)
+    assert question_key("Why?", options) != question_key("Why not?", options)
+    assert question_key("?", options) != question_key("…", ["Good"])

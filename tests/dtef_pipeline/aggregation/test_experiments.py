@@ -99,9 +99,16 @@ def test_other_snapshots_models_and_circular_questions_stay_out() -> None:
 
 
 def test_the_parse_rate_is_over_what_was_answered() -> None:
-    rows = of(PLAIN, 0.4) + of(COT, 0.5, 0.0, None)
-    rows[2]["status"] = "unparseable"
+    rows = of(PLAIN, 0.4, 0.4, 0.4) + of(COT, 0.5, 0.0, None)
+    rows[4]["status"] = "unparseable"
     assert compared(REASONING, rows).loc["reasoned", ["parse_rate", "n_total"]].tolist() == [0.5, 3]
+
+
+def test_what_another_run_asked_in_one_condition_alone_stays_out() -> None:
+    found = compared(REASONING, of(PLAIN, 0.4, 0.9, 0.9) + of(COT, 0.5))
+    assert found["n_pairs"].tolist() == [1, 1]
+    assert found["score"].tolist() == [0.4, 0.5]
+    assert found["n_total"].tolist() == [1, 1]
 
 
 def test_nothing_scored_is_no_pair_and_no_mean() -> None:

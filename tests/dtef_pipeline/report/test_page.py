@@ -90,6 +90,15 @@ def test_the_leaderboard_stands_beside_the_marginal_at_each_context_level() -> N
     assert board.count('style="left:80.00%"') == 6
 
 
+def test_conditions_are_told_apart_wherever_models_stand() -> None:
+    cot = [{**row, "condition": "shift/narrative+cot"} for row in ROWS]
+    text = page([*ROWS, *cot])
+    assert text.count("Without context questions, asked as <code>shift/narrative+cot</code>") == 2  # leaderboard, by attribute
+    assert text.count("Without context questions, asked as <code>distribution/attribute-label</code>") == 2
+    assert text.count(">Asked as<") == 2  # metrics, consistency
+    assert "asked as" not in page(ROWS).lower()
+
+
 def test_names_are_text_not_markup() -> None:
     text = page([*ROWS, variant('<script>alert("x")</script>', round="R&D", score=0.5)])
     assert "<script>" not in text
