@@ -148,7 +148,11 @@ def run(**options: Any) -> None:
     """Ask models, score and aggregate, check for drift: the stages after ingest, in one Dagster run, then the roll-ups.
 
     Within a snapshot, what was answered before is replayed from the response store; only what is missing is asked. On reaching a budget
-    what is done is kept, and the rest is asked by the same command with a larger one.
+    what is done is kept, and the rest is asked when the command is given again. A budget counts from zero at each start.
+
+    \b
+    Exit code: 0 done; 1 a partition failed; 2 the options or the set-up need mending; 4 a model never answered;
+    130 interrupted (what was answered is kept).
     """
     from assets import commands
     from assets.run_options import RunOptions
