@@ -10,6 +10,7 @@ from typing import Any
 
 from dtef_pipeline.blueprint.systems import check_system
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.identity import digest
 
 TASKS = ("distribution", "shift", "synthetic-individuals", "batch")
 FORMATS = ("attribute-label", "distribution-context", "narrative")
@@ -107,7 +108,7 @@ class BlueprintOptions:
             self.reasoning: self.reasoning != usual.reasoning,
             "structured": self.structured,
             self.option_order: self.option_order != usual.option_order,
-            f"system={self.system}": self.system != usual.system,
+            f"system={self.system}{_trace(self.system_text)}": self.system != usual.system,
             self.selection: self.selection != usual.selection,
             f"seed={self.seed}": self.seed != usual.seed and self.selection == "random",
             "show-n": self.show_n,
@@ -147,8 +148,13 @@ class BlueprintOptions:
             if repeated := said.keys() & options.keys():
                 raise ConfigError(f"condition {condition!r}: {flag!r} says the {min(repeated).replace('_', ' ')} a second time")
             options |= said
-        system = options.get("system", "default")
-        return cls(tuple(context_levels), **options, system_text=(system_prompts or {}).get(system, ""))
+        system, _, trace = options.pop("system", "default").partition("~")
+        words = (system_prompts or {}).get(system, "")
+        if trace and words and _trace(words) != f"~{trace}":
+            raise ConfigError(
+                f"condition {condition!r}: the words of the system prompt {system!r} are others now: {system}{_trace(words)}"
+            )
+        return cls(tuple(context_levels), **options, system=system, system_text=words)
 
     def _usual_reserve(self) -> int:
         answer = {
@@ -157,6 +163,11 @@ class BlueprintOptions:
         }
         thinking = _THINKING_TOKENS if self.reasoning == "cot" else 0
         return max(_STANDARD_RESERVE, answer.get(self.task, 0)) + thinking
+
+
+def _trace(words: str) -> str:
+    """What tells one wording of an own system prompt from another; nothing for the shipped ones, whose words stay."""
+    return f"~{digest(words)[:6]}" if words else ""
 
 
 def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:

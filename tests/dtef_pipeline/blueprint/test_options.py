@@ -153,3 +153,11 @@ def test_the_page_on_prompts_names_every_choice() -> None:
     flags = ("cot", "structured", "reversed", "rotated-N", "random", "seed=N", "show-n", "tokens=N", "reserve=N")
     words = [*TASKS, *FORMATS, *SHIPPED, *(f"+{flag}" for flag in flags)]
     assert [word for word in words if word not in page] == []
+
+
+def test_two_wordings_of_one_system_prompt_are_two_conditions() -> None:
+    one, other = (BlueprintOptions(system="mine", system_text=words) for words in ("Be brief.", "Be exact."))
+    assert one.condition != other.condition
+    assert BlueprintOptions.of_condition(one.condition, system_prompts={"mine": "Be brief."}) == one
+    with pytest.raises(ConfigError, match="the words of the system prompt 'mine' are others now: mine~"):
+        BlueprintOptions.of_condition(one.condition, system_prompts={"mine": "Be exact."})
