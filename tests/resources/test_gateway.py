@@ -2,11 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
-import io
 import json
 import logging
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -15,7 +13,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +22,7 @@ import pytest
 from dtef_pipeline.errors import GatewayError, WarehouseError
 from dtef_pipeline.prediction.models import ModelSpec
 from resources.gateway import Answers
-from resources.progress import LoggedProgress, ModelProgress, shown_progress
+from resources.progress import ModelProgress
 from resources.response_store import ResponseStore
 from resources.retries import Backoff
 from tests.fake_llm_server import Call, FakeLLM, Fault, FaultPlan, always, at_first, at_random
@@ -355,27 +352,6 @@ class TestBeforeTheFirstCall:
         subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, check=True, timeout=60)
 
 
-def test_logged_progress_is_sparse_and_says_when_a_model_is_finished() -> None:
-    lines: list[str] = []
-    now = iter(range(0, 1000, 4))
-    progress = LoggedProgress(lines.append, every=10, clock=lambda: next(now))
-    for done in range(11):
-        progress((ModelProgress("m", total=12, replayed=1, done=done, failed=1 if done == 10 else 0),))
-    assert 3 <= len(lines) <= 6
-    assert lines[-1] == "m: 12 of 12 (1 replayed, 1 failed)"
-
-
-def test_a_progress_line_says_rate_limits_cost_and_time_left() -> None:
-    lines: list[str] = []
-    busy = ModelProgress("m", 900, 40, 110, 2, rate=3.46, rate_limited=12, cost_usd=0.4211, seconds_left=13_000)
-    LoggedProgress(lines.append, every=0)((busy,))
-    LoggedProgress(lines.append, every=0)((replace(busy, cost_usd=None, seconds_left=40),))
-    assert lines == [
-        "m: 152 of 900 (40 replayed, 2 failed, 3.5/s, 12 rate limits, $0.42, 3 h 37 min left)",
-        "m: 152 of 900 (40 replayed, 2 failed, 3.5/s, 12 rate limits, cost unknown, 40 s left)",
-    ]
-
-
 def test_the_server_runs_as_a_process_of_its_own() -> None:
     command = [sys.executable, "-m", "tests.fake_llm_server", "--port", "0"]
     process = subprocess.Popen(
@@ -388,31 +364,3 @@ def test_the_server_runs_as_a_process_of_its_own() -> None:
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=20)
     assert json.loads(output) == {"calls": 0, "answered": 0}
-
-
-def test_without_a_terminal_lines_of_a_command_go_to_its_errors_and_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    errors, log = io.StringIO(), list[str]()
-    monkeypatch.setattr("resources.progress._errors", errors)
-    with shown_progress(log.append, every=0) as progress:
-        progress((ModelProgress("mini", 9, 0, 1, 0),))
-        progress.say("mini is given up")
-    assert log == ["mini: 1 of 9 (0 replayed, 0 failed)", "mini is given up"]
-    assert errors.getvalue().splitlines() == log
-
-
-def test_a_terminal_shows_a_live_line_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    main, terminal = pty.openpty()
-    with os.fdopen(terminal, "w") as shown:
-        monkeypatch.setattr("resources.progress._errors", shown)
-        monkeypatch.setenv("COLUMNS", "140")
-        with shown_progress(print) as progress:
-            progress((ModelProgress("mini", 900, 40, 110, 2, rate=3.46, rate_limited=12, cost_usd=0.42, seconds_left=70),))
-            progress.say("mini [is] given up")
-        line = ""
-        while "left" not in line or "given up" not in line:  # what was written arrives in pieces
-            line += os.read(main, 10_000).decode()
-    os.close(main)
-    assert "mini [is] given up" in line
-    assert "mini" in line
-    assert "152/900" in line
-    assert "40 replayed, 2 failed, 3.5/s, 12 rate limits, $0.42, 70 s left" in line
