@@ -15,7 +15,7 @@ from assets.run_options import BUDGETS, RunOptions, Selection, partition_keys, s
 from dtef_pipeline.aggregation.costs import answer_lengths
 from dtef_pipeline.blueprint.prompts import build_blueprints
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.identity import request_key, split_partition_key
+from dtef_pipeline.identity import request_keys, split_partition_key
 from dtef_pipeline.prediction.assemble import select_prompts
 from dtef_pipeline.prediction.estimate import answer_limits, expected_answers, prompts_to_ask
 from dtef_pipeline.prediction.models import Budget, ModelSpec
@@ -91,10 +91,9 @@ def _requests(prompts: pd.DataFrame, chosen: Selection, model: ModelSpec, store:
     """The prompts with `replayed`: how many of their draws are answered already in this snapshot."""
     if store is None:
         return prompts.assign(replayed=0)
-    draws = range(chosen.draws)
-    keys = [[request_key(prompt, model.variant, draw, chosen.snapshot) for draw in draws] for prompt in prompts["prompt_id"]]
-    known = store.known([key for of_prompt in keys for key in of_prompt])
-    return prompts.assign(replayed=[len(known.intersection(of_prompt)) for of_prompt in keys])
+    keys = [request_keys(prompts["prompt_id"], model.variant, draw, chosen.snapshot) for draw in range(chosen.draws)]
+    known = store.known([key for of_draw in keys for key in of_draw])
+    return prompts.assign(replayed=[len(known.intersection(of_prompt)) for of_prompt in zip(*keys, strict=True)])
 
 
 @contextmanager
@@ -152,8 +151,7 @@ def _shown(frame: pd.DataFrame, several_conditions: bool) -> pd.DataFrame:
     total: dict[str, Any] = {"model": "total", "condition": ""} | {name: frame[name].sum(skipna=False) for name in COUNTS}
     total |= {name: frame[name].sum() if frame[name].notna().any() else None for name in DOLLARS}
     shown = pd.concat([frame, pd.DataFrame([total])], ignore_index=True)
-    for name in ("answer_tokens_most",):
-        shown[name] = [f"{value:,.0f}" if pd.notna(value) else "no limit" for value in shown[name]]
+    shown["answer_tokens_most"] = [f"{value:,.0f}" if pd.notna(value) else "no limit" for value in shown["answer_tokens_most"]]
     for name in DOLLARS:
         unknown = bool(frame[name].isna().any())
         texts = [f"${value:,.4f}" if pd.notna(value) else "unknown" for value in shown[name]]

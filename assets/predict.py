@@ -38,7 +38,9 @@ class PredictConfig(dg.Config):
     questions: int | None = Field(default=None, ge=1, description="Ask the survey's first N questions only.")
     draws: int = Field(default=1, ge=1, description="Repeated samples of each prompt.")
     snapshot: str = Field(default="base", min_length=1, description="Label of this evaluation pass: base, or a date.")
-    limits: dict[str, int] = Field(default={}, description="At most so many prompts of the run for a model, by its name.")
+    limits: dict[str, int] = Field(
+        default={}, description="At most so many prompts of the run in each condition for a model, by its name."
+    )
     models_of: dict[str, list[str]] = Field(
         default={}, description="For a condition, the models asked in it instead of `models`; baselines are asked in all."
     )

@@ -104,7 +104,13 @@ selects_what_is_asked = _options(
     click.option("--questions", type=click.IntRange(min=1), help="Only the survey's first N questions."),
     click.option("--draws", type=click.IntRange(min=1), help="Repeated samples of each prompt.  [default: 1]"),
     click.option("--snapshot", default="base", show_default=True, help="Label of this evaluation pass: base, or a date."),
-    click.option("--limit", "limits", multiple=True, metavar="MODEL=N", help="Ask this model at most N prompts of the run."),
+    click.option(
+        "--limit",
+        "limits",
+        multiple=True,
+        metavar="MODEL=N",
+        help="Ask this model at most N prompts of the run in each condition.",
+    ),
     click.option(
         "--condition",
         "conditions",

@@ -167,6 +167,11 @@ SCORES = pa.schema(
         ("tv", pa.float64()),  # total variation distance: lower is better
         ("mae", pa.float64()),  # mean absolute error of the fractions: lower is better
         ("top_hit", pa.float64()),  # 1 if the predicted top option is an observed top option
+        (
+            "l2_corrected",
+            pa.float64(),
+        ),  # squared error less what the segment's n alone explains; can be below 0; null when n < 2
+        ("rps_corrected", pa.float64()),  # the same of the ranked probability score; null on nominal scales
         ("answered_at", pa.timestamp("us", tz="UTC")),
     ]
 )
@@ -177,6 +182,28 @@ ANSWERED = ("ok", "unparseable", "wrong_length", "refused")
 METRICS = ("js", "cosine", "emd", "emd_normalized", "tv", "mae", "top_hit")
 """Metric columns of `scores`. Similarities (higher is better) except `tv` and `mae`, which are distances."""
 DISTANCES = ("tv", "mae")
+CORRECTED = ("l2_corrected", "rps_corrected")
+"""Noise-corrected errors in `scores`: unbiased whatever the segment's n, lower is better, below 0 by chance. No policy applies to them."""
+
+SIMILARITIES = pa.struct([(metric, pa.float64()) for metric in METRICS])
+"""A similarity (higher is better, 1 = identical) under each metric: of a distance 1 - distance."""
+
+REFERENCE_SCORES = pa.schema(
+    [
+        ("round", pa.string()),
+        ("segment", pa.string()),
+        ("question_id", pa.string()),
+        ("cluster", pa.string()),  # of text and options: the same question has one cluster in all segments and rounds
+        ("n", pa.int32()),
+        ("gini", pa.float64()),  # unbiased 1 - sum p^2 of the segment's true distribution: (1 - sum observed^2) n / (n - 1)
+        ("shrinkage", pa.float64()),  # weight of the population in the truth that the ceiling is simulated from, 0-1
+        ("ceiling", SIMILARITIES),  # expected score of the true distribution against a sample of n
+        ("uniform", SIMILARITIES),  # score of the uniform distribution
+        ("others", SIMILARITIES),  # of the leave-one-out marginal; null where there is none
+        ("population", SIMILARITIES),  # of the population marginal
+    ]
+)
+"""What a score of each pair could be at best, and what it is for those who know nothing of the segment. Written with `survey_responses`."""
 
 COUNTS = pa.schema(
     [

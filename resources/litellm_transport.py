@@ -16,7 +16,7 @@ from dtef_pipeline.prediction.models import ModelSpec
 from dtef_pipeline.prediction.request import Request
 from resources.litellm_errors import call_error
 from resources.litellm_module import load_litellm
-from resources.prices import Price
+from resources.prices import own_price
 from resources.transport import CallError, Reply, Scope
 
 _log = logging.getLogger("dtef.gateway")
@@ -200,8 +200,8 @@ def _cost(litellm: Any, spec: ModelSpec, answer: Any, usage: Any) -> float | Non
     """US dollars by the model's own prices, else by litellm's list; None where neither knows."""
     if usage is None:
         return None
-    if spec.input_price is not None and spec.output_price is not None:
-        return Price(spec.input_price, spec.output_price).of(int(usage.prompt_tokens), int(usage.completion_tokens))
+    if own := own_price(spec):
+        return own.of(int(usage.prompt_tokens), int(usage.completion_tokens))
     if spec.api_base:
         return None
     try:

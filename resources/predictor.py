@@ -96,6 +96,8 @@ class Predictor:
         A limited model is asked the prompts of smallest hash, so always the same, so many in each condition, and there about the same
         questions: conditions are compared on what they share. What cannot be read is left to `plan`.
         """
+        if not self.options.limits and all(model.is_baseline for model in self.options.all_models):
+            return
         tables = []
         for key in keys:
             with suppress(WarehouseError):

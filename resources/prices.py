@@ -29,11 +29,18 @@ def price(spec: ModelSpec) -> Price | None:
     A server of one's own (`api_base`) has no price unless the models file gives one, whatever its model is called elsewhere.
     Discounts (cached prompts, batches) and dearer tiers of very long prompts are not in it.
     """
-    if spec.input_price is not None and spec.output_price is not None:
-        return Price(spec.input_price, spec.output_price)
+    if own := own_price(spec):
+        return own
     if spec.is_local or spec.is_baseline:
         return FREE
     return None if spec.api_base else _listed(spec.model)
+
+
+def own_price(spec: ModelSpec) -> Price | None:
+    """The price that the models file gives."""
+    if spec.input_price is None or spec.output_price is None:
+        return None
+    return Price(spec.input_price, spec.output_price)
 
 
 def _listed(model: str) -> Price | None:

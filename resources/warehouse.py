@@ -21,6 +21,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from dtef_pipeline import tables
+from dtef_pipeline.aggregation import published
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.identity import round_order
 
@@ -36,6 +37,7 @@ class TableSpec:
 SEGMENT, SNAPSHOT = ("round", "segment"), ("round", "segment", "snapshot")
 TABLES: Mapping[str, TableSpec] = {
     "survey_responses": TableSpec(tables.SURVEY_RESPONSES, SEGMENT),
+    "reference_scores": TableSpec(tables.REFERENCE_SCORES, SEGMENT),
     "survey_quarantine": TableSpec(tables.SURVEY_QUARANTINE, ("round",)),
     "survey_findings": TableSpec(tables.SURVEY_FINDINGS, ("round",)),
     "blueprints": TableSpec(tables.BLUEPRINTS, SEGMENT),
@@ -50,6 +52,11 @@ TABLES: Mapping[str, TableSpec] = {
     "breakdown_round": TableSpec(None, ()),
     "consistency": TableSpec(None, ()),
     "metric_ranks": TableSpec(None, ()),
+    "comparisons": TableSpec(published.COMPARISONS, ()),
+    "responsiveness": TableSpec(published.RESPONSIVENESS, ()),
+    "gaps": TableSpec(published.GAPS, ()),
+    "question_gaps": TableSpec(published.QUESTION_GAPS, ()),
+    "reliability": TableSpec(published.RELIABILITY, ()),
     "costs": TableSpec(tables.COSTS, ()),
 }
 _FILE = "part-0.parquet"

@@ -15,7 +15,7 @@ import pandas as pd
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL
 from dtef_pipeline.scoring.policy import CREDITS
-from dtef_pipeline.tables import ANSWERED, DISTANCES, METRICS, STATUSES
+from dtef_pipeline.tables import ANSWERED, CORRECTED, DISTANCES, METRICS, STATUSES
 
 VIEWS: Mapping[str, tuple[str, ...]] = {
     "overall": (),
@@ -119,8 +119,9 @@ def cells_sql(options: BoardOptions) -> str:
     , cells AS (SELECT own.* FROM own SEMI JOIN shared USING ({_CELL}))"""
     return f"""
     WITH own AS (
-        SELECT {_CELL}, {_MODEL}, any_value(attribute) AS attribute, any_value(value) AS value,
-            avg({policy_sql(options.metric)}) AS score,
+        SELECT {_CELL}, {_MODEL}, snapshot, any_value(attribute) AS attribute, any_value(value) AS value,
+            avg({policy_sql(options.metric)}) AS score, avg({policy_sql(options.metric)}) FILTER (status = 'ok') AS parsed_score,
+            {", ".join(f"avg({name}) AS {name}" for name in CORRECTED)},
             count(*) AS n_total, count(*) FILTER (status = 'ok') AS n_ok, count(*) FILTER (status IN ({answered})) AS n_answered,
             {", ".join(f"count(*) FILTER (status = '{status}') AS n_{status}" for status in STATUSES if status != "ok")}
         FROM scores WHERE {_where(options)} GROUP BY {_CELL}, {_MODEL}, snapshot

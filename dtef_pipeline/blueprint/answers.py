@@ -65,6 +65,11 @@ _QUESTIONS: Mapping[str, str] = {
 }
 
 
+def is_one_distribution(reading: Mapping[str, Any] | None) -> bool:
+    """Whether an answer read so (`tables.READING`) is one distribution over the options of one question."""
+    return reading is None or (reading["task"] == "distribution" and reading["place"] is None)
+
+
 def form_for_system(options: BlueprintOptions) -> str:
     """The sentences of the default system prompt on the form of the answer."""
     form, thinks = _FORMS[options.task], options.reasoning == "cot"

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
+from dtef_pipeline.blueprint.answers import is_one_distribution
 from dtef_pipeline.blueprint.options import BlueprintOptions
 from dtef_pipeline.errors import DtefError
 
@@ -31,7 +32,7 @@ def weval_yaml(blueprints: pa.Table, survey: pa.Table) -> str:
     """
     rows = survey.to_pylist()
     by_question = {row["question_id"]: row for row in rows}
-    first, prompts = rows[0], [prompt for prompt in blueprints.to_pylist() if _is_one_distribution(prompt)]
+    first, prompts = rows[0], [prompt for prompt in blueprints.to_pylist() if is_one_distribution(prompt["reading"])]
     absent = not_for_weval(blueprints)
     if not prompts:
         raise DtefError(
@@ -55,12 +56,7 @@ def weval_yaml(blueprints: pa.Table, survey: pa.Table) -> str:
 def not_for_weval(blueprints: pa.Table) -> list[str]:
     """The conditions whose answers are not one distribution, sorted."""
     rows = blueprints.select(["condition", "reading"]).to_pylist()
-    return sorted({row["condition"] for row in rows if not _is_one_distribution(row)})
-
-
-def _is_one_distribution(prompt: Row) -> bool:
-    reading = prompt["reading"]
-    return reading is None or (reading["task"] == "distribution" and reading["place"] is None)
+    return sorted({row["condition"] for row in rows if not is_one_distribution(row["reading"])})
 
 
 def _system(prompt: Row | None) -> dict[str, str]:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dtef_pipeline.blueprint.answers import is_one_distribution
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import request_keys
 from dtef_pipeline.prediction.baselines import Previous, as_response, baseline_distribution, why_missing
@@ -73,11 +74,10 @@ def requests_for(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str)
 
 def _as_listed(options: Sequence[str], reading: Mapping[str, Any] | None) -> tuple[str, ...]:
     """The options in the order of the prompt; none where the answer is not one distribution over them."""
-    if reading is None:
-        return tuple(options)
-    if reading["task"] != "distribution" or reading["place"] is not None:
+    if not is_one_distribution(reading):
         return ()
-    return tuple(options[place] for place in reading["order"] or range(len(options)))
+    order = reading["order"] if reading else None
+    return tuple(options[place] for place in order) if order else tuple(options)
 
 
 def prediction_keys(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) -> pa.Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -54,7 +53,8 @@ class ColumnsInMaking:
         for k in np.unique(self._sizes[alone & (self._sizes > 1)]).tolist():
             rows = np.flatnonzero(alone & (self._sizes == k))
             texts = self._texts if len(rows) == len(self._texts) else self._texts.take(pa.array(rows))
-            for clean, places in _clean_arrays(texts, k):
+            if found := _clean_arrays(texts, k):
+                clean, places = found
                 self._add_arrays(rows[clean], places, orders)
 
     def _add_arrays(self, rows: Rows, places: list[npt.NDArray[np.float64]], orders: pa.ListArray | None) -> None:
@@ -111,21 +111,21 @@ def _permutations(orders: pa.ListArray, k: int) -> Rows:
     return listed
 
 
-def _clean_arrays(texts: pa.Array, k: int) -> Iterator[tuple[Flags, list[npt.NDArray[np.float64]]]]:
-    """Which texts are clean arrays of k numbers, and those numbers as k columns; nothing when there are none."""
+def _clean_arrays(texts: pa.Array, k: int) -> tuple[Flags, list[npt.NDArray[np.float64]]] | None:
+    """Which texts are clean arrays of k numbers, and those numbers as k columns; None when there are none."""
     if k > 100:
-        return
+        return None
     pattern = rf"^\s*\[\s*{_CLEAN_NUMBER}(?:\s*,\s*{_CLEAN_NUMBER}){{{k - 1}}}\s*\]\s*$"
     clean = pc.fill_null(pc.match_substring_regex(texts, pattern), False)
     mask = clean.to_numpy(zero_copy_only=False)
     if not mask.any():
-        return
+        return None
     table = pa.csv.read_csv(
         pa.BufferReader(_joined_bytes(texts if mask.all() else texts.filter(clean)).translate(_TO_ROWS, _ROW_BREAKING)),
         pa.csv.ReadOptions(column_names=[str(i) for i in range(k)]),
         convert_options=pa.csv.ConvertOptions(column_types={str(i): pa.float64() for i in range(k)}),
     )
-    yield mask, [column.to_numpy() for column in table.columns]
+    return mask, [column.to_numpy() for column in table.columns]
 
 
 def _joined_bytes(texts: pa.Array) -> bytes:

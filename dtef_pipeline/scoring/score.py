@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.prediction.columns import ParsedColumns
 from dtef_pipeline.prediction.parsing import parse_responses
+from dtef_pipeline.scoring.corrected import corrected_l2
 from dtef_pipeline.scoring.metrics import Floats, emd_normalized_on_scale, measure
 from dtef_pipeline.scoring.policy import checked_metric, policy_scores
-from dtef_pipeline.tables import METRICS, SCORES
+from dtef_pipeline.tables import CORRECTED, METRICS, SCORES
 
 Places = npt.NDArray[np.int64]
 """The survey's row of each prediction."""
@@ -43,7 +44,7 @@ def score_predictions(predictions: pa.Table, survey: pa.Table, *, metric: str = 
         "metric": pa.repeat(pa.scalar(metric), len(predictions)),
         "score": pa.array(policy_scores(parsed.status, values[metric], metric), from_pandas=True),
     }
-    columns |= {name: pa.array(values[name], from_pandas=True) for name in METRICS}
+    columns |= {name: pa.array(values[name], from_pandas=True) for name in (*METRICS, *CORRECTED)}
     columns |= {name: survey[name].take(place) for name in _OF_SURVEY}
     return pa.table([columns.get(n) if n in columns else predictions[n] for n in SCORES.names], schema=SCORES)
 
@@ -103,15 +104,17 @@ def _constant(text: str, rows: int) -> pa.Array:
 
 def _metric_values(parsed: ParsedColumns, survey: pa.Table, place: Places) -> dict[str, Floats]:
     """Every metric (rows,), NaN where it has no value: the parsed rows of each number of options at once."""
-    values = {name: np.full(len(place), np.nan) for name in METRICS}
+    values = {name: np.full(len(place), np.nan) for name in (*METRICS, *CORRECTED)}
     ok = parsed.distribution.is_valid().to_numpy(zero_copy_only=False)
     sizes = pc.fill_null(pc.list_value_length(parsed.distribution), 0).to_numpy(zero_copy_only=False)
     _check_observed(sizes, ok, survey, place)
+    n = pc.cast(survey["n"], pa.float64()).to_numpy()
     for k in np.unique(sizes[ok]).tolist():
         rows = np.flatnonzero(ok & (sizes == k))
         p, q = _matrix(parsed.distribution, k, rows), _matrix(survey["observed"].combine_chunks(), k, place[rows])
         for name, measured in measure(p, q).items():
             values[name][rows] = measured
+        values["l2_corrected"][rows] = corrected_l2(p, q, n[place[rows]])
         flags = _dont_know(survey["dont_know"].combine_chunks(), k)[place[rows]]
         values["emd_normalized"][rows] = _on_scale(values["emd_normalized"][rows], p, q, flags)
     ordinal = pc.fill_null(pc.equal(survey["scale"], "ordinal"), False).to_numpy()
