@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import warnings
 from functools import cache
 from typing import Any
 
@@ -13,8 +14,12 @@ def load_litellm() -> Any:
     """The module, imported once a process and set up so that nothing it does is invisible or said twice."""
     # Else the import fetches the price list from the network.
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-    import litellm
+    with warnings.catch_warnings():
+        # Its types are built when first used, and pydantic then warns of how one of them is declared: nothing a user can mend.
+        warnings.simplefilter("ignore")
+        import litellm
 
+        litellm.ModelResponse()
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     litellm.cache = None
