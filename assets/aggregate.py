@@ -22,9 +22,9 @@ class AggregateConfig(dg.Config):
     snapshot: str | None = Field(default=None, description="Aggregate this snapshot only; none: all there are.")
 
 
-@dg.asset(deps=[scores], **stage(5, SEGMENT_RESULTS, code_version="1", kinds={"parquet", "duckdb"}))
+@dg.asset(deps=[scores], **stage(5, SEGMENT_RESULTS, code_version="2", kinds={"parquet", "duckdb"}))
 def segment_results(context: dg.AssetExecutionContext, config: AggregateConfig, store: Store) -> dg.MaterializeResult[Any]:
-    """How each model did on this segment: one row a (model variant, context level, snapshot), with counts by status and means.
+    """How each model did on this segment: one row a (model variant, context level, snapshot), with counts by status, means and a 95 % interval.
 
     Every group stands twice: `targets = clean` leaves out questions that define the segment, `all` keeps them as the published figures do.
     `parse_rate` is the share of answers that could be read; `questions` holds the mean score of each target question.
@@ -65,7 +65,9 @@ def _metadata(rows: pa.Table, snapshots: list[str]) -> dict[str, Any]:
         "snapshots": ", ".join(snapshots),
         "models": len(pc.unique(rows["model"])),
         "preview": markdown(
-            clean, ["model", "context_level", "snapshot", "n_total", "n_scored", "parse_rate", "score"], most=12
+            clean,
+            ["model", "context_level", "snapshot", "n_total", "n_scored", "parse_rate", "score", "score_low", "score_high"],
+            most=12,
         ),
     }
 

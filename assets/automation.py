@@ -9,13 +9,15 @@ import dagster as dg
 
 from assets.aggregate import segment_results
 from assets.blueprint import blueprints
-from assets.boards import breakdowns, costs, leaderboard, report
+from assets.boards import breakdowns, costs, leaderboard
 from assets.drift import drift_checks
 from assets.ingest import survey_responses
 from assets.predict import predictions
+from assets.report import report
 from assets.resources import Store
 from assets.rounds import known_keys, range_tags, ranges, register_round
 from assets.score import scores
+from assets.statistics import comparisons, gaps, reliability, responsiveness
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.adapters import read_surveys
 from dtef_pipeline.survey.observe import MIN_N
@@ -23,7 +25,8 @@ from resources.settings import Settings
 from resources.survey_source import SurveySources, content_hash
 
 STAGES = [survey_responses, blueprints, predictions, scores, segment_results, drift_checks]
-ROLL_UPS = [leaderboard, breakdowns, costs, report]
+BOARDS = [leaderboard, breakdowns, comparisons, responsiveness, gaps, reliability]
+ROLL_UPS = [*BOARDS, costs, report]
 round_pipeline = dg.define_asset_job(
     "round_pipeline",
     selection=dg.AssetSelection.assets(*STAGES),
@@ -37,7 +40,7 @@ nightly_drift = dg.define_asset_job(
 roll_ups = dg.define_asset_job(
     "roll_ups",
     selection=dg.AssetSelection.assets(*ROLL_UPS),
-    description="Leaderboard, breakdowns and report over everything there is.",
+    description="Boards, the tests of what they show, costs and the report, over everything there is.",
 )
 
 

@@ -53,8 +53,9 @@ def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store
     """What models are asked: one row a target question of the segment, context level and condition, with the exact prompt.
 
     A prompt is a system prompt, the segment's demographic profile, context questions with the segment's actual answers, and the target
-    question with its options; the questions of a batch share one prompt. Context never holds a target of the prompt, a duplicate of it, or
-    a question that defines the segment. `prompt_id` is the hash of everything the model sees; `blueprint_hash` that of the whole segment.
+    question with its options; the questions of a batch share one prompt. In conditions with `+population` all respondents stand in the
+    segment's place. Context never holds a target of the prompt, a duplicate of it, or a question that defines the segment. `prompt_id` is the
+    hash of everything the model sees; `blueprint_hash` that of the whole segment.
     """
     run = PartitionRun(context)
     for key in run.keys:

@@ -1,25 +1,19 @@
-"""Roll-ups over all rounds and segments: `leaderboard`, `breakdowns`, `costs`, `report`."""
+"""Roll-ups over all rounds and segments: `leaderboard`, `breakdowns`, `costs`."""
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import pandas as pd
 import pyarrow as pa
-from pydantic import Field
 
 from assets.aggregate import segment_results
-from assets.drift import drift_checks
 from assets.partitions import OWNERS, markdown
 from assets.predict import predictions
+from assets.published import BoardConfig, clean, publish
 from assets.resources import Store
-from dtef_pipeline.aggregation.boards import TARGETS, BoardOptions, board
 from dtef_pipeline.aggregation.costs import cost_breakdown
 from dtef_pipeline.aggregation.costs import costs as add_up_costs
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.report.page import build_report
-from dtef_pipeline.tables import METRICS
+from dtef_pipeline.report.charts import as_markdown_image, forest, heat_map
 
 BREAKDOWNS = {
     "breakdown_round": "round",
@@ -31,13 +25,7 @@ BREAKDOWNS = {
 }
 
 
-class BoardConfig(dg.Config):
-    """What boards rank by."""
-
-    metric: str = Field(default="js", description=f"Metric to rank by: {', '.join(METRICS)}.")
-
-
-@dg.asset(deps=[segment_results], group_name="boards", kinds={"duckdb", "parquet"}, owners=OWNERS, code_version="1")
+@dg.asset(deps=[segment_results], group_name="boards", kinds={"duckdb", "parquet"}, owners=OWNERS, code_version="2")
 def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Models ranked by their mean score over all segments and questions of all rounds, per context level.
 
@@ -45,28 +33,46 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     questions that define a segment are left out (`clean`) or kept, as the published figures do (`all`). A model that scores below
     `baseline/population-marginal` adds nothing to ignoring who is asked.
     """
-    rows = _write_board(store, "leaderboard", "overall", config.metric)
-    store.warehouse.refresh_database()
-    clean = rows.filter(pa.compute.equal(rows["targets"], "clean"))
+    rows = publish(store, config, {"leaderboard": "overall"})["leaderboard"]
+    best = clean(rows)
+    shown = [
+        "rank",
+        "tier",
+        "model",
+        "context_level",
+        "score",
+        "score_low",
+        "score_high",
+        "skill",
+        "vs_marginal",
+        "n_pairs",
+        "coverage",
+    ]
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(rows),
-            "board": markdown(
-                clean, ["rank", "model", "context_level", "score", "vs_marginal", "n_pairs", "coverage"], most=30
-            ),
+            **config.recorded(),
+            "board": markdown(best, [name for name in shown if name in best.column_names], most=30),
+            "plot": dg.MetadataValue.md(as_markdown_image(forest(best.to_pandas()))),
         }
     )
 
 
-@dg.asset(deps=[segment_results], group_name="boards", kinds={"duckdb", "parquet"}, owners=OWNERS, code_version="1")
+@dg.asset(deps=[segment_results], group_name="boards", kinds={"duckdb", "parquet"}, owners=OWNERS, code_version="2")
 def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """The leaderboard by round, segment, attribute and question, the consistency over segments, and the ranks under every metric.
 
     One table each: `breakdown_round`, `breakdown_segment`, `breakdown_attribute`, `breakdown_question`, `consistency`, `metric_ranks`.
     """
-    counts = {table: len(_write_board(store, table, view, config.metric)) for table, view in BREAKDOWNS.items()}
-    store.warehouse.refresh_database()
-    return dg.MaterializeResult(metadata={f"{table}_rows": count for table, count in counts.items()})
+    written = publish(store, config, BREAKDOWNS)
+    segments = clean(written["breakdown_segment"]).to_pandas()
+    return dg.MaterializeResult(
+        metadata={
+            **{f"{table}_rows": len(rows) for table, rows in written.items()},
+            **config.recorded(),
+            "plot": dg.MetadataValue.md(as_markdown_image(heat_map(segments))),
+        }
+    )
 
 
 @dg.asset(deps=[predictions], group_name="boards", kinds={"duckdb", "parquet"}, owners=OWNERS, code_version="1")
@@ -93,28 +99,3 @@ def costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResu
             ),
         }
     )
-
-
-@dg.asset(deps=[leaderboard, breakdowns, drift_checks], group_name="boards", kinds={"html"}, owners=OWNERS, code_version="1")
-def report(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
-    """One self-contained page for researchers: leaderboard, breakdowns, drift and data quality. Kept as `report.html` in the warehouse."""
-    page = build_report(store.warehouse.connect())
-    target = Path(store.warehouse.root) / "report.html"
-    with store.warehouse.fs.open_output_stream(f"{store.warehouse.root}/report.html") as stream:
-        stream.write(page.encode())
-    return dg.MaterializeResult(metadata={"path": dg.MetadataValue.path(str(target)), "bytes": len(page.encode())})
-
-
-def _write_board(store: Store, table: str, view: str, metric: str) -> pa.Table:
-    if not store.warehouse.values("scores", "round"):
-        raise WarehouseError("no scores yet: materialize the stages of a round first")
-    with store.warehouse.connect(only=["scores"]) as connection:
-        frames = [board(connection, view, BoardOptions(metric=metric, targets=t)).assign(targets=t) for t in TARGETS]
-    rows = pa.Table.from_pandas(_concat(frames), preserve_index=False).replace_schema_metadata(None)
-    store.warehouse.write(table, rows)
-    return rows
-
-
-def _concat(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    filled = [frame for frame in frames if len(frame)]
-    return pd.concat(filled, ignore_index=True) if filled else frames[0]

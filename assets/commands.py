@@ -127,7 +127,7 @@ def _materialize(
 ) -> "tuple[Outcome, list[str], Gateway | None]":
     """The stages in one run, then the roll-ups; what came of the stages, what failed in either, and what asked."""
     from assets.command import command
-    from assets.launch import ROLL_UP_NAMES, STAGE_NAMES, materialize
+    from assets.launch import BOARD_NAMES, ROLL_UP_NAMES, STAGE_NAMES, materialize
 
     keep_terminal()
     with dagster_instance() as instance:
@@ -136,7 +136,7 @@ def _materialize(
             outcome = _stages(instance, stages, keys, chosen, options, running)
         failures = list(outcome.failures)
         if house.values("scores", "round"):
-            by_metric = {"leaderboard": {"metric": options.metric}, "breakdowns": {"metric": options.metric}}
+            by_metric = {name: {"metric": options.metric} for name in BOARD_NAMES}
             failures += materialize(instance, ROLL_UP_NAMES, [], by_metric).failures
     return outcome, failures, running.gateway
 

@@ -2,14 +2,14 @@
 
 import dagster as dg
 
-from assets import aggregate, blueprint, boards, drift, ingest, predict, score
+from assets import aggregate, blueprint, boards, drift, ingest, predict, report, score, statistics
 from assets.automation import JOBS, SCHEDULES, SENSORS
 from assets.resources import Store
 
-_MODULES = [ingest, blueprint, predict, score, aggregate, drift, boards]
+_MODULES = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, report]
 
 defs = dg.Definitions(
-    assets=dg.load_assets_from_modules([ingest, blueprint, predict, score, aggregate, drift, boards]),
+    assets=dg.load_assets_from_modules(_MODULES),
     asset_checks=dg.load_asset_checks_from_modules(_MODULES),
     jobs=JOBS,
     schedules=SCHEDULES,

@@ -9,12 +9,13 @@ from typing import Any
 
 import dagster as dg
 
-from assets.automation import ROLL_UPS, STAGES
+from assets.automation import BOARDS, ROLL_UPS, STAGES
 from assets.definitions import defs
 from assets.rounds import known_keys, range_tags, ranges
 from dtef_pipeline.errors import DtefError, Interrupted
 
 STAGE_NAMES = [asset.key.to_user_string() for asset in STAGES]
+BOARD_NAMES = [asset.key.to_user_string() for asset in BOARDS]
 ROLL_UP_NAMES = [asset.key.to_user_string() for asset in ROLL_UPS]
 
 PROCESS_TAG = "dtef/process"

@@ -8,21 +8,51 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.aggregation.boards import BoardOptions, board
+from dtef_pipeline.aggregation.cells import BoardOptions
+from dtef_pipeline.aggregation.views import READ, view
 from dtef_pipeline.blueprint.export import weval_yaml
 from dtef_pipeline.blueprint.options import BlueprintOptions
 from dtef_pipeline.drift.checks import COLUMNS, ROUND_SERIES, SEGMENT_SERIES, drift_checks, headline
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
-from dtef_pipeline.report.text import named_apart, render, with_ranks
+from dtef_pipeline.report.text import intervals, named_apart, render, with_ranks
 from dtef_pipeline.tables import METRICS
 from resources.settings import Settings
 from resources.warehouse import TABLES, Warehouse
 
-COMMON_COLUMNS = ["rank", "model", "context_level", "score", "vs_marginal", "n_pairs", "coverage", "parse_rate"]
-_SPREAD = ["segment_sd", "lowest", "lowest_segment", "highest", "highest_segment"]
-BOARD_COLUMNS = {
-    "consistency": ["rank", "model", "context_level", "score", *_SPREAD, "n_segments", "n_pairs", "parse_rate"],
+COMMON_COLUMNS = [
+    "rank",
+    "tier",
+    "model",
+    "context_level",
+    "score",
+    "interval",
+    "skill",
+    "vs_marginal",
+    "n_pairs",
+    "coverage",
+    "parse_rate",
+]
+_SPREAD = ["segment_sd", "segment_sd_expected", "segment_sd_true", "lowest", "lowest_segment", "highest", "highest_segment"]
+_TESTED = ["difference", "interval", "p_holm", "verdict"]
+_GAP = ["best_segment", "worst_segment", "gap", "expected_gap", "excess"]
+VIEW_COLUMNS = {
+    "consistency": ["rank", "model", "context_level", "score", *_SPREAD, "n_segments", "n_pairs"],
     "metric": ["model", "context_level", "n_pairs", *METRICS],
+    "comparisons": ["model", "other_model", "context_level", *_TESTED, "effect_size", "n_pairs", "n_questions"],
+    "context": ["model", "levels", "least_score", "most_score", *_TESTED, "slope", "n_pairs", "n_questions"],
+    "gaps": ["attribute", "model", "context_level", *_GAP, "p_holm", "n_segments"],
+    "question-gaps": ["attribute", "round", "question_id", "model", "context_level", *_GAP],
+    "reliability": [
+        "model",
+        "context_level",
+        "n_cells",
+        "n_draws",
+        "icc",
+        "interval",
+        "within_sd",
+        "rerun_detectable",
+        "model_detectable",
+    ],
 }
 _VIEW_KEYS: dict[str, list[str]] = {
     "round": ["round"],
@@ -38,31 +68,35 @@ def warehouse() -> Warehouse:
 
 def leaderboard(by: str, output: str, **options: Any) -> None:
     house = warehouse()
-    chosen = BoardOptions(**options)
+    chosen = BoardOptions(**{name: value for name, value in options.items() if value is not None})
     _require(house, "scores", "predictions are scored by `dtef run --round ROUND`")
     _scored_rounds(house, chosen.rounds)
-    with house.connect(only=["scores", "survey_responses"]) as connection:
-        frame = board(connection, by, chosen)
+    with house.connect(only=READ) as connection:
+        frame = view(connection, by, chosen)
         if not len(frame):
-            raise ConfigError(_what_there_is(connection, chosen))
-        if by == "question":
+            raise ConfigError(_why_empty(connection, by, chosen))
+        if "question_id" in frame:
             texts = connection.execute(
                 "SELECT round, question_id, any_value(question_text) AS question FROM survey_responses GROUP BY ALL"
             ).df()
             frame = frame.merge(texts, on=["round", "question_id"], how="left")
-    if by == "metric" and output == "table":
-        frame = with_ranks(frame)
-    if output == "table":
-        frame = named_apart(frame)
-    click.echo(render(frame, output, columns=board_columns(by, frame)))
+    click.echo(render_view(by, frame) if output == "table" else render(frame, output))
 
 
-def board_columns(by: str, frame: pd.DataFrame) -> list[str]:
-    """Columns of a board as a table; with `condition` when it is not the usual one throughout."""
-    columns = BOARD_COLUMNS.get(by) or [*_VIEW_KEYS.get(by, []), *COMMON_COLUMNS]
+def render_view(by: str, frame: pd.DataFrame) -> str:
+    """A view as a table for people: models told apart, intervals in one column, what is known nowhere left out."""
+    frame = frame.sort_values("excess", ascending=False, kind="stable") if "excess" in frame else frame
+    shown = named_apart(with_ranks(frame) if by == "metric" else frame).assign(interval=intervals(frame))
+    empty = {"interval"} if not any(shown["interval"]) else set()
+    return render(shown, "table", columns=[name for name in view_columns(by, frame) if name in shown and name not in empty])
+
+
+def view_columns(by: str, frame: pd.DataFrame) -> list[str]:
+    """Columns of a view as a table; with `condition` when it is not the usual one throughout."""
+    columns = VIEW_COLUMNS.get(by) or [*_VIEW_KEYS.get(by, []), *COMMON_COLUMNS]
     if set(frame["condition"]) <= {BlueprintOptions().condition}:
         return columns
-    after = columns.index("context_level") + 1
+    after = columns.index("context_level" if "context_level" in columns else "model") + 1
     return [*columns[:after], "condition", *columns[after:]]
 
 
@@ -72,6 +106,19 @@ def _scored_rounds(house: Warehouse, asked: tuple[str, ...]) -> list[str]:
     if absent := [r for r in asked if r not in scored]:
         raise ConfigError(f"no scores of round {', '.join(absent)}; scored so far: {', '.join(scored)}")
     return scored
+
+
+def _why_empty(connection: duckdb.DuckDBPyConnection, by: str, chosen: BoardOptions) -> str:
+    needed = {
+        "comparisons": "two models with a score for the same cells",
+        "context": "a model asked at two context levels, such as `dtef run --context 0 --context 5`",
+        "gaps": "an attribute with two segments",
+        "question-gaps": "an attribute with two segments",
+        "reliability": "prompts asked repeatedly, such as `dtef run --draws 3`",
+    }
+    if by in needed:
+        return f"nothing to show by {by}: it needs {needed[by]}"
+    return _what_there_is(connection, chosen)
 
 
 def _what_there_is(connection: duckdb.DuckDBPyConnection, chosen: BoardOptions) -> str:

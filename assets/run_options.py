@@ -23,6 +23,7 @@ _FLAGS = {
     "reasoning": "--reasoning",
     "structured": "--structured",
     "order": "--order",
+    "profile": "--profile",
     "system": "--system",
     "batch_size": "--batch-size",
     "individuals": "--individuals",
@@ -53,6 +54,7 @@ class RunOptions:
     reasoning: str | None = None
     structured: bool = False
     order: str | None = None
+    profile: str | None = None
     system: str | None = None
     batch_size: int | None = None
     individuals: int | None = None

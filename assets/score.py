@@ -23,12 +23,13 @@ class ScoreConfig(dg.Config):
     snapshot: str | None = Field(default=None, description="Score this snapshot only; none: all there are.")
 
 
-@dg.asset(deps=[predictions], **stage(4, SCORES, code_version="2"))
+@dg.asset(deps=[predictions], **stage(4, SCORES, code_version="3"))
 def scores(context: dg.AssetExecutionContext, config: ScoreConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How close each prediction came: one row a prediction, with how its response was read and every metric.
 
     `status` says whether the response could be read (`ok`), and if not, why. Metrics are null unless it could; `score` follows the published
-    policy (0 for an unreadable answer, 0.1 for one of the wrong length, none for a failed call). Scoring asks no model.
+    policy (0 for an unreadable answer, 0.1 for one of the wrong length, none for a failed call). `l2_corrected` and `rps_corrected` are errors
+    less what a sample of the segment's size adds by chance: lower is better, below 0 is luck. Scoring asks no model.
     """
     run = PartitionRun(context)
     for key in run.keys:
@@ -55,7 +56,7 @@ def _score_snapshot(store: Store, survey: pa.Table, metric: str, **at: str) -> p
 def _metadata(rows: pa.Table, snapshots: list[str]) -> dict[str, Any]:
     statuses = {row["values"]: row["counts"] for row in pc.value_counts(rows["status"]).to_pylist()}
     answered = sum(statuses.get(status, 0) for status in ANSWERED)
-    mean = pc.mean(rows["score"]).as_py()
+    means = {"mean_score": pc.mean(rows["score"]).as_py(), "mean_l2_corrected": pc.mean(rows["l2_corrected"]).as_py()}
     return {
         "dagster/row_count": len(rows),
         "snapshots": ", ".join(snapshots),
@@ -63,7 +64,7 @@ def _metadata(rows: pa.Table, snapshots: list[str]) -> dict[str, Any]:
         "unscored": rows["score"].null_count,
         "statuses": dg.MetadataValue.json(statuses),
         **({"parse_rate": statuses.get("ok", 0) / answered} if answered else {}),
-        **({"mean_score": mean} if mean is not None else {}),
+        **{name: mean for name, mean in means.items() if mean is not None},
         "preview": markdown(rows, ["question_id", "model", "context_level", "status", "score", "js"]),
     }
 

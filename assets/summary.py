@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 import click
 import pandas as pd
 
-from assets.reading import board_columns, warehouse
+from assets.reading import render_view, warehouse
 from assets.run_options import Selection, find_experiment, shipped_experiments, with_contexts
-from dtef_pipeline.aggregation.boards import BoardOptions, board
+from dtef_pipeline.aggregation.cells import BoardOptions
 from dtef_pipeline.aggregation.costs import cost_breakdown
+from dtef_pipeline.aggregation.differences import MARGIN
 from dtef_pipeline.aggregation.experiments import comparison, condition_usage, paired_cells
+from dtef_pipeline.aggregation.views import READ, view
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.prediction.experiments import Asked, Experiment, asked_models, load_experiment
 from dtef_pipeline.prediction.models import Models, base_selector
-from dtef_pipeline.report.text import named_apart, render
+from dtef_pipeline.report.text import intervals, named_apart, render
 from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -22,7 +24,19 @@ from resources.warehouse import Warehouse
 if TYPE_CHECKING:
     from resources.gateway import Gateway
 
-_COMPARED = ["model", "condition", "n_pairs", "score", "difference", "parse_rate", "tokens", "cost"]
+_COMPARED = [
+    "model",
+    "condition",
+    "n_pairs",
+    "score",
+    "difference",
+    "interval",
+    "p_holm",
+    "decision",
+    "parse_rate",
+    "tokens",
+    "cost",
+]
 
 
 def after_run(house: Warehouse, chosen: Selection, metric: str) -> bool:
@@ -33,7 +47,7 @@ def after_run(house: Warehouse, chosen: Selection, metric: str) -> bool:
     if not house.values("scores", "round"):
         return True
     rounds, variants = list(chosen.rounds), [model.variant for model in chosen.models]
-    with house.connect(only=["scores", "predictions"]) as connection:
+    with house.connect(only=[*READ, "predictions"]) as connection:
         rows = connection.execute(
             "SELECT status, count(*) FROM scores WHERE snapshot = $1 AND list_contains($2, round) AND list_contains($3, model_variant) "
             "GROUP BY 1 ORDER BY 1",
@@ -47,12 +61,11 @@ def after_run(house: Warehouse, chosen: Selection, metric: str) -> bool:
             click.echo(line)
         for level in chosen.context_levels:
             options = BoardOptions(metric=metric, rounds=chosen.rounds, context_level=level)
-            frame = board(connection, "overall", options)
-            click.echo("\n" + render(named_apart(frame), "table", columns=board_columns("overall", frame)))
+            click.echo("\n" + render_view("overall", view(connection, "overall", options)))
     if chosen.experiment:
         options = BoardOptions(metric=metric, rounds=chosen.rounds, snapshot=chosen.snapshot)
-        click.echo(f"\n{_headline(chosen.experiment)}")
-        compared = _comparison(house, chosen.asked, options, chosen.segments)
+        click.echo(f"\n{_headline(chosen.experiment, MARGIN)}")
+        compared = _comparison(house, chosen.asked, options, MARGIN, chosen.segments)
         click.echo(render(_for_people(compared), "table", columns=_COMPARED))
     silent = used.groupby("model")[["answered", "failed"]].sum()
     return not len(silent[(silent["answered"] == 0) & (silent["failed"] > 0)])
@@ -130,6 +143,7 @@ def experiment(
     snapshot: str,
     metric: str,
     targets: str,
+    margin: float,
 ) -> None:
     house = warehouse()
     options = BoardOptions(metric=metric, rounds=rounds, snapshot=snapshot, targets=targets)
@@ -138,12 +152,12 @@ def experiment(
         raise WarehouseError(f"no scores in {house.root} yet: `dtef run --experiment {name}` asks and scores")
     known = known_models(Settings.from_environment())
     asked = asked_models(chosen, known, models) if models else _seen(chosen, known, house, options)
-    frame = _comparison(house, asked, options)
+    frame = _comparison(house, asked, options, margin)
     if not len(frame):
         there = ", ".join(_snapshots(house))
         raise ConfigError(f"nothing is scored for the experiment {name} in snapshot {snapshot}; snapshots: {there}")
     if output == "table":
-        click.echo(_headline(chosen))
+        click.echo(_headline(chosen, margin))
         click.echo(render(_for_people(frame), output, columns=_COMPARED))
     else:
         click.echo(render(frame, output))
@@ -172,27 +186,33 @@ def _in_every_condition(chosen: Experiment, known: Models, name: str) -> Iterabl
 
 
 def _comparison(
-    house: Warehouse, asked: tuple[Asked, ...], options: BoardOptions, segments: Sequence[str] = ()
+    house: Warehouse, asked: tuple[Asked, ...], options: BoardOptions, margin: float, segments: Sequence[str] = ()
 ) -> pd.DataFrame:
     """The comparison; of these segments only, if any are named."""
-    with house.connect(only=["scores", "predictions"]) as connection:
+    with house.connect(only=["scores", "predictions", "reference_scores"]) as connection:
         cells = paired_cells(connection, asked, options)
         cells = cells[cells["segment"].isin(segments)] if segments else cells
         several = cells.groupby("model")["condition"].transform("nunique") > 1
-        return comparison(cells[several], condition_usage(connection, asked, options))
+        usage = condition_usage(connection, asked, options)
+        return comparison(cells[several], usage, margin=margin, resamples=options.resamples, seed=options.seed)
 
 
-def _headline(chosen: Experiment) -> str:
+def _headline(chosen: Experiment, margin: float) -> str:
     first = chosen.conditions[0].name
     return (
-        f"experiment {chosen.name}: {chosen.hypothesis.strip()}\nmean over the cells shared with {first!r}; difference to it:"
+        f"experiment {chosen.name}: {chosen.hypothesis.strip()}\n"
+        f"mean over the cells shared with {first!r}; difference to it, its 95 % interval, and the decision (equivalent: within ±{margin:g}):"
     )
 
 
 def _for_people(frame: pd.DataFrame) -> pd.DataFrame:
     tokens = frame["prompt_tokens"].fillna(0) + frame["completion_tokens"].fillna(0)
     cost = [priced(cost, int(unpriced)) for cost, unpriced in zip(frame["cost_usd"], frame["unpriced"].fillna(0), strict=True)]
-    return frame.assign(tokens=tokens.astype(int), cost=cost)
+    decision = [
+        f"{decision} ({note})" if isinstance(note, str) and note else decision
+        for decision, note in zip(frame["decision"], frame["note"], strict=True)
+    ]
+    return frame.assign(tokens=tokens.astype(int), cost=cost, interval=intervals(frame), decision=decision)
 
 
 def _snapshots(house: Warehouse) -> list[str]:

@@ -13,7 +13,8 @@ import click
 from dtef_pipeline.errors import DtefError, Interrupted
 
 FORMATS = click.Choice(["table", "json", "csv"])
-VIEWS = click.Choice(["overall", "round", "segment", "attribute", "question", "consistency", "metric"])
+BOARDS = ["overall", "round", "segment", "attribute", "question", "consistency", "metric"]
+STATISTICS = ["comparisons", "context", "gaps", "question-gaps", "reliability"]
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -123,6 +124,9 @@ selects_what_is_asked = _options(
     click.option("--reasoning", help="standard, or cot: reason step by step, then answer."),
     click.option("--structured", is_flag=True, help="Have the answer follow a JSON schema, where the model supports it."),
     click.option("--order", metavar="ORDER", help="Order of the options: given, reversed, rotated-1, rotated-2, ..."),
+    click.option(
+        "--profile", help="Who is asked about: segment, or population (all respondents of the survey).  [default: segment]"
+    ),
     click.option("--system", metavar="ID", help="System prompt."),
     click.option("--batch-size", type=int, help="Questions in one prompt, 2 to 5, of the task batch."),
     click.option("--individuals", type=int, help="People the model answers as, of the task synthetic-individuals."),
@@ -210,12 +214,22 @@ def costs(by: tuple[str, ...], rounds: tuple[str, ...], snapshot: str | None, ou
 @click.option("--snapshot", default="base", show_default=True, help="The snapshot to compare in.")
 @click.option("--metric", default="js", show_default=True, help="Metric behind the score.")
 @click.option("--targets", default="clean", show_default=True, help="clean, or all: with questions that define a segment.")
+@click.option(
+    "--margin",
+    type=float,
+    default=0.01,
+    show_default=True,
+    help="Largest difference that does not matter: conditions surely nearer than this are equivalent.",
+)
 @click.option("--format", "output", type=FORMATS, default="table", show_default=True)
 @reports_errors
 def experiment(name: str | None, output: str, **options: Any) -> None:
     """Compare the conditions of an experiment, from the scores there are; without NAME, list the experiments that are shipped.
 
     NAME is a shipped experiment, or a file. `dtef run --experiment NAME` asks.
+
+    Each condition is better or worse than the first (sign-flip test of whole questions, adjusted over the rows, p < .05), equivalent to it
+    (the 90 % interval of the difference lies within the margin), or undecided.
     """
     from assets import summary
 
@@ -227,17 +241,35 @@ def experiment(name: str | None, output: str, **options: Any) -> None:
 
 @main.command()
 @of_rounds
-@click.option("--by", type=VIEWS, default="overall", show_default=True, help="What to break down by.")
+@click.option(
+    "--by",
+    type=click.Choice([*BOARDS, *STATISTICS]),
+    default="overall",
+    show_default=True,
+    help="What to break down by, or to test.",
+)
 @click.option("--context", "context_level", help="Only this context level.")
 @click.option("--condition", help="Only this condition, spelled in full, such as distribution/attribute-label.")
 @click.option("--metric", default="js", show_default=True, help="js, cosine, emd, emd_normalized, tv, mae or top_hit.")
 @click.option("--targets", default="clean", show_default=True, help="clean, or all: with questions that define a segment.")
 @click.option("--cells", default="own", show_default=True, help="own, or shared: only cells that every model has a score for.")
 @click.option("--snapshot", help="Only this snapshot.  [default: the latest answer to each cell]")
+@click.option(
+    "--resamples", type=click.IntRange(min=0), help="Bootstrap resamples behind the intervals; 0: none.  [default: 2000]"
+)
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of all that is drawn.  [default: the one of the tables]")
 @click.option("--format", "output", type=FORMATS, default="table", show_default=True)
 @reports_errors
 def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -> None:
-    """Rank models, overall or broken down."""
+    """Rank models, overall or broken down, with 95 % intervals; or test what the ranks show.
+
+    \b
+    comparisons    every two models: the difference, and whether it can be told from chance
+    context        whether scores rise with the context shown
+    gaps           best against worst segment of each attribute, beside what sample sizes make of equal groups
+    question-gaps  the same of single questions
+    reliability    how far repeated draws agree, and how small a difference could be found
+    """
     from assets import reading
 
     reading.leaderboard(by, output, rounds=rounds, **options)

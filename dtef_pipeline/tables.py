@@ -235,6 +235,8 @@ SEGMENT_RESULTS = pa.schema(
         *COUNTS,
         ("metric", pa.string()),
         ("score", pa.float64()),  # mean under the published policy
+        ("score_low", pa.float64()),  # 95 % interval over questions; null with fewer than 5 of them
+        ("score_high", pa.float64()),
         *((metric, pa.float64()) for metric in METRICS),  # means over parsed predictions
         (
             "questions",

@@ -23,14 +23,15 @@ from dtef_pipeline.prediction.assemble import (
     requests_for,
     select_prompts,
 )
-from dtef_pipeline.prediction.baselines import PREVIOUS_ROUND, previous_answers
+from dtef_pipeline.prediction.baselines import OF_NEIGHBOURS, PREVIOUS_ROUND, previous_answers
 from dtef_pipeline.prediction.models import ModelSpec
+from dtef_pipeline.prediction.neighbours import COLUMNS, RoundAnswers
 from dtef_pipeline.prediction.request import Failure, Request
 from dtef_pipeline.tables import PREDICTIONS
 from resources.warehouse import Warehouse
 
 Answer = Callable[[Sequence[Request]], Mapping[str, Failure]]
-"""Has requests answered; returns what failed for good, by request key."""
+"""Has requests answered, each key once; returns what failed for good, by request key."""
 Stored = Callable[[Sequence[str]], pa.Table]
 """The stored responses to request keys."""
 
@@ -85,6 +86,7 @@ class Predictor:
         self.warehouse, self.options = warehouse, options
         self._stored = stored
         self._limited: dict[str, pa.Array] = {}
+        self._rounds: dict[str, RoundAnswers] = {}
         self.expected: dict[str, int] = {}
         """Requests of the whole run by model name, answered before or not; known once `prepare` was called."""
         self.superseded: dict[str, int] = {}
@@ -117,7 +119,8 @@ class Predictor:
             wanted = self._wanted(prompts, model)
             if model.is_baseline:
                 previous = self._previous(key) if model.model == PREVIOUS_ROUND else {}
-                plan.known.append(baseline_rows(wanted, survey, model, options.draws, options.snapshot, previous))
+                answers = self._answers(key) if model.model in OF_NEIGHBOURS else None
+                plan.known.append(baseline_rows(wanted, survey, model, options.draws, options.snapshot, previous, answers))
             elif len(wanted):
                 plan.asked.append((model, wanted))
                 plan.requests += requests_for(wanted, model, options.draws, options.snapshot)
@@ -134,7 +137,10 @@ class Predictor:
         return prompts
 
     def ask(self, plans: Sequence[Plan], answer: Answer) -> Mapping[str, Failure]:
-        """Have everything of the plans answered (or replayed); returns what failed for good, by request key."""
+        """Have everything of the plans answered (or replayed); returns what failed for good, by request key.
+
+        Several partitions may share a request, as prompts about everyone do: `answer` asks it once.
+        """
         requests = [request for plan in plans for request in plan.requests]
         return answer(requests) if requests else {}
 
@@ -170,6 +176,18 @@ class Predictor:
                 questions=options.questions,
             ),
         )
+
+    def _answers(self, key: str) -> RoundAnswers:
+        """What the segments of the partition's round answered; read once a run."""
+        round_id, _ = split_partition_key(key)
+        if round_id not in self._rounds:
+            tables = []
+            for segment in self.warehouse.segments(round_id):
+                # A file that cannot be read is the failure of its own partition, not of this one.
+                with suppress(WarehouseError):
+                    tables.append(self.warehouse.read("survey_responses", columns=COLUMNS, round=round_id, segment=segment))
+            self._rounds[round_id] = RoundAnswers.of(pa.concat_tables(tables))
+        return self._rounds[round_id]
 
     def _previous(self, key: str) -> dict[tuple[str, ...], list[float]]:
         round_id, segment = split_partition_key(key)

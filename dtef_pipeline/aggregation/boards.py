@@ -7,15 +7,25 @@ first; of several snapshots the latest answer to each cell counts. Context level
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import duckdb
 import pandas as pd
+import pyarrow as pa
 
+from dtef_pipeline.aggregation.cells import CELL, MODEL, load_cells
+from dtef_pipeline.aggregation.cells import CELLS as CELLS
+from dtef_pipeline.aggregation.cells import TARGETS as TARGETS
+from dtef_pipeline.aggregation.cells import BoardOptions as BoardOptions
+from dtef_pipeline.aggregation.cells import cells_sql as cells_sql
+from dtef_pipeline.aggregation.cells import parameters as parameters
+from dtef_pipeline.aggregation.cells import policy_sql as policy_sql
+from dtef_pipeline.aggregation.intervals import ASKED, WHO, board_intervals
+from dtef_pipeline.aggregation.noise import SamplingNoise, sampling_noise
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL
-from dtef_pipeline.scoring.policy import CREDITS
-from dtef_pipeline.tables import ANSWERED, CORRECTED, DISTANCES, METRICS, STATUSES
+from dtef_pipeline.tables import METRICS
 
 VIEWS: Mapping[str, tuple[str, ...]] = {
     "overall": (),
@@ -26,45 +36,37 @@ VIEWS: Mapping[str, tuple[str, ...]] = {
 }
 """What a breakdown groups by; `consistency` and `metric` are views of their own."""
 ALL_VIEWS = (*VIEWS, "consistency", "metric")
-TARGETS, CELLS = ("clean", "all"), ("own", "shared")
 MIN_SEGMENTS = 10
 """Segments a model must have a score in to be ranked (weval methodology 5.3), or all there are if fewer."""
 
-_CELL = "round, segment, question_id, context_level, condition"
-_MODEL = "model, model_variant"
 _SUMS = ("n_total", "n_unparseable", "n_wrong_length", "n_refused", "n_error", "n_missing", "n_budget")
 _CONTEXT_ORDER = "CASE context_level WHEN 'all' THEN 2147483647 ELSE context_level::INTEGER END"
 
 
-@dataclass(frozen=True, slots=True)
-class BoardOptions:
-    """Which scores a board is made of. Raises ConfigError naming the option, what arrived and what is allowed.
+class Evidence(NamedTuple):
+    """What intervals are made of: the cells of the options, and the noise of their scores (None: not known)."""
 
-    `targets`: `clean` leaves circular questions out, `all` keeps them as the published figures do. `cells`: `own` takes each model's own
-    cells (`coverage` says how many of the board's), `shared` only the cells that every model of the board has a score for.
-    """
-
-    metric: str = "js"
-    targets: str = "clean"
-    cells: str = "own"
-    rounds: tuple[str, ...] = ()
-    context_level: str | None = None
-    condition: str | None = None
-    snapshot: str | None = None
-
-    def __post_init__(self) -> None:
-        for name, allowed in (("metric", METRICS), ("targets", TARGETS), ("cells", CELLS)):
-            if getattr(self, name) not in allowed:
-                raise ConfigError(f"{name} {getattr(self, name)!r}: allowed: {', '.join(allowed)}")
+    cells: pd.DataFrame
+    noise: SamplingNoise | None
 
 
-def board(connection: duckdb.DuckDBPyConnection, by: str, options: BoardOptions) -> pd.DataFrame:
+def load_evidence(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> Evidence:
+    """For several boards of the same options: loaded once, given to each."""
+    cells = load_cells(connection, options)
+    return Evidence(cells, sampling_noise(connection, cells, options))
+
+
+def board(
+    connection: duckdb.DuckDBPyConnection, by: str, options: BoardOptions, evidence: Evidence | None = None
+) -> pd.DataFrame:
     """A leaderboard: rows ranked within each group and context level, best first.
 
     `connection` has a `scores` view. Columns: the group's keys, `rank`, `model`, `model_variant`, `context_level`, `condition`, `score`
     (mean over the model's scored cells, 0-1, higher is better), `adjusted_score` (the population marginal's mean plus the model's mean
     advantage over it on the cells both have: what models of different coverage are ranked by), `vs_marginal` (that advantage), `n_pairs`
-    (cells behind `score`), `coverage` (of the group's cells), `parse_rate`, counts by status. Raises ConfigError for an unknown view.
+    (cells behind `score`), `coverage` (of the group's cells), `parse_rate`, counts by status. With `resamples` also `intervals.COLUMNS`, for
+    which the connection may have `survey_responses` and `reference_scores`; `evidence`: what `load_evidence` made of the same options.
+    Raises ConfigError for an unknown view.
     """
     # Sums of several threads are added in any order: equal scores are to give equal digits.
     connection.execute("SET threads = 1")
@@ -74,87 +76,54 @@ def board(connection: duckdb.DuckDBPyConnection, by: str, options: BoardOptions)
         return _metric_ranks(connection, options)
     if by not in VIEWS:
         raise ConfigError(f"view {by!r}: allowed: {', '.join(ALL_VIEWS)}")
-    frame = connection.execute(_board_sql(VIEWS[by], options), parameters(options)).df()
-    frame["metric"] = options.metric
-    return frame
+    if not options.resamples:
+        return (
+            connection.execute(_board_sql(VIEWS[by], cells_sql(options)), parameters(options))
+            .df()
+            .assign(metric=options.metric)
+        )
+    cells, noise = evidence or load_evidence(connection, options)
+    frame = _board_of(cells, VIEWS[by]).assign(metric=options.metric)
+    names = [*VIEWS[by], *ASKED, *WHO]
+    added = board_intervals(cells, noise, VIEWS[by], options, frame[frame["rank"].notna()])
+    added[names] = added[names].astype(frame[names].dtypes)
+    return frame.merge(added, on=names, how="left", validate="one_to_one")
 
 
-def policy_sql(metric: str) -> str:
-    """The published policy under a metric, as an SQL expression over `scores` columns."""
-    similarity = f"1 - {metric}" if metric in DISTANCES else metric
-    fixed = " ".join(f"WHEN '{credit.status}' THEN {credit.score}" for credit in CREDITS if credit.score is not None)
-    return f"CASE status WHEN 'ok' THEN {similarity} {fixed} END"
+def _board_of(cells: pd.DataFrame, keys: tuple[str, ...]) -> pd.DataFrame:
+    """The board of cells that are loaded already."""
+    with duckdb.connect() as connection:
+        connection.execute("SET threads = 1")
+        connection.register("loaded", pa.Table.from_pandas(cells, preserve_index=False))
+        return connection.execute(_board_sql(keys, "WITH cells AS (FROM loaded)")).df()
 
 
-def _where(options: BoardOptions) -> str:
-    conditions = [
-        "list_contains($rounds, round)" if options.rounds else None,
-        "context_level = $context_level" if options.context_level is not None else None,
-        "condition = $condition" if options.condition is not None else None,
-        "snapshot = $snapshot" if options.snapshot is not None else None,
-        "NOT circular" if options.targets == "clean" else None,
-    ]
-    return " AND ".join(condition for condition in conditions if condition) or "true"
-
-
-def parameters(options: BoardOptions) -> dict[str, object]:
-    named = {
-        "rounds": list(options.rounds),
-        "context_level": options.context_level,
-        "condition": options.condition,
-        "snapshot": options.snapshot,
-    }
-    return {name: value for name, value in named.items() if value}
-
-
-def cells_sql(options: BoardOptions) -> str:
-    """Common table expressions ending in `cells`: one row a (cell, model variant)."""
-    answered = ", ".join(f"'{status}'" for status in ANSWERED)
-    shared = f"""
-    , variants AS (SELECT context_level, condition, count(DISTINCT ({_MODEL})) AS models FROM own WHERE score IS NOT NULL GROUP BY ALL)
-    , shared AS (
-        SELECT {_CELL} FROM own WHERE score IS NOT NULL GROUP BY {_CELL}
-        HAVING count(*) = (SELECT models FROM variants v WHERE v.context_level = own.context_level AND v.condition = own.condition)
-    )
-    , cells AS (SELECT own.* FROM own SEMI JOIN shared USING ({_CELL}))"""
-    return f"""
-    WITH own AS (
-        SELECT {_CELL}, {_MODEL}, snapshot, any_value(attribute) AS attribute, any_value(value) AS value,
-            avg({policy_sql(options.metric)}) AS score, avg({policy_sql(options.metric)}) FILTER (status = 'ok') AS parsed_score,
-            {", ".join(f"avg({name}) AS {name}" for name in CORRECTED)},
-            count(*) AS n_total, count(*) FILTER (status = 'ok') AS n_ok, count(*) FILTER (status IN ({answered})) AS n_answered,
-            {", ".join(f"count(*) FILTER (status = '{status}') AS n_{status}" for status in STATUSES if status != "ok")}
-        FROM scores WHERE {_where(options)} GROUP BY {_CELL}, {_MODEL}, snapshot
-        QUALIFY row_number() OVER (
-            PARTITION BY {_CELL}, {_MODEL} ORDER BY avg({policy_sql(options.metric)}) IS NULL, snapshot = 'base', snapshot DESC
-        ) = 1
-    ){shared if options.cells == "shared" else ", cells AS (FROM own)"}
-    """
-
-
-def _board_sql(keys: tuple[str, ...], options: BoardOptions) -> str:
+def _board_sql(keys: tuple[str, ...], cells: str) -> str:
+    """`cells`: common table expressions ending in `cells`."""
     group = ", ".join([*keys, "context_level", "condition"])
     lead = "".join(f"{key}, " for key in keys)
-    return f"""{cells_sql(options)}
-    , reference AS (SELECT {_CELL}, avg(score) AS marginal FROM cells WHERE model = '{POPULATION_MARGINAL}' GROUP BY ALL)
+    # Categories would be ordered as they were found.
+    texts = ", ".join(f"{name}::VARCHAR AS {name}" for name in (*keys, *ASKED, *WHO))
+    return f"""{cells}
+    , reference AS (SELECT {CELL}, avg(score) AS marginal FROM cells WHERE model = '{POPULATION_MARGINAL}' GROUP BY ALL)
     , sizes AS (
         SELECT {group}, count(DISTINCT (round, segment, question_id)) AS board_cells,
             count(DISTINCT segment) AS board_segments,
             avg(score) FILTER (model = '{POPULATION_MARGINAL}') AS marginal_mean
         FROM cells GROUP BY {group}
     ), means AS (
-        SELECT {group}, {_MODEL}, avg(score) AS score, avg(score - marginal) AS vs_marginal, count(score) AS n_pairs,
+        SELECT {group}, {MODEL}, avg(score) AS score, avg(score - marginal) AS vs_marginal, count(score) AS n_pairs,
             count(DISTINCT segment) FILTER (score IS NOT NULL) AS n_segments, sum(n_ok) / nullif(sum(n_answered), 0) AS parse_rate,
             {", ".join(f"sum({name})::BIGINT AS {name}" for name in _SUMS)}
-        FROM cells LEFT JOIN reference USING ({_CELL}) GROUP BY {group}, {_MODEL}
+        FROM cells LEFT JOIN reference USING ({CELL}) GROUP BY {group}, {MODEL}
     ), ranked AS (
         SELECT *, coalesce(marginal_mean + vs_marginal, score) AS adjusted_score, n_pairs / board_cells AS coverage,
             n_pairs > 0 AND n_segments >= least({MIN_SEGMENTS}, board_segments) AS is_ranked
         FROM means JOIN sizes USING ({group})
-    )
+    ), named AS (SELECT * REPLACE ({texts}) FROM ranked)
     SELECT {lead}CASE WHEN is_ranked THEN rank() OVER (PARTITION BY {group}, is_ranked ORDER BY adjusted_score DESC) END::INTEGER AS rank,
-        {_MODEL}, context_level, condition, score, adjusted_score, vs_marginal, n_pairs, coverage, n_segments, parse_rate, {", ".join(_SUMS)}
-    FROM ranked
+        {MODEL}, context_level, condition, score, adjusted_score, vs_marginal, n_pairs, coverage, n_segments, parse_rate, {", ".join(_SUMS)}
+    FROM named
     ORDER BY {lead}{_CONTEXT_ORDER}, condition, rank NULLS LAST, adjusted_score DESC NULLS LAST, model, model_variant
     """
 
@@ -163,11 +132,11 @@ def _consistency(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -
     """How evenly a model does over the segments: the spread of its segment means, smallest first."""
     sql = f"""{cells_sql(options)}
     , segments AS (
-        SELECT round, segment, context_level, condition, {_MODEL}, avg(score) AS score, count(score) AS n_pairs,
+        SELECT round, segment, context_level, condition, {MODEL}, avg(score) AS score, count(score) AS n_pairs,
             sum(n_ok) AS n_ok, sum(n_answered) AS n_answered
         FROM cells GROUP BY ALL HAVING count(score) > 0
     ), spread AS (
-        SELECT {_MODEL}, context_level, condition, avg(score) AS score, stddev_samp(score) AS segment_sd, min(score) AS lowest,
+        SELECT {MODEL}, context_level, condition, avg(score) AS score, stddev_samp(score) AS segment_sd, min(score) AS lowest,
             arg_min(segment, score) AS lowest_segment, max(score) AS highest, arg_max(segment, score) AS highest_segment,
             count(*) AS n_segments, sum(n_pairs)::BIGINT AS n_pairs, sum(n_ok) / nullif(sum(n_answered), 0) AS parse_rate
         FROM segments GROUP BY ALL
@@ -184,6 +153,7 @@ def _consistency(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -
 def _metric_ranks(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
     """Every model under every metric, side by side; rows in the order of the chosen metric."""
     keys = ["model", "model_variant", "context_level", "condition"]
+    options = replace(options, resamples=0)
     frame = board(connection, "overall", options)[[*keys, "n_pairs", "score", "parse_rate", "metric"]]
     for metric in METRICS:
         each = board(connection, "overall", replace(options, metric=metric))[[*keys, "score", "rank"]]

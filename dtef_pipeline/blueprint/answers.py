@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dtef_pipeline.blueprint.options import BlueprintOptions
-from dtef_pipeline.blueprint.wording import batch_key, in_a_row, option_letter
+from dtef_pipeline.blueprint.wording import batch_key, in_a_row, option_letter, people
 
 _NUMBERS = [45.2, 30.1, 15.5, 9.2]
 _OTHER_NUMBERS = [55.2, 30.3, 14.5]
@@ -59,9 +59,9 @@ _FORMS: Mapping[str, _Form] = {
 }
 
 _QUESTIONS: Mapping[str, str] = {
-    "distribution": "Which percentage of this group chose each option?",
+    "distribution": "Which percentage of {people} chose each option?",
     "shift": "Adjust the answers of all respondents to this group: which percentage of this group chose each option?",
-    "batch": "For each question: which percentage of this group chose each option?",
+    "batch": "For each question: which percentage of {people} chose each option?",
 }
 
 
@@ -93,16 +93,16 @@ def form_for_user(options: BlueprintOptions, sizes: Sequence[int]) -> str:
 
     `sizes`: the number of options of each question, one number but for batches.
     """
-    value, asked = _value(options, sizes), _asked(options)
+    value, asked, who = _value(options, sizes), _asked(options), people(options.profile).name
     form, thinks = _FORMS[options.task], options.reasoning == "cot"
     if not thinks and not options.structured:
         return f"{asked} Reply with only {value}."
     if not options.structured:
         return (
-            f"{asked} First think step by step about how this group would answer. Then end your reply with a last line that "
+            f"{asked} First think step by step about how {who} would answer. Then end your reply with a last line that "
             f"begins with {form.marker}: and goes on with {value}."
         )
-    thinking = '"reasoning", a text in which you think step by step about how this group would answer'
+    thinking = f'"reasoning", a text in which you think step by step about how {who} would answer'
     if form.key is None:
         return f"{asked} Reply with only {_batch_object(sizes, thinking if thinks else '')}."
     if thinks:
@@ -111,14 +111,15 @@ def form_for_user(options: BlueprintOptions, sizes: Sequence[int]) -> str:
 
 
 def _asked(options: BlueprintOptions) -> str:
+    who = people(options.profile)
     if options.task == "synthetic-individuals":
         if options.individuals == 1:
-            return "Answer the question as a person of this group, drawn at random, would."
+            return f"Answer the question as {who.one}, drawn at random, would."
         return (
-            f"Answer the question as {options.individuals} different people of this group, drawn at random, would. "
+            f"Answer the question as {options.individuals} different {who.some}, drawn at random, would. "
             "Each of them chooses one option."
         )
-    return _QUESTIONS[options.task]
+    return _QUESTIONS[options.task].format(people=who.name)
 
 
 def _value(options: BlueprintOptions, sizes: Sequence[int]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from dtef_pipeline.blueprint.wording import in_a_row
+from dtef_pipeline.blueprint.wording import GROUP, People, in_a_row
 
 _NOTABLE = 20
 """Tenths of a percentage point from which the difference of an option is told."""
@@ -29,16 +29,18 @@ class _Share(NamedTuple):
     """Exactly no one of the group, not only 0.0 % as written."""
 
 
-def narrative(options: Sequence[str], observed: Sequence[float], population: Sequence[float] | None) -> str:
-    """A paragraph on one question; nothing about all respondents where `population` is None.
+def narrative(
+    options: Sequence[str], observed: Sequence[float], population: Sequence[float] | None, people: People = GROUP
+) -> str:
+    """A paragraph on one question; nothing about how people differ from all respondents where `population` is None.
 
-    `observed`, `population`: fractions that sum to 1, in the order of the options.
+    `observed`, `population`: fractions that sum to 1, in the order of the options. `people`: what those who answered are called.
     """
     shares = [
         _Share(f"“{option}”", _tenths(share), _tenths(everyone), share == 0)
         for option, share, everyone in zip(options, observed, population or observed, strict=True)
     ]
-    sentences = [*_levels(shares), *(_differences(shares) if population else ())]
+    sentences = [*_levels(shares, people), *(_differences(shares) if population else ())]
     return " ".join(sentences)
 
 
@@ -50,12 +52,12 @@ def _percent(tenths: int) -> str:
     return f"{tenths / 10:.1f}%"
 
 
-def _levels(shares: Sequence[_Share]) -> Iterator[str]:
-    """What the group chose, from the most to the least common."""
+def _levels(shares: Sequence[_Share], people: People) -> Iterator[str]:
+    """What they chose, from the most to the least common."""
     chosen = sorted((s for s in shares if not s.nobody), key=lambda s: -s.group)
     ranks = [list(tied) for _, tied in groupby(chosen, key=lambda s: s.group)]
     first, later = ranks[0], ranks[1:]
-    yield _first(first, alone=len(chosen) == 1, only=len(first) == len(shares), all_chosen=not later)
+    yield _first(first, people, alone=len(chosen) == 1, only=len(first) == len(shares), all_chosen=not later)
     if later:
         yield f"Next came {_in_turn([_ranked(tied) for tied in later])}."
     nobody = [s.option for s in shares if s.nobody]
@@ -63,20 +65,20 @@ def _levels(shares: Sequence[_Share]) -> Iterator[str]:
         yield f"Nobody chose {_either(nobody)}."
 
 
-def _first(first: Sequence[_Share], *, alone: bool, only: bool, all_chosen: bool) -> str:
+def _first(first: Sequence[_Share], people: People, *, alone: bool, only: bool, all_chosen: bool) -> str:
     names, share = in_a_row([s.option for s in first]), first[0].group
     if alone:
-        return f"Everyone in this group chose {names}."
+        return f"{people.everyone} chose {names}."
     if only:
-        return f"This group was evenly spread over the options: {_percent(share)} chose each of {names}."
+        return f"{people.were} evenly spread over the options: {_percent(share)} chose each of {names}."
     if all_chosen:
-        return f"This group was evenly divided between {names}, with {_percent(share)} each."
+        return f"{people.were} evenly divided between {names}, with {_percent(share)} each."
     if len(first) > 1:
-        return f"The most common answers of this group were {names}, with {_percent(share)} each."
+        return f"The most common answers of {people.name} were {names}, with {_percent(share)} each."
     for least, words in _MAJORITIES:
         if share >= least:
-            return f"{words} of this group ({_percent(share)}) chose {names}."
-    return f"The most common answer of this group was {names} ({_percent(share)})."
+            return f"{words} of {people.name} ({_percent(share)}) chose {names}."
+    return f"The most common answer of {people.name} was {names} ({_percent(share)})."
 
 
 def _ranked(tied: Sequence[_Share]) -> str:

@@ -14,6 +14,7 @@ from dtef_pipeline.identity import digest
 
 TASKS = ("distribution", "shift", "synthetic-individuals", "batch")
 FORMATS = ("attribute-label", "distribution-context", "narrative")
+PROFILES = ("segment", "population")
 REASONINGS = ("standard", "cot")
 ORDERS = ("given", "reversed", "rotated-N")
 SELECTIONS = ("survey-order", "random")
@@ -34,7 +35,8 @@ class BlueprintOptions:
     `context_levels`: numbers of context questions, or `all`. `token_budget`: tokens of prompt and answer together, of which `answer_reserve`
     are kept for the answer (none given: as many as the task and the reasoning need). `seed` matters to the `random` selection alone,
     `batch_size` to the task `batch`, `individuals` to `synthetic-individuals`. `option_order`: `given`, `reversed`, or `rotated-2`: the
-    list begins with the third option. `system`: id of a system prompt; one that is not shipped has its words in `system_text`.
+    list begins with the third option. `profile`: who is asked about, the segment or all respondents of the survey (`population`). `system`:
+    id of a system prompt; one that is not shipped has its words in `system_text`.
     """
 
     context_levels: tuple[str, ...] = ("0",)
@@ -50,6 +52,7 @@ class BlueprintOptions:
     reasoning: str = "standard"
     structured: bool = False
     option_order: str = "given"
+    profile: str = "segment"
     system: str = "default"
     system_text: str = ""
 
@@ -63,6 +66,13 @@ class BlueprintOptions:
         _one_of("format", self.format, FORMATS)
         _one_of("task", self.task, TASKS)
         _one_of("reasoning", self.reasoning, REASONINGS)
+        _one_of("profile", self.profile, PROFILES)
+        if self.profile == "population" and self.task == "shift":
+            others = ", ".join(task for task in TASKS if task != "shift")
+            raise ConfigError(
+                "profile 'population' with the task shift, whose prompt gives the answer of all respondents away: "
+                f"allowed: {others}, or the profile segment"
+            )
         if self.option_order not in ORDERS[:2] and not re.fullmatch(r"rotated-[1-9][0-9]?", self.option_order):
             raise ConfigError(f"option order {self.option_order!r}: allowed: given, reversed, rotated-1, rotated-2, ...")
         if self.batch_size not in BATCH_SIZES:
@@ -105,6 +115,7 @@ class BlueprintOptions:
         task = f"{self.task}={numbers[self.task]}" if self.task in numbers else self.task
         usual = BlueprintOptions()
         flags = {
+            self.profile: self.profile != usual.profile,
             self.reasoning: self.reasoning != usual.reasoning,
             "structured": self.structured,
             self.option_order: self.option_order != usual.option_order,
@@ -181,6 +192,7 @@ _PLAIN_FLAGS: Mapping[str, Mapping[str, Any]] = {
     "reversed": {"option_order": "reversed"},
     "random": {"selection": "random"},
     "show-n": {"show_n": True},
+    "population": {"profile": "population"},
 }
 _NUMBER_FLAGS = {"seed": "seed", "tokens": "token_budget", "reserve": "answer_reserve"}
 

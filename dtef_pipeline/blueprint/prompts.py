@@ -63,11 +63,11 @@ def build_blueprints(survey: pa.Table, *options: BlueprintOptions) -> pa.Table:
     when nothing can be asked.
     """
     rows = sorted(survey.to_pylist(), key=lambda row: row["question_order"])
-    shown: dict[tuple[str, bool], list[_Question]] = {}
+    shown: dict[tuple[str, bool, str], list[_Question]] = {}
     for choice in options:
-        key = (choice.format, choice.show_n)
+        key = _shown_in(choice)
         shown[key] = shown.get(key) or [_question(row, choice) for row in rows]
-    prompts = [row for choice in options for row in _Asking(shown[choice.format, choice.show_n], choice).rows()]
+    prompts = [row for choice in options for row in _Asking(shown[_shown_in(choice)], choice).rows()]
     if not prompts:
         raise DtefError(f"{rows[0]['round']}/{rows[0]['segment']}: {_why_nothing(rows, options)}")
     prompts.sort(key=lambda row: (row["question_order"], context_order(row["context_level"]), row["condition"]))
@@ -96,9 +96,22 @@ def _why_nothing(rows: Sequence[Row], options: Sequence[BlueprintOptions]) -> st
     return f"no question fits {room} tokens (token budget less the answer's reserve), not even without context"
 
 
+def _shown_in(options: BlueprintOptions) -> tuple[str, bool, str]:
+    """What the text of a context question depends on."""
+    return options.format, options.show_n, options.profile
+
+
 def _question(row: Row, options: BlueprintOptions) -> _Question:
-    text = context_question(row, options.format, show_n=options.show_n)
+    if options.profile == "population":
+        row = _of_everyone(row)
+    people = wording.people(options.profile)
+    text = context_question(row, options.format, people, show_n=options.show_n) if row["observed"] else ""
     return _Question(row, row["duplicate_of"] or row["question_id"], text, estimate_tokens(text) + _SEPARATOR_TOKENS)
+
+
+def _of_everyone(row: Row) -> Row:
+    """The row with all respondents in the place of the segment: its own answers and size are gone, so no prompt can show them."""
+    return {**row, "observed": row["population"], "n": row["population_n"], "population": None}
 
 
 @dataclass(frozen=True)
@@ -111,12 +124,12 @@ class _Asking:
     @cached_property
     def system(self) -> str:
         options = self.options
-        return system_prompt(options.system, options.system_text, options.task, form_for_system(options))
+        return system_prompt(options.system, options.system_text, options.task, form_for_system(options), options.profile)
 
     @cached_property
     def heading(self) -> str:
         known = any(question.row["population"] for question in self.questions)
-        return context_heading(self.options.format, population_known=known)
+        return context_heading(self.options.format, wording.people(self.options.profile), population_known=known)
 
     @cached_property
     def heading_tokens(self) -> int:
@@ -163,10 +176,15 @@ class _Asking:
         yield from self._split(targets[half:])
 
     def _draft(self, targets: Sequence[_Question]) -> _Draft:
-        first = targets[0].row
-        head, tail = wording.profile(first["attribute"], first["value"]), self._tail(targets)
+        head, tail = self._head(targets[0].row), self._tail(targets)
         tokens = estimate_tokens(f"{self.system}\n{head}\n{tail}") + 2 * _SEPARATOR_TOKENS
         return _Draft(targets, head, tail, tokens, self.options.token_budget - self.options.reserve - tokens)
+
+    def _head(self, row: Row) -> str:
+        """Who is asked about."""
+        if self.options.profile == "population":
+            return wording.population_profile()
+        return wording.profile(row["attribute"], row["value"])
 
     def _tail(self, targets: Sequence[_Question]) -> str:
         """What stands after the context: the question or questions, and the form of the answer."""
@@ -235,7 +253,7 @@ class _Asking:
 
     def _context_candidates(self, targets: Sequence[_Question]) -> list[_Question]:
         kinds = {target.kind for target in targets}
-        allowed = [q for q in self.questions if not q.row["circular"] and q.kind not in kinds]
+        allowed = [q for q in self.questions if q.context and not q.row["circular"] and q.kind not in kinds]
         if self.options.selection == "random":
             # The same order for every segment of the round, so that segments are compared on the same context.
             asked = [t.id for t in targets] if self.options.task == "batch" else targets[0].id

@@ -25,11 +25,29 @@ _DEFAULT_BY_TASK: Mapping[str, str] = {
     f"survey questions. Estimate each question on its own. Base the estimates on {_BASIS}",
 }
 
+_ALL = "Base the {what} on any answers of the respondents that are shown."
+_POPULATION_BY_TASK: Mapping[str, str] = {
+    "distribution": f"{_ANALYST} For all respondents of a survey together you estimate which percentage of them chose each answer option "
+    f"of a survey question. {_ALL.format(what='estimate')}",
+    "synthetic-individuals": "You simulate how the respondents of a survey answer it. You answer a survey question as a given number of "
+    "respondents, each of whom chooses one answer option, so that together they differ as much as the real respondents do. "
+    f"{_ALL.format(what='answers')}",
+    "batch": f"{_ANALYST} For all respondents of a survey together you estimate which percentage of them chose each answer option of "
+    f"several survey questions. Estimate each question on its own. {_ALL.format(what='estimates')}",
+}
+"""Where everyone is asked about; the task shift is not among them."""
+
 _FIXED: Mapping[str, str] = {
     "brief": "You estimate how a group of people answered a survey.",
     "persona": "You are a member of the demographic group that is described to you, and you know its people well. You speak for the "
     "group as a whole, for the differences within it as much as for what its members have in common, and not for yourself alone.",
     "none": "",
+}
+
+_POPULATION_FIXED: Mapping[str, str] = {
+    "brief": "You estimate how the respondents of a survey answered it.",
+    "persona": "You are one of the respondents of a survey, and you know the others well. You speak for the respondents as a whole, for the "
+    "differences among them as much as for what they have in common, and not for yourself alone.",
 }
 
 SHIPPED = ("default", *_FIXED)
@@ -48,8 +66,10 @@ def check_system(system: str, own_text: str) -> None:
         )
 
 
-def system_prompt(system: str, own_text: str, task: str, answer_form: str) -> str:
+def system_prompt(system: str, own_text: str, task: str, answer_form: str, profile: str = "segment") -> str:
     """The system text; empty for `none`. `answer_form`: how `default` says what an answer to this prompt looks like."""
+    everyone = profile == "population"
     if system == "default":
-        return f"{_DEFAULT_BY_TASK[task]} {answer_form}"
-    return _FIXED.get(system, own_text)
+        return f"{(_POPULATION_BY_TASK if everyone else _DEFAULT_BY_TASK)[task]} {answer_form}"
+    shipped = {**_FIXED, **_POPULATION_FIXED} if everyone else _FIXED
+    return shipped.get(system, own_text)

@@ -5,6 +5,28 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """How a prompt calls those whose answers it asks for."""
+
+    name: str
+    one: str
+    some: str
+    everyone: str
+    were: str
+
+
+GROUP = People("this group", "a person of this group", "people of this group", "Everyone in this group", "This group was")
+RESPONDENTS = People("the respondents", "a respondent", "respondents", "Every respondent", "The respondents were")
+
+
+def people(profile: str) -> People:
+    """Of a prompt's profile: `segment` or `population`."""
+    return RESPONDENTS if profile == "population" else GROUP
+
 
 ATTRIBUTE_LABELS = {
     "ageGroup": "Age",
@@ -46,6 +68,11 @@ def profile(attribute: str, value: str) -> str:
     values = value.split(", ") if len(attributes) > 1 else [value]
     lines = [f"{attribute_label(a)}: {v}" for a, v in zip(attributes, values, strict=True)]
     return "Demographic group\n" + "\n".join(lines)
+
+
+def population_profile() -> str:
+    """What stands in the place of the demographic profile where the question is about everyone."""
+    return "Respondents\nAll respondents of the survey"
 
 
 def options_listed(options: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,16 @@ import pyarrow.compute as pc
 from dtef_pipeline.blueprint.answers import is_one_distribution
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import request_keys
-from dtef_pipeline.prediction.baselines import Previous, as_response, baseline_distribution, why_missing
+from dtef_pipeline.prediction.baselines import (
+    OF_NEIGHBOURS,
+    Previous,
+    as_response,
+    baseline_distribution,
+    of_neighbours,
+    why_missing,
+)
 from dtef_pipeline.prediction.models import ModelSpec
+from dtef_pipeline.prediction.neighbours import RoundAnswers
 from dtef_pipeline.prediction.request import Failure, Request
 from dtef_pipeline.tables import PREDICTIONS, READING
 
@@ -100,24 +108,53 @@ def prediction_keys(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: s
 
 
 def baseline_rows(
-    prompts: pa.Table, survey: pa.Table, model: ModelSpec, draws: int, snapshot: str, previous: Previous
+    prompts: pa.Table,
+    survey: pa.Table,
+    model: ModelSpec,
+    draws: int,
+    snapshot: str,
+    previous: Previous,
+    answers: RoundAnswers | None = None,
 ) -> pa.Table:
-    """Predictions of a baseline; where it has nothing to say the row is `missing`, with the reason."""
+    """Predictions of a baseline; where it has nothing to say the row is `missing`, with the reason.
+
+    `previous` and `answers` (none: no other segment) matter to the baselines that need them. However a prompt asks, a baseline's answer is
+    one distribution over the options in the survey's order.
+    """
     rows = prediction_keys(prompts, model, draws, snapshot)
-    by_question = {row["question_id"]: row for row in survey.to_pylist()}
-    asked = zip(rows["question_id"].to_pylist(), rows["draw"].to_pylist(), strict=True)
-    distributions = [baseline_distribution(model, by_question[question], draw, previous) for question, draw in asked]
-    texts = [None if d is None else as_response(d) for d in distributions]
+    if model.model in OF_NEIGHBOURS:
+        texts, why = _from_neighbours(prompts, survey, model, draws, answers or RoundAnswers.of(survey))
+    else:
+        texts, why = _from_survey(rows, survey, model, previous)
     return _complete(
         rows,
         {
             "reading": pa.nulls(len(rows), READING),
             "call_status": ["missing" if text is None else "answered" for text in texts],
             "response": texts,
-            "error": [why_missing(model) if text is None else None for text in texts],
+            "error": [reason if text is None else None for text, reason in zip(texts, why, strict=True)],
             "cost_usd": [0.0] * len(texts),
         },
     )
+
+
+def _from_survey(
+    rows: pa.Table, survey: pa.Table, model: ModelSpec, previous: Previous
+) -> tuple[list[str | None], Iterable[str]]:
+    by_question = {row["question_id"]: row for row in survey.to_pylist()}
+    asked = zip(rows["question_id"].to_pylist(), rows["draw"].to_pylist(), strict=True)
+    distributions = [baseline_distribution(model, by_question[question], draw, previous) for question, draw in asked]
+    return [None if d is None else as_response(d) for d in distributions], [why_missing(model)] * len(rows)
+
+
+def _from_neighbours(
+    prompts: pa.Table, survey: pa.Table, model: ModelSpec, draws: int, answers: RoundAnswers
+) -> tuple[list[str | None], Iterable[str]]:
+    context = [tuple(shown) for shown in prompts["context_question_ids"].to_pylist()]
+    asked = list(zip(prompts["question_id"].to_pylist(), context, strict=True))
+    texts = [None if d is None else as_response(d) for d in of_neighbours(model, asked, survey, answers)]
+    why = [why_missing(model, context=bool(shown)) for shown in context]
+    return [text for text in texts for _ in range(draws)], [reason for reason in why for _ in range(draws)]
 
 
 def answered_rows(

@@ -11,13 +11,19 @@ import pyarrow as pa
 
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.identity import digest, question_key, round_order
-from dtef_pipeline.prediction.models import ModelSpec
+from dtef_pipeline.prediction.models import BASELINES, ModelSpec
+from dtef_pipeline.prediction.neighbours import NO_CONTEXT, NO_NEIGHBOUR, Prediction, Prompt, RoundAnswers
 
 Row = Mapping[str, Any]
 Previous = Mapping[tuple[str, ...], Sequence[float]]
 UNIFORM, POPULATION_MARGINAL = "baseline/uniform", "baseline/population-marginal"
 PREVIOUS_ROUND = "baseline/previous-round"
+NEAREST_SEGMENTS, EMPIRICAL_BAYES = "baseline/nearest-segments", "baseline/empirical-bayes"
+OF_NEIGHBOURS = (NEAREST_SEGMENTS, EMPIRICAL_BAYES)
+"""Baselines that read the other segments of the round and the context questions of the prompt."""
 DEFAULT_SEED = 0
+_BLOCK = 500
+"""Prompts answered at a time: bounds the memory of many context questions and many segments."""
 
 
 def previous_answers(earlier: pa.Table, round_id: str) -> dict[tuple[str, ...], list[float]]:
@@ -38,10 +44,11 @@ def previous_answers(earlier: pa.Table, round_id: str) -> dict[tuple[str, ...], 
 def baseline_distribution(model: ModelSpec, row: Row, draw: int, previous: Previous) -> Sequence[float] | None:
     """The baseline's prediction for one `survey_responses` row, as fractions, or None where it has nothing to say.
 
-    None leads to the status `missing`, never to a score of 0. Raises ConfigError for a baseline that does not exist.
+    None leads to the status `missing`, never to a score of 0. Baselines OF_NEIGHBOURS answer prompts, not rows: `of_neighbours`.
+    Raises ConfigError for a baseline that does not exist.
     """
     if model.model not in _BASELINES:
-        raise ConfigError(f"unknown baseline {model.model!r}; known: {', '.join(_BASELINES)}")
+        raise ConfigError(f"unknown baseline {model.model!r}; known: {', '.join(BASELINES)}")
     return _BASELINES[model.model](model, row, draw, previous)
 
 
@@ -53,8 +60,25 @@ def as_response(distribution: Sequence[float]) -> str:
     return json.dumps([100 * share for share in distribution])
 
 
-def why_missing(model: ModelSpec) -> str:
-    """Why a baseline had nothing to say, for the row's `error`."""
+def of_neighbours(model: ModelSpec, prompts: Sequence[Prompt], survey: pa.Table, answers: RoundAnswers) -> list[Prediction]:
+    """What a baseline OF_NEIGHBOURS predicts for each prompt, as fractions; None where it has nothing to say.
+
+    `survey`: the segment's own `survey_responses`; `answers`: those of the round's segments. Equal prompts are answered once.
+    """
+    neighbours = answers.beside(survey)
+    predict = neighbours.nearest if model.model == NEAREST_SEGMENTS else neighbours.shrunken
+    distinct = list(dict.fromkeys(prompts))
+    said: dict[Prompt, Prediction] = {}
+    for start in range(0, len(distinct), _BLOCK):
+        block = distinct[start : start + _BLOCK]
+        said.update(zip(block, predict(block), strict=True))
+    return [said[prompt] for prompt in prompts]
+
+
+def why_missing(model: ModelSpec, *, context: bool = True) -> str:
+    """Why a baseline had nothing to say, for the row's `error`. `context`: whether the prompt shows context questions."""
+    if model.model == NEAREST_SEGMENTS and not context:
+        return NO_CONTEXT
     return _WHY_MISSING.get(model.model, "this baseline needs nothing and never misses")
 
 
@@ -88,6 +112,8 @@ _BASELINES: Mapping[str, Callable[[ModelSpec, Row, int, Previous], Sequence[floa
 
 _WHY_MISSING = {
     "baseline/leave-one-out-marginal": "no other segment of this attribute answered the question",
+    EMPIRICAL_BAYES: "no other segment of this attribute answered the question",
+    NEAREST_SEGMENTS: NO_NEIGHBOUR,
     "baseline/shuffled-segment": "no other segment of the round answered the question",
     PREVIOUS_ROUND: "no readable earlier round of the series asked this segment the same question with the same options",
 }

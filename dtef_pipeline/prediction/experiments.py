@@ -13,7 +13,7 @@ The first condition is the one that the others are compared with.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,6 +48,7 @@ class Condition(BaseModel):
     reasoning: str | None = None
     structured: bool | None = None
     option_order: str | None = None
+    profile: str | None = None
     system: str | None = None
     batch_size: int | None = None
     individuals: int | None = None
@@ -65,7 +66,9 @@ class Condition(BaseModel):
         fields = self.model_dump(exclude={"name", "condition", "settings", "contexts"}, exclude_none=True)
         if self.condition is None:
             text = system_prompts.get(self.system or "", "")
-            return BlueprintOptions(tuple(context_levels), **fields, system_text=text)
+            options = BlueprintOptions(tuple(context_levels), **fields, system_text=text)
+            _refuse_idle(fields, options)
+            return options
         if fields:
             raise ConfigError(f"condition and {', '.join(fields)} are given; allowed: either condition or single fields")
         return BlueprintOptions.of_condition(self.condition, context_levels, system_prompts)
@@ -112,9 +115,40 @@ class Asked:
 def asked_models(experiment: Experiment, models: Models, selectors: Sequence[str]) -> tuple[Asked, ...]:
     """Every model in every condition: model by model, conditions in the order of the file.
 
-    Raises ConfigError when a model is unknown or cannot have a condition's settings.
+    Raises ConfigError when a model is unknown or cannot have a condition's settings, and when a language model would be asked the same in
+    two conditions (baselines are: they stand beside the others).
     """
-    return tuple(_asked(experiment, models, selectors))
+    asked = tuple(_asked(experiment, models, selectors))
+    first: dict[tuple[str, str, str, tuple[str, ...]], str] = {}
+    for one in asked:
+        seen = first.setdefault((one.model, one.spec.variant, _effect(one.options), one.options.context_levels), one.name)
+        if seen != one.name and not one.spec.is_baseline:
+            raise ConfigError(
+                f"experiment {experiment.name!r}: {one.model} is asked the same in the conditions {seen!r} and {one.name!r}: allowed: "
+                "settings other than the model's own, and without context only what changes a prompt that shows none"
+            )
+    return asked
+
+
+def _effect(options: BlueprintOptions) -> str:
+    """The condition, less what changes no prompt that shows no context."""
+    if set(options.context_levels) != {"0"}:
+        return options.condition
+    usual = BlueprintOptions()
+    return replace(options, format=usual.format, show_n=usual.show_n, selection=usual.selection, seed=usual.seed).condition
+
+
+def _refuse_idle(fields: Mapping[str, Any], options: BlueprintOptions) -> None:
+    """ConfigError for fields that would silently do nothing."""
+    needed = {
+        "batch_size": options.task == "batch",
+        "individuals": options.task == "synthetic-individuals",
+        "seed": options.selection == "random",
+    }
+    allowed = {"batch_size": "task: batch", "individuals": "task: synthetic-individuals", "seed": "selection: random"}
+    for name, has_effect in needed.items():
+        if name in fields and not has_effect:
+            raise ConfigError(f"{name}: {fields[name]} does nothing here; allowed: with {allowed[name]}")
 
 
 def _asked(experiment: Experiment, models: Models, selectors: Sequence[str]) -> Iterator[Asked]:

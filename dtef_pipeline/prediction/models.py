@@ -31,6 +31,8 @@ BASELINES = (
     "baseline/shuffled-segment",
     "baseline/dirichlet",
     "baseline/previous-round",
+    "baseline/nearest-segments",
+    "baseline/empirical-bayes",
 )
 SEEDED_BASELINES = ("baseline/dirichlet",)
 LOCAL_MODELS = ("local/smollm2-135m",)

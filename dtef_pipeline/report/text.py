@@ -16,7 +16,7 @@ from rich.table import Table
 from dtef_pipeline.tables import METRICS
 
 PERCENT_COLUMNS = ("coverage", "parse_rate")
-SIGNED_COLUMNS = ("vs_marginal", "difference")
+SIGNED_COLUMNS = ("vs_marginal", "difference", "excess", "slope")
 
 
 def render(frame: pd.DataFrame, output: str, *, columns: Sequence[str] = (), as_named: bool = False) -> str:
@@ -32,6 +32,23 @@ def named_apart(frame: pd.DataFrame) -> pd.DataFrame:
     """A board in which a model that stands in several variants is called by its variant."""
     variants = frame.groupby("model")["model_variant"].transform("nunique")
     return frame.assign(model=frame["model"].where(variants <= 1, frame["model_variant"]))
+
+
+def intervals(frame: pd.DataFrame) -> list[str]:
+    """The interval of each row in one cell: `0.8120 to 0.8340`, or why there is none. Of `low` and `high`, else of the score."""
+    names = ("low", "high") if "low" in frame else ("score_low", "score_high")
+    if names[0] not in frame:
+        return [""] * len(frame)
+    sign = "+" if "difference" in frame else ""
+    notes = frame["note"] if "note" in frame else [""] * len(frame)
+    ends = zip(frame[names[0]], frame[names[1]], notes, strict=True)
+    return [f"{low:{sign}.4f} to {high:{sign}.4f}" if pd.notna(low) else _first_reason(note) for low, high, note in ends]
+
+
+def _first_reason(note: Any) -> str:
+    """Why there is no interval; what the note says of skill and worth is left out."""
+    reason = note.split("; ")[0] if isinstance(note, str) else ""
+    return "" if reason.startswith(("skill:", "worth:")) else reason
 
 
 def with_ranks(frame: pd.DataFrame) -> pd.DataFrame:
@@ -91,5 +108,5 @@ def _cell(name: str, value: Any) -> str:
     return (
         f"{value:,}"
         if isinstance(value, int)
-        else (f"{value:,.0f}" if name == "rank" or name.startswith("n_") else f"{value:.4f}")
+        else (f"{value:,.0f}" if name in ("rank", "tier") or name.startswith("n_") else f"{value:.4f}")
     )

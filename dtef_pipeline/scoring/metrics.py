@@ -27,7 +27,7 @@ def distributions(rows: npt.ArrayLike, name: str = "rows") -> Floats:
     if array.ndim not in (1, 2) or array.shape[-1] < 2:
         raise ConfigError(f"{name}: got shape {array.shape}; allowed: (rows, options) or (options,), with 2 options or more")
     with np.errstate(over="ignore", invalid="ignore"):  # judged below
-        total = _sum(array)
+        total = sum_of_options(array)
     fine = np.isfinite(total) & (total > 0) & (array.min(axis=-1) >= 0)
     if not fine.all():
         row = int(np.flatnonzero(~np.atleast_1d(fine))[0])
@@ -38,7 +38,7 @@ def distributions(rows: npt.ArrayLike, name: str = "rows") -> Floats:
     return np.asarray(array / total[..., None])
 
 
-def _sum(array: Floats) -> Floats:
+def sum_of_options(array: Floats) -> Floats:
     """Sum over the options, from the first to the last: the same to the last bit for one row and for a million."""
     total = array[..., 0].copy()
     for option in range(1, array.shape[-1]):
@@ -46,7 +46,8 @@ def _sum(array: Floats) -> Floats:
     return total
 
 
-def _pair(predicted: npt.ArrayLike, observed: npt.ArrayLike) -> tuple[Floats, Floats]:
+def fractions(predicted: npt.ArrayLike, observed: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Both judged and as fractions, of one shape."""
     p, q = distributions(predicted, "predicted"), distributions(observed, "observed")
     if p.shape != q.shape:
         raise ConfigError(f"predicted and observed must have one shape; got {p.shape} and {q.shape}")
@@ -56,7 +57,7 @@ def _pair(predicted: npt.ArrayLike, observed: npt.ArrayLike) -> tuple[Floats, Fl
 Formula = Callable[[Floats, Floats], Floats]
 Metric = Callable[[npt.ArrayLike, npt.ArrayLike], Floats]
 _FORMULAS: dict[str, Formula] = {}
-_BLOCK = 20_000
+BLOCK = 20_000
 """Rows measured at a time: what lies between input and result stays small enough for the processor's cache."""
 
 
@@ -66,19 +67,19 @@ def _metric(formula: Formula) -> Metric:
 
     @wraps(formula)
     def metric(predicted: npt.ArrayLike, observed: npt.ArrayLike) -> Floats:
-        return formula(*_pair(predicted, observed))
+        return formula(*fractions(predicted, observed))
 
     return metric
 
 
 def measure(predicted: npt.ArrayLike, observed: npt.ArrayLike) -> dict[str, Floats]:
     """Every metric by name, in the order of `tables.METRICS`: input judged once, each value (rows,) or a single float."""
-    p, q = _pair(predicted, observed)
-    if p.ndim == 1 or len(p) <= _BLOCK:
+    p, q = fractions(predicted, observed)
+    if p.ndim == 1 or len(p) <= BLOCK:
         return {name: formula(p, q) for name, formula in _FORMULAS.items()}
     values = {name: np.empty(len(p)) for name in _FORMULAS}
-    for start in range(0, len(p), _BLOCK):
-        rows = slice(start, start + _BLOCK)
+    for start in range(0, len(p), BLOCK):
+        rows = slice(start, start + BLOCK)
         for name, formula in _FORMULAS.items():
             values[name][rows] = formula(p[rows], q[rows])
     return values
@@ -87,7 +88,7 @@ def measure(predicted: npt.ArrayLike, observed: npt.ArrayLike) -> dict[str, Floa
 def _relative_entropy_to_middle(p: Floats, q: Floats) -> Floats:
     """Kullback-Leibler divergence in bits of p from (p + q) / 2, with 0 log 0 = 0. As p > 0 makes p + q > 0, it is finite."""
     ratio = np.divide(2 * p, p + q, out=np.ones_like(p), where=p > 0)
-    return _sum(p * np.log2(ratio))
+    return sum_of_options(p * np.log2(ratio))
 
 
 @_metric
@@ -110,13 +111,13 @@ def cosine(predicted: Floats, observed: Floats) -> Floats:
 
     Symmetric; the order of the options does not matter. Source: DTEF methodology 4.2.
     """
-    squares = _sum(predicted * predicted) * _sum(observed * observed)
-    return np.asarray(np.clip(_sum(predicted * observed) / np.sqrt(squares), 0, 1))
+    squares = sum_of_options(predicted * predicted) * sum_of_options(observed * observed)
+    return np.asarray(np.clip(sum_of_options(predicted * observed) / np.sqrt(squares), 0, 1))
 
 
 def _work(p: Floats, q: Floats) -> Floats:
     """Sum of the absolute differences of the cumulative distributions: 0..k-1, in steps of the scale."""
-    return _sum(np.abs(np.cumsum(p - q, axis=-1)[..., :-1]))
+    return sum_of_options(np.abs(np.cumsum(p - q, axis=-1)[..., :-1]))
 
 
 @_metric
@@ -140,13 +141,13 @@ def emd_normalized(predicted: Floats, observed: Floats) -> Floats:
 @_metric
 def tv(predicted: Floats, observed: Floats) -> Floats:
     """Total variation distance, sum |P - Q| / 2: the share that would have to change its answer. Range 0..1, 0 = identical."""
-    return np.asarray(np.clip(_sum(np.abs(predicted - observed)) / 2, 0, 1))
+    return np.asarray(np.clip(sum_of_options(np.abs(predicted - observed)) / 2, 0, 1))
 
 
 @_metric
 def mae(predicted: Floats, observed: Floats) -> Floats:
     """Mean absolute error of the fractions, sum |P - Q| / k: a distance. Range 0..2/k, 0 = identical."""
-    return np.asarray(_sum(np.abs(predicted - observed)) / predicted.shape[-1])
+    return np.asarray(sum_of_options(np.abs(predicted - observed)) / predicted.shape[-1])
 
 
 @_metric
@@ -158,7 +159,7 @@ def top_hit(predicted: Floats, observed: Floats) -> Floats:
     """
     top = predicted == predicted.max(axis=-1, keepdims=True)
     hit = top & (observed == observed.max(axis=-1, keepdims=True))
-    return np.asarray(_sum(hit.astype(np.float64)) / _sum(top.astype(np.float64)))
+    return np.asarray(sum_of_options(hit.astype(np.float64)) / sum_of_options(top.astype(np.float64)))
 
 
 def emd_normalized_on_scale(predicted: npt.ArrayLike, observed: npt.ArrayLike, dont_know: npt.ArrayLike) -> Floats:
@@ -168,7 +169,7 @@ def emd_normalized_on_scale(predicted: npt.ArrayLike, observed: npt.ArrayLike, d
     order: they are left out of both distributions and the rest is renormalised. NaN when fewer than two options are on the
     scale, or when either distribution has no mass there. Without such options it is `emd_normalized` itself.
     """
-    p, q = _pair(predicted, observed)
+    p, q = fractions(predicted, observed)
     on_scale = ~np.asarray(dont_know, dtype=bool)
     result = np.full(p.shape[:-1], np.nan)
     p, q = p[..., on_scale], q[..., on_scale]

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.scoring.metrics import Floats, emd_normalized_on_scale, measure
 from dtef_pipeline.tables import DISTANCES, METRICS, STATUSES
 
 
@@ -62,3 +63,18 @@ def policy_scores(
     credit = np.array([np.nan if name == "ok" else _CREDIT[name] for name in named])
     is_ok = np.array([name == "ok" for name in named], dtype=bool)
     return np.where(is_ok[code], similarity, credit[code]) if len(code) else np.zeros(0)
+
+
+def similarities(
+    predicted: npt.ArrayLike, observed: npt.ArrayLike, *, ordinal: bool, dont_know: npt.NDArray[np.bool_]
+) -> dict[str, Floats]:
+    """Every metric as a similarity (rows,), higher is better, of one question's rows (rows, k); NaN where there is no value.
+
+    Of a distance 1 - distance. `emd_normalized` has no value on a nominal scale, and leaves out the options `dont_know` (k,).
+    """
+    values = measure(predicted, observed)
+    if not ordinal:
+        values["emd_normalized"] = np.full_like(values["emd_normalized"], np.nan)
+    elif dont_know.any():
+        values["emd_normalized"] = emd_normalized_on_scale(predicted, observed, dont_know)
+    return {name: 1 - value if name in DISTANCES else value for name, value in values.items()}

@@ -10,15 +10,16 @@ import pyarrow.compute as pc
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.prediction.columns import ParsedColumns
 from dtef_pipeline.prediction.parsing import parse_responses
-from dtef_pipeline.scoring.corrected import corrected_l2
+from dtef_pipeline.scoring.columns import Places, dont_know_flags, matrix
+from dtef_pipeline.scoring.corrected import corrected_rps_on_scale, measure_corrected
 from dtef_pipeline.scoring.metrics import Floats, emd_normalized_on_scale, measure
 from dtef_pipeline.scoring.policy import checked_metric, policy_scores
 from dtef_pipeline.tables import CORRECTED, METRICS, SCORES
 
-Places = npt.NDArray[np.int64]
-"""The survey's row of each prediction."""
 _KEY = ("round", "segment", "question_id")
 _CALL_STATUSES = ("answered", "error", "missing", "budget")
+_ORDERED = ("emd_normalized", "rps_corrected")
+"""Columns of `scores` that have a meaning on ordinal scales alone."""
 _OF_SURVEY = ("attribute", "value", "question_order", "n", "circular")
 
 
@@ -27,8 +28,9 @@ def score_predictions(predictions: pa.Table, survey: pa.Table, *, metric: str = 
 
     `survey` (schema SURVEY_RESPONSES) gives the observed distribution, the options and the scale of each (round, segment,
     question_id). Answers are parsed; failed and missing calls keep their status; an answer that a content filter stopped is
-    refused. Metrics are null unless the status is ok, `emd_normalized` also on nominal scales and where `dont_know` options
-    leave nothing on the scale (see `metrics.emd_normalized_on_scale`). `score` is the published policy under `metric`.
+    refused. Metrics and corrected errors are null unless the status is ok; `emd_normalized` and `rps_corrected` also on nominal
+    scales and where `dont_know` options leave nothing on the scale (see `metrics.emd_normalized_on_scale`); corrected errors
+    where n < 2. `score` is the published policy under `metric`.
 
     Raises DtefError naming the first offenders for a prediction without a survey row, a survey key twice, an unknown call
     status or an observed distribution that does not fit its options; ConfigError for an unknown metric.
@@ -111,42 +113,30 @@ def _metric_values(parsed: ParsedColumns, survey: pa.Table, place: Places) -> di
     n = pc.cast(survey["n"], pa.float64()).to_numpy()
     for k in np.unique(sizes[ok]).tolist():
         rows = np.flatnonzero(ok & (sizes == k))
-        p, q = _matrix(parsed.distribution, k, rows), _matrix(survey["observed"].combine_chunks(), k, place[rows])
-        for name, measured in measure(p, q).items():
-            values[name][rows] = measured
-        values["l2_corrected"][rows] = corrected_l2(p, q, n[place[rows]])
-        flags = _dont_know(survey["dont_know"].combine_chunks(), k)[place[rows]]
-        values["emd_normalized"][rows] = _on_scale(values["emd_normalized"][rows], p, q, flags)
-    ordinal = pc.fill_null(pc.equal(survey["scale"], "ordinal"), False).to_numpy()
-    values["emd_normalized"][~ordinal[place]] = np.nan
+        p, q = matrix(parsed.distribution, k, rows), matrix(survey["observed"].combine_chunks(), k, place[rows])
+        size = n[place[rows]]
+        measured = measure(p, q) | measure_corrected(p, q, size)
+        _on_scale(measured, p, q, size, dont_know_flags(survey["dont_know"].combine_chunks(), k), place[rows])
+        for name, column in measured.items():
+            values[name][rows] = column
+    nominal = ~pc.fill_null(pc.equal(survey["scale"], "ordinal"), False).to_numpy()[place]
+    for name in _ORDERED:
+        values[name][nominal] = np.nan
     return values
 
 
-def _on_scale(plain: Floats, p: Floats, q: Floats, dont_know: npt.NDArray[np.bool_]) -> Floats:
-    """`emd_normalized` anew for the rows that have options off the scale, one set of options at a time."""
-    for flags in np.unique(dont_know[dont_know.any(axis=1)], axis=0):
-        rows = (dont_know == flags).all(axis=1)
-        plain[rows] = emd_normalized_on_scale(p[rows], q[rows], flags)
-    return plain
+def _on_scale(
+    measured: dict[str, Floats], p: Floats, q: Floats, n: Floats, dont_know: npt.NDArray[np.bool_], place: Places
+) -> None:
+    """What has a meaning on scales alone, anew for the rows that have options off the scale, one set of options at a time.
 
-
-def _matrix(lists: pa.Array, k: int, rows: Places) -> Floats:
-    """(rows, k) values of lists that all have k of them."""
-    starts = lists.offsets.to_numpy()[rows]
-    flat = lists.values.to_numpy(zero_copy_only=False)
-    matrix = np.empty((len(rows), k), order="F")  # a column an option, as the metrics work
-    for option in range(k):
-        matrix[:, option] = flat[starts + option]
-    return matrix
-
-
-def _dont_know(lists: pa.Array, k: int) -> npt.NDArray[np.bool_]:
-    """(rows, k) flags; a row without them has no such option."""
-    flags = np.zeros((len(lists), k), dtype=bool)
-    given = pc.fill_null(pc.equal(pc.list_value_length(lists), k), False).to_numpy(zero_copy_only=False)
-    values = pc.fill_null(lists.filter(pa.array(given)).flatten(), False)
-    flags[given] = values.to_numpy(zero_copy_only=False).reshape(-1, k)
-    return flags
+    `dont_know` is of the survey's rows, which are far fewer: the sets are told apart there.
+    """
+    sets, code = np.unique(dont_know, axis=0, return_inverse=True)
+    for number in np.flatnonzero(sets.any(axis=1)):
+        rows = (code.reshape(-1) == number)[place]
+        measured["emd_normalized"][rows] = emd_normalized_on_scale(p[rows], q[rows], sets[number])
+        measured["rps_corrected"][rows] = corrected_rps_on_scale(p[rows], q[rows], n[rows], sets[number])
 
 
 def _check_observed(sizes: npt.NDArray[np.int32], ok: npt.NDArray[np.bool_], survey: pa.Table, place: Places) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dtef_pipeline.aggregation.costs import costs
 from tests.assets.conftest import Pipeline
 from tests.fake_llm_server import Call, FakeLLM
 
@@ -18,6 +19,7 @@ CONDITIONS = [
     for task in ("distribution", "shift", "synthetic-individuals=10", "batch=3")
     for form, flags in (("attribute-label", ""), ("narrative", "+cot+reversed"), ("attribute-label", "+structured+rotated-1"))
 ]
+CONDITIONS += [f"{task}/narrative+population+cot+rotated-1" for task in ("distribution", "synthetic-individuals=10", "batch=3")]
 DECOY = "At first glance [98, 1, 1] comes to mind."
 
 
@@ -73,3 +75,23 @@ def test_a_rerun_of_every_task_asks_nothing(pipeline: Pipeline, models: Path) ->
             assert pipeline.run(keys=keys, blueprints=how, predictions={"models": ["fake"], **how}).failures == ()
         # Without context narrative and labels are one prompt; the batch of the three questions is one as well.
         assert server.answered == len({call.body["messages"][-1]["content"] for call in server.calls}) == len(server.calls)
+
+
+def test_what_is_asked_about_everyone_is_paid_once_and_scored_in_every_segment(pipeline: Pipeline, models: Path) -> None:
+    how = {"conditions": ["distribution/attribute-label+population"], "context_levels": ["0"]}
+    keys = [key for key in pipeline.keys if key.startswith("T1")]
+    with FakeLLM(reply=honest) as server:
+        model = f"{{model: openai/fake, api_base: '{server.base_url}', input_price: 1, output_price: 2}}"
+        models.write_text(f"models: {{fake: {model}}}")
+        outcome = pipeline.run(keys=keys, blueprints=how, predictions={"models": ["fake"], **how})
+        assert outcome.failures == ()
+        assert all(pipeline.checks(outcome).values())
+        assert server.answered == len(server.calls) == 3
+    rows = [row for row in pipeline.house.read("scores").to_pylist() if row["model"] == "fake"]
+    assert len(rows) == 3 * len(keys)
+    # One answer, held against each segment's own.
+    assert len({row["score"] for row in rows if row["question_id"] == "q0"}) == len(keys)
+    with pipeline.house.connect(only=["predictions"]) as connection:
+        paid = costs(connection).to_pylist()
+    assert [(row["segment"], row["answered"]) for row in paid] == [("country:chile", 3)]
+    assert paid[0]["cost_usd"] > 0

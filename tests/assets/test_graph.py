@@ -14,18 +14,23 @@ from assets.partitions import ROUND_SEGMENT
 from tests.conftest import ROOT
 
 TEAM = ["team:data-engineering"]
+BOARDS = ["leaderboard", "breakdowns", "comparisons", "responsiveness", "gaps", "reliability"]
 # key: (deps, group, owners, kinds, code version, partitions)
 ASSETS = {
-    "survey_responses": ([], "pipeline", TEAM, ["parquet"], "2", "round_segment"),
+    "survey_responses": ([], "pipeline", TEAM, ["parquet"], "3", "round_segment"),
     "blueprints": (["survey_responses"], "pipeline", TEAM, ["parquet"], "2", "round_segment"),
     "predictions": (["blueprints"], "pipeline", TEAM, ["litellm", "parquet"], "2", "round_segment"),
-    "scores": (["predictions"], "pipeline", TEAM, ["parquet"], "2", "round_segment"),
-    "segment_results": (["scores"], "pipeline", TEAM, ["duckdb", "parquet"], "1", "round_segment"),
+    "scores": (["predictions"], "pipeline", TEAM, ["parquet"], "3", "round_segment"),
+    "segment_results": (["scores"], "pipeline", TEAM, ["duckdb", "parquet"], "2", "round_segment"),
     "drift_checks": (["segment_results"], "pipeline", TEAM, ["parquet"], "1", "round_segment"),
-    "leaderboard": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
-    "breakdowns": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
+    "leaderboard": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "2", None),
+    "breakdowns": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "2", None),
     "costs": (["predictions"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
-    "report": (["breakdowns", "drift_checks", "leaderboard"], "boards", TEAM, ["html"], "1", None),
+    "comparisons": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
+    "responsiveness": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
+    "gaps": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
+    "reliability": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
+    "report": (sorted([*BOARDS, "costs", "drift_checks"]), "boards", TEAM, ["html"], "2", None),
 }
 # (asset, check, blocking)
 CHECKS = [
@@ -40,12 +45,13 @@ CHECKS = [
     ("segment_results", "results_unique", True),
     ("survey_responses", "distributions_sum_to_one", True),
     ("survey_responses", "every_column_recognised", False),
+    ("survey_responses", "every_pair_has_reference_scores", True),
     ("survey_responses", "little_in_quarantine", False),
     ("survey_responses", "n_reaches_minimum", True),
     ("survey_responses", "one_row_a_question", True),
 ]
 SIX = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
-JOBS = {"round_pipeline": SIX, "nightly_drift": SIX[2:], "roll_ups": ["leaderboard", "breakdowns", "costs", "report"]}
+JOBS = {"round_pipeline": SIX, "nightly_drift": SIX[2:], "roll_ups": [*BOARDS, "costs", "report"]}
 SCHEDULES = {"nightly": ("0 2 * * *", "nightly_drift", dg.DefaultScheduleStatus.STOPPED)}
 SENSORS = {
     "new_round": ("round_pipeline", 60, dg.DefaultSensorStatus.STOPPED),

@@ -15,7 +15,8 @@ import pytest
 import assets.blueprint
 import assets.ingest
 from assets.commands import dagster_instance
-from assets.launch import STAGE_NAMES, Outcome
+from assets.launch import BOARD_NAMES, STAGE_NAMES, Outcome
+from dtef_pipeline.aggregation.resampling import MIN_CLUSTERS, RESAMPLES, SEED
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.observe import Observed
 from resources.predictor import Predictor
@@ -77,7 +78,7 @@ class TestSample:
     def test_all_checks_passed(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
         pipeline, stages, _ = ran
         found = pipeline.checks(stages)
-        assert len(found) == 14
+        assert len(found) == 15
         assert [name for name, passed in found.items() if not passed] == []
 
     def test_predictions_have_one_row_for_each_prompt_model_and_level(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
@@ -103,6 +104,24 @@ class TestSample:
         assert set(board["model"]) == {"baseline/uniform", "baseline/population-marginal", "baseline/previous-round"}
         (of_board,) = (e for e in pipeline.materializations(boards) if e.asset_key == dg.AssetKey("leaderboard"))
         assert of_board.metadata["dagster/row_count"].value == len(board)
+
+    def test_what_boards_show_is_tested_with_a_recorded_seed_and_drawn(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
+        pipeline, _, boards = ran
+        said = {event.asset_key.to_user_string(): event.metadata for event in pipeline.materializations(boards)}
+        for name in BOARD_NAMES:
+            assert (said[name]["seed"].value, said[name]["resamples"].value) == (SEED, RESAMPLES)
+        for name in ("leaderboard", "breakdowns", "gaps"):
+            assert said[name]["plot"].value.startswith("![")
+        board = pipeline.house.read("leaderboard").to_pandas()
+        scored = board[board["n_pairs"] > 0]
+        assert scored["n_questions"].max() < MIN_CLUSTERS
+        assert scored["score_low"].isna().all()
+        assert scored["note"].str.contains("at least 5 are needed").all()
+        compared = pipeline.house.read("comparisons").to_pandas()
+        assert set(compared["verdict"]) <= {"better", "not told apart"}
+        assert len(compared) > 0
+        assert {"country", "gender"} <= set(pipeline.house.read("gaps")["attribute"].to_pylist())
+        assert len(pipeline.house.read("reliability")) == 0  # every prompt was asked once
 
 
 class TestOneBadPartition:
@@ -219,11 +238,11 @@ class TestBlockingChecks:
         ("check", "spoil"),
         [
             ("distributions_sum_to_one", lambda rows: replaced(rows, "observed", [0.4, 0.3, 0.2])),
-            ("distributions_sum_to_one", lambda rows: replaced(rows, "population", [1.1, 0.0, -0.1])),
+            ("distributions_sum_to_one", lambda rows: replaced(rows, "population", [1.1, 0.0, 0.0])),
             ("one_row_a_question", doubled),
             ("n_reaches_minimum", lambda rows: replaced(rows, "n", 9)),
         ],
-        ids=["sum", "negative", "twice", "n"],
+        ids=["sum", "population", "twice", "n"],
     )
     def test_a_bad_observation_stops_the_run_after_ingest(
         self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, check: str, spoil: Callable[[pa.Table], pa.Table]

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,11 +67,14 @@ def test_a_file_is_a_whole_comparison_in_one_run_and_is_shown_again_from_the_sco
     assert sum(row["cost_usd"] for row in rows) == pytest.approx(query("SELECT sum(cost_usd) AS usd FROM costs")[0]["usd"])
     shown = ok("experiment", own)
     assert shown in printed
+    assert "difference to it, its 95 % interval, and the decision (equivalent: within ±0.01)" in shown
+    assert "undecided (2 questions: at least 5 are needed)" in shown
+    assert (rows[1]["decision"], rows[1]["low"], rows[1]["margin"], rows[1]["n_questions"]) == ("undecided", None, 0.01, 2)
     assert len(list(csv.DictReader(io.StringIO(ok("experiment", own, "--format", "csv"))))) == 2
 
 
 def test_the_means_are_those_of_the_scores(server: FakeLLM) -> None:
-    what = ["--model", "fake", "--experiment", "context-size", "--questions", "3"]
+    what = ["--model", "fake", "--experiment", "context-size", "--questions", "7"]
     ok("run", *ROUND, *what)
     means = {
         row["context_level"]: row["mean"]
@@ -79,10 +83,24 @@ def test_the_means_are_those_of_the_scores(server: FakeLLM) -> None:
         )
     }
     rows = strict(ok("experiment", "context-size", "--format", "json"))
-    assert [(row["condition"], row["n_pairs"]) for row in rows] == [("none", 6), ("five", 6), ("twenty", 6)]
+    assert [row["condition"] for row in rows] == ["none", "five", "twenty"]
     assert [row["score"] for row in rows] == pytest.approx([means["0"], means["5"], means["20"]])
     assert rows[1]["difference"] == pytest.approx(means["5"] - means["0"])
     assert rows[1]["difference"] > 0
+    assert_each_has_interval_and_decision(rows)
+
+
+def assert_each_has_interval_and_decision(rows: list[dict[str, Any]]) -> None:
+    undecided = ["decision", "low", "p", "p_holm", "margin", "n_questions"]
+    assert [rows[0][name] for name in undecided] == [None] * len(undecided)
+    shown = ok("experiment", "context-size", "--margin", "0.05")
+    assert "(equivalent: within ±0.05)" in shown
+    for row in rows[1:]:
+        assert row["low"] <= row["difference"] <= row["high"]
+        assert row["p"] <= row["p_holm"]
+        assert (row["margin"], row["n_questions"]) == (0.01, row["n_pairs"] / 2)
+        assert f"{row['low']:+.4f} to {row['high']:+.4f}" in shown
+    assert "margin 0.0: allowed: a difference of scores above 0" in refused("experiment", "context-size", "--margin", "0")
 
 
 def test_the_command_line_stands_over_the_file(server: FakeLLM, own: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from dtef_pipeline.identity import digest
-from dtef_pipeline.tables import SCORES, SURVEY_RESPONSES
+from dtef_pipeline.tables import METRICS, REFERENCE_SCORES, SCORES, SURVEY_RESPONSES
 
 AGREE = ["Agree", "Neutral", "Disagree"]
 
@@ -76,3 +76,29 @@ def score_row(**given: Any) -> dict[str, Any]:
 
 def scores_table(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist([score_row(**row) for row in rows], schema=SCORES)
+
+
+def reference_row(**given: Any) -> dict[str, Any]:
+    """One `reference_scores` row; what is not given is plain. A number for a struct of similarities is that of every metric."""
+    row: dict[str, Any] = {
+        "round": "S1",
+        "segment": "country:kenya",
+        "question_id": "q0",
+        "n": 40,
+        "gini": 0.6,
+        "shrinkage": 0.5,
+        "ceiling": 0.9,
+        "uniform": 0.6,
+        "others": 0.8,
+        "population": 0.8,
+        **given,
+    }
+    row.setdefault("cluster", digest(row["question_id"]))
+    for name in ("ceiling", "uniform", "others", "population"):
+        if isinstance(row[name], int | float):
+            row[name] = dict.fromkeys(METRICS, float(row[name]))
+    return row
+
+
+def reference_table(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist([reference_row(**row) for row in rows], schema=REFERENCE_SCORES)

@@ -14,6 +14,7 @@ from dtef_pipeline.blueprint.options import BlueprintOptions
 from dtef_pipeline.blueprint.prompts import build_blueprints
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import split_partition_key
+from dtef_pipeline.prediction.baselines import OF_NEIGHBOURS
 from dtef_pipeline.prediction.models import ModelSpec, load_models
 from dtef_pipeline.prediction.request import Failure, Request
 from dtef_pipeline.tables import PREDICTIONS
@@ -25,6 +26,7 @@ from tests.dtef_pipeline.rows import survey_rows
 
 KEYS = ["S1/country:chile", "S1/country:kenya", "S2/country:kenya"]
 LLM = ModelSpec(name="m", model="openai/m")
+NEAREST, BAYES = (ModelSpec(name=name, model=name) for name in OF_NEIGHBOURS)
 (PREVIOUS, UNIFORM) = load_models("models: {baseline/previous-round: {}, baseline/uniform: {}}").resolve(
     ["baseline/previous-round", "baseline/uniform"]
 )
@@ -232,6 +234,95 @@ class TestLimits:
         predict(house, Answers(), KEYS, LLM)
         made = predict(house, Answers(), KEYS, LLM, limits={"m": 2})
         assert sum(map(len, made.values())) == 24
+
+
+class TestSharedPrompts:
+    """Prompts about everyone are one text in all segments of a round."""
+
+    CONDITION = "distribution/attribute-label+population"
+
+    @pytest.fixture
+    def everyone(self, house: Warehouse) -> Warehouse:
+        for key in KEYS:
+            round_id, segment = split_partition_key(key)
+            at = {"round": round_id, "segment": segment}
+            survey = house.read("survey_responses", **at)
+            plain, all_of_them = (BlueprintOptions(("0", "2"), profile=profile) for profile in ("segment", "population"))
+            house.write("blueprints", build_blueprints(survey, plain, all_of_them), **at)
+        return house
+
+    def test_they_are_asked_once_for_all_segments_and_answer_in_each(self, everyone: Warehouse) -> None:
+        answers = Answers()
+        made = predict(everyone, answers, KEYS[:2], LLM, conditions=(self.CONDITION,))
+        assert len(answers.answered) == 4 * 2
+        kenya, chile = (made[key].to_pylist() for key in KEYS[:2])
+        assert [row["request_key"] for row in kenya] == [row["request_key"] for row in chile]
+        assert {row["call_status"] for row in [*kenya, *chile]} == {"answered"}
+        plain = Answers()
+        predict(everyone, plain, KEYS[:2], LLM, conditions=("distribution/attribute-label",))
+        assert len(plain.answered) == 2 * 4 * 2
+
+    def test_one_that_fails_is_an_error_in_each_segment(self, everyone: Warehouse) -> None:
+        first = Answers()
+        predict(everyone, first, KEYS[:2], LLM, conditions=(self.CONDITION,))
+        refused = first.batches[0][0].key
+        made = predict(everyone, Answers([refused]), KEYS[:2], LLM, conditions=(self.CONDITION,))
+        failed = [[row["request_key"] for row in rows.to_pylist() if row["call_status"] == "error"] for rows in made.values()]
+        assert failed == [[refused], [refused]]
+
+    def test_the_number_of_requests_expected_counts_them_once(self, everyone: Warehouse) -> None:
+        options = PredictOptions((UNIFORM, LLM), conditions=(self.CONDITION,), draws=2)
+        predictor = Predictor(everyone, options, Answers().stored)
+        predictor.prepare(KEYS[:2])
+        assert predictor.expected == {"m": 4 * 2 * 2}
+
+
+class TestNeighbours:
+    """Baselines that read the other segments of the round."""
+
+    @pytest.fixture
+    def countries(self, tmp_path: Path) -> Warehouse:
+        warehouse = Warehouse(tmp_path / "wh")
+        for place, country in enumerate(("chile", "india", "kenya", "norway")):
+            share = 0.2 + 0.2 * place
+            rows = [{"question_text": f"Question number {q}?", "observed": [share, 1 - share, 0.0]} for q in range(4)]
+            put(warehouse, f"S1/country:{country}", *rows)
+        put(warehouse, "S1/gender:female", {"attribute": "gender"}, {"attribute": "gender"})
+        return warehouse
+
+    def keys(self, house: Warehouse) -> list[str]:
+        return [f"S1/{segment}" for segment in house.segments("S1")]
+
+    def test_the_round_is_read_once_a_run(self, countries: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+        read: list[str] = []
+        reads = Warehouse.read
+
+        def counted(house: Warehouse, table: str, **given: Any) -> pa.Table:
+            if table == "survey_responses" and given.get("columns"):
+                read.append(given["segment"])
+            return reads(house, table, **given)
+
+        monkeypatch.setattr(Warehouse, "read", counted)
+        predict(countries, Answers(), self.keys(countries), NEAREST, BAYES)
+        assert read == countries.segments("S1")
+
+    def test_rerun_is_the_same_to_the_last_byte_and_so_is_one_partition_alone(self, countries: Warehouse) -> None:
+        keys = self.keys(countries)
+        made = predict(countries, Answers(), keys, NEAREST, BAYES)
+        again = predict(countries, Answers(), keys[::-1], NEAREST, BAYES)
+        assert all(made[key].equals(again[key]) for key in keys)
+        assert predict(countries, Answers(), keys[1:2], NEAREST, BAYES)[keys[1]].equals(made[keys[1]])
+        said = [row["response"] for row in made["S1/country:kenya"].to_pylist() if row["context_level"] == "2"]
+        assert None not in said
+
+    def test_an_unreadable_neighbour_is_the_failure_of_its_own_partition_alone(self, countries: Warehouse) -> None:
+        keys = self.keys(countries)
+        broken = "S1/country:india"
+        Path(countries.folder("survey_responses", round="S1", segment="country:india"), "part-0.parquet").write_bytes(b"no")
+        made = predict(countries, Answers(), [key for key in keys if key != broken], NEAREST, BAYES)
+        assert len(made) == 4
+        with pytest.raises(WarehouseError, match=r"cannot read .*india"):
+            predict(countries, Answers(), [broken], NEAREST)
 
 
 class TestPreviousRound:

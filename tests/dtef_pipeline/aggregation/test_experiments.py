@@ -7,11 +7,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.aggregation.boards import BoardOptions
+from dtef_pipeline.aggregation.cells import BoardOptions
 from dtef_pipeline.aggregation.experiments import comparison, condition_usage, paired_cells
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.prediction.experiments import Asked, Experiment, asked_models
 from dtef_pipeline.prediction.models import load_models
-from dtef_pipeline.tables import PREDICTIONS
+from dtef_pipeline.tables import PREDICTIONS, REFERENCE_SCORES
 from tests.dtef_pipeline.rows import scores_table
 
 MODELS = load_models("models: {m: {model: openai/m}, other: {model: openai/other}}")
@@ -151,3 +152,108 @@ def test_a_pair_knows_its_cell_for_what_comes_after_the_means() -> None:
         0.4,
     ]
     assert len(cells) == 4
+
+
+def table(rows: list[dict[str, Any]], **given: Any) -> pd.DataFrame:
+    """The comparison of the two conditions of REASONING, with 300 resamples and other arguments."""
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table(rows))
+        connection.register("predictions", PREDICTIONS.empty_table())
+        chosen, options = asked(REASONING), BoardOptions(snapshot="base")
+        usage = condition_usage(connection, chosen, options)
+        return comparison(paired_cells(connection, chosen, options), usage, **{"resamples": 300, **given}).set_index(
+            "condition"
+        )
+
+
+def changed(*by: float, **given: Any) -> pd.DataFrame:
+    """q0, q1, ... in one segment, changed by so much in the second condition."""
+    return table(of(PLAIN, *[0.5] * len(by)) + of(COT, *(0.5 + change for change in by)), **given)
+
+
+class TestDecisions:
+    def test_interval_test_and_decision_by_hand(self) -> None:
+        found = changed(0.1, 0.2, 0.1, 0.2, 0.1, 0.2).loc["reasoned"]
+        assert found["difference"] == pytest.approx(0.15)
+        assert found["low"] < 0.15 < found["high"]
+        assert (found["p"], found["p_holm"], found["n_questions"]) == (2 / 64, 2 / 64, 6)
+        assert (found["decision"], found["margin"], found["note"]) == ("better", 0.01, "")
+        assert changed(*[-0.1, -0.2] * 3).loc["reasoned", "decision"] == "worse"
+
+    def test_what_lies_within_the_margin_is_equivalent_and_what_does_not_is_undecided(self) -> None:
+        changes = [0.02, -0.02, 0.03, -0.03] * 4
+        assert changed(*changes).loc["reasoned", "decision"] == "undecided"
+        found = changed(*changes, margin=0.05).loc["reasoned"]
+        assert (found["decision"], found["margin"]) == ("equivalent", 0.05)
+        assert changed(*[0.0] * 6).loc["reasoned", ["decision", "p"]].tolist() == ["equivalent", 1.0]
+
+    def test_a_difference_that_is_found_but_does_not_matter_says_so(self) -> None:
+        found = changed(*[0.002, 0.003] * 4).loc["reasoned"]
+        assert (found["decision"], found["note"]) == ("better", "found, but smaller than the margin of 0.01")
+
+    def test_fifty_segments_of_a_question_are_not_fifty_questions(self) -> None:
+        """Differences that all questions share over their segments were taken for certain."""
+        rows = [
+            row
+            for segment in range(30)
+            for condition, change in ((PLAIN, 0.0), (COT, 0.1))
+            for row in of(condition, *(0.5 + change * sign for sign in (1, 1, -1, 1, -1, 1)), segment=f"country:{segment}")
+        ]
+        found = table(rows).loc["reasoned"]
+        assert (found["n_pairs"], found["n_questions"]) == (180, 6)
+        assert found["p"] > 0.5
+        assert found["decision"] == "undecided"
+
+    def test_four_questions_decide_nothing_and_say_why(self) -> None:
+        found = changed(0.1, 0.1, 0.1, 0.1).loc["reasoned"]
+        assert (found["decision"], found["note"]) == ("undecided", "4 questions: at least 5 are needed")
+        assert found[["low", "high", "p", "p_holm"]].isna().all()
+
+    def test_the_first_condition_is_compared_with_nothing(self) -> None:
+        first = changed(*[0.1] * 6).loc["standard"]
+        assert (
+            first[["difference", "low", "high", "p", "p_holm", "n_questions", "margin", "decision", "note", "seed"]]
+            .isna()
+            .all()
+        )
+
+    def test_no_shared_cell_is_undecided(self) -> None:
+        found = table(of(PLAIN, 0.4, None) + of(COT, None, 0.5)).loc["reasoned"]
+        assert (found["n_pairs"], found["n_questions"]) == (0, 0)
+        assert (found["decision"], found["note"]) == ("undecided", "no cell has a score in both conditions")
+
+    def test_p_is_adjusted_over_the_rows_of_the_table(self) -> None:
+        other = {"model": "other", "model_variant": "openai/other[max_tokens=256,temperature=0]"}
+        rows = of(PLAIN, *[0.5] * 8) + of(COT, *[0.6] * 8) + of(PLAIN, *[0.5] * 8, **other) + of(COT, *[0.5, 0.6] * 4, **other)
+        with duckdb.connect() as connection:
+            connection.register("scores", scores_table(rows))
+            cells = paired_cells(connection, asked(REASONING, "m", "other"), BoardOptions(snapshot="base"))
+        usage = pd.DataFrame(columns=["model", "condition", "cost_usd"])
+        found = comparison(cells, usage).set_index(["model", "condition"])
+        assert found.xs("reasoned", level=1)["p"].tolist() == [2 / 256, 2 / 16]
+        assert found.xs("reasoned", level=1)["p_holm"].tolist() == [4 / 256, 2 / 16]
+
+    def test_the_seed_is_recorded_and_gives_the_same_table_again(self) -> None:
+        changes = list(range(-5, 20))
+        again = [changed(*(change / 100 for change in changes), seed=seed).loc["reasoned"] for seed in (1, 1, 2)]
+        assert again[0]["seed"] == 1
+        pd.testing.assert_series_equal(again[0], again[1])
+        assert again[0]["low"] != again[2]["low"]
+
+    @pytest.mark.parametrize("margin", [0.0, -0.1, 1.0, float("nan")])
+    def test_a_margin_that_is_none_is_refused(self, margin: float) -> None:
+        with pytest.raises(ConfigError, match=r"margin .*: allowed: a difference of scores above 0 and below 1"):
+            changed(0.1, margin=margin)
+
+
+def test_the_same_question_of_two_rounds_is_one_cluster_where_references_say_so() -> None:
+    rows = [row for name in ("S1", "S2") for row in of(PLAIN, 0.4, round=name) + of(COT, 0.5, round=name)]
+    references = [{"round": name, "segment": "country:kenya", "question_id": "q0", "cluster": "same"} for name in ("S1", "S2")]
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table(rows))
+        without = paired_cells(connection, asked(REASONING), BoardOptions(snapshot="base"))
+        connection.register("reference_scores", pa.Table.from_pylist(references, schema=REFERENCE_SCORES))
+        known = paired_cells(connection, asked(REASONING), BoardOptions(snapshot="base"))
+    assert without["cluster"].tolist() == ["S1/q0", "S2/q0"] * 2
+    assert known["cluster"].tolist() == ["same"] * 4
+    pd.testing.assert_frame_equal(known.drop(columns="cluster"), without.drop(columns="cluster"))

@@ -97,6 +97,15 @@ def conditions_of(task: str) -> list[str]:
 
 FILES: Mapping[str, Sequence[str]] = {
     **{f"{task}.md": conditions_of(task) for task in TASKS},
+    "population.md": [
+        *(f"{task}/{form}+population" for task in TASKS if task != "shift" for form in ("attribute-label", "narrative")),
+        "distribution+population+cot",
+        "distribution+population+structured+cot",
+        "distribution/narrative+population+show-n",
+        "distribution+population+system=brief",
+        "distribution+population+system=persona",
+        "synthetic-individuals=1+population",
+    ],
     "variants.md": [
         "distribution+reversed",
         "distribution+rotated-1",

@@ -10,15 +10,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.blueprint.options import REASONINGS, TASKS, BlueprintOptions
+from dtef_pipeline.blueprint.options import PROFILES, REASONINGS, TASKS, BlueprintOptions
 from dtef_pipeline.blueprint.prompts import build_blueprints
 from dtef_pipeline.blueprint.wording import option_letter
 from dtef_pipeline.prediction.parsing import parse_responses
 from tests.dtef_pipeline.rows import survey_rows
 
 EVERY_WAY = [
-    BlueprintOptions(task=task, reasoning=reasoning, structured=structured, option_order=order, individuals=10)
-    for task, reasoning, structured, order in product(TASKS, REASONINGS, (False, True), ("given", "reversed", "rotated-2"))
+    BlueprintOptions(task=task, profile=profile, reasoning=reasoning, structured=structured, option_order=order, individuals=10)
+    for task, profile, reasoning, structured, order in product(
+        TASKS, PROFILES, REASONINGS, (False, True), ("given", "reversed", "rotated-2")
+    )
+    if (task, profile) != ("shift", "population")
 ]
 DEEDS = [[0.5, 0.3, 0.2], [0.1, 0.9, 0.0], [0.2, 0.2, 0.6], [0.0, 0.4, 0.6]]
 SURVEY = survey_rows(*({"observed": deed} for deed in DEEDS))

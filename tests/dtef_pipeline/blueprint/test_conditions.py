@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dtef_pipeline.blueprint.answers import form_for_system, form_for_user, response_schema
-from dtef_pipeline.blueprint.options import BATCH_SIZES, FORMATS, REASONINGS, TASKS, BlueprintOptions
+from dtef_pipeline.blueprint.options import BATCH_SIZES, FORMATS, PROFILES, REASONINGS, TASKS, BlueprintOptions
 from dtef_pipeline.blueprint.prompts import build_blueprints, left_out
 from dtef_pipeline.blueprint.systems import SHIPPED
 from dtef_pipeline.blueprint.tokens import estimate_tokens
@@ -24,8 +24,9 @@ from tests.dtef_pipeline.rows import survey_rows
 
 PLAIN = survey_rows(*({} for _ in range(8)))
 FORMS = [
-    BlueprintOptions(task=task, reasoning=reasoning, structured=structured)
-    for task, reasoning, structured in product(TASKS, REASONINGS, (False, True))
+    BlueprintOptions(task=task, reasoning=reasoning, structured=structured, profile=profile)
+    for task, reasoning, structured, profile in product(TASKS, REASONINGS, (False, True), PROFILES)
+    if (task, profile) != ("shift", "population")
 ]
 MARKERS = {
     "distribution": "DISTRIBUTION:",

@@ -1,12 +1,21 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.blueprint.options import BATCH_SIZES, FORMATS, MOST_INDIVIDUALS, REASONINGS, TASKS, BlueprintOptions
+from dtef_pipeline.blueprint.options import (
+    BATCH_SIZES,
+    FORMATS,
+    MOST_INDIVIDUALS,
+    PROFILES,
+    REASONINGS,
+    TASKS,
+    BlueprintOptions,
+)
 from dtef_pipeline.blueprint.systems import SHIPPED
 from dtef_pipeline.errors import ConfigError
 from tests.conftest import ROOT
@@ -24,6 +33,7 @@ def choices(draw: st.DrawFn) -> BlueprintOptions:
         "task": task,
         "selection": selection,
         "format": draw(st.sampled_from(FORMATS)),
+        "profile": draw(st.sampled_from(PROFILES)) if task != "shift" else "segment",
         "reasoning": draw(st.sampled_from(REASONINGS)),
         "structured": draw(st.booleans()),
         "show_n": draw(st.booleans()),
@@ -63,6 +73,7 @@ def test_other_options_are_another_condition(one: BlueprintOptions, other: Bluep
         ("batch=5/narrative", "batch=5/narrative"),
         ("synthetic-individuals+cot", "synthetic-individuals=20/attribute-label+cot"),
         ("shift/narrative+reversed+structured+cot", "shift/narrative+cot+structured+reversed"),
+        ("distribution+cot+population", "distribution/attribute-label+population+cot"),
         ("distribution+seed=5", "distribution/attribute-label"),
         ("distribution+reserve=256", "distribution/attribute-label"),
     ],
@@ -94,12 +105,27 @@ def test_a_condition_may_be_spelled_in_short(spelled: str, condition: str) -> No
         ("shift+tokens=²", "needs a whole number"),
         ("shift+tokens=200", "token budget 200 with 256 kept for the answer: allowed: a reserve of 0 or more"),
         ("shift+system=mine", "unknown system prompt 'mine': allowed: default, brief, persona, none, or an id of your own"),
+        (
+            "shift+population",
+            "profile 'population' with the task shift, .* allowed: distribution, synthetic-individuals, batch, or",
+        ),
+        ("batch+population+population", "'population' says the profile a second time"),
         ("shift+system=My One", "system prompt id 'My One': allowed: lower-case letters, digits and hyphens"),
     ],
 )
 def test_a_condition_that_cannot_be_says_what_is_allowed(condition: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         BlueprintOptions.of_condition(condition)
+
+
+def test_a_profile_that_is_none_says_what_is_allowed() -> None:
+    with pytest.raises(ConfigError, match="profile 'everyone': allowed: segment, population"):
+        BlueprintOptions(profile="everyone")
+
+
+def test_a_recipe_from_before_there_were_profiles_is_about_the_segment() -> None:
+    recipe = {name: value for name, value in json.loads(BlueprintOptions().recipe).items() if name != "profile"}
+    assert BlueprintOptions.of_recipe(json.dumps(recipe), ["0"]) == BlueprintOptions()
 
 
 def test_a_shipped_system_prompt_keeps_its_words() -> None:
@@ -150,7 +176,7 @@ def test_an_order_is_a_permutation(order: str, count: int) -> None:
 
 def test_the_page_on_prompts_names_every_choice() -> None:
     page = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8")
-    flags = ("cot", "structured", "reversed", "rotated-N", "random", "seed=N", "show-n", "tokens=N", "reserve=N")
+    flags = ("cot", "structured", "reversed", "rotated-N", "random", "seed=N", "show-n", "population", "tokens=N", "reserve=N")
     words = [*TASKS, *FORMATS, *SHIPPED, *(f"+{flag}" for flag in flags)]
     assert [word for word in words if word not in page] == []
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -20,7 +22,9 @@ from dtef_pipeline.prediction.assemble import (
     requests_for,
     select_prompts,
 )
+from dtef_pipeline.prediction.baselines import OF_NEIGHBOURS
 from dtef_pipeline.prediction.models import ModelSpec
+from dtef_pipeline.prediction.neighbours import RoundAnswers
 from dtef_pipeline.prediction.request import Failure
 from dtef_pipeline.tables import PREDICTIONS
 from tests.dtef_pipeline.rows import survey_rows
@@ -30,6 +34,7 @@ WARM = ModelSpec(name="warm", model="openai/gpt", temperature=0.7)
 UNSET = ModelSpec(name="unset", model="openai/gpt", temperature=None)
 UNIFORM = ModelSpec(name="baseline/uniform", model="baseline/uniform")
 OTHERS = ModelSpec(name="baseline/leave-one-out-marginal", model="baseline/leave-one-out-marginal")
+NEAREST, BAYES = (ModelSpec(name=name, model=name) for name in OF_NEIGHBOURS)
 STORED = pa.schema(
     [
         ("request_key", pa.string()),
@@ -185,6 +190,69 @@ class TestBaselineRows:
             ("q1", "answered", False),
         ]
         assert rows[0]["error"] == "no other segment of this attribute answered the question"
+
+
+class TestNeighbourRows:
+    """Answers of other segments: three countries beside Kenya."""
+
+    COUNTRIES = ("kenya", "chile", "india", "japan", "norway")
+    SHARES = ((0.5, 0.3, 0.2), (0.4, 0.4, 0.2), (0.1, 0.1, 0.8), (0.6, 0.2, 0.2), (0.2, 0.5, 0.3))
+    ROUND = survey_rows(
+        *(
+            {
+                "segment": f"country:{country}",
+                "question_id": f"q{q}",
+                "observed": np.roll(shares, q % 2).tolist(),
+                "n": 20 + place,
+            }
+            for place, (country, shares) in enumerate(zip(COUNTRIES, SHARES, strict=True))
+            for q in range(4)
+        )
+    )
+
+    def rows(self, model: ModelSpec, prompts: pa.Table = PROMPTS, draws: int = 1) -> list[dict[str, Any]]:
+        made: list[dict[str, Any]] = baseline_rows(
+            prompts, SURVEY, model, draws, "base", {}, RoundAnswers.of(self.ROUND)
+        ).to_pylist()
+        return made
+
+    def test_the_nearest_say_nothing_without_context_and_the_shrunken_say_the_marginal(self) -> None:
+        for row in self.rows(NEAREST):
+            why = "the prompt has no context questions, which tell the segments that are near"
+            expected = ("missing", why) if row["context_level"] == "0" else ("answered", None)
+            assert (row["call_status"], row["error"]) == expected
+            assert (row["response"] is None) == (row["context_level"] == "0")
+        bare = [row["response"] for row in self.rows(BAYES) if row["context_level"] == "0"]
+        assert [json.loads(text) for text in bare] == [pytest.approx([30, 30, 40])] * 4
+
+    def test_alone_in_its_attribute_the_reason_is_another(self) -> None:
+        rows = baseline_rows(PROMPTS, SURVEY, NEAREST, 1, "base", {}).to_pylist()
+        reasons = {row["context_level"]: row["error"] for row in rows}
+        assert reasons["0"] != reasons["2"] == reasons["all"]
+        assert reasons["2"] == "no other segment of this attribute answered the question and a context question of the prompt"
+
+    @pytest.mark.parametrize(
+        "condition", ["shift/narrative+cot", "batch=2", "synthetic-individuals=7+reversed", "distribution+population"]
+    )
+    def test_the_same_context_gives_the_same_answer_however_it_is_asked(self, condition: str) -> None:
+        prompts = build_blueprints(SURVEY, BlueprintOptions.of_condition(condition, ("1",)))
+        context = {row["question_id"]: tuple(row["context_question_ids"]) for row in prompts.to_pylist()}
+        plain = build_blueprints(SURVEY, BlueprintOptions(("1",)))
+        same = {
+            row["question_id"] for row in plain.to_pylist() if tuple(row["context_question_ids"]) == context[row["question_id"]]
+        }
+        assert same
+        for model in (NEAREST, BAYES):
+            found, meant = ({row["question_id"]: row["response"] for row in self.rows(model, p)} for p in (prompts, plain))
+            assert {q: found[q] for q in same} == {q: meant[q] for q in same}
+            assert {row["reading"] for row in self.rows(model, prompts)} == {None}
+
+    def test_draws_repeat_the_answer_and_a_second_time_it_is_the_same_to_the_last_digit(self) -> None:
+        for model in (NEAREST, BAYES):
+            once, twice = self.rows(model), self.rows(model, draws=2)
+            assert [row["response"] for row in twice] == [row["response"] for row in once for _ in range(2)]
+            assert [row["draw"] for row in twice] == [0, 1] * len(once)
+            assert self.rows(model) == once
 
 
 class TestAnsweredRows:

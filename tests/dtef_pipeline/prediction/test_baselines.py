@@ -10,7 +10,7 @@ import pytest
 
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.identity import question_key
-from dtef_pipeline.prediction.baselines import as_response, baseline_distribution, previous_answers, why_missing
+from dtef_pipeline.prediction.baselines import OF_NEIGHBOURS, as_response, baseline_distribution, previous_answers, why_missing
 from dtef_pipeline.prediction.models import BASELINES, ModelSpec, load_models
 from dtef_pipeline.prediction.parsing import parse_response
 from tests.dtef_pipeline.rows import AGREE, survey_rows
@@ -55,9 +55,11 @@ def test_nothing_to_say_is_none_with_a_reason_and_never_zeros(name: str, column:
 def test_every_baseline_is_known_and_another_lists_them() -> None:
     previous = {question_key("Question number 0?", AGREE): [0.2, 0.2, 0.6]}
     for name in BASELINES:
-        assert sum(predicted(name, row(), previous=previous)) == pytest.approx(1)
+        if name not in OF_NEIGHBOURS:  # these answer prompts: test_neighbours.py
+            assert sum(predicted(name, row(), previous=previous)) == pytest.approx(1)
+    assert set(OF_NEIGHBOURS) < set(BASELINES)
     stranger = ModelSpec.model_construct(name="baseline/oracle", model="baseline/oracle")
-    with pytest.raises(ConfigError, match=r"unknown baseline 'baseline/oracle'; known: baseline/uniform, .*previous-round"):
+    with pytest.raises(ConfigError, match=r"unknown baseline 'baseline/oracle'; known: baseline/uniform, .*empirical-bayes"):
         baseline_distribution(stranger, row(), 0, {})
 
 

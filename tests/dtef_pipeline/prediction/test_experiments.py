@@ -95,6 +95,22 @@ class TestFaults:
                 "condition 'b': .*true and false are no values",
             ),
             ("conditions: [{name: a}, {name: b, settings: {temperature: -1}}]", "condition 'b': .*greater than or equal to 0"),
+            (
+                "conditions: [{name: a}, {name: b, reasoning: cot, batch_size: 2}]",
+                "condition 'b': batch_size: 2 does nothing here; allowed: with task: batch",
+            ),
+            (
+                "conditions: [{name: a, individuals: 7}, {name: b, reasoning: cot}]",
+                "condition 'a': individuals: 7 does nothing here; allowed: with task: synthetic-individuals",
+            ),
+            (
+                "conditions: [{name: a}, {name: b, reasoning: cot, seed: 5}]",
+                "condition 'b': seed: 5 does nothing here; allowed: with selection: random",
+            ),
+            (
+                "conditions: [{name: a}, {name: b, task: shift, profile: population}]",
+                "condition 'b': profile 'population' with the task shift, .* allowed: distribution",
+            ),
             ("conditions: [{name: a}, {name: b}]", "condition 'b': is 'a' again; every condition is to have its own"),
             ("conditions: [{name: a}, {name: b, condition: distribution}]", "condition 'b': is 'a' again"),
             ("conditions: [{name: a}, {name: a, reasoning: cot}]", "condition 'a': is 'a' again"),
@@ -144,6 +160,27 @@ class TestAsked:
         found = load(tmp_path, "conditions: [{name: cold}, {name: warm, settings: {temperature: 1}}]")
         with pytest.raises(ConfigError, match=r"experiment 'e': condition 'warm': .*local/smollm2-135m samples nothing"):
             asked_models(found, MODELS, ["local/smollm2-135m"])
+
+    @pytest.mark.parametrize(
+        ("conditions", "contexts"),
+        [
+            ("{name: own}, {name: said, settings: {temperature: 0}}", "[0, 5]"),
+            ("{name: own, format: narrative}, {name: said, format: distribution-context}", "[0]"),
+            ("{name: own}, {name: said, show_n: true, selection: random}", "[0]"),
+        ],
+    )
+    def test_a_model_asked_the_same_in_two_conditions_is_refused(self, tmp_path: Path, conditions: str, contexts: str) -> None:
+        """Such a comparison shows a difference of exactly 0 and looks like a finding."""
+        found = load(tmp_path, f"conditions: [{conditions}]\ncontexts: {contexts}")
+        with pytest.raises(
+            ConfigError, match="experiment 'e': mini is asked the same in the conditions 'own' and 'said': allowed"
+        ):
+            asked_models(found, MODELS, ["baseline/uniform", "mini"])
+        assert len(asked_models(found, MODELS, ["baseline/uniform"])) == 2
+
+    def test_formats_are_compared_where_context_is_shown(self, tmp_path: Path) -> None:
+        found = load(tmp_path, "conditions: [{name: a}, {name: b, format: narrative}]\ncontexts: [0, 5]")
+        assert len(asked_models(found, MODELS, ["mini"])) == 2
 
 
 class TestShipped:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from html import escape
 from html.parser import HTMLParser
 from typing import Any
 
@@ -10,13 +12,15 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from dtef_pipeline.aggregation.published import COMPARISONS, GAPS
+from dtef_pipeline.aggregation.resampling import MIN_CLUSTERS, RESAMPLES, SEED
 from dtef_pipeline.drift.checks import drift_checks
-from dtef_pipeline.report.page import build_report
-from dtef_pipeline.tables import SURVEY_QUARANTINE
+from dtef_pipeline.report.page import SECTIONS, build_report
+from dtef_pipeline.scoring.policy import CREDITS
+from dtef_pipeline.tables import METRICS, SURVEY_QUARANTINE
 from tests.dtef_pipeline.rows import scores_table, survey_rows
 
 MARGINAL, UNIFORM = "baseline/population-marginal", "baseline/uniform"
-SECTIONS = ["leaderboard", "by-attribute", "under-every-metric", "consistency-over-segments", "drift", "data-quality"]
 
 
 def variant(model: str, **given: Any) -> dict[str, Any]:
@@ -40,10 +44,16 @@ def page(rows: list[dict[str, Any]], **tables: pa.Table) -> str:
         return build_report(connection)
 
 
+@cache
+def plain() -> str:
+    """The page of `ROWS`, made once."""
+    return page(ROWS)
+
+
 class Structure(HTMLParser):
     """Open tags, to see that the page is well formed, and the ids of its sections."""
 
-    VOID = frozenset({"meta", "link", "br"})
+    VOID = frozenset({"meta", "link", "br", "input"})
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,10 +61,14 @@ class Structure(HTMLParser):
         self.sections: list[str] = []
         self.tags: set[str] = set()
         self.links: list[str] = []
+        self.ids: list[str] = []
+        self.scripts = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
         self.links += [str(value) for name, value in attrs if name in ("href", "src")]
+        self.ids += [str(value) for name, value in attrs if name == "id"]
+        self.scripts += tag == "script"
         if tag == "section":
             self.sections.append(str(dict(attrs)["id"]))
         if tag not in self.VOID:
@@ -73,35 +87,58 @@ def parsed(text: str) -> Structure:
 
 
 def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
-    text = page(ROWS)
+    text = plain()
     structure = parsed(text)
-    assert structure.sections == SECTIONS
-    assert structure.links == []
-    assert "script" not in structure.tags
-    assert not re.search(r"https?://|@import|url\(", text)
+    assert structure.sections == list(SECTIONS)
+    assert structure.links == [f"#{anchor}" for anchor in ("main", *SECTIONS)]
+    assert set(structure.sections) | {"main"} <= set(structure.ids)
+    assert len(structure.ids) == len(set(structure.ids))
+    assert structure.tags.isdisjoint({"link", "img", "iframe", "object", "embed"})
+    assert not re.search(r"https?://|@import|url\(|fetch\(|XMLHttp", text)
 
 
-def test_the_leaderboard_stands_beside_the_marginal_at_each_context_level() -> None:
-    text = page(ROWS)
-    board = text.split('<section id="leaderboard">')[1].split("</section>")[0]
-    assert re.findall(r"<h3>(.*?)</h3>", board) == ["Without context questions", "With all context questions that fit"]
-    assert board.count("0.7123") == 2
+def test_equal_tables_give_an_equal_page() -> None:
+    tables = {"survey_responses": survey_rows({}, {}, {"segment": "country:chile"})}
+    assert page(ROWS, **tables) == page(list(reversed(ROWS)), **tables)
+
+
+def section(text: str, anchor: str) -> str:
+    return text.split(f'<section id="{anchor}"')[1].split("</section>")[0]
+
+
+def test_the_leaderboard_stands_beside_the_marginal_at_each_context_level_most_context_first() -> None:
+    board = section(plain(), "leaderboard")
+    assert re.findall(r"<h3>(.*?)</h3>", board) == ["With all context questions that fit", "Without context questions"]
+    assert board.count("<details open>") == 1
+    assert board.count(">0.7123<") + board.count(">0.7123 <") >= 2
     assert board.count("-0.0877") == 2
-    assert board.count('style="left:80.00%"') == 6
+    assert board.count("population marginal 0.800</text>") == 2
 
 
 def test_conditions_are_told_apart_wherever_models_stand() -> None:
     cot = [{**row, "condition": "shift/narrative+cot"} for row in ROWS]
     text = page([*ROWS, *cot])
-    assert text.count("Without context questions, asked as <code>shift/narrative+cot</code>") == 2  # leaderboard, by attribute
-    assert text.count("Without context questions, asked as <code>distribution/attribute-label</code>") == 2
-    assert text.count(">Asked as<") == 2  # metrics, consistency
-    assert "asked as" not in page(ROWS).lower()
+    board = section(text, "leaderboard")
+    assert board.count("Without context questions, asked as <code>shift/narrative+cot</code>") == 1
+    assert board.count("Without context questions, asked as <code>distribution/attribute-label</code>") == 1
+    for anchor in ("segments", "attributes", "questions"):
+        assert section(text, anchor).count("asked as <code>") == 2, anchor
+    for anchor in ("metrics", "consistency"):
+        assert section(text, anchor).count(">Asked as<") == 1, anchor
+    assert "asked as <code>" not in plain()
 
 
 def test_names_are_text_not_markup() -> None:
-    text = page([*ROWS, variant('<script>alert("x")</script>', round="R&D", score=0.5)])
-    assert "<script>" not in text
+    name = '</script><script>alert("x")</script><!--'
+    survey = survey_rows({"question_text": name, "options": [name, "b", "c"]}, {"round": "R&D"})
+    given = {"predicted": [0.2, 0.3, 0.5]}
+    text = page(
+        [*ROWS, variant(name, score=0.5, **given), variant(name, round="R&D", score=0.5, **given)], survey_responses=survey
+    )
+    assert parsed(text).scripts == 2  # the data of pairs, and the page's own
+    assert "alert(" in text
+    assert "<script>alert" not in text
+    assert "<!--" not in text.removeprefix("<!doctype html>")
     assert "&lt;script&gt;" in text
     assert "R&amp;D" in text
 
@@ -125,19 +162,130 @@ def test_drift_and_quarantine_are_shown_when_there_are_such_tables() -> None:
 
 
 def test_without_the_tables_of_later_stages_it_says_so() -> None:
-    text = page(ROWS)
+    text = plain()
     assert "No drift checks yet." in text
 
 
 @pytest.mark.parametrize("rows", [[], [variant("gpt", status="error", score=None)]])
 def test_nothing_scored_is_a_page_all_the_same(rows: list[dict[str, Any]]) -> None:
     structure = parsed(page(rows))
-    assert structure.sections == SECTIONS
+    assert structure.sections == list(SECTIONS)
 
 
-def test_a_model_without_a_score_has_a_dash_and_no_bar() -> None:
+def test_a_model_without_a_score_has_a_dash_and_no_dot() -> None:
     text = page([*ROWS, variant("dead", status="error", score=None)])
-    row = next(part for part in text.split("<tr>") if ">dead<" in part)
+    board = section(text, "leaderboard")
+    row = next(part for part in board.split("<tr>") if ">dead<" in part)
     assert "–" in row
-    assert "bar" not in row
     assert "nan" not in row.lower()
+    assert "dead" not in "".join(re.findall(r"<svg.*?</svg>", board))
+
+
+def test_published_tables_are_taken_as_they_are() -> None:
+    """The page shows what the tables say: a table and a page that were computed apart could disagree."""
+    told = pa.Table.from_pylist(
+        [
+            {
+                "rank": 1,
+                "model": "told",
+                "model_variant": "told",
+                "context_level": "0",
+                "condition": "c",
+                "score": 0.75,
+                "n_pairs": 8,
+                "metric": "js",
+                "targets": targets,
+                "score_low": 0.7,
+                "score_high": 0.8,
+                "rank_low": 1,
+                "rank_high": 2,
+                "tier": 1,
+                "coverage": 1.0,
+                "parse_rate": 1.0,
+                "vs_marginal": None,
+                "note": "3 questions: at least 5 are needed",
+            }
+            for targets in ("clean", "all")
+        ]
+    )
+    board = section(page(ROWS, leaderboard=told), "leaderboard")
+    assert "gpt" not in board
+    assert board.count(">told<") == 1
+    assert '0.7500<span class="ci">0.700 to 0.800</span>' in board
+    assert '1<span class="ci">1 to 2</span>' in board
+    assert "3 questions: at least 5 are needed" in board
+
+
+def comparison(model: str, other: str, difference: float, verdict: str, p: float) -> dict[str, Any]:
+    return {
+        "model": model,
+        "model_variant": f"{model}[temperature=0]",
+        "other_model": other,
+        "other_variant": f"{other}[temperature=0]",
+        "context_level": "all",
+        "condition": "distribution/attribute-label",
+        "targets": "clean",
+        "metric": "js",
+        "n_pairs": 4,
+        "n_questions": 2,
+        "difference": difference,
+        "p": p,
+        "p_holm": p,
+        "verdict": verdict,
+        "seed": 1,
+    }
+
+
+def test_models_that_cannot_be_told_apart_are_marked_in_both_directions() -> None:
+    told = [
+        comparison(MARGINAL, "gpt", 0.0877, "not told apart", 0.2),
+        comparison("gpt", UNIFORM, 0.1123, "better", 0.01),
+        comparison(MARGINAL, UNIFORM, 0.2, "better", 0.01),
+    ]
+    text = section(page(ROWS, comparisons=pa.Table.from_pylist(told, schema=COMPARISONS)), "comparisons")
+    parsed(text)
+    assert text.count("≈ +0.088") == text.count("≈ -0.088") == 1
+    assert text.count(">+0.112<") == text.count(">-0.112<") == 1
+    neighbours = text.split("Neighbours on the board</caption>")[1]
+    assert "0.2000" not in neighbours  # the first and the last are no neighbours
+    assert neighbours.index("0.0877") < neighbours.index("0.1123")
+
+
+def test_a_gap_stands_beside_the_gap_expected_of_equal_groups() -> None:
+    row = {
+        "model": "gpt",
+        "model_variant": "gpt",
+        "context_level": "all",
+        "condition": "c",
+        "targets": "clean",
+        "metric": "js",
+        "attribute": "country",
+        "best_segment": "country:chile",
+        "worst_segment": "country:kenya",
+        "n_segments": 2,
+        "n_pairs": 4,
+        "best_score": 0.8,
+        "worst_score": 0.6,
+        "gap": 0.2,
+        "expected_gap": 0.05,
+        "expected_low": 0.01,
+        "expected_high": 0.1,
+        "excess": 0.15,
+        "p": 0.0004,
+        "p_holm": 0.0004,
+        "note": "",
+        "seed": 1,
+    }
+    text = section(page(ROWS, gaps=pa.Table.from_pylist([row], schema=GAPS)), "gaps")
+    assert "country, gpt: gap 0.2000, expected 0.0500" in text
+    assert "dot beyond" in text
+    assert '0.0500<span class="ci">0.010 to 0.100</span>' in text
+    assert "+0.1500" in text
+    assert "&lt; 0.001" in text
+
+
+def test_the_methodology_names_the_constants_of_the_code() -> None:
+    text = section(plain(), "methodology")
+    for word in (f"{RESAMPLES:,}", str(SEED), str(MIN_CLUSTERS), *METRICS, *(credit.reason for credit in CREDITS)):
+        assert escape(word) in text, word
+    assert "docs/statistics.md" in text

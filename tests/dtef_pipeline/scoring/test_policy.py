@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.scoring.policy import CREDITS, checked_metric, policy_scores
-from dtef_pipeline.tables import STATUSES
+from dtef_pipeline.scoring.policy import CREDITS, checked_metric, policy_scores, similarities
+from dtef_pipeline.tables import METRICS, STATUSES
 
 
 def test_every_status_but_ok_has_one_credit_with_a_reason() -> None:
@@ -41,3 +42,15 @@ def test_unknown_names_are_answered_with_the_known_ones() -> None:
         checked_metric("kl")
     with pytest.raises(ConfigError, match=r"no status 'fine'; allowed: ok, unparseable"):
         policy_scores(["fine"], [1.0], "js")
+
+
+def test_similarities_of_distances_are_one_minus_them_and_scales_are_respected() -> None:
+    p, q = [[0.5, 0.3, 0.2, 0.0], [0.2, 0.3, 0.1, 0.4]], [[0.2, 0.3, 0.5, 0.0], [0.2, 0.3, 0.1, 0.4]]
+    off = np.array([False, False, False, True])
+    found = similarities(p, q, ordinal=True, dont_know=off)
+    assert tuple(found) == METRICS
+    assert found["tv"] == pytest.approx([0.7, 1.0])
+    assert found["mae"] == pytest.approx([0.85, 1.0])
+    assert found["emd_normalized"] == pytest.approx([0.7, 1.0])
+    assert similarities(p, q, ordinal=True, dont_know=np.zeros(4, dtype=bool))["emd_normalized"] == pytest.approx([0.8, 1.0])
+    assert np.isnan(similarities(p, q, ordinal=False, dont_know=off)["emd_normalized"]).all()

@@ -11,7 +11,7 @@ from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.prediction.parsing import parse_response
 from dtef_pipeline.scoring import metrics
 from dtef_pipeline.scoring.score import score_predictions
-from dtef_pipeline.tables import METRICS, PREDICTIONS, READING, SCORES, SURVEY_RESPONSES
+from dtef_pipeline.tables import CORRECTED, METRICS, PREDICTIONS, READING, SCORES, SURVEY_RESPONSES
 
 LIKERT = ["Disagree", "Neutral", "Agree", "Don't know"]
 
@@ -158,6 +158,38 @@ def test_dont_know_options_are_off_the_scale_of_normalised_emd_alone() -> None:
     assert silent["emd_normalized"] is None
     assert plain["emd"] == flagged["emd"]
     assert plain["js"] == flagged["js"]
+
+
+def test_corrected_errors_are_of_the_pairs_own_n() -> None:
+    survey = [
+        survey_row("small", [0.2, 0.3, 0.5], n=11),
+        survey_row("large", [0.2, 0.3, 0.5], n=101),
+        survey_row("one", [0, 0, 1], n=1),
+    ]
+    small, large, one = scores([prediction(q, "[50, 30, 20]") for q in ("small", "large", "one")], survey)
+    assert (small["l2_corrected"], small["rps_corrected"]) == (pytest.approx(0.18 - 0.062), pytest.approx(0.18 - 0.041))
+    assert (large["l2_corrected"], large["rps_corrected"]) == (pytest.approx(0.18 - 0.0062), pytest.approx(0.18 - 0.0041))
+    assert (one["l2_corrected"], one["rps_corrected"], one["status"]) == (None, None, "ok")
+
+
+def test_corrected_errors_of_what_could_not_be_read_are_null_whatever_the_policy() -> None:
+    unreadable, short = scores([prediction("q3", "I do not know"), prediction("q3", "[50, 50]")], SURVEY)
+    assert {row[name] for row in (unreadable, short) for name in CORRECTED} == {None}
+
+
+def test_the_corrected_ranked_error_is_of_ordinal_scales_and_those_on_them() -> None:
+    seen = [0.1, 0.15, 0.25, 0.5]
+    survey = [
+        survey_row("nominal", [0.2, 0.3, 0.5], scale="nominal"),
+        survey_row("flagged", seen, dont_know=[False, False, False, True], n=22),
+        survey_row("silent", [0.0, 0.0, 0.0, 1.0], dont_know=[False, False, False, True]),
+    ]
+    answers = [prediction("nominal", "[5, 3, 2]"), *(prediction(q, "[25, 15, 10, 50]") for q in ("flagged", "silent"))]
+    nominal, flagged, silent = scores(answers, survey)
+    assert nominal["rps_corrected"] is None
+    assert nominal["l2_corrected"] is not None
+    assert flagged["rps_corrected"] == pytest.approx(0.18 - 0.041)
+    assert silent["rps_corrected"] is None
 
 
 def test_score_of_a_distance_is_one_minus_it() -> None:

@@ -7,8 +7,10 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 
+from dtef_pipeline.scoring.references import reference_scores
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observe import Observed, observe
@@ -22,6 +24,8 @@ EXPECTED = {
     "GD5": (49, 46, 2254, 44),
 }
 CIRCULAR = {"GD1": 3, "GD2": 3, "GD3": 3, "GD4": 3, "GD5": 6}  # GD5 asks for AI concern twice
+
+CEILINGS = {"gender": 0.966, "environment": 0.95, "ageGroup": 0.93, "aiConcern": 0.95, "religion": 0.895, "country": 0.825}
 
 Both = dict[str, tuple[Observed, Observed]]
 
@@ -104,6 +108,16 @@ def test_reference_scores_over_all_pairs_are_the_known_ones(published: Both) -> 
         pytest.approx(0.83145, abs=5e-6),
         pytest.approx(0.81850, abs=5e-6),
     )
+
+
+def test_ceilings_by_attribute_are_the_known_ones(published: Both) -> None:
+    """Those of issue 4, within .01."""
+    tables = [from_json.responses for from_json, _ in published.values()]
+    attribute = np.concatenate([table["attribute"].to_pylist() for table in tables])
+    ceiling = np.concatenate([pc.struct_field(reference_scores(table)["ceiling"], "js").to_numpy() for table in tables])
+    found = {name: float(ceiling[attribute == name].mean()) for name in np.unique(attribute).tolist()}
+    assert found == pytest.approx(CEILINGS, abs=0.01)
+    assert float(ceiling.mean()) == pytest.approx(0.87, abs=0.01)
 
 
 def test_findings_of_gd5_name_repeats_and_weighted_scores_but_nothing_unknown(published: Both) -> None:

@@ -1,0 +1,62 @@
+"""What the roll-ups have in common: one table a view, clean targets and all, in one configuration."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from dagster import Config
+from pydantic import Field
+
+from assets.resources import Store
+from dtef_pipeline.aggregation.boards import load_evidence
+from dtef_pipeline.aggregation.cells import TARGETS, BoardOptions
+from dtef_pipeline.aggregation.resampling import RESAMPLES, SEED
+from dtef_pipeline.aggregation.views import READ, view
+from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.tables import METRICS
+from resources.warehouse import TABLES
+
+
+class BoardConfig(Config):
+    """What boards rank by, and how sure they are."""
+
+    metric: str = Field(default="js", description=f"Metric to rank by: {', '.join(METRICS)}.")
+    resamples: int = Field(default=RESAMPLES, ge=0, description="Bootstrap resamples behind the intervals; 0: no intervals.")
+    seed: int = Field(default=SEED, ge=0, description="Seed of all that is drawn.")
+
+    def options(self, targets: str) -> BoardOptions:
+        return BoardOptions(metric=self.metric, targets=targets, resamples=self.resamples, seed=self.seed)
+
+    def recorded(self) -> dict[str, Any]:
+        """As metadata."""
+        return {"metric": self.metric, "resamples": self.resamples, "seed": self.seed}
+
+
+def publish(store: Store, config: BoardConfig, views: dict[str, str]) -> dict[str, pa.Table]:
+    """Write each view to its table, by the table's name; what was written. Raises WarehouseError before anything is scored."""
+    if not store.warehouse.values("scores", "round"):
+        raise WarehouseError("no scores yet: materialize the stages of a round first")
+    frames: dict[str, list[pd.DataFrame]] = {table: [] for table in views}
+    with store.warehouse.connect(only=READ) as connection:
+        for targets in TARGETS:
+            evidence = load_evidence(connection, config.options(targets)) if config.resamples else None
+            for table, by in views.items():
+                frames[table].append(view(connection, by, config.options(targets), evidence).assign(targets=targets))
+    written = {table: as_table(of_table, TABLES[table].schema) for table, of_table in frames.items()}
+    for table, rows in written.items():
+        store.warehouse.write(table, rows)
+    store.warehouse.refresh_database()
+    return written
+
+
+def as_table(frames: Sequence[pd.DataFrame], schema: pa.Schema | None) -> pa.Table:
+    filled = [frame for frame in frames if len(frame)]
+    whole = pd.concat(filled, ignore_index=True) if filled else frames[0]
+    if schema is not None:
+        whole = whole[schema.names]
+    return pa.Table.from_pandas(whole, schema=schema, preserve_index=False).replace_schema_metadata(None)
+
+
+def clean(rows: pa.Table) -> pa.Table:
+    return rows.filter(pa.compute.equal(rows["targets"], "clean"))

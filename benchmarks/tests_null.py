@@ -1,0 +1,138 @@
+"""How often the tests of `aggregation` find what is not there, and what is: simulations where the truth is known.
+
+Differences of two models share an effect a question over all its segments, as real ones do. A rate of false findings should be 5 % or less;
+tests by single cells are shown beside. The test suite runs these small. Run: `python benchmarks/tests_null.py [SETS]`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dtef_pipeline.aggregation.cells import BoardOptions
+from dtef_pipeline.aggregation.differences import MARGIN, paired_statistics, resampling_of, verdicts
+from dtef_pipeline.aggregation.permutation import FEWEST_PERMUTATIONS, SIGNIFICANCE, holm, sign_flip_p
+from dtef_pipeline.aggregation.responsiveness import responsiveness
+
+Floats = npt.NDArray[np.float64]
+
+
+class Design(NamedTuple):
+    """Differences of scores: an effect a question (standard deviation 0.03) and one a cell (0.05), means 0 but for `shift`."""
+
+    questions: int = 20
+    segments: int = 50
+    question_sd: float = 0.03
+    cell_sd: float = 0.05
+    shift: float = 0.0
+    lopsided: bool = False
+    """Questions stand in 1 to `segments` segments instead of in all."""
+    skewed: bool = False
+    """Question effects are exponential: often a little below their mean, rarely far above."""
+
+
+def differences(design: Design, sets: int, generator: np.random.Generator) -> Floats:
+    """Differences (questions, segments, sets), NaN where a question was not asked."""
+    shape = (design.questions, 1, sets)
+    effects = generator.exponential(size=shape) - 1 if design.skewed else generator.normal(size=shape)
+    cells = generator.normal(scale=design.cell_sd, size=(design.questions, design.segments, sets))
+    if design.lopsided:
+        asked = generator.integers(1, design.segments + 1, size=shape)
+        cells[np.broadcast_to(np.arange(design.segments)[None, :, None] >= asked, cells.shape)] = np.nan
+    return design.shift + design.question_sd * effects + cells
+
+
+def clustered_rate(design: Design, sets: int, seed: int) -> float:
+    """Share of sets in which flipping whole questions finds a difference at 5 %."""
+    found = differences(design, sets, np.random.default_rng(seed))
+    sums = np.nansum(found, axis=1)
+    return float(np.mean(sign_flip_p(sums, permutations=FEWEST_PERMUTATIONS, seed=seed) < SIGNIFICANCE))
+
+
+def unclustered_rate(design: Design, sets: int, seed: int) -> float:
+    """The same when every cell is flipped by itself, as if fifty segments' answers to a question were fifty questions."""
+    found = differences(design, sets, np.random.default_rng(seed))
+    cells = np.nan_to_num(found.reshape(-1, sets))
+    return float(np.mean(sign_flip_p(cells, permutations=999, seed=seed) < SIGNIFICANCE))
+
+
+def family_rate(models: int, sets: int, seed: int, *, adjusted: bool = True) -> float:
+    """Share of sets of equally good models in which any two of them are told apart, each against each."""
+    generator = np.random.default_rng(seed)
+    left, right = np.triu_indices(models, k=1)
+    scores = 0.03 * generator.normal(size=(20, sets, models)) + 0.05 / np.sqrt(50) * generator.normal(size=(20, sets, models))
+    sums = (scores[:, :, left] - scores[:, :, right]).reshape(20, -1)
+    p = sign_flip_p(sums, permutations=FEWEST_PERMUTATIONS, seed=seed).reshape(sets, -1)
+    return float(np.mean([(holm(each) if adjusted else each).min() < SIGNIFICANCE for each in p]))
+
+
+def equivalence_rate(difference: float, sets: int, seed: int, *, question_sd: float = 0.01) -> float:
+    """Share of sets called equivalent within 0.01, of a true `difference`: at 0.01 each is a mistake."""
+    design = Design(question_sd=question_sd, cell_sd=0.02, segments=10, shift=difference)
+    found = differences(design, sets, np.random.default_rng(seed))
+    table = paired_statistics(
+        found.sum(axis=1),
+        np.full((design.questions, sets), float(design.segments)),
+        resampling_of(design.questions, 2000, seed),
+        permutations=FEWEST_PERMUTATIONS,
+        seed=seed,
+    ).assign(p_holm=1.0)
+    return float(np.mean(verdicts(table, ("better", "worse", "equivalent", "undecided"), MARGIN) == "equivalent"))
+
+
+def responsive_cells(models: int, gain: float, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Cells of models whose score rises by `gain` from no context to 10 questions, but for a question effect; and what was shown."""
+    generator = np.random.default_rng(seed)
+    questions, segments = 12, 4
+    question, segment, model, level = (
+        part.ravel()
+        for part in np.meshgrid(np.arange(questions), np.arange(segments), np.arange(models), [0, 10], indexing="ij")
+    )
+    reaction = 0.03 * generator.normal(size=(questions, models))[question, model] + gain
+    score = 0.7 + reaction * (level > 0) + 0.03 * generator.normal(size=question.size)
+    names = {"question_id": question, "segment": segment, "model": model, "context_level": level}
+    cells = pd.DataFrame({name: pd.Categorical(np.char.mod("%d", values)) for name, values in names.items()})
+    cells = cells.assign(round="S1", condition="c", model_variant=cells["model"], cluster=cells["question_id"], score=score)
+    shown = cells[["round", "segment", "question_id", "context_level", "condition"]].astype(str).drop_duplicates()
+    return cells, shown.assign(context_included=shown["context_level"].astype(float))
+
+
+def responsive_rate(gain: float, models: int, seed: int) -> float:
+    """Share of models, each by itself, that are said to respond to context at 5 %."""
+    cells, shown = responsive_cells(models, gain, seed)
+    return float(np.mean(responsiveness(cells, shown, BoardOptions(resamples=0, seed=seed))["p"] < SIGNIFICANCE))
+
+
+def main(sets: int) -> None:
+    print(f"{sets:,} sets each; two standard errors of a rate of 5 %: {2 * np.sqrt(0.05 * 0.95 / sets):.2%}")
+    designs = {
+        "20 questions x 50 segments": Design(),
+        "8 questions x 50 segments": Design(questions=8),
+        "60 questions x 1 segment": Design(questions=60, segments=1),
+        "20 questions in 1 to 50 segments": Design(lopsided=True),
+        "20 questions, skewed effects": Design(skewed=True),
+        "8 questions, skewed effects": Design(questions=8, skewed=True),
+    }
+    for name, design in designs.items():
+        few = max(sets // 10, 200)
+        print(
+            f"no difference, {name}: whole questions {clustered_rate(design, sets, 1):.2%}, cells {unclustered_rate(design, few, 1):.1%}"
+        )
+    for shift in (0.01, 0.02, 0.03):
+        print(
+            f"a difference of {shift}, 20 questions x 50 segments: found in {clustered_rate(Design(shift=shift), sets, 2):.1%}"
+        )
+    rates = f"{family_rate(5, sets, 3):.2%}, unadjusted {family_rate(5, sets, 3, adjusted=False):.1%}"
+    print(f"any of 10 pairs of 5 equal models: {rates}")
+    for difference in (MARGIN, 0.0):
+        print(f"equivalent within {MARGIN}, true difference {difference}: {equivalence_rate(difference, sets, 4):.2%}")
+    for gain in (0.0, 0.03):
+        print(f"responds to context, true gain {gain}: {responsive_rate(gain, sets, 5):.2%}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)

@@ -1,0 +1,158 @@
+"""Intervals by the bootstrap of whole clusters, crossed with the noise of what was observed.
+
+General: it knows clusters, columns and sums over clusters, nothing of surveys. A cluster is what is drawn anew (a question with everything
+said of it), a column is a number wanted (a model, a model in a group). One set of cluster weights serves all columns, so that the
+difference of two columns is paired.
+
+Source: cluster bootstrap (Davison & Hinkley 1997, ch. 2.4 and 3.8) as counts times sums; expanded percentile interval (Hesterberg 2015);
+random signs for the noise (wild bootstrap: Liu 1988).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import norm, t
+
+from dtef_pipeline.errors import ConfigError
+
+Floats = npt.NDArray[np.float64]
+Noise = npt.NDArray[np.floating]
+
+RESAMPLES = 2000
+CONFIDENCE = 0.95
+MIN_CLUSTERS = 5
+"""Clusters that an interval needs: of fewer the spread between them cannot be told."""
+SEED = 20_261_121
+_FINITE = 0.95
+"""Share of the replicates that must be finite: a column of few clusters is at times not drawn at all."""
+
+
+class Ratios(NamedTuple):
+    """Sums of one kind over sums of another, a number a column, and its replicates. Give the last three to `interval`."""
+
+    value: Floats  # (columns,), NaN where the denominator is 0
+    replicates: Floats  # (resamples, columns)
+    n_clusters: npt.NDArray[np.int64]  # (columns,): clusters with anything in the denominator
+    between: Floats  # (columns,): share of the replicates' variance that is between clusters, 0-1; 1 without noise
+
+
+class Resampling:
+    """Cluster weights of every resample, shared by all columns. Raises ConfigError for fewer than one cluster or resample."""
+
+    def __init__(self, n_clusters: int, *, resamples: int = RESAMPLES, seed: int = SEED) -> None:
+        if n_clusters < 1 or resamples < 1:
+            raise ConfigError(f"resampling: got {n_clusters} clusters, {resamples} resamples; allowed: 1 or more of each")
+        rng = np.random.default_rng(seed)
+        self.n_clusters, self.resamples = n_clusters, resamples
+        self.weights: Floats = rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=resamples).astype(
+            np.float64
+        )
+        """(resamples, clusters): how often each cluster was drawn."""
+        self._signs = (2 * rng.integers(0, 2, size=(resamples, n_clusters)) - 1).astype(np.float32)
+
+    def totals(self, sums: Floats) -> Floats:
+        """Sum over the clusters drawn: (clusters, columns) -> (resamples, columns). For a quotient with noise see `ratios`."""
+        return np.asarray(self.weights @ np.asarray(sums, dtype=np.float64))
+
+    def noise(self, deviations: Noise) -> Floats:
+        """Noise of a sum over all clusters: (replicates, clusters, columns) centred deviations -> (resamples, columns).
+
+        A resample takes one of the replicates (each in turn) and a random sign for each cluster, the same for all columns. Its variance
+        is the mean over the replicates of the sum over the clusters of the squared deviations.
+        """
+        replicates = len(deviations)
+        totals = np.empty((self.resamples, deviations.shape[2]))
+        for replicate in range(replicates):
+            totals[replicate::replicates] = self._signs[replicate::replicates] @ deviations[replicate].astype(
+                np.float32, copy=False
+            )
+        return totals
+
+    def ratios(self, numerators: Floats, denominators: Floats, noise: Noise | None = None) -> Ratios:
+        """Replicates of sum(numerators) / sum(denominators), both (clusters, columns). A mean has counts as denominators.
+
+        `noise` (replicates, clusters, columns): centred deviations of the numerators when what was observed is drawn anew; where the
+        denominators are observed too, of numerators - ratio x denominators.
+
+        Clusters differ because they are different and because each was observed with noise: drawing clusters repeats the noise already.
+        With d = (numerator - ratio x denominator) / sum(denominators), a cluster's influence on the ratio, the variance of the ratio is
+        S = sum d^2, of which N (C - 1) / C is noise, N being the variance that the noise alone gives the ratio. So the deviations of the
+        replicates are scaled to the variance max(S - N (C - 1) / C, 0), and noise of variance N is added: in all S, or N where S is by
+        chance less. A column in few of the clusters is drawn a random number of times; the spread which that adds is taken out.
+        """
+        top, bottom = np.asarray(numerators, dtype=np.float64), np.asarray(denominators, dtype=np.float64)
+        total, here = bottom.sum(axis=0), bottom != 0
+        n_clusters = here.sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = top.sum(axis=0) / total
+            replicates = self.totals(top) / self.totals(bottom)
+            spread = (((top - value * bottom) / total) ** 2).sum(axis=0)
+            wanted, scale = spread, 1 / np.sqrt(self._uneven(here))
+            if noise is not None:
+                wanted = np.maximum(spread - _variance(noise) / total**2 * (1 - 1 / n_clusters), 0)
+                scale = scale * np.where(spread > 0, np.sqrt(wanted / spread), 0)
+            replicates = value + scale * (replicates - value)
+            if noise is None:
+                return Ratios(value, replicates, n_clusters, np.ones(len(value)))
+            drawn = self.noise(noise) / total
+            between = wanted / (wanted + _variance(noise) / total**2)
+        return Ratios(value, replicates + drawn, n_clusters, np.where(np.isfinite(between), between, 1.0))
+
+    def _uneven(self, here: npt.NDArray[np.bool_]) -> Floats:
+        """Mean of clusters / clusters drawn, (columns,): 1 for a column in all clusters, more for one in few of them."""
+        everywhere = here.all(axis=0)
+        factor = np.ones(here.shape[1])
+        if not everywhere.all():
+            some = here[:, ~everywhere]
+            drawn = self.weights @ some
+            inverse = np.divide(some.sum(axis=0), drawn, out=np.full(drawn.shape, np.nan), where=drawn > 0)
+            factor[~everywhere] = np.nansum(inverse, axis=0) / np.maximum((drawn > 0).sum(axis=0), 1)
+        return np.where(factor > 0, factor, 1.0)
+
+
+def _variance(noise: Noise) -> Floats:
+    """Variance that the noise gives a sum over all clusters, (columns,)."""
+    return np.asarray(np.einsum("rcj,rcj->j", noise, noise, dtype=np.float64) / len(noise))
+
+
+def interval(
+    replicates: Floats, n_clusters: npt.ArrayLike, between: npt.ArrayLike = 1.0, *, confidence: float = CONFIDENCE
+) -> tuple[Floats, Floats]:
+    """Expanded percentile interval: low and high, each (columns,), from `replicates` (resamples, columns).
+
+    The percentiles are Phi(-e z) and Phi(e z) with z the normal quantile of `confidence`, t that of C - 1 degrees of freedom, and
+    e^2 = C / (C - 1) x (t / z)^2, because the spread between C clusters is estimated from C numbers and comes out too small by
+    (C - 1) / C. Where nothing is `between` clusters but noise alone, which is known from the respondents, e = 1. NaN where
+    C < MIN_CLUSTERS or over 5 % of the replicates are not finite.
+    """
+    clusters = np.broadcast_to(np.asarray(n_clusters, dtype=np.float64), replicates.shape[1:])
+    finite = np.isfinite(replicates).sum(axis=0)
+    usable = (clusters >= MIN_CLUSTERS) & (finite >= _FINITE * len(replicates)) & (finite > 0)
+    z = norm.ppf((1 + confidence) / 2)
+    freedom = np.where(usable, clusters - 1, 1)
+    expanded = np.sqrt(1 + 1 / freedom) * t.ppf((1 + confidence) / 2, freedom)
+    tail = norm.cdf(-np.where(np.broadcast_to(between, clusters.shape) > 0, expanded, z))
+    ordered = np.sort(np.where(np.isfinite(replicates), replicates, np.inf), axis=0)
+    low, high = (_at(ordered, place * np.maximum(finite - 1, 0)) for place in (tail, 1 - tail))
+    return np.where(usable, low, np.nan), np.where(usable, high, np.nan)
+
+
+def _at(ordered: Floats, place: Floats) -> Floats:
+    """Values at fractional places of each column, linear between neighbours."""
+    below = np.floor(place).astype(np.int64)
+    above = np.minimum(below + 1, len(ordered) - 1)
+    columns = np.arange(ordered.shape[1])
+    share = place - below
+    first, second = ordered[below, columns], ordered[above, columns]
+    with np.errstate(invalid="ignore"):  # a column without any finite value
+        return np.where(share > 0, first + share * (np.where(np.isfinite(second), second, first) - first), first)
+
+
+def why_none(n_clusters: int) -> str:
+    """Why there is no interval, in words; empty where there is one."""
+    if n_clusters >= MIN_CLUSTERS:
+        return ""
+    return f"{n_clusters} question{'' if n_clusters == 1 else 's'}: at least {MIN_CLUSTERS} are needed"

@@ -1,0 +1,77 @@
+"""Everything that is published of the scores, by view: boards with intervals and tiers, and the tables of statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import duckdb
+import pandas as pd
+
+from dtef_pipeline.aggregation import boards
+from dtef_pipeline.aggregation.boards import Evidence, board, load_evidence
+from dtef_pipeline.aggregation.cells import BoardOptions
+from dtef_pipeline.aggregation.comparisons import comparisons, tiers
+from dtef_pipeline.aggregation.consistency import consistency_components
+from dtef_pipeline.aggregation.gaps import gaps
+from dtef_pipeline.aggregation.reliability import reliability
+from dtef_pipeline.aggregation.responsiveness import context_shown, responsiveness
+from dtef_pipeline.errors import ConfigError
+
+Connection = duckdb.DuckDBPyConnection
+READ = ("scores", "survey_responses", "reference_scores", "blueprints")
+"""Tables that views are made of; `scores` must be there, the others say more."""
+_MODEL = ["model", "model_variant", "context_level", "condition"]
+
+
+def view(connection: Connection, by: str, options: BoardOptions, evidence: Evidence | None = None) -> pd.DataFrame:
+    """The rows of a view under the options; `evidence` is what `load_evidence` made of the same options, if it was needed before.
+
+    Boards are those of `boards.board`, `overall` with each model's `tier`, `consistency` with its variance component; of the others see
+    `published`. With `options.resamples` 0 nothing is resampled: boards have no intervals, tiers and components. Raises ConfigError for an
+    unknown view.
+    """
+    if by not in ALL_VIEWS:
+        raise ConfigError(f"view {by!r}: allowed: {', '.join(ALL_VIEWS)}")
+    if by in STATISTICS:
+        return STATISTICS[by](connection, options, evidence or load_evidence(connection, options))
+    if not options.resamples or by == "metric":
+        return board(connection, by, options)
+    evidence = evidence or load_evidence(connection, options)
+    frame = board(connection, by, options, evidence)
+    if by == "overall":
+        frame.insert(1, "tier", tiers(frame, comparisons(evidence.cells, options)))
+    if by == "consistency":
+        components = consistency_components(evidence.cells, options)
+        frame = frame.merge(components.astype(dict.fromkeys(_MODEL, str)), on=_MODEL, how="left")
+    return frame
+
+
+def _comparisons(connection: Connection, options: BoardOptions, evidence: Evidence) -> pd.DataFrame:
+    return comparisons(evidence.cells, options, evidence.noise.score if evidence.noise else None)
+
+
+def _responsiveness(connection: Connection, options: BoardOptions, evidence: Evidence) -> pd.DataFrame:
+    return responsiveness(evidence.cells, context_shown(connection), options, evidence.noise.score if evidence.noise else None)
+
+
+def _gaps(connection: Connection, options: BoardOptions, evidence: Evidence) -> pd.DataFrame:
+    return gaps(connection, evidence.cells, options)[0]
+
+
+def _question_gaps(connection: Connection, options: BoardOptions, evidence: Evidence) -> pd.DataFrame:
+    return gaps(connection, evidence.cells, options)[1]
+
+
+def _reliability(connection: Connection, options: BoardOptions, evidence: Evidence) -> pd.DataFrame:
+    return reliability(connection, options)
+
+
+STATISTICS: Mapping[str, Callable[[Connection, BoardOptions, Evidence], pd.DataFrame]] = {
+    "comparisons": _comparisons,
+    "context": _responsiveness,
+    "gaps": _gaps,
+    "question-gaps": _question_gaps,
+    "reliability": _reliability,
+}
+"""Views that are no boards."""
+ALL_VIEWS = (*boards.ALL_VIEWS, *STATISTICS)

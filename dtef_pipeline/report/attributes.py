@@ -1,0 +1,111 @@
+"""Models by demographic attribute, under every metric, and how even they are over the segments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from dtef_pipeline.report.markup import (
+    Column,
+    as_is,
+    asked_alike,
+    fold,
+    four,
+    p_value,
+    paragraph,
+    section,
+    table,
+    text,
+    three,
+    two,
+    whole,
+    with_interval,
+    with_intervals,
+)
+from dtef_pipeline.report.text import with_ranks
+from dtef_pipeline.tables import DISTANCES, METRICS
+
+
+def attributes(frame: pd.DataFrame) -> str:
+    """The section, from rows of the board by attribute."""
+    how = "Mean score of each model over the segments of one demographic attribute, with its 95 % interval, and its skill (see the methodology)."
+    groups = [
+        fold(title, _by_attribute(rows), is_open=at == 0) for at, (title, rows) in enumerate(asked_alike(frame, richest=True))
+    ]
+    return section("attributes", "Attributes", how, "".join(groups) or paragraph("No scores yet."))
+
+
+def _by_attribute(rows: pd.DataFrame) -> str:
+    scores = with_interval(rows, "score", ("score_low", "score_high"), shown=four, bounds=three)
+    tables = _wide(rows, scores, "Mean score by attribute", "ceiling")
+    if "skill" in rows and rows["skill"].notna().any():
+        skills = with_interval(rows, "skill", ("skill_low", "skill_high"), shown=two, bounds=two)
+        tables += _wide(rows, skills, "Skill by attribute: 0 is the leave-one-out marginal, 1 the ceiling", "")
+    return tables
+
+
+def _wide(rows: pd.DataFrame, cells: pd.Series[Any], caption: str, last: str) -> str:
+    """Models down (by their mean score), attributes across; `last` names a column whose medians are a row of their own at the end."""
+    order = (
+        rows.groupby("model", observed=True)["score"]
+        .mean()
+        .sort_values(ascending=False, kind="stable", na_position="last")
+        .index
+    )
+    wide = (
+        rows.assign(cell=cells).pivot_table(index="model", columns="attribute", values="cell", aggfunc="first").reindex(order)
+    )
+    if last in rows:
+        medians = rows.groupby("attribute", observed=True)[last].median()
+        wide.loc[last] = [three(medians[name]) for name in wide.columns]
+    columns = [Column("model", "Model", text), *(Column(name, name, _markup) for name in map(str, wide.columns))]
+    return table(wide.rename_axis("model").reset_index(), columns, caption=caption, row_head="model")
+
+
+def _markup(cell: object) -> str:
+    return cell if isinstance(cell, str) else "–"
+
+
+def asked_columns(frame: pd.DataFrame) -> list[Column]:
+    """How it was asked: the context level, and the condition where there are several."""
+    columns = [Column("context_level", "Context", text)]
+    return [*columns, Column("condition", "Asked as", text)] if len(set(frame["condition"])) > 1 else columns
+
+
+def metrics(frame: pd.DataFrame) -> str:
+    """The section, from rows of the board by metric."""
+    how = (
+        "The same predictions under each metric, with ranks in brackets. A model that does well on one and badly on another gets the shape "
+        f"right but misplaces mass, or the reverse. {' and '.join(DISTANCES)} are shown as 1 - distance."
+    )
+    columns = [Column("model", "Model", text), *asked_columns(frame), *(Column(metric, metric, text) for metric in METRICS)]
+    return section(
+        "metrics", "Metrics", how, table(with_ranks(frame), columns, caption="Scores under every metric", row_head="model")
+    )
+
+
+def consistency(frame: pd.DataFrame) -> str:
+    """The section, from rows of the consistency board."""
+    how = (
+        "Standard deviation of a model's segment means: small is even. Part of it is sampling noise of small segments (expected); what is "
+        "left is the spread of the segments' true means."
+    )
+    columns = [
+        Column("rank", "Rank", whole),
+        Column("model", "Model", text),
+        *asked_columns(frame),
+        Column("segment_sd", "SD of segment means", four),
+        Column("segment_sd_expected", "Expected", four, "Standard deviation that sample sizes alone would give"),
+        Column("segment_sd_true", "True", as_is, "Standard deviation of the true segment means"),
+        Column("segment_p", "p", p_value),
+        Column("lowest", "Lowest", four),
+        Column("lowest_segment", "in", text),
+        Column("highest", "Highest", four),
+        Column("highest_segment", "in", text),
+        Column("n_segments", "Segments", whole),
+    ]
+    shown = with_intervals(frame, [("segment_sd_true", "segment_sd_low", "segment_sd_high")], shown=four, bounds=three)
+    return section(
+        "consistency", "Consistency", how, table(shown, columns, caption="Consistency over segments", row_head="model")
+    )

@@ -1,0 +1,230 @@
+"""The charts of the report and of the assets: one function a chart, from a published table to SVG.
+
+Each takes the rows of one table and returns a drawing that stands alone (own colours, light ground), or one that takes the page's colours.
+Rows of several context levels or conditions: the first condition with the most context is drawn, for the others do not compare with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import pandas as pd
+
+from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL, UNIFORM
+from dtef_pipeline.report.markup import asked_alike, is_unknown, level_order
+from dtef_pipeline.report.palette import STEPS, colour, steps
+from dtef_pipeline.report.svg import Place, across, as_markdown_image, axis, domain, dot, down, drawing, group, label, line
+
+__all__ = ["as_markdown_image", "context_curves", "drift_lines", "forest", "gap_chart", "heat_map", "panel", "references"]
+LEAVE_ONE_OUT = "baseline/leave-one-out-marginal"
+_ROW, _PANEL_HEIGHT, _PANELS_ACROSS = 32, 170, 3
+
+
+def forest(frame: pd.DataFrame, *, standalone: bool = True) -> str:
+    """A dot and its 95 % interval a model, in the board's order, with the marginals and the ceiling as lines. Takes leaderboard rows."""
+    rows = _one_group(frame)
+    rows = rows[rows["score"].notna()]
+    marks = references(rows)
+    bounds = [rows.get(name, pd.Series(dtype=float)).dropna() for name in ("score", "score_low", "score_high")]
+    low, high = domain([*pd.concat(bounds), *marks.values()])
+    place = across(low, high)
+    top = 10 + 15 * len(marks)
+    bottom = top + _ROW * len(rows) + 4
+    lines = [
+        part for at, (name, value) in enumerate(marks.items()) for part in _reference(place, name, value, 12 + 15 * at, bottom)
+    ]
+    models = [_model_row(row, place, top + _ROW * at) for at, row in enumerate(rows.to_dict("records"))]
+    said = "; ".join(f"{name} {value:.3f}" for name, value in marks.items())
+    title = f"Scores of {len(rows)} models with 95 % intervals, best first. {said}"
+    return drawing([axis(place, low, high, top, bottom), *lines, *models], bottom + 22, title, standalone=standalone)
+
+
+def references(rows: pd.DataFrame) -> dict[str, float]:
+    """The lines to read a board by, where known: what a score could be at best, and those of knowing nothing about the group."""
+    known = {LEAVE_ONE_OUT: "leave-one-out marginal", POPULATION_MARGINAL: "population marginal", UNIFORM: "uniform"}
+    found = {
+        known[model]: float(score)
+        for model, score in zip(rows["model"], rows["score"], strict=True)
+        if model in known and score == score
+    }
+    ceilings = rows["ceiling"].dropna() if "ceiling" in rows else pd.Series(dtype=float)
+    best = {"ceiling": float(ceilings.median())} if len(ceilings) else {}
+    return {**best, **{name: found[name] for name in known.values() if name in found}}
+
+
+_KINDS = {"ceiling": "ceiling", "leave-one-out marginal": "others", "population marginal": "population", "uniform": "uniform"}
+
+
+def _reference(place: Place, name: str, value: float, y: float, bottom: float) -> list[str]:
+    x = place(value)
+    return [line(x, y + 3, x, bottom, _KINDS[name]), label(x, y, f"{name} {value:.3f}", kind="soft halo")]
+
+
+def line_key(marks: Mapping[str, float]) -> str:
+    """Markup that says which line is which, for charts whose lines have no labels."""
+    samples = (
+        f'<span><svg width="28" height="10" aria-hidden="true">{line(0, 5, 100, 5, _KINDS[name])}</svg>{name} {value:.3f}</span>'
+        for name, value in marks.items()
+    )
+    return f'<p class="key">{"".join(samples)}</p>' if marks else ""
+
+
+def _model_row(row: Mapping[Any, Any], place: Place, y: float) -> str:
+    kind = "baseline" if str(row["model"]).startswith("baseline/") else ""
+    rank = "" if is_unknown(row.get("rank")) else f"{int(row['rank'])}. "
+    low, high = row.get("score_low"), row.get("score_high")
+    known = not is_unknown(low) and not is_unknown(high)
+    said = f"{row['model']}: {row['score']:.4f}" + (f", 95 % interval {low:.4f} to {high:.4f}" if known else ", no interval")
+    parts = [line(0, y + _ROW, 100, y + _ROW, "grid"), label(0, y + 13, f"{rank}{row['model']}", kind="halo", anchor="start")]
+    if known:
+        parts.append(line(place(float(low)), y + 22, place(float(high)), y + 22, f"whisker {kind}"))  # type: ignore[arg-type]
+    return group([*parts, dot(place(row["score"]), y + 22, f"dot {kind}")], said)
+
+
+def heat_map(frame: pd.DataFrame) -> str:
+    """Segments down, models across, the mean score as colour and number. Takes rows of `breakdown_segment`; it stands alone."""
+    rows = _one_group(frame)
+    rows = rows[rows["score"].notna()]
+    wide = rows.pivot_table(index=["attribute", "segment"], columns="model", values="score", sort=True, observed=True)
+    wide = wide[wide.mean().sort_values(ascending=False, kind="stable").index]
+    edges = steps(rows["score"])
+    top, size, left = 130, 18, 30.0
+    each = (100 - left) / max(len(wide.columns), 1)
+    parts = []
+    for at, model in enumerate(wide.columns):
+        parts.append(
+            f'<svg x="{left + each * (at + 0.6):.2f}%" y="{top - 6}" overflow="visible"><g transform="rotate(-45)">'
+            f"{label(0, 0, str(model)[-24:], anchor='start')}</g></svg>"
+        )
+    for row, (segment, scores) in enumerate(zip(wide.index.get_level_values("segment"), wide.to_numpy(), strict=True)):
+        y = top + size * row
+        parts.append(label(left - 1, y + 13, str(segment)[:34], anchor="end"))
+        parts += [
+            _square(left + each * at, y, each, size, float(value), edges) for at, value in enumerate(scores) if value == value
+        ]
+    title = f"Mean score of {len(wide.columns)} models in {len(wide)} segments"
+    return drawing(parts, top + size * len(wide) + 6, title, standalone=True)
+
+
+def _square(x: float, y: float, width: float, height: float, value: float, edges: Sequence[float]) -> str:
+    fill, ink = STEPS[colour(value, edges)]
+    number = (
+        f'<text x="{x + width / 2:.2f}%" y="{y + 13}" text-anchor="middle" style="fill:{ink};font-size:10px">{value:.2f}</text>'
+    )
+    return f'<rect x="{x:.2f}%" y="{y}" width="{width:.2f}%" height="{height}" fill="{fill}"/>{number}'
+
+
+def context_curves(frame: pd.DataFrame) -> str:
+    """A panel a model: its mean score over the context levels, with intervals. Takes leaderboard rows of several levels; it stands alone."""
+    first = sorted(frame["condition"].astype(str).unique())[:1]
+    rows = frame[frame["condition"].isin(first) & frame["score"].notna()]
+    bounds = score_domain(rows, references(rows).values())
+    levels = sorted(rows["context_level"].astype(str).unique(), key=level_order)
+    panels = [
+        panel(str(own["model"].iloc[0]), levels, _by(own, "context_level"), bounds, references(rows))
+        for _, own in rows.groupby("model_variant", sort=True, observed=True)
+    ]
+    return _grid(panels, "Mean score over the number of context questions, a panel a model")
+
+
+def drift_lines(frame: pd.DataFrame) -> str:
+    """A panel a series: its mean score over the snapshots. Takes rows of `drift.snapshot_means`; it stands alone."""
+    bounds = score_domain(frame)
+    panels = [
+        panel(str(own["model"].iloc[0]), list(own["snapshot"]), _by(own, "snapshot"), bounds, {})
+        for _, own in frame.groupby(["model_variant", "context_level", "condition"], sort=True, observed=True)
+    ]
+    return _grid(panels, "Mean score over the snapshots, a panel a series")
+
+
+def score_domain(rows: pd.DataFrame, others: Iterable[float] = ()) -> tuple[float, float]:
+    """Ends of an axis that holds the scores of all rows, their intervals, and other values."""
+    known = [value for name in ("score", "score_low", "score_high") if name in rows for value in rows[name].dropna()]
+    return domain([*known, *others])
+
+
+def _by(rows: pd.DataFrame, key: str) -> dict[str, Mapping[Any, Any]]:
+    return {str(row[key]): row for row in rows.to_dict("records")}
+
+
+def panel(
+    title: str,
+    places: Sequence[str],
+    rows: Mapping[str, Mapping[Any, Any]],
+    bounds: tuple[float, float],
+    marks: Mapping[str, float],
+) -> str:
+    """Markup of one small chart: the scores of `rows` at `places` (evenly spaced), joined; intervals as whiskers, `marks` as level lines."""
+    height, top, bottom = down(*bounds, 30, _PANEL_HEIGHT - 26), 30, _PANEL_HEIGHT - 26
+    at = {place: 20 + 68 * number / max(len(places) - 1, 1) for number, place in enumerate(places)}
+    parts = [line(10, top, 10, bottom, "axis"), line(10, bottom, 98, bottom, "axis"), label(0, 14, title, anchor="start")]
+    parts += [label(9, height(value) + 4, f"{value:.2f}", kind="soft", anchor="end") for value in bounds]
+    parts += [
+        line(10, height(value), 98, height(value), _KINDS[name])
+        for name, value in marks.items()
+        if bounds[0] <= value <= bounds[1]
+    ]
+    shown = places if len(places) <= 4 else [places[0], places[-1]]
+    parts += [label(at[place], bottom + 15, place, kind="soft", anchor="middle" if len(places) <= 4 else "") for place in shown]
+    known = [place for place in places if place in rows and not is_unknown(rows[place]["score"])]
+    dots = [(at[place], height(rows[place]["score"])) for place in known]
+    parts += [line(*a, *b, "path") for a, b in pairwise(dots)]
+    for place, (x, y) in zip(known, dots, strict=True):
+        low, high = rows[place].get("score_low"), rows[place].get("score_high")
+        if not is_unknown(low) and not is_unknown(high):
+            parts.append(line(x, height(low), x, height(high), "whisker"))  # type: ignore[arg-type]
+        if len(places) <= 4:
+            parts.append(label(x, y - 8, f"{rows[place]['score']:.3f}", kind="halo", anchor="middle"))
+        parts.append(group([dot(x, y, "dot", 3.5)], f"{title}, {place}: {rows[place]['score']:.4f}"))
+    return "".join(parts)
+
+
+def _grid(panels: Sequence[str], title: str) -> str:
+    each = 100 / _PANELS_ACROSS
+    placed = [
+        f'<svg x="{each * (at % _PANELS_ACROSS):.2f}%" y="{(_PANEL_HEIGHT + 12) * (at // _PANELS_ACROSS)}" '
+        f'width="{each - 1.5:.2f}%" height="{_PANEL_HEIGHT}">{markup}</svg>'
+        for at, markup in enumerate(panels)
+    ]
+    rows = -(-len(panels) // _PANELS_ACROSS)
+    return drawing(placed, max((_PANEL_HEIGHT + 12) * rows, 20), title, standalone=True)
+
+
+def gap_chart(frame: pd.DataFrame, *, standalone: bool = True, most: int = 24) -> str:
+    """The observed gap of a model within an attribute as a dot, over the range expected of equal groups. Takes rows of `gaps`.
+
+    At most `most` rows, those that stick out furthest.
+    """
+    rows = _one_group(frame)
+    rows = (
+        rows[rows["gap"].notna()]
+        .sort_values(["excess", "attribute", "model"], ascending=[False, True, True], kind="stable")
+        .head(most)
+    )
+    low, high = domain([0.0, *rows["gap"], *rows["expected_high"].dropna()])
+    place = across(low, high)
+    bottom = 14 + _ROW * len(rows)
+    parts = [_gap_row(row, place, 8 + _ROW * at) for at, row in enumerate(rows.to_dict("records"))]
+    title = f"Gap between the best and the worst segment, beside the gap expected from sample size, {len(rows)} rows"
+    return drawing([axis(place, low, high, 4, bottom), *parts], bottom + 22, title, standalone=standalone)
+
+
+def _gap_row(row: Mapping[Any, Any], place: Place, y: float) -> str:
+    parts = [line(0, y + _ROW, 100, y + _ROW, "grid")]
+    parts.append(label(0, y + 12, f"{row['attribute']}: {row['model']}", kind="halo", anchor="start"))
+    low, high, expected = row["expected_low"], row["expected_high"], row["expected_gap"]
+    if not is_unknown(low) and not is_unknown(high):
+        parts.append(line(place(low), y + 22, place(high), y + 22, "expected"))
+    if not is_unknown(expected):
+        parts.append(line(place(expected), y + 17, place(expected), y + 27, "middle"))
+    beyond = not is_unknown(high) and row["gap"] > high
+    parts.append(dot(place(row["gap"]), y + 22, "dot beyond" if beyond else "dot within"))
+    said = f"{row['attribute']}, {row['model']}: gap {row['gap']:.4f}"
+    return group(parts, said + ("" if is_unknown(expected) else f", expected {expected:.4f}"))
+
+
+def _one_group(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the first condition with most context."""
+    return next((rows for _, rows in asked_alike(frame, richest=True)), frame)

@@ -1,0 +1,65 @@
+"""Gaps between groups, beside the gaps that sample sizes alone make of equal groups."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from dtef_pipeline.report.charts import gap_chart
+from dtef_pipeline.report.markup import (
+    Column,
+    as_is,
+    asked_alike,
+    figure,
+    fold,
+    four,
+    note,
+    p_value,
+    paragraph,
+    section,
+    signed,
+    table,
+    text,
+    three,
+    whole,
+    with_intervals,
+)
+
+_HOW = (
+    "How much better a model does on the best segment of an attribute than on the worst. Groups that differ in nothing but size show a gap, "
+    "too: the grey bar is where 95 % of such gaps lie, its middle the expected one. Only what sticks out is a difference in accuracy."
+)
+_COLUMNS = [
+    Column("attribute", "Attribute", text),
+    Column("model", "Model", text),
+    Column("gap", "Gap", four, "Score of the best segment less that of the worst"),
+    Column(
+        "expected_gap", "Expected", as_is, "Mean gap of groups that differ in size alone, and the range of 95 % of such gaps"
+    ),
+    Column("excess", "Excess", signed, "Gap less the expected gap"),
+    Column("p", "p", p_value, "One-sided: as large a gap between groups that differ in size alone"),
+    Column("p_holm", "p (Holm)", p_value),
+    Column("best_segment", "Best", text),
+    Column("best_score", "Score", four),
+    Column("worst_segment", "Worst", text),
+    Column("worst_score", "Score", four),
+    Column("n_segments", "Segments", whole),
+    Column("n_pairs", "Pairs", whole),
+    Column("note", "Note", note),
+]
+
+
+def gaps(frame: pd.DataFrame) -> str:
+    """The section, from the rows of `gaps` (empty: there is no such table)."""
+    groups = [fold(title, _group(rows), is_open=at == 0) for at, (title, rows) in enumerate(asked_alike(frame, richest=True))]
+    return section("gaps", "Gaps between groups", _HOW, "".join(groups) or paragraph("No gaps yet."))
+
+
+def _group(rows: pd.DataFrame) -> str:
+    known = rows["gap"].notna().any()
+    chart = (
+        figure(gap_chart(rows, standalone=False), "The largest excesses first. A filled dot lies beyond the expected range.")
+        if known
+        else ""
+    )
+    shown = with_intervals(rows, [("expected_gap", "expected_low", "expected_high")], shown=four, bounds=three)
+    return chart + table(shown, _COLUMNS, caption="Gaps by attribute and model", row_head="attribute")

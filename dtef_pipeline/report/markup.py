@@ -1,0 +1,181 @@
+"""Pieces of HTML: sections, tables, folds, numbers as people read them. Whatever comes from data is escaped here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+DASH = "–"
+Shown = Callable[[Any], str]
+
+
+class Column(NamedTuple):
+    """A column of a frame, its heading, how its values are shown, and what the heading means (seen when pointed at)."""
+
+    name: str
+    title: str
+    shown: Shown
+    meaning: str = ""
+
+
+def section(anchor: str, title: str, text: str, body: str) -> str:
+    """A part of the page under its heading; `text` says how to read it, `body` is markup."""
+    return (
+        f'<section id="{anchor}" aria-labelledby="{anchor}-title"><h2 id="{anchor}-title">{escape(title)}</h2>'
+        f'<p class="how">{escape(text)}</p>{body}</section>'
+    )
+
+
+def paragraph(words: str) -> str:
+    return f"<p>{escape(words)}</p>"
+
+
+def fold(heading: str, body: str, *, is_open: bool = False) -> str:
+    """A part that opens and closes; `heading` and `body` are markup."""
+    return f"<details{' open' if is_open else ''}><summary><h3>{heading}</h3></summary>{body}</details>"
+
+
+def table(frame: pd.DataFrame, columns: Sequence[Column], *, caption: str, row_head: str = "", anchor: str = "") -> str:
+    """A table in a box that scrolls by itself, sortable by its headings. Columns that the frame lacks are left out.
+
+    `row_head` names the column that says what a row is about. Values are shown by the columns' functions, which give markup.
+    """
+    there = [column for column in columns if column.name in frame.columns]
+    if not len(frame) or not there:
+        return paragraph("Nothing.")
+    cells = [(column, [column.shown(value) for value in frame[column.name]]) for column in there]
+    cells = [(column, values) for column, values in cells if column.shown is not note or any(values)]  # no column of no remarks
+    there = [column for column, _ in cells]
+    head = "".join(_heading(column) for column in there)
+    rows = "".join(_row(there, row, row_head) for row in zip(*(values for _, values in cells), strict=True))
+    named = f' id="{anchor}"' if anchor else ""
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table{named} class="sortable">'
+        f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _heading(column: Column) -> str:
+    meaning = f' title="{escape(column.meaning)}"' if column.meaning else ""
+    return f'<th scope="col"{_kind(column)}><button type="button"{meaning}>{escape(column.title)}</button></th>'
+
+
+def _row(columns: Sequence[Column], values: Sequence[str], row_head: str) -> str:
+    cells = (
+        f'<th scope="row"{_kind(column)}>{value}</th>' if column.name == row_head else f"<td{_kind(column)}>{value}</td>"
+        for column, value in zip(columns, values, strict=True)
+    )
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _kind(column: Column) -> str:
+    return ' class="text"' if column.shown in (text, note, long_text) else ""
+
+
+def figure(drawing: str, caption: str) -> str:
+    return f"<figure>{drawing}<figcaption>{escape(caption)}</figcaption></figure>"
+
+
+def is_unknown(value: Any) -> bool:
+    return value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
+
+
+def text(value: Any) -> str:
+    return DASH if is_unknown(value) else escape(str(value))
+
+
+def note(value: Any) -> str:
+    """A remark: nothing where there is none."""
+    return "" if is_unknown(value) or value == "" else f'<span class="note">{escape(str(value))}</span>'
+
+
+def long_text(value: Any, *, most: int = 90) -> str:
+    """Text of any length, cut in sight and whole when opened."""
+    if is_unknown(value):
+        return DASH
+    words = str(value)
+    if len(words) <= most:
+        return escape(words)
+    return f'<details class="long"><summary>{escape(words[:most].rstrip())}…</summary>{escape(words)}</details>'
+
+
+def _number(pattern: str) -> Shown:
+    def shown(value: Any) -> str:
+        if is_unknown(value):
+            return DASH
+        if not math.isfinite(value):
+            return "∞" if value > 0 else "-∞"
+        rounded = format(float(value), pattern)
+        return rounded.lstrip("-") if not rounded.strip("-0.,%") else rounded
+
+    return shown
+
+
+four, three, two, signed, signed_three = _number(".4f"), _number(".3f"), _number(".2f"), _number("+.4f"), _number("+.3f")
+whole, percent, dollars, one = _number(",.0f"), _number(".1%"), _number(",.2f"), _number(",.1f")
+
+
+def p_value(value: Any) -> str:
+    if is_unknown(value):
+        return DASH
+    return "&lt; 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def with_interval(frame: pd.DataFrame, value: str, ends: tuple[str, str], *, shown: Shown, bounds: Shown) -> pd.Series[Any]:
+    """Markup a row: the value, and its interval beneath where there is one. A frame without such columns gives dashes."""
+    unknown = pd.Series([None] * len(frame), index=frame.index, dtype=object)
+    values, lows, highs = (frame.get(name, unknown) for name in (value, *ends))
+    cells = [
+        shown(v) + ("" if is_unknown(low) or is_unknown(high) else f'<span class="ci">{bounds(low)} to {bounds(high)}</span>')
+        for v, low, high in zip(values, lows, highs, strict=True)
+    ]
+    return pd.Series(cells, index=frame.index, dtype=object)
+
+
+def with_intervals(frame: pd.DataFrame, pairs: Sequence[tuple[str, str, str]], *, shown: Shown, bounds: Shown) -> pd.DataFrame:
+    """The frame with each value column that it has turned into markup with its interval; show such columns by `as_is`."""
+    there = [(value, (low, high)) for value, low, high in pairs if value in frame.columns]
+    return frame.assign(**{value: with_interval(frame, value, ends, shown=shown, bounds=bounds) for value, ends in there})
+
+
+def as_is(markup: Any) -> str:
+    """Markup made by this package, not data."""
+    return str(markup)
+
+
+def level_order(level: str) -> tuple[int, str]:
+    """Context levels by number, `all` last."""
+    return (2**31, level) if level == "all" else (int(level), level)
+
+
+def level_title(level: str) -> str:
+    if level == "0":
+        return "Without context questions"
+    return "With all context questions that fit" if level == "all" else f"With {level} context questions"
+
+
+def asked_alike(frame: pd.DataFrame, *, richest: bool = False) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The rows of each context level and condition under a heading (markup), most context first; numbers of two groups never compare.
+
+    `richest`: of each condition only the level of most context.
+    """
+    if not len(frame):
+        return
+    several = len(set(frame["condition"])) > 1
+    keys = {(str(level), str(condition)) for level, condition in zip(frame["context_level"], frame["condition"], strict=True)}
+    done: set[str] = set()
+    for level, condition in sorted(keys, key=lambda key: (-level_order(key[0])[0], key[1])):
+        if richest and condition in done:
+            continue
+        done.add(condition)
+        asked = f", asked as <code>{escape(condition)}</code>" if several else ""
+        yield escape(level_title(level)) + asked, frame[(frame["context_level"] == level) & (frame["condition"] == condition)]
+
+
+def described(facts: Mapping[str, Any]) -> str:
+    """A list of names and what they stand for; the values are markup."""
+    return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in facts.items()) + "</dl>"

@@ -1,0 +1,72 @@
+"""How the numbers are made, in the words and constants of the code itself."""
+
+from __future__ import annotations
+
+import inspect
+from html import escape
+
+from dtef_pipeline.aggregation import cells, resampling
+from dtef_pipeline.aggregation.boards import MIN_SEGMENTS, BoardOptions
+from dtef_pipeline.report.markup import described, section
+from dtef_pipeline.scoring import metrics
+from dtef_pipeline.scoring.policy import CREDITS
+from dtef_pipeline.tables import METRICS
+
+_HOW = "How to read and to repeat the numbers; formulas, assumptions, references and the simulations that check them are in docs/statistics.md."
+
+
+def methodology(metric: str) -> str:
+    """The section; `metric` is what the boards rank by."""
+    facts = {
+        "Metric": f"<code>{escape(metric)}</code>",
+        "Resamples": f"{resampling.RESAMPLES:,}",
+        "Confidence": f"{resampling.CONFIDENCE:.0%}",
+        "Seed": f"<code>{resampling.SEED}</code>",
+        "Fewest questions for an interval": str(resampling.MIN_CLUSTERS),
+        "Segments needed for a rank": f"{MIN_SEGMENTS}, or all there are if fewer",
+        "Targets": f"<code>{BoardOptions().targets}</code>: questions that define a segment are left out",
+    }
+    parts = [
+        "<h3>Settings</h3>" + described(facts),
+        "<h3>Cells, clusters, draws, snapshots</h3>" + _paragraphs(inspect.getdoc(cells) or "") + _SNAPSHOTS,
+        "<h3>The published policy</h3>" + described(_policy()),
+        "<h3>Metrics</h3>" + described({name: escape(_first_sentences(name)) for name in METRICS}),
+        "<h3>Terms</h3>" + described({name: escape(meaning) for name, meaning in _TERMS.items()}),
+    ]
+    return section("methodology", "Methodology", _HOW, "".join(parts))
+
+
+_SNAPSHOTS = (
+    "<p>A snapshot is one pass over the prompts. Of several snapshots the latest answer to each cell counts; drift alone compares them. "
+    "Draws of one prompt are averaged before anything else.</p>"
+)
+_TERMS = {
+    "Interval": "From resampled questions, each drawn with everything said of it, and from the noise of the observed answers themselves.",
+    "Ceiling": "The expected score of the true distribution against a sample of that many respondents, simulated a pair.",
+    "Leave-one-out marginal": "The answer of the other segments of the same attribute, weighted by size.",
+    "Population marginal": "The answer of all segments of the round, weighted by size; it contains the target segment.",
+    "Skill": "(score - leave-one-out) / (ceiling - leave-one-out), of means: 0 knows nothing of the group, 1 is perfect, below 0 is worse.",
+    "Worth": "The number of respondents whose sample distribution would be as far from the truth as the model's prediction is.",
+    "Tier": "Down the ranking, a model that the first of a tier is better than, after adjusting for the number of comparisons, opens the next.",
+    "Excess gap": "The gap between the best and the worst segment less the gap of groups that differ in size alone.",
+}
+
+
+def _policy() -> dict[str, str]:
+    scored = {
+        credit.status.replace("_", " "): (f"scored {credit.score:g}" if credit.score is not None else "left out of every mean")
+        + f": {escape(credit.reason)}"
+        for credit in CREDITS
+    }
+    return {"ok": "scored by the metric", **scored}
+
+
+def _first_sentences(metric: str) -> str:
+    """The first paragraph of the metric's own documentation, in one line."""
+    return " ".join((inspect.getdoc(getattr(metrics, metric)) or "").split("\n\n")[0].split())
+
+
+def _paragraphs(words: str) -> str:
+    """Documentation as markup: paragraphs, and **bold** words; the first line names the module and is left out."""
+    marked = ["".join(f"<b>{part}</b>" if at % 2 else part for at, part in enumerate(escape(words).split("**")))]
+    return "".join(f"<p>{' '.join(part.split())}</p>" for part in marked[0].split("\n\n")[1:])

@@ -1,0 +1,194 @@
+"use strict";
+// Sorting, searching, and the chart of a chosen pair. Without this script the page can still be read.
+
+const all = (selector, root) => [...(root || document).querySelectorAll(selector)];
+const words = text => text.toLowerCase().split(/\s+/).filter(Boolean);
+
+// ---- tables: a press on a heading sorts by that column; what is unknown stays last ----
+
+function numberIn(cell) {
+  const text = cell.textContent.trim().replace("−", "-");
+  const found = /^[<≈ ]*([+-]?[\d,]*\.?\d+|-?∞)/.exec(text);
+  if (!found) return NaN;
+  if (found[1].includes("∞")) return found[1][0] === "-" ? -1e308 : 1e308;
+  return parseFloat(found[1].replace(/,/g, ""));
+}
+
+function sortBy(head) {
+  const table = head.closest("table"), body = table.tBodies[0], at = head.cellIndex;
+  const isText = head.classList.contains("text");
+  const unsorted = !head.hasAttribute("aria-sort");
+  // The first press shows the greatest number, the first word, the best rank.
+  const down = unsorted ? !isText && head.textContent !== "Rank" : head.getAttribute("aria-sort") === "ascending";
+  const key = row => isText ? row.cells[at].textContent.trim().toLowerCase() : numberIn(row.cells[at]);
+  const isMissing = value => value === "" || value === "–" || Number.isNaN(value);
+  const rows = [...body.rows].map(row => [key(row), row]);
+  rows.sort(([a], [b]) => {
+    if (isMissing(a) || isMissing(b)) return isMissing(a) - isMissing(b);
+    return (down ? -1 : 1) * (a < b ? -1 : a > b ? 1 : 0);
+  });
+  all("th[aria-sort]", table).forEach(other => other.removeAttribute("aria-sort"));
+  head.setAttribute("aria-sort", down ? "descending" : "ascending");
+  body.append(...rows.map(([, row]) => row));
+}
+
+all("table.sortable thead button").forEach(button => button.addEventListener("click", () => sortBy(button.closest("th"))));
+
+function filterRows(input) {
+  const wanted = words(input.value);
+  const rows = [...document.getElementById(input.dataset.filters).tBodies[0].rows];
+  for (const row of rows) {
+    const text = row.textContent.toLowerCase();
+    row.hidden = !wanted.every(word => text.includes(word));
+  }
+  const left = rows.filter(row => !row.hidden).length;
+  document.querySelector(`[data-counts="${input.dataset.filters}"]`).textContent = `${left} of ${rows.length} questions`;
+}
+
+all("input[data-filters]").forEach(input => input.addEventListener("input", () => filterRows(input)));
+
+// ---- folds: paper shows everything ----
+
+let closed = [];
+addEventListener("beforeprint", () => {
+  closed = all("details:not([open])");
+  closed.forEach(fold => { fold.open = true; });
+});
+addEventListener("afterprint", () => closed.forEach(fold => { fold.open = false; }));
+
+// ---- predicted against observed ----
+
+const held = document.getElementById("pair-data");
+if (held) {
+  const data = JSON.parse(held.textContent);
+  const field = name => document.getElementById("pair-" + name);
+  const chart = field("chart");
+
+  const make = (tag, text, kind) => {
+    const node = document.createElement(tag);
+    if (text !== undefined) node.textContent = text;
+    if (kind) node.className = kind;
+    return node;
+  };
+  const percent = value => (100 * value).toFixed(1) + " %";
+  const score = thousandths => thousandths === null ? "unknown" : (thousandths / 1000).toFixed(3);
+  // Two characters a share: thousandths in base 36.
+  const shares = text => (text.match(/../g) || []).map(two => parseInt(two, 36) / 1000);
+
+  // Wilson score interval of a share of n answers.
+  function wilson(share, n) {
+    const z = data.z, whole = 1 + z * z / n, middle = share + z * z / (2 * n);
+    const half = z * Math.sqrt(share * (1 - share) / n + z * z / (4 * n * n));
+    return [Math.max(0, (middle - half) / whole), Math.min(1, (middle + half) / whole)];
+  }
+
+  function offer(select, choices) {
+    const before = select.value;
+    select.replaceChildren(...choices.map(([value, text]) => {
+      const option = make("option", text);
+      option.value = value;
+      return option;
+    }));
+    if (choices.some(([value]) => String(value) === before)) select.value = before;
+  }
+
+  function offerQuestions() {
+    const wanted = words(field("search").value), round = field("round").value;
+    const fits = question => question.r === round && wanted.every(word => question.t.toLowerCase().includes(word));
+    const short = text => text.length > 150 ? text.slice(0, 150) + "…" : text;
+    offer(field("question"), [...data.questions.entries()].filter(([, q]) => fits(q)).map(([at, q]) => [at, short(q.t)]));
+    offerSegments();
+  }
+
+  function offerSegments() {
+    const question = data.questions[field("question").value];
+    offer(field("segment"), question ? question.s.map(([at]) => [at, data.segments[at]]) : []);
+    draw();
+  }
+
+  // What the chosen model said: shares and a score, or why there are none.
+  function answer(predictions) {
+    const ways = predictions.split(";")[field("model").value].split("|");
+    const said = ways[ways.length > 1 ? field("asked").value : 0];
+    if (!said) return {why: "not asked"};
+    if (said[0] === "!") return {why: said.slice(1).replace("_", " ")};
+    const values = shares(said);
+    return {score: 1000 * values[values.length - 1], values: values.slice(0, -1)};
+  }
+
+  function bar(value, kind, range) {
+    const track = make("span", undefined, "track"), fill = make("span", undefined, "fill " + kind);
+    fill.style.width = 100 * value + "%";
+    track.append(fill);
+    if (range) {
+      const mark = make("span", undefined, "range");
+      mark.style.left = 100 * range[0] + "%";
+      mark.style.width = 100 * (range[1] - range[0]) + "%";
+      track.append(mark);
+    }
+    return track;
+  }
+
+  function optionRow(option, observed, predicted, n) {
+    const row = make("tr"), name = make("th", option, "text"), bars = make("td", undefined, "bar");
+    const range = wilson(observed, n);
+    name.scope = "row";
+    bars.setAttribute("aria-hidden", "true");
+    bars.append(bar(observed, "seen", range));
+    if (predicted !== undefined) bars.append(bar(predicted, "said"));
+    const said = predicted === undefined ? "–" : percent(predicted);
+    row.append(name, bars, make("td", percent(observed)), make("td", percent(range[0]) + " to " + percent(range[1])), make("td", said));
+    return row;
+  }
+
+  function bars(question, observed, said, n) {
+    const box = make("div", undefined, "scroll"), table = make("table", undefined, "bars");
+    const head = make("tr"), top = make("thead"), body = make("tbody");
+    for (const title of ["Answer", "Observed above, predicted below", "Observed", "95 % interval", "Predicted"]) {
+      const cell = make("th", title, head.cells.length < 2 ? "text" : "");
+      cell.scope = "col";
+      head.append(cell);
+    }
+    question.o.forEach((option, at) => body.append(optionRow(option, observed[at], said.values && said.values[at], n)));
+    top.append(head);
+    table.append(top, body);
+    box.tabIndex = 0;
+    box.append(table);
+    return box;
+  }
+
+  function key() {
+    const line = make("p", undefined, "key");
+    for (const [kind, text] of [["seen", "observed"], ["said", "predicted"]]) line.append(make("i", "", kind), text);
+    return line;
+  }
+
+  function draw() {
+    chart.replaceChildren();
+    const question = data.questions[field("question").value];
+    if (!question) {
+      chart.append(make("p", "No question of this round has these words."));
+      return;
+    }
+    const row = question.s.find(([at]) => String(at) === field("segment").value);
+    const [, n, ceiling, others, observed, predictions] = row;
+    const said = answer(predictions), model = data.models[field("model").value];
+    const scored = said.values ? score(said.score) : `none (${said.why})`;
+    const facts = `n = ${n}. Score of ${model}: ${scored}; leave-one-out marginal: ${score(others)}; ceiling: ${score(ceiling)}.`;
+    chart.append(make("h3", question.t), make("p", facts), key(), bars(question, shares(observed), said, n));
+  }
+
+  const severalConditions = new Set(data.asked.map(([, condition]) => condition)).size > 1;
+  offer(field("round"), [...new Set(data.questions.map(question => question.r))].map(name => [name, name]));
+  offer(field("model"), data.models.map((name, at) => [at, name]));
+  offer(field("asked"), data.asked.map(([level, condition], at) => [at, "context " + level + (severalConditions ? ", " + condition : "")]));
+  // Begin with a real model and the most context.
+  field("model").value = Math.max(0, data.models.findIndex(name => !name.startsWith("baseline/")));
+  field("asked").value = data.asked.length - 1;
+  document.getElementById("chooser").addEventListener("submit", event => event.preventDefault());
+  field("search").addEventListener("input", offerQuestions);
+  field("round").addEventListener("change", offerQuestions);
+  field("question").addEventListener("change", offerSegments);
+  for (const name of ["segment", "model", "asked"]) field(name).addEventListener("change", draw);
+  offerQuestions();
+}

@@ -1,0 +1,191 @@
+"""Predicted against observed, for any pair that the reader chooses: the data inside the page, and the form that chooses from it.
+
+The data are compact: fractions as two characters (thousandths in base 36), a prediction that is the same however much context was shown
+once. When all of it would make the page too large, as many questions as fit are kept, with every segment of theirs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import duckdb
+import pandas as pd
+from scipy.stats import norm
+
+from dtef_pipeline.aggregation.boards import BoardOptions
+from dtef_pipeline.aggregation.cells import cells_sql, parameters
+from dtef_pipeline.aggregation.resampling import CONFIDENCE
+from dtef_pipeline.report.markup import level_order, paragraph, section
+from dtef_pipeline.report.sources import has
+
+MOST_BYTES = 4_000_000
+"""Of the data of pairs in one page."""
+_OPTIONS = BoardOptions(targets="all")
+_HOW = (
+    "Choose a round, a question, a segment and a model: bars are shares of answers. The whisker on an observed bar is its 95 % interval for "
+    "a sample of n respondents (Wilson score interval): the data cannot tell a prediction inside it from the truth."
+)
+
+
+class Asked(NamedTuple):
+    """A context level under a condition."""
+
+    level: str
+    condition: str
+
+
+def pairs(connection: duckdb.DuckDBPyConnection, *, most_bytes: int = MOST_BYTES) -> str:
+    """The section: a form, the place for the chart, and the data as JSON. Without observed answers it says so."""
+    if not has(connection, "survey_responses"):
+        return section("pairs", "Predicted against observed", _HOW, paragraph("No survey responses to compare with."))
+    data, left_out = pair_data(connection, most_bytes)
+    if not data["questions"]:
+        return section("pairs", "Predicted against observed", _HOW, paragraph("No scored predictions yet."))
+    cut = paragraph(_left_out(left_out, len(data["questions"]))) if left_out else ""
+    # Every "<" is spelled as an escape: no text of a survey can end the script, or begin another.
+    packed = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return section(
+        "pairs",
+        "Predicted against observed",
+        _HOW,
+        f'{cut}{_FORM}<script type="application/json" id="pair-data">{packed}</script>',
+    )
+
+
+def _left_out(left_out: int, kept: int) -> str:
+    return (
+        f"To keep the page small it holds {kept} of {kept + left_out} questions, with all their segments; the others are in the "
+        "table scores of the warehouse."
+    )
+
+
+_FORM = (
+    '<form class="chooser" id="chooser"><label>Search questions<input type="search" id="pair-search" placeholder="words of the question">'
+    '</label><label>Round<select id="pair-round"></select></label><label class="broad">Question<select id="pair-question"></select></label>'
+    '<label>Segment<select id="pair-segment"></select></label><label>Model<select id="pair-model"></select></label>'
+    '<label>Asked<select id="pair-asked"></select></label></form>'
+    '<div id="pair-chart" aria-live="polite"><p>This chart needs JavaScript.</p></div>'
+)
+
+
+def pair_data(connection: duckdb.DuckDBPyConnection, most_bytes: int) -> tuple[dict[str, Any], int]:
+    """What the script draws from, and how many questions were left out. Rounds, questions and segments in a fixed order.
+
+    `questions`: round, id, text, options, and rows of segments: [segment, n, ceiling, leave-one-out, observed, predictions], where
+    predictions are separated by `;` a model, and by `|` a way of asking where these differ; one is shares, then the score, or `!` and why
+    there are none.
+    """
+    connection.execute("SET threads = 1")
+    models, asked = _models(connection), _asked(connection)
+    kept, left_out = _kept_questions(connection, len(models) * len(asked), most_bytes)
+    packed = _packed(connection, models, asked, kept)
+    segments = sorted(set(packed["segment"]))
+    place = {segment: at for at, segment in enumerate(segments)}
+    questions = []
+    for question in kept.to_dict("records"):
+        rows = packed[(packed["round"] == question["round"]) & (packed["question_id"] == question["question_id"])]
+        columns = zip(
+            rows["segment"], rows["n"], rows["ceiling"], rows["others"], rows["observed"], rows["predictions"], strict=True
+        )
+        listed = [
+            [place[segment], int(n), _thousandths(c), _thousandths(o), seen, said] for segment, n, c, o, seen, said in columns
+        ]
+        if listed:
+            head = {"r": question["round"], "id": question["question_id"], "t": question["question_text"]}
+            questions.append({**head, "o": list(question["options"]), "s": listed})
+    return {
+        "z": float(norm.ppf((1 + CONFIDENCE) / 2)),
+        "models": [name for name, _ in models],
+        "asked": [list(way) for way in asked],
+        "segments": segments,
+        "questions": questions,
+    }, left_out
+
+
+def _thousandths(value: Any) -> int | None:
+    return None if pd.isna(value) else round(1000 * float(value))
+
+
+def _models(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
+    """Names and variants; a model of several variants is called by its variant."""
+    rows = connection.execute("SELECT DISTINCT model, model_variant FROM scores ORDER BY ALL").fetchall()
+    names = [model for model, _ in rows]
+    return [(model if names.count(model) == 1 else variant, variant) for model, variant in rows]
+
+
+def _asked(connection: duckdb.DuckDBPyConnection) -> list[Asked]:
+    rows = connection.execute("SELECT DISTINCT context_level, condition FROM scores").fetchall()
+    return sorted((Asked(*row) for row in rows), key=lambda way: (way.condition, *level_order(way.level)))
+
+
+def _kept_questions(connection: duckdb.DuckDBPyConnection, predictions: int, most_bytes: int) -> tuple[pd.DataFrame, int]:
+    """The questions that fit, first of each round first, judged by the bytes they take at most; and how many do not."""
+    questions = connection.execute(
+        """
+        SELECT round, question_id, any_value(question_text) AS question_text, any_value(options) AS options,
+            min(question_order) AS place, count(*) AS segments, max(len(options)) AS k
+        FROM survey_responses SEMI JOIN scores USING (round, segment, question_id)
+        GROUP BY round, question_id ORDER BY place, round, question_id
+        """
+    ).df()
+    a_pair = 30 + 2 * questions["k"] + predictions * (2 * questions["k"] + 3)
+    size = (200 + questions["question_text"].str.len() + 40 * questions["k"] + questions["segments"] * a_pair).cumsum()
+    kept = questions[size <= most_bytes].sort_values(["round", "place", "question_id"], kind="stable")
+    return kept, len(questions) - len(kept)
+
+
+def _packed(
+    connection: duckdb.DuckDBPyConnection, models: Sequence[tuple[str, str]], asked: Sequence[Asked], kept: pd.DataFrame
+) -> pd.DataFrame:
+    """A row a (round, segment, question): the observed answer and all predictions in the characters of `pair_data`.
+
+    Draws are averaged; of several snapshots the one that the boards take counts.
+    """
+    connection.register(
+        "_models", pd.DataFrame({"place": range(len(models)), "model_variant": [variant for _, variant in models]})
+    )
+    connection.register("_asked", pd.DataFrame(asked, columns=["context_level", "condition"]).assign(way=range(len(asked))))
+    connection.register("_kept", kept[["round", "question_id"]].astype(str))
+    frame = connection.execute(_packed_sql(has(connection, "reference_scores")), parameters(_OPTIONS)).df()
+    for name in ("_models", "_asked", "_kept"):
+        connection.unregister(name)
+    return frame
+
+
+def _code(fraction: str) -> str:
+    """SQL: a fraction as two characters, thousandths in base 36."""
+    return f"to_base(least(greatest(round(1000 * {fraction}), 0), 1000)::INTEGER, 36, 2)"
+
+
+def _packed_sql(has_references: bool) -> str:
+    pair = "round, segment, question_id"
+    reference = f"SELECT {pair}, ceiling.js AS ceiling, others.js AS others FROM reference_scores"
+    nothing = f"SELECT {pair}, NULL::DOUBLE AS ceiling, NULL::DOUBLE AS others FROM survey_responses"
+    return f"""{cells_sql(_OPTIONS)}
+    , answers AS (
+        SELECT {pair}, context_level, condition, model_variant, predicted, status, cells.score FROM cells
+        JOIN (SELECT {pair}, context_level, condition, model_variant, snapshot, draw, predicted, status FROM scores)
+            USING ({pair}, context_level, condition, model_variant, snapshot)
+        SEMI JOIN _kept USING (round, question_id)
+    ), shares AS (
+        SELECT {pair}, context_level, condition, model_variant, option, avg(share) AS share
+        FROM (SELECT *, unnest(predicted) AS share, generate_subscripts(predicted, 1) AS option FROM answers WHERE status = 'ok') GROUP BY ALL
+    ), coded AS (
+        SELECT {pair}, context_level, condition, model_variant, string_agg({_code("share")}, '' ORDER BY option) AS code FROM shares GROUP BY ALL
+    ), said AS (
+        SELECT {pair}, context_level, condition, model_variant,
+            coalesce(any_value(code) || {_code("any_value(score)")}, '!' || min(status)) AS said
+        FROM answers LEFT JOIN coded USING ({pair}, context_level, condition, model_variant) GROUP BY ALL
+    ), ways AS (
+        SELECT {pair}, place, CASE WHEN count(DISTINCT coalesce(said, '')) = 1 THEN any_value(coalesce(said, ''))
+            ELSE string_agg(coalesce(said, ''), '|' ORDER BY way) END AS said
+        FROM (SELECT DISTINCT {pair} FROM said) CROSS JOIN _models CROSS JOIN _asked
+        LEFT JOIN said USING ({pair}, model_variant, context_level, condition) GROUP BY ALL
+    ), predictions AS (SELECT {pair}, string_agg(said, ';' ORDER BY place) AS predictions FROM ways GROUP BY ALL)
+    , reference AS ({reference if has_references else nothing})
+    SELECT {pair}, n, reference.ceiling, reference.others,
+        array_to_string(list_transform(observed, lambda x: {_code("x")}), '') AS observed, predictions
+    FROM predictions JOIN survey_responses USING ({pair}) LEFT JOIN reference USING ({pair}) ORDER BY round, question_id, segment
+    """

@@ -1,0 +1,116 @@
+"""What the numbers stand on: the survey as read, what was set aside, what has no score, and what it cost."""
+
+from __future__ import annotations
+
+import duckdb
+import pandas as pd
+
+from dtef_pipeline.report.markup import Column, dollars, paragraph, percent, section, table, text, whole
+from dtef_pipeline.report.sources import has
+from dtef_pipeline.scoring.policy import CREDITS
+from dtef_pipeline.survey.quarantine import REASONS
+from dtef_pipeline.tables import STATUSES
+
+_HOW = (
+    "What was read of each round, what was set aside before anything was asked and why, and which predictions have a score. A prediction "
+    "without an answer is left out of every mean; it never counts 0."
+)
+
+
+def quality(connection: duckdb.DuckDBPyConnection) -> str:
+    parts = [_rounds(connection), _statuses(connection), _quarantine(connection)]
+    return section("data-quality", "Data quality", _HOW, "".join(parts))
+
+
+def _rounds(connection: duckdb.DuckDBPyConnection) -> str:
+    if not has(connection, "survey_responses"):
+        return ""
+    kept = connection.execute(
+        "SELECT round, count(DISTINCT segment) AS segments, count(DISTINCT question_id) AS questions, count(*) AS pairs, min(n) AS smallest_n, "
+        "median(n) AS median_n, avg((n_source = 'question')::INT) AS own_n, count(*) FILTER (circular) AS circular "
+        "FROM survey_responses GROUP BY 1 ORDER BY 1"
+    ).df()
+    columns = [
+        Column("round", "Round", text),
+        Column("segments", "Segments", whole),
+        Column("questions", "Questions", whole),
+        Column("pairs", "Pairs", whole),
+        Column("smallest_n", "Smallest n", whole),
+        Column("median_n", "Median n", whole),
+        Column("own_n", "Pairs with their own n", percent, "The others take the size of their segment"),
+        Column("circular", "Circular pairs", whole, "The question defines the segment: left out of all boards here"),
+    ]
+    return "<h3>Survey</h3>" + table(kept, columns, caption="What was read", row_head="round")
+
+
+def _statuses(connection: duckdb.DuckDBPyConnection) -> str:
+    counts = ", ".join(f"count(*) FILTER (status = '{status}') AS {status}" for status in STATUSES)
+    frame = connection.execute(
+        f"SELECT model, model_variant, count(*) AS predictions, {counts} FROM scores GROUP BY 1, 2 ORDER BY 1, 2"
+    ).df()
+    frame = frame[["model_variant", "predictions", *(status for status in STATUSES if status == "ok" or frame[status].sum())]]
+    reasons = {credit.status: credit.reason for credit in CREDITS}
+    columns = [
+        Column("model_variant", "Model variant", text),
+        Column("predictions", "Predictions", whole),
+        *(Column(status, status.replace("_", " "), whole, reasons.get(status, "")) for status in STATUSES),
+    ]
+    return (
+        "<h3>Predictions by status</h3>"
+        + table(frame, columns, caption="Statuses, all snapshots", row_head="model_variant")
+        + _unscored(connection)
+    )
+
+
+def _unscored(connection: duckdb.DuckDBPyConnection, most: int = 50) -> str:
+    """Why predictions have no score of their own, most frequent first."""
+    frame = connection.execute(
+        "SELECT status, reason, count(*) AS predictions FROM scores WHERE status <> 'ok' GROUP BY ALL "
+        f"ORDER BY predictions DESC, status, reason NULLS LAST LIMIT {most}"
+    ).df()
+    if not len(frame):
+        return paragraph("Every prediction could be read.")
+    columns = [Column("status", "Status", text), Column("reason", "Reason", text), Column("predictions", "Predictions", whole)]
+    return table(frame, columns, caption="Why predictions could not be read (most frequent first)")
+
+
+def _quarantine(connection: duckdb.DuckDBPyConnection) -> str:
+    if not has(connection, "survey_quarantine"):
+        return ""
+    aside = connection.execute("SELECT round, reason, count(*) AS rows FROM survey_quarantine GROUP BY ALL ORDER BY ALL").df()
+    aside["meaning"] = [REASONS.get(reason, "") for reason in aside["reason"]]
+    columns = [
+        Column("round", "Round", text),
+        Column("reason", "Reason", text),
+        Column("meaning", "Meaning", text),
+        Column("rows", "Rows", whole),
+    ]
+    return "<h3>Quarantine</h3>" + table(aside, columns, caption="What was set aside")
+
+
+def costs(connection: duckdb.DuckDBPyConnection) -> str:
+    """The section, from the `costs` table where there is one."""
+    how = "Requests to language models and what they cost; baselines ask nobody. Answers without a known price are not in the dollars."
+    frame = _costs(connection) if has(connection, "costs") else pd.DataFrame()
+    columns = [
+        Column("model", "Model", text),
+        Column("snapshot", "Snapshot", text),
+        *(Column(name, name.replace("_", " ").capitalize(), whole) for name in ("answered", "failed", "budget_stopped")),
+        *(Column(name, name.replace("_", " ").capitalize(), whole) for name in ("prompt_tokens", "completion_tokens")),
+        Column("cost_usd", "US dollars", dollars),
+        Column("unpriced", "Unpriced", whole),
+    ]
+    body = (
+        table(frame, columns, caption="Costs by model and snapshot", row_head="model")
+        if len(frame)
+        else paragraph("Nothing was paid for.")
+    )
+    return section("costs", "Costs", how, body)
+
+
+def _costs(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    sums = ", ".join(
+        f"sum({name}) AS {name}"
+        for name in ("answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced")
+    )
+    return connection.execute(f"SELECT model, snapshot, {sums} FROM costs GROUP BY ALL ORDER BY ALL").df()

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm, t
+
+from dtef_pipeline.aggregation.resampling import MIN_CLUSTERS, Floats, Resampling, interval, why_none
+from dtef_pipeline.errors import ConfigError
+from tests.dtef_pipeline.aggregation.survey_sets import Design, Sets, expected_score, simulate
+
+
+def lopsided(rng: np.random.Generator, clusters: int = 12, columns: int = 3) -> tuple[Floats, Floats]:
+    counts = rng.integers(1, 30, size=(clusters, columns)).astype(np.float64)
+    return counts * rng.uniform(0.3, 0.9, size=counts.shape), counts
+
+
+def centred(rng: np.random.Generator, *shape: int, sd: float) -> Floats:
+    noise = rng.normal(0, sd, size=shape)
+    return (noise - noise.mean(axis=0)) * np.sqrt(shape[0] / (shape[0] - 1))
+
+
+def test_totals_are_counts_times_sums() -> None:
+    resampling = Resampling(2, resamples=50)
+    assert set(resampling.weights.sum(axis=1)) == {2.0}
+    totals = resampling.totals(np.array([[1.0], [10.0]]))
+    assert set(totals[:, 0]) <= {2.0, 11.0, 20.0}
+    assert totals[:, 0].tolist() == [first + 10 * second for first, second in resampling.weights.tolist()]
+
+
+def test_ratios_agree_with_a_naive_loop_over_drawn_clusters() -> None:
+    sums, counts = lopsided(np.random.default_rng(1))
+    resampling = Resampling(len(sums), resamples=40)
+    found = resampling.ratios(sums, counts)
+    for resample, weights in enumerate(resampling.weights.astype(int)):
+        drawn = [cluster for cluster, times in enumerate(weights) for _ in range(times)]
+        for column in range(sums.shape[1]):
+            expected = sum(sums[c, column] for c in drawn) / sum(counts[c, column] for c in drawn)
+            assert found.replicates[resample, column] == pytest.approx(expected, abs=1e-12)
+    assert found.value == pytest.approx(sums.sum(axis=0) / counts.sum(axis=0))
+
+
+def test_variance_is_that_between_clusters_and_noise_is_not_counted_twice() -> None:
+    rng = np.random.default_rng(2)
+    sums, counts = lopsided(rng, clusters=60, columns=2)
+    noise = centred(rng, 20, 60, 2, sd=1.5)
+    found = Resampling(60, resamples=20_000).ratios(sums, counts, noise)
+    for column in range(2):
+        total = counts[:, column].sum()
+        ratio = sums[:, column].sum() / total
+        between = sum(((a - ratio * b) / total) ** 2 for a, b in zip(sums[:, column], counts[:, column], strict=True))
+        drawn = sum(float(np.mean(noise[:, cluster, column] ** 2)) for cluster in range(60)) / total**2
+        assert drawn < between
+        assert found.replicates[:, column].var() == pytest.approx(between + drawn / 60, rel=0.08)
+        assert found.between[column] == pytest.approx(1 - drawn / (between + drawn / 60), abs=0.02)
+
+
+def test_where_clusters_differ_by_less_than_the_noise_the_noise_alone_is_left() -> None:
+    noise = centred(np.random.default_rng(3), 20, 30, 1, sd=2.0)
+    found = Resampling(30, resamples=20_000).ratios(np.full((30, 1), 5.0), np.full((30, 1), 10.0), noise)
+    assert found.between.tolist() == [0.0]
+    assert found.replicates.var() == pytest.approx((noise**2).mean(axis=0).sum() / 300**2, rel=0.05)
+
+
+def test_equal_noise_moves_two_columns_together() -> None:
+    rng = np.random.default_rng(4)
+    noise = np.repeat(centred(rng, 20, 30, 1, sd=2.0), 2, axis=2)
+    replicates = Resampling(30).ratios(np.full((30, 2), 5.0), np.full((30, 2), 10.0), noise).replicates
+    assert replicates[:, 0].tolist() == replicates[:, 1].tolist()
+
+
+def test_a_column_in_few_clusters_has_the_interval_it_would_have_alone() -> None:
+    rng = np.random.default_rng(5)
+    sums, counts = lopsided(rng, clusters=200, columns=2)
+    sums[8:, 1] = counts[8:, 1] = 0
+    together = Resampling(200, resamples=20_000).ratios(sums, counts)
+    alone = Resampling(8, resamples=20_000).ratios(sums[:8, 1:], counts[:8, 1:])
+    assert together.n_clusters.tolist() == [200, 8]
+    spread = np.nanstd(together.replicates[:, 1])
+    assert spread == pytest.approx(alone.replicates.std(), rel=0.1)
+
+
+def test_interval_moves_and_stretches_with_the_scores() -> None:
+    sums, counts = lopsided(np.random.default_rng(6))
+    noise = centred(np.random.default_rng(7), 20, *sums.shape, sd=0.5)
+
+    def ends(sums: Floats, noise: Floats) -> Floats:
+        found = Resampling(len(sums)).ratios(sums, counts, noise)
+        return np.array(interval(found.replicates, found.n_clusters, found.between))
+
+    assert ends(3 * sums + 0.5 * counts, 3 * noise) == pytest.approx(3 * ends(sums, noise) + 0.5, abs=1e-6)
+    assert ends(-sums, -noise)[::-1] == pytest.approx(-ends(sums, noise), abs=0.01)
+
+
+def test_interval_takes_the_expanded_percentiles() -> None:
+    replicates = np.linspace(0, 1, 100_001)[:, None]
+    for clusters in (5, 10, 100):
+        low, high = interval(replicates, clusters)
+        tail = norm.cdf(-np.sqrt(clusters / (clusters - 1)) * t.ppf(0.975, clusters - 1))
+        assert low[0] == pytest.approx(tail, abs=1e-6)
+        assert high[0] == pytest.approx(1 - tail, abs=1e-6)
+    assert interval(replicates, 10, 0.0)[0][0] == pytest.approx(0.025, abs=1e-6)
+    assert interval(replicates, 10**9, confidence=0.9)[0][0] == pytest.approx(0.05, abs=1e-6)
+
+
+def test_no_interval_of_few_clusters_or_of_replicates_that_are_not_finite() -> None:
+    replicates = np.random.default_rng(8).normal(size=(1000, 4))
+    replicates[:, 1] = np.nan
+    replicates[:100, 2] = np.inf
+    replicates[:10, 3] = np.nan
+    low, high = interval(replicates, [MIN_CLUSTERS - 1, 50, 50, 50])
+    assert np.isnan(low).tolist() == np.isnan(high).tolist() == [True, True, True, False]
+    kept = replicates[10:, 3]
+    assert low[0:4][3] == pytest.approx(np.quantile(kept, norm.cdf(-np.sqrt(50 / 49) * t.ppf(0.975, 49))))
+    assert why_none(1) == "1 question: at least 5 are needed"
+    assert why_none(3) == "3 questions: at least 5 are needed"
+    assert why_none(5) == ""
+
+
+def test_nothing_to_divide_by_is_no_ratio() -> None:
+    sums, counts = np.zeros((6, 2)), np.zeros((6, 2))
+    sums[:, 1], counts[:, 1] = 2.0, 4.0
+    found = Resampling(6).ratios(sums, counts, np.zeros((20, 6, 2)))
+    low, high = interval(found.replicates, found.n_clusters, found.between)
+    assert np.isnan([found.value[0], low[0], high[0]]).all()
+    assert (found.value[1], low[1], high[1]) == (0.5, 0.5, 0.5)
+
+
+def test_equal_seeds_draw_alike_and_nothing_to_draw_is_refused() -> None:
+    assert Resampling(9, seed=1).weights.tolist() == Resampling(9, seed=1).weights.tolist()
+    assert Resampling(9, seed=1).weights.tolist() != Resampling(9, seed=2).weights.tolist()
+    with pytest.raises(ConfigError, match="got 0 clusters, 2000 resamples"):
+        Resampling(0)
+    with pytest.raises(ConfigError, match="got 5 clusters, 0 resamples"):
+        Resampling(5, resamples=0)
+
+
+def held(made: Sets, truth: float, noise: Floats | None) -> float:
+    """Share of the sets whose interval holds the truth."""
+    found = Resampling(len(made.scores)).ratios(made.scores, made.counts, noise)
+    low, high = interval(found.replicates, found.n_clusters, found.between)
+    return float(np.mean((low <= truth) & (truth <= high)))
+
+
+@pytest.mark.parametrize(
+    ("design", "sets"),
+    [
+        (Design(60, (15, 60, 450)), 1000),
+        (Design(60, (50,)), 1000),
+        (Design(8, (15, 60, 450)), 3000),
+        (Design(8, (50,)), 3000),
+        (Design(30, (15, 15, 15), mood=0.2), 1000),
+    ],
+    ids=["many questions", "one segment", "few questions", "few questions, one segment", "respondents matter most"],
+)
+def test_intervals_hold_the_expected_score_in_95_of_100_surveys(design: Design, sets: int) -> None:
+    """93-97 %: the share of 1,000 sets has a standard error of 0.7 points, that of 3,000 of 0.4."""
+    rng = np.random.default_rng(11)
+    made, truth = simulate(rng, design, sets), expected_score(rng, design)
+    assert 0.93 <= held(made, truth, made.noise) <= 0.97
+
+
+def test_cells_taken_as_independent_hold_it_far_less_often() -> None:
+    rng = np.random.default_rng(12)
+    design = Design(30, (60,) * 12, slip=0.1)
+    made, truth = simulate(rng, design, 500), expected_score(rng, design)
+    cells = made.cells.reshape(-1, 500)
+    error = 1.96 * cells.std(axis=0, ddof=1) / np.sqrt(len(cells))
+    assert np.mean(np.abs(cells.mean(axis=0) - truth) <= error) < 0.75
+    assert 0.92 <= held(made, truth, made.noise) <= 0.98
+
+
+def test_noise_counted_twice_would_make_the_intervals_too_wide() -> None:
+    rng = np.random.default_rng(13)
+    design = Design(60, (15,), mood=0.0, slip=0.0)
+    made, truth = simulate(rng, design, 1000), expected_score(rng, design)
+    found = Resampling(60).ratios(made.scores, made.counts)
+    drawn = Resampling(60).noise(made.noise) / made.counts.sum(axis=0)
+    low, high = interval(found.replicates + drawn, found.n_clusters)
+    assert np.mean((low <= truth) & (truth <= high)) > 0.985
+    assert 0.94 <= held(made, truth, made.noise) <= 0.98

@@ -1,0 +1,181 @@
+"""The charts: right places, names for those who cannot see them, colours that can be told apart."""
+
+from __future__ import annotations
+
+import base64
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dtef_pipeline.report.charts import as_markdown_image, context_curves, drift_lines, forest, gap_chart, heat_map, references
+from dtef_pipeline.report.palette import STEPS, colour, steps
+from dtef_pipeline.report.svg import DARK, LEFT, LIGHT, RIGHT, across, domain, down, ticks
+
+MARGINAL, OTHERS = "baseline/population-marginal", "baseline/leave-one-out-marginal"
+
+
+def board(**given: object) -> pd.DataFrame:
+    rows = pd.DataFrame(
+        {
+            "model": [MARGINAL, OTHERS, "gpt", "<b>"],
+            "rank": [1, 2, 3, None],
+            "score": [0.8, 0.75, 0.7, np.nan],
+            "score_low": [0.78, 0.7, np.nan, np.nan],
+            "score_high": [0.82, 0.78, np.nan, np.nan],
+            "ceiling": [0.9, 0.9, 0.9, np.nan],
+            "context_level": "all",
+            "condition": "c",
+        }
+    )
+    return rows.assign(model_variant=rows["model"], **given)
+
+
+def segments() -> pd.DataFrame:
+    rows = [
+        (segment, model, 0.1 * at + 0.5)
+        for at, segment in enumerate(("country:kenya", "ageGroup:18-25"))
+        for model in ("gpt", "<b>")
+    ]
+    frame = pd.DataFrame(rows, columns=["segment", "model", "score"])
+    return frame.assign(
+        attribute=frame["segment"].str.split(":").str[0], value=frame["segment"], context_level="0", condition="c"
+    )
+
+
+def gap_rows() -> pd.DataFrame:
+    known = {"attribute": ["country", "gender"], "gap": [0.3, 0.02], "expected_gap": [0.1, 0.02], "expected_low": [0.05, 0.0]}
+    rest = {"expected_high": [0.2, 0.04], "excess": [0.2, 0.0], "model": "<b>", "context_level": "0", "condition": "c"}
+    return pd.DataFrame({**known, **rest})
+
+
+def snapshots() -> pd.DataFrame:
+    rows = pd.DataFrame({"snapshot": ["base", "2026-01-02"], "score": [0.5, 0.6], "model": "<b>", "model_variant": "v"})
+    return rows.assign(context_level="0", condition="c")
+
+
+ALL = [
+    (forest, board()),
+    (heat_map, segments()),
+    (context_curves, pd.concat([board(), board(context_level="0")])),
+    (gap_chart, gap_rows()),
+    (drift_lines, snapshots()),
+]
+
+
+@pytest.mark.parametrize(("chart", "frame"), ALL)
+def test_a_chart_that_stands_alone_is_an_image_with_a_name(chart: object, frame: pd.DataFrame) -> None:
+    drawn = chart(frame)  # type: ignore[operator]
+    root = ElementTree.fromstring(drawn)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert root.attrib["aria-label"]
+    assert float(root.attrib["height"]) > 0
+    assert "<b>" not in drawn
+    assert drawn == chart(frame)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(("chart", "frame"), ALL)
+def test_a_chart_of_no_rows_is_a_drawing_all_the_same(chart: object, frame: pd.DataFrame) -> None:
+    ElementTree.fromstring(chart(frame.head(0)))  # type: ignore[operator]
+
+
+def test_the_lines_of_a_board_are_its_own_marginals_and_ceiling() -> None:
+    assert references(board()) == {"ceiling": 0.9, "leave-one-out marginal": 0.75, "population marginal": 0.8}
+    assert references(board().drop(columns="ceiling").tail(2)) == {}
+
+
+def test_a_model_without_an_interval_has_a_dot_and_no_whisker() -> None:
+    drawn = forest(board())
+    titles = re.findall(r"<g><title>(.*?)</title>(.*?)</g>", drawn)
+    assert [title for title, _ in titles] == [
+        f"{MARGINAL}: 0.8000, 95 % interval 0.7800 to 0.8200",
+        f"{OTHERS}: 0.7500, 95 % interval 0.7000 to 0.7800",
+        "gpt: 0.7000, no interval",
+    ]
+    assert ["whisker" in parts for _, parts in titles] == [True, True, False]
+    assert all("circle" in parts for _, parts in titles)
+
+
+def test_dots_are_where_the_scores_are() -> None:
+    low, high = domain([0.7, 0.82, 0.9, 0.8, 0.75])
+    middle = [float(x) for x in re.findall(r'circle cx="([\d.]+)%"', forest(board()))]
+    place = across(low, high)
+    assert middle == pytest.approx([place(0.8), place(0.75), place(0.7)], abs=0.01)
+
+
+def test_only_a_gap_beyond_what_is_expected_is_filled() -> None:
+    drawn = gap_chart(gap_rows())
+    assert drawn.count('class="dot beyond"') == drawn.count('class="dot within"') == 1
+    assert drawn.index("dot beyond") < drawn.index("dot within")  # the largest excess first
+
+
+def test_of_several_context_levels_the_richest_is_drawn() -> None:
+    both = pd.concat([board(), board(context_level="5", score=0.1)], ignore_index=True)
+    assert forest(both) == forest(board())
+
+
+def test_a_markdown_image_holds_the_drawing() -> None:
+    text = as_markdown_image(forest(board()), "models")
+    found = re.fullmatch(r"!\[models\]\(data:image/svg\+xml;base64,([\w+/=]+)\)", text)
+    assert found
+    assert base64.b64decode(found[1]).decode() == forest(board())
+
+
+def test_places_run_from_margin_to_margin() -> None:
+    place, height = across(0.5, 0.9), down(0.5, 0.9, 10, 110)
+    assert (place(0.5), place(0.7), place(0.9)) == pytest.approx((LEFT, 50, RIGHT))
+    assert (place(0.1), place(2)) == (LEFT, RIGHT)
+    assert (height(0.5), height(0.9)) == pytest.approx((110, 10))
+
+
+@pytest.mark.parametrize("values", [[0.71, 0.83], [0.0, 1.0], [0.5], [-0.31, 0.002], [1e-6, 2e-6], [12.0, 450.0]])
+def test_an_axis_holds_all_values_between_round_ends(values: list[float]) -> None:
+    low, high = domain(values)
+    marks = ticks(low, high)
+    assert low <= min(values)
+    assert max(values) <= high
+    assert 3 <= len(marks) <= 12
+    assert marks[0] >= low - 1e-9
+    assert marks[-1] <= high + 1e-9
+    assert np.diff(marks) == pytest.approx(np.full(len(marks) - 1, marks[1] - marks[0]))
+
+
+def test_nothing_known_is_an_axis_from_nought_to_one() -> None:
+    assert domain([]) == domain([None, float("nan")]) == (0.0, 1.0)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """Contrast ratio as WCAG 2 defines it: 1 to 21."""
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_text_and_marks_can_be_told_from_the_ground(theme: str) -> None:
+    colours = dict(part.removeprefix("--").split(":") for part in theme.split(";"))
+    for name in ("ink", "soft", "model"):
+        assert contrast(colours[name], colours["paper"]) >= 4.5, name
+    for name in ("reference", "mark", "ceiling"):
+        assert contrast(colours[name], colours["paper"]) >= 3, name
+
+
+def test_numbers_can_be_read_on_every_step_and_steps_grow_lighter() -> None:
+    assert min(contrast(ground, ink) for ground, ink in STEPS) >= 4.5
+    assert sorted(luminance(ground) for ground, _ in STEPS) == [luminance(ground) for ground, _ in STEPS]
+
+
+def test_steps_are_even_and_one_stray_value_does_not_move_them() -> None:
+    values = np.linspace(0.6, 0.9, 500)
+    edges, strayed = steps(values), steps([*values, 0.0])
+    assert np.diff(edges) == pytest.approx(np.full(len(STEPS) - 2, edges[1] - edges[0]))
+    assert strayed == pytest.approx(edges, abs=0.01)
+    assert [colour(value, edges) for value in (0.0, 0.6, 0.75, 0.9)] == [0, 0, 5, len(STEPS) - 1]
+    assert len(steps([])) == len(STEPS) - 1

@@ -1,0 +1,116 @@
+"""Numbers as people read them, tables, and series over snapshots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pytest
+
+from dtef_pipeline.report.drift import snapshot_means
+from dtef_pipeline.report.markup import (
+    Column,
+    as_is,
+    asked_alike,
+    four,
+    long_text,
+    note,
+    p_value,
+    signed,
+    table,
+    text,
+    two,
+    whole,
+    with_interval,
+)
+from tests.dtef_pipeline.rows import scores_table
+
+
+@pytest.mark.parametrize(
+    ("shown", "value", "seen"),
+    [
+        (four, 0.123456, "0.1235"),
+        (four, None, "–"),
+        (four, float("nan"), "–"),
+        (four, pd.NA, "–"),
+        (signed, 0.01, "+0.0100"),
+        (two, -0.0001, "0.00"),
+        (whole, 12345.0, "12,345"),
+        (whole, float("inf"), "∞"),
+        (p_value, 0.0004, "&lt; 0.001"),
+        (p_value, 0.05, "0.050"),
+        (p_value, float("nan"), "–"),
+        (text, "<b>", "&lt;b&gt;"),
+        (note, None, ""),
+        (note, "", ""),
+    ],
+)
+def test_values_are_shown_as_people_read_them(shown: Any, value: Any, seen: str) -> None:
+    assert shown(value) == seen
+
+
+def test_a_long_text_is_cut_in_sight_and_whole_when_opened() -> None:
+    assert long_text("short & sweet") == "short &amp; sweet"
+    cut = long_text("word " * 50)
+    assert cut.startswith("<details")
+    assert "word " * 50 in cut
+
+
+def test_an_interval_stands_only_where_both_ends_are_known() -> None:
+    frame = pd.DataFrame({"score": [0.5, 0.6, None], "low": [0.4, None, None], "high": [0.6, 0.7, None]})
+    cells = with_interval(frame, "score", ("low", "high"), shown=four, bounds=two)
+    assert list(cells) == ['0.5000<span class="ci">0.40 to 0.60</span>', "0.6000", "–"]
+    assert list(with_interval(frame, "absent", ("low", "high"), shown=four, bounds=two))[2] == "–"
+
+
+def test_columns_that_are_not_there_or_say_nothing_are_left_out() -> None:
+    frame = pd.DataFrame({"model": ["a", "b"], "note": ["", None], "score": [0.5, 0.6]})
+    columns = [
+        Column("model", "Model", text),
+        Column("tier", "Tier", whole),
+        Column("score", "Score", four),
+        Column("note", "Note", note),
+    ]
+    markup = table(frame, columns, caption="<c>", row_head="model")
+    assert markup.count("<button") == 2
+    assert '<th scope="row" class="text">a</th><td>0.5000</td>' in markup
+    assert "<caption>&lt;c&gt;</caption>" in markup
+    assert "why" in table(frame.assign(note=["why", ""]), columns, caption="c")
+    assert table(frame.head(0), columns, caption="c") == "<p>Nothing.</p>"
+    assert as_is("<i>") == "<i>"
+
+
+def test_groups_come_most_context_first_and_never_mix() -> None:
+    frame = pd.DataFrame({"context_level": ["0", "10", "5", "all", "5"], "condition": ["a", "a", "a", "a", "b"], "x": range(5)})
+    assert [list(rows["x"]) for _, rows in asked_alike(frame)] == [[3], [1], [2], [4], [0]]
+    assert [list(rows["x"]) for _, rows in asked_alike(frame, richest=True)] == [[3], [4]]
+    assert list(asked_alike(frame.head(0))) == []
+
+
+def means(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table(rows))
+        return snapshot_means(connection)
+
+
+def test_snapshots_are_compared_on_the_prompts_that_all_have_a_score_for() -> None:
+    rows = [
+        {"snapshot": "base", "question_id": "q0", "score": 0.5},
+        {"snapshot": "base", "question_id": "q1", "score": 0.9},
+        {"snapshot": "2026-01-02", "question_id": "q0", "score": 0.6, "draw": 0},
+        {"snapshot": "2026-01-02", "question_id": "q0", "score": 0.8, "draw": 1},
+        {"snapshot": "2026-01-02", "question_id": "q1", "status": "error", "score": None},
+        {"snapshot": "2026-01-02", "question_id": "q2", "score": 0.1},
+        {"snapshot": "2026-01-02", "question_id": "q3", "score": 0.1, "circular": True},
+        {"snapshot": "base", "question_id": "q3", "score": 0.1, "circular": True},
+    ]
+    found = means(rows)
+    assert list(found["snapshot"]) == ["base", "2026-01-02"]
+    assert list(found["score"]) == pytest.approx([0.5, 0.7])
+    assert list(found["n_prompts"]) == [1, 1]
+
+
+@pytest.mark.parametrize("rows", [[], [{"snapshot": "base"}]])
+def test_one_snapshot_is_no_series(rows: list[dict[str, Any]]) -> None:
+    assert not len(means(rows))

@@ -1,0 +1,129 @@
+"""The data of pairs inside the page: what the script will draw from."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.report.pairs import pair_data, pairs
+from dtef_pipeline.tables import REFERENCE_SCORES
+from tests.dtef_pipeline.rows import scores_table, survey_rows
+
+ROOM = 10**7
+
+
+def said(model: str, level: str = "0", **given: Any) -> dict[str, Any]:
+    return {"model": model, "model_variant": f"{model}[t=0]", "context_level": level, "predicted": [0.5, 0.3, 0.2], **given}
+
+
+def tables(rows: list[dict[str, Any]], **others: pa.Table) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    survey = survey_rows({}, {}, {"segment": "country:chile", "question_id": "q0"})
+    for name, table in {"scores": scores_table(rows), "survey_responses": survey, **others}.items():
+        connection.register(f"_{name}", table)
+        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM _{name}")
+    return connection
+
+
+def numbers(code: str) -> list[int]:
+    """Thousandths from two characters each."""
+    return [int(code[at : at + 2], 36) for at in range(0, len(code), 2)]
+
+
+def test_shares_and_score_are_in_the_order_of_the_options() -> None:
+    with tables([said("gpt", predicted=[0.62, 0.0, 0.38], score=0.7126)]) as connection:
+        data, left_out = pair_data(connection, ROOM)
+    (question,) = data["questions"]
+    (row,) = question["s"]
+    assert left_out == 0
+    assert (data["models"], data["asked"], data["segments"]) == (
+        ["gpt"],
+        [["0", "distribution/attribute-label"]],
+        ["country:kenya"],
+    )
+    assert (question["r"], question["id"], question["o"]) == ("S1", "q0", ["Agree", "Neutral", "Disagree"])
+    assert row[:4] == [0, 40, None, None]
+    assert numbers(row[4]) == [500, 300, 200]
+    assert numbers(row[5]) == [620, 0, 380, 713]
+
+
+def test_a_prediction_that_is_the_same_at_every_level_is_told_once() -> None:
+    rows = [said("flat", level) for level in ("0", "5", "all")]
+    rows += [
+        said("moving", level, predicted=[0.2, 0.2, 0.6] if level == "all" else [0.5, 0.3, 0.2]) for level in ("0", "5", "all")
+    ]
+    with tables(rows) as connection:
+        data, _ = pair_data(connection, ROOM)
+    flat, moving = data["questions"][0]["s"][0][5].split(";")
+    assert [level for level, _ in data["asked"]] == ["0", "5", "all"]
+    assert numbers(flat) == [500, 300, 200, 500]
+    assert [numbers(way) for way in moving.split("|")] == [[500, 300, 200, 500]] * 2 + [[200, 200, 600, 500]]
+
+
+def test_what_was_not_answered_says_why_and_what_was_not_asked_is_empty() -> None:
+    rows = [said("mute", status="refused", score=0.0, predicted=None), said("gpt"), said("gpt", "all")]
+    with tables(rows) as connection:
+        data, _ = pair_data(connection, ROOM)
+    gpt, mute = data["questions"][0]["s"][0][5].split(";")
+    assert numbers(gpt) == [500, 300, 200, 500]
+    assert mute == "!refused|"
+
+
+def test_draws_are_averaged_and_the_latest_snapshot_counts() -> None:
+    drawn = [{"draw": 0, "predicted": [0.4, 0.6, 0.0], "score": 0.2}, {"draw": 1, "predicted": [0.6, 0.2, 0.2], "score": 0.4}]
+    rows = [said("gpt", snapshot="2026-01-02", **draw) for draw in drawn] + [said("gpt", snapshot="base", score=0.9)]
+    with tables(rows) as connection:
+        data, _ = pair_data(connection, ROOM)
+    assert numbers(data["questions"][0]["s"][0][5]) == [500, 400, 100, 300]
+
+
+def test_ceiling_and_marginal_stand_beside_the_score_where_they_are_known() -> None:
+    known = {
+        name: {"js": value} for name, value in (("ceiling", 0.91), ("others", 0.8), ("uniform", 0.6), ("population", 0.82))
+    }
+    reference = {"round": "S1", "segment": "country:kenya", "question_id": "q0", "cluster": "c", "n": 40, **known}
+    with tables([said("gpt")], reference_scores=pa.Table.from_pylist([reference], schema=REFERENCE_SCORES)) as connection:
+        data, _ = pair_data(connection, ROOM)
+    assert data["questions"][0]["s"][0][2:4] == [910, 800]
+
+
+def test_questions_are_left_out_when_the_page_grows_too_large_and_the_page_says_so() -> None:
+    rows = [said("gpt"), said("gpt", segment="country:chile"), said("gpt", question_id="q1")]
+    with tables(rows) as connection:
+        data, left_out = pair_data(connection, 600)
+        text = pairs(connection, most_bytes=600)
+        _, none_left_out = pair_data(connection, ROOM)
+    assert [question["id"] for question in data["questions"]] == ["q0"]
+    assert len(data["questions"][0]["s"]) == 2  # every segment of what is kept
+    assert (left_out, none_left_out) == (1, 0)
+    assert "holds 1 of 2 questions" in text
+
+
+def test_the_data_are_no_larger_than_was_allowed() -> None:
+    rows = [
+        said(f"m{number}", level, predicted=[0.1 * number, 0.5, 0.5 - 0.1 * number])
+        for number in range(5)
+        for level in ("0", "all")
+    ]
+    with tables([*rows, *({**row, "question_id": "q1"} for row in rows)]) as connection:
+        for most in (700, 1000, 3000):
+            data, _ = pair_data(connection, most)
+            assert len(json.dumps(data["questions"], separators=(",", ":"))) <= most
+
+
+def test_texts_cannot_end_the_script_that_holds_them() -> None:
+    with tables([said("</script><b>")]) as connection:
+        held = re.findall(r'<script type="application/json" id="pair-data">(.*?)</script>', pairs(connection))
+    assert "<" not in held[0]
+    assert json.loads(held[0])["models"] == ["</script><b>"]
+
+
+@pytest.mark.parametrize("rows", [[], [said("gpt", question_id="elsewhere")]])
+def test_without_a_pair_the_section_says_so(rows: list[dict[str, Any]]) -> None:
+    with tables(rows) as connection:
+        assert "No scored predictions yet." in pairs(connection)

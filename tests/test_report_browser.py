@@ -1,0 +1,330 @@
+"""The report in a real browser: headless Chromium, driven over its DevTools protocol. Skipped where there is no Chromium."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.aggregation.published import GAPS
+from dtef_pipeline.drift.checks import drift_checks
+from dtef_pipeline.report.page import SECTIONS, build_report
+from tests.dtef_pipeline.rows import scores_table, survey_rows
+
+websockets_client = pytest.importorskip("websockets.sync.client", reason="no websockets client to talk to Chromium with")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium, chromium-browser or google-chrome on the path")
+PATIENCE = 60.0
+"""Seconds to wait for anything the browser is to do, on a machine that is busy."""
+QUESTIONS = {"q0": ("Do you trust AI?", 0.9), "q1": ("Is the climate changing?", 0.5), "q2": ("Do you trust people?", 0.7)}
+MODELS = {"baseline/population-marginal": 0.05, "baseline/leave-one-out-marginal": 0.03, "gpt": 0.0, "llama": -0.2}
+SEGMENTS = ("country:kenya", "country:chile")
+
+
+def tables() -> dict[str, pa.Table]:
+    scores = [
+        {
+            "model": model,
+            "model_variant": model,
+            "question_id": question,
+            "segment": segment,
+            "context_level": level,
+            "snapshot": snapshot,
+            "score": score + lead,
+            "predicted": [0.2, 0.3, 0.5] if level == "0" else [0.45, 0.35, 0.2],
+        }
+        for model, lead in MODELS.items()
+        for question, (_, score) in QUESTIONS.items()
+        for segment in SEGMENTS
+        for level in ("0", "all")
+        for snapshot in ("base", "2026-01-02")
+    ]
+    scores.append({"model": "mute", "model_variant": "mute", "question_id": "q0", "status": "refused", "score": 0.0})
+    survey = [
+        {"question_id": question, "question_text": text, "segment": segment, "question_order": order}
+        for order, (question, (text, _)) in enumerate(QUESTIONS.items())
+        for segment in SEGMENTS
+    ]
+    gap = {
+        "model": "gpt",
+        "model_variant": "gpt",
+        "context_level": "all",
+        "condition": "c",
+        "targets": "clean",
+        "attribute": "country",
+        "gap": 0.2,
+        "expected_gap": 0.05,
+        "expected_low": 0.01,
+        "expected_high": 0.1,
+        "excess": 0.15,
+        "p": 0.01,
+        "p_holm": 0.01,
+        "best_segment": "country:chile",
+        "worst_segment": "country:kenya",
+        "best_score": 0.8,
+        "worst_score": 0.6,
+    }
+    rows = scores_table(scores)
+    return {
+        "scores": rows,
+        "survey_responses": survey_rows(*survey),
+        "drift_checks": drift_checks(rows),
+        "gaps": pa.Table.from_pylist([gap], schema=GAPS),
+    }
+
+
+class Browser:
+    """One tab. What it said on the console, every error and every request are kept."""
+
+    def __init__(self, socket: Any) -> None:
+        self.socket, self.calls, self.session = socket, 0, None
+        self.said: list[str] = []
+        self.requested: list[str] = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method: str, **given: Any) -> dict[str, Any]:
+        self.calls += 1
+        message = {"id": self.calls, "method": method, "params": given}
+        self.socket.send(json.dumps(message if self.session is None else {**message, "sessionId": self.session}))
+        while True:
+            answer = json.loads(self.socket.recv(timeout=PATIENCE))
+            if answer.get("id") == self.calls:
+                assert "error" not in answer, f"{method}: {answer}"
+                return dict(answer["result"])
+            self._note(answer.get("method", ""), answer.get("params", {}))
+
+    def _note(self, event: str, given: dict[str, Any]) -> None:
+        if event in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"):
+            self.said.append(json.dumps(given))
+        if event == "Network.requestWillBeSent":
+            self.requested.append(given["request"]["url"])
+
+    def does(self, script: str) -> Any:
+        """The value of an expression in the page."""
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def opens(self, page: Path, width: int = 1200) -> None:
+        self.call("Emulation.setEmulatedMedia", media="", features=[])
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500)
+        self.said.clear()
+        self.requested.clear()
+        self.call("Page.navigate", url=page.as_uri())
+        until(lambda: self.does("document.readyState") == "complete" and self.does("location.protocol") == "file:")
+
+    def presses(self, key: str, code: int) -> None:
+        for kind in ("keyDown", "keyUp"):
+            text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
+
+    def texts(self, selector: str) -> list[str]:
+        return list(self.does(f"[...document.querySelectorAll({selector!r})].map(node => node.textContent)"))
+
+
+def until(condition: Any) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "the browser did not get there"
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    folder = tmp_path_factory.mktemp("chromium")
+    command = [str(CHROMIUM), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
+    command += ["--disable-background-networking", "--remote-debugging-port=0", f"--user-data-dir={folder}", "about:blank"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        told = folder / "DevToolsActivePort"
+        until(lambda: told.exists() and len(told.read_text().split()) == 2)
+        port, path = told.read_text().split()
+        with websockets_client.connect(f"ws://127.0.0.1:{port}{path}", max_size=None, open_timeout=PATIENCE) as socket:
+            yield Browser(socket)
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with duckdb.connect() as connection:
+        for name, table in tables().items():
+            connection.register(f"_{name}", table)
+            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM _{name}")
+        path = tmp_path_factory.mktemp("report") / "report.html"
+        path.write_text(build_report(connection), encoding="utf-8")
+    return path
+
+
+def test_every_section_is_there_and_nothing_is_said_on_the_console_or_asked_of_the_network(
+    browser: Browser, page: Path
+) -> None:
+    browser.opens(page)
+    assert browser.does("[...document.querySelectorAll('main > section')].map(node => node.id)") == list(SECTIONS)
+    assert browser.does("[...document.querySelectorAll('nav a')].every(link => document.querySelector(link.hash))")
+    assert browser.said == []
+    assert browser.requested == [page.as_uri()]
+    assert browser.does("performance.getEntriesByType('resource').length") == 0
+
+
+def test_a_heading_sorts_by_its_column_and_back(browser: Browser, page: Path) -> None:
+    browser.opens(page)
+    browser.does("heads = [...document.querySelectorAll('#leaderboard details[open] th button')]")
+    browser.does("press = name => heads.find(button => button.textContent === name).click()")
+    names = "#leaderboard details[open] tbody th"
+    board = browser.texts(names)
+    assert board[0] == "baseline/population-marginal"
+    browser.does("press('Model')")
+    assert browser.texts(names) == sorted(board)
+    browser.does("press('Model')")
+    assert browser.texts(names) == sorted(board, reverse=True)
+    browser.does("press('Score')")
+    assert browser.texts(names) == board
+    assert browser.does("[...document.querySelectorAll('[aria-sort]')].map(head => head.textContent + head.ariaSort)") == [
+        "Scoredescending"
+    ]
+    browser.does("press('Score')")
+    assert browser.texts(names)[0] == "llama"
+
+
+def test_the_keyboard_alone_sorts(browser: Browser, page: Path) -> None:
+    browser.opens(page)
+    browser.does("document.querySelector('#leaderboard details[open] th button').focus()")
+    browser.presses("Tab", 9)
+    assert browser.does("document.activeElement.tagName") == "BUTTON"
+    title = browser.does("document.activeElement.textContent")
+    browser.presses("Enter", 13)
+    assert browser.texts("[aria-sort]") == [title]
+
+
+def test_what_is_unknown_stays_last_whichever_way_is_sorted(browser: Browser, page: Path) -> None:
+    browser.opens(page)
+    browser.does(
+        """document.querySelector('#leaderboard tbody').rows[0].cells[0].textContent = '–';
+        window.rank = document.querySelector('#leaderboard th button'); rank.click()"""
+    )
+    ranks = "#leaderboard details[open] tbody td:first-child"
+    up = browser.texts(ranks)
+    browser.does("rank.click()")
+    down = browser.texts(ranks)
+    assert up[-1] == down[-1] == "–"
+    assert up[0][0] == "2"
+    assert down[0][0] == up[-2][0] > up[0][0]
+
+
+def test_the_search_leaves_the_questions_with_all_its_words(browser: Browser, page: Path) -> None:
+    browser.opens(page)
+    browser.does("box = document.querySelector('#questions input')")
+    browser.does("search = words => {box.value = words; box.dispatchEvent(new Event('input'))}")
+    visible = "[...document.querySelectorAll('#questions tbody tr')].filter(row => row.offsetParent).map(row => row.cells[1].textContent)"
+    assert len(browser.does(visible)) == 3
+    browser.does("search('TRUST ai')")
+    assert browser.does(visible) == ["Do you trust AI?"]
+    assert browser.texts("#questions [role=status]") == ["1 of 3 questions"]
+    browser.does("search('nothing like it')")
+    assert browser.does(visible) == []
+
+
+def chosen(browser: Browser, **fields: str) -> None:
+    for name, text in fields.items():
+        browser.does(
+            f"""(() => {{const select = document.getElementById('pair-{name}');
+            select.value = [...select.options].find(option => option.textContent === {json.dumps(text)}).value;
+            select.dispatchEvent(new Event('change'))}})()"""
+        )
+
+
+def test_bars_of_any_pair_are_drawn_with_the_interval_of_the_observed(browser: Browser, page: Path) -> None:
+    browser.opens(page)
+    chosen(browser, question="Is the climate changing?", segment="country:chile", model="gpt", asked="context all")
+    assert browser.texts("#pair-chart h3") == ["Is the climate changing?"]
+    cells = [browser.texts(f"#pair-chart tbody tr:nth-child({row}) > *") for row in (1, 2, 3)]
+    assert [[row[0], row[2], row[4]] for row in cells] == [
+        ["Agree", "50.0 %", "45.0 %"],
+        ["Neutral", "30.0 %", "35.0 %"],
+        ["Disagree", "20.0 %", "20.0 %"],
+    ]
+    assert cells[0][3] == "35.2 % to 64.8 %"  # Wilson, 20 of 40
+    assert "n = 40. Score of gpt: 0.500;" in browser.texts("#pair-chart p")[0]
+    assert browser.does("document.querySelectorAll('#pair-chart .said')[1].style.width") == "45%"
+    assert browser.does("document.querySelector('#pair-chart .range').getBoundingClientRect().width") > 10
+
+
+def test_another_context_level_shows_another_prediction_and_a_refusal_shows_none(browser: Browser, page: Path) -> None:
+    browser.opens(page)
+    chosen(browser, question="Do you trust AI?", segment="country:kenya", model="gpt", asked="context 0")
+    assert browser.texts("#pair-chart tbody tr > :last-child") == ["20.0 %", "30.0 %", "50.0 %"]
+    chosen(browser, model="mute")
+    assert browser.texts("#pair-chart tbody tr > :last-child") == ["–", "–", "–"]
+    assert "none (refused)" in browser.texts("#pair-chart p")[0]
+    chosen(browser, asked="context all")
+    assert "none (not asked)" in browser.texts("#pair-chart p")[0]
+
+
+def test_the_search_of_pairs_narrows_the_questions_offered(browser: Browser, page: Path) -> None:
+    browser.opens(page)
+    browser.does(
+        "find = words => {const box = document.getElementById('pair-search'); box.value = words; box.dispatchEvent(new Event('input'))}"
+    )
+    browser.does("find('trust')")
+    assert browser.texts("#pair-question option") == ["Do you trust AI?", "Do you trust people?"]
+    browser.does("find('no such words')")
+    assert "No question" in browser.texts("#pair-chart p")[0]
+    browser.does("find('')")
+    assert len(browser.texts("#pair-question option")) == 3
+    assert browser.said == []
+
+
+def test_a_phone_scrolls_no_page_sideways(browser: Browser, page: Path) -> None:
+    browser.opens(page, width=360)
+    browser.does("document.querySelectorAll('details').forEach(fold => { fold.open = true })")
+    assert browser.does("document.documentElement.scrollWidth") <= 360
+    assert browser.does("[...document.querySelectorAll('.scroll')].some(box => box.scrollWidth > box.clientWidth)")
+
+
+def test_dark_is_dark_and_paper_is_light(browser: Browser, page: Path) -> None:
+    browser.opens(page)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    assert browser.does(ground) == "rgb(255, 255, 255)"
+    browser.call("Emulation.setEmulatedMedia", media="screen", features=dark)
+    assert browser.does(ground) == "rgb(18, 22, 28)"
+    browser.call("Emulation.setEmulatedMedia", media="print", features=dark)
+    assert browser.does(ground) == "rgb(255, 255, 255)"
+    assert browser.does("getComputedStyle(document.querySelector('nav')).display") == "none"
+
+
+def test_paper_shows_what_was_folded(browser: Browser, page: Path) -> None:
+    browser.opens(page)
+    browser.does(
+        "addEventListener('beforeprint', () => { window.folded = document.querySelectorAll('details:not([open])').length })"
+    )
+    before = browser.does("document.querySelectorAll('details:not([open])').length")
+    printed = base64.b64decode(browser.call("Page.printToPDF", printBackground=True)["data"])
+    assert printed.startswith(b"%PDF")
+    assert before > 0
+    assert browser.does("window.folded") == 0
+    until(lambda: browser.does("document.querySelectorAll('details:not([open])').length") == before)
+
+
+def test_every_drawing_and_field_has_a_name(browser: Browser, page: Path) -> None:
+    browser.opens(page)
+    assert browser.does("document.querySelectorAll('svg').length") > 5
+    assert browser.does(
+        "[...document.querySelectorAll('main svg:not([aria-hidden])')].every(drawing => drawing.getAttribute('aria-label'))"
+    )
+    assert browser.does("[...document.querySelectorAll('select, input')].every(field => field.labels.length)")
+    assert browser.does("[...document.querySelectorAll('table')].every(table => table.caption || table.closest('#pair-chart'))")
