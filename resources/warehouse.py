@@ -109,12 +109,12 @@ class Warehouse:
         files = self._files(table, **levels)
         if not files:
             raise WarehouseError(f"no {table} {self._what(table, levels)}: nothing under {self.folder(table, **levels)}")
-        return pa.concat_tables([self._read_file(file, columns) for file in files])
+        return self._together(table, files, columns)
 
     def read_or_empty(self, table: str, *, columns: Sequence[str] | None = None, **levels: str) -> pa.Table:
         files = self._files(table, **levels)
         if files:
-            return pa.concat_tables([self._read_file(file, columns) for file in files])
+            return self._together(table, files, columns)
         schema = _spec(table).schema or pa.schema([])
         return schema.empty_table().select(list(columns)) if columns else schema.empty_table()
 
@@ -180,6 +180,18 @@ class Warehouse:
 
     def _list(self, folder: str, *, recursive: bool) -> list[pafs.FileInfo]:
         return list(self.fs.get_file_info(pafs.FileSelector(folder, recursive=recursive, allow_not_found=True)))
+
+    def _together(self, table: str, files: Sequence[str], columns: Sequence[str] | None) -> pa.Table:
+        tables = [self._read_file(file, columns) for file in files]
+        schema = _spec(table).schema
+        wanted = tables[0].schema if schema is None else pa.schema([schema.field(name) for name in columns or schema.names])
+        for file, rows in zip(files, tables, strict=True):
+            if rows.schema.remove_metadata() != wanted:
+                raise WarehouseError(
+                    f"{file} was written by another version: {_schema_difference(rows.schema, wanted)}; materialize that partition "
+                    "again to mend it (`dtef run --ingest` asks only for answers that are missing)"
+                )
+        return pa.concat_tables(tables)
 
     def _read_file(self, path: str, columns: Sequence[str] | None) -> pa.Table:
         try:

@@ -16,8 +16,16 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.aggregation.published import GAPS
+from dtef_pipeline.blueprint.options import BlueprintOptions
+from dtef_pipeline.blueprint.prompts import build_blueprints
 from dtef_pipeline.drift.checks import drift_checks
+from dtef_pipeline.prediction.assemble import baseline_rows
+from dtef_pipeline.prediction.models import load_models
 from dtef_pipeline.report.page import SECTIONS, build_report
+from dtef_pipeline.scoring.references import reference_scores
+from dtef_pipeline.scoring.score import score_predictions
+from dtef_pipeline.survey.adapters import read_survey
+from dtef_pipeline.survey.observe import observe
 from tests.dtef_pipeline.rows import scores_table, survey_rows
 
 websockets_client = pytest.importorskip("websockets.sync.client", reason="no websockets client to talk to Chromium with")
@@ -158,15 +166,20 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         process.wait(PATIENCE)
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(folder: Path, tables: dict[str, pa.Table]) -> Path:
+    """The report of these tables as a file."""
     with duckdb.connect() as connection:
-        for name, table in tables().items():
+        for name, table in tables.items():
             connection.register(f"_{name}", table)
             connection.execute(f"CREATE VIEW {name} AS SELECT * FROM _{name}")
-        path = tmp_path_factory.mktemp("report") / "report.html"
+        path = folder / "report.html"
         path.write_text(build_report(connection), encoding="utf-8")
     return path
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("report"), tables())
 
 
 def test_every_section_is_there_and_nothing_is_said_on_the_console_or_asked_of_the_network(
@@ -328,3 +341,32 @@ def test_every_drawing_and_field_has_a_name(browser: Browser, page: Path) -> Non
     )
     assert browser.does("[...document.querySelectorAll('select, input')].every(field => field.labels.length)")
     assert browser.does("[...document.querySelectorAll('table')].every(table => table.caption || table.closest('#pair-chart'))")
+
+
+def published_round(surveys: Path) -> dict[str, pa.Table]:
+    """GD4 and the scores of three baselines."""
+    survey = observe(read_survey(surveys / "gd4.json", "GD4")).responses
+    models = load_models("{}").resolve(["baseline/uniform", "baseline/population-marginal", "baseline/leave-one-out-marginal"])
+    scores = []
+    for segment in survey["segment"].unique().to_pylist():
+        rows = survey.filter(pa.compute.equal(survey["segment"], segment))
+        prompts = build_blueprints(rows, BlueprintOptions())
+        scores.append(
+            score_predictions(pa.concat_tables([baseline_rows(prompts, rows, model, 1, "base", {}) for model in models]), rows)
+        )
+    return {"survey_responses": survey, "reference_scores": reference_scores(survey), "scores": pa.concat_tables(scores)}
+
+
+def test_a_published_round_opens_with_all_its_pairs(browser: Browser, real_surveys: Path, tmp_path: Path) -> None:
+    path = written(tmp_path, published_round(real_surveys / "surveys"))
+    assert path.stat().st_size < 6_000_000
+    browser.opens(path)
+    assert browser.said == []
+    assert browser.texts("#leaderboard details[open] tbody th")[:2] == [
+        "baseline/population-marginal",
+        "baseline/leave-one-out-marginal",
+    ]
+    assert any(text.startswith("ceiling 0.8") for text in browser.texts("#leaderboard details[open] svg text"))
+    assert len(browser.texts("#questions tbody tr")) == len(browser.texts("#pair-question option")) == 116
+    assert len(browser.texts("#pair-segment option")) == 49
+    assert len(browser.texts("#pair-chart tbody tr")) >= 2

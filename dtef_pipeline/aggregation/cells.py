@@ -125,8 +125,9 @@ def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> 
     """One row a (cell, model variant), in an order that does not depend on how the files lie.
 
     `connection` has a `scores` view, and `reference_scores` or not. Columns: KEYS; `score` (under the policy, 0-1, higher is better; null:
-    unscored), `parsed_score` (over parsed draws alone), `l2_corrected`, `rps_corrected` (lower is better, can be below 0), COUNTED; `n` (respondents), `gini`, and under the board's metric `ceiling`, `uniform`, `others`, `population`: null without
-    `reference_scores`, whose round must be ingested again.
+    unscored), `parsed_score` (over parsed draws alone), `l2_corrected`, `rps_corrected` (lower is better, can be below 0), COUNTED; `n`
+    (respondents), `gini`, and under the board's metric `ceiling`, `uniform`, `others`, `population`: null without `reference_scores`, whose
+    round must be ingested again.
     """
     connection.execute("SET threads = 1")
     known = has_table(connection, "reference_scores")

@@ -34,9 +34,11 @@ _QUESTION = ["round", "question_id", "attribute"]
 ASKED = ["model", "model_variant", "context_level", "condition"]
 _CELL = [*PAIR, *ASKED, "snapshot"]
 Ints = npt.NDArray[np.int64]
+Scores = npt.NDArray[np.float32]
+"""(cells, DRAWS): half the memory of a float64, and no draw needs more digits."""
 
 
-def null_scores(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, options: BoardOptions) -> npt.NDArray[np.float32]:
+def null_scores(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, options: BoardOptions) -> Scores:
     """Scores (cells, DRAWS) under the null hypothesis of this module, under the policy and metric of the board.
 
     `cells`: rows of `load_cells` that have a score, with an index from 0; `connection` has `scores`, `survey_responses` and, or not,
@@ -68,14 +70,14 @@ def numbered(frame: pd.DataFrame, by: list[str]) -> Ints:
     return np.asarray(frame.groupby(by, observed=True, sort=False).ngroup(), dtype=np.int64)
 
 
-def _means(total: npt.NDArray[np.float32], count: npt.NDArray[np.int16]) -> npt.NDArray[np.float32]:
+def _means(total: Scores, count: npt.NDArray[np.int16]) -> Scores:
     """Mean over the predictions given to each cell in each draw; over all draws where a sample had no value under the metric."""
     some, known = total.sum(axis=1), count.sum(axis=1)
     over_all = np.divide(some, known, out=np.zeros_like(some), where=known > 0)
     return np.asarray(np.where(count > 0, total / np.maximum(count, 1), over_all[:, None]), dtype=np.float32)
 
 
-def _with_policy(parsed: npt.NDArray[np.float32], cells: pd.DataFrame) -> npt.NDArray[np.float32]:
+def _with_policy(parsed: Scores, cells: pd.DataFrame) -> Scores:
     """Mean of the parsed draws' null scores and the constant scores of the others, as `score` is of what happened."""
     has = cells["parsed_score"].notna().to_numpy()
     share = np.where(has, cells["n_ok"] / cells["n_answered"].where(cells["n_answered"] > 0, 1), 0.0)

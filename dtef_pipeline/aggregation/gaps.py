@@ -6,6 +6,9 @@ groups which differ in size alone (see `equal_groups` for that null hypothesis).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import duckdb
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.aggregation.cells import BoardOptions
-from dtef_pipeline.aggregation.equal_groups import ASKED, null_scores
+from dtef_pipeline.aggregation.equal_groups import ASKED, Ints, Scores, null_scores, numbered
 from dtef_pipeline.aggregation.permutation import holm, permutations_for
 from dtef_pipeline.aggregation.published import GAPS, QUESTION_GAPS
 from dtef_pipeline.aggregation.resampling import CONFIDENCE, MIN_CLUSTERS, why_none
@@ -41,61 +44,89 @@ def gaps(
     return _attribute_gaps(scored, null, options), _question_gaps(scored, null, options)
 
 
-def _attribute_gaps(cells: pd.DataFrame, null: npt.NDArray[np.float32], options: BoardOptions) -> pd.DataFrame:
-    segments = _segment_means(cells, null)
+def _attribute_gaps(cells: pd.DataFrame, null: Scores, options: BoardOptions) -> pd.DataFrame:
     by = [*ASKED, "attribute"]
-    sizes = segments.groupby(by, observed=True, sort=False)["segment"].transform("size")
-    segments = segments[sizes > 1]
-    groups = [group for _, group in segments.groupby(by, observed=True, sort=False)]
-    alike = segments[by].drop_duplicates().groupby(["context_level", "condition"], observed=True).size()
+    groups = [group for group in _groups(cells, by) if group.several]
+    keys = cells.loc[[group.first for group in groups], by].reset_index(drop=True)
+    alike = keys.groupby(["context_level", "condition"], observed=True).size()
     sets = permutations_for(int(alike.max())) if groups else 0
-    widest = max((len(group) for group in groups), default=0)
+    widest = max((len(group.segments) for group in groups), default=0)
     # One set of draws serves all rows: which models and attributes there are besides does not change a row.
     normal = np.random.default_rng(options.seed).standard_normal((widest, sets)).T
-    rows = [dict(group.iloc[0][by]) | _gap(group) | _expectation(group, normal) for group in groups]
+    names = cells["segment"].to_numpy()
+    rows: list[dict[str, object]] = []
+    for key, group in zip(keys.itertuples(index=False, name=None), groups, strict=True):
+        means = group.means(cells["score"].to_numpy()[group.rows])
+        rows.append(
+            dict(zip(by, key, strict=True))
+            | _gap(names, group, means)
+            | _expectation(group, np.ptp(means), null[group.rows], normal)
+        )
     return _table(_adjusted(rows), GAPS, options)
 
 
-def _segment_means(cells: pd.DataFrame, null: npt.NDArray[np.float32]) -> pd.DataFrame:
-    """Of each segment, over all rounds: mean `score`, `n_pairs`, mean and standard deviation of that mean between equal groups.
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The cells of one model, context level, condition and attribute."""
 
-    `n_questions` is the attribute's number of different questions.
-    """
-    columns = cells[[*ASKED, "attribute", "segment", "score"]].assign(
-        null_mean=null.mean(axis=1, dtype=np.float64), null_variance=null.var(axis=1, ddof=1, dtype=np.float64)
-    )
-    grouped = columns.groupby([*ASKED, "attribute", "segment"], observed=True, sort=False)
-    means = grouped[["score", "null_mean"]].mean().assign(n_pairs=grouped.size(), variance=grouped["null_variance"].sum())
-    means["null_sd"] = np.sqrt(means["variance"]) / means["n_pairs"]
-    questions = cells.groupby([*ASKED, "attribute"], observed=True, sort=False)["cluster"].nunique().rename("n_questions")
-    return means.join(questions).reset_index()
+    rows: Ints  # (cells,): in the order of the frame
+    segment: Ints  # (cells,): place in `segments`
+    question: Ints  # (cells,): number of its round and question id
+    segments: Ints  # (segments,): a row of each
+    clusters: int
+
+    @property
+    def first(self) -> int:
+        return int(self.rows[0])
+
+    @property
+    def several(self) -> bool:
+        return len(self.segments) > 1
+
+    def means(self, values: Floats) -> Floats:
+        """Mean (segments,) of values (cells,)."""
+        return np.asarray(np.bincount(self.segment, values) / np.bincount(self.segment))
 
 
-def _gap(segments: pd.DataFrame) -> dict[str, object]:
-    names, score = segments["segment"].to_list(), segments["score"].to_numpy()
-    best, worst = int(score.argmax()), int(score.argmin())
+def _groups(cells: pd.DataFrame, by: list[str]) -> Iterator[_Group]:
+    number, segment = numbered(cells, by), numbered(cells, ["segment"])
+    question, cluster = numbered(cells, ["round", "question_id"]), numbered(cells, ["cluster"])
+    order = np.argsort(number, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(number[order])) + 1):
+        _, some, places = np.unique(segment[rows], return_index=True, return_inverse=True)
+        _, questions = np.unique(question[rows], return_inverse=True)
+        yield _Group(rows, places, questions, rows[some], len(np.unique(cluster[rows])))
+
+
+def _gap(names: npt.NDArray[np.str_], group: _Group, means: Floats) -> dict[str, object]:
+    best, worst = int(means.argmax()), int(means.argmin())
     return {
-        "best_segment": names[best],
-        "worst_segment": names[worst],
-        "n_segments": len(names),
-        "n_pairs": int(segments["n_pairs"].sum()),
-        "best_score": score[best],
-        "worst_score": score[worst],
-        "gap": score[best] - score[worst],
+        "best_segment": names[group.segments[best]],
+        "worst_segment": names[group.segments[worst]],
+        "n_segments": len(means),
+        "n_pairs": len(group.rows),
+        "best_score": means[best],
+        "worst_score": means[worst],
+        "gap": means[best] - means[worst],
     }
 
 
-def _expectation(segments: pd.DataFrame, normal: Floats) -> dict[str, object]:
-    """The gap between equal groups: segment means are sums over many questions, so they are drawn as normal."""
-    questions = int(segments["n_questions"].iloc[0])
-    means = segments["null_mean"].to_numpy() + segments["null_sd"].to_numpy() * normal[:, : len(segments)]
-    drawn = means.max(axis=1) - means.min(axis=1)
-    gap, expected = np.ptp(segments["score"].to_numpy()), drawn.mean()
-    found: dict[str, object] = {"expected_gap": expected, "excess": gap - expected, "note": why_none(questions)}
-    if questions < MIN_CLUSTERS:
+def _expectation(group: _Group, gap: float, null: Scores, normal: Floats) -> dict[str, object]:
+    """The gap between equal groups, `null` (cells, DRAWS): segment means are sums over many questions, so they are drawn as normal."""
+    center = null.mean(axis=1, dtype=np.float64)
+    off = np.zeros((len(group.segments), int(group.question.max()) + 1, null.shape[1]))
+    off[group.segment, group.question] = null - center[:, None]
+    off = off.reshape(len(off), -1) / np.bincount(group.segment)[:, None]
+    # In a draw the segments of a question change places with each other: what one gains another loses, and so they vary together.
+    variance, axes = np.linalg.eigh(off @ off.T / (null.shape[1] - 1))
+    drawn = group.means(center) + normal[:, : len(off)] @ (axes * np.sqrt(np.maximum(variance, 0))).T
+    gaps_drawn = drawn.max(axis=1) - drawn.min(axis=1)
+    expected = gaps_drawn.mean()
+    found: dict[str, object] = {"expected_gap": expected, "excess": gap - expected, "note": why_none(group.clusters)}
+    if group.clusters < MIN_CLUSTERS:
         return found
-    low, high = np.quantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    p = (np.count_nonzero(drawn >= gap - _TIE) + 1) / (len(drawn) + 1)
+    low, high = np.quantile(gaps_drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    p = (np.count_nonzero(gaps_drawn >= gap - _TIE) + 1) / (len(gaps_drawn) + 1)
     return found | {"expected_low": low, "expected_high": high, "p": p}
 
 
@@ -108,10 +139,10 @@ def _adjusted(rows: list[dict[str, object]]) -> list[dict[str, object]]:
     return [row | {"p_holm": value} for row, value in zip(rows, adjusted, strict=True)]
 
 
-def _question_gaps(cells: pd.DataFrame, null: npt.NDArray[np.float32], options: BoardOptions) -> pd.DataFrame:
+def _question_gaps(cells: pd.DataFrame, null: Scores, options: BoardOptions) -> pd.DataFrame:
     """`gap` and `expected_gap` of each question, cells side by side by question; no test of one question."""
     by = [*ASKED, "attribute", "round", "question_id"]
-    group = cells.groupby(by, observed=True, sort=False).ngroup().to_numpy()
+    group = numbered(cells, by)
     score = cells["score"].to_numpy()
     order = np.lexsort((np.arange(len(cells)), score, group))
     start = np.flatnonzero(np.diff(group[order], prepend=-1))

@@ -100,6 +100,12 @@ class _Grid:
         summed = self._adding(np.float64, chosen) @ np.where(chosen, values, 0)
         return np.asarray(summed.reshape(self.clusters, len(self.rows)))
 
+    def questions(self, chosen: Chosen) -> Codes:
+        """(rows,) clusters with a chosen cell."""
+        if "question_id" in self.rows:
+            return np.minimum(self.totals(chosen.astype(np.float64), chosen), 1).astype(np.int64)
+        return np.asarray((self.sums(np.ones(len(chosen)), chosen) > 0).sum(axis=0))
+
     def deviations(self, noise: Deviations, chosen: Chosen, place: Codes | None = None) -> Deviations:
         """(replicates, clusters, rows) sums of noise over the chosen cells; `place`: where in `noise` a cell's stands."""
         summed = self._adding(np.float32, chosen, place, len(noise)) @ noise
@@ -169,12 +175,11 @@ def _ratio(grid: _Grid, resampling: Resampling | None, top: Floats, bottom: Floa
 def _intervals(grid: _Grid, resampling: Resampling | None, ranked: pd.DataFrame | None) -> pd.DataFrame:
     scored = np.isfinite(grid.column("score"))
     score = _mean(grid, resampling, grid.column("score"), lambda _, noise: [(1, noise.score, None)])
-    questions = np.unique((grid.row * grid.clusters + grid.cluster)[scored]) // grid.clusters
     found: dict[str, Floating] = {
         "score_low": score.low,
         "score_high": score.high,
         "parsed_score": _plain_mean(grid, "parsed_score"),
-        "n_questions": np.bincount(questions, minlength=len(grid.rows)),
+        "n_questions": grid.questions(scored),
         "ceiling": _plain_mean(grid, "ceiling", scored),
         "l2_corrected": _plain_mean(grid, "l2_corrected"),
         "rps_corrected": _plain_mean(grid, "rps_corrected"),
@@ -200,11 +205,19 @@ def _plain_mean(grid: _Grid, name: str, chosen: Chosen | bool = True) -> Floats:
     return np.asarray(np.divide(grid.totals(values, known), count, out=np.full(len(count), np.nan), where=count > 0))
 
 
-def _less(first: Floating, second: Floating, least: float) -> Floating:
-    """The difference, 0 where it is below what rounding makes of equal numbers."""
+def _less(first: Floats, second: Floats) -> Floats:
+    """The difference, 0 where it is what rounding makes of equal numbers."""
     difference = first - second
-    difference[np.abs(difference) < least] = 0
+    difference[np.abs(difference) < _ROUNDING] = 0
     return difference
+
+
+def _noise_less(first: Deviations, second: Deviations, difference: Floats) -> Deviations:
+    """Noise of a `difference` of scores (cells,): where they are equal and move alike it is 0, whatever rounding makes of it."""
+    moved = first - second
+    equal = np.flatnonzero(difference == 0)
+    moved[equal] = np.where(np.abs(moved[equal]) < _ROUNDING_OF_NOISE, 0, moved[equal])
+    return moved
 
 
 def _skill(grid: _Grid, resampling: Resampling | None, reference: str) -> _Number:
@@ -213,9 +226,9 @@ def _skill(grid: _Grid, resampling: Resampling | None, reference: str) -> _Numbe
 
     def terms(skill: Floats, noise: SamplingNoise) -> list[Term]:
         moved = getattr(noise, reference)
-        return [(1, _less(noise.score, moved[noise.pair], _ROUNDING_OF_NOISE), None), (skill, moved, noise.pair)]
+        return [(1, _noise_less(noise.score, moved[noise.pair], top), None), (skill, moved, noise.pair)]
 
-    top, bottom = _less(score, below, _ROUNDING), np.where(np.isfinite(score), ceiling - below, np.nan)
+    top, bottom = _less(score, below), np.where(np.isfinite(score), ceiling - below, np.nan)
     known = np.isfinite(top) & np.isfinite(bottom)
     count = grid.totals(np.ones(len(top)), known)
     room = np.divide(grid.totals(bottom, known), count, out=np.zeros(len(count)), where=count > 0)
@@ -247,9 +260,10 @@ def _against_marginal(grid: _Grid, resampling: Resampling | None, score: _Number
         moved = np.zeros((len(names), noise.score.shape[1]), dtype=np.float32)
         np.add.at(moved, cell[of_marginal], noise.score[of_marginal])
         moved /= np.maximum(count, 1).astype(np.float32)[:, None]
-        return [(1, _less(noise.score, moved[cell], _ROUNDING_OF_NOISE), None)]
+        return [(1, _noise_less(noise.score, moved[cell], gained), None)]
 
-    advantage = _mean(grid, resampling, _less(values, marginal[cell], _ROUNDING), terms)
+    gained = _less(values, marginal[cell])
+    advantage = _mean(grid, resampling, gained, terms)
     if advantage.replicates is None or score.replicates is None:
         return advantage, None
     level = _mean(

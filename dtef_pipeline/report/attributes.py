@@ -12,6 +12,7 @@ from dtef_pipeline.report.markup import (
     asked_alike,
     fold,
     four,
+    note,
     p_value,
     paragraph,
     section,
@@ -22,9 +23,10 @@ from dtef_pipeline.report.markup import (
     whole,
     with_interval,
     with_intervals,
+    without_lone_condition,
 )
 from dtef_pipeline.report.text import with_ranks
-from dtef_pipeline.tables import DISTANCES, METRICS
+from dtef_pipeline.tables import CORRECTED, DISTANCES, METRICS
 
 
 def attributes(frame: pd.DataFrame) -> str:
@@ -67,22 +69,27 @@ def _markup(cell: object) -> str:
     return cell if isinstance(cell, str) else "–"
 
 
-def asked_columns(frame: pd.DataFrame) -> list[Column]:
-    """How it was asked: the context level, and the condition where there are several."""
-    columns = [Column("context_level", "Context", text)]
-    return [*columns, Column("condition", "Asked as", text)] if len(set(frame["condition"])) > 1 else columns
+_SERIES = ["model_variant", "context_level", "condition"]
+_ASKED = (Column("context_level", "Context", text), Column("condition", "Asked as", text))
 
 
-def metrics(frame: pd.DataFrame) -> str:
-    """The section, from rows of the board by metric."""
+def metrics(frame: pd.DataFrame, board: pd.DataFrame) -> str:
+    """The section, from rows of the board by metric and of the overall board, which has the noise-corrected errors."""
     how = (
         "The same predictions under each metric, with ranks in brackets. A model that does well on one and badly on another gets the shape "
-        f"right but misplaces mass, or the reverse. {' and '.join(DISTANCES)} are shown as 1 - distance."
+        f"right but misplaces mass, or the reverse. {' and '.join(DISTANCES)} are shown as 1 - distance. Corrected errors do not grow as "
+        "samples shrink: lower is better, and chance can take them below 0."
     )
-    columns = [Column("model", "Model", text), *asked_columns(frame), *(Column(metric, metric, text) for metric in METRICS)]
-    return section(
-        "metrics", "Metrics", how, table(with_ranks(frame), columns, caption="Scores under every metric", row_head="model")
-    )
+    shown = with_ranks(frame)
+    if corrected := [name for name in CORRECTED if name in board]:
+        shown = shown.merge(board[[*_SERIES, *corrected]], on=_SERIES, how="left")
+    columns = [
+        Column("model", "Model", text),
+        *without_lone_condition(frame, _ASKED),
+        *(Column(metric, metric, text) for metric in METRICS),
+    ]
+    columns += [Column(name, name.replace("_", " "), four) for name in CORRECTED]
+    return section("metrics", "Metrics", how, table(shown, columns, caption="Scores under every metric", row_head="model"))
 
 
 def consistency(frame: pd.DataFrame) -> str:
@@ -94,7 +101,7 @@ def consistency(frame: pd.DataFrame) -> str:
     columns = [
         Column("rank", "Rank", whole),
         Column("model", "Model", text),
-        *asked_columns(frame),
+        *without_lone_condition(frame, _ASKED),
         Column("segment_sd", "SD of segment means", four),
         Column("segment_sd_expected", "Expected", four, "Standard deviation that sample sizes alone would give"),
         Column("segment_sd_true", "True", as_is, "Standard deviation of the true segment means"),
@@ -104,6 +111,7 @@ def consistency(frame: pd.DataFrame) -> str:
         Column("highest", "Highest", four),
         Column("highest_segment", "in", text),
         Column("n_segments", "Segments", whole),
+        Column("consistency_note", "Note", note),
     ]
     shown = with_intervals(frame, [("segment_sd_true", "segment_sd_low", "segment_sd_high")], shown=four, bounds=three)
     return section(

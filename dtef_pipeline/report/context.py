@@ -23,6 +23,7 @@ from dtef_pipeline.report.markup import (
     text,
     whole,
     with_intervals,
+    without_lone_condition,
 )
 from dtef_pipeline.report.svg import drawing
 
@@ -51,11 +52,13 @@ _COLUMNS = [
 
 def context(board: pd.DataFrame, verdicts: pd.DataFrame) -> str:
     """The section, from the overall board and the rows of `responsiveness` (empty: there is no such table)."""
-    parts = [_curves(rows) for _, rows in board.groupby("condition", sort=True, observed=True)]
+    parts = [
+        _curves(rows, len(set(board["condition"])) > 1) for _, rows in board.groupby("condition", sort=True, observed=True)
+    ]
     return section("context", "Context", _HOW, "".join(parts) + _verdicts(verdicts))
 
 
-def _curves(board: pd.DataFrame) -> str:
+def _curves(board: pd.DataFrame, titled: bool) -> str:
     rows = board[board["score"].notna()]
     levels = sorted(rows["context_level"].astype(str).unique(), key=level_order)
     if len(levels) < 2:
@@ -70,7 +73,7 @@ def _curves(board: pd.DataFrame) -> str:
         for _, own in moving.groupby("model_variant", sort=True, observed=True)
     )
     same = paragraph(f"The same at every level: {', '.join(still)}.") if still else ""
-    condition = paragraph(f"Asked as {board['condition'].iloc[0]}.")
+    condition = paragraph(f"Asked as {board['condition'].iloc[0]}.") if titled else ""
     return f'{condition}{line_key(marks)}<div class="panels">{panels}</div>{same}'
 
 
@@ -90,7 +93,7 @@ def _verdicts(frame: pd.DataFrame) -> str:
             f'{value:.4f}<span class="ci">{count:.1f} questions</span>' if pd.notna(value) else DASH
             for value, count in zip(frame[score], frame[asked], strict=True)
         ]
-    return table(shown, _COLUMNS, caption="Responsiveness to context", row_head="model")
+    return table(shown, without_lone_condition(frame, _COLUMNS), caption="Responsiveness to context", row_head="model")
 
 
 def _small(value: Any) -> str:

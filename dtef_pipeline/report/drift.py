@@ -20,6 +20,7 @@ from dtef_pipeline.report.markup import (
     three,
     whole,
     with_intervals,
+    without_lone_condition,
 )
 from dtef_pipeline.report.sources import has
 from dtef_pipeline.report.svg import drawing
@@ -128,7 +129,7 @@ def reliability(frame: pd.DataFrame) -> str:
     ]
     shown = with_intervals(frame, [("icc", "low", "high")], shown=three, bounds=three)
     body = (
-        table(shown, columns, caption="Agreement of repeated draws", row_head="model")
+        table(shown, without_lone_condition(frame, columns), caption="Agreement of repeated draws", row_head="model")
         if len(frame)
         else paragraph("No repeated draws.")
     )

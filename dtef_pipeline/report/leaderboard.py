@@ -73,9 +73,16 @@ def _group(rows: pd.DataFrame, title: str) -> str:
     shown = with_intervals(shown, [("worth", "worth_low", "worth_high")], shown=one, bounds=one)
     shown = with_intervals(shown, [("vs_marginal", "vs_marginal_low", "vs_marginal_high")], shown=signed, bounds=signed_three)
     shown = with_intervals(shown, [("rank", "rank_low", "rank_high")], shown=whole, bounds=whole)
+    shown = shown.assign(worth=_worth(rows, shown["worth"])) if "worth" in rows else shown
     drawn = forest(rows, standalone=False) if rows["score"].notna().any() else ""
     chart = figure(drawn, "Hollow dots are baselines. The numbers are in the table below.") if drawn else ""
     return chart + table(shown, _COLUMNS, caption="Leaderboard", row_head="model")
+
+
+def _worth(rows: pd.DataFrame, cells: pd.Series[Any]) -> pd.Series[Any]:
+    """Cells of the column `worth`: an error not above 0 is that of a sample of any size."""
+    boundless = rows["worth"].isna() & (rows["l2_corrected"] <= 0)
+    return cells.where(~boundless, '<span class="note">more than can be told</span>')
 
 
 _COMPARISONS_HOW = (
@@ -94,6 +101,9 @@ _PAIR_COLUMNS = [
     Column("verdict", "Verdict", text),
     Column("note", "Note", note),
 ]
+
+
+_SIDES = {"model": "model_variant", "other_model": "other_variant"}
 
 
 def comparisons(board: pd.DataFrame, pairs: pd.DataFrame) -> str:
@@ -165,7 +175,7 @@ def _neighbours(rows: pd.DataFrame, pairs: pd.DataFrame) -> str:
         ]
     ]
     names = dict(zip(rows["model_variant"], rows["model"], strict=True))
-    near = near.assign(other_model=_called(near["other_variant"], near["other_model"], names))
+    near = near.assign(**{name: _called(near[variant], near[name], names) for name, variant in _SIDES.items()})
     shown = with_intervals(near, [("difference", "low", "high")], shown=signed, bounds=signed_three)
     return table(shown, _PAIR_COLUMNS, caption="Neighbours on the board", row_head="model")
 

@@ -76,6 +76,12 @@ def _kind(column: Column) -> str:
     return ' class="text"' if column.shown in (text, note, long_text) else ""
 
 
+def without_lone_condition(frame: pd.DataFrame, columns: Sequence[Column]) -> list[Column]:
+    """The columns, without `condition` where all rows were asked alike."""
+    several = "condition" in frame and len(set(frame["condition"])) > 1
+    return [column for column in columns if several or column.name != "condition"]
+
+
 def figure(drawing: str, caption: str) -> str:
     return f"<figure>{drawing}<figcaption>{escape(caption)}</figcaption></figure>"
 

@@ -71,7 +71,7 @@ def _sections(connection: duckdb.DuckDBPyConnection, found: Boards, metric: str)
         context(found["overall"], published(connection, "responsiveness")),
         gaps(published(connection, "gaps")),
         attributes(found["attribute"]),
-        metrics(found["metric"]),
+        metrics(found["metric"], found["overall"]),
         consistency(found["consistency"]),
         questions(connection, found["question"], published(connection, "question_gaps")),
         reliability(published(connection, "reliability")),

@@ -106,7 +106,8 @@ def _largest_excess(gaps: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     own = own.sort_values([*_KEYS, "excess", "model", "attribute"], ascending=[True, True, False, True, True], kind="stable")
     first = own.drop_duplicates(_KEYS).set_index(_KEYS)
     cells = [
-        f'{signed(row["excess"])}<span class="ci">{text(row["model"])}: {text(row["best_segment"])} over {text(row["worst_segment"])}</span>'
+        f'{signed(row["excess"])}<span class="ci wrapped">'
+        f"{text(row['model'])}: {text(row['best_segment'])} over {text(row['worst_segment'])}</span>"
         for row in first.to_dict("records")
     ]
     return pd.DataFrame({"excess": cells}, index=first.index)

@@ -151,6 +151,15 @@ class TestReading:
         with pytest.raises(WarehouseError, match=rf"cannot read {path}: .*; materialize that partition again"):
             house.read("survey_responses", **KENYA)
 
+    def test_files_of_two_versions_are_not_mixed_and_the_older_one_is_named(self, house: Warehouse) -> None:
+        for name in ("2026-01-01", "2026-01-02"):
+            house.write("scores", scores_table([{}]), snapshot=name, **KENYA)
+        (older, _) = (Path(house.root) / path for path in files(house))
+        pq.write_table(scores_table([{}]).drop_columns(["l2_corrected"]), older)
+        with pytest.raises(WarehouseError, match=r"snapshot=2026-01-01/part-0.parquet was written by another version.*l2_corrected"):
+            house.read("scores", **KENYA)
+        assert len(house.read("scores", columns=["score"], **KENYA)) == 2
+
     def test_a_file_of_an_older_layout_is_named_when_a_column_is_lacking(self, house: Warehouse) -> None:
         path = Path(house.folder("survey_responses", **KENYA), "part-0.parquet")
         path.parent.mkdir(parents=True)

@@ -234,3 +234,26 @@ class TestTiers:
         nothing = comparisons(of("a", 0.5), QUICK)
         assert tiers(self.BOARD, nothing).tolist()[:4] == [1, 1, 1, 1]
         assert len(tiers(self.BOARD.iloc[:0], nothing)) == 0
+
+
+def null_cells(sets: int, seed: int) -> pd.DataFrame:
+    """Two equally good models under many conditions; each pair's differences share an effect a question over 20 segments."""
+    generator = np.random.default_rng(seed)
+    shape = (sets, 20, 20, 2)
+    condition, question, segment, model = (part.ravel() for part in np.indices(shape))
+    effects = 0.03 * generator.normal(size=(sets, 20, 1, 2)) + 0.05 * generator.normal(size=shape)
+    names = {"condition": condition, "question_id": question, "segment": segment, "model": model}
+    frame = pd.DataFrame({name: pd.Categorical(np.char.mod("%03d", values)) for name, values in names.items()})
+    return frame.assign(
+        round="S1", context_level="0", model_variant=frame["model"], cluster=frame["question_id"], score=0.7 + effects.ravel()
+    )
+
+
+def test_equally_good_models_are_told_apart_in_5_percent_and_with_cells_for_clusters_in_many() -> None:
+    """Of 100 sets the standard error is 2.2 points; three of them are allowed on top. Of larger numbers see `test_permutation`."""
+    frame = null_cells(100, seed=1)
+    options = BoardOptions(resamples=0)
+    assert (comparisons(frame, options)["verdict"] == "better").mean() < 0.05 + 0.065
+    few = frame[frame["condition"].astype(int) < 30]
+    cell = few["question_id"].astype(str) + "/" + few["segment"].astype(str)
+    assert (comparisons(few.assign(cluster=cell), options)["verdict"] == "better").mean() > 0.15
