@@ -8,7 +8,7 @@ import pyarrow as pa
 from assets.aggregate import segment_results
 from assets.partitions import OWNERS, markdown
 from assets.predict import predictions
-from assets.published import BoardConfig, clean, publish
+from assets.published import BoardConfig, clean, of_views, publish
 from assets.resources import Store
 from dtef_pipeline.aggregation.costs import cost_breakdown
 from dtef_pipeline.aggregation.costs import costs as add_up_costs
@@ -33,7 +33,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     questions that define a segment are left out (`clean`) or kept, as the published figures do (`all`). A model that scores below
     `baseline/population-marginal` adds nothing to ignoring who is asked.
     """
-    rows = publish(store, config, {"leaderboard": "overall"})["leaderboard"]
+    rows = publish(store, config, of_views({"leaderboard": "overall"}))["leaderboard"]
     best = clean(rows)
     shown = [
         "rank",
@@ -64,7 +64,7 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
 
     One table each: `breakdown_round`, `breakdown_segment`, `breakdown_attribute`, `breakdown_question`, `consistency`, `metric_ranks`.
     """
-    written = publish(store, config, BREAKDOWNS)
+    written = publish(store, config, of_views(BREAKDOWNS))
     segments = clean(written["breakdown_segment"]).to_pandas()
     return dg.MaterializeResult(
         metadata={

@@ -1,6 +1,6 @@
 """What the roll-ups have in common: one table a view, clean targets and all, in one configuration."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -9,13 +9,16 @@ from dagster import Config
 from pydantic import Field
 
 from assets.resources import Store
-from dtef_pipeline.aggregation.boards import load_evidence
+from dtef_pipeline.aggregation.boards import Evidence, load_evidence
 from dtef_pipeline.aggregation.cells import TARGETS, BoardOptions
 from dtef_pipeline.aggregation.resampling import RESAMPLES, SEED
-from dtef_pipeline.aggregation.views import READ, view
+from dtef_pipeline.aggregation.views import READ, Connection, view
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.tables import METRICS
 from resources.warehouse import TABLES
+
+Make = Callable[[Connection, BoardOptions, Evidence | None], Mapping[str, pd.DataFrame]]
+"""Makes frames, by the table's name, of a connection with the views READ."""
 
 
 class BoardConfig(Config):
@@ -33,21 +36,31 @@ class BoardConfig(Config):
         return {"metric": self.metric, "resamples": self.resamples, "seed": self.seed}
 
 
-def publish(store: Store, config: BoardConfig, views: dict[str, str]) -> dict[str, pa.Table]:
-    """Write each view to its table, by the table's name; what was written. Raises WarehouseError before anything is scored."""
+def publish(store: Store, config: BoardConfig, make: Make) -> dict[str, pa.Table]:
+    """Write the tables that `make` returns by name; what was written. Raises WarehouseError before anything is scored."""
     if not store.warehouse.values("scores", "round"):
         raise WarehouseError("no scores yet: materialize the stages of a round first")
-    frames: dict[str, list[pd.DataFrame]] = {table: [] for table in views}
+    frames: dict[str, list[pd.DataFrame]] = {}
     with store.warehouse.connect(only=READ) as connection:
         for targets in TARGETS:
-            evidence = load_evidence(connection, config.options(targets)) if config.resamples else None
-            for table, by in views.items():
-                frames[table].append(view(connection, by, config.options(targets), evidence).assign(targets=targets))
+            options = config.options(targets)
+            evidence = load_evidence(connection, options) if options.resamples else None
+            for table, frame in make(connection, options, evidence).items():
+                frames.setdefault(table, []).append(frame.assign(targets=targets))
     written = {table: as_table(of_table, TABLES[table].schema) for table, of_table in frames.items()}
     for table, rows in written.items():
         store.warehouse.write(table, rows)
     store.warehouse.refresh_database()
     return written
+
+
+def of_views(views: Mapping[str, str]) -> Make:
+    """Makes tables, given by name, of views."""
+
+    def make(connection: Connection, options: BoardOptions, evidence: Evidence | None) -> Mapping[str, pd.DataFrame]:
+        return {table: view(connection, by, options, evidence) for table, by in views.items()}
+
+    return make
 
 
 def as_table(frames: Sequence[pd.DataFrame], schema: pa.Schema | None) -> pa.Table:

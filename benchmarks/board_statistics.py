@@ -28,7 +28,7 @@ from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL
 from dtef_pipeline.scoring.corrected import corrected_l2, gini
 from dtef_pipeline.scoring.metrics import Floats, measure
 from dtef_pipeline.tables import BLUEPRINTS, METRICS, REFERENCE_SCORES, SCORES, SIMILARITIES, SURVEY_RESPONSES
-from tests.dtef_pipeline.aggregation.survey_sets import Design, expected_score, simulate
+from tests.dtef_pipeline.aggregation.survey_sets import Design, expected, simulate
 
 MODELS, ROUNDS, SEGMENTS, QUESTIONS, LEVELS, OPTIONS = 30, 3, 50, 110, ("0", "all"), 4
 PAIRS = ROUNDS * SEGMENTS * QUESTIONS
@@ -178,10 +178,10 @@ def coverage(sets: int) -> None:
     """Share of simulated surveys whose 95 % interval holds the expected score: crossed, by clusters alone, by cells as if independent."""
     for name, design in DESIGNS.items():
         rng = np.random.default_rng(3)
-        truth, made = expected_score(rng, design), simulate(rng, design, sets)
+        truth, made = expected(rng, design, questions=40_000)[0], simulate(rng, design, sets)
         resampling, held = Resampling(design.questions), {}
-        for way, noise in (("crossed", made.noise), ("clusters alone", None)):
-            ratios = resampling.ratios(made.scores, made.counts, noise)
+        for way, noise in (("crossed", made.noise["score"]), ("clusters alone", None)):
+            ratios = resampling.ratios(made.sums["score"], made.counts, noise)
             low, high = interval(ratios.replicates, ratios.n_clusters, ratios.between)
             held[way] = np.mean((low <= truth) & (truth <= high))
         cells = made.cells.reshape(-1, sets)

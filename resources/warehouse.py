@@ -143,6 +143,7 @@ class Warehouse:
         """An in-memory DuckDB connection with a view a table that exists."""
         connection = duckdb.connect()
         connection.execute("SET python_enable_replacements = false")  # a name is a view, never a variable of this process
+        connection.execute("SET enable_progress_bar = false")  # it would stand in the output that other programs read
         for table in only or TABLES:
             if self.is_local:
                 if sql := self._view_sql(table):

@@ -37,7 +37,8 @@ def consistency_components(cells: pd.DataFrame, options: BoardOptions) -> pd.Dat
     0 = equally accurate everywhere. `segment_sd_low`, `segment_sd_high`: its 95 % interval. `segment_p`: of the hypothesis that it is 0 (F
     test). `consistency_note`: why something is null, or that ceilings are not known and scores are not adjusted for sample size.
 
-    Segments are those of one round; their effects are taken as normal, the rest as normal and independent. `options` is not used yet.
+    Segments are those of one round; their effects are taken as normal, the rest as normal and independent. Nothing is random: `options` has
+    no say in it beyond the choice of cells.
     """
     scored = cells[cells["score"].notna()].assign(
         row=lambda frame: frame.groupby(["round", "segment"], observed=True, sort=False).ngroup(),
@@ -48,7 +49,8 @@ def consistency_components(cells: pd.DataFrame, options: BoardOptions) -> pd.Dat
         dict(zip(ASKED, key, strict=True)) | _components(group, designs)
         for key, group in scored.groupby(ASKED, observed=True, sort=False)
     ]
-    return pd.DataFrame(rows, columns=[*ASKED, *_NUMBERS, "consistency_note"])
+    frame = pd.DataFrame(rows, columns=[*ASKED, *_NUMBERS, "consistency_note"])
+    return frame.astype(dict.fromkeys(_NUMBERS, "float64"))
 
 
 def _components(cells: pd.DataFrame, designs: dict[bytes, Design]) -> dict[str, object]:

@@ -38,8 +38,7 @@ class SamplingNoise:
     """Deviations of scores from their mean over samples of the answers, float32, 0 on average and 0 where nothing was scored.
 
     Those of cells are aligned with the rows of `load_cells`, those of references with pairs; `pair` is the pair of each cell, the last, of
-    zeros, where it is unknown.
-    Their variance is that of the noise (the mean over the replicates is taken out, and what this takes from the variance is given back).
+    zeros, where it is unknown. Taking out the mean takes from the variance, which is given back.
     """
 
     score: Deviations  # (rows, replicates)
@@ -76,12 +75,6 @@ def sampling_noise(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, o
     score /= np.maximum(draws + unread, 1).astype(np.float32)[:, None]
     l2 /= np.maximum(cells["n_ok"].to_numpy(dtype=np.float64), 1).astype(np.float32)[:, None]
     return SamplingNoise(score, l2, np.where(pair < 0, len(survey), pair), *_references(survey, samples, options.metric))
-
-
-def load_noise(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, options: BoardOptions) -> Deviations | None:
-    """`SamplingNoise.score` alone, (rows, replicates); None where there is no table `survey_responses`."""
-    noise = sampling_noise(connection, cells, options)
-    return None if noise is None else noise.score
 
 
 @dataclass(frozen=True, slots=True)

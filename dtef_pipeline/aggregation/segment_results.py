@@ -53,6 +53,7 @@ def segment_results(scores: pa.Table) -> pa.Table:
     """
     # One thread: sums of several are added in any order, and equal scores are to give equal digits.
     with duckdb.connect(config={"threads": 1}) as connection:
+        connection.execute("SET enable_progress_bar = false")
         connection.register("scores", scores)
         rows: pa.Table = connection.sql(_SQL).to_arrow_table()
     low, high = _intervals(rows)

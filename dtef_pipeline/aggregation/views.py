@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import duckdb
 import pandas as pd
@@ -39,7 +40,7 @@ def view(connection: Connection, by: str, options: BoardOptions, evidence: Evide
     evidence = evidence or load_evidence(connection, options)
     frame = board(connection, by, options, evidence)
     if by == "overall":
-        frame.insert(1, "tier", tiers(frame, comparisons(evidence.cells, options)))
+        frame.insert(1, "tier", tiers(frame, comparisons(evidence.cells, replace(options, resamples=0))))
     if by == "consistency":
         components = consistency_components(evidence.cells, options)
         frame = frame.merge(components.astype(dict.fromkeys(_MODEL, str)), on=_MODEL, how="left")
@@ -54,12 +55,10 @@ def _responsiveness(connection: Connection, options: BoardOptions, evidence: Evi
     return responsiveness(evidence.cells, context_shown(connection), options, evidence.noise.score if evidence.noise else None)
 
 
-def _gaps(connection: Connection, options: BoardOptions, evidence: Evidence) -> pd.DataFrame:
-    return gaps(connection, evidence.cells, options)[0]
-
-
-def _question_gaps(connection: Connection, options: BoardOptions, evidence: Evidence) -> pd.DataFrame:
-    return gaps(connection, evidence.cells, options)[1]
+def gap_tables(connection: Connection, options: BoardOptions, evidence: Evidence | None) -> dict[str, pd.DataFrame]:
+    """`gaps` and `question_gaps`, which are made together."""
+    whole, of_questions = gaps(connection, (evidence or load_evidence(connection, options)).cells, options)
+    return {"gaps": whole, "question_gaps": of_questions}
 
 
 def _reliability(connection: Connection, options: BoardOptions, evidence: Evidence) -> pd.DataFrame:
@@ -69,8 +68,8 @@ def _reliability(connection: Connection, options: BoardOptions, evidence: Eviden
 STATISTICS: Mapping[str, Callable[[Connection, BoardOptions, Evidence], pd.DataFrame]] = {
     "comparisons": _comparisons,
     "context": _responsiveness,
-    "gaps": _gaps,
-    "question-gaps": _question_gaps,
+    "gaps": lambda *given: gap_tables(*given)["gaps"],
+    "question-gaps": lambda *given: gap_tables(*given)["question_gaps"],
     "reliability": _reliability,
 }
 """Views that are no boards."""

@@ -23,7 +23,6 @@ from dtef_pipeline.report.markup import (
     whole,
     with_interval,
     with_intervals,
-    without_lone_condition,
 )
 from dtef_pipeline.report.text import with_ranks
 from dtef_pipeline.tables import CORRECTED, DISTANCES, METRICS
@@ -70,7 +69,25 @@ def _markup(cell: object) -> str:
 
 
 _SERIES = ["model_variant", "context_level", "condition"]
-_ASKED = (Column("context_level", "Context", text), Column("condition", "Asked as", text))
+_METRIC_COLUMNS = [
+    Column("model", "Model", text),
+    *(Column(metric, metric, _markup) for metric in METRICS),
+    *(Column(name, name.replace("_", " "), four) for name in CORRECTED),
+]
+_CONSISTENCY_COLUMNS = [
+    Column("rank", "Rank", whole),
+    Column("model", "Model", text),
+    Column("segment_sd", "SD of segment means", four),
+    Column("segment_sd_expected", "Expected", four, "Standard deviation that sample sizes alone would give"),
+    Column("segment_sd_true", "True", as_is, "Standard deviation of the true segment means"),
+    Column("segment_p", "p", p_value, "Of the hypothesis that the segments' true means are all the same"),
+    Column("lowest", "Lowest", four),
+    Column("lowest_segment", "in", text),
+    Column("highest", "Highest", four),
+    Column("highest_segment", "in", text),
+    Column("n_segments", "Segments", whole),
+    Column("consistency_note", "Note", note),
+]
 
 
 def metrics(frame: pd.DataFrame, board: pd.DataFrame) -> str:
@@ -83,13 +100,7 @@ def metrics(frame: pd.DataFrame, board: pd.DataFrame) -> str:
     shown = with_ranks(frame)
     if corrected := [name for name in CORRECTED if name in board]:
         shown = shown.merge(board[[*_SERIES, *corrected]], on=_SERIES, how="left")
-    columns = [
-        Column("model", "Model", text),
-        *without_lone_condition(frame, _ASKED),
-        *(Column(metric, metric, text) for metric in METRICS),
-    ]
-    columns += [Column(name, name.replace("_", " "), four) for name in CORRECTED]
-    return section("metrics", "Metrics", how, table(shown, columns, caption="Scores under every metric", row_head="model"))
+    return section("metrics", "Metrics", how, _tables(shown, _METRIC_COLUMNS, "Scores under every metric"))
 
 
 def consistency(frame: pd.DataFrame) -> str:
@@ -98,22 +109,14 @@ def consistency(frame: pd.DataFrame) -> str:
         "Standard deviation of a model's segment means: small is even. Part of it is sampling noise of small segments (expected); what is "
         "left is the spread of the segments' true means."
     )
-    columns = [
-        Column("rank", "Rank", whole),
-        Column("model", "Model", text),
-        *without_lone_condition(frame, _ASKED),
-        Column("segment_sd", "SD of segment means", four),
-        Column("segment_sd_expected", "Expected", four, "Standard deviation that sample sizes alone would give"),
-        Column("segment_sd_true", "True", as_is, "Standard deviation of the true segment means"),
-        Column("segment_p", "p", p_value),
-        Column("lowest", "Lowest", four),
-        Column("lowest_segment", "in", text),
-        Column("highest", "Highest", four),
-        Column("highest_segment", "in", text),
-        Column("n_segments", "Segments", whole),
-        Column("consistency_note", "Note", note),
-    ]
     shown = with_intervals(frame, [("segment_sd_true", "segment_sd_low", "segment_sd_high")], shown=four, bounds=three)
-    return section(
-        "consistency", "Consistency", how, table(shown, columns, caption="Consistency over segments", row_head="model")
-    )
+    return section("consistency", "Consistency", how, _tables(shown, _CONSISTENCY_COLUMNS, "Consistency over segments"))
+
+
+def _tables(frame: pd.DataFrame, columns: list[Column], caption: str) -> str:
+    """A table for each context level and condition, the first one open."""
+    groups = [
+        fold(title, table(rows, columns, caption=caption, row_head="model"), is_open=at == 0)
+        for at, (title, rows) in enumerate(asked_alike(frame))
+    ]
+    return "".join(groups) or paragraph("No scores yet.")

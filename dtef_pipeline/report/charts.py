@@ -19,6 +19,8 @@ from dtef_pipeline.report.svg import Place, across, as_markdown_image, axis, dom
 
 __all__ = ["as_markdown_image", "context_curves", "drift_lines", "forest", "gap_chart", "heat_map", "panel", "references"]
 LEAVE_ONE_OUT = "baseline/leave-one-out-marginal"
+_SAME = 1e-9
+"""Two scores nearer than this are one: sums in another order."""
 _ROW, _PANEL_HEIGHT, _PANELS_ACROSS = 32, 170, 3
 
 
@@ -91,7 +93,7 @@ def heat_map(frame: pd.DataFrame) -> str:
     wide = wide[wide.mean().sort_values(ascending=False, kind="stable").index]
     edges = steps(rows["score"])
     top, size, left = 130, 18, 30.0
-    each = (100 - left) / max(len(wide.columns), 1)
+    each = (91 - left) / max(len(wide.columns), 1)
     parts = []
     for at, model in enumerate(wide.columns):
         parts.append(
@@ -124,9 +126,15 @@ def context_curves(frame: pd.DataFrame) -> str:
     levels = sorted(rows["context_level"].astype(str).unique(), key=level_order)
     panels = [
         panel(str(own["model"].iloc[0]), levels, _by(own, "context_level"), bounds, references(rows))
-        for _, own in rows.groupby("model_variant", sort=True, observed=True)
+        for _, own in moving(rows).groupby("model_variant", sort=True, observed=True)
     ]
     return _grid(panels, "Mean score over the number of context questions, a panel a model")
+
+
+def moving(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of models whose score is not the same at every level: a baseline that reads no prompt has no curve."""
+    spread = rows.groupby("model_variant", observed=True)["score"].agg(lambda scores: scores.max() - scores.min())
+    return rows[rows["model_variant"].isin(spread[spread > _SAME].index)]
 
 
 def drift_lines(frame: pd.DataFrame) -> str:
@@ -158,11 +166,11 @@ def panel(
 ) -> str:
     """Markup of one small chart: the scores of `rows` at `places` (evenly spaced), joined; intervals as whiskers, `marks` as level lines."""
     height, top, bottom = down(*bounds, 30, _PANEL_HEIGHT - 26), 30, _PANEL_HEIGHT - 26
-    at = {place: 20 + 68 * number / max(len(places) - 1, 1) for number, place in enumerate(places)}
-    parts = [line(10, top, 10, bottom, "axis"), line(10, bottom, 98, bottom, "axis"), label(0, 14, title, anchor="start")]
-    parts += [label(9, height(value) + 4, f"{value:.2f}", kind="soft", anchor="end") for value in bounds]
+    at = {place: 25 + 58 * number / max(len(places) - 1, 1) for number, place in enumerate(places)}
+    parts = [line(14, top, 14, bottom, "axis"), line(14, bottom, 98, bottom, "axis"), label(0, 14, title, anchor="start")]
+    parts += [label(0, height(value) + 4, f"{value:.2f}", kind="soft", anchor="start") for value in bounds]
     parts += [
-        line(10, height(value), 98, height(value), _KINDS[name])
+        line(14, height(value), 98, height(value), _KINDS[name])
         for name, value in marks.items()
         if bounds[0] <= value <= bounds[1]
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.report.charts import line_key, panel, references, score_domain
+from dtef_pipeline.report.charts import line_key, moving, panel, references, score_domain
 from dtef_pipeline.report.markup import (
     DASH,
     Column,
@@ -31,8 +31,6 @@ _HOW = (
     "Mean score over the number of context questions shown; the lines across are the ceiling and the marginals. A model that uses the "
     "group's other answers rises from left to right; a flat line says that it answers from what it believes about the group."
 )
-_SAME = 1e-9
-"""Two scores nearer than this are one: sums in another order."""
 _COLUMNS = [
     Column("model", "Model", text),
     Column("condition", "Asked as", text),
@@ -63,14 +61,13 @@ def _curves(board: pd.DataFrame, titled: bool) -> str:
     levels = sorted(rows["context_level"].astype(str).unique(), key=level_order)
     if len(levels) < 2:
         return paragraph("One context level: there is nothing to compare.")
-    spread = rows.groupby("model_variant", observed=True)["score"].agg(lambda scores: scores.max() - scores.min())
-    moving = rows[rows["model_variant"].isin(spread[spread > _SAME].index)]
-    still = sorted(set(rows["model"]) - set(moving["model"]))
+    curved = moving(rows)
+    still = sorted(set(rows["model"]) - set(curved["model"]))
     marks = references(rows)
-    bounds = score_domain(moving, marks.values())
+    bounds = score_domain(curved, marks.values())
     panels = "".join(
         _panel(str(own["model"].iloc[0]), levels, own, bounds, marks)
-        for _, own in moving.groupby("model_variant", sort=True, observed=True)
+        for _, own in curved.groupby("model_variant", sort=True, observed=True)
     )
     same = paragraph(f"The same at every level: {', '.join(still)}.") if still else ""
     condition = paragraph(f"Asked as {board['condition'].iloc[0]}.") if titled else ""

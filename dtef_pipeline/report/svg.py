@@ -89,9 +89,14 @@ def axis(place: Place, low: float, high: float, top: float, bottom: float) -> st
     digits = max(0, -math.floor(math.log10(marks[1] - marks[0]) + 1e-9)) if len(marks) > 1 else 2
     return "".join(
         line(place(mark), top, place(mark), bottom, "grid")
-        + label(place(mark), bottom + 15, f"{mark:.{digits}f}", kind="soft", anchor="middle")
+        + label(place(mark), bottom + 15, f"{mark:.{digits}f}", kind="soft", anchor=_within(place(mark)))
         for mark in marks
     )
+
+
+def _within(x: float) -> str:
+    """The middle of a number goes under its line, but at the edges, where half of it would be cut."""
+    return "start" if x < LEFT + 1 else "end" if x > RIGHT - 1 else "middle"
 
 
 def drawing(parts: Sequence[str], height: float, title: str, *, standalone: bool) -> str:

@@ -198,6 +198,11 @@ class TestViews:
             assert held.execute("SELECT n FROM survey_responses").fetchall() == [(40,)]
         assert [name for name in files(house) if "duckdb" in name] == ["dtef.duckdb"]
 
+    def test_a_slow_query_writes_no_progress_into_the_output_of_a_command(self, house: Warehouse) -> None:
+        # DuckDB's progress bar went to standard output after two seconds, and broke the JSON there.
+        with house.connect() as connection:
+            assert connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() == [(False,)]
+
     def test_views_see_rows_written_after_them(self, house: Warehouse) -> None:
         house.write("survey_responses", survey_rows({}), **KENYA)
         with house.connect(only=["survey_responses"]) as connection:

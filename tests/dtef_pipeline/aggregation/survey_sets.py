@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from dtef_pipeline.scoring.corrected import corrected_l2, gini
 from dtef_pipeline.scoring.metrics import js
 
 Floats = npt.NDArray[np.float64]
@@ -30,15 +32,27 @@ class Design:
 
 @dataclass(frozen=True)
 class Sets:
-    """Sums over each question's cells: scores, counts (questions, sets) and noise (replicates, questions, sets); cells for the naive way."""
+    """Sums over each question's cells, by measure: `sums` (questions, sets) and `noise` (replicates, questions, sets)."""
 
-    scores: Floats
-    counts: Floats
-    noise: Floats
-    cells: Floats  # (questions, segments, sets)
+    sums: Mapping[str, Floats]
+    noise: Mapping[str, Floats]
+    counts: Floats  # (questions, sets)
+    cells: Floats  # (questions, segments, sets) scores, for the naive way
 
 
-def simulate(rng: np.random.Generator, design: Design, sets: int, replicates: int = 20) -> Sets:
+Measure = Callable[[Floats, Floats, Floats], Floats]
+MEASURES: Mapping[str, Measure] = {
+    "score": lambda predicted, observed, n: js(predicted, observed),
+    "uniform": lambda predicted, observed, n: js(np.ones_like(observed), observed),
+    "error": corrected_l2,
+    "gini": lambda predicted, observed, n: gini(observed, n),
+}
+"""What is measured of every cell, from predicted and observed distributions and n."""
+
+
+def simulate(
+    rng: np.random.Generator, design: Design, sets: int, measures: Sequence[str] = ("score",), replicates: int = 20
+) -> Sets:
     shape = (design.questions, len(design.sizes), sets)
     population = rng.dirichlet(np.full(design.options, 2.0), size=(design.questions, 1, sets))
     gammas = rng.standard_gamma(np.broadcast_to(population * design.unlike, (*shape, design.options))) + 1e-9
@@ -49,24 +63,24 @@ def simulate(rng: np.random.Generator, design: Design, sets: int, replicates: in
     predicted = (truth + 0.005) * np.exp(off)
     n = np.broadcast_to(np.array(design.sizes)[:, None], shape)
     observed = rng.multinomial(n, truth) / n[..., None]
-    cells = _scores(predicted, observed)
-    noise = np.empty((replicates, design.questions, sets))
-    drawn = (
-        np.stack([_scores(predicted, rng.multinomial(n, observed) / n[..., None]) for _ in range(replicates)])
-        if replicates
-        else None
-    )
-    if drawn is not None:
-        noise = ((drawn - drawn.mean(axis=0)) * np.sqrt(replicates / (replicates - 1))).sum(axis=2)
-    return Sets(cells.sum(axis=1), np.full((design.questions, sets), float(len(design.sizes))), noise, cells)
+    cells = {name: _measured(name, predicted, observed, n) for name in measures}
+    noise: dict[str, Floats] = {}
+    drawn = [rng.multinomial(n, observed) / n[..., None] for _ in range(replicates)]
+    for name in measures if replicates else ():
+        values = np.stack([_measured(name, predicted, answers, n).sum(axis=1) for answers in drawn])
+        noise[name] = (values - values.mean(axis=0)) * np.sqrt(replicates / (replicates - 1))
+    sums = {name: values.sum(axis=1) for name, values in cells.items()}
+    return Sets(sums, noise, np.full((design.questions, sets), float(len(design.sizes))), cells[measures[0]])
 
 
-def expected_score(rng: np.random.Generator, design: Design, questions: int = 15_000) -> float:
-    """The mean over all questions there could be, all samples and all segments of the design."""
-    every = Design(questions, design.sizes, design.mood, design.slip, design.unlike, design.options)
-    return float(simulate(rng, every, 1, replicates=0).cells.mean())
+def expected(
+    rng: np.random.Generator, design: Design, measures: Sequence[str] = ("score",), questions: int = 15_000
+) -> list[float]:
+    """Means of the measures over all questions there could be, all samples and all segments of the design."""
+    every = simulate(rng, replace(design, questions=questions), 1, measures, replicates=0)
+    return [float(every.sums[name].sum() / every.counts.sum()) for name in measures]
 
 
-def _scores(predicted: Floats, observed: Floats) -> Floats:
+def _measured(name: str, predicted: Floats, observed: Floats, n: npt.NDArray[np.int64]) -> Floats:
     k = predicted.shape[-1]
-    return js(predicted.reshape(-1, k), observed.reshape(-1, k)).reshape(predicted.shape[:-1])
+    return MEASURES[name](predicted.reshape(-1, k), observed.reshape(-1, k), n.ravel()).reshape(n.shape)

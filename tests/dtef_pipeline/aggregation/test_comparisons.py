@@ -250,10 +250,10 @@ def null_cells(sets: int, seed: int) -> pd.DataFrame:
 
 
 def test_equally_good_models_are_told_apart_in_5_percent_and_with_cells_for_clusters_in_many() -> None:
-    """Of 100 sets the standard error is 2.2 points; three of them are allowed on top. Of larger numbers see `test_permutation`."""
-    frame = null_cells(100, seed=1)
+    """Of 60 sets the standard error is 2.8 points; three of them are allowed on top. Of larger numbers see `test_permutation`."""
+    frame = null_cells(60, seed=1)
     options = BoardOptions(resamples=0)
-    assert (comparisons(frame, options)["verdict"] == "better").mean() < 0.05 + 0.065
+    assert (comparisons(frame, options)["verdict"] == "better").mean() < 0.05 + 0.085
     few = frame[frame["condition"].astype(int) < 30]
     cell = few["question_id"].astype(str) + "/" + few["segment"].astype(str)
     assert (comparisons(few.assign(cluster=cell), options)["verdict"] == "better").mean() > 0.15

@@ -242,6 +242,17 @@ def test_a_group_that_is_predicted_worse_is_found() -> None:
     assert (table["worst_segment"].str.endswith("s04")).mean() > 0.8
 
 
+def test_two_groups_change_places_with_each_other() -> None:
+    half, good, bad = [0.5, 0.3, 0.2], [0.5, 0.35, 0.15], [0.2, 0.3, 0.5]
+    said = {"x:a": [good, bad] * 8, "x:b": [bad, good] * 8}
+    scored, asked = answered({name: [(one, half) for one in rows] for name, rows in said.items()}, n=10_000_000)
+    row = measured(scores_table(scored), survey_rows(*asked))[0].iloc[0]
+    apart = float(js(good, half)) - float(js(bad, half))
+    # On each of 16 questions one is better by `apart`: the difference of the means is a random walk.
+    assert row["expected_gap"] == pytest.approx(apart * np.sqrt(2 / np.pi / 16), rel=0.04)
+    assert (row["gap"], row["p"]) == (pytest.approx(0, abs=1e-4), pytest.approx(1, abs=1e-3))
+
+
 def test_an_attribute_of_one_segment_has_no_gap() -> None:
     scored, asked = answered({"country:a": [([0.5, 0.5, 0.0], [0.4, 0.4, 0.2])] * 6})
     assert [len(frame) for frame in measured(scores_table(scored), survey_rows(*asked))] == [0, 0]

@@ -8,7 +8,7 @@ import pytest
 
 from dtef_pipeline.aggregation import noise as noise_module
 from dtef_pipeline.aggregation.cells import BoardOptions, load_cells
-from dtef_pipeline.aggregation.noise import REPLICATES, SamplingNoise, load_noise, sampling_noise
+from dtef_pipeline.aggregation.noise import REPLICATES, SamplingNoise, sampling_noise
 from dtef_pipeline.scoring.corrected import corrected_l2, gini
 from dtef_pipeline.scoring.metrics import js
 from tests.dtef_pipeline.rows import scores_table, survey_rows
@@ -129,10 +129,9 @@ def test_without_the_survey_there_is_no_noise_and_without_scores_an_empty_one() 
         connection.register("scores", scores_table([answer()]))
         cells = load_cells(connection, BoardOptions())
         assert sampling_noise(connection, cells, BoardOptions()) is None
-        assert load_noise(connection, cells, BoardOptions()) is None
     with duckdb.connect() as connection:
         connection.register("scores", scores_table([]))
         connection.register("survey_responses", survey_rows({}))
-        empty = load_noise(connection, load_cells(connection, BoardOptions()), BoardOptions())
+        empty = sampling_noise(connection, load_cells(connection, BoardOptions()), BoardOptions())
     assert empty is not None
-    assert empty.shape == (0, REPLICATES)
+    assert empty.score.shape == (0, REPLICATES)

@@ -124,7 +124,7 @@ def test_conditions_are_told_apart_wherever_models_stand() -> None:
     for anchor in ("segments", "attributes", "questions"):
         assert section(text, anchor).count("asked as <code>") == 2, anchor
     for anchor in ("metrics", "consistency"):
-        assert section(text, anchor).count(">Asked as<") == 1, anchor
+        assert section(text, anchor).count("asked as <code>") == 4, anchor
     assert "asked as <code>" not in plain()
 
 

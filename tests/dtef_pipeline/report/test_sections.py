@@ -1,0 +1,190 @@
+"""Single sections, from frames written by hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+from dtef_pipeline.report.attributes import attributes, consistency
+from dtef_pipeline.report.context import context
+from dtef_pipeline.report.heatmap import heat_map_section
+from dtef_pipeline.report.leaderboard import leaderboard
+from dtef_pipeline.report.methodology import methodology
+from dtef_pipeline.report.quality import costs, quality
+from dtef_pipeline.report.questions import questions
+from dtef_pipeline.scoring.policy import CREDITS
+from tests.dtef_pipeline.rows import scores_table, survey_rows
+
+OTHERS = "baseline/leave-one-out-marginal"
+
+
+def frame(*rows: dict[str, Any], level: str = "all") -> pd.DataFrame:
+    plain = {"context_level": level, "condition": "c", "n_pairs": 10, "metric": "js"}
+    filled = [{**plain, "model_variant": row.get("model"), **row} for row in rows]
+    return pd.DataFrame(filled)
+
+
+def cells(markup: str) -> list[list[str]]:
+    """The texts of a table's body, row by row."""
+    rows = re.findall(r"<tr>(.*?)</tr>", markup.split("<tbody>")[1].split("</tbody>")[0])
+    return [
+        [unescape(re.sub(r"<[^>]+>", " ", cell)).strip() for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row)]
+        for row in rows
+    ]
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    survey = survey_rows(*({"question_id": "q0", "segment": segment} for segment in ("country:kenya", "country:chile")))
+    scores = scores_table([{"status": "refused", "score": 0.0, "reason": "an apology"}, {"draw": 1}])
+    with duckdb.connect() as connection:
+        for name, table in {"scores": scores, "survey_responses": survey}.items():
+            connection.register(f"_{name}", table)
+            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM _{name}")
+        yield connection
+
+
+def test_an_error_not_above_nought_is_worth_more_respondents_than_can_be_told() -> None:
+    rows = frame(
+        {"model": "a", "score": 0.9, "worth": np.nan, "l2_corrected": -0.001},
+        {"model": "b", "score": 0.8, "worth": np.nan, "l2_corrected": np.nan},
+        {"model": "c", "score": 0.7, "worth": 31.24, "l2_corrected": 0.02, "worth_low": 20.0, "worth_high": np.inf},
+    )
+    assert [row[-2] for row in cells(leaderboard(rows))] == ["more than can be told", "–", "31.2 20.0 to ∞"]
+
+
+def test_a_question_is_judged_by_its_models_and_its_room_by_the_references(connection: duckdb.DuckDBPyConnection) -> None:
+    rows = frame(
+        {"model": "a", "score": 0.9, "ceiling": 0.95},
+        {"model": "b", "score": 0.7, "ceiling": 0.95},
+        {"model": OTHERS, "score": 0.85, "ceiling": 0.95},
+    ).assign(round="S1", question_id="q0")
+    gap = {
+        "attribute": "country",
+        "best_segment": "country:chile",
+        "worst_segment": "country:kenya",
+        "round": "S1",
+        "question_id": "q0",
+    }
+    gaps = frame(
+        {"model": "a", "excess": 0.1, **gap}, {"model": "b", "excess": 0.3, **gap}, {"model": "b", "excess": np.nan, **gap}
+    )
+    (row,) = cells(questions(connection, rows, gaps))
+    assert row[:9] == ["S1", "Question number 0?", "2", "0.8000", "0.9000 a", "0.7000 b", "0.850", "0.950", "0.100"]
+    assert row[9].split(" ", 1)[0] == "+0.3000"
+    assert "b: country:chile over country:kenya" in row[9]
+
+
+def test_where_there_are_only_baselines_a_question_is_judged_by_them(connection: duckdb.DuckDBPyConnection) -> None:
+    rows = frame({"model": OTHERS, "score": 0.85}).assign(round="S1", question_id="q0")
+    assert cells(questions(connection, rows, pd.DataFrame()))[0][3] == "0.8500"
+
+
+def test_a_cell_of_the_heat_map_has_its_number_its_colour_and_more_when_pointed_at() -> None:
+    rows = frame(
+        {"model": "a", "score": 0.9, "score_low": 0.85, "score_high": 0.93, "segment": "country:kenya", "value": "Kenya"},
+        {"model": "b", "score": 0.4, "segment": "country:kenya", "value": "Kenya"},
+        {"model": "b", "score": np.nan, "segment": "country:chile", "value": "Chile"},
+    ).assign(attribute="country")
+    markup = heat_map_section(rows)
+    assert '<td class="h9" title="a: 0.9000, 95 % 0.850 to 0.930, 10 questions">0.90</td>' in markup
+    assert '<td class="h0" title="b: 0.4000, 10 questions">0.40</td>' in markup
+    assert "Chile" not in markup
+    assert "nan" not in markup
+
+
+def test_attributes_stand_beside_their_ceiling_and_skill() -> None:
+    rows = frame(
+        {
+            "model": "a",
+            "attribute": "gender",
+            "score": 0.9,
+            "ceiling": 0.96,
+            "skill": 0.5,
+            "skill_low": 0.25,
+            "skill_high": 0.75,
+        },
+        {"model": "a", "attribute": "age", "score": 0.8, "ceiling": 0.93, "skill": np.nan},
+        {"model": "b", "attribute": "age", "score": 0.7, "ceiling": 0.93, "skill": -0.5},
+    )
+    markup = attributes(rows)
+    assert cells(markup) == [["a", "0.8000", "0.9000"], ["b", "0.7000", "–"], ["ceiling", "0.930", "0.960"]]
+    skill = markup.split("</table>", 1)[1]
+    assert cells(skill) == [["a", "–", "0.50 0.25 to 0.75"], ["b", "-0.50", "–"]]
+
+
+def test_consistency_shows_what_is_expected_and_what_is_true_where_it_is_known() -> None:
+    row = {
+        "model": "a",
+        "rank": 1,
+        "segment_sd": 0.05,
+        "lowest": 0.5,
+        "lowest_segment": "x",
+        "highest": 0.9,
+        "highest_segment": "y",
+    }
+    known = {
+        "segment_sd_expected": 0.04,
+        "segment_sd_true": 0.01,
+        "segment_sd_low": 0.0,
+        "segment_sd_high": 0.02,
+        "segment_p": 0.2,
+    }
+    assert cells(consistency(frame(row)))[0] == ["1", "a", "0.0500", "0.5000", "x", "0.9000", "y"]
+    assert cells(consistency(frame({**row, **known})))[0][2:6] == ["0.0500", "0.0400", "0.0100 0.000 to 0.020", "0.200"]
+
+
+def test_context_curves_are_of_models_that_move() -> None:
+    rows = pd.concat(
+        [
+            frame({"model": "still", "score": 0.5}, {"model": "a", "score": s}, level=level)
+            for level, s in (("0", 0.6), ("all", 0.7))
+        ]
+    )
+    markup = context(rows.reset_index(drop=True), pd.DataFrame())
+    assert re.findall(r'aria-label="(.*?)"', markup) == ["a by context level: 0: 0.600, all: 0.700"]
+    assert "The same at every level: still." in markup
+    assert "nothing to compare" in context(frame({"model": "a", "score": 0.5}), pd.DataFrame())
+
+
+def test_responsiveness_stands_with_its_verdict() -> None:
+    known = {
+        "levels": "0, all",
+        "slope": 0.001,
+        "slope_low": 0.0005,
+        "slope_high": 0.0015,
+        "difference": 0.02,
+        "low": 0.01,
+        "high": 0.03,
+    }
+    rest = {"least_context": 0.0, "most_context": 42.5, "least_score": 0.6, "most_score": 0.62, "p": 0.01, "p_holm": 0.02}
+    told = frame({"model": "a", "verdict": "evidence-adapting", **known, **rest})
+    (row,) = cells(context(frame({"model": "a", "score": 0.5}), told))
+    assert row[:5] == ["a", "0, all", "0.6000 0.0 questions", "0.6200 42.5 questions", "+0.0200 +0.010 to +0.030"]
+    assert "evidence-adapting" in row
+
+
+def test_quality_counts_statuses_and_says_why(connection: duckdb.DuckDBPyConnection) -> None:
+    markup = quality(connection)
+    assert ["m[temperature=0]", "2", "1", "1"] in cells(markup.split("Predictions by status")[1])
+    assert "an apology" in markup
+    assert "circular pairs" in markup.lower()
+
+
+def test_without_costs_nothing_was_paid_for(connection: duckdb.DuckDBPyConnection) -> None:
+    assert "Nothing was paid for." in costs(connection)
+
+
+def test_the_methodology_gives_every_credit_with_its_reason() -> None:
+    markup = unescape(methodology("tv"))
+    assert "<code>tv</code>" in markup
+    for credit in CREDITS:
+        assert credit.reason in markup
+    assert "<b>cell</b>" in markup
