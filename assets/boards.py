@@ -13,7 +13,7 @@ from assets.resources import Store
 from dtef_pipeline.aggregation.costs import cost_breakdown
 from dtef_pipeline.aggregation.costs import costs as add_up_costs
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.report.charts import as_markdown_image, forest, heat_map
+from dtef_pipeline.report.charts import as_markdown_image, context_curves, forest, heat_map
 
 BREAKDOWNS = {
     "breakdown_round": "round",
@@ -29,11 +29,12 @@ BREAKDOWNS = {
 def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Models ranked by their mean score over all segments and questions of all rounds, per context level.
 
-    Models of different coverage are ranked by their advantage over the population marginal on the cells both have. `targets` tells whether
-    questions that define a segment are left out (`clean`) or kept, as the published figures do (`all`). A model that scores below
-    `baseline/population-marginal` adds nothing to ignoring who is asked.
+    Each mean has its 95 % interval; `skill` places it between the leave-one-out marginal (0) and the ceiling (1); models of one `tier` cannot
+    be told apart from its first. Models of different coverage are ranked by their advantage over the population marginal on the cells both
+    have. `targets` tells whether questions that define a segment are left out (`clean`) or kept, as the published figures do (`all`). A model
+    that scores below `baseline/population-marginal` adds nothing to ignoring who is asked.
     """
-    rows = publish(store, config, of_views({"leaderboard": "overall"}))["leaderboard"]
+    rows = publish(context, store, config, of_views({"leaderboard": "overall"}))["leaderboard"]
     best = clean(rows)
     shown = [
         "rank",
@@ -54,6 +55,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
             **config.recorded(),
             "board": markdown(best, [name for name in shown if name in best.column_names], most=30),
             "plot": dg.MetadataValue.md(as_markdown_image(forest(best.to_pandas()))),
+            **_context_plot(best),
         }
     )
 
@@ -64,7 +66,7 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
 
     One table each: `breakdown_round`, `breakdown_segment`, `breakdown_attribute`, `breakdown_question`, `consistency`, `metric_ranks`.
     """
-    written = publish(store, config, of_views(BREAKDOWNS))
+    written = publish(context, store, config, of_views(BREAKDOWNS))
     segments = clean(written["breakdown_segment"]).to_pandas()
     return dg.MaterializeResult(
         metadata={
@@ -99,3 +101,10 @@ def costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResu
             ),
         }
     )
+
+
+def _context_plot(board: pa.Table) -> dict[str, Any]:
+    """Scores over the context levels, where there are several."""
+    if len(pa.compute.unique(board["context_level"])) < 2:
+        return {}
+    return {"context_plot": dg.MetadataValue.md(as_markdown_image(context_curves(board.to_pandas())))}

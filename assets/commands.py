@@ -148,9 +148,10 @@ def _stages(
     from assets.rounds import known_keys, ranges
 
     config = chosen.config(options.metric)
-    if not chosen.limits or len(list(ranges(known_keys(instance), keys))) == 1:
+    asks = any(not model.is_baseline for model in chosen.models)
+    if not (asks or chosen.limits) or len(list(ranges(known_keys(instance), keys))) == 1:
         return materialize(instance, stages, keys, config, running.tags)
-    # A limit chooses among the prompts of all runs, so all are made before the first is asked.
+    # Progress counts the prompts of all runs and a limit chooses among them, so all are made before the first is asked.
     made = stages.index("blueprints") + 1
     first = materialize(instance, stages[:made], keys, config, running.tags)
     return first + materialize(instance, stages[made:], keys, config, running.tags)

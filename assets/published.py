@@ -1,11 +1,12 @@
 """What the roll-ups have in common: one table a view, clean targets and all, in one configuration."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from dagster import Config
+from dagster import AssetExecutionContext, Config
 from pydantic import Field
 
 from assets.resources import Store
@@ -36,7 +37,25 @@ class BoardConfig(Config):
         return {"metric": self.metric, "resamples": self.resamples, "seed": self.seed}
 
 
-def publish(store: Store, config: BoardConfig, make: Make) -> dict[str, pa.Table]:
+@dataclass(slots=True)
+class _Last:
+    """The evidence of the run at hand, by options: the roll-ups of one run are made of the same cells, which are read once."""
+
+    run: str = ""
+    evidence: dict[BoardOptions, Evidence] = field(default_factory=dict)
+
+    def of(self, run: str, connection: Connection, options: BoardOptions) -> Evidence:
+        if run != self.run:
+            self.run, self.evidence = run, {}
+        if options not in self.evidence:
+            self.evidence[options] = load_evidence(connection, options)
+        return self.evidence[options]
+
+
+_last = _Last()
+
+
+def publish(context: AssetExecutionContext, store: Store, config: BoardConfig, make: Make) -> dict[str, pa.Table]:
     """Write the tables that `make` returns by name; what was written. Raises WarehouseError before anything is scored."""
     if not store.warehouse.values("scores", "round"):
         raise WarehouseError("no scores yet: materialize the stages of a round first")
@@ -44,7 +63,7 @@ def publish(store: Store, config: BoardConfig, make: Make) -> dict[str, pa.Table
     with store.warehouse.connect(only=READ) as connection:
         for targets in TARGETS:
             options = config.options(targets)
-            evidence = load_evidence(connection, options) if options.resamples else None
+            evidence = _last.of(context.run.run_id, connection, options) if options.resamples else None
             for table, frame in make(connection, options, evidence).items():
                 frames.setdefault(table, []).append(frame.assign(targets=targets))
     written = {table: as_table(of_table, TABLES[table].schema) for table, of_table in frames.items()}

@@ -20,40 +20,24 @@ from resources.settings import Settings
 from resources.warehouse import TABLES, Warehouse
 
 COMMON_COLUMNS = [
-    "rank",
-    "tier",
-    "model",
-    "context_level",
-    "score",
-    "interval",
-    "skill",
-    "vs_marginal",
-    "n_pairs",
-    "coverage",
-    "parse_rate",
+    *("rank", "tier", "model", "context_level", "score", "interval", "parsed_score", "adjusted_score"),
+    *("skill", "worth", "vs_marginal", "n_pairs", "coverage", "parse_rate"),
 ]
-_SPREAD = ["segment_sd", "segment_sd_expected", "segment_sd_true", "lowest", "lowest_segment", "highest", "highest_segment"]
+_SPREAD = ["segment_sd_true", "segment_sd", "segment_sd_expected", "lowest", "lowest_segment", "highest", "highest_segment"]
 _TESTED = ["difference", "interval", "p_holm", "verdict"]
 _GAP = ["best_segment", "worst_segment", "gap", "expected_gap", "excess"]
+_RELIABILITY = ["icc", "interval", "within_sd", "rerun_detectable", "model_detectable"]
 VIEW_COLUMNS = {
-    "consistency": ["rank", "model", "context_level", "score", *_SPREAD, "n_segments", "n_pairs"],
+    "consistency": ["rank", "model", "context_level", "score", *_SPREAD, "n_segments", "n_pairs", "consistency_note"],
     "metric": ["model", "context_level", "n_pairs", *METRICS],
-    "comparisons": ["model", "other_model", "context_level", *_TESTED, "effect_size", "n_pairs", "n_questions"],
-    "context": ["model", "levels", "least_score", "most_score", *_TESTED, "slope", "n_pairs", "n_questions"],
-    "gaps": ["attribute", "model", "context_level", *_GAP, "p_holm", "n_segments"],
-    "question-gaps": ["attribute", "round", "question_id", "model", "context_level", *_GAP],
-    "reliability": [
-        "model",
-        "context_level",
-        "n_cells",
-        "n_draws",
-        "icc",
-        "interval",
-        "within_sd",
-        "rerun_detectable",
-        "model_detectable",
-    ],
+    "comparisons": ["model", "other_model", "context_level", *_TESTED, "effect_size", "n_pairs", "n_questions", "note"],
+    "context": ["model", "levels", "least_score", "most_score", *_TESTED, "slope", "n_pairs", "n_questions", "note"],
+    "gaps": ["attribute", "model", "context_level", *_GAP, "p_holm", "n_segments", "note"],
+    "question-gaps": ["attribute", "round", "question_id", "model", "context_level", *_GAP, "note"],
+    "reliability": ["model", "context_level", "n_cells", "n_draws", *_RELIABILITY, "note"],
 }
+MOST_ROWS = 60
+"""Rows of a view of questions as a table, unless one asks for more."""
 _VIEW_KEYS: dict[str, list[str]] = {
     "round": ["round"],
     "segment": ["segment"],
@@ -66,7 +50,7 @@ def warehouse() -> Warehouse:
     return Warehouse(Settings.from_environment().warehouse)
 
 
-def leaderboard(by: str, output: str, **options: Any) -> None:
+def leaderboard(by: str, output: str, top: int | None, **options: Any) -> None:
     house = warehouse()
     chosen = BoardOptions(**{name: value for name, value in options.items() if value is not None})
     _require(house, "scores", "predictions are scored by `dtef run --round ROUND`")
@@ -80,15 +64,32 @@ def leaderboard(by: str, output: str, **options: Any) -> None:
                 "SELECT round, question_id, any_value(question_text) AS question FROM survey_responses GROUP BY ALL"
             ).df()
             frame = frame.merge(texts, on=["round", "question_id"], how="left")
-    click.echo(render_view(by, frame) if output == "table" else render(frame, output))
+    if "excess" in frame:
+        tested = {"p_holm": True} if "p_holm" in frame else {}
+        order = {**tested, "excess": False}
+        frame = frame.sort_values(list(order), ascending=list(order.values()), kind="stable")
+    if output == "table" and top is None and "question_id" in frame:
+        top = MOST_ROWS
+    click.echo(
+        render_view(by, frame.head(top or len(frame))) if output == "table" else render(frame.head(top or len(frame)), output)
+    )
+    if output == "table" and top and len(frame) > top:
+        click.echo(f"{len(frame) - top:,} more rows: --top 0 shows all, --format csv writes them for other programs")
 
 
 def render_view(by: str, frame: pd.DataFrame) -> str:
-    """A view as a table for people: models told apart, intervals in one column, what is known nowhere left out."""
-    frame = frame.sort_values("excess", ascending=False, kind="stable") if "excess" in frame else frame
+    """A view as a table for people: models told apart, intervals in one column, columns that say nothing left out."""
     shown = named_apart(with_ranks(frame) if by == "metric" else frame).assign(interval=intervals(frame))
-    empty = {"interval"} if not any(shown["interval"]) else set()
-    return render(shown, "table", columns=[name for name in view_columns(by, frame) if name in shown and name not in empty])
+    columns = [name for name in view_columns(by, frame) if name in shown]
+    return render(shown, "table", columns=[name for name in columns if _says_something(name, shown)])
+
+
+def _says_something(name: str, shown: pd.DataFrame) -> bool:
+    if name in ("parsed_score", "adjusted_score"):  # beside the score, only where it is another number
+        return bool((shown[name] - shown["score"]).abs().gt(5e-5).any())
+    if name in ("interval", "note", "consistency_note"):
+        return bool(shown[name].fillna("").ne("").any())
+    return True
 
 
 def view_columns(by: str, frame: pd.DataFrame) -> list[str]:

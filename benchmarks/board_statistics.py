@@ -22,13 +22,14 @@ from dtef_pipeline.aggregation.comparisons import comparisons, tiers
 from dtef_pipeline.aggregation.consistency import consistency_components
 from dtef_pipeline.aggregation.gaps import gaps
 from dtef_pipeline.aggregation.reliability import reliability
-from dtef_pipeline.aggregation.resampling import Resampling, interval
+from dtef_pipeline.aggregation.resampling import Resampling, interval, within_limits
 from dtef_pipeline.aggregation.responsiveness import context_shown, responsiveness
+from dtef_pipeline.aggregation.studentised import studentised_interval
 from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL
 from dtef_pipeline.scoring.corrected import corrected_l2, gini
 from dtef_pipeline.scoring.metrics import Floats, measure
 from dtef_pipeline.tables import BLUEPRINTS, METRICS, REFERENCE_SCORES, SCORES, SIMILARITIES, SURVEY_RESPONSES
-from tests.dtef_pipeline.aggregation.survey_sets import Design, expected, simulate
+from tests.dtef_pipeline.aggregation.survey_sets import Design, Sets, expected, simulate
 
 MODELS, ROUNDS, SEGMENTS, QUESTIONS, LEVELS, OPTIONS = 30, 3, 50, 110, ("0", "all"), 4
 PAIRS = ROUNDS * SEGMENTS * QUESTIONS
@@ -165,29 +166,67 @@ _MIXED = (15, 30, 60, 120, 450)
 DESIGNS = {
     "60 questions, 5 segments of 15 to 450": Design(60, _MIXED),
     "20 questions, 5 segments of 15 to 450": Design(20, _MIXED),
+    "10 questions, 5 segments of 15 to 450": Design(10, _MIXED),
     "8 questions, 5 segments of 15 to 450": Design(8, _MIXED),
     "5 questions, 5 segments of 15 to 450": Design(5, _MIXED),
     "60 questions, 1 segment of 50": Design(60, (50,)),
+    "40 questions, 1 segment of 40": Design(40, (40,)),
     "8 questions, 1 segment of 50": Design(8, (50,)),
+    "30 questions, 3 segments of 15, nearly right": Design(30, (15,) * 3, mood=0.2),
     "60 questions, 1 segment of 15, a perfect model": Design(60, (15,), mood=0, slip=0),
     "8 questions, 1 segment of 15, a perfect model": Design(8, (15,), mood=0, slip=0),
 }
+CEILING = 0.9
+_MEASURED = ("score", "uniform", "marginal", "error", "gini")
+_SETS_AT_ONCE = 500
 
 
 def coverage(sets: int) -> None:
-    """Share of simulated surveys whose 95 % interval holds the expected score: crossed, by clusters alone, by cells as if independent."""
+    """Share of simulated surveys whose 95 % interval holds the truth, in two halves of other seeds: as published, by other ways."""
     for name, design in DESIGNS.items():
-        rng = np.random.default_rng(3)
-        truth, made = expected(rng, design, questions=40_000)[0], simulate(rng, design, sets)
-        resampling, held = Resampling(design.questions), {}
-        for way, noise in (("crossed", made.noise["score"]), ("clusters alone", None)):
-            ratios = resampling.ratios(made.sums["score"], made.counts, noise)
-            low, high = interval(ratios.replicates, ratios.n_clusters, ratios.between)
-            held[way] = np.mean((low <= truth) & (truth <= high))
-        cells = made.cells.reshape(-1, sets)
-        error = 1.96 * cells.std(axis=0, ddof=1) / np.sqrt(len(cells))
-        held["cells as independent"] = np.mean(np.abs(cells.mean(axis=0) - truth) <= error)
-        print(f"{name}: " + ", ".join(f"{way} {share:.3f}" for way, share in held.items()), flush=True)
+        for seed in (3, 4):
+            rng = np.random.default_rng(seed)
+            truth = dict(zip(_MEASURED, expected(rng, design, _MEASURED, questions=100_000), strict=True))
+            parts = [
+                covered(simulate(rng, design, _SETS_AT_ONCE, _MEASURED), truth) for _ in range(max(1, sets // _SETS_AT_ONCE))
+            ]
+            shares = {way: np.mean([part[way] for part in parts]) for way in parts[0]}
+            print(f"{name}: " + ", ".join(f"{way} {share:.3f}" for way, share in shares.items()), flush=True)
+
+
+def covered(made: Sets, truth: dict[str, float]) -> dict[str, float]:
+    """Share of the sets that hold the truth, by number and way."""
+    sums, noise, count = made.sums, made.noise, made.counts
+    room = CEILING * count - sums["uniform"]
+    skill = (sums["score"] - sums["uniform"]).sum(axis=0) / room.sum(axis=0)
+    moved = noise["score"] - (1 - skill) * noise["uniform"]
+    error = sums["error"].sum(axis=0) / sums["gini"].sum(axis=0)
+    of_error = noise["error"] - error * noise["gini"]
+    score, gained = truth["score"], truth["score"] - truth["marginal"]
+    cells = made.cells.reshape(-1, made.cells.shape[-1])
+    off = 1.96 * cells.std(axis=0, ddof=1) / np.sqrt(len(cells))
+    ends = {
+        "score": (of_score(sums["score"], count, noise["score"]), score),
+        "by questions alone": (of_score(sums["score"], count, None), score),
+        "by cells as independent": ((cells.mean(axis=0) - off, cells.mean(axis=0) + off), score),
+        "skill": (
+            percentiles(sums["score"] - sums["uniform"], room, moved),
+            (score - truth["uniform"]) / (CEILING - truth["uniform"]),
+        ),
+        "vs_marginal": (percentiles(sums["score"] - sums["marginal"], count, noise["score"] - noise["marginal"]), gained),
+        "worth": (studentised_interval(sums["error"], sums["gini"], of_error), truth["error"] / truth["gini"]),
+        "worth by percentiles": (percentiles(sums["error"], sums["gini"], of_error), truth["error"] / truth["gini"]),
+    }
+    return {name: float(np.mean((low <= wanted) & (wanted <= high))) for name, ((low, high), wanted) in ends.items()}
+
+
+def percentiles(top: Floats, bottom: Floats, noise: Floats | None) -> tuple[Floats, Floats]:
+    found = Resampling(len(top)).ratios(top, bottom, noise)
+    return interval(found.replicates, found.n_clusters, found.between)
+
+
+def of_score(top: Floats, bottom: Floats, noise: Floats | None) -> tuple[Floats, Floats]:
+    return within_limits(top.sum(axis=0) / bottom.sum(axis=0), *percentiles(top, bottom, noise))
 
 
 if __name__ == "__main__":

@@ -258,6 +258,7 @@ def experiment(name: str | None, output: str, **options: Any) -> None:
     "--resamples", type=click.IntRange(min=0), help="Bootstrap resamples behind the intervals; 0: none.  [default: 2000]"
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of all that is drawn.  [default: the one of the tables]")
+@click.option("--top", type=click.IntRange(min=0), help="Only the first N rows; 0: all.  [default: 60 of questions, else all]")
 @click.option("--format", "output", type=FORMATS, default="table", show_default=True)
 @reports_errors
 def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -> None:

@@ -14,7 +14,7 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.errors import DtefError, WarehouseError
 from dtef_pipeline.identity import digest, round_order, split_partition_key
 from dtef_pipeline.prediction.assemble import (
     answered_rows,
@@ -102,7 +102,7 @@ class Predictor:
             return
         tables = []
         for key in keys:
-            with suppress(WarehouseError):
+            with suppress(DtefError):
                 tables.append(self._prompts(key, _OVERVIEW)[2])
         if tables:
             prompts = pa.concat_tables(tables)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from dtef_pipeline.aggregation.cells import BoardOptions
 from dtef_pipeline.aggregation.differences import Codes, Floats, paired_statistics, places, resampling_of, without_rounding
-from dtef_pipeline.aggregation.permutation import SIGNIFICANCE, holm, permutations_for
+from dtef_pipeline.aggregation.permutation import SIGNIFICANCE, fewest_clusters, holm, permutations_for
 from dtef_pipeline.aggregation.published import COMPARISONS
 
 _ASKED = ["context_level", "condition"]
@@ -129,9 +129,21 @@ def _compared(grid: _Grid, options: BoardOptions) -> pd.DataFrame:
     statistics[["other_model", "other_variant"]] = grid.models.iloc[second].to_numpy()
     statistics = statistics[shared].rename(columns={"n_clusters": "n_questions"})
     statistics["p_holm"] = holm(statistics["p"])
-    statistics["verdict"] = np.where(statistics["p_holm"] < SIGNIFICANCE, "better", "not told apart")
+    told = np.where(statistics["p_holm"] < SIGNIFICANCE, "better", "not told apart")
+    statistics["verdict"] = np.where(statistics["p"].isna(), "not tested", told)
+    statistics["note"] = _hopeless(statistics)
     table: pd.DataFrame = statistics.sort_values([*_WHO, "other_model", "other_variant"], ignore_index=True)
     return table
+
+
+def _hopeless(statistics: pd.DataFrame) -> pd.Series:
+    """The notes, with one where no difference could pass for more than chance: too few questions for so many pairs."""
+    tested = int(statistics["p"].notna().sum())
+    needed = fewest_clusters(tested)
+    few = statistics["p"].notna() & (statistics["n_questions"] < needed)
+    pairs = "this pair" if tested == 1 else f"{tested} pairs"
+    said = statistics["n_questions"].astype(str) + f" questions cannot tell {pairs} apart: at least {needed} are needed"
+    return statistics["note"].where(~few, said)
 
 
 def tiers(board_rows: pd.DataFrame, compared: pd.DataFrame) -> pd.Series:
@@ -139,14 +151,19 @@ def tiers(board_rows: pd.DataFrame, compared: pd.DataFrame) -> pd.Series:
 
     `compared` as of `comparisons`, of the same scores. Down the ranking of each context level and condition, a tier holds its first model
     and all that follow until one that the first is better than (p_holm < .05): that one opens the next tier. Models of one tier are so not
-    told apart from its first; that need not hold of every two of them.
+    told apart from its first; that need not hold of every two of them. None where no pair of the level and condition could be told apart,
+    because there are too few questions.
     """
+    testable = compared[(compared["note"] == "") & compared["p"].notna()]
+    able = set(zip(*(testable[name].astype(str) for name in _ASKED), strict=True))
     told = compared[compared["verdict"] == "better"]
     better = set(zip(*(told[name].astype(str) for name in (*_ASKED, *_WHO, "other_model", "other_variant")), strict=True))
     ranked = board_rows[board_rows["rank"].notna()].sort_values([*_ASKED, "rank", *_WHO], kind="stable")
     found = pd.Series(pd.NA, index=board_rows.index, dtype="Int64")
     asked: tuple[str, ...] = ()
     for index, *names in ranked[[*_ASKED, *_WHO]].astype(str).itertuples(name=None):
+        if (names[0], names[1]) not in able:
+            continue
         if (names[0], names[1]) != asked:
             asked, first, tier = (names[0], names[1]), names[2:], 1
         elif (*asked, *first, *names[2:]) in better:

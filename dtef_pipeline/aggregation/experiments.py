@@ -90,11 +90,19 @@ def comparison(
     compared = table["condition_place"] > 0
     unpaired = compared & (table["n_pairs"] == 0)
     table.loc[unpaired, ["n_questions", "decision", "note"]] = (0, DECISIONS[-1], "no cell has a score in both conditions")
+    unread = compared & ((table["n_ok"] == 0) | _of_first(table, "n_ok").eq(0)) & ~unpaired
+    table.loc[unread, ["decision", "note"]] = (DECISIONS[-1], "no answer could be read in one of the two")
     table["margin"] = np.where(compared, margin, np.nan)
     table["seed"] = pd.Series(seed, index=table.index, dtype="Int64").where(compared)
     table["n_questions"] = table["n_questions"].astype("Int64")
     columns = ["n_pairs", "score", "first_score", "difference", *_STATISTICS, "n_total", "parse_rate"]
     return table[columns].reset_index().merge(usage, on=_KEYS, how="left")
+
+
+def _of_first(table: pd.DataFrame, name: str) -> pd.Series:
+    """A column's value in the first condition of each row's model."""
+    first = table[name].where(table["condition_place"] == 0)
+    return first.groupby(level="model").transform("first")
 
 
 def _decided(paired: pd.DataFrame, margin: float, resamples: int, seed: int) -> pd.DataFrame:

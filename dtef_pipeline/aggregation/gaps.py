@@ -25,6 +25,8 @@ from dtef_pipeline.scoring.metrics import Floats
 _TIE = 1e-9
 """A null gap that is smaller by rounding alone reaches the real one."""
 
+_NO_CEILINGS = "no ceilings known, so all groups are taken to answer alike: ingest the round again"
+
 
 def gaps(
     connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, options: BoardOptions
@@ -41,7 +43,11 @@ def gaps(
     if scored.empty:
         return _table([], GAPS, options), _table([], QUESTION_GAPS, options)
     null = null_scores(connection, scored, options)
-    return _attribute_gaps(scored, null, options), _question_gaps(scored, null, options)
+    tables = _attribute_gaps(scored, null, options), _question_gaps(scored, null, options)
+    if scored["ceiling"].isna().all():
+        for table in tables:
+            table["note"] = [f"{note}; {_NO_CEILINGS}" if note else _NO_CEILINGS for note in table["note"]]
+    return tables
 
 
 def _attribute_gaps(cells: pd.DataFrame, null: Scores, options: BoardOptions) -> pd.DataFrame:

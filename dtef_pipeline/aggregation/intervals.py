@@ -18,7 +18,8 @@ from scipy.stats import rankdata
 
 from dtef_pipeline.aggregation.cells import BoardOptions, identify
 from dtef_pipeline.aggregation.noise import Deviations, SamplingNoise
-from dtef_pipeline.aggregation.resampling import CONFIDENCE, MIN_CLUSTERS, Floats, Resampling, interval, why_none
+from dtef_pipeline.aggregation.resampling import CONFIDENCE, MIN_CLUSTERS, Floats, Resampling, interval, why_none, within_limits
+from dtef_pipeline.aggregation.studentised import studentised_interval
 from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL
 
 Codes = npt.NDArray[np.int64]
@@ -155,29 +156,55 @@ Terms = Callable[[Floats, SamplingNoise], Sequence[Term]]
 """The noise of a ratio, given its value: factors of deviations, and where each cell's deviations stand (None: aligned with the cells)."""
 
 
-def _ratio(grid: _Grid, resampling: Resampling | None, top: Floats, bottom: Floats, terms: Terms) -> _Number:
-    """sum(top) / sum(bottom) over the cells that have both, null where the second is 0."""
+class _Sums(NamedTuple):
+    """What a ratio is made of: its value (rows,), the sums over each cluster's cells (clusters, rows), and their noise."""
+
+    value: Floats
+    numerators: Floats
+    denominators: Floats
+    noise: Deviations | None
+
+
+def _sums(grid: _Grid, top: Floats, bottom: Floats, terms: Terms) -> _Sums:
+    """Of the cells that have both; the value is null where the second sum is 0."""
     chosen = np.isfinite(top) & np.isfinite(bottom)
-    below = grid.totals(bottom, chosen)
-    value = np.divide(grid.totals(top, chosen), below, out=np.full(len(below), np.nan), where=below != 0)
-    if resampling is None:
-        nothing = np.full(len(value), np.nan)
-        return _Number(value, nothing, nothing, None)
+    value = _value(grid, top, bottom)
     noise = None
     if grid.noise is not None:
         for factor, deviations, place in terms(np.nan_to_num(value), grid.noise):
             part = grid.deviations(deviations, chosen, place) * np.asarray(factor, dtype=np.float32)
             noise = part if noise is None else noise + part
-    found = resampling.ratios(grid.sums(top, chosen), grid.sums(bottom, chosen), noise)
-    return _Number(value, *interval(found.replicates, found.n_clusters, found.between), found.replicates)
+    return _Sums(value, grid.sums(top, chosen), grid.sums(bottom, chosen), noise)
+
+
+def _value(grid: _Grid, top: Floats, bottom: Floats) -> Floats:
+    """sum(top) / sum(bottom) over the cells that have both, null where the second is 0."""
+    chosen = np.isfinite(top) & np.isfinite(bottom)
+    below = grid.totals(bottom, chosen)
+    return np.asarray(np.divide(grid.totals(top, chosen), below, out=np.full(len(below), np.nan), where=below != 0))
+
+
+def _ratio(grid: _Grid, resampling: Resampling | None, top: Floats, bottom: Floats, terms: Terms) -> _Number:
+    """sum(top) / sum(bottom) with its percentile interval."""
+    if resampling is None:
+        return _without_interval(_value(grid, top, bottom))
+    sums = _sums(grid, top, bottom, terms)
+    found = resampling.ratios(sums.numerators, sums.denominators, sums.noise)
+    return _Number(sums.value, *interval(found.replicates, found.n_clusters, found.between), found.replicates)
+
+
+def _without_interval(value: Floats) -> _Number:
+    nothing = np.full(len(value), np.nan)
+    return _Number(value, nothing, nothing, None)
 
 
 def _intervals(grid: _Grid, resampling: Resampling | None, ranked: pd.DataFrame | None) -> pd.DataFrame:
     scored = np.isfinite(grid.column("score"))
     score = _mean(grid, resampling, grid.column("score"), lambda _, noise: [(1, noise.score, None)])
+    score_low, score_high = within_limits(score.value, score.low, score.high)
     found: dict[str, Floating] = {
-        "score_low": score.low,
-        "score_high": score.high,
+        "score_low": score_low,
+        "score_high": score_high,
         "parsed_score": _plain_mean(grid, "parsed_score"),
         "n_questions": grid.questions(scored),
         "ceiling": _plain_mean(grid, "ceiling", scored),
@@ -241,10 +268,17 @@ def _worth(grid: _Grid, resampling: Resampling | None) -> _Number:
     def terms(error: Floats, noise: SamplingNoise) -> list[Term]:
         return [(1, noise.l2_corrected, None), (-error, noise.gini, noise.pair)]
 
-    error = _ratio(grid, resampling, grid.column("l2_corrected"), grid.column("gini"), terms)
+    top, bottom = grid.column("l2_corrected"), grid.column("gini")
+    error = _without_interval(_value(grid, top, bottom))
+    if resampling is not None:
+        sums = _sums(grid, top, bottom, terms)
+        drawn = {"resamples": resampling.resamples, "seed": resampling.seed}
+        low, high = studentised_interval(sums.numerators, sums.denominators, sums.noise, **drawn)
+        error = _Number(sums.value, low, high, None)
     with np.errstate(divide="ignore", invalid="ignore"):
         value, low, high = (np.where(part > 0, 1 / part, np.nan) for part in (error.value, error.high, error.low))
-    return _Number(value, low, np.where(np.isfinite(low) & (error.low <= 0), np.inf, high), None)
+    unlimited = np.where(error.low <= 0, np.inf, high)
+    return _Number(value, low, unlimited, None).where(error.value > 0)
 
 
 def _against_marginal(grid: _Grid, resampling: Resampling | None, score: _Number) -> tuple[_Number, Floats | None]:

@@ -113,6 +113,11 @@ def permutations_for(n_tests: int) -> int:
     return max(FEWEST_PERMUTATIONS, 100 * n_tests - 1)
 
 
+def fewest_clusters(n_tests: int) -> int:
+    """Clusters of which the smallest possible p, 2 / 2^clusters, is below 5 % after Holm's adjustment for `n_tests` tests."""
+    return int(np.floor(np.log2(2 * max(n_tests, 1) / SIGNIFICANCE))) + 1
+
+
 def holm(p: npt.ArrayLike) -> Floats:
     """Adjusted p of tests made together (Holm 1979): those below a level hold the rate of any false finding below that level.
 

@@ -26,7 +26,7 @@ COMPARISONS = _schema(
     ("n_pairs", "n_questions", "permutations"),  # shared cells, and the clusters they fall in
     # difference: score - other_score over the shared cells; effect_size: it over the standard deviation of the clusters' differences
     ("score", "other_score", "difference", "low", "high", "effect_size", "p", "p_holm"),
-    ("verdict", "note"),  # better | not told apart: of `model` against `other_model`, by p_holm
+    ("verdict", "note"),  # better | not told apart | not tested: of `model` against `other_model`, by p_holm
 )
 """Every two models on the cells that both have a score for, the better one first."""
 

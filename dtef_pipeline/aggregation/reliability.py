@@ -47,7 +47,7 @@ def reliability(connection: duckdb.DuckDBPyConnection, options: BoardOptions) ->
 
 
 def _repeated_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
-    """Cells with two scored draws or more: `draws`, their `mean`, `squares` about it; `cluster`; `reference` score, null if unknown."""
+    """Cells with two scored draws or more: `draws` (`parsed` ones), `mean`, `squares` about it, `cluster`, `reference` score."""
     connection.execute("SET threads = 1")
     known = connection.execute("SELECT count(*) FROM duckdb_views() WHERE view_name = 'reference_scores'").fetchall()[0][0]
     others, population = f"others.{options.metric}", f"population.{options.metric}"
@@ -58,7 +58,8 @@ def _repeated_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions
     query = f"""
         {cells_sql(options)}
         , several AS (FROM cells WHERE n_answered > 1), repeated AS (
-            SELECT {CELL}, {MODEL}, count(drawn) AS draws, avg(drawn) AS mean, var_pop(drawn) * count(drawn) AS squares
+            SELECT {CELL}, {MODEL}, count(drawn) AS draws, avg(drawn) AS mean, var_pop(drawn) * count(drawn) AS squares,
+                count(*) FILTER (status = 'ok') AS parsed
             FROM (SELECT *, {policy_sql(options.metric)} AS drawn FROM scores SEMI JOIN several USING ({CELL}, {MODEL}, snapshot))
             GROUP BY ALL HAVING count(drawn) > 1
         ), reference AS ({reference if known else unknown})
@@ -74,6 +75,8 @@ def _agreement(cells: pd.DataFrame) -> dict[str, object]:
     count, freedom = len(cells), int(draws.sum()) - len(cells)
     within = float(cells["squares"].sum()) / freedom
     found: dict[str, object] = {"n_cells": count, "n_draws": int(draws.sum()), "note": ""}
+    if not cells["parsed"].any():
+        return found | {"note": "no answer could be read"}
     spread = float(means.var(ddof=1)) if count > 1 else 0.0
     if within <= _SAME * (within + spread + _SAME):
         always = {"icc": 1.0, "within_sd": 0.0, "between_sd": float(np.sqrt(spread)), "rerun_detectable": 0.0}

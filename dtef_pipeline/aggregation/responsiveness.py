@@ -74,7 +74,7 @@ def responsiveness(
     two levels or more; null where the numbers shown are unknown or do not differ. `difference`: score at the highest level less that at the
     lowest, mean over the pairs with both; `p` is of its sign-flip test by whole question clusters, `p_holm` adjusted over the rows of the
     same condition. Verdict: evidence-adapting or hurt by context (p_holm < .05), stereotype-holding (the 90 % interval of the difference lies
-    within +-0.01), else undecided. Without two context levels a model has no row.
+    within +-0.01), else undecided, as where no answer could be read at a level. Without two context levels a model has no row.
     """
     where, rows, groups, clusters = _paired(cells, shown, noise)
     if not len(groups):
@@ -86,6 +86,9 @@ def responsiveness(
     table["n_pairs"], table["n_questions"] = pairs["pair"].nunique(), pairs["cluster"].nunique()
     table["p_holm"] = table.groupby("condition")["p"].transform(lambda p: holm(p))
     table["verdict"] = verdicts(table, VERDICTS, MARGIN)
+    unread = _unread(cells.iloc[where], rows.group, len(groups))
+    table["verdict"] = table["verdict"].where(unread == "", VERDICTS[-1])
+    table["note"] = table["note"].where(unread == "", unread)
     return table.assign(targets=options.targets, metric=options.metric, seed=options.seed)[list(RESPONSIVENESS.names)]
 
 
@@ -167,6 +170,17 @@ def _noise_sums(rows: _Rows, contrast: Floats, shape: tuple[int, int]) -> npt.ND
         return None
     replicates = (cluster_sums(rows.cluster, rows.group, contrast * column, shape) for column in rows.noise.T)
     return np.stack([replicate.astype(np.float32) for replicate in replicates])
+
+
+def _unread(cells: pd.DataFrame, group: Codes, groups: int) -> pd.Series:
+    """Of each group, the levels at which no answer could be read, in words: scores of unreadable answers say nothing of context."""
+    level = cells["context_level"].astype(str)
+    read = cells["n_ok"].groupby([group, level.to_numpy()], sort=False).sum()
+    none = sorted(read.index[read == 0], key=lambda at: context_size(at[1]))
+    said = pd.Series("", index=range(groups), dtype=object)
+    for place in {place for place, _ in none}:
+        said[place] = f"no answer could be read at level {', '.join(level for of, level in none if of == place)}"
+    return said
 
 
 def _levels(level: npt.NDArray[np.object_], group: Codes, groups: int) -> list[str]:

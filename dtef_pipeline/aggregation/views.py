@@ -27,8 +27,8 @@ _MODEL = ["model", "model_variant", "context_level", "condition"]
 def view(connection: Connection, by: str, options: BoardOptions, evidence: Evidence | None = None) -> pd.DataFrame:
     """The rows of a view under the options; `evidence` is what `load_evidence` made of the same options, if it was needed before.
 
-    Boards are those of `boards.board`, `overall` with each model's `tier`, `consistency` with its variance component; of the others see
-    `published`. With `options.resamples` 0 nothing is resampled: boards have no intervals, tiers and components. Raises ConfigError for an
+    Boards are those of `boards.board`, `overall` with each model's `tier`, `consistency` ranked by its variance component; of the others
+    see `published`. With `options.resamples` 0 nothing is resampled: boards have no intervals, tiers and components. Raises ConfigError for an
     unknown view.
     """
     if by not in ALL_VIEWS:
@@ -42,9 +42,17 @@ def view(connection: Connection, by: str, options: BoardOptions, evidence: Evide
     if by == "overall":
         frame.insert(1, "tier", tiers(frame, comparisons(evidence.cells, replace(options, resamples=0))))
     if by == "consistency":
-        components = consistency_components(evidence.cells, options)
-        frame = frame.merge(components.astype(dict.fromkeys(_MODEL, str)), on=_MODEL, how="left")
-    return frame
+        frame = _by_component(frame, consistency_components(evidence.cells, options))
+    return frame.assign(resamples=options.resamples, seed=options.seed)
+
+
+def _by_component(frame: pd.DataFrame, components: pd.DataFrame) -> pd.DataFrame:
+    """The consistency board ranked by what is left of the spread between segments when sample sizes are accounted for."""
+    frame = frame.merge(components.astype(dict.fromkeys(_MODEL, str)), on=_MODEL, how="left")
+    asked = frame.groupby(["context_level", "condition"], sort=False)
+    frame["rank"] = asked["segment_sd_true"].rank(method="min").astype("Int64")
+    order = frame.assign(group=asked.ngroup()).sort_values(["group", "rank", "model", "model_variant"], na_position="last")
+    return frame.loc[order.index].reset_index(drop=True)
 
 
 def _comparisons(connection: Connection, options: BoardOptions, evidence: Evidence) -> pd.DataFrame:

@@ -77,9 +77,9 @@ _METRIC_COLUMNS = [
 _CONSISTENCY_COLUMNS = [
     Column("rank", "Rank", whole),
     Column("model", "Model", text),
-    Column("segment_sd", "SD of segment means", four),
-    Column("segment_sd_expected", "Expected", four, "Standard deviation that sample sizes alone would give"),
-    Column("segment_sd_true", "True", as_is, "Standard deviation of the true segment means"),
+    Column("segment_sd_true", "True SD", as_is, "Standard deviation of the segments' true means: what the rank is by"),
+    Column("segment_sd", "SD of segment means", four, "As seen, with the sampling noise of small segments"),
+    Column("segment_sd_expected", "Expected SD", four, "Standard deviation that sample sizes alone would give"),
     Column("segment_p", "p", p_value, "Of the hypothesis that the segments' true means are all the same"),
     Column("lowest", "Lowest", four),
     Column("lowest_segment", "in", text),
@@ -106,8 +106,9 @@ def metrics(frame: pd.DataFrame, board: pd.DataFrame) -> str:
 def consistency(frame: pd.DataFrame) -> str:
     """The section, from rows of the consistency board."""
     how = (
-        "Standard deviation of a model's segment means: small is even. Part of it is sampling noise of small segments (expected); what is "
-        "left is the spread of the segments' true means."
+        "How far a model's segment means lie apart: small is even, and says nothing of how good they are. Part of the standard deviation seen "
+        "is sampling noise of small segments (expected); what is left is that of the segments' true means, and models are ranked by it: the "
+        "smallest first."
     )
     shown = with_intervals(frame, [("segment_sd_true", "segment_sd_low", "segment_sd_high")], shown=four, bounds=three)
     return section("consistency", "Consistency", how, _tables(shown, _CONSISTENCY_COLUMNS, "Consistency over segments"))

@@ -12,8 +12,9 @@ from typing import Any
 
 import pandas as pd
 
+from dtef_pipeline.aggregation.permutation import SIGNIFICANCE
 from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL, UNIFORM
-from dtef_pipeline.report.markup import asked_alike, is_unknown, level_order
+from dtef_pipeline.report.markup import asked_alike, is_unknown, level_order, shortened
 from dtef_pipeline.report.palette import STEPS, colour, steps
 from dtef_pipeline.report.svg import Place, across, as_markdown_image, axis, domain, dot, down, drawing, group, label, line
 
@@ -34,13 +35,18 @@ def forest(frame: pd.DataFrame, *, standalone: bool = True) -> str:
     place = across(low, high)
     top = 10 + 15 * len(marks)
     bottom = top + _ROW * len(rows) + 4
+    # All lines before all labels: the ground around a label breaks the lines that run past it.
     lines = [
-        part for at, (name, value) in enumerate(marks.items()) for part in _reference(place, name, value, 12 + 15 * at, bottom)
+        line(place(value), 15 + 15 * at, place(value), bottom, _KINDS[name]) for at, (name, value) in enumerate(marks.items())
+    ]
+    labels = [
+        label(place(value), 12 + 15 * at, f"{name} {value:.3f}", kind="soft halo")
+        for at, (name, value) in enumerate(marks.items())
     ]
     models = [_model_row(row, place, top + _ROW * at) for at, row in enumerate(rows.to_dict("records"))]
     said = "; ".join(f"{name} {value:.3f}" for name, value in marks.items())
     title = f"Scores of {len(rows)} models with 95 % intervals, best first. {said}"
-    return drawing([axis(place, low, high, top, bottom), *lines, *models], bottom + 22, title, standalone=standalone)
+    return drawing([axis(place, low, high, top, bottom), *lines, *labels, *models], bottom + 22, title, standalone=standalone)
 
 
 def references(rows: pd.DataFrame) -> dict[str, float]:
@@ -57,11 +63,6 @@ def references(rows: pd.DataFrame) -> dict[str, float]:
 
 
 _KINDS = {"ceiling": "ceiling", "leave-one-out marginal": "others", "population marginal": "population", "uniform": "uniform"}
-
-
-def _reference(place: Place, name: str, value: float, y: float, bottom: float) -> list[str]:
-    x = place(value)
-    return [line(x, y + 3, x, bottom, _KINDS[name]), label(x, y, f"{name} {value:.3f}", kind="soft halo")]
 
 
 def line_key(marks: Mapping[str, float]) -> str:
@@ -98,11 +99,11 @@ def heat_map(frame: pd.DataFrame) -> str:
     for at, model in enumerate(wide.columns):
         parts.append(
             f'<svg x="{left + each * (at + 0.6):.2f}%" y="{top - 6}" overflow="visible"><g transform="rotate(-45)">'
-            f"{label(0, 0, str(model)[-24:], anchor='start')}</g></svg>"
+            f"{label(0, 0, shortened(str(model), 26), anchor='start')}</g></svg>"
         )
     for row, (segment, scores) in enumerate(zip(wide.index.get_level_values("segment"), wide.to_numpy(), strict=True)):
         y = top + size * row
-        parts.append(label(left - 1, y + 13, str(segment)[:34], anchor="end"))
+        parts.append(label(left - 1, y + 13, shortened(str(segment), 34), anchor="end"))
         parts += [
             _square(left + each * at, y, each, size, float(value), edges) for at, value in enumerate(scores) if value == value
         ]
@@ -132,7 +133,7 @@ def context_curves(frame: pd.DataFrame) -> str:
 
 
 def moving(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of models whose score is not the same at every level: a baseline that reads no prompt has no curve."""
+    """The rows of models whose score is not the same at every level that they have: a baseline that reads no prompt has no curve."""
     spread = rows.groupby("model_variant", observed=True)["score"].agg(lambda scores: scores.max() - scores.min())
     return rows[rows["model_variant"].isin(spread[spread > _SAME].index)]
 
@@ -163,10 +164,15 @@ def panel(
     rows: Mapping[str, Mapping[Any, Any]],
     bounds: tuple[float, float],
     marks: Mapping[str, float],
+    *,
+    sizes: Sequence[float] | None = None,
 ) -> str:
-    """Markup of one small chart: the scores of `rows` at `places` (evenly spaced), joined; intervals as whiskers, `marks` as level lines."""
+    """Markup of one small chart: the scores of `rows` at `places`, joined; intervals as whiskers, `marks` as level lines.
+
+    Places are evenly spaced, or where `sizes` (a number a place, rising) says.
+    """
     height, top, bottom = down(*bounds, 30, _PANEL_HEIGHT - 26), 30, _PANEL_HEIGHT - 26
-    at = {place: 25 + 58 * number / max(len(places) - 1, 1) for number, place in enumerate(places)}
+    at = _spaced(places, sizes if sizes is not None else range(len(places)))
     parts = [line(14, top, 14, bottom, "axis"), line(14, bottom, 98, bottom, "axis"), label(0, 14, title, anchor="start")]
     parts += [label(0, height(value) + 4, f"{value:.2f}", kind="soft", anchor="start") for value in bounds]
     parts += [
@@ -174,19 +180,35 @@ def panel(
         for name, value in marks.items()
         if bounds[0] <= value <= bounds[1]
     ]
-    shown = places if len(places) <= 4 else [places[0], places[-1]]
-    parts += [label(at[place], bottom + 15, place, kind="soft", anchor="middle" if len(places) <= 4 else "") for place in shown]
+    parts += [label(at[place], bottom + 15, place, kind="soft", anchor="middle") for place in _apart(places, at)]
     known = [place for place in places if place in rows and not is_unknown(rows[place]["score"])]
+    numbered = _apart(known, at, least=14)
     dots = [(at[place], height(rows[place]["score"])) for place in known]
     parts += [line(*a, *b, "path") for a, b in pairwise(dots)]
     for place, (x, y) in zip(known, dots, strict=True):
         low, high = rows[place].get("score_low"), rows[place].get("score_high")
         if not is_unknown(low) and not is_unknown(high):
             parts.append(line(x, height(low), x, height(high), "whisker"))  # type: ignore[arg-type]
-        if len(places) <= 4:
+        if place in numbered:
             parts.append(label(x, y - 8, f"{rows[place]['score']:.3f}", kind="halo", anchor="middle"))
         parts.append(group([dot(x, y, "dot", 3.5)], f"{title}, {place}: {rows[place]['score']:.4f}"))
     return "".join(parts)
+
+
+def _spaced(places: Sequence[str], sizes: Sequence[float]) -> dict[str, float]:
+    """Where each place stands across a panel, in percent."""
+    first, span = (sizes[0], (sizes[-1] - sizes[0]) or 1) if len(sizes) else (0.0, 1.0)
+    return {place: 25 + 58 * (size - first) / span for place, size in zip(places, sizes, strict=True)}
+
+
+def _apart(places: Sequence[str], at: Mapping[str, float], least: float = 0.0) -> list[str]:
+    """The first and the last place, and those between that leave room for what is written at each (2.5 % of a panel a letter)."""
+    kept: list[str] = []
+    for place in [*places[:1], *places[:0:-1]]:  # the first, then from the last backwards
+        room = [max(least, 2.5 * (len(place) + len(other)) / 2 + 1) for other in kept]
+        if len(kept) < 2 or all(abs(at[place] - at[other]) >= space for other, space in zip(kept, room, strict=True)):
+            kept.append(place)
+    return kept
 
 
 def _grid(panels: Sequence[str], title: str) -> str:
@@ -203,20 +225,23 @@ def _grid(panels: Sequence[str], title: str) -> str:
 def gap_chart(frame: pd.DataFrame, *, standalone: bool = True, most: int = 24) -> str:
     """The observed gap of a model within an attribute as a dot, over the range expected of equal groups. Takes rows of `gaps`.
 
-    At most `most` rows, those that stick out furthest.
+    A dot is filled where the gap is significant: p, adjusted for the number of gaps tested, below .05. At most `most` rows, smallest adjusted p
+    first, then the largest excess.
     """
     rows = _one_group(frame)
-    rows = (
-        rows[rows["gap"].notna()]
-        .sort_values(["excess", "attribute", "model"], ascending=[False, True, True], kind="stable")
-        .head(most)
-    )
+    rows = by_significance(rows[rows["gap"].notna()]).head(most)
     low, high = domain([0.0, *rows["gap"], *rows["expected_high"].dropna()])
     place = across(low, high)
     bottom = 14 + _ROW * len(rows)
     parts = [_gap_row(row, place, 8 + _ROW * at) for at, row in enumerate(rows.to_dict("records"))]
     title = f"Gap between the best and the worst segment, beside the gap expected from sample size, {len(rows)} rows"
     return drawing([axis(place, low, high, 4, bottom), *parts], bottom + 22, title, standalone=standalone)
+
+
+def by_significance(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `gaps` in the order of their adjusted p, smallest first, then of their excess, largest first."""
+    keys = ["p_holm", "excess", "attribute", "model"]
+    return rows.sort_values(keys, ascending=[True, False, True, True], kind="stable", na_position="last")
 
 
 def _gap_row(row: Mapping[Any, Any], place: Place, y: float) -> str:
@@ -227,10 +252,12 @@ def _gap_row(row: Mapping[Any, Any], place: Place, y: float) -> str:
         parts.append(line(place(low), y + 22, place(high), y + 22, "expected"))
     if not is_unknown(expected):
         parts.append(line(place(expected), y + 17, place(expected), y + 27, "middle"))
-    beyond = not is_unknown(high) and row["gap"] > high
-    parts.append(dot(place(row["gap"]), y + 22, "dot beyond" if beyond else "dot within"))
+    p = row["p_holm"]
+    is_significant = not is_unknown(p) and p < SIGNIFICANCE
+    parts.append(dot(place(row["gap"]), y + 22, "dot beyond" if is_significant else "dot within"))
     said = f"{row['attribute']}, {row['model']}: gap {row['gap']:.4f}"
-    return group(parts, said + ("" if is_unknown(expected) else f", expected {expected:.4f}"))
+    said += "" if is_unknown(expected) else f", expected {expected:.4f}"
+    return group(parts, said + ("" if is_unknown(p) else f", p (Holm) {p:.3f}"))
 
 
 def _one_group(frame: pd.DataFrame) -> pd.DataFrame:

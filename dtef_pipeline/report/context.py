@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
@@ -11,13 +11,13 @@ from dtef_pipeline.report.markup import (
     DASH,
     Column,
     as_is,
-    is_unknown,
     level_order,
     note,
     p_value,
     paragraph,
     section,
     signed,
+    signed_five,
     signed_three,
     table,
     text,
@@ -29,7 +29,8 @@ from dtef_pipeline.report.svg import drawing
 
 _HOW = (
     "Mean score over the number of context questions shown; the lines across are the ceiling and the marginals. A model that uses the "
-    "group's other answers rises from left to right; a flat line says that it answers from what it believes about the group."
+    "group's other answers rises from left to right; a flat line says that it answers from what it believes about the group. The verdicts "
+    "are about language models: a baseline has none."
 )
 _COLUMNS = [
     Column("model", "Model", text),
@@ -48,50 +49,88 @@ _COLUMNS = [
 ]
 
 
-def context(board: pd.DataFrame, verdicts: pd.DataFrame) -> str:
-    """The section, from the overall board and the rows of `responsiveness` (empty: there is no such table)."""
+def context(board: pd.DataFrame, verdicts: pd.DataFrame, shown: pd.DataFrame | None = None) -> str:
+    """The section, from the overall board, the rows of `responsiveness` (empty: there is no such table) and those of `context_shown`."""
+    several = len(set(board["condition"])) > 1
     parts = [
-        _curves(rows, len(set(board["condition"])) > 1) for _, rows in board.groupby("condition", sort=True, observed=True)
+        _curves(rows, several, _questions_shown(shown, str(condition)))
+        for condition, rows in board.groupby("condition", sort=True, observed=True)
     ]
     return section("context", "Context", _HOW, "".join(parts) + _verdicts(verdicts))
 
 
-def _curves(board: pd.DataFrame, titled: bool) -> str:
+def _questions_shown(shown: pd.DataFrame | None, condition: str) -> dict[str, float]:
+    """Mean number of context questions that the prompts of each level really show; nothing where it is not known."""
+    if shown is None or not len(shown):
+        return {}
+    own = shown[shown["condition"] == condition].groupby("context_level", observed=True)["context_included"].mean()
+    return {str(level): float(mean) for level, mean in own.dropna().items()}
+
+
+def _curves(board: pd.DataFrame, titled: bool, questions: Mapping[str, float]) -> str:
     rows = board[board["score"].notna()]
     levels = sorted(rows["context_level"].astype(str).unique(), key=level_order)
     if len(levels) < 2:
         return paragraph("One context level: there is nothing to compare.")
     curved = moving(rows)
-    still = sorted(set(rows["model"]) - set(curved["model"]))
     marks = references(rows)
     bounds = score_domain(curved, marks.values())
+    sizes = [questions[level] for level in levels] if set(levels) <= set(questions) else None
     panels = "".join(
-        _panel(str(own["model"].iloc[0]), levels, own, bounds, marks)
+        _panel(str(own["model"].iloc[0]), levels, own, bounds, marks, sizes)
         for _, own in curved.groupby("model_variant", sort=True, observed=True)
     )
-    same = paragraph(f"The same at every level: {', '.join(still)}.") if still else ""
     condition = paragraph(f"Asked as {board['condition'].iloc[0]}.") if titled else ""
-    return f'{condition}{line_key(marks)}<div class="panels">{panels}</div>{same}'
+    words = paragraph(_spacing(levels, sizes))
+    return f'{condition}{words}{line_key(marks)}<div class="panels">{panels}</div>{_without_a_curve(rows, curved, levels)}'
 
 
-def _panel(title: str, levels: list[str], own: pd.DataFrame, bounds: tuple[float, float], marks: dict[str, float]) -> str:
+def _spacing(levels: Sequence[str], sizes: Sequence[float] | None) -> str:
+    if sizes is None:
+        return "Levels are spaced evenly; how many questions each really shows is not known."
+    counts = ", ".join(f"{level} ({size:.1f})" for level, size in zip(levels, sizes, strict=True))
+    return f"Levels stand where the mean number of context questions that prompts really show puts them: {counts}."
+
+
+def _without_a_curve(rows: pd.DataFrame, curved: pd.DataFrame, levels: Sequence[str]) -> str:
+    """Who scores the same at every level, and who has no score at some: a level without a score is not the same."""
+    held: dict[str, set[str]] = {}
+    for model, level in zip(rows["model"].astype(str), rows["context_level"].astype(str), strict=True):
+        held.setdefault(model, set()).add(level)
+    moves = set(curved["model"].astype(str))
+    same = sorted(model for model, own in held.items() if model not in moves and own == set(levels))
+    partly = {
+        model: [level for level in levels if level not in own] for model, own in sorted(held.items()) if own != set(levels)
+    }
+    missing = "; ".join(f"{model} at {', '.join(without)}" for model, without in partly.items())
+    return (paragraph(f"The same at every level: {', '.join(same)}.") if same else "") + (
+        paragraph(f"Without a score: {missing}.") if partly else ""
+    )
+
+
+def _panel(
+    title: str,
+    levels: Sequence[str],
+    own: pd.DataFrame,
+    bounds: tuple[float, float],
+    marks: Mapping[str, float],
+    sizes: Sequence[float] | None,
+) -> str:
     by_level = {str(row["context_level"]): row for row in own.to_dict("records")}
     said = ", ".join(f"{level}: {by_level[level]['score']:.3f}" for level in levels if level in by_level)
-    return drawing([panel(title, levels, by_level, bounds, marks)], 170, f"{title} by context level: {said}", standalone=False)
+    drawn = panel(title, levels, by_level, bounds, marks, sizes=sizes)
+    return drawing([drawn], 170, f"{title} by context level: {said}", standalone=False)
 
 
 def _verdicts(frame: pd.DataFrame) -> str:
     if not len(frame):
         return paragraph("No test of responsiveness yet.")
-    shown = with_intervals(frame, [("slope", "slope_low", "slope_high")], shown=_small, bounds=_small)
+    shown = with_intervals(frame, [("slope", "slope_low", "slope_high")], shown=signed_five, bounds=signed_five)
     shown = with_intervals(shown, [("difference", "low", "high")], shown=signed, bounds=signed_three)
+    shown["verdict"] = shown["verdict"].mask(shown["model"].str.startswith("baseline/"))
     for score, asked in (("least_score", "least_context"), ("most_score", "most_context")):
         shown[score] = [
             f'{value:.4f}<span class="ci">{count:.1f} questions</span>' if pd.notna(value) else DASH
             for value, count in zip(frame[score], frame[asked], strict=True)
         ]
     return table(shown, without_lone_condition(frame, _COLUMNS), caption="Responsiveness to context", row_head="model")
-
-
-def _small(value: Any) -> str:
-    return DASH if is_unknown(value) else f"{value:+.5f}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from dtef_pipeline.report.charts import gap_chart
+from dtef_pipeline.aggregation.permutation import SIGNIFICANCE
+from dtef_pipeline.report.charts import by_significance, gap_chart
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
@@ -26,7 +27,8 @@ from dtef_pipeline.report.markup import (
 
 _HOW = (
     "How much better a model does on the best segment of an attribute than on the worst. Groups that differ in nothing but size show a gap, "
-    "too: the grey bar is where 95 % of such gaps lie, its middle the expected one. Only what sticks out is a difference in accuracy."
+    "too: the grey bar is where 95 % of such gaps lie, its mark the expected one. Of many gaps some stick out by chance: only a filled dot, "
+    f"whose p is below {SIGNIFICANCE:g} after adjusting for the number of gaps tested (Holm), is a difference in accuracy."
 )
 _COLUMNS = [
     Column("attribute", "Attribute", text),
@@ -55,9 +57,13 @@ def gaps(frame: pd.DataFrame) -> str:
 
 
 def _group(rows: pd.DataFrame) -> str:
+    rows = by_significance(rows)
     known = rows["gap"].notna().any()
     chart = (
-        figure(gap_chart(rows, standalone=False), "The largest excesses first. A filled dot lies beyond the expected range.")
+        figure(
+            gap_chart(rows, standalone=False),
+            f"Smallest adjusted p first, then the largest excess. Filled: p (Holm) below {SIGNIFICANCE:g}; hollow: not told apart from chance.",
+        )
         if known
         else ""
     )

@@ -8,40 +8,61 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.report.markup import asked_alike, fold, paragraph, section, text, three
+from dtef_pipeline.report.markup import asked_alike, fold, paragraph, section, shortened, text, three
 from dtef_pipeline.report.palette import STEPS, colour, steps
 
 _HOW = (
-    "Mean score of each model in each segment, at the highest context level: yellow is high, dark blue is low. Small segments are noisier; "
+    "Mean score of each model in each segment, at the highest context level: yellow is high, dark blue is low. Models stand in the order of the "
+    "leaderboard. Small segments are noisier; "
     "point at a cell for the interval and the number of questions, and see the gaps below before calling a difference real."
 )
 
 
-def heat_map_section(frame: pd.DataFrame) -> str:
-    """The section, from rows of the board by segment."""
+_LONGEST = 34
+"""Characters of a model's name above its column."""
+
+
+def heat_map_section(frame: pd.DataFrame, overall: pd.DataFrame | None = None) -> str:
+    """The section, from rows of the board by segment, models in the order of the overall board (without one, of their means)."""
     groups = [
-        fold(title, _heat_table(rows), is_open=at == 0) for at, (title, rows) in enumerate(asked_alike(frame, richest=True))
+        fold(title, _heat_table(rows, overall), is_open=at == 0)
+        for at, (title, rows) in enumerate(asked_alike(frame, richest=True))
     ]
     return section("segments", "Segments", _HOW, "".join(groups) or paragraph("No scores yet."))
 
 
-def _heat_table(rows: pd.DataFrame) -> str:
+def _ordered(rows: pd.DataFrame, overall: pd.DataFrame | None) -> list[str]:
+    """The models of the rows: ranked ones in the order of their rank, then the others by their mean."""
+    means = rows.groupby("model", observed=True)["score"].mean().sort_values(ascending=False, kind="stable")
+    models = [str(model) for model in means.index]
+    if overall is None or not len(overall):
+        return models
+    level, condition = rows["context_level"].iloc[0], rows["condition"].iloc[0]
+    alike = overall[(overall["context_level"] == level) & (overall["condition"] == condition) & overall["rank"].notna()]
+    ranks = dict(zip(alike["model"].astype(str), alike["rank"].astype(float), strict=True))
+    return sorted(models, key=lambda model: ranks.get(model, float("inf")))
+
+
+def _heat_table(rows: pd.DataFrame, overall: pd.DataFrame | None) -> str:
     rows = rows[rows["score"].notna()]
     if not len(rows):
         return paragraph("No scores yet.")
-    means = rows.groupby("model", observed=True)["score"].mean().sort_values(ascending=False, kind="stable")
+    models = _ordered(rows, overall)
     edges = steps(rows["score"])
     cells = {(row["segment"], row["model"]): _cell(row, edges) for row in rows.to_dict("records")}
-    head = "".join(f'<th scope="col" class="upright"><span>{text(model)}</span></th>' for model in means.index)
-    parts = [
-        _attribute(str(name), own, cells, list(means.index))
-        for name, own in rows.groupby("attribute", sort=True, observed=True)
-    ]
+    head = "".join(_model_head(model) for model in models)
+    parts = [_attribute(str(name), own, cells, models) for name, own in rows.groupby("attribute", sort=True, observed=True)]
     caption = "Mean score by segment and model, grouped by attribute"
     return (
         f'{_legend(edges, rows["score"])}<div class="scroll" tabindex="0" role="region" aria-label="{caption}"><table class="heat">'
         f'<caption>{caption}</caption><thead><tr><th scope="col" class="text">Segment</th>{head}</tr></thead>{"".join(parts)}</table></div>'
     )
+
+
+def _model_head(model: str) -> str:
+    """A heading on end: what two long names differ in is at their ends, so the middle is cut; whole when pointed at and when read aloud."""
+    whole = text(model)
+    return f'<th scope="col" class="upright" title="{whole}" aria-label="{whole}"><span>{text(shortened(model, _LONGEST))}</span></th>'
 
 
 def _attribute(name: str, rows: pd.DataFrame, cells: dict[tuple[str, str], str], models: Sequence[str]) -> str:

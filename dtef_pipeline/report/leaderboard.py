@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.aggregation.boards import MIN_SEGMENTS
+from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL
 from dtef_pipeline.report.charts import forest
 from dtef_pipeline.report.markup import (
     DASH,
@@ -20,6 +21,8 @@ from dtef_pipeline.report.markup import (
     fold,
     four,
     is_unknown,
+    name_with_notes,
+    named,
     note,
     one,
     p_value,
@@ -38,27 +41,50 @@ from dtef_pipeline.report.markup import (
 
 _HOW = (
     "Higher is better: a dot is a model's mean score, its whisker the 95 % interval. A model left of the marginal lines does worse than "
-    "answering for everybody alike; the ceiling is what a perfect predictor would reach on samples of these sizes. "
+    "answering for everybody alike; the ceiling is what a perfect predictor would reach on samples of these sizes. The population marginal "
+    "contains the answers of the very group it predicts, so it can come near the ceiling or pass it; the leave-one-out marginal does not. "
     f"A model without a score in {MIN_SEGMENTS} segments (or in all, if there are fewer) is shown without a rank."
 )
 _COLUMNS = [
-    Column("rank", "Rank", as_is, "Place by adjusted score; beneath it the places that the model takes in 95 % of resamples"),
+    Column(
+        "rank",
+        "Rank",
+        as_is,
+        "Place; beneath it the places taken in 95 % of resamples, and the share of resamples in which it is first",
+    ),
     Column("tier", "Tier", whole, "Models of one tier cannot be told apart from its first"),
-    Column("model", "Model", text),
+    Column("model", "Model", named),
     Column(
         "score", "Score", as_is, "Mean under the published policy: unparseable and refused answers count 0, wrong lengths 0.1"
     ),
-    Column("parsed_score", "Parsed only", four, "Mean over the answers that could be read"),
-    Column("skill", "Skill", as_is, "Position between the leave-one-out marginal (0) and the ceiling (1)"),
-    Column("skill_from_uniform", "From uniform", two, "Position between the uniform distribution (0) and the ceiling (1)"),
+    Column(
+        "adjusted_score",
+        "Ranked by",
+        four,
+        "Adjusted score: the population marginal's score on all pairs plus the model's advantage over it",
+    ),
+    Column(
+        "parsed_score", "Parsed only", as_is, "Mean over the answers that could be read; beneath it their share of all answers"
+    ),
+    Column(
+        "skill",
+        "Skill",
+        as_is,
+        "Position between the leave-one-out marginal (0) and the ceiling (1); beneath it between the uniform distribution (0) and the ceiling",
+    ),
     Column("worth", "Worth", as_is, "Size of a real sample of the group that would predict as well, in respondents"),
     Column("vs_marginal", "vs marginal", as_is, "Mean advantage over the population marginal on the pairs both have"),
-    Column("n_pairs", "Pairs", whole, "Segment and question pairs behind the score"),
-    Column("coverage", "Coverage", percent, "Share of the board's pairs that the model has a score for"),
-    Column("parse_rate", "Parse rate", percent, "Readable answers of all answers"),
-    Column("p_best", "P(best)", percent, "Share of resamples in which the model is first"),
-    Column("note", "Note", note),
+    Column(
+        "n_pairs", "Pairs", as_is, "Segment and question pairs behind the score; beneath it their share of the board's pairs"
+    ),
 ]
+_RANKED_BY = (
+    "Not every model has a score on every pair, and some pairs are easier than others. So models are ranked by the adjusted score: what the "
+    "population marginal scores on all pairs, plus the model's mean advantage over it on the pairs that both have."
+)
+_OWN_ANSWERS = "contains the group's own answers: it can come near the ceiling or pass it"
+_SAME = 1e-9
+"""Two scores nearer than this are one: sums in another order."""
 
 
 def leaderboard(frame: pd.DataFrame) -> str:
@@ -74,9 +100,57 @@ def _group(rows: pd.DataFrame, title: str) -> str:
     shown = with_intervals(shown, [("vs_marginal", "vs_marginal_low", "vs_marginal_high")], shown=signed, bounds=signed_three)
     shown = with_intervals(shown, [("rank", "rank_low", "rank_high")], shown=whole, bounds=whole)
     shown = shown.assign(worth=_worth(rows, shown["worth"])) if "worth" in rows else shown
+    shown = shown.assign(**_with_small_print(rows, shown), model=_names(rows))
+    is_adjusted = _is_adjusted(rows)
+    known = [column for column in _COLUMNS if _has_any(rows, column.name) and (is_adjusted or column.name != "adjusted_score")]
     drawn = forest(rows, standalone=False) if rows["score"].notna().any() else ""
     chart = figure(drawn, "Hollow dots are baselines. The numbers are in the table below.") if drawn else ""
-    return chart + table(shown, _COLUMNS, caption="Leaderboard", row_head="model")
+    why = paragraph(_RANKED_BY) if is_adjusted else ""
+    return chart + why + table(shown, known, caption="Leaderboard", row_head="model")
+
+
+def _has_any(rows: pd.DataFrame, name: str) -> bool:
+    """Whether a column says anything; the tier does not where models could not be told apart at all. Others stay, with dashes."""
+    return name != "tier" or (name in rows and bool(rows[name].notna().any()))
+
+
+def _is_adjusted(rows: pd.DataFrame) -> bool:
+    """Whether some model's adjusted score, which ranks, is not its score."""
+    if "adjusted_score" not in rows:
+        return False
+    apart = (rows["adjusted_score"].astype(float) - rows["score"].astype(float)).abs()
+    return bool((apart > _SAME).any())
+
+
+def _with_small_print(rows: pd.DataFrame, shown: pd.DataFrame) -> dict[str, list[str]]:
+    """Cells with what belongs to them beneath in small: P(best) with the rank, and so on. Only of columns that the board has."""
+    beneath = (
+        ("rank", "p_best", percent, "first in {}"),
+        ("parsed_score", "parse_rate", percent, "{} read"),
+        ("skill", "skill_from_uniform", two, "from uniform {}"),
+        ("n_pairs", "coverage", percent, "{} of all"),
+    )
+    plain = {"parsed_score": four, "n_pairs": whole}
+    found = {}
+    for name, small, shown_as, words in beneath:
+        if name not in rows:
+            continue
+        cells = [plain[name](value) for value in shown[name]] if name in plain else list(shown[name].astype(str))
+        extra = rows[small] if small in rows else [None] * len(rows)
+        found[name] = [
+            cell + ("" if is_unknown(value) else f'<span class="ci">{words.format(shown_as(value))}</span>')
+            for cell, value in zip(cells, extra, strict=True)
+        ]
+    return found
+
+
+def _names(rows: pd.DataFrame) -> list[str]:
+    """Names with what is to be known of them beneath: why there is no interval, and that one marginal has seen the answers."""
+    notes = rows["note"] if "note" in rows else [None] * len(rows)
+    return [
+        name_with_notes(model, [_OWN_ANSWERS if model == POPULATION_MARGINAL else None, words])
+        for model, words in zip(rows["model"], notes, strict=True)
+    ]
 
 
 def _worth(rows: pd.DataFrame, cells: pd.Series[Any]) -> pd.Series[Any]:
@@ -111,7 +185,7 @@ def comparisons(board: pd.DataFrame, pairs: pd.DataFrame) -> str:
     parts = []
     for at, (title, rows) in enumerate(asked_alike(board)):
         own = _of_group(pairs, rows)
-        body = _tiers(rows) + (_matrix(rows, own) + _neighbours(rows, own) if len(own) else "")
+        body = _tiers(rows, own) + (_matrix(rows, own) + _neighbours(rows, own) if len(own) else "")
         if body:
             parts.append(fold(title, body, is_open=at == 0))
     return section("comparisons", "Comparisons", _COMPARISONS_HOW, "".join(parts) or paragraph("No comparisons yet."))
@@ -125,9 +199,11 @@ def _of_group(pairs: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     return own
 
 
-def _tiers(rows: pd.DataFrame) -> str:
+def _tiers(rows: pd.DataFrame, pairs: pd.DataFrame) -> str:
+    """The tiers; where there are none because no pair could have been told apart, why that is so."""
     if "tier" not in rows or rows["tier"].isna().all():
-        return ""
+        reasons = sorted({str(words) for words in pairs["note"] if not is_unknown(words) and words}) if len(pairs) else []
+        return paragraph(f"No tiers: {'; '.join(reasons)}.") if reasons else ""
     tiers = rows[rows["tier"].notna()].groupby("tier", sort=True)["model"].apply(list)
     items = "".join(f"<li>{', '.join(text(model) for model in models)}</li>" for models in tiers)
     return f"<p>Tiers, best first: the first model of a line is not told apart from the others of its line.</p><ol>{items}</ol>"
@@ -148,7 +224,8 @@ def _matrix(rows: pd.DataFrame, pairs: pd.DataFrame) -> str:
         + "</tr>"
         for at, one in enumerate(variants, 1)
     )
-    caption = "Lead of the row's model over the column's; in grey with ≈ where the two cannot be told apart"
+    marked = "in grey with ≈ where the two are not told apart, without ≈ where there are too few questions to tell"
+    caption = f"Lead of the row's model over the column's; {marked}"
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}"><table><caption>{caption}</caption>'
         f'<thead><tr><th scope="col" class="text">Model</th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
@@ -158,7 +235,11 @@ def _matrix(rows: pd.DataFrame, pairs: pd.DataFrame) -> str:
 def _lead(pair: dict[Any, Any], sign: int) -> str:
     apart = not is_unknown(pair["p_holm"]) and pair["verdict"] in ("better", "worse")
     shown = signed_three(None if is_unknown(pair["difference"]) else sign * pair["difference"])
-    return f'<td title="p (Holm) {p_value(pair["p_holm"])}">{shown}</td>' if apart else f'<td class="even">≈ {shown}</td>'
+    if apart:
+        return f'<td title="p (Holm) {p_value(pair["p_holm"])}">{shown}</td>'
+    if not is_unknown(pair["note"]) and pair["note"]:  # nothing could have been told apart: that is no sign of being alike
+        return f'<td class="even" title="{text(pair["note"])}">{shown}</td>'
+    return f'<td class="even">≈ {shown}</td>'
 
 
 def _neighbours(rows: pd.DataFrame, pairs: pd.DataFrame) -> str:

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 DASH = "–"
+MOST_IN_SIGHT = 140
+"""Characters of a long text that are shown before it is opened."""
 Shown = Callable[[Any], str]
 
 
@@ -73,7 +75,7 @@ def _row(columns: Sequence[Column], values: Sequence[str], row_head: str) -> str
 
 
 def _kind(column: Column) -> str:
-    return ' class="text"' if column.shown in (text, note, long_text) else ""
+    return ' class="text"' if column.shown in (text, note, long_text, named) else ""
 
 
 def without_lone_condition(frame: pd.DataFrame, columns: Sequence[Column]) -> list[Column]:
@@ -99,14 +101,35 @@ def note(value: Any) -> str:
     return "" if is_unknown(value) or value == "" else f'<span class="note">{escape(str(value))}</span>'
 
 
-def long_text(value: Any, *, most: int = 90) -> str:
-    """Text of any length, cut in sight and whole when opened."""
+def shortened(words: str, most: int, *, end: float = 0.5) -> str:
+    """The text, its middle left out where it has more than `most` characters; `end` is the share of them kept for its end.
+
+    Names and questions that begin alike are told apart by how they end.
+    """
+    if len(words) <= most:
+        return words
+    last = max(1, round((most - 1) * end))
+    return f"{words[: most - 1 - last].rstrip()}…{words[-last:].lstrip()}"
+
+
+def long_text(value: Any, *, most: int = MOST_IN_SIGHT) -> str:
+    """Text of any length, its middle cut in sight and whole when opened."""
     if is_unknown(value):
         return DASH
     words = str(value)
     if len(words) <= most:
         return escape(words)
-    return f'<details class="long"><summary>{escape(words[:most].rstrip())}…</summary>{escape(words)}</details>'
+    return f'<details class="long"><summary>{escape(shortened(words, most, end=0.4))}</summary>{escape(words)}</details>'
+
+
+def named(markup: Any) -> str:
+    """A name with remarks beneath it, as made by `name_with_notes`: a column of text."""
+    return str(markup)
+
+
+def name_with_notes(name: Any, notes: Sequence[Any]) -> str:
+    """Markup of a name, and beneath it in small the remarks that say something."""
+    return f'<span class="name">{text(name)}</span>' + "".join(note(words) for words in notes)
 
 
 def _number(pattern: str) -> Shown:
@@ -116,12 +139,13 @@ def _number(pattern: str) -> Shown:
         if not math.isfinite(value):
             return "∞" if value > 0 else "-∞"
         rounded = format(float(value), pattern)
-        return rounded.lstrip("-") if not rounded.strip("-0.,%") else rounded
+        return rounded.lstrip("-+") if not rounded.strip("+-0.,%") else rounded
 
     return shown
 
 
 four, three, two, signed, signed_three = _number(".4f"), _number(".3f"), _number(".2f"), _number("+.4f"), _number("+.3f")
+signed_five = _number("+.5f")
 whole, percent, dollars, one = _number(",.0f"), _number(".1%"), _number(",.2f"), _number(",.1f")
 
 

@@ -47,6 +47,15 @@ function filterRows(input) {
 
 all("input[data-filters]").forEach(input => input.addEventListener("input", () => filterRows(input)));
 
+// ---- tables wider than their box say that there is more ----
+
+function hintAtMore() {
+  all(".scroll").forEach(box => box.classList.toggle("wide", box.scrollWidth > box.clientWidth + 4));
+}
+addEventListener("resize", hintAtMore);
+document.addEventListener("toggle", hintAtMore, true);
+hintAtMore();
+
 // ---- folds: paper shows everything ----
 
 let closed = [];
@@ -95,7 +104,8 @@ if (held) {
   function offerQuestions() {
     const wanted = words(field("search").value), round = field("round").value;
     const fits = question => question.r === round && wanted.every(word => question.t.toLowerCase().includes(word));
-    const short = text => text.length > 150 ? text.slice(0, 150) + "…" : text;
+    // Questions that begin alike are told apart by how they end.
+    const short = text => text.length > 140 ? text.slice(0, 83).trimEnd() + "…" + text.slice(-56).trimStart() : text;
     offer(field("question"), [...data.questions.entries()].filter(([, q]) => fits(q)).map(([at, q]) => [at, short(q.t)]));
     offerSegments();
   }
@@ -106,14 +116,25 @@ if (held) {
     draw();
   }
 
-  // What the chosen model said: shares and a score, or why there are none.
+  // What the chosen model said: shares, or why there are none, and a score where the policy gives one.
   function answer(predictions) {
     const ways = predictions.split(";")[field("model").value].split("|");
     const said = ways[ways.length > 1 ? field("asked").value : 0];
-    if (!said) return {why: "not asked"};
-    if (said[0] === "!") return {why: said.slice(1).replace("_", " ")};
-    const values = shares(said);
-    return {score: 1000 * values[values.length - 1], values: values.slice(0, -1)};
+    if (!said) return {words: "none (not asked)"};
+    const [code, draws] = said.split("*");
+    if (code[0] === "!") {
+      const [given] = shares(code.slice(2)), why = data.statuses[code[1]].replace("_", " ");
+      return {words: given === undefined ? `none (${why}${counted(draws)})` : `${score(1000 * given)} (${why}, by the published policy${counted(draws)})`};
+    }
+    const values = shares(code);
+    const words = score(1000 * values[values.length - 1]) + (draws ? ` (${counted(draws).slice(2)}; bars are the mean of what was read)` : "");
+    return {words, values: values.slice(0, -1)};
+  }
+
+  function counted(draws) {
+    if (!draws) return "";
+    const [read, all] = draws.split("/");
+    return `, mean of ${all} draws` + (read !== all ? `, of which ${read} could be read` : "");
   }
 
   function bar(value, kind, range) {
@@ -173,8 +194,7 @@ if (held) {
     const row = question.s.find(([at]) => String(at) === field("segment").value);
     const [, n, ceiling, others, observed, predictions] = row;
     const said = answer(predictions), model = data.models[field("model").value];
-    const scored = said.values ? score(said.score) : `none (${said.why})`;
-    const facts = `n = ${n}. Score of ${model}: ${scored}; leave-one-out marginal: ${score(others)}; ceiling: ${score(ceiling)}.`;
+    const facts = `n = ${n}. Score of ${model}: ${said.words}; leave-one-out marginal: ${score(others)}; ceiling: ${score(ceiling)}.`;
     chart.append(make("h3", question.t), make("p", facts), key(), bars(question, shares(observed), said, n));
   }
 

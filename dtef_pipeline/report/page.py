@@ -6,6 +6,7 @@ from html import escape
 
 import duckdb
 
+from dtef_pipeline.aggregation.responsiveness import context_shown
 from dtef_pipeline.report.attributes import attributes, consistency, metrics
 from dtef_pipeline.report.context import context
 from dtef_pipeline.report.drift import drift, reliability
@@ -66,9 +67,9 @@ def _sections(connection: duckdb.DuckDBPyConnection, found: Boards, metric: str)
     return [
         leaderboard(found["overall"]),
         comparisons(found["overall"], published(connection, "comparisons")),
-        heat_map_section(found["segment"]),
+        heat_map_section(found["segment"], found["overall"]),
         pairs(connection),
-        context(found["overall"], published(connection, "responsiveness")),
+        context(found["overall"], published(connection, "responsiveness"), context_shown(connection)),
         gaps(published(connection, "gaps")),
         attributes(found["attribute"]),
         metrics(found["metric"], found["overall"]),

@@ -19,13 +19,15 @@ from dtef_pipeline.aggregation.cells import cells_sql, parameters
 from dtef_pipeline.aggregation.resampling import CONFIDENCE
 from dtef_pipeline.report.markup import level_order, paragraph, section
 from dtef_pipeline.report.sources import has
+from dtef_pipeline.tables import STATUSES
 
 MOST_BYTES = 4_000_000
 """Of the data of pairs in one page."""
 _OPTIONS = BoardOptions(targets="all")
 _HOW = (
     "Choose a round, a question, a segment and a model: bars are shares of answers. The whisker on an observed bar is its 95 % interval for "
-    "a sample of n respondents (Wilson score interval): the data cannot tell a prediction inside it from the truth."
+    "a sample of n respondents (Wilson score interval): the data cannot tell a prediction inside it from the truth. Of several draws the bars "
+    "are the mean of those that could be read, and the score is the mean of all draws' scores under the published policy."
 )
 
 
@@ -74,8 +76,8 @@ def pair_data(connection: duckdb.DuckDBPyConnection, most_bytes: int) -> tuple[d
     """What the script draws from, and how many questions were left out. Rounds, questions and segments in a fixed order.
 
     `questions`: round, id, text, options, and rows of segments: [segment, n, ceiling, leave-one-out, observed, predictions], where
-    predictions are separated by `;` a model, and by `|` a way of asking where these differ; one is shares, then the score, or `!` and why
-    there are none.
+    predictions are separated by `;` a model, and by `|` a way of asking where these differ; one is shares, then the score, or `!`, the number
+    of a status in `statuses`, and the score that the policy gives it, if any. After several draws `*`, how many could be read, `/`, how many.
     """
     connection.execute("SET threads = 1")
     models, asked = _models(connection), _asked(connection)
@@ -100,6 +102,7 @@ def pair_data(connection: duckdb.DuckDBPyConnection, most_bytes: int) -> tuple[d
         "models": [name for name, _ in models],
         "asked": [list(way) for way in asked],
         "segments": segments,
+        "statuses": list(STATUSES),
         "questions": questions,
     }, left_out
 
@@ -130,7 +133,11 @@ def _kept_questions(connection: duckdb.DuckDBPyConnection, predictions: int, mos
         GROUP BY round, question_id ORDER BY place, round, question_id
         """
     ).df()
-    a_pair = 30 + 2 * questions["k"] + predictions * (2 * questions["k"] + 3)
+    draws = connection.execute(
+        "SELECT max(draws) FROM (SELECT count(DISTINCT draw) AS draws FROM scores GROUP BY model_variant)"
+    ).fetchall()[0][0]
+    count = 2 + 2 * len(str(draws)) if draws and draws > 1 else 0
+    a_pair = 30 + 2 * questions["k"] + predictions * (2 * questions["k"] + 3 + count)
     size = (200 + questions["question_text"].str.len() + 40 * questions["k"] + questions["segments"] * a_pair).cumsum()
     kept = questions[size <= most_bytes].sort_values(["round", "place", "question_id"], kind="stable")
     return kept, len(questions) - len(kept)
@@ -162,6 +169,7 @@ def _code(fraction: str) -> str:
 def _packed_sql(has_references: bool) -> str:
     pair = "round, segment, question_id"
     reference = f"SELECT {pair}, ceiling.js AS ceiling, others.js AS others FROM reference_scores"
+    place = f"list_position([{', '.join(repr(status) for status in STATUSES)}], min(status)) - 1"
     nothing = f"SELECT {pair}, NULL::DOUBLE AS ceiling, NULL::DOUBLE AS others FROM survey_responses"
     return f"""{cells_sql(_OPTIONS)}
     , answers AS (
@@ -176,7 +184,8 @@ def _packed_sql(has_references: bool) -> str:
         SELECT {pair}, context_level, condition, model_variant, string_agg({_code("share")}, '' ORDER BY option) AS code FROM shares GROUP BY ALL
     ), said AS (
         SELECT {pair}, context_level, condition, model_variant,
-            coalesce(any_value(code) || {_code("any_value(score)")}, '!' || min(status)) AS said
+            coalesce(any_value(code) || {_code("any_value(score)")}, '!' || {place} || coalesce({_code("any_value(score)")}, ''))
+            || CASE WHEN count(*) > 1 THEN '*' || count(*) FILTER (status = 'ok') || '/' || count(*) ELSE '' END AS said
         FROM answers LEFT JOIN coded USING ({pair}, context_level, condition, model_variant) GROUP BY ALL
     ), ways AS (
         SELECT {pair}, place, CASE WHEN count(DISTINCT coalesce(said, '')) = 1 THEN any_value(coalesce(said, ''))

@@ -11,15 +11,23 @@ from dtef_pipeline.scoring.policy import CREDITS
 from dtef_pipeline.survey.quarantine import REASONS
 from dtef_pipeline.tables import STATUSES
 
-_HOW = (
-    "What was read of each round, what was set aside before anything was asked and why, and which predictions have a score. A prediction "
-    "without an answer is left out of every mean; it never counts 0."
-)
+_HOW = "What was read of each round, what was set aside before anything was asked and why, and which predictions have a score. "
+
+
+def _counts() -> str:
+    """What each status counts in the means, in words, from the policy itself."""
+    scored = "; ".join(f"{credit.status.replace('_', ' ')} {credit.score:g}" for credit in CREDITS if credit.score is not None)
+    left_out = ", ".join(credit.status for credit in CREDITS if credit.score is None)
+    return (
+        f"A prediction that could be read (ok) counts what the metric says. An answer that could not be read counts what the published policy "
+        f"gives it: {scored}. Where there is no answer at all ({left_out}) nothing is counted: such a prediction is left out of every mean. "
+        f"The column Parsed only of the leaderboard is of ok alone."
+    )
 
 
 def quality(connection: duckdb.DuckDBPyConnection) -> str:
     parts = [_rounds(connection), _statuses(connection), _quarantine(connection)]
-    return section("data-quality", "Data quality", _HOW, "".join(parts))
+    return section("data-quality", "Data quality", _HOW + _counts(), "".join(parts))
 
 
 def _rounds(connection: duckdb.DuckDBPyConnection) -> str:
@@ -63,7 +71,7 @@ def _statuses(connection: duckdb.DuckDBPyConnection) -> str:
 
 
 def _unscored(connection: duckdb.DuckDBPyConnection, most: int = 50) -> str:
-    """Why predictions have no score of their own, most frequent first."""
+    """Why predictions are not `ok`, most frequent first."""
     frame = connection.execute(
         "SELECT status, reason, count(*) AS predictions FROM scores WHERE status <> 'ok' GROUP BY ALL "
         f"ORDER BY predictions DESC, status, reason NULLS LAST LIMIT {most}"
@@ -71,7 +79,9 @@ def _unscored(connection: duckdb.DuckDBPyConnection, most: int = 50) -> str:
     if not len(frame):
         return paragraph("Every prediction could be read.")
     columns = [Column("status", "Status", text), Column("reason", "Reason", text), Column("predictions", "Predictions", whole)]
-    return table(frame, columns, caption="Why predictions could not be read (most frequent first)")
+    return table(
+        frame, columns, caption="Why predictions are not ok: no answer, or none that could be read (most frequent first)"
+    )
 
 
 def _quarantine(connection: duckdb.DuckDBPyConnection) -> str:

@@ -24,12 +24,14 @@ from dtef_pipeline.report.markup import (
 from dtef_pipeline.report.sources import has
 
 _HOW = (
-    "Mean scores over the segments that answered, at the highest context level. Room is what the ceiling leaves above the leave-one-out "
-    "marginal: where it is small nobody can show much. Search for words of the question; press a heading to sort."
+    "Mean scores over the segments that answered, at the highest context level. Mean, best, worst and the largest excess gap leave baselines "
+    "out where there are language models. Room is what the ceiling leaves above the leave-one-out marginal: where it is small nobody can show "
+    "much. The largest excess gap is that of the model and attribute where the gap between the best and the worst segment passes the gap "
+    "expected from sample size by most: the largest of many lies above 0 by chance alone, so it is a place to look, not a finding. Search for "
+    "words of the question; press a heading to sort."
 )
 _EXCESS = (
-    "Gap between two segments of one attribute less the gap expected from sample size, of the model and attribute where it is largest: "
-    "the largest of many lies above 0 by chance, too"
+    "Gap less expected gap, of the model and attribute where that is largest; the largest of many lies above 0 by chance alone"
 )
 _COLUMNS = [
     Column("round", "Round", text),
@@ -71,8 +73,7 @@ def _question_table(connection: duckdb.DuckDBPyConnection, rows: pd.DataFrame, g
 def _spread(rows: pd.DataFrame) -> pd.DataFrame:
     """A row a question: mean, best and worst score, and the reference scores where they are known."""
     scored = rows[rows["score"].notna()]
-    people = scored[~scored["model"].str.startswith("baseline/")]
-    judged = people if len(people) else scored
+    judged = _language_models(scored)
     ordered = judged.sort_values([*_KEYS, "score", "model"], ascending=[True, True, False, True], kind="stable")
     by = ordered.groupby(_KEYS, observed=True)
     spread = pd.DataFrame({"mean": by["score"].mean(), "best": by["score"].first(), "best_model": by["model"].first()})
@@ -86,6 +87,12 @@ def _spread(rows: pd.DataFrame) -> pd.DataFrame:
         spread["ceiling"] = scored.groupby(_KEYS, observed=True)["ceiling"].median()
         spread["room"] = spread["ceiling"] - spread["others"]
     return spread.reset_index()
+
+
+def _language_models(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of models that are no baselines; all rows where there are only baselines."""
+    told = rows[~rows["model"].astype(str).str.startswith("baseline/")]
+    return told if len(told) else rows
 
 
 def _texts(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
@@ -103,11 +110,13 @@ def _largest_excess(gaps: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
         return pd.DataFrame({}, index=pd.MultiIndex.from_arrays([[], []], names=_KEYS))
     level, condition = rows["context_level"].iloc[0], rows["condition"].iloc[0]
     own = gaps[(gaps["context_level"] == level) & (gaps["condition"] == condition) & gaps["excess"].notna()]
+    own = _language_models(own)
     own = own.sort_values([*_KEYS, "excess", "model", "attribute"], ascending=[True, True, False, True, True], kind="stable")
     first = own.drop_duplicates(_KEYS).set_index(_KEYS)
     cells = [
         f'{signed(row["excess"])}<span class="ci wrapped">'
-        f"{text(row['model'])}: {text(row['best_segment'])} over {text(row['worst_segment'])}</span>"
+        f"gap {three(row['gap'])}, expected {three(row['expected_gap'])}: {text(row['model'])}, "
+        f"{text(row['best_segment'])} over {text(row['worst_segment'])}</span>"
         for row in first.to_dict("records")
     ]
     return pd.DataFrame({"excess": cells}, index=first.index)

@@ -42,13 +42,21 @@ def intervals(frame: pd.DataFrame) -> list[str]:
     sign = "+" if "difference" in frame else ""
     notes = frame["note"] if "note" in frame else [""] * len(frame)
     ends = zip(frame[names[0]], frame[names[1]], notes, strict=True)
-    return [f"{low:{sign}.4f} to {high:{sign}.4f}" if pd.notna(low) else _first_reason(note) for low, high, note in ends]
+    return [
+        f"{_rounded(low):{sign}.4f} to {_rounded(high):{sign}.4f}" if pd.notna(low) else _first_reason(note)
+        for low, high, note in ends
+    ]
+
+
+def _rounded(value: float) -> float:
+    """To four digits, without the sign of a zero."""
+    return round(value, 4) + 0.0
 
 
 def _first_reason(note: Any) -> str:
     """Why there is no interval; what the note says of skill and worth is left out."""
     reason = note.split("; ")[0] if isinstance(note, str) else ""
-    return "" if reason.startswith(("skill:", "worth:")) else reason
+    return "" if reason.startswith(("skill:", "worth:", "0 questions")) else reason
 
 
 def with_ranks(frame: pd.DataFrame) -> pd.DataFrame:
@@ -91,7 +99,7 @@ def _table(frame: pd.DataFrame, as_named: bool) -> str:
     for row in frame.itertuples(index=False, name=None):
         table.add_row(*(_cell(str(name), value) for name, value in zip(frame.columns, row, strict=True)))
     buffer = io.StringIO()
-    Console(file=buffer, width=200, no_color=True, highlight=False, markup=False).print(table)
+    Console(file=buffer, width=240, no_color=True, highlight=False, markup=False).print(table)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 
@@ -103,8 +111,10 @@ def _cell(name: str, value: Any) -> str:
         return str(value)
     if name in PERCENT_COLUMNS:
         return f"{value:.1%}"
+    if name == "worth":
+        return f"{value:,.1f}"
     if name in SIGNED_COLUMNS:
-        return f"{value:+.4f}"
+        return f"{_rounded(value):+.4f}"
     return (
         f"{value:,}"
         if isinstance(value, int)

@@ -48,6 +48,18 @@ class TestConditions:
             assert "condition" in table
             assert "shift/attribute-label+reversed" in table
 
+    def test_a_new_condition_or_level_is_asked_of_segments_that_take_several_runs(
+        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # The prompts of all runs were counted before those of later runs were made in the new way, and only the last run went through.
+        apart = ["--round", "S1", "--segment", SEGMENTS[0], "--segment", "gender:male", "--questions", "2", "--model", "fake"]
+        with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
+            serve_as(server, ingested, monkeypatch)
+            ok("run", *apart)
+            assert "2 partitions in 4 runs" in ok("run", *apart, "--context", "2", "--condition", "shift")
+        (asked,) = query("SELECT count(*) AS rows FROM scores WHERE model = 'fake' AND condition LIKE 'shift%' AND status = 'ok'")
+        assert asked == {"rows": 4}
+
     def test_the_usual_one_needs_no_column_and_another_one_has_it(self, ingested: Path) -> None:
         assert "condition" not in ok("run", *ROUND)
         assert "condition" not in ok("leaderboard")

@@ -44,10 +44,11 @@ Measure = Callable[[Floats, Floats, Floats], Floats]
 MEASURES: Mapping[str, Measure] = {
     "score": lambda predicted, observed, n: js(predicted, observed),
     "uniform": lambda predicted, observed, n: js(np.ones_like(observed), observed),
+    "marginal": lambda predicted, observed, n: js(predicted, observed),
     "error": corrected_l2,
     "gini": lambda predicted, observed, n: gini(observed, n),
 }
-"""What is measured of every cell, from predicted and observed distributions and n."""
+"""What is measured of every cell, from predicted and observed distributions and n. "marginal" predicts the population of the question."""
 
 
 def simulate(
@@ -63,11 +64,12 @@ def simulate(
     predicted = (truth + 0.005) * np.exp(off)
     n = np.broadcast_to(np.array(design.sizes)[:, None], shape)
     observed = rng.multinomial(n, truth) / n[..., None]
-    cells = {name: _measured(name, predicted, observed, n) for name in measures}
+    given = {name: np.broadcast_to(population, truth.shape) if name == "marginal" else predicted for name in measures}
+    cells = {name: _measured(name, given[name], observed, n) for name in measures}
     noise: dict[str, Floats] = {}
     drawn = [rng.multinomial(n, observed) / n[..., None] for _ in range(replicates)]
     for name in measures if replicates else ():
-        values = np.stack([_measured(name, predicted, answers, n).sum(axis=1) for answers in drawn])
+        values = np.stack([_measured(name, given[name], answers, n).sum(axis=1) for answers in drawn])
         noise[name] = (values - values.mean(axis=0)) * np.sqrt(replicates / (replicates - 1))
     sums = {name: values.sum(axis=1) for name, values in cells.items()}
     return Sets(sums, noise, np.full((design.questions, sets), float(len(design.sizes))), cells[measures[0]])

@@ -10,6 +10,7 @@ import pytest
 
 from dtef_pipeline.aggregation.cells import BoardOptions
 from dtef_pipeline.aggregation.comparisons import comparisons, tiers
+from dtef_pipeline.aggregation.permutation import fewest_clusters
 from dtef_pipeline.aggregation.published import COMPARISONS
 
 QUICK = BoardOptions(resamples=300)
@@ -54,7 +55,11 @@ def test_two_models_by_hand_the_better_one_first() -> None:
     assert [row[name] for name in ("score", "other_score", "difference")] == pytest.approx([0.64, 0.5, 0.14])
     assert row["effect_size"] == pytest.approx(0.14 / np.std([0.1, 0.2, 0.1, -0.1, 0.4], ddof=1))
     assert row["p"] == row["p_holm"] == 8 / 32
-    assert (row["verdict"], row["permutations"], row["note"]) == ("not told apart", 32, "")
+    assert (row["verdict"], row["permutations"], row["note"]) == (
+        "not told apart",
+        32,
+        "5 questions cannot tell this pair apart: at least 6 are needed",
+    )
     assert row["low"] < 0.14 < row["high"]
     assert (row["targets"], row["metric"], row["seed"]) == ("clean", "js", QUICK.seed)
 
@@ -124,7 +129,7 @@ def test_the_same_question_in_many_segments_and_rounds_is_one_cluster() -> None:
     frame = cells(*rows).assign(round=lambda f: "S" + f["question_id"].str[1:], cluster="same")
     (row,) = comparisons(frame, QUICK).to_dict("records")
     assert (row["n_pairs"], row["n_questions"]) == (18, 1)
-    assert (row["verdict"], row["note"]) == ("not told apart", "1 question: at least 5 are needed")
+    assert (row["verdict"], row["note"]) == ("not tested", "1 question: at least 5 are needed")
     assert np.isnan([row["low"], row["high"], row["p"], row["p_holm"], row["effect_size"]]).all()
 
 
@@ -208,6 +213,7 @@ class TestTiers:
         pairs = [(x, y, "better" if x + y in better else "not told apart") for x, y in product("abcde", repeat=2)]
         table = pd.DataFrame(pairs, columns=["model", "other_model", "verdict"])
         table = table.assign(model_variant=table["model"], other_variant=table["other_model"], context_level="0", condition="c")
+        table = table.assign(p=0.5, note="")
         return [None if pd.isna(tier) else int(tier) for tier in tiers(board, table)]
 
     def test_a_tier_ends_where_its_first_model_is_better(self) -> None:
@@ -226,14 +232,26 @@ class TestTiers:
 
     def test_each_context_level_begins_anew_whatever_the_order_of_the_rows(self) -> None:
         both = pd.concat([self.BOARD, self.BOARD.assign(context_level="5")], ignore_index=True)
-        assert self.of("ac", "ad", board=both) == [1, 1, 2, 2, None, 1, 1, 1, 1, None]
+        assert self.of("ac", "ad", board=both) == [1, 1, 2, 2, None] + [None] * 5
         mixed = both.sample(frac=1, random_state=1)
-        assert self.of("ac", "ad", board=mixed) == [[1, 1, 2, 2, None, 1, 1, 1, 1, None][index] for index in mixed.index]
+        assert self.of("ac", "ad", board=mixed) == [([1, 1, 2, 2] + [None] * 6)[index] for index in mixed.index]
 
-    def test_nothing_compared_is_one_tier_and_nothing_ranked_none(self) -> None:
+    def test_nothing_compared_and_nothing_ranked_have_no_tiers(self) -> None:
         nothing = comparisons(of("a", 0.5), QUICK)
-        assert tiers(self.BOARD, nothing).tolist()[:4] == [1, 1, 1, 1]
+        assert tiers(self.BOARD, nothing).isna().all()
         assert len(tiers(self.BOARD.iloc[:0], nothing)) == 0
+
+
+def test_too_few_questions_for_so_many_pairs_make_no_tiers_and_say_so() -> None:
+    # An unreadable model shared tier 1 with one .59 better: with 8 questions and 28 pairs no p can pass.
+    scores = {name: [0.9 - 0.1 * place + 0.01 * q for q in range(8)] for place, name in enumerate("abcdefgh")}
+    frame = pd.concat([of(name, *column) for name, column in scores.items()])
+    compared = comparisons(frame, QUICK)
+    assert set(compared["note"]) == {"8 questions cannot tell 28 pairs apart: at least 11 are needed"}
+    board = pd.DataFrame({"rank": range(1, 9), "model": list("abcdefgh"), "model_variant": list("abcdefgh")})
+    assert tiers(board.assign(context_level="0", condition="c"), compared).isna().all()
+    assert fewest_clusters(28) == 11
+    assert 2 / 2**11 * 28 < 0.05 <= 2 / 2**10 * 28
 
 
 def null_cells(sets: int, seed: int) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from dtef_pipeline.aggregation.boards import VIEWS, BoardOptions, board, load_ev
 from dtef_pipeline.aggregation.cells import load_cells
 from dtef_pipeline.aggregation.intervals import COLUMNS, board_intervals
 from dtef_pipeline.aggregation.resampling import Resampling
+from dtef_pipeline.aggregation.studentised import studentised_interval
 from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL
 from tests.dtef_pipeline.aggregation.reference_rows import references_table
 from tests.dtef_pipeline.rows import scores_table, survey_rows
@@ -73,12 +74,26 @@ def naive_interval(values: list[float], clusters: int) -> tuple[float, float]:
     return float(np.quantile(values, tail)), float(np.quantile(values, 1 - tail))
 
 
+def on_log_odds(value: float, end: float) -> float:
+    """The end as far from the value on the scale of log odds as it was on that of the score, slopes being equal at the value."""
+    odds = value / (1 - value) * np.exp((end - value) / (value * (1 - value)))
+    return float(odds / (1 + odds))
+
+
+def studentised(cells: pd.DataFrame) -> tuple[float, float]:
+    """Interval of the error in units of the Gini index, from one column of sums a question."""
+    known = cells[cells["l2_corrected"].notna() & cells["gini"].notna()]
+    sums = known.groupby("cluster", observed=True)[["l2_corrected", "gini"]].sum().to_numpy()
+    low, high = studentised_interval(sums[:, :1], sums[:, 1:], resamples=RESAMPLES)
+    return float(low[0]), float(high[0])
+
+
 def naive(cells: pd.DataFrame, model: str) -> dict[str, list[float]]:
     """Replicates of every number by writing the drawn questions' cells out and averaging them."""
     names = list(cells["cluster"].cat.categories)
     marginal = cells[cells["model"] == POPULATION_MARGINAL].set_index(["segment", "question_id"])["score"].to_dict()
     mine = cells[cells["model"] == model].astype({"cluster": str}).to_dict("records")
-    found: dict[str, list[float]] = {"score": [], "skill": [], "vs_marginal": [], "error": []}
+    found: dict[str, list[float]] = {"score": [], "skill": [], "vs_marginal": []}
     for weights in Resampling(len(names), resamples=RESAMPLES).weights.astype(int):
         drawn = [cell for cell in mine for _ in range(weights[names.index(cell["cluster"])])]
         found["score"].append(np.mean([c["score"] for c in drawn if c["score"] == c["score"]]))
@@ -87,8 +102,6 @@ def naive(cells: pd.DataFrame, model: str) -> dict[str, list[float]]:
         found["skill"].append(top / np.mean([c["ceiling"] - c["others"] for c in full]))
         gains = [c["score"] - marginal[c["segment"], c["question_id"]] for c in drawn]
         found["vs_marginal"].append(np.mean([gain for gain in gains if gain == gain]))
-        known = [c for c in drawn if c["l2_corrected"] == c["l2_corrected"]]
-        found["error"].append(sum(c["l2_corrected"] for c in known) / sum(c["gini"] for c in known))
     return found
 
 
@@ -103,9 +116,22 @@ def test_intervals_agree_with_a_naive_loop_on_lopsided_data() -> None:
         drawn, row = naive(cells, model), rows.loc[model]
         for name in ("score", "skill", "vs_marginal"):
             expected = naive_interval(drawn[name], 9)
+            if name == "score":
+                expected = tuple(on_log_odds(row["score"], end) for end in expected)
             assert (row[f"{name}_low"], row[f"{name}_high"]) == pytest.approx(expected, abs=1e-9)
-        low, high = naive_interval(drawn["error"], 9)
-        assert (row["worth_low"], row["worth_high"]) == pytest.approx((1 / high, 1 / low), abs=1e-9)
+        low, high = studentised(cells[cells["model"] == model])
+        assert (row["worth_low"], row["worth_high"]) == pytest.approx((1 / high, 1 / low), rel=1e-9)
+
+
+def test_score_ends_stay_between_0_and_1_and_reach_further_from_the_nearer_limit() -> None:
+    for scores in ([0.99, 0.98, 0.97, 0.99, 0.2, 0.98], [0.01, 0.02, 0.0, 0.01, 0.8, 0.02]):
+        row = boarded(answers("m", scores)).iloc[0]
+        assert 0 < row["score_low"] < row["score"] < row["score_high"] < 1
+        further = (row["score"] - row["score_low"]) > (row["score_high"] - row["score"])
+        assert further == (row["score"] > 0.5)
+    for value in (0.0, 1.0):
+        row = boarded(answers("m", [value] * 6)).iloc[0]
+        assert (row["score_low"], row["score_high"]) == (value, value)
 
 
 def test_old_columns_stay_as_they_are_and_the_new_ones_come_after() -> None:

@@ -24,7 +24,7 @@ def cells(scores: Mapping[str, list[float | None]], **given: Any) -> pd.DataFram
     rows = [(level, f"q{i}", score) for level, column in scores.items() for i, score in enumerate(column)]
     frame = pd.DataFrame(rows, columns=["context_level", "question_id", "score"])
     frame["score"] = frame["score"].astype(float)
-    plain = {"round": "S1", "segment": "kenya", "condition": "c", "model": "m", "cluster": frame["question_id"]}
+    plain = {"round": "S1", "segment": "kenya", "condition": "c", "model": "m", "cluster": frame["question_id"], "n_ok": 1}
     frame = frame.assign(**{**plain, **given})
     return frame.assign(model_variant=frame["model"])
 
@@ -66,7 +66,7 @@ def lopsided(seed: int) -> pd.DataFrame:
     ]
     frame = pd.DataFrame(rows, columns=["model", "question_id", "segment", "context_level", "score"])
     frame["score"] = frame["score"].astype(float)
-    return frame.assign(round="S1", condition="c", model_variant=frame["model"], cluster=frame["question_id"])
+    return frame.assign(round="S1", condition="c", model_variant=frame["model"], cluster=frame["question_id"], n_ok=1)
 
 
 def by_definition(frame: pd.DataFrame, context: dict[tuple[str, str, str], float]) -> dict[str, float]:
@@ -128,6 +128,14 @@ def test_conditions_are_adjusted_each_by_itself() -> None:
 
 
 class TestVerdict:
+    def test_a_model_whose_answers_could_not_be_read_holds_nothing(self) -> None:
+        # At a parse rate of 0 the same policy score at both levels was called stereotype-holding.
+        frame = cells({"0": [0.0] * 6, "5": [0.0] * 6}).assign(n_ok=0)
+        row = responded(frame)
+        assert (row["verdict"], row["note"]) == ("undecided", "no answer could be read at level 0, 5")
+        frame["n_ok"] = (frame["context_level"] == "0").astype(int)
+        assert responded(frame)["note"] == "no answer could be read at level 5"
+
     def of(self, change: list[float]) -> str:
         return str(responded(cells({"0": [0.5] * len(change), "5": [0.5 + value for value in change]}))["verdict"])
 

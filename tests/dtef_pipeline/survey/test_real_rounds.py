@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 
 from dtef_pipeline.scoring.references import reference_scores
 from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observe import Observed, observe
 
 #                segments, questions, pairs in the JSON, pairs of the folder with fewer than 10 respondents
@@ -148,11 +146,3 @@ def test_every_list_of_options_has_the_scale_a_reader_gives_it(published: Both) 
         "Yes, they shou",
         "the human that",
     }
-
-
-@pytest.mark.parametrize("round_id", ["GD4", "GD5"])
-def test_a_large_folder_is_read_and_observed_in_time(shared: Path, published: Both, round_id: str) -> None:
-    start = time.perf_counter()
-    made: Survey = read_survey(shared / "global-dialogues" / round_id)
-    observe(made)
-    assert time.perf_counter() - start < 1.5
