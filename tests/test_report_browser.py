@@ -6,10 +6,8 @@ import base64
 import json
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -26,13 +24,12 @@ from dtef_pipeline.scoring.references import reference_scores
 from dtef_pipeline.scoring.score import score_predictions
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.observe import observe
+from tests.dtef_pipeline.report.browser import PATIENCE, Browser, until
 from tests.dtef_pipeline.rows import scores_table, survey_rows
 
 websockets_client = pytest.importorskip("websockets.sync.client", reason="no websockets client to talk to Chromium with")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium, chromium-browser or google-chrome on the path")
-PATIENCE = 60.0
-"""Seconds to wait for anything the browser is to do, on a machine that is busy."""
 QUESTIONS = {"q0": ("Do you trust AI?", 0.9), "q1": ("Is the climate changing?", 0.5), "q2": ("Do you trust people?", 0.7)}
 MODELS = {"baseline/population-marginal": 0.05, "baseline/leave-one-out-marginal": 0.03, "gpt": 0.0, "llama": -0.2}
 SEGMENTS = ("country:kenya", "country:chile")
@@ -90,65 +87,6 @@ def tables() -> dict[str, pa.Table]:
     }
 
 
-class Browser:
-    """One tab. What it said on the console, every error and every request are kept."""
-
-    def __init__(self, socket: Any) -> None:
-        self.socket, self.calls, self.session = socket, 0, None
-        self.said: list[str] = []
-        self.requested: list[str] = []
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
-
-    def call(self, method: str, **given: Any) -> dict[str, Any]:
-        self.calls += 1
-        message = {"id": self.calls, "method": method, "params": given}
-        self.socket.send(json.dumps(message if self.session is None else {**message, "sessionId": self.session}))
-        while True:
-            answer = json.loads(self.socket.recv(timeout=PATIENCE))
-            if answer.get("id") == self.calls:
-                assert "error" not in answer, f"{method}: {answer}"
-                return dict(answer["result"])
-            self._note(answer.get("method", ""), answer.get("params", {}))
-
-    def _note(self, event: str, given: dict[str, Any]) -> None:
-        if event in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"):
-            self.said.append(json.dumps(given))
-        if event == "Network.requestWillBeSent":
-            self.requested.append(given["request"]["url"])
-
-    def does(self, script: str) -> Any:
-        """The value of an expression in the page."""
-        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
-        assert "exceptionDetails" not in answer, answer
-        return answer["result"].get("value")
-
-    def opens(self, page: Path, width: int = 1200) -> None:
-        self.call("Emulation.setEmulatedMedia", media="", features=[])
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500)
-        self.said.clear()
-        self.requested.clear()
-        self.call("Page.navigate", url=page.as_uri())
-        until(lambda: self.does("document.readyState") == "complete" and self.does("location.protocol") == "file:")
-
-    def presses(self, key: str, code: int) -> None:
-        for kind in ("keyDown", "keyUp"):
-            text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
-
-    def texts(self, selector: str) -> list[str]:
-        return list(self.does(f"[...document.querySelectorAll({selector!r})].map(node => node.textContent)"))
-
-
-def until(condition: Any) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, "the browser did not get there"
-        time.sleep(0.02)
-
-
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     folder = tmp_path_factory.mktemp("chromium")
@@ -197,7 +135,7 @@ def test_a_heading_sorts_by_its_column_and_back(browser: Browser, page: Path) ->
     browser.opens(page)
     browser.does("heads = [...document.querySelectorAll('#leaderboard details[open] th button')]")
     browser.does("press = name => heads.find(button => button.textContent === name).click()")
-    names = "#leaderboard details[open] tbody th"
+    names = "#leaderboard details[open] tbody th .name"
     board = browser.texts(names)
     assert board[0] == "baseline/population-marginal"
     browser.does("press('Model')")
@@ -211,6 +149,32 @@ def test_a_heading_sorts_by_its_column_and_back(browser: Browser, page: Path) ->
     ]
     browser.does("press('Score')")
     assert browser.texts(names)[0] == "llama"
+
+
+def test_headings_that_sort_show_a_sign_of_it(browser: Browser, page: Path) -> None:
+    browser.opens(page)
+    browser.does("head = document.querySelector('#leaderboard details[open] th button')")
+    sign = "getComputedStyle(head, '::after').content.trim()"
+    assert "↕" in browser.does(sign)
+    browser.does("head.click()")
+    assert "▲" in browser.does(sign)
+    browser.does("head.click()")
+    assert "▼" in browser.does(sign)
+
+
+def test_a_table_wider_than_its_box_says_so_and_no_other(browser: Browser, page: Path) -> None:
+    hinted = """(() => {
+        const boxes = [...document.querySelectorAll('details[open] .scroll, section > .scroll')];
+        return boxes.map(box => [box.scrollWidth > box.clientWidth + 4, getComputedStyle(box, '::before').content.includes('scroll')]);
+    })()"""
+    browser.opens(page, width=360)
+    narrow = browser.does(hinted)
+    assert all(is_wide == has_hint for is_wide, has_hint in narrow)
+    assert any(is_wide for is_wide, _ in narrow)
+    browser.opens(page, width=1900)
+    wide = browser.does(hinted)
+    assert all(is_wide == has_hint for is_wide, has_hint in wide)
+    assert not all(is_wide for is_wide, _ in wide)
 
 
 def test_the_keyboard_alone_sorts(browser: Browser, page: Path) -> None:
@@ -282,9 +246,21 @@ def test_another_context_level_shows_another_prediction_and_a_refusal_shows_none
     assert browser.texts("#pair-chart tbody tr > :last-child") == ["20.0 %", "30.0 %", "50.0 %"]
     chosen(browser, model="mute")
     assert browser.texts("#pair-chart tbody tr > :last-child") == ["–", "–", "–"]
-    assert "none (refused)" in browser.texts("#pair-chart p")[0]
+    assert "Score of mute: 0.000 (refused, by the published policy);" in browser.texts("#pair-chart p")[0]
     chosen(browser, asked="context all")
     assert "none (not asked)" in browser.texts("#pair-chart p")[0]
+
+
+def test_of_several_draws_it_says_what_is_a_mean_of_what(browser: Browser, tmp_path: Path) -> None:
+    drawn = [
+        {"model": "two", "model_variant": "two", "draw": 0, "predicted": [0.2, 0.3, 0.5], "score": 0.8},
+        {"model": "two", "model_variant": "two", "draw": 1, "status": "refused", "score": 0.0},
+    ]
+    browser.opens(written(tmp_path, {"scores": scores_table(drawn), "survey_responses": survey_rows({})}))
+    facts = browser.texts("#pair-chart p")[0]
+    assert "Score of two: 0.400 (mean of 2 draws, of which 1 could be read; bars are the mean of what was read);" in facts
+    assert browser.texts("#pair-chart tbody tr > :last-child") == ["20.0 %", "30.0 %", "50.0 %"]
+    assert browser.said == []
 
 
 def test_the_search_of_pairs_narrows_the_questions_offered(browser: Browser, page: Path) -> None:
@@ -360,9 +336,12 @@ def published_round(surveys: Path) -> dict[str, pa.Table]:
 def test_a_published_round_opens_with_all_its_pairs(browser: Browser, real_surveys: Path, tmp_path: Path) -> None:
     path = written(tmp_path, published_round(real_surveys / "surveys"))
     assert path.stat().st_size < 6_000_000
-    browser.opens(path)
+    browser.opens(path, width=1280)
     assert browser.said == []
-    assert browser.texts("#leaderboard details[open] tbody th")[:2] == [
+    assert browser.does(
+        "[...document.querySelectorAll('#leaderboard .scroll')].every(box => box.scrollWidth <= box.clientWidth)"
+    )
+    assert browser.texts("#leaderboard details[open] tbody th .name")[:2] == [
         "baseline/population-marginal",
         "baseline/leave-one-out-marginal",
     ]

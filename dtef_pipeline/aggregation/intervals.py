@@ -21,6 +21,7 @@ from dtef_pipeline.aggregation.noise import Deviations, SamplingNoise
 from dtef_pipeline.aggregation.resampling import CONFIDENCE, MIN_CLUSTERS, Floats, Resampling, interval, why_none, within_limits
 from dtef_pipeline.aggregation.studentised import studentised_interval
 from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL
+from dtef_pipeline.tables import CORRECTED
 
 Codes = npt.NDArray[np.int64]
 Chosen = npt.NDArray[np.bool_]
@@ -31,9 +32,20 @@ MIN_ROOM = 0.005
 ASKED = ("context_level", "condition")
 WHO = ("model", "model_variant")
 COLUMNS = (
-    *("score_low", "score_high", "parsed_score", "n_questions", "ceiling"),
+    *(
+        "score_low",
+        "score_high",
+        "adjusted_low",
+        "adjusted_high",
+        "parsed_score",
+        "parsed_low",
+        "parsed_high",
+        "n_questions",
+        "ceiling",
+    ),
     *("skill", "skill_low", "skill_high", "skill_from_uniform", "skill_from_uniform_low", "skill_from_uniform_high"),
-    *("vs_marginal_low", "vs_marginal_high", "l2_corrected", "rps_corrected", "worth", "worth_low", "worth_high"),
+    *("vs_marginal_low", "vs_marginal_high", "worth", "worth_low", "worth_high"),
+    *("l2_corrected", "l2_corrected_low", "l2_corrected_high", "rps_corrected", "rps_corrected_low", "rps_corrected_high"),
     *("rank_low", "rank_high", "p_best", "note"),
 )
 """Columns of `board_intervals` after its keys."""
@@ -51,7 +63,8 @@ def board_intervals(
     `keys` are the group's columns, none for the overall board. `noise`: of the same cells; None: intervals by clusters alone. `ranked`: all keys
     of the rows that are ranked; None: every row with a score.
 
-    `score_low`, `score_high`: 95 % interval of the mean score, as every `low` and `high`. `parsed_score`: mean over parsed draws alone.
+    `score_low`, `score_high`: 95 % interval of the mean score, as every `low` and `high`; `adjusted_low`, `_high` of the score that models are
+    ranked by. `parsed_score`: mean over parsed draws alone, with `parsed_low`, `_high`.
     `n_questions`: clusters with a score. `ceiling`: mean ceiling of the scored cells. `skill` = (score - others) / (ceiling - others) of means
     over the cells with all three: 0 = the leave-one-out marginal, 1 = as good as the samples allow, below 0 = worse than the marginal;
     `skill_from_uniform` likewise; both null where there is less room than MIN_ROOM. `vs_marginal_low`, `_high`: of the advantage over the
@@ -202,23 +215,39 @@ def _intervals(grid: _Grid, resampling: Resampling | None, ranked: pd.DataFrame 
     scored = np.isfinite(grid.column("score"))
     score = _mean(grid, resampling, grid.column("score"), lambda _, noise: [(1, noise.score, None)])
     score_low, score_high = within_limits(score.value, score.low, score.high)
+    parsed = _mean(grid, resampling, grid.column("parsed_score"), _no_noise)
+    parsed_low, parsed_high = within_limits(parsed.value, parsed.low, parsed.high)
     found: dict[str, Floating] = {
         "score_low": score_low,
         "score_high": score_high,
-        "parsed_score": _plain_mean(grid, "parsed_score"),
+        "parsed_score": parsed.value,
+        "parsed_low": parsed_low,
+        "parsed_high": parsed_high,
         "n_questions": grid.questions(scored),
         "ceiling": _plain_mean(grid, "ceiling", scored),
-        "l2_corrected": _plain_mean(grid, "l2_corrected"),
-        "rps_corrected": _plain_mean(grid, "rps_corrected"),
     }
+    for name in CORRECTED:
+        found |= _mean(grid, resampling, grid.column(name), _no_noise).columns(name)
     found |= _skill(grid, resampling, "others").columns("skill")
     found |= _skill(grid, resampling, "uniform").columns("skill_from_uniform")
     found |= _worth(grid, resampling).columns("worth")
     advantage, adjusted = _against_marginal(grid, resampling, score)
     found |= {"vs_marginal_low": advantage.low, "vs_marginal_high": advantage.high}
+    found["adjusted_low"], found["adjusted_high"] = _ends(adjusted, found["n_questions"])
     found |= _ranks(grid, adjusted, found["n_questions"], _is_ranked(grid, ranked, score.value))
     found["note"] = _notes(found)
     return grid.rows.assign(**{name: found[name] for name in COLUMNS})
+
+
+def _ends(replicates: Floats | None, questions: Floating) -> tuple[Floats, Floats]:
+    if replicates is None:
+        return np.full(len(questions), np.nan), np.full(len(questions), np.nan)
+    return interval(replicates, questions)
+
+
+def _no_noise(value: Floats, noise: SamplingNoise) -> Sequence[Term]:
+    """For means whose interval is by questions alone, whose spread holds the noise of the answers already."""
+    return []
 
 
 def _mean(grid: _Grid, resampling: Resampling | None, values: Floats, terms: Terms) -> _Number:
@@ -349,6 +378,9 @@ def _notes(found: dict[str, Floating]) -> npt.NDArray[np.object_]:
     """Why a row has no interval, no skill or no worth, in words; empty where it has all."""
     why = [[why_none(int(questions))] for questions in found["n_questions"]]
     no_ceiling, no_error = np.isnan(found["ceiling"]), np.isnan(found["l2_corrected"])
+    unread = np.isnan(found["parsed_score"]) & (found["n_questions"] > 0)
+    for place in np.flatnonzero(unread):
+        why[place].append("no answer could be read")
     no_skill, no_worth = np.isnan(found["skill"]), np.isnan(found["worth"])
     for place in np.flatnonzero(no_skill | no_worth):
         if no_ceiling[place]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -17,10 +18,13 @@ from dtef_pipeline.aggregation.gaps import gaps
 from dtef_pipeline.aggregation.reliability import reliability
 from dtef_pipeline.aggregation.responsiveness import context_shown, responsiveness
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL
 
 Connection = duckdb.DuckDBPyConnection
 READ = ("scores", "survey_responses", "reference_scores", "blueprints")
 """Tables that views are made of; `scores` must be there, the others say more."""
+_PARTLY = 0.5
+"""Coverage below which a rank comes with a caution."""
 _MODEL = ["model", "model_variant", "context_level", "condition"]
 
 
@@ -43,7 +47,21 @@ def view(connection: Connection, by: str, options: BoardOptions, evidence: Evide
         frame.insert(1, "tier", tiers(frame, comparisons(evidence.cells, replace(options, resamples=0))))
     if by == "consistency":
         frame = _by_component(frame, consistency_components(evidence.cells, options))
+    if "note" in frame:
+        frame["note"] = [
+            _with_caution(*row) for row in zip(frame["note"], frame["model"], frame["coverage"], frame["rank"], strict=True)
+        ]
     return frame.assign(resamples=options.resamples, seed=options.seed)
+
+
+def _with_caution(note: str, model: str, coverage: float, rank: Any) -> str:
+    """A board's note, with what a reader of the row should know besides."""
+    cautions = ["contains the segments' own answers"] if model == POPULATION_MARGINAL else []
+    if coverage < _PARTLY and pd.notna(rank):
+        cautions.append(
+            f"has a score for {coverage:.0%} of the pairs: its rank supposes the same lead over the marginal on the others"
+        )
+    return "; ".join(filter(None, [note, *cautions]))
 
 
 def _by_component(frame: pd.DataFrame, components: pd.DataFrame) -> pd.DataFrame:

@@ -23,6 +23,7 @@ from dtef_pipeline.report.markup import (
     whole,
     with_interval,
     with_intervals,
+    with_name,
 )
 from dtef_pipeline.report.text import with_ranks
 from dtef_pipeline.tables import CORRECTED, DISTANCES, METRICS
@@ -81,10 +82,8 @@ _CONSISTENCY_COLUMNS = [
     Column("segment_sd", "SD of segment means", four, "As seen, with the sampling noise of small segments"),
     Column("segment_sd_expected", "Expected SD", four, "Standard deviation that sample sizes alone would give"),
     Column("segment_p", "p", p_value, "Of the hypothesis that the segments' true means are all the same"),
-    Column("lowest", "Lowest", four),
-    Column("lowest_segment", "in", text),
-    Column("highest", "Highest", four),
-    Column("highest_segment", "in", text),
+    Column("lowest", "Lowest", as_is, "Mean score of the lowest segment"),
+    Column("highest", "Highest", as_is, "Mean score of the highest segment"),
     Column("n_segments", "Segments", whole),
     Column("consistency_note", "Note", note),
 ]
@@ -107,10 +106,12 @@ def consistency(frame: pd.DataFrame) -> str:
     """The section, from rows of the consistency board."""
     how = (
         "How far a model's segment means lie apart: small is even, and says nothing of how good they are. Part of the standard deviation seen "
-        "is sampling noise of small segments (expected); what is left is that of the segments' true means, and models are ranked by it: the "
-        "smallest first."
+        "is sampling noise of small segments (expected); what is left is that of the segments' true means. "
     )
+    is_parted = "segment_sd_true" in frame and bool(frame["segment_sd_true"].notna().any())
+    how += f"Models are ranked by {'that of the true means' if is_parted else 'the one seen'}: the smallest first."
     shown = with_intervals(frame, [("segment_sd_true", "segment_sd_low", "segment_sd_high")], shown=four, bounds=three)
+    shown = shown.assign(**{end: with_name(frame, end, f"{end}_segment", shown=four) for end in ("lowest", "highest")})
     return section("consistency", "Consistency", how, _tables(shown, _CONSISTENCY_COLUMNS, "Consistency over segments"))
 
 

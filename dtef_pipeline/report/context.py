@@ -39,11 +39,10 @@ _COLUMNS = [
     Column("least_score", "Least context", as_is),
     Column("most_score", "Most context", as_is),
     Column("difference", "Difference", as_is, "Score at the highest level less that at the lowest, within (segment, question)"),
-    Column("slope", "Per question shown", as_is, "Change of score per context question"),
+    Column("slope", "Per question", as_is, "Change of score per context question"),
     Column("p", "p", p_value),
     Column("p_holm", "p (Holm)", p_value),
-    Column("n_questions", "Questions", whole),
-    Column("n_pairs", "Pairs", whole),
+    Column("n_questions", "Questions", as_is, "Beneath: the (segment, question) pairs with a score at two levels or more"),
     Column("verdict", "Verdict", text),
     Column("note", "Note", note),
 ]
@@ -132,5 +131,10 @@ def _verdicts(frame: pd.DataFrame) -> str:
         shown[score] = [
             f'{value:.4f}<span class="ci">{count:.1f} questions</span>' if pd.notna(value) else DASH
             for value, count in zip(frame[score], frame[asked], strict=True)
+        ]
+    if {"n_questions", "n_pairs"} <= set(frame.columns):
+        shown["n_questions"] = [
+            f'{whole(count)}<span class="ci">{whole(among)} pairs</span>'
+            for count, among in zip(frame["n_questions"], frame["n_pairs"], strict=True)
         ]
     return table(shown, without_lone_condition(frame, _COLUMNS), caption="Responsiveness to context", row_head="model")

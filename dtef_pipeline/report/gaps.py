@@ -23,6 +23,7 @@ from dtef_pipeline.report.markup import (
     three,
     whole,
     with_intervals,
+    with_name,
 )
 
 _HOW = (
@@ -40,10 +41,8 @@ _COLUMNS = [
     Column("excess", "Excess", signed, "Gap less the expected gap"),
     Column("p", "p", p_value, "One-sided: as large a gap between groups that differ in size alone"),
     Column("p_holm", "p (Holm)", p_value),
-    Column("best_segment", "Best", text),
-    Column("best_score", "Score", four),
-    Column("worst_segment", "Worst", text),
-    Column("worst_score", "Score", four),
+    Column("best", "Best", as_is, "Mean score of the best segment"),
+    Column("worst", "Worst", as_is, "Mean score of the worst segment"),
     Column("n_segments", "Segments", whole),
     Column("n_pairs", "Pairs", whole),
     Column("note", "Note", note),
@@ -68,4 +67,5 @@ def _group(rows: pd.DataFrame) -> str:
         else ""
     )
     shown = with_intervals(rows, [("expected_gap", "expected_low", "expected_high")], shown=four, bounds=three)
+    shown = shown.assign(**{end: with_name(rows, f"{end}_score", f"{end}_segment", shown=four) for end in ("best", "worst")})
     return chart + table(shown, _COLUMNS, caption="Gaps by attribute and model", row_head="attribute")

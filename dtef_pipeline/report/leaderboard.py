@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
@@ -202,8 +203,8 @@ def _of_group(pairs: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
 def _tiers(rows: pd.DataFrame, pairs: pd.DataFrame) -> str:
     """The tiers; where there are none because no pair could have been told apart, why that is so."""
     if "tier" not in rows or rows["tier"].isna().all():
-        reasons = sorted({str(words) for words in pairs["note"] if not is_unknown(words) and words}) if len(pairs) else []
-        return paragraph(f"No tiers: {'; '.join(reasons)}.") if reasons else ""
+        reasons = Counter(str(words) for words in pairs["note"] if not is_unknown(words) and words) if len(pairs) else Counter()
+        return paragraph(f"No tiers: {reasons.most_common(1)[0][0]}.") if reasons else ""
     tiers = rows[rows["tier"].notna()].groupby("tier", sort=True)["model"].apply(list)
     items = "".join(f"<li>{', '.join(text(model) for model in models)}</li>" for models in tiers)
     return f"<p>Tiers, best first: the first model of a line is not told apart from the others of its line.</p><ol>{items}</ol>"
@@ -237,8 +238,9 @@ def _lead(pair: dict[Any, Any], sign: int) -> str:
     shown = signed_three(None if is_unknown(pair["difference"]) else sign * pair["difference"])
     if apart:
         return f'<td title="p (Holm) {p_value(pair["p_holm"])}">{shown}</td>'
-    if not is_unknown(pair["note"]) and pair["note"]:  # nothing could have been told apart: that is no sign of being alike
-        return f'<td class="even" title="{text(pair["note"])}">{shown}</td>'
+    why = "" if is_unknown(pair["note"]) else str(pair["note"])
+    if why or pair["verdict"] != "not told apart":  # nothing could have been told apart: that is no sign of being alike
+        return f'<td class="even" title="{text(why)}">{shown}</td>'
     return f'<td class="even">≈ {shown}</td>'
 
 

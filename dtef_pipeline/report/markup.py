@@ -104,12 +104,15 @@ def note(value: Any) -> str:
 def shortened(words: str, most: int, *, end: float = 0.5) -> str:
     """The text, its middle left out where it has more than `most` characters; `end` is the share of them kept for its end.
 
-    Names and questions that begin alike are told apart by how they end.
+    Names and questions that begin alike are told apart by how they end. Between words where there are words.
     """
     if len(words) <= most:
         return words
     last = max(1, round((most - 1) * end))
-    return f"{words[: most - 1 - last].rstrip()}…{words[-last:].lstrip()}"
+    head, tail = words[: most - 1 - last], words[-last:]
+    if " " in head.strip() and " " in tail.strip():
+        return f"{head.rsplit(' ', 1)[0]} … {tail.split(' ', 1)[1]}"
+    return f"{head}…{tail}"
 
 
 def long_text(value: Any, *, most: int = MOST_IN_SIGHT) -> str:
@@ -170,6 +173,14 @@ def with_intervals(frame: pd.DataFrame, pairs: Sequence[tuple[str, str, str]], *
     """The frame with each value column that it has turned into markup with its interval; show such columns by `as_is`."""
     there = [(value, (low, high)) for value, low, high in pairs if value in frame.columns]
     return frame.assign(**{value: with_interval(frame, value, ends, shown=shown, bounds=bounds) for value, ends in there})
+
+
+def with_name(frame: pd.DataFrame, value: str, name: str, *, shown: Shown) -> list[str]:
+    """Markup a row: the value, and beneath it in small whose it is."""
+    return [
+        shown(v) + ("" if is_unknown(whose) else f'<span class="ci wrapped">{text(whose)}</span>')
+        for v, whose in zip(frame[value], frame[name], strict=True)
+    ]
 
 
 def as_is(markup: Any) -> str:

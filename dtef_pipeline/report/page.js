@@ -105,7 +105,7 @@ if (held) {
     const wanted = words(field("search").value), round = field("round").value;
     const fits = question => question.r === round && wanted.every(word => question.t.toLowerCase().includes(word));
     // Questions that begin alike are told apart by how they end.
-    const short = text => text.length > 140 ? text.slice(0, 83).trimEnd() + "…" + text.slice(-56).trimStart() : text;
+    const short = text => text.length > 140 ? text.slice(0, 83).replace(/\s+\S*$/, "") + " … " + text.slice(-56).replace(/^\S*\s+/, "") : text;
     offer(field("question"), [...data.questions.entries()].filter(([, q]) => fits(q)).map(([at, q]) => [at, short(q.t)]));
     offerSegments();
   }

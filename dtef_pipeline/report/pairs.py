@@ -81,7 +81,7 @@ def pair_data(connection: duckdb.DuckDBPyConnection, most_bytes: int) -> tuple[d
     """
     connection.execute("SET threads = 1")
     models, asked = _models(connection), _asked(connection)
-    kept, left_out = _kept_questions(connection, len(models) * len(asked), most_bytes)
+    kept, left_out = _kept_questions(connection, len(models), len(asked), most_bytes)
     packed = _packed(connection, models, asked, kept)
     segments = sorted(set(packed["segment"]))
     place = {segment: at for at, segment in enumerate(segments)}
@@ -123,7 +123,9 @@ def _asked(connection: duckdb.DuckDBPyConnection) -> list[Asked]:
     return sorted((Asked(*row) for row in rows), key=lambda way: (way.condition, *level_order(way.level)))
 
 
-def _kept_questions(connection: duckdb.DuckDBPyConnection, predictions: int, most_bytes: int) -> tuple[pd.DataFrame, int]:
+def _kept_questions(
+    connection: duckdb.DuckDBPyConnection, models: int, asked: int, most_bytes: int
+) -> tuple[pd.DataFrame, int]:
     """The questions that fit, first of each round first, judged by the bytes they take at most; and how many do not."""
     questions = connection.execute(
         """
@@ -133,11 +135,12 @@ def _kept_questions(connection: duckdb.DuckDBPyConnection, predictions: int, mos
         GROUP BY round, question_id ORDER BY place, round, question_id
         """
     ).df()
-    draws = connection.execute(
-        "SELECT max(draws) FROM (SELECT count(DISTINCT draw) AS draws FROM scores GROUP BY model_variant)"
+    # A model of several draws says beside each prediction how many could be read of how many: `*2/2`.
+    counts = connection.execute(
+        "SELECT coalesce(sum(2 + 2 * length(draws::VARCHAR)), 0) FROM "
+        "(SELECT count(DISTINCT draw) AS draws FROM scores GROUP BY model_variant HAVING draws > 1)"
     ).fetchall()[0][0]
-    count = 2 + 2 * len(str(draws)) if draws and draws > 1 else 0
-    a_pair = 30 + 2 * questions["k"] + predictions * (2 * questions["k"] + 3 + count)
+    a_pair = 30 + 2 * questions["k"] + asked * (models * (2 * questions["k"] + 3) + int(counts))
     size = (200 + questions["question_text"].str.len() + 40 * questions["k"] + questions["segments"] * a_pair).cumsum()
     kept = questions[size <= most_bytes].sort_values(["round", "place", "question_id"], kind="stable")
     return kept, len(questions) - len(kept)
@@ -170,6 +173,7 @@ def _packed_sql(has_references: bool) -> str:
     pair = "round, segment, question_id"
     reference = f"SELECT {pair}, ceiling.js AS ceiling, others.js AS others FROM reference_scores"
     place = f"list_position([{', '.join(repr(status) for status in STATUSES)}], min(status)) - 1"
+    given = f"CASE WHEN any_value(score) IS NULL THEN '' ELSE {_code('any_value(score)')} END"  # unscored is not zero
     nothing = f"SELECT {pair}, NULL::DOUBLE AS ceiling, NULL::DOUBLE AS others FROM survey_responses"
     return f"""{cells_sql(_OPTIONS)}
     , answers AS (
@@ -184,7 +188,7 @@ def _packed_sql(has_references: bool) -> str:
         SELECT {pair}, context_level, condition, model_variant, string_agg({_code("share")}, '' ORDER BY option) AS code FROM shares GROUP BY ALL
     ), said AS (
         SELECT {pair}, context_level, condition, model_variant,
-            coalesce(any_value(code) || {_code("any_value(score)")}, '!' || {place} || coalesce({_code("any_value(score)")}, ''))
+            coalesce(any_value(code) || {_code("any_value(score)")}, '!' || {place} || {given})
             || CASE WHEN count(*) > 1 THEN '*' || count(*) FILTER (status = 'ok') || '/' || count(*) ELSE '' END AS said
         FROM answers LEFT JOIN coded USING ({pair}, context_level, condition, model_variant) GROUP BY ALL
     ), ways AS (

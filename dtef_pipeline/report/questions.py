@@ -80,7 +80,7 @@ def _spread(rows: pd.DataFrame) -> pd.DataFrame:
     spread["worst"], spread["worst_model"] = by["score"].last(), by["model"].last()
     for end in ("best", "worst"):
         scores = zip(spread[end], spread[f"{end}_model"], strict=True)
-        spread[end] = [f'{four(score)}<span class="ci">{text(model)}</span>' for score, model in scores]
+        spread[end] = [f'{four(score)}<span class="ci wrapped">{text(model)}</span>' for score, model in scores]
     marginal = scored[scored["model"] == LEAVE_ONE_OUT].set_index(_KEYS)["score"]
     spread = spread.join(marginal.rename("others"))
     if "ceiling" in scored:

@@ -56,7 +56,7 @@ def _rounded(value: float) -> float:
 def _first_reason(note: Any) -> str:
     """Why there is no interval; what the note says of skill and worth is left out."""
     reason = note.split("; ")[0] if isinstance(note, str) else ""
-    return "" if reason.startswith(("skill:", "worth:", "0 questions")) else reason
+    return reason if reason.endswith("are needed") and not reason.startswith("0 ") else ""
 
 
 def with_ranks(frame: pd.DataFrame) -> pd.DataFrame:

@@ -118,7 +118,7 @@ class TestSample:
         assert scored["score_low"].isna().all()
         assert scored["note"].str.contains("at least 5 are needed").all()
         compared = pipeline.house.read("comparisons").to_pandas()
-        assert set(compared["verdict"]) <= {"better", "not told apart"}
+        assert set(compared["verdict"]) <= {"better", "not told apart", "not tested"}
         assert len(compared) > 0
         assert {"country", "gender"} <= set(pipeline.house.read("gaps")["attribute"].to_pylist())
         assert len(pipeline.house.read("reliability")) == 0  # every prompt was asked once

@@ -57,7 +57,9 @@ class TestConditions:
             serve_as(server, ingested, monkeypatch)
             ok("run", *apart)
             assert "2 partitions in 4 runs" in ok("run", *apart, "--context", "2", "--condition", "shift")
-        (asked,) = query("SELECT count(*) AS rows FROM scores WHERE model = 'fake' AND condition LIKE 'shift%' AND status = 'ok'")
+        (asked,) = query(
+            "SELECT count(*) AS rows FROM scores WHERE model = 'fake' AND condition LIKE 'shift%' AND status = 'ok'"
+        )
         assert asked == {"rows": 4}
 
     def test_the_usual_one_needs_no_column_and_another_one_has_it(self, ingested: Path) -> None:
@@ -199,7 +201,7 @@ class TestSeveralDagsterRuns:
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
             printed = ok("run", "--round", "S1", *self.APART, "--model", "fake", "--questions", "4", "--max-calls", "6")
-        assert "2 partitions in 2 runs" in printed
+        assert "2 partitions in 4 runs" in printed
         assert server.answered == 6
         assert "asked now: fake: 6 answers" in printed
 

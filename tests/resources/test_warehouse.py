@@ -156,7 +156,9 @@ class TestReading:
             house.write("scores", scores_table([{}]), snapshot=name, **KENYA)
         (older, _) = (Path(house.root) / path for path in files(house))
         pq.write_table(scores_table([{}]).drop_columns(["l2_corrected"]), older)
-        with pytest.raises(WarehouseError, match=r"snapshot=2026-01-01/part-0.parquet was written by another version.*l2_corrected"):
+        with pytest.raises(
+            WarehouseError, match=r"snapshot=2026-01-01/part-0.parquet was written by another version.*l2_corrected"
+        ):
             house.read("scores", **KENYA)
         assert len(house.read("scores", columns=["score"], **KENYA)) == 2
 

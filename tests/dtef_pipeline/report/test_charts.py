@@ -10,7 +10,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.report.charts import as_markdown_image, context_curves, drift_lines, forest, gap_chart, heat_map, references
+from dtef_pipeline.report.charts import (
+    as_markdown_image,
+    by_significance,
+    context_curves,
+    drift_lines,
+    forest,
+    gap_chart,
+    heat_map,
+    panel,
+    references,
+)
 from dtef_pipeline.report.palette import STEPS, colour, steps
 from dtef_pipeline.report.svg import DARK, LEFT, LIGHT, RIGHT, across, domain, down, ticks
 
@@ -48,7 +58,7 @@ def segments() -> pd.DataFrame:
 def gap_rows() -> pd.DataFrame:
     known = {"attribute": ["country", "gender"], "gap": [0.3, 0.02], "expected_gap": [0.1, 0.02], "expected_low": [0.05, 0.0]}
     rest = {"expected_high": [0.2, 0.04], "excess": [0.2, 0.0], "model": "<b>", "context_level": "0", "condition": "c"}
-    return pd.DataFrame({**known, **rest})
+    return pd.DataFrame({**known, **rest, "p_holm": [0.01, 1.0]})
 
 
 def snapshots() -> pd.DataFrame:
@@ -105,10 +115,58 @@ def test_dots_are_where_the_scores_are() -> None:
     assert middle == pytest.approx([place(0.8), place(0.75), place(0.7)], abs=0.01)
 
 
-def test_only_a_gap_beyond_what_is_expected_is_filled() -> None:
+def test_only_a_gap_that_is_significant_among_all_that_were_tested_is_filled() -> None:
+    """Filled dots were those beyond the expected range: of many gaps of equal groups some lie there."""
     drawn = gap_chart(gap_rows())
     assert drawn.count('class="dot beyond"') == drawn.count('class="dot within"') == 1
-    assert drawn.index("dot beyond") < drawn.index("dot within")  # the largest excess first
+    assert "country, &lt;b&gt;: gap 0.3000, expected 0.1000, p (Holm) 0.010" in drawn
+    for p in (0.05, 0.06, np.nan):
+        assert 'class="dot beyond"' not in gap_chart(gap_rows().assign(p_holm=p))
+
+
+def test_gaps_stand_by_their_adjusted_p_then_by_their_excess() -> None:
+    four = pd.concat([gap_rows(), gap_rows()], ignore_index=True).assign(
+        attribute=["c", "d", "a", "b"], p_holm=[0.2, np.nan, 0.01, 0.01], excess=[0.3, 0.9, 0.1, 0.2]
+    )
+    assert list(by_significance(four)["attribute"]) == ["b", "a", "c", "d"]
+    assert re.findall(r">(\w): &lt;b&gt;<", gap_chart(four)) == ["b", "a", "c", "d"]
+    assert re.findall(r">(\w): &lt;b&gt;<", gap_chart(four, most=2)) == ["b", "a"]
+
+
+def test_every_line_of_the_forest_is_drawn_before_any_label() -> None:
+    """Labels drawn with their lines were crossed by the lines of later ones."""
+    drawn = forest(board())
+    last_line = max(drawn.rindex(f'class="{kind}"') for kind in ("ceiling", "others", "population"))
+    first_label = min(drawn.index(f">{name} 0.") for name in ("ceiling", "leave-one-out marginal", "population marginal"))
+    assert last_line < first_label
+    assert all('class="soft halo">' + name in drawn for name in ("ceiling", "population marginal"))
+
+
+def test_levels_stand_where_the_numbers_of_questions_shown_put_them() -> None:
+    rows = {level: {"score": 0.5} for level in ("0", "5", "all")}
+    even = re.findall(r'circle cx="([\d.]+)%"', panel("m", list(rows), rows, (0.0, 1.0), {}))
+    true = re.findall(r'circle cx="([\d.]+)%"', panel("m", list(rows), rows, (0.0, 1.0), {}, sizes=[0, 5, 40]))
+    left, middle, right = map(float, true)
+    assert [float(x) for x in even] == pytest.approx([left, (left + right) / 2, right], abs=0.01)
+    assert (middle - left) / (right - left) == pytest.approx(5 / 40, abs=0.001)
+    one = panel("m", ["0"], {"0": {"score": 0.5}}, (0.0, 1.0), {}, sizes=[0.0])
+    assert one.count("<circle") == 1
+
+
+def test_labels_that_would_lie_on_each_other_are_left_out_but_for_the_ends() -> None:
+    rows = {level: {"score": 0.5} for level in ("0", "1", "2", "all")}
+    drawn = panel("m", list(rows), rows, (0.0, 1.0), {}, sizes=[0, 1, 2, 60])
+    assert [level for level in rows if f'class="soft">{level}<' in drawn] == ["0", "all"]
+    assert drawn.count(">0.500<") == 2
+    assert drawn.count("<circle") == 4
+
+
+def test_names_in_a_chart_keep_what_tells_them_apart() -> None:
+    names = [f"provider/a-very-long-model-name-of-a-family-{end}" for end in ("large", "small")]
+    drawn = heat_map(segments().replace({"model": dict(zip(("gpt", "<b>"), names, strict=True))}))
+    shown = re.findall(r">(provider/[^<]*…[^<]*)<", drawn)
+    assert len(set(shown)) == 2
+    assert {name[-5:] for name in shown} == {"large", "small"}
 
 
 def test_of_several_context_levels_the_richest_is_drawn() -> None:

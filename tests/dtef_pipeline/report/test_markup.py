@@ -15,9 +15,12 @@ from dtef_pipeline.report.markup import (
     asked_alike,
     four,
     long_text,
+    name_with_notes,
     note,
     p_value,
+    shortened,
     signed,
+    signed_five,
     table,
     text,
     two,
@@ -36,6 +39,10 @@ from tests.dtef_pipeline.rows import scores_table
         (four, pd.NA, "–"),
         (signed, 0.01, "+0.0100"),
         (two, -0.0001, "0.00"),
+        (signed, -0.0, "0.0000"),
+        (signed, 0.00001, "0.0000"),
+        (signed_five, -0.0000001, "0.00000"),
+        (signed_five, -0.00012, "-0.00012"),
         (whole, 12345.0, "12,345"),
         (whole, float("inf"), "∞"),
         (p_value, 0.0004, "&lt; 0.001"),
@@ -52,9 +59,30 @@ def test_values_are_shown_as_people_read_them(shown: Any, value: Any, seen: str)
 
 def test_a_long_text_is_cut_in_sight_and_whole_when_opened() -> None:
     assert long_text("short & sweet") == "short &amp; sweet"
-    cut = long_text("word " * 50)
+    cut = long_text("word " * 50 + "end?")
     assert cut.startswith("<details")
     assert "word " * 50 in cut
+    in_sight = cut.split("<summary>")[1].split("</summary>")[0]
+    assert in_sight.startswith("word word")
+    assert in_sight.endswith("word end?")
+    assert " … " in in_sight
+    assert 100 < len(in_sight) <= 142
+
+
+@pytest.mark.parametrize("most", [10, 25, 26, 60])
+def test_a_name_cut_short_keeps_both_its_ends(most: int) -> None:
+    name = "provider/model-with-a-long-name-and-a-date-2026-01-02"
+    cut = shortened(name, most)
+    assert len(cut) == min(most, len(name))
+    assert (cut == name) is (most >= len(name))
+    assert cut[:4] == name[:4]
+    assert cut[-4:] == name[-4:]
+    assert shortened("", most) == ""
+
+
+def test_a_name_stands_over_the_remarks_that_say_something() -> None:
+    assert name_with_notes("<m>", ["", None]) == '<span class="name">&lt;m&gt;</span>'
+    assert name_with_notes("m", [None, "why"]).endswith('</span><span class="note">why</span>')
 
 
 def test_an_interval_stands_only_where_both_ends_are_known() -> None:

@@ -71,7 +71,18 @@ def test_what_was_not_answered_says_why_and_what_was_not_asked_is_empty() -> Non
         data, _ = pair_data(connection, ROOM)
     gpt, mute = data["questions"][0]["s"][0][5].split(";")
     assert numbers(gpt) == [500, 300, 200, 500]
-    assert mute == "!refused|"
+    way, other = mute.split("|")
+    assert (data["statuses"][int(way[1])], numbers(way[2:]), other) == ("refused", [0], "")
+
+
+def test_what_could_not_be_used_has_the_score_of_the_policy_and_a_failed_call_has_none() -> None:
+    """They were all shown as `none`, though the policy gives some of them a score that the boards count."""
+    rows = [said("a", status="wrong_length", score=0.1, predicted=None), said("b", status="error", score=None, predicted=None)]
+    with tables(rows) as connection:
+        data, _ = pair_data(connection, ROOM)
+    short, failed = data["questions"][0]["s"][0][5].split(";")
+    assert (data["statuses"][int(short[1])], numbers(short[2:])) == ("wrong_length", [100])
+    assert (data["statuses"][int(failed[1])], failed[2:]) == ("error", "")
 
 
 def test_draws_are_averaged_and_the_latest_snapshot_counts() -> None:
@@ -79,7 +90,18 @@ def test_draws_are_averaged_and_the_latest_snapshot_counts() -> None:
     rows = [said("gpt", snapshot="2026-01-02", **draw) for draw in drawn] + [said("gpt", snapshot="base", score=0.9)]
     with tables(rows) as connection:
         data, _ = pair_data(connection, ROOM)
-    assert numbers(data["questions"][0]["s"][0][5]) == [500, 400, 100, 300]
+    code, draws = data["questions"][0]["s"][0][5].split("*")
+    assert numbers(code) == [500, 400, 100, 300]
+    assert draws == "2/2"
+
+
+def test_bars_are_of_the_draws_that_could_be_read_and_the_score_is_of_all() -> None:
+    read = said("gpt", draw=0, predicted=[0.4, 0.6, 0.0], score=0.8)
+    with tables([read, said("gpt", draw=1, status="refused", score=0.0, predicted=None)]) as connection:
+        data, _ = pair_data(connection, ROOM)
+    code, draws = data["questions"][0]["s"][0][5].split("*")
+    assert numbers(code) == [400, 600, 0, 400]
+    assert draws == "1/2"
 
 
 def test_ceiling_and_marginal_stand_beside_the_score_where_they_are_known() -> None:
@@ -110,6 +132,8 @@ def test_the_data_are_no_larger_than_was_allowed() -> None:
         for number in range(5)
         for level in ("0", "all")
     ]
+    rows += [{**row, "draw": 1} for row in rows]
+    rows += [said("mute", level, status="wrong_length", score=0.1, predicted=None) for level in ("0", "all")]
     with tables([*rows, *({**row, "question_id": "q1"} for row in rows)]) as connection:
         for most in (700, 1000, 3000):
             data, _ = pair_data(connection, most)

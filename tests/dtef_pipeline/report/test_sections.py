@@ -15,7 +15,7 @@ import pytest
 from dtef_pipeline.report.attributes import attributes, consistency
 from dtef_pipeline.report.context import context
 from dtef_pipeline.report.heatmap import heat_map_section
-from dtef_pipeline.report.leaderboard import leaderboard
+from dtef_pipeline.report.leaderboard import comparisons, leaderboard
 from dtef_pipeline.report.methodology import methodology
 from dtef_pipeline.report.quality import costs, quality
 from dtef_pipeline.report.questions import questions
@@ -60,6 +60,68 @@ def test_an_error_not_above_nought_is_worth_more_respondents_than_can_be_told() 
     assert [row[-2] for row in cells(leaderboard(rows))] == ["more than can be told", "–", "31.2 20.0 to ∞"]
 
 
+def headings(markup: str) -> list[str]:
+    return re.findall(r"<th[^>]*><button[^>]*>(.*?)</button>", markup.split("</thead>")[0])
+
+
+def test_what_models_are_ranked_by_is_shown_where_it_is_not_the_score() -> None:
+    plain = {"rank": 1, "vs_marginal": -0.01, "coverage": 1.0}
+    same = frame({"model": "a", "score": 0.8, "adjusted_score": 0.8 + 1e-12, **plain})
+    partial = frame({"model": "a", "score": 0.83, "adjusted_score": 0.8124, **plain, "coverage": 0.25})
+    assert "Ranked by" not in headings(leaderboard(same))
+    assert "Not every model has a score on every pair" not in leaderboard(same)
+    markup = leaderboard(pd.concat([same, partial], ignore_index=True))
+    at = headings(markup).index("Ranked by")
+    assert [row[at] for row in cells(markup)] == ["0.8000", "0.8124"]
+    assert "Not every model has a score on every pair" in markup
+
+
+def test_what_belongs_to_a_number_stands_beneath_it() -> None:
+    row = {"model": "a", "rank": 1, "rank_low": 1, "rank_high": 3, "p_best": 0.625, "score": 0.8, "tier": 1, "n_pairs": 1234}
+    rest = {
+        "parsed_score": 0.81,
+        "parse_rate": 0.98,
+        "skill": 0.2,
+        "skill_from_uniform": 0.75,
+        "coverage": 0.5,
+        "note": "3 questions",
+    }
+    (row_cells,) = cells(leaderboard(frame({**row, **rest})))
+    shown = [re.sub(" +", " ", cell) for cell in row_cells]
+    expected = [
+        "1 1 to 3 first in 62.5%",
+        "1",
+        "a 3 questions",
+        "0.8000",
+        "0.8100 98.0% read",
+        "0.20 from uniform 0.75",
+        "1,234 50.0% of all",
+    ]
+    assert shown == expected
+
+
+def test_the_marginal_that_has_seen_the_answers_says_so() -> None:
+    rows = frame({"model": "baseline/population-marginal", "score": 0.9}, {"model": OTHERS, "score": 0.8})
+    first, second = (row[0] for row in cells(leaderboard(rows)))
+    assert "contains the group's own answers" in first
+    assert second == OTHERS
+
+
+def test_where_questions_are_too_few_to_tell_models_apart_it_says_so_in_place_of_tiers() -> None:
+    """A difference that no test could have found was marked as one of models that are alike."""
+    board = frame({"model": "a", "rank": 1, "score": 0.8}, {"model": "b", "rank": 2, "score": 0.6}).assign(tier=None)
+    few = "8 questions cannot tell 28 pairs apart: at least 11 are needed"
+    known = {"model": "a", "other_model": "b", "other_variant": "b", "difference": 0.2, "p": 0.01, "p_holm": 0.28}
+    markup = comparisons(board, frame({**known, "verdict": "not told apart", "note": few}))
+    assert f"No tiers: {few}." in markup
+    assert "Tiers, best first" not in markup
+    assert "≈" not in markup.split("<tbody>")[1].split("</tbody>")[0]
+    assert f'title="{few}"' in markup
+    assert "≈ +0.200" in comparisons(board.assign(tier=1), frame({**known, "verdict": "not told apart", "note": ""}))
+    assert "Tier" not in headings(leaderboard(board))
+    assert "Tier" in headings(leaderboard(board.assign(tier=1)))
+
+
 def test_a_question_is_judged_by_its_models_and_its_room_by_the_references(connection: duckdb.DuckDBPyConnection) -> None:
     rows = frame(
         {"model": "a", "score": 0.9, "ceiling": 0.95},
@@ -74,12 +136,16 @@ def test_a_question_is_judged_by_its_models_and_its_room_by_the_references(conne
         "question_id": "q0",
     }
     gaps = frame(
-        {"model": "a", "excess": 0.1, **gap}, {"model": "b", "excess": 0.3, **gap}, {"model": "b", "excess": np.nan, **gap}
+        {"model": "a", "excess": 0.1, "gap": 0.2, "expected_gap": 0.1, **gap},
+        {"model": "b", "excess": 0.3, "gap": 0.42, "expected_gap": 0.12, **gap},
+        {"model": "b", "excess": np.nan, **gap},
+        {"model": OTHERS, "excess": 0.7, "gap": 0.8, "expected_gap": 0.1, **gap},  # of a baseline: not what is asked here
     )
     (row,) = cells(questions(connection, rows, gaps))
     assert row[:9] == ["S1", "Question number 0?", "2", "0.8000", "0.9000 a", "0.7000 b", "0.850", "0.950", "0.100"]
     assert row[9].split(" ", 1)[0] == "+0.3000"
-    assert "b: country:chile over country:kenya" in row[9]
+    assert "gap 0.420, expected 0.120: b, country:chile over country:kenya" in row[9]
+    assert "the largest of many lies above 0 by chance alone" in questions(connection, rows, gaps)
 
 
 def test_where_there_are_only_baselines_a_question_is_judged_by_them(connection: duckdb.DuckDBPyConnection) -> None:
@@ -98,6 +164,27 @@ def test_a_cell_of_the_heat_map_has_its_number_its_colour_and_more_when_pointed_
     assert '<td class="h0" title="b: 0.4000, 10 questions">0.40</td>' in markup
     assert "Chile" not in markup
     assert "nan" not in markup
+
+
+def test_columns_of_the_heat_map_stand_in_the_order_of_the_ranks() -> None:
+    """They stood by their means over segments, which put a model of few pairs elsewhere than the board does."""
+    rows = frame(*({"model": model, "score": score} for model, score in (("a", 0.6), ("b", 0.9), ("c", 0.7), ("d", 0.8))))
+    rows = rows.assign(segment="country:kenya", value="Kenya", attribute="country")
+    board = frame(
+        {"model": "a", "rank": 1}, {"model": "b", "rank": 2}, {"model": "c", "rank": None}, {"model": "d", "rank": None}
+    )
+    other = board.assign(rank=[2, 1, None, None], context_level="0")
+    order = lambda markup: re.findall(r'class="upright" title="(\w)"', markup)  # noqa: E731
+    assert order(heat_map_section(rows, pd.concat([other, board]))) == ["a", "b", "d", "c"]
+    assert order(heat_map_section(rows)) == ["b", "d", "c", "a"]
+
+
+def test_long_names_over_the_heat_map_keep_their_ends_and_are_whole_when_pointed_at() -> None:
+    names = [f"provider/a-family-of-models-with-very-long-names-{end}" for end in ("0613", "1106")]
+    rows = frame(*({"model": name, "score": 0.5} for name in names))
+    markup = heat_map_section(rows.assign(segment="country:kenya", value="Kenya", attribute="country"))
+    assert [name[-4:] for name in re.findall(r"<span>(provider[^<]*)</span>", markup)] == ["0613", "1106"]
+    assert all(f'title="{name}"' in markup for name in names)
 
 
 def test_attributes_stand_beside_their_ceiling_and_skill() -> None:
@@ -137,8 +224,10 @@ def test_consistency_shows_what_is_expected_and_what_is_true_where_it_is_known()
         "segment_sd_high": 0.02,
         "segment_p": 0.2,
     }
-    assert cells(consistency(frame(row)))[0] == ["1", "a", "0.0500", "0.5000", "x", "0.9000", "y"]
-    assert cells(consistency(frame({**row, **known})))[0][2:6] == ["0.0500", "0.0400", "0.0100 0.000 to 0.020", "0.200"]
+    assert cells(consistency(frame(row)))[0] == ["1", "a", "0.0500", "0.5000 x", "0.9000 y"]
+    assert "ranked by the one seen" in consistency(frame(row))
+    assert "ranked by that of the true means" in consistency(frame({**row, **known}))
+    assert cells(consistency(frame({**row, **known})))[0][2:6] == ["0.0100 0.000 to 0.020", "0.0500", "0.0400", "0.200"]
 
 
 def test_context_curves_are_of_models_that_move() -> None:
@@ -151,7 +240,44 @@ def test_context_curves_are_of_models_that_move() -> None:
     markup = context(rows.reset_index(drop=True), pd.DataFrame())
     assert re.findall(r'aria-label="(.*?)"', markup) == ["a by context level: 0: 0.600, all: 0.700"]
     assert "The same at every level: still." in markup
+    assert "spaced evenly" in markup
     assert "nothing to compare" in context(frame({"model": "a", "score": 0.5}), pd.DataFrame())
+
+
+def test_a_model_without_a_score_at_a_level_is_not_the_same_at_every_level() -> None:
+    """Whatever had no curve was said to be the same at every level, one with a score at a single level, too."""
+    low = frame({"model": "still", "score": 0.5}, {"model": "a", "score": 0.6}, {"model": "once", "score": 0.4}, level="0")
+    high = frame({"model": "still", "score": 0.5}, {"model": "a", "score": 0.7}, {"model": "once", "score": None}, level="all")
+    markup = context(pd.concat([low, high], ignore_index=True), pd.DataFrame())
+    assert "The same at every level: still." in markup
+    assert "Without a score: once at all." in markup
+
+
+def test_curves_are_spaced_by_the_questions_that_prompts_really_show() -> None:
+    board = pd.concat([frame({"model": "a", "score": s}, level=level) for level, s in (("0", 0.6), ("5", 0.65), ("all", 0.7))])
+    rows = [("0", 0), ("5", 5), ("5", 4), ("all", 40), ("all", 50)]
+    shown = pd.DataFrame(rows, columns=["context_level", "context_included"]).assign(condition="c")
+    markup = context(board.reset_index(drop=True), pd.DataFrame(), shown)
+    left, middle, right = (float(x) for x in re.findall(r'circle cx="([\d.]+)%"', markup))
+    assert (middle - left) / (right - left) == pytest.approx(4.5 / 45, abs=0.001)
+    assert "0 (0.0), 5 (4.5), all (45.0)" in markup
+    assert "spaced evenly" in context(board.reset_index(drop=True), pd.DataFrame(), shown[shown["context_level"] != "5"])
+
+
+def test_a_baseline_has_no_verdict_on_what_it_believes() -> None:
+    known = {
+        "levels": "0, all",
+        "least_score": 0.6,
+        "most_score": 0.6,
+        "least_context": 0.0,
+        "most_context": 42.5,
+        "slope": -0.0,
+    }
+    told = frame(*({"model": model, "verdict": "stereotype-holding", **known} for model in (OTHERS, "gpt")))
+    baseline, model = cells(context(frame({"model": "a", "score": 0.5}), told))
+    assert baseline[-1] == "–"
+    assert model[-1] == "stereotype-holding"
+    assert "-0.0" not in " ".join(baseline)
 
 
 def test_responsiveness_stands_with_its_verdict() -> None:
@@ -176,6 +302,16 @@ def test_quality_counts_statuses_and_says_why(connection: duckdb.DuckDBPyConnect
     assert ["m[temperature=0]", "2", "1", "1"] in cells(markup.split("Predictions by status")[1])
     assert "an apology" in markup
     assert "circular pairs" in markup.lower()
+
+
+def test_quality_says_what_each_status_counts_as_the_policy_has_it(connection: duckdb.DuckDBPyConnection) -> None:
+    """It said that nothing without an answer ever counts 0, while refused and unparseable answers do."""
+    how = quality(connection).split('class="how">')[1].split("</p>")[0]
+    assert "never counts" not in how
+    counted, left_out = how.split("Where there is no answer at all")
+    for credit in CREDITS:
+        said = f"{credit.status.replace('_', ' ')} {credit.score:g}" if credit.score is not None else credit.status
+        assert said in (left_out if credit.score is None else counted), credit.status
 
 
 def test_without_costs_nothing_was_paid_for(connection: duckdb.DuckDBPyConnection) -> None:

@@ -1,0 +1,70 @@
+"""One tab of a headless Chromium, driven over its DevTools protocol."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+PATIENCE = 60.0
+"""Seconds to wait for anything the browser is to do, on a machine that is busy."""
+
+
+class Browser:
+    """One tab. What it said on the console, every error and every request are kept."""
+
+    def __init__(self, socket: Any) -> None:
+        self.socket, self.calls, self.session = socket, 0, None
+        self.said: list[str] = []
+        self.requested: list[str] = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method: str, **given: Any) -> dict[str, Any]:
+        self.calls += 1
+        message = {"id": self.calls, "method": method, "params": given}
+        self.socket.send(json.dumps(message if self.session is None else {**message, "sessionId": self.session}))
+        while True:
+            answer = json.loads(self.socket.recv(timeout=PATIENCE))
+            if answer.get("id") == self.calls:
+                assert "error" not in answer, f"{method}: {answer}"
+                return dict(answer["result"])
+            self._note(answer.get("method", ""), answer.get("params", {}))
+
+    def _note(self, event: str, given: dict[str, Any]) -> None:
+        if event in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"):
+            self.said.append(json.dumps(given))
+        if event == "Network.requestWillBeSent":
+            self.requested.append(given["request"]["url"])
+
+    def does(self, script: str) -> Any:
+        """The value of an expression in the page."""
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def opens(self, page: Path, width: int = 1200) -> None:
+        self.call("Emulation.setEmulatedMedia", media="", features=[])
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500)
+        self.said.clear()
+        self.requested.clear()
+        self.call("Page.navigate", url=page.as_uri())
+        until(lambda: self.does("document.readyState") == "complete" and self.does("location.protocol") == "file:")
+
+    def presses(self, key: str, code: int) -> None:
+        for kind in ("keyDown", "keyUp"):
+            text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
+
+    def texts(self, selector: str) -> list[str]:
+        return list(self.does(f"[...document.querySelectorAll({selector!r})].map(node => node.textContent)"))
+
+
+def until(condition: Any) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "the browser did not get there"
+        time.sleep(0.02)
