@@ -23,6 +23,7 @@ from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL
 Connection = duckdb.DuckDBPyConnection
 READ = ("scores", "survey_responses", "reference_scores", "blueprints")
 """Tables that views are made of; `scores` must be there, the others say more."""
+_SEEN = "contains the segments' own answers: it can come near the ceiling or pass it"
 _PARTLY = 0.5
 """Coverage below which a rank comes with a caution."""
 _MODEL = ["model", "model_variant", "context_level", "condition"]
@@ -56,7 +57,7 @@ def view(connection: Connection, by: str, options: BoardOptions, evidence: Evide
 
 def _with_caution(note: str, model: str, coverage: float, rank: Any) -> str:
     """A board's note, with what a reader of the row should know besides."""
-    cautions = ["contains the segments' own answers"] if model == POPULATION_MARGINAL else []
+    cautions = [_SEEN] if model == POPULATION_MARGINAL else []
     if coverage < _PARTLY and pd.notna(rank):
         cautions.append(
             f"has a score for {coverage:.0%} of the pairs: its rank supposes the same lead over the marginal on the others"

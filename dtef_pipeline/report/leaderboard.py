@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.aggregation.boards import MIN_SEGMENTS
-from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL
 from dtef_pipeline.report.charts import forest
 from dtef_pipeline.report.markup import (
     DASH,
@@ -83,7 +82,6 @@ _RANKED_BY = (
     "Not every model has a score on every pair, and some pairs are easier than others. So models are ranked by the adjusted score: what the "
     "population marginal scores on all pairs, plus the model's mean advantage over it on the pairs that both have."
 )
-_OWN_ANSWERS = "contains the group's own answers: it can come near the ceiling or pass it"
 _SAME = 1e-9
 """Two scores nearer than this are one: sums in another order."""
 
@@ -146,12 +144,9 @@ def _with_small_print(rows: pd.DataFrame, shown: pd.DataFrame) -> dict[str, list
 
 
 def _names(rows: pd.DataFrame) -> list[str]:
-    """Names with what is to be known of them beneath: why there is no interval, and that one marginal has seen the answers."""
+    """Names with what is to be known of them beneath: why there is no interval, that one marginal has seen the answers."""
     notes = rows["note"] if "note" in rows else [None] * len(rows)
-    return [
-        name_with_notes(model, [_OWN_ANSWERS if model == POPULATION_MARGINAL else None, words])
-        for model, words in zip(rows["model"], notes, strict=True)
-    ]
+    return [name_with_notes(model, [words]) for model, words in zip(rows["model"], notes, strict=True)]
 
 
 def _worth(rows: pd.DataFrame, cells: pd.Series[Any]) -> pd.Series[Any]:

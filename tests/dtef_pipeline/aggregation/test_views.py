@@ -101,7 +101,7 @@ def test_tiers_stand_on_the_overall_board_and_need_resamples(connection: duckdb.
 
 def test_a_row_says_what_its_reader_should_know(connection: duckdb.DuckDBPyConnection) -> None:
     notes = board(connection)["note"]
-    assert notes[POPULATION_MARGINAL] == "contains the segments' own answers"
+    assert notes[POPULATION_MARGINAL] == "contains the segments' own answers: it can come near the ceiling or pass it"
     assert notes["good"] == ""
     assert "no answer could be read" in notes["mute"]
     assert (

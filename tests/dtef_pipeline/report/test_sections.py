@@ -100,10 +100,13 @@ def test_what_belongs_to_a_number_stands_beneath_it() -> None:
     assert shown == expected
 
 
-def test_the_marginal_that_has_seen_the_answers_says_so() -> None:
-    rows = frame({"model": "baseline/population-marginal", "score": 0.9}, {"model": OTHERS, "score": 0.8})
+def test_what_a_row_should_be_read_with_stands_beneath_its_name() -> None:
+    rows = frame(
+        {"model": "baseline/population-marginal", "score": 0.9, "note": "has <seen> it"},
+        {"model": OTHERS, "score": 0.8, "note": ""},
+    )
     first, second = (row[0] for row in cells(leaderboard(rows)))
-    assert "contains the group's own answers" in first
+    assert "has <seen> it" in first or "has &lt;seen&gt; it" in first
     assert second == OTHERS
 
 
