@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.aggregation.resampling import Resampling, interval
+from dtef_pipeline.aggregation.resampling import Resampling, interval, within_limits
 from dtef_pipeline.tables import ANSWERED, METRICS, SEGMENT_RESULTS, STATUSES
 
 _KEYS = "round, segment, snapshot, attribute, value, model, model_variant, context_level, condition, targets, metric"
@@ -73,7 +73,7 @@ def _intervals(rows: pa.Table) -> tuple[pa.Array, pa.Array]:
         sums, counts = _question_sums(rows["questions"].take(pa.array(places)))
         if len(sums):
             ratios = Resampling(len(sums)).ratios(sums, counts)
-            low[places], high[places] = interval(ratios.replicates, ratios.n_clusters)
+            low[places], high[places] = within_limits(ratios.value, *interval(ratios.replicates, ratios.n_clusters))
     return pa.array(low, from_pandas=True), pa.array(high, from_pandas=True)
 
 

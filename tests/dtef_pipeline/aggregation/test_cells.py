@@ -11,15 +11,14 @@ import pytest
 from dtef_pipeline.aggregation.cells import KEYS, BoardOptions, has_table, identify, load_cells
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.tables import METRICS
-from tests.dtef_pipeline.aggregation.reference_rows import reference_row, references_table
-from tests.dtef_pipeline.rows import scores_table
+from tests.dtef_pipeline.rows import reference_row, reference_table, scores_table
 
 
 def cells_of(rows: list[dict[str, Any]], references: list[dict[str, Any]] | None = None, **options: Any) -> pd.DataFrame:
     with duckdb.connect() as connection:
         connection.register("scores", scores_table(rows))
         if references is not None:
-            connection.register("reference_scores", references_table(references))
+            connection.register("reference_scores", reference_table(references))
         return load_cells(connection, BoardOptions(**options))
 
 

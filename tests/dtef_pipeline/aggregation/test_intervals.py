@@ -14,8 +14,7 @@ from dtef_pipeline.aggregation.intervals import COLUMNS, board_intervals
 from dtef_pipeline.aggregation.resampling import Resampling
 from dtef_pipeline.aggregation.studentised import studentised_interval
 from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL
-from tests.dtef_pipeline.aggregation.reference_rows import references_table
-from tests.dtef_pipeline.rows import scores_table, survey_rows
+from tests.dtef_pipeline.rows import reference_table, scores_table, survey_rows
 
 RESAMPLES = 60
 REFERENCES = ("uniform", "others", "population")
@@ -34,7 +33,7 @@ def boarded(
     with duckdb.connect() as connection:
         connection.register("scores", scores_table(scores))
         if references is not None:
-            connection.register("reference_scores", references_table(references))
+            connection.register("reference_scores", reference_table(references))
         return board(connection, by, BoardOptions(**options))
 
 
@@ -109,7 +108,7 @@ def test_intervals_agree_with_a_naive_loop_on_lopsided_data() -> None:
     scores, references = lopsided(np.random.default_rng(3))
     with duckdb.connect() as connection:
         connection.register("scores", scores_table(scores))
-        connection.register("reference_scores", references_table(references))
+        connection.register("reference_scores", reference_table(references))
         cells = load_cells(connection, BoardOptions())
         rows = board(connection, "overall", BoardOptions(resamples=RESAMPLES)).set_index("model")
     for model in ("a", "b"):
@@ -292,7 +291,7 @@ def test_evidence_loaded_once_gives_the_same_board_and_equal_input_equal_digits(
     scores, references = lopsided(np.random.default_rng(9))
     with duckdb.connect() as connection:
         connection.register("scores", scores_table(scores[::-1]))
-        connection.register("reference_scores", references_table(references))
+        connection.register("reference_scores", reference_table(references))
         evidence = load_evidence(connection, BoardOptions())
         for by in ("overall", "segment"):
             given = board(connection, by, BoardOptions(), evidence)
