@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.aggregation.cells import BoardOptions
+from dtef_pipeline.aggregation.cells import BoardOptions, has_table
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.scoring import metrics
 from dtef_pipeline.scoring.columns import dont_know_flags, matrix
@@ -150,7 +150,7 @@ def _targets(question: Ints) -> Ints:
 
 def _survey(connection: duckdb.DuckDBPyConnection, wanted: pd.DataFrame) -> pa.Table:
     """What the segments answered, a row a row of `wanted`, in its order."""
-    known = connection.execute("SELECT count(*) FROM duckdb_views() WHERE view_name = 'reference_scores'").fetchall()[0][0]
+    known = has_table(connection, "reference_scores")
     reference = (
         "reference_scores" if known else f"(SELECT {', '.join(PAIR)}, 1::DOUBLE AS shrinkage FROM survey_responses WHERE false)"
     )

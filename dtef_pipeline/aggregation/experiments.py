@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.aggregation.cells import BoardOptions, cells_sql, parameters
+from dtef_pipeline.aggregation.cells import BoardOptions, cells_sql, has_table, parameters
 from dtef_pipeline.aggregation.costs import REQUESTS_SQL
 from dtef_pipeline.aggregation.differences import MARGIN, cluster_sums, paired_statistics, places, resampling_of, verdicts
 from dtef_pipeline.aggregation.permutation import holm, permutations_for
@@ -35,7 +35,7 @@ def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], 
     """
     connection.execute("SET threads = 1")
     connection.register("asked", _asked_frame(asked))
-    known = connection.execute("SELECT count(*) FROM duckdb_views() WHERE view_name = 'reference_scores'").fetchall()[0][0]
+    known = has_table(connection, "reference_scores")
     clusters = (
         "reference_scores" if known else "(SELECT round, segment, question_id, NULL::VARCHAR AS cluster FROM placed LIMIT 0)"
     )

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from scipy.stats import norm, t
 
-from dtef_pipeline.aggregation.cells import CELL, MODEL, BoardOptions, cells_sql, parameters, policy_sql
+from dtef_pipeline.aggregation.cells import CELL, MODEL, BoardOptions, cells_sql, has_table, parameters, policy_sql
 from dtef_pipeline.aggregation.published import RELIABILITY
 from dtef_pipeline.aggregation.resampling import CONFIDENCE, MIN_CLUSTERS, why_none
 from dtef_pipeline.aggregation.variance_ratio import variance_ratio
@@ -49,7 +49,7 @@ def reliability(connection: duckdb.DuckDBPyConnection, options: BoardOptions) ->
 def _repeated_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
     """Cells with two scored draws or more: `draws` (`parsed` ones), `mean`, `squares` about it, `cluster`, `reference` score."""
     connection.execute("SET threads = 1")
-    known = connection.execute("SELECT count(*) FROM duckdb_views() WHERE view_name = 'reference_scores'").fetchall()[0][0]
+    known = has_table(connection, "reference_scores")
     others, population = f"others.{options.metric}", f"population.{options.metric}"
     reference = f"""
         SELECT round, segment, question_id, cluster, coalesce({others}, {population}) AS reference FROM reference_scores"""

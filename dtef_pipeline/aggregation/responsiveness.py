@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.aggregation.cells import BoardOptions
+from dtef_pipeline.aggregation.cells import BoardOptions, has_table
 from dtef_pipeline.aggregation.comparisons import context_size
 from dtef_pipeline.aggregation.differences import (
     MARGIN,
@@ -54,7 +54,7 @@ def context_shown(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
 
     Columns: those and `context_included` (mean, where a question stands in several prompts). Empty without a `blueprints` view.
     """
-    known = connection.execute("SELECT count(*) FROM duckdb_views() WHERE view_name = 'blueprints'").fetchall()[0][0]
+    known = has_table(connection, "blueprints")
     if not known:
         return pd.DataFrame({**{name: pd.Series(dtype=object) for name in _PROMPT}, "context_included": pd.Series(dtype=float)})
     keys = ", ".join(_PROMPT)

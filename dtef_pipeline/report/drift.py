@@ -6,7 +6,7 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.aggregation.boards import BoardOptions
-from dtef_pipeline.aggregation.cells import policy_sql
+from dtef_pipeline.aggregation.cells import has_table, policy_sql
 from dtef_pipeline.report.charts import panel, score_domain
 from dtef_pipeline.report.markup import (
     Column,
@@ -22,7 +22,6 @@ from dtef_pipeline.report.markup import (
     with_intervals,
     without_lone_condition,
 )
-from dtef_pipeline.report.sources import has
 from dtef_pipeline.report.svg import drawing
 
 _HOW = (
@@ -72,7 +71,7 @@ def drift(connection: duckdb.DuckDBPyConnection) -> str:
 
 
 def _verdicts(connection: duckdb.DuckDBPyConnection) -> str:
-    if not has(connection, "drift_checks"):
+    if not has_table(connection, "drift_checks"):
         return paragraph("No drift checks yet.")
     frame = _flagged(connection)
     checked, compared, flagged = connection.execute(

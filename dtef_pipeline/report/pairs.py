@@ -15,10 +15,9 @@ import pandas as pd
 from scipy.stats import norm
 
 from dtef_pipeline.aggregation.boards import BoardOptions
-from dtef_pipeline.aggregation.cells import cells_sql, parameters
+from dtef_pipeline.aggregation.cells import cells_sql, has_table, parameters
 from dtef_pipeline.aggregation.resampling import CONFIDENCE
 from dtef_pipeline.report.markup import level_order, paragraph, section
-from dtef_pipeline.report.sources import has
 from dtef_pipeline.tables import STATUSES
 
 MOST_BYTES = 4_000_000
@@ -40,7 +39,7 @@ class Asked(NamedTuple):
 
 def pairs(connection: duckdb.DuckDBPyConnection, *, most_bytes: int = MOST_BYTES) -> str:
     """The section: a form, the place for the chart, and the data as JSON. Without observed answers it says so."""
-    if not has(connection, "survey_responses"):
+    if not has_table(connection, "survey_responses"):
         return section("pairs", "Predicted against observed", _HOW, paragraph("No survey responses to compare with."))
     data, left_out = pair_data(connection, most_bytes)
     if not data["questions"]:
@@ -158,7 +157,7 @@ def _packed(
     )
     connection.register("_asked", pd.DataFrame(asked, columns=["context_level", "condition"]).assign(way=range(len(asked))))
     connection.register("_kept", kept[["round", "question_id"]].astype(str))
-    frame = connection.execute(_packed_sql(has(connection, "reference_scores")), parameters(_OPTIONS)).df()
+    frame = connection.execute(_packed_sql(has_table(connection, "reference_scores")), parameters(_OPTIONS)).df()
     for name in ("_models", "_asked", "_kept"):
         connection.unregister(name)
     return frame

@@ -5,8 +5,8 @@ from __future__ import annotations
 import duckdb
 import pandas as pd
 
+from dtef_pipeline.aggregation.cells import has_table
 from dtef_pipeline.report.markup import Column, dollars, paragraph, percent, section, table, text, whole
-from dtef_pipeline.report.sources import has
 from dtef_pipeline.scoring.policy import CREDITS
 from dtef_pipeline.survey.quarantine import REASONS
 from dtef_pipeline.tables import STATUSES
@@ -31,7 +31,7 @@ def quality(connection: duckdb.DuckDBPyConnection) -> str:
 
 
 def _rounds(connection: duckdb.DuckDBPyConnection) -> str:
-    if not has(connection, "survey_responses"):
+    if not has_table(connection, "survey_responses"):
         return ""
     kept = connection.execute(
         "SELECT round, count(DISTINCT segment) AS segments, count(DISTINCT question_id) AS questions, count(*) AS pairs, min(n) AS smallest_n, "
@@ -85,7 +85,7 @@ def _unscored(connection: duckdb.DuckDBPyConnection, most: int = 50) -> str:
 
 
 def _quarantine(connection: duckdb.DuckDBPyConnection) -> str:
-    if not has(connection, "survey_quarantine"):
+    if not has_table(connection, "survey_quarantine"):
         return ""
     aside = connection.execute("SELECT round, reason, count(*) AS rows FROM survey_quarantine GROUP BY ALL ORDER BY ALL").df()
     aside["meaning"] = [REASONS.get(reason, "") for reason in aside["reason"]]
@@ -101,7 +101,7 @@ def _quarantine(connection: duckdb.DuckDBPyConnection) -> str:
 def costs(connection: duckdb.DuckDBPyConnection) -> str:
     """The section, from the `costs` table where there is one."""
     how = "Requests to language models and what they cost; baselines ask nobody. Answers without a known price are not in the dollars."
-    frame = _costs(connection) if has(connection, "costs") else pd.DataFrame()
+    frame = _costs(connection) if has_table(connection, "costs") else pd.DataFrame()
     columns = [
         Column("model", "Model", text),
         Column("snapshot", "Snapshot", text),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import duckdb
 import pandas as pd
 
+from dtef_pipeline.aggregation.cells import has_table
 from dtef_pipeline.report.charts import LEAVE_ONE_OUT
 from dtef_pipeline.report.markup import (
     Column,
@@ -21,7 +22,6 @@ from dtef_pipeline.report.markup import (
     three,
     whole,
 )
-from dtef_pipeline.report.sources import has
 
 _HOW = (
     "Mean scores over the segments that answered, at the highest context level. Mean, best, worst and the largest excess gap leave baselines "
@@ -96,7 +96,7 @@ def _language_models(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _texts(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    if not has(connection, "survey_responses"):
+    if not has_table(connection, "survey_responses"):
         return pd.DataFrame({"segments": []}, index=pd.MultiIndex.from_arrays([[], []], names=_KEYS))
     found = connection.execute(
         "SELECT round, question_id, any_value(question_text) AS question_text, count(*) AS segments, min(question_order) AS place "

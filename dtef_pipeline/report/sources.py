@@ -7,7 +7,9 @@ from collections.abc import Mapping
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.aggregation.boards import BoardOptions, board, load_evidence
+from dtef_pipeline.aggregation.boards import load_evidence
+from dtef_pipeline.aggregation.cells import BoardOptions, has_table
+from dtef_pipeline.aggregation.views import view
 from dtef_pipeline.report.text import named_apart
 
 Boards = Mapping[str, pd.DataFrame]
@@ -22,13 +24,9 @@ _PUBLISHED = {
 }
 
 
-def has(connection: duckdb.DuckDBPyConnection, view: str) -> bool:
-    return bool(connection.execute("SELECT count(*) FROM duckdb_views() WHERE view_name = ?", [view]).fetchall()[0][0])
-
-
 def published(connection: duckdb.DuckDBPyConnection, view: str) -> pd.DataFrame:
     """Rows of a published table without circular questions, models called apart; an empty frame when there is no such table."""
-    if not has(connection, view):
+    if not has_table(connection, view):
         return pd.DataFrame()
     frame = connection.execute(f"SELECT * FROM {view} WHERE targets = 'clean'").df()
     return named_apart(frame) if len(frame) else frame
@@ -37,8 +35,12 @@ def published(connection: duckdb.DuckDBPyConnection, view: str) -> pd.DataFrame:
 def boards(connection: duckdb.DuckDBPyConnection) -> Boards:
     """Every board that the page shows."""
     options = BoardOptions()
-    evidence = None if all(has(connection, view) for view in _PUBLISHED.values()) else load_evidence(connection, options)
+    evidence = (
+        None if all(has_table(connection, table) for table in _PUBLISHED.values()) else load_evidence(connection, options)
+    )
     return {
-        by: published(connection, view) if has(connection, view) else named_apart(board(connection, by, options, evidence))
-        for by, view in _PUBLISHED.items()
+        by: published(connection, table)
+        if has_table(connection, table)
+        else named_apart(view(connection, by, options, evidence))
+        for by, table in _PUBLISHED.items()
     }
