@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from assets import summary
 from assets.reading import warehouse
 from assets.run_options import RunOptions, Selection, partition_keys, selection
-from dtef_pipeline.aggregation.boards import BoardOptions
+from dtef_pipeline.aggregation.cells import BoardOptions
 from resources.known_models import known_models
 from resources.progress import keep_terminal
 from resources.settings import Settings, shipped

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dtef_pipeline.aggregation.boards import VIEWS, BoardOptions, board, load_evidence
+from dtef_pipeline.aggregation.boards import VIEWS, board, load_evidence
+from dtef_pipeline.aggregation.cells import BoardOptions
 from dtef_pipeline.aggregation.comparisons import comparisons, tiers
 from dtef_pipeline.aggregation.consistency import consistency_components
 from dtef_pipeline.aggregation.gaps import gaps

@@ -14,13 +14,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.aggregation.cells import CELL, MODEL, load_cells
-from dtef_pipeline.aggregation.cells import CELLS as CELLS
-from dtef_pipeline.aggregation.cells import TARGETS as TARGETS
-from dtef_pipeline.aggregation.cells import BoardOptions as BoardOptions
-from dtef_pipeline.aggregation.cells import cells_sql as cells_sql
-from dtef_pipeline.aggregation.cells import parameters as parameters
-from dtef_pipeline.aggregation.cells import policy_sql as policy_sql
+from dtef_pipeline.aggregation.cells import CELL, MODEL, BoardOptions, cells_sql, load_cells, parameters
 from dtef_pipeline.aggregation.intervals import ASKED, WHO, board_intervals
 from dtef_pipeline.aggregation.noise import SamplingNoise, sampling_noise
 from dtef_pipeline.errors import ConfigError

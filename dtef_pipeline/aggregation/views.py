@@ -11,7 +11,7 @@ import pandas as pd
 
 from dtef_pipeline.aggregation import boards
 from dtef_pipeline.aggregation.boards import Evidence, board, load_evidence
-from dtef_pipeline.aggregation.cells import BoardOptions
+from dtef_pipeline.aggregation.cells import BoardOptions, load_cells
 from dtef_pipeline.aggregation.comparisons import comparisons, tiers
 from dtef_pipeline.aggregation.consistency import consistency_components
 from dtef_pipeline.aggregation.gaps import gaps
@@ -39,7 +39,7 @@ def view(connection: Connection, by: str, options: BoardOptions, evidence: Evide
     if by not in ALL_VIEWS:
         raise ConfigError(f"view {by!r}: allowed: {', '.join(ALL_VIEWS)}")
     if by in STATISTICS:
-        return STATISTICS[by](connection, options, evidence or load_evidence(connection, options))
+        return STATISTICS[by](connection, options, evidence)
     if not options.resamples or by == "metric":
         return board(connection, by, options)
     evidence = evidence or load_evidence(connection, options)
@@ -74,25 +74,28 @@ def _by_component(frame: pd.DataFrame, components: pd.DataFrame) -> pd.DataFrame
     return frame.loc[order.index].reset_index(drop=True)
 
 
-def _comparisons(connection: Connection, options: BoardOptions, evidence: Evidence) -> pd.DataFrame:
-    return comparisons(evidence.cells, options, evidence.noise.score if evidence.noise else None)
+def _comparisons(connection: Connection, options: BoardOptions, evidence: Evidence | None) -> pd.DataFrame:
+    cells, noise = evidence or load_evidence(connection, options)
+    return comparisons(cells, options, noise.score if noise else None)
 
 
-def _responsiveness(connection: Connection, options: BoardOptions, evidence: Evidence) -> pd.DataFrame:
-    return responsiveness(evidence.cells, context_shown(connection), options, evidence.noise.score if evidence.noise else None)
+def _responsiveness(connection: Connection, options: BoardOptions, evidence: Evidence | None) -> pd.DataFrame:
+    cells, noise = evidence or load_evidence(connection, options)
+    return responsiveness(cells, context_shown(connection), options, noise.score if noise else None)
 
 
 def gap_tables(connection: Connection, options: BoardOptions, evidence: Evidence | None) -> dict[str, pd.DataFrame]:
     """`gaps` and `question_gaps`, which are made together."""
-    whole, of_questions = gaps(connection, (evidence or load_evidence(connection, options)).cells, options)
+    cells = evidence.cells if evidence else load_cells(connection, options)
+    whole, of_questions = gaps(connection, cells, options)
     return {"gaps": whole, "question_gaps": of_questions}
 
 
-def _reliability(connection: Connection, options: BoardOptions, evidence: Evidence) -> pd.DataFrame:
+def _reliability(connection: Connection, options: BoardOptions, evidence: Evidence | None) -> pd.DataFrame:
     return reliability(connection, options)
 
 
-STATISTICS: Mapping[str, Callable[[Connection, BoardOptions, Evidence], pd.DataFrame]] = {
+STATISTICS: Mapping[str, Callable[[Connection, BoardOptions, Evidence | None], pd.DataFrame]] = {
     "comparisons": _comparisons,
     "context": _responsiveness,
     "gaps": lambda *given: gap_tables(*given)["gaps"],

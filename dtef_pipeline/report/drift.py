@@ -5,8 +5,7 @@ from __future__ import annotations
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.aggregation.boards import BoardOptions
-from dtef_pipeline.aggregation.cells import has_table, policy_sql
+from dtef_pipeline.aggregation.cells import BoardOptions, has_table, policy_sql
 from dtef_pipeline.report.charts import panel, score_domain
 from dtef_pipeline.report.markup import (
     Column,

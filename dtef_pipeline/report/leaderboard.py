@@ -229,7 +229,7 @@ def _matrix(rows: pd.DataFrame, pairs: pd.DataFrame) -> str:
 
 
 def _lead(pair: dict[Any, Any], sign: int) -> str:
-    apart = not is_unknown(pair["p_holm"]) and pair["verdict"] in ("better", "worse")
+    apart = not is_unknown(pair["p_holm"]) and pair["verdict"] == "better"
     shown = signed_three(None if is_unknown(pair["difference"]) else sign * pair["difference"])
     if apart:
         return f'<td title="p (Holm) {p_value(pair["p_holm"])}">{shown}</td>'

@@ -6,7 +6,8 @@ import inspect
 from html import escape
 
 from dtef_pipeline.aggregation import cells, resampling
-from dtef_pipeline.aggregation.boards import MIN_SEGMENTS, BoardOptions
+from dtef_pipeline.aggregation.boards import MIN_SEGMENTS
+from dtef_pipeline.aggregation.cells import BoardOptions
 from dtef_pipeline.report.markup import described, section
 from dtef_pipeline.scoring import metrics
 from dtef_pipeline.scoring.policy import CREDITS

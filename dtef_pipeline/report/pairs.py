@@ -14,8 +14,7 @@ import duckdb
 import pandas as pd
 from scipy.stats import norm
 
-from dtef_pipeline.aggregation.boards import BoardOptions
-from dtef_pipeline.aggregation.cells import cells_sql, has_table, parameters
+from dtef_pipeline.aggregation.cells import BoardOptions, cells_sql, has_table, parameters
 from dtef_pipeline.aggregation.resampling import CONFIDENCE
 from dtef_pipeline.report.markup import level_order, paragraph, section
 from dtef_pipeline.tables import STATUSES

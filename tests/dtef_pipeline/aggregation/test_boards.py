@@ -10,7 +10,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.aggregation.boards import ALL_VIEWS, BoardOptions, board
+from dtef_pipeline.aggregation.boards import ALL_VIEWS, board
+from dtef_pipeline.aggregation.cells import BoardOptions
 from dtef_pipeline.aggregation.segment_results import segment_results
 from dtef_pipeline.blueprint.options import BlueprintOptions
 from dtef_pipeline.blueprint.prompts import build_blueprints

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from scipy.stats import norm, t
 
-from dtef_pipeline.aggregation.boards import VIEWS, BoardOptions, board, load_evidence
-from dtef_pipeline.aggregation.cells import load_cells
+from dtef_pipeline.aggregation.boards import VIEWS, board, load_evidence
+from dtef_pipeline.aggregation.cells import BoardOptions, load_cells
 from dtef_pipeline.aggregation.intervals import COLUMNS, board_intervals
 from dtef_pipeline.aggregation.resampling import Resampling
 from dtef_pipeline.aggregation.studentised import studentised_interval
