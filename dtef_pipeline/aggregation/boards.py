@@ -14,7 +14,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.aggregation.cells import CELL, MODEL, BoardOptions, cells_sql, load_cells, parameters
+from dtef_pipeline.aggregation.cells import CELL, MODEL, BoardOptions, cells_sql, load_cells, parameters, scores_of_this_version
 from dtef_pipeline.aggregation.intervals import ASKED, WHO, board_intervals
 from dtef_pipeline.aggregation.noise import SamplingNoise, sampling_noise
 from dtef_pipeline.errors import ConfigError
@@ -50,6 +50,7 @@ def load_evidence(connection: duckdb.DuckDBPyConnection, options: BoardOptions) 
     return Evidence(cells, sampling_noise(connection, cells, options))
 
 
+@scores_of_this_version()
 def board(
     connection: duckdb.DuckDBPyConnection, by: str, options: BoardOptions, evidence: Evidence | None = None
 ) -> pd.DataFrame:

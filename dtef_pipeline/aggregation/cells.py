@@ -7,7 +7,8 @@ count the fifty segments that answered one of them as fifty questions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import duckdb
@@ -17,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.aggregation.resampling import RESAMPLES, SEED
-from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.scoring.policy import CREDITS
 from dtef_pipeline.tables import ANSWERED, CORRECTED, DISTANCES, METRICS, STATUSES
 
@@ -115,12 +116,28 @@ def cells_sql(options: BoardOptions) -> str:
     """
 
 
+@contextmanager
+def scores_of_this_version() -> Iterator[None]:
+    """For functions that query `scores`: files written before a column was there are a WarehouseError that says how to mend them."""
+    try:
+        yield
+    except duckdb.Error as error:
+        lacking = [name for name in CORRECTED if f'"{name}"' in str(error)]
+        if not lacking:
+            raise
+        raise WarehouseError(
+            f"some scores were made by an earlier version and have no column {lacking[0]}: score those rounds again with "
+            "`dtef run --ingest --round ROUND` (answers are replayed, no model is asked for what it has answered)"
+        ) from error
+
+
 def has_table(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
     """Whether the connection has a table, view or registered frame of that name."""
     found = connection.execute("SELECT count(*) FROM information_schema.tables WHERE table_name = ?", [name]).fetchall()
     return bool(found[0][0])
 
 
+@scores_of_this_version()
 def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
     """One row a (cell, model variant), in an order that does not depend on how the files lie.
 
@@ -137,17 +154,15 @@ def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> 
     unknown = f"""
         SELECT DISTINCT round, segment, question_id, NULL::VARCHAR AS cluster, NULL::INTEGER AS n,
             {", ".join(f"NULL::DOUBLE AS {name}" for name in ("gini", *REFERENCES))} FROM cells"""
-    rows: pa.Table = connection.sql(
-        f"""
+    query = f"""
         {cells_sql(options)}, reference AS ({reference if known else unknown})
         SELECT round, segment, question_id, context_level, condition, attribute, value, snapshot, model, model_variant,
             coalesce(cluster, round || '/' || question_id) AS cluster,
             score, parsed_score, l2_corrected, rps_corrected, {", ".join(COUNTED)}, reference.n, gini, {", ".join(REFERENCES)}
         FROM cells LEFT JOIN reference USING (round, segment, question_id)
         ORDER BY model, model_variant, condition, context_level, round, segment, question_id
-        """,
-        params=parameters(options),
-    ).to_arrow_table()
+        """
+    rows: pa.Table = connection.sql(query, params=parameters(options)).to_arrow_table()
     frame: pd.DataFrame = _categorical(rows).to_pandas()
     return frame
 

@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.aggregation.cells import BoardOptions, cells_sql, has_table, parameters
+from dtef_pipeline.aggregation.cells import BoardOptions, cells_sql, has_table, parameters, scores_of_this_version
 from dtef_pipeline.aggregation.costs import REQUESTS_SQL
 from dtef_pipeline.aggregation.differences import MARGIN, cluster_sums, paired_statistics, places, resampling_of, verdicts
 from dtef_pipeline.aggregation.permutation import holm, permutations_for
@@ -25,6 +25,7 @@ _KEYS = ["model", "condition"]
 _STATISTICS = ["low", "high", "p", "p_holm", "n_questions", "margin", "decision", "note", "seed"]
 
 
+@scores_of_this_version()
 def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: BoardOptions) -> pd.DataFrame:
     """The scored and unscored cells of an experiment, each beside the same cell of the same model in the first condition.
 

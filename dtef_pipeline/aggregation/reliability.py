@@ -12,7 +12,16 @@ import pandas as pd
 import pyarrow as pa
 from scipy.stats import norm, t
 
-from dtef_pipeline.aggregation.cells import CELL, MODEL, BoardOptions, cells_sql, has_table, parameters, policy_sql
+from dtef_pipeline.aggregation.cells import (
+    CELL,
+    MODEL,
+    BoardOptions,
+    cells_sql,
+    has_table,
+    parameters,
+    policy_sql,
+    scores_of_this_version,
+)
 from dtef_pipeline.aggregation.published import RELIABILITY
 from dtef_pipeline.aggregation.resampling import CONFIDENCE, MIN_CLUSTERS, why_none
 from dtef_pipeline.aggregation.variance_ratio import variance_ratio
@@ -25,6 +34,7 @@ _SAME = 1e-12
 """Variance within cells, relative to all, below which draws differ by rounding alone."""
 
 
+@scores_of_this_version()
 def reliability(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
     """The table `reliability` (schema RELIABILITY): a row a (model, variant, context level, condition) with repeated draws.
 

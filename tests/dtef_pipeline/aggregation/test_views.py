@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from dtef_pipeline.aggregation.boards import load_evidence
@@ -16,7 +18,7 @@ from dtef_pipeline.aggregation.resampling import SEED
 from dtef_pipeline.aggregation.views import ALL_VIEWS, STATISTICS, view
 from dtef_pipeline.cli import BOARDS
 from dtef_pipeline.cli import STATISTICS as NAMED_STATISTICS
-from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL
 from dtef_pipeline.scoring.references import reference_scores
 from tests.dtef_pipeline.rows import scores_table, survey_rows
@@ -77,6 +79,30 @@ def test_the_command_offers_every_view() -> None:
 def test_an_unknown_view_is_refused_with_those_there_are(connection: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(ConfigError, match=r"view 'luck': allowed: overall, round,.* reliability"):
         view(connection, "luck", OPTIONS)
+
+
+OLD = [
+    (by, resamples, False)
+    for by in ("overall", "consistency", "metric", "comparisons", "reliability")
+    for resamples in (0, 300)
+]
+# Of files of two versions, views that need nothing of the lacking columns are right as they are.
+OLD += [(by, 300, True) for by in ("overall", "consistency", "comparisons", "gaps")]
+
+
+@pytest.mark.parametrize(("by", "resamples", "mixed"), OLD)
+def test_scores_of_an_earlier_version_are_said_to_be_with_the_remedy(
+    tmp_path: Path, by: str, resamples: int, mixed: bool
+) -> None:
+    # They ended in DuckDB's own error and a traceback.
+    rows = scores_table([{}])
+    pq.write_table(rows.drop_columns(["l2_corrected", "rps_corrected"]), tmp_path / "b.parquet")
+    if mixed:
+        pq.write_table(rows, tmp_path / "a.parquet")
+    with duckdb.connect() as made:
+        made.execute(f"CREATE VIEW scores AS SELECT * FROM read_parquet('{tmp_path}/*.parquet')")
+        with pytest.raises(WarehouseError, match="made by an earlier version and have no column l2_corrected"):
+            view(made, by, BoardOptions(resamples=resamples))
 
 
 @pytest.mark.parametrize("by", ALL_VIEWS)
