@@ -15,7 +15,7 @@ from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.tables import DRIFT_CHECKS
 
 
-@dg.asset(deps=[segment_results], **stage(6, DRIFT_CHECKS, code_version="1"))
+@dg.asset(deps=[segment_results], **stage(6, DRIFT_CHECKS, code_version="2"))
 def drift_checks(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """Whether a model's score on the same prompts moved between snapshots: one row a (model variant, context level, prompt set).
 

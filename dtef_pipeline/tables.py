@@ -152,6 +152,7 @@ SCORES = pa.schema(
         ("draw", pa.int32()),
         ("n", pa.int32()),
         ("circular", pa.bool_()),
+        ("truth_id", pa.string()),  # hash of what the prediction was scored against: options, observed distribution and n
         ("status", pa.string()),  # ok | unparseable | wrong_length | error | refused | missing | budget
         ("reason", pa.string()),  # how it was read, or why it was not
         ("predicted", DISTRIBUTION),  # null unless ok
@@ -247,6 +248,38 @@ SEGMENT_RESULTS = pa.schema(
     ]
 )
 
+RULE = (
+    ("hours", pa.float64()),  # from the oldest to the newest snapshot; null when a time is unknown
+    ("lowest", pa.float64()),
+    ("lowest_snapshot", pa.string()),
+    ("highest", pa.float64()),
+    ("highest_snapshot", pa.string()),
+    ("gap", pa.float64()),  # highest - lowest
+    ("relative_gap", pa.float64()),  # gap / lowest; infinite when lowest is 0
+    ("flagged", pa.bool_()),  # the documented rule
+    ("reason", pa.string()),  # the comparison in words, or why none was made
+)
+EVIDENCE = (
+    (
+        "verdict",
+        pa.string(),
+    ),  # none | watch (flagged alone) | drift (flagged, and the evidence reaches the threshold); null: not compared
+    (
+        "log10_e",
+        pa.float64(),
+    ),  # highest e-value against "no drift" so far, as log10: 2 is 100 to 1; null: fewer snapshots than needed
+    ("threshold", pa.float64()),  # log10 of the e-value needed: what is watched together shares one error rate
+    ("direction", pa.string()),  # up | down
+    ("shift", pa.float64()),  # mean paired difference since the change less that before it; without a drift: since the baseline
+    ("shift_low", pa.float64()),  # 95 %, valid however often one looks
+    ("shift_high", pa.float64()),
+    ("first_snapshot", pa.string()),  # likeliest first snapshot of the shift; null unless the verdict is drift
+    ("baseline", pa.list_(pa.string())),  # the first snapshots, frozen: what later ones are compared with
+    (
+        "moved",
+        pa.list_(pa.struct([("question", pa.string()), ("shift", pa.float64())])),
+    ),  # questions that moved most, most first
+)
 DRIFT_CHECKS = pa.schema(
     [
         ("round", pa.string()),
@@ -255,20 +288,72 @@ DRIFT_CHECKS = pa.schema(
         ("model_variant", pa.string()),
         ("context_level", pa.string()),
         ("condition", pa.string()),
-        ("prompt_set", pa.string()),  # hash of the prompts asked in every snapshot of the series
+        (
+            "prompt_set",
+            pa.string(),
+        ),  # hash of the prompts asked in every snapshot of the series, and of what they were scored against
         ("n_snapshots", pa.int64()),
         ("n_prompts", pa.int64()),  # (prompt, question) pairs scored in every snapshot: what the means are over
-        ("hours", pa.float64()),  # from the oldest to the newest snapshot; null when a time is unknown
-        ("lowest", pa.float64()),
-        ("lowest_snapshot", pa.string()),
-        ("highest", pa.float64()),
-        ("highest_snapshot", pa.string()),
-        ("gap", pa.float64()),  # highest - lowest
-        ("relative_gap", pa.float64()),  # gap / lowest; infinite when lowest is 0
-        ("flagged", pa.bool_()),  # the documented rule
-        ("reason", pa.string()),  # the comparison in words, or why none was made
+        *RULE,
+        *EVIDENCE,
     ]
 )
+
+MODEL_DRIFT = pa.schema(
+    [
+        ("model", pa.string()),
+        ("model_variant", pa.string()),
+        ("context_level", pa.string()),
+        ("condition", pa.string()),
+        ("metric", pa.string()),
+        ("rounds", pa.list_(pa.string())),
+        ("n_segments", pa.int64()),
+        ("n_questions", pa.int64()),  # whole questions: what the differences are paired by
+        ("n_prompts", pa.int64()),  # of the baseline: (round, segment, question, prompt, truth)
+        ("n_snapshots", pa.int64()),  # that are compared: baseline and later
+        ("latest_snapshot", pa.string()),
+        *RULE,
+        *EVIDENCE,
+        # What else changed at the first snapshot of the shift, or since the baseline where there is none: in words that stand alone.
+        (
+            "changes",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("what", pa.string()),  # answers | parse_rate | served_model | fingerprint | prompts | survey | panel
+                        ("snapshot", pa.string()),  # since when
+                        ("before", pa.string()),
+                        ("after", pa.string()),
+                    ]
+                )
+            ),
+        ),
+        ("told", pa.string()),  # the verdict that was last sent to the webhook; null: none
+    ]
+)
+"""One row a (model variant, context level, condition) that was asked at temperature 0 in two snapshots or more: all its rounds and segments."""
+
+DRIFT_SERIES = pa.schema(
+    [
+        ("model", pa.string()),
+        ("model_variant", pa.string()),
+        ("context_level", pa.string()),
+        ("condition", pa.string()),
+        ("snapshot", pa.string()),
+        ("compared", pa.bool_()),  # false: asked other prompts than the baseline, or was scored against another survey
+        ("in_baseline", pa.bool_()),
+        ("score", pa.float64()),  # mean over the prompts shared with the baseline; over all its own where not compared
+        ("difference", pa.float64()),  # mean paired difference to the baseline
+        ("answers_difference", pa.float64()),  # the same over the prompts that were parsed in both
+        ("parse_rate", pa.float64()),
+        ("n_shared", pa.int64()),  # prompts shared with the baseline
+        ("n_prompts", pa.int64()),  # prompts of the snapshot
+        ("log10_e", pa.float64()),  # e-value at this snapshot
+        ("served_models", pa.list_(pa.string())),
+        ("fingerprints", pa.list_(pa.string())),
+    ]
+)
+"""One row a (series of MODEL_DRIFT, snapshot): the timeline."""
 
 COSTS = pa.schema(
     [

@@ -45,6 +45,8 @@ TABLES: Mapping[str, TableSpec] = {
     "scores": TableSpec(tables.SCORES, SNAPSHOT),
     "segment_results": TableSpec(tables.SEGMENT_RESULTS, SNAPSHOT),
     "drift_checks": TableSpec(tables.DRIFT_CHECKS, SEGMENT),
+    "model_drift": TableSpec(tables.MODEL_DRIFT, ()),
+    "drift_series": TableSpec(tables.DRIFT_SERIES, ()),
     "leaderboard": TableSpec(None, ()),
     "breakdown_segment": TableSpec(None, ()),
     "breakdown_attribute": TableSpec(None, ()),

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.errors import DtefError
+from dtef_pipeline.identity import digest
 from dtef_pipeline.prediction.columns import ParsedColumns
 from dtef_pipeline.prediction.parsing import parse_responses
 from dtef_pipeline.scoring.columns import Places, dont_know_flags, matrix
@@ -48,7 +49,14 @@ def score_predictions(predictions: pa.Table, survey: pa.Table, *, metric: str = 
     }
     columns |= {name: pa.array(values[name], from_pandas=True) for name in (*METRICS, *CORRECTED)}
     columns |= {name: survey[name].take(place) for name in _OF_SURVEY}
+    columns["truth_id"] = _truth_ids(survey).take(place)
     return pa.table([columns.get(n) if n in columns else predictions[n] for n in SCORES.names], schema=SCORES)
+
+
+def _truth_ids(survey: pa.Table) -> pa.Array:
+    """A hash of what is scored against, a survey row: equal in another ingest exactly when that is."""
+    columns = (survey[name].to_pylist() for name in ("options", "observed", "n"))
+    return pa.array([digest(*row) for row in zip(*columns, strict=True)], pa.string())
 
 
 def _keys(table: pa.Table) -> pa.ChunkedArray:

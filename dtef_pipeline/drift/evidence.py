@@ -1,0 +1,120 @@
+"""Evidence that a series of snapshots has shifted, valid however often one looks: a mixture e-process over shifts and change points.
+
+Under "no drift" the means of the snapshots vary around one unknown mean with one unknown spread: sampling of the model, and whatever is common
+to a night. For each change point c the two-sample Bayes factor of the snapshots from c on against those before it, with a normal prior on the
+shift in units of that spread (Goenen et al. 2005, The American Statistician 59:252), is under the right Haar prior on mean and spread a test
+martingale whatever the two are (Hendriksen, de Heide & Gruenwald 2021, Bayesian Analysis 16:961). A mixture of such is an e-process, and by
+Ville's inequality the chance that it ever reaches 1 / alpha without drift is at most alpha.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import brentq
+from scipy.special import logsumexp
+
+Floats = npt.NDArray[np.float64]
+
+BASELINE = 5
+"""Snapshots of the frozen baseline."""
+ALPHA = 0.05
+RESOLUTION = 0.005
+"""Spread of snapshot means below which they are not told apart: a tenth of the smallest gap the documented rule looks at."""
+PRIOR_VARIANCES = np.array([1.0, 4.0, 16.0, 64.0])
+"""Of the shift, in units of the spread: a mixture finds small shifts and large ones nearly as fast as either prior alone would."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a series of snapshot means says; positions count from 0.
+
+    `log10_e`: (snapshots,) the e-value after each snapshot, 0 through the baseline. `first`: the likeliest first snapshot of a shift, or
+    the first after the baseline. `shift`: mean from `first` on less the mean before it, with a 95 % confidence sequence (`low`, `high`; None:
+    too few snapshots to bound it). All None or 0 when there is no snapshot after the baseline.
+    """
+
+    log10_e: Floats
+    first: int | None = None
+    shift: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def highest(self) -> float | None:
+        """log10 of the highest e-value so far: what Ville's inequality is about. None without a snapshot after the baseline."""
+        return float(self.log10_e.max()) if self.first is not None else None
+
+
+def evidence(means: Floats, spread: Floats, *, baseline: int = BASELINE, threshold: float | None = None) -> Evidence:
+    """Evidence of a shift in `means`: (snapshots,) mean paired differences to the baseline, in the order they were taken.
+
+    `spread`: (snapshots,) standard error of each mean as the questions' own differences show it (0: unknown); the spread between snapshots is
+    never taken for smaller than that or RESOLUTION, which can only lower the e-values. `threshold`: log10 of the e-value that counts as
+    found; below it the shift is that since the baseline. Means and spreads are in units of the score.
+    """
+    path = np.zeros(len(means))
+    if len(means) <= baseline:
+        return Evidence(path)
+    floor = max(RESOLUTION, float(np.median(spread)))
+    for n in range(baseline + 1, len(means) + 1):
+        path[n - 1] = logsumexp([*_terms(means[:n], baseline, floor), -math.log(n - baseline + 1)]) / math.log(10)
+    found = threshold is not None and path.max() >= threshold
+    first = _likeliest(means, baseline, floor, int(path.argmax()) + 1) if found else baseline
+    return Evidence(path, first, *_shift(means, first, baseline, floor))
+
+
+def _weight(change: npt.NDArray[np.int64] | int, baseline: int) -> Floats:
+    """log prior weight of a change at a position: 1/2, 1/6, 1/12, ... from the baseline on; they sum to 1."""
+    place = np.asarray(change, dtype=float) - baseline + 1
+    return np.asarray(-np.log(place * (place + 1)))
+
+
+def _terms(means: Floats, baseline: int, floor: float) -> Floats:
+    """(change points,) log of weight times Bayes factor of a change at each position after the baseline."""
+    n = len(means)
+    change = np.arange(baseline, n)
+    before = np.cumsum(means)[change - 1] / change
+    after = (means.sum() - before * change) / (n - change)
+    effective = change * (n - change) / n
+    total = float(((means - means.mean()) ** 2).sum())
+    within = np.maximum(total - effective * (after - before) ** 2, n * floor**2)
+    ratio = max(total, n * floor**2) / within - 1
+    return np.asarray(_weight(change, baseline) + log_bayes_factor(ratio, effective, n))
+
+
+def log_bayes_factor(ratio: Floats | float, effective: Floats | float, n: int) -> Floats:
+    """Log Bayes factor of a shift, averaged over PRIOR_VARIANCES; `ratio`: t squared over its degrees of freedom, n - 2.
+
+    `effective`: n1 n2 / n of the two sides. Rises with `ratio`.
+    """
+    ratio, gain = np.asarray(ratio)[..., None], 1 + np.asarray(effective)[..., None] * PRIOR_VARIANCES
+    each = -0.5 * np.log(gain) + (n - 1) / 2 * (np.log1p(ratio) - np.log1p(ratio / gain))
+    return np.asarray(logsumexp(each, axis=-1) - math.log(len(PRIOR_VARIANCES)), dtype=float)
+
+
+def _likeliest(means: Floats, baseline: int, floor: float, upto: int) -> int:
+    """The change point that explains the first `upto` means best."""
+    return baseline + int(_terms(means[:upto], baseline, floor).argmax())
+
+
+def _shift(means: Floats, first: int, baseline: int, floor: float) -> tuple[float, float | None, float | None]:
+    """The shift at a change point and the shifts that its Bayes factor does not rule out."""
+    n, before, after = len(means), means[:first], means[first:]
+    shift = float(after.mean() - before.mean())
+    effective = first * (n - first) / n
+    within = float(((before - before.mean()) ** 2).sum() + ((after - after.mean()) ** 2).sum())
+    within = max(within, n * floor**2)
+    wanted = -math.log(ALPHA) - float(_weight(first, baseline))
+
+    def lacking(ratio: float) -> float:
+        return float(log_bayes_factor(ratio, effective, n)) - wanted
+
+    most = 1e12
+    if lacking(most) < 0:
+        return shift, None, None
+    half = math.sqrt(brentq(lacking, 0.0, most) * within / effective)
+    return shift, shift - half, shift + half
