@@ -1,5 +1,8 @@
 """What the `dtef` commands that only read do: leaderboards, drift, queries, exports. No Dagster is loaded for them."""
 
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -12,10 +15,15 @@ from dtef_pipeline.aggregation.cells import BoardOptions
 from dtef_pipeline.aggregation.views import READ, view
 from dtef_pipeline.blueprint.export import weval_yaml
 from dtef_pipeline.blueprint.options import BlueprintOptions
-from dtef_pipeline.drift.checks import COLUMNS, ROUND_SERIES, SEGMENT_SERIES, drift_checks, headline
+from dtef_pipeline.drift.checks import COLUMNS, ROUND_SERIES, SEGMENT_SERIES, drift_checks
+from dtef_pipeline.drift.models import model_drift
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.words import by_verdict, reaches
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
+from dtef_pipeline.report.drift_text import drift_text
 from dtef_pipeline.report.text import intervals, named_apart, render, with_ranks
 from dtef_pipeline.tables import METRICS
+from resources.panel_file import known_panel
 from resources.settings import Settings
 from resources.warehouse import TABLES, Warehouse
 
@@ -55,7 +63,7 @@ def leaderboard(by: str, output: str, top: int | None, **options: Any) -> None:
     chosen = BoardOptions(**{name: value for name, value in options.items() if value is not None})
     _require(house, "scores", "predictions are scored by `dtef run --round ROUND`")
     _scored_rounds(house, chosen.rounds)
-    with house.connect(only=READ) as connection:
+    with house.connect(only=READ, rounds=chosen.rounds) as connection:
         frame = view(connection, by, chosen)
         if not len(frame):
             raise ConfigError(_why_empty(connection, by, chosen))
@@ -137,26 +145,44 @@ def _what_there_is(connection: duckdb.DuckDBPyConnection, chosen: BoardOptions) 
     return f"nothing is scored for {given or 'these options'}; scored so far: {'; '.join(listed)}"
 
 
-def drift(rounds: tuple[str, ...], by: str, output: str) -> None:
+def drift(rounds: tuple[str, ...], by: str, since: str | None, fail_on: str | None, output: str) -> int:
+    """Exit code 3 when a series has the verdict `fail_on` or a worse one."""
     house = warehouse()
     _require(house, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
     scored = _scored_rounds(house, rounds)
-    chosen = list(rounds) or scored
+    options = known_panel(Settings.from_environment()).drift.options
+    if since is not None:
+        options = replace(options, since=since)
+    checks = _model_checks(house, rounds, options) if by == "model" else _round_checks(house, rounds or scored, by, options)
+    click.echo(drift_text(checks) if output == "table" else _drift_rows(checks, by, output))
+    return 3 if fail_on and reaches(checks.to_pylist(), fail_on) else 0
+
+
+def _model_checks(house: Warehouse, rounds: Sequence[str], options: WatchOptions) -> pa.Table:
+    with house.connect(only=("scores", "predictions"), rounds=rounds) as connection:
+        checks = model_drift(connection, options, rounds=rounds).checks
+    if not len(checks):
+        raise ConfigError(
+            "only baselines are scored, and they do not drift; `dtef drift --by round` compares their snapshots too"
+        )
+    return checks
+
+
+def _round_checks(house: Warehouse, rounds: Sequence[str], by: str, options: WatchOptions) -> pa.Table:
     series = ROUND_SERIES if by == "round" else SEGMENT_SERIES
-    checks = pa.concat_tables([drift_checks(house.read("scores", columns=COLUMNS, round=r), series=series) for r in chosen])
-    frame = checks.to_pandas().sort_values(["flagged", "gap"], ascending=False, kind="stable")
-    if by == "round":
-        frame = frame.drop(columns="segment")
-    if output != "table":
-        click.echo(render(frame, output))
-        return
-    click.echo(headline(checks))
-    compared = frame[frame["gap"].notna()].drop(columns=["model_variant", "prompt_set", "hours", "relative_gap", "reason"])
-    if len(compared):
-        click.echo(render(compared, "table"))
-    left_out = frame[frame["gap"].isna()].groupby("reason").size().reset_index(name="n_series")
-    if len(left_out):
-        click.echo(render(left_out, "table", columns=["n_series", "reason"]))
+    checks = [drift_checks(house.read("scores", columns=COLUMNS, round=r), series=series, options=options) for r in rounds]
+    return pa.concat_tables(checks)
+
+
+def _drift_rows(checks: pa.Table, by: str, output: str) -> str:
+    """For other programs; in CSV, which has no lists, those are JSON."""
+    rows = sorted(checks.to_pylist(), key=by_verdict)
+    left_out = {"round": ["segment"], "model": ["told"]}.get(by, [])
+    frame = pd.DataFrame(rows, columns=checks.column_names).drop(columns=left_out)
+    for field in checks.schema if output == "csv" else ():
+        if pa.types.is_list(field.type) and field.name in frame:
+            frame[field.name] = frame[field.name].map(json.dumps)
+    return render(frame, output)
 
 
 def score(file: TextIO) -> int:
@@ -189,16 +215,15 @@ def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...], condi
 
 
 def sql(query: str, output: str) -> None:
-    with warehouse().connect() as connection:
+    house = warehouse()
+    with house.connect(only=house.tables_in(query)) as connection:
         try:
             found = connection.sql(query)
             frame = pd.DataFrame() if found is None else _named_once(found.to_arrow_table()).to_pandas()
         except duckdb.CatalogException as error:
-            views = [
-                name for (name,) in connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
-            ]
-            later = ", ".join(name for name in TABLES if name not in views) or "none"
-            raise DtefError(f"{error}\ntables: {', '.join(views) or 'none yet'}; made by later stages: {later}") from error
+            there = house.tables()
+            later = ", ".join(name for name in TABLES if name not in there) or "none"
+            raise DtefError(f"{error}\ntables: {', '.join(there) or 'none yet'}; made by later stages: {later}") from error
         except duckdb.Error as error:
             raise DtefError(str(error)) from error
     click.echo(render(frame, output, as_named=True))

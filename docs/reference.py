@@ -7,9 +7,11 @@ from pathlib import Path
 
 import click
 import dagster as dg
+import pyarrow as pa
 
 from assets.definitions import defs
 from dtef_pipeline.cli import main
+from dtef_pipeline.meanings import meaning
 from resources.warehouse import TABLES
 
 PAGE = Path(__file__).with_name("reference.md")
@@ -88,9 +90,14 @@ def _tables() -> list[str]:
     lines = []
     for name, spec in TABLES.items():
         if spec.schema is not None:
-            lines += [f"### {name}", "", f"One file a {', '.join(spec.levels)}.", "", "| column | type |", "| --- | --- |"]
-            lines += [f"| `{field.name}` | {field.type} |" for field in spec.schema] + [""]
+            lines += [f"### {name}", "", f"One file a {', '.join(spec.levels)}.", ""]
+            lines += ["| column | type | meaning |", "| --- | --- | --- |"]
+            lines += [f"| `{field.name}` | {_type(field.type)} | {meaning(name, field.name)} |" for field in spec.schema] + [""]
     return lines
+
+
+def _type(of: pa.DataType) -> str:
+    return str(of).replace("item: ", "")
 
 
 def _first_paragraph(text: str) -> str:

@@ -320,7 +320,10 @@ MODEL_DRIFT = pa.schema(
             pa.list_(
                 pa.struct(
                     [
-                        ("what", pa.string()),  # answers | parse_rate | served_model | fingerprint | prompts | survey | panel
+                        (
+                            "what",
+                            pa.string(),
+                        ),  # answers | parse_rate | served_model | fingerprint | prompts | survey | metric | panel
                         ("snapshot", pa.string()),  # since when
                         ("before", pa.string()),
                         ("after", pa.string()),
@@ -331,7 +334,8 @@ MODEL_DRIFT = pa.schema(
         ("told", pa.string()),  # the verdict that was last sent to the webhook; null: none
     ]
 )
-"""One row a (model variant, context level, condition) that was asked at temperature 0 in two snapshots or more: all its rounds and segments."""
+"""One row a (model variant, context level, condition) over all its rounds and segments; not compared (`verdict` null) at another temperature
+than 0 or with one snapshot."""
 
 DRIFT_SERIES = pa.schema(
     [
@@ -340,7 +344,7 @@ DRIFT_SERIES = pa.schema(
         ("context_level", pa.string()),
         ("condition", pa.string()),
         ("snapshot", pa.string()),
-        ("compared", pa.bool_()),  # false: asked other prompts than the baseline, or was scored against another survey
+        ("compared", pa.bool_()),  # false: other prompts, another survey or metric than the baseline's, or too few answers
         ("in_baseline", pa.bool_()),
         ("score", pa.float64()),  # mean over the prompts shared with the baseline; over all its own where not compared
         ("difference", pa.float64()),  # mean paired difference to the baseline

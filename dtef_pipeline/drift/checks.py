@@ -1,18 +1,25 @@
-"""Drift checks over the `scores` table: which predictions form a series, and the rule's verdict on each."""
+"""Drift checks over the `scores` table: which predictions form a series, the rule's verdict on each, and the evidence beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.drift.rule import drift_verdict, snapshot_time
+from dtef_pipeline.drift.judged import judged, place_in_time
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, snapshot_time
 from dtef_pipeline.identity import digest
 from dtef_pipeline.tables import DRIFT_CHECKS
+
+Codes = npt.NDArray[np.integer[Any]]
 
 SEGMENT_SERIES = ("round", "segment", "model", "model_variant", "context_level", "condition")
 ROUND_SERIES = ("round", "model", "model_variant", "context_level", "condition")
@@ -26,61 +33,159 @@ COLUMNS = (
     "score",
     "answered_at",
     "circular",
+    "truth_id",
     "metric",
 )
+_ASKED = ("metric", "prompt_id", "question_id", "truth_id")
 
 
-def drift_checks(scores: pa.Table, *, series: Sequence[str] = SEGMENT_SERIES) -> pa.Table:
+class _Test(NamedTuple):
+    """What a snapshot asked, and what its answers were scored against (a truth a question) and by."""
+
+    metrics: tuple[str, ...]
+    prompts: tuple[str, ...]
+    truths: tuple[tuple[str, str], ...]
+
+    def unlike(self, later: _Test) -> str:
+        """What makes a later snapshot another test."""
+        if self.prompts != later.prompts:
+            return "other prompts"
+        return "survey answers changed" if self.truths != later.truths else "scored by another metric"
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """The snapshots of one prompt set; `order` is their order in time, `ended` why the set has no later ones (None: it has the latest)."""
+
+    keys: dict[str, Any]
+    prompt_set: str
+    values: pd.DataFrame  # (items, snapshots) scores
+    order: list[str]
+    rule: DriftVerdict
+    ended: str | None
+
+    @property
+    def compared(self) -> bool:
+        return self.rule.gap is not None
+
+
+def drift_checks(
+    scores: pa.Table, *, series: Sequence[str] = SEGMENT_SERIES, options: WatchOptions | None = None, watched: int = 1
+) -> pa.Table:
     """Verdicts a (segment, model variant, context level, condition, prompt set); for `ROUND_SERIES` over all segments of a round at once.
 
-    `scores`: rows of schema SCORES (the columns `COLUMNS` suffice). Snapshots are compared when they asked the same prompts and were
-    scored by the same metric (one prompt set); circular questions are left out. In round series the column `segment` is null.
+    `scores`: rows of schema SCORES (the columns `COLUMNS` suffice). Snapshots are compared when they asked the same prompts and were scored
+    against the same survey answers by the same metric (one prompt set); circular questions are left out. In round series the column
+    `segment` is null. `watched`: how many tables like this one are watched together; all their series share `options.alpha` evenly.
     """
-    frame = scores.select(list(COLUMNS)).filter(pc.invert(pc.field("circular"))).to_pandas()
-    rows: list[dict[str, Any]] = []
-    for keys, group in frame.groupby(list(series), sort=True, dropna=False):
-        rows.extend(_series_rows(dict(zip(series, keys, strict=True)), group))
-    columns = {name: [row.get(name) for row in rows] for name in DRIFT_CHECKS.names}
-    return pa.table(columns, schema=DRIFT_CHECKS)
-
-
-def _series_rows(keys: dict[str, Any], group: pd.DataFrame) -> list[dict[str, Any]]:
-    """A row a prompt set: snapshots that asked other prompts are another test, not drift."""
-    by_snapshot = {str(label): rows for label, rows in group.groupby("snapshot", sort=True)}
-    prompt_sets: dict[str, list[str]] = {}
-    for label, rows in by_snapshot.items():
-        prompt_sets.setdefault(digest(sorted(set(rows["metric"])), *sorted(set(rows["prompt_id"]))), []).append(label)
-    return [
-        _verdict_row(keys, prompt_set, {label: by_snapshot[label] for label in labels})
-        for prompt_set, labels in prompt_sets.items()
+    options = options or WatchOptions()
+    frame = _frame(scores, options)
+    found = [
+        one
+        for keys, group in frame.groupby(list(series), sort=True, dropna=False)
+        for one in _prompt_sets(dict(zip(series, keys, strict=True)), group)
     ]
+    threshold = options.threshold(watched * sum(one.compared for one in found))
+    rows = [_row(one, options.baseline, threshold) for one in found]
+    return pa.table({name: [row.get(name) for row in rows] for name in DRIFT_CHECKS.names}, schema=DRIFT_CHECKS)
 
 
-def _verdict_row(keys: dict[str, Any], prompt_set: str, snapshots: dict[str, pd.DataFrame]) -> dict[str, Any]:
-    values = pd.DataFrame(
-        {label: rows.groupby(["prompt_id", "question_id"])["score"].mean() for label, rows in snapshots.items()}
+def _frame(scores: pa.Table, options: WatchOptions) -> pd.DataFrame:
+    """The rows that count; columns that are compared row by row are categories in the order of their labels, which sorts and groups fast."""
+    compared = ("snapshot", *_ASKED)
+    frame = scores.select(list(COLUMNS)).filter(pc.invert(pc.field("circular"))).to_pandas(categories=list(compared))
+    for name in compared:
+        frame[name] = frame[name].cat.set_categories(sorted(frame[name].cat.categories))
+    taken = [label for label in frame["snapshot"].cat.categories if options.takes(label)]
+    return pd.DataFrame(frame[frame["snapshot"].isin(taken)])
+
+
+def _prompt_sets(keys: dict[str, Any], group: pd.DataFrame) -> list[_Series]:
+    """A series a prompt set: snapshots that asked other prompts are another test, not drift."""
+    answered = group.groupby("snapshot", observed=True)["answered_at"].min()
+    times = {str(label): snapshot_time(str(label), None if pd.isna(time) else time) for label, time in answered.items()}
+    order = sorted(times, key=lambda label: place_in_time(label, times[label]))
+    tests = _tests(group)
+    labels: dict[_Test, list[str]] = {}
+    for label in order:
+        labels.setdefault(tests[label], []).append(label)
+    found = []
+    for test, own in labels.items():
+        later = order[order.index(own[-1]) + 1 :]
+        ended = f"{test.unlike(tests[later[0]])} since {later[0]}: not comparable" if later else None
+        values, rule = _ruled(group if len(labels) == 1 else group[group["snapshot"].isin(own)], times)
+        found.append(_Series(keys, digest(*test), values, own, rule, ended))
+    return found
+
+
+def _tests(group: pd.DataFrame) -> dict[str, _Test]:
+    """Of each snapshot. They are nearly always the same, so that each distinct one is spelled out once."""
+    codes = pd.DataFrame({name: group[name].cat.codes for name in ("snapshot", *_ASKED)}).drop_duplicates().to_numpy()
+    codes = codes[np.lexsort(codes.T[::-1])]
+    spelled: dict[bytes, _Test] = {}
+    found = {}
+    for rows in np.split(codes, np.flatnonzero(np.diff(codes[:, 0])) + 1):
+        asked = rows[:, 1:].tobytes()
+        if asked not in spelled:
+            spelled[asked] = _test({name: group[name].cat.categories for name in _ASKED}, rows[:, 1:])
+        found[str(group["snapshot"].cat.categories[rows[0, 0]])] = spelled[asked]
+    return found
+
+
+def _test(labels: dict[str, Any], codes: Codes) -> _Test:
+    # A truth without a hash was scored before truths had one.
+    metrics, prompts, questions, truths = (
+        ["" if code < 0 else str(labels[name][code]) for code in column] for name, column in zip(_ASKED, codes.T, strict=True)
     )
-    times = {label: snapshot_time(label, _first(rows["answered_at"])) for label, rows in snapshots.items()}
-    temperatures = {float(t) for rows in snapshots.values() for t in set(rows["temperature"].dropna())}
-    verdict = asdict(drift_verdict(values, times, temperature=temperatures.pop() if len(temperatures) == 1 else None))
-    return {**keys, **verdict, "n_prompts": verdict["n_items"], "prompt_set": prompt_set}
+    pairs = set(zip(questions, truths, strict=True))
+    return _Test(tuple(sorted(set(metrics))), tuple(sorted(set(prompts))), tuple(sorted(pairs)))
 
 
-def _first(times: pd.Series[Any]) -> Any:
-    known = times.dropna()
-    return known.min().to_pydatetime() if len(known) else None
+def _ruled(rows: pd.DataFrame, times: dict[str, datetime | None]) -> tuple[pd.DataFrame, DriftVerdict]:
+    """Scores (items, snapshots) of one prompt set, snapshots in the order of their labels, and the rule's verdict on them."""
+    means = rows.groupby(["prompt_id", "question_id", "snapshot"], observed=True)["score"].mean()
+    values = means.unstack("snapshot").sort_index(axis=1)  # noqa: PD010 - pivot_table loses nights without a score
+    values.columns = pd.Index([str(label) for label in values.columns])
+    temperatures = set(rows["temperature"].dropna())
+    return values, drift_verdict(values, times, temperature=float(temperatures.pop()) if len(temperatures) == 1 else None)
+
+
+def _row(one: _Series, baseline: int, threshold: float) -> dict[str, Any]:
+    rule = asdict(one.rule)
+    questions = one.values.index.get_level_values("question_id").tolist()
+    found = judged(one.values[one.order], questions, one.rule, baseline=baseline, threshold=threshold) if one.compared else None
+    reason = "; ".join(part for part in (one.rule.reason, found and found.few, one.ended) if part)
+    evidence = found.columns if found else {}
+    return {**one.keys, **rule, **evidence, "n_prompts": one.rule.n_items, "prompt_set": one.prompt_set, "reason": reason}
 
 
 def headline(checks: pa.Table) -> str:
-    """The model with the largest flagged range, and the two snapshots to compare; or that nothing was flagged."""
-    rows = [row for row in checks.to_pylist() if row["flagged"]]
-    if not rows:
-        compared = sum(1 for row in checks.to_pylist() if row["gap"] is not None)
-        return f"No drift flagged: {compared} of {len(checks)} series could be compared."
-    worst = max(rows, key=lambda row: (row["gap"], row["model"]))
-    where = "/".join(part for part in (worst["round"], worst["segment"]) if part)
-    return (
-        f"Drift flagged in {len(rows)} of {len(checks)} series. Largest: {worst['model']} on {where} at context "
-        f"{worst['context_level']}, {worst['lowest']:.4f} to {worst['highest']:.4f}. Compare snapshots "
-        f"{worst['lowest_snapshot']} and {worst['highest_snapshot']}."
-    )
+    """What a reader should know first: the largest drift (model, direction, size, since when), else what to watch, else what was compared.
+
+    The largest is by its shift; among series to watch by the range that the rule looks at.
+    """
+    rows = checks.to_pylist()
+    drifted = [row for row in rows if row["verdict"] == "drift"]
+    watched = [row for row in rows if row["verdict"] == "watch"]
+    if drifted:
+        worst = max(drifted, key=lambda row: (abs(row["shift"]), row["model"]))
+        return (
+            f"Drift in {len(drifted)} of {len(rows)} series. Largest: {_where(worst)}, {worst['direction']} by "
+            f"{abs(worst['shift']):.4f} since {worst['first_snapshot']}."
+            + (f" {len(watched)} more to watch." if watched else "")
+        )
+    if watched:
+        worst = max(watched, key=lambda row: (row["gap"], row["model"]))
+        return (
+            f"No drift; {len(watched)} of {len(rows)} series to watch. Largest: {_where(worst)}, {worst['lowest']:.4f} to "
+            f"{worst['highest']:.4f}. Compare snapshots {worst['lowest_snapshot']} and {worst['highest_snapshot']}."
+        )
+    compared = sum(row["verdict"] is not None for row in rows)
+    if not compared:
+        return f"Nothing could be compared yet ({len(rows)} series)."
+    return f"No drift: {compared} of {len(rows)} series could be compared."
+
+
+def _where(row: dict[str, Any]) -> str:
+    place = "/".join(part for part in (row.get("round"), row.get("segment")) if part)
+    return f"{row['model']}{place and f' on {place}'} at context {row['context_level']}"

@@ -41,6 +41,14 @@ def snapshot_time(label: str, first_answer: datetime | None) -> datetime | None:
         return first_answer.replace(tzinfo=None) if first_answer is not None else None
 
 
+def answered(values: pd.DataFrame) -> pd.DataFrame:
+    """The snapshots (columns) with a score for at least half of the items (rows).
+
+    A night without answers says nothing of the model, and must not hide what the other nights say.
+    """
+    return values.loc[:, values.notna().mean() >= MIN_ANSWERED] if len(values) else values
+
+
 def drift_verdict(values: pd.DataFrame, times: Mapping[str, datetime | None], *, temperature: float | None) -> DriftVerdict:
     """Apply the rule to one model on one test.
 
@@ -49,8 +57,7 @@ def drift_verdict(values: pd.DataFrame, times: Mapping[str, datetime | None], *,
     snapshots that span 23 hours.
     Flagged when highest - lowest >= 0.05 and >= 10 % of the lowest, both exact at the boundary.
     """
-    # A night without answers says nothing of the model, and must not hide what the other nights say.
-    values = values.loc[:, values.notna().mean() >= MIN_ANSWERED] if len(values) else values
+    values = answered(values)
     shared = values.dropna()
     known = [time for label in values.columns if (time := times.get(label)) is not None]
     hours = (max(known) - min(known)).total_seconds() / 3600 if len(known) == len(values.columns) and known else None

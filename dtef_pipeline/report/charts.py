@@ -14,6 +14,8 @@ import pandas as pd
 
 from dtef_pipeline.aggregation.permutation import SIGNIFICANCE
 from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL, UNIFORM
+from dtef_pipeline.report.drift_chart import HEIGHT as DRIFT_HEIGHT
+from dtef_pipeline.report.drift_chart import grouped, timeline
 from dtef_pipeline.report.markup import asked_alike, is_unknown, level_order, shortened
 from dtef_pipeline.report.palette import STEPS, colour, steps
 from dtef_pipeline.report.svg import Place, across, as_markdown_image, axis, domain, dot, down, drawing, group, label, line
@@ -23,6 +25,7 @@ LEAVE_ONE_OUT = "baseline/leave-one-out-marginal"
 _SAME = 1e-9
 """Two scores nearer than this are one: sums in another order."""
 _ROW, _PANEL_HEIGHT, _PANELS_ACROSS = 32, 170, 3
+_SERIES = ("model_variant", "context_level", "condition")
 
 
 def forest(frame: pd.DataFrame, *, standalone: bool = True) -> str:
@@ -138,14 +141,12 @@ def moving(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["model_variant"].isin(spread[spread > _SAME].index)]
 
 
-def drift_lines(frame: pd.DataFrame) -> str:
-    """A panel a series: its mean score over the snapshots. Takes rows of `drift.snapshot_means`; it stands alone."""
-    bounds = score_domain(frame)
-    panels = [
-        panel(str(own["model"].iloc[0]), list(own["snapshot"]), _by(own, "snapshot"), bounds, {})
-        for _, own in frame.groupby(["model_variant", "context_level", "condition"], sort=True, observed=True)
-    ]
-    return _grid(panels, "Mean score over the snapshots, a panel a series")
+def drift_lines(series: pd.DataFrame, checks: pd.DataFrame | None = None) -> str:
+    """A panel a series: its timeline. Takes rows of `drift_series` and, for what is said of them, of `model_drift`; it stands alone."""
+    rows = [] if checks is None else checks.astype(object).where(checks.notna(), None).to_dict("records")
+    judged = {tuple(row[name] for name in _SERIES): row for row in rows}
+    panels = [timeline(own, judged.get(of)) for of, own in grouped(series.to_dict("records")).items()]
+    return _grid(panels, "Score of each snapshot, a panel a series", DRIFT_HEIGHT)
 
 
 def score_domain(rows: pd.DataFrame, others: Iterable[float] = ()) -> tuple[float, float]:
@@ -211,15 +212,15 @@ def _apart(places: Sequence[str], at: Mapping[str, float], least: float = 0.0) -
     return kept
 
 
-def _grid(panels: Sequence[str], title: str) -> str:
+def _grid(panels: Sequence[str], title: str, height: int = _PANEL_HEIGHT) -> str:
     each = 100 / _PANELS_ACROSS
     placed = [
-        f'<svg x="{each * (at % _PANELS_ACROSS):.2f}%" y="{(_PANEL_HEIGHT + 12) * (at // _PANELS_ACROSS)}" '
-        f'width="{each - 1.5:.2f}%" height="{_PANEL_HEIGHT}">{markup}</svg>'
+        f'<svg x="{each * (at % _PANELS_ACROSS):.2f}%" y="{(height + 12) * (at // _PANELS_ACROSS)}" '
+        f'width="{each - 1.5:.2f}%" height="{height}">{markup}</svg>'
         for at, markup in enumerate(panels)
     ]
     rows = -(-len(panels) // _PANELS_ACROSS)
-    return drawing(placed, max((_PANEL_HEIGHT + 12) * rows, 20), title, standalone=True)
+    return drawing(placed, max((height + 12) * rows, 20), title, standalone=True)
 
 
 def gap_chart(frame: pd.DataFrame, *, standalone: bool = True, most: int = 24) -> str:

@@ -1,19 +1,29 @@
-"""Scores over snapshots, with the drift rule's verdicts, and how far repeated draws agree."""
+"""Drift: verdicts on each model, what changed, and a timeline of its snapshots; and how far repeated draws agree."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
 
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.aggregation.cells import BoardOptions, has_table, policy_sql
-from dtef_pipeline.report.charts import panel, score_domain
+from dtef_pipeline.aggregation.cells import has_table
+from dtef_pipeline.drift.checks import headline
+from dtef_pipeline.drift.models import ModelDrift, model_drift
+from dtef_pipeline.drift.words import by_verdict, change_words, moved_words, odds
+from dtef_pipeline.report.drift_chart import HEIGHT, Rows, described, grouped, key, timeline
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
+    fold,
     four,
+    named,
     note,
     paragraph,
     section,
+    signed,
     table,
     text,
     three,
@@ -22,66 +32,128 @@ from dtef_pipeline.report.markup import (
     without_lone_condition,
 )
 from dtef_pipeline.report.svg import drawing
+from dtef_pipeline.report.text import named_apart
 
 _HOW = (
-    "Mean score of each snapshot over the prompts that were scored in every snapshot of the series. The verdicts are those of the "
-    "documented rule, which judges at temperature 0 alone; without one a movement may be sampling of the model."
+    "Whether a model answers the same prompts otherwise than it did. The first snapshots are the baseline, and later ones are compared with "
+    "it on the prompts that both asked, question by question. “drift”: the documented rule flags the series, and the evidence reaches the odds "
+    "that are needed, which would happen by chance in one report of twenty, however often one looks. “watch”: the rule alone. A series at a "
+    "temperature other than 0 has a timeline and no verdict."
 )
-_SERIES = "model, model_variant, context_level, condition"
-
-
-def snapshot_means(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """Mean score a snapshot of each series that has two snapshots or more; circular questions left out.
-
-    Columns: model, model_variant, context_level, condition, snapshot, score (0-1), n_prompts: (segment, question, prompt) triples scored in
-    every snapshot of the series, which the means are over.
-    """
-    connection.execute("SET threads = 1")
-    return connection.execute(
-        f"""
-        WITH own AS (
-            SELECT {_SERIES}, snapshot, round, segment, question_id, prompt_id, avg({policy_sql(BoardOptions().metric)}) AS score
-            FROM scores WHERE NOT circular GROUP BY ALL HAVING count(score) > 0
-        ), series AS (SELECT {_SERIES}, count(DISTINCT snapshot) AS snapshots FROM own GROUP BY ALL HAVING snapshots > 1)
-        , held AS (
-            SELECT {_SERIES}, round, segment, question_id, prompt_id FROM own JOIN series USING ({_SERIES})
-            GROUP BY ALL HAVING count(*) = any_value(snapshots)
-        )
-        SELECT {_SERIES}, snapshot, avg(score) AS score, count(*) AS n_prompts
-        FROM own SEMI JOIN held USING ({_SERIES}, round, segment, question_id, prompt_id)
-        GROUP BY {_SERIES}, snapshot ORDER BY {_SERIES}, CASE snapshot WHEN 'base' THEN '' ELSE snapshot END
-        """
-    ).df()
+_ODDS = (
+    "The highest e-value so far: how much likelier the snapshots are with a shift than without; needed so that the chance of a false drift "
+    "anywhere is one in twenty"
+)
+_NEWS = ("drift", "watch")
+_MOST = 60
+"""Timelines that are drawn; the rest would be read by nobody and weigh megabytes."""
 
 
 def drift(connection: duckdb.DuckDBPyConnection) -> str:
-    """The section: lines over snapshots, then the verdicts of `drift_checks` where there is such a table."""
-    means = snapshot_means(connection)
-    bounds = score_domain(means)
-    lines = []
-    for (_, level, condition), own in means.groupby(["model_variant", "context_level", "condition"], sort=True, observed=True):
-        title = f"{own['model'].iloc[0]}, context {level}"
-        rows = {str(row["snapshot"]): row for row in own.to_dict("records")}
-        said = ", ".join(f"{snapshot}: {row['score']:.4f}" for snapshot, row in rows.items())
-        count = f"{title}, asked as {condition}, {own['n_prompts'].iloc[0]} prompts; {said}"
-        lines.append(drawing([panel(title, list(rows), rows, bounds, {})], 170, count, standalone=False))
-    shown = f'<div class="panels">{"".join(lines)}</div>' if lines else paragraph("No series has two snapshots.")
-    return section("drift", "Drift", _HOW, shown + _verdicts(connection))
-
-
-def _verdicts(connection: duckdb.DuckDBPyConnection) -> str:
-    if not has_table(connection, "drift_checks"):
-        return paragraph("No drift checks yet.")
-    frame = _flagged(connection)
-    checked, compared, flagged = connection.execute(
-        "SELECT count(*), count(gap), coalesce(sum(flagged::INT), 0) FROM drift_checks"
-    ).fetchall()[0]
-    said = paragraph(f"{flagged} flagged of {compared} compared ({checked} series in all).")
-    said += _reasons(connection)
-    titles = {"round": "Round", "segment": "Segment", "model": "Model", "condition": "Asked as", "reason": "What was compared"}
-    return said + (
-        table(frame, [Column(n, t, text) for n, t in titles.items()], caption="Flagged series") if len(frame) else ""
+    """The section: verdicts on models, timelines, then the segments that the documented rule flags, where there is `drift_checks`."""
+    found = _found(connection)
+    rows = sorted(_named(found.checks.to_pylist()), key=by_verdict)
+    body = (
+        paragraph(headline(found.checks)) + _models(rows) + _timelines(rows, found)
+        if rows
+        else paragraph("No model was asked.")
     )
+    return section("drift", "Drift", _HOW, body + _segments(connection))
+
+
+def _found(connection: duckdb.DuckDBPyConnection) -> ModelDrift:
+    """The published tables where they exist, else the same computed from the scores."""
+    if has_table(connection, "model_drift") and has_table(connection, "drift_series"):
+        return ModelDrift(
+            *(connection.sql(f"SELECT * FROM {name}").to_arrow_table() for name in ("model_drift", "drift_series"))
+        )
+    return model_drift(connection)
+
+
+def _named(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows, models of several variants called by their variant."""
+    names = (
+        named_apart(pd.DataFrame([{name: row[name] for name in ("model", "model_variant")} for row in rows])) if rows else None
+    )
+    return [{**row, "model": name} for row, name in zip(rows, names["model"], strict=True)] if names is not None else []
+
+
+def _models(rows: Sequence[Mapping[str, Any]]) -> str:
+    frame = pd.DataFrame(
+        [
+            {
+                **{name: row[name] for name in ("model", "context_level", "condition", "shift_low", "shift", "shift_high")},
+                "verdict": row["verdict"] or "not compared",
+                "since": _unbroken(row["first_snapshot"]),
+                "odds": _unbroken(odds(row["log10_e"]))
+                + (f'<span class="ci">of {odds(row["threshold"])} needed</span>' if row["threshold"] else ""),
+                "n_snapshots": row["n_snapshots"],
+                "changes": _wide([change_words(change) for change in row["changes"] or []]),
+            }
+            for row in rows
+        ]
+    )
+    columns = [
+        Column("model", "Model", text),
+        Column("verdict", "Verdict", text),
+        Column("context_level", "Context", text),
+        Column("condition", "Asked as", text),
+        Column("shift", "Shift", as_is, "Mean paired difference since the change, less that before it; 95 % interval"),
+        Column("since", "Since", named, "Likeliest first snapshot of the drift"),
+        Column("odds", "Odds for drift", named, _ODDS),
+        Column("n_snapshots", "Snapshots", whole),
+        Column("changes", "What changed", named),
+    ]
+    shown = with_intervals(frame, [("shift", "shift_low", "shift_high")], shown=signed, bounds=signed)
+    return table(shown, without_lone_condition(frame, columns), caption="Verdict on each model", row_head="model")
+
+
+def _unbroken(words: str | None) -> str:
+    return f'<span style="white-space:nowrap">{text(words)}</span>'
+
+
+def _wide(lines: Sequence[str]) -> str:
+    """Lines of text that would make a narrow column a page long."""
+    return f'<span style="display:block;min-width:21rem">{"<br>".join(map(escape, lines))}</span>' if lines else ""
+
+
+def _figure(row: Mapping[str, Any], own: Rows) -> str:
+    """The timeline of a series; beneath it what the rule says, and for one that moved which questions did."""
+    moved = moved_words(row["moved"] or []) if row["verdict"] in _NEWS else ""
+    said = [
+        f"Rule: {'flagged; ' if row['flagged'] else ''}{row['reason']}.",
+        *([f"Questions that moved most: {moved}."] if moved else []),
+    ]
+    chart = drawing([timeline(own, row)], HEIGHT, described(own, row), standalone=False)
+    return f"<figure>{chart}<figcaption>{'<br>'.join(map(escape, said))}</figcaption></figure>"
+
+
+def _timelines(rows: Sequence[Mapping[str, Any]], found: ModelDrift) -> str:
+    """Those of models that moved in sight, the others folded."""
+    series = grouped(found.series.to_pylist())
+    drawn = [(row, own) for row in rows if (own := series.get((row["model_variant"], row["context_level"], row["condition"])))]
+    if not drawn:
+        return paragraph("No series has two snapshots.")
+    parts = {
+        is_news: "".join(_figure(row, own) for row, own in drawn[:_MOST] if (row["verdict"] in _NEWS) is is_news)
+        for is_news in (True, False)
+    }
+    panels = {is_news: f'<div class="panels">{markup}</div>' for is_news, markup in parts.items() if markup}
+    quiet = (
+        fold("Timelines of the other series", panels[False]) if True in panels and False in panels else panels.get(False, "")
+    )
+    rest = paragraph(f"Timelines of {len(drawn) - _MOST} more series are left out.") if len(drawn) > _MOST else ""
+    return key() + panels.get(True, "") + quiet + rest
+
+
+def _segments(connection: duckdb.DuckDBPyConnection) -> str:
+    if not has_table(connection, "drift_checks"):
+        return paragraph("No drift checks of segments yet.")
+    checked, compared, flagged, drifted = connection.execute(
+        "SELECT count(*), count(gap), coalesce(sum(flagged::INT), 0), count(*) FILTER (verdict = 'drift') FROM drift_checks"
+    ).fetchall()[0]
+    said = f"Single segments: {flagged} flagged of {compared} compared ({checked} series in all); {drifted} drifted."
+    return paragraph(said) + _reasons(connection) + _flagged(connection)
 
 
 def _reasons(connection: duckdb.DuckDBPyConnection) -> str:
@@ -93,10 +165,27 @@ def _reasons(connection: duckdb.DuckDBPyConnection) -> str:
     return table(frame, columns, caption="Series that were not compared (most frequent reasons)") if len(frame) else ""
 
 
-def _flagged(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    return connection.execute(
-        "SELECT * FROM drift_checks WHERE flagged ORDER BY gap DESC, round, segment, model_variant, context_level, condition, prompt_set"
+def _flagged(connection: duckdb.DuckDBPyConnection) -> str:
+    frame = connection.execute(
+        """SELECT * FROM drift_checks WHERE flagged
+        ORDER BY verdict, gap DESC, round, segment, model_variant, context_level, condition, prompt_set"""
     ).df()
+    titles = {
+        "verdict": "Verdict",
+        "round": "Round",
+        "segment": "Segment",
+        "model": "Model",
+        "context_level": "Context",
+        "condition": "Asked as",
+        "first_snapshot": "Since",
+        "reason": "What was compared",
+    }
+    columns = [Column(n, t, text) for n, t in titles.items()]
+    return (
+        table(frame, without_lone_condition(frame, columns), caption="Segments that the documented rule flags")
+        if len(frame)
+        else ""
+    )
 
 
 _RELIABILITY_HOW = (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import REFERENCES, ok, query, refused, strict
+from tests.cli.commands import REFERENCES, ok, refused, strict
 
 
 class TestLeaderboard:
@@ -67,34 +67,3 @@ class TestLeaderboard:
     def test_nothing_scored_yet_says_what_to_do(self, ingested: Path) -> None:
         for command in (["leaderboard"], ["drift"], ["report", "--out", ingested / "r.html"]):
             assert re.search(r"no scores in .* yet: .*`dtef run", refused(*command))
-
-
-class TestDrift:
-    def test_two_nights_that_were_answered_differently_are_flagged_with_both_named(self, reading: Path) -> None:
-        text = ok("drift")
-        assert "Largest: fake on S1/country:" in text
-        assert "Compare snapshots 2026-01-03 and 2026-01-01." in text
-        rows = strict(ok("drift", "--format", "json"))
-        flagged = [row for row in rows if row["flagged"]]
-        assert {row["model"] for row in flagged} == {"fake"}
-        for row in flagged:
-            assert (row["highest_snapshot"], row["lowest_snapshot"], row["n_snapshots"]) == ("2026-01-01", "2026-01-03", 2)
-            assert row["gap"] == pytest.approx(row["highest"] - row["lowest"])
-            assert row["hours"] == 48
-        assert {row["flagged"] for row in rows if row["model"] in REFERENCES} == {False}
-
-    def test_a_round_at_once_is_one_series_a_model_and_level(self, reading: Path) -> None:
-        rows = strict(ok("drift", "--by", "round", "--format", "json"))
-        assert sorted((row["model"], row["context_level"]) for row in rows) == [
-            (model, level) for model in sorted({"fake", *REFERENCES}) for level in ("0", "2")
-        ]
-        assert next(row for row in rows if row["model"] == "fake")["n_prompts"] == 6
-
-    def test_the_stage_says_the_same_as_the_command(self, reading: Path) -> None:
-        stored = query("SELECT segment, context_level, gap FROM drift_checks WHERE flagged ORDER BY ALL")
-        rows = strict(ok("drift", "--round", "S1", "--format", "json"))
-        keys = ("segment", "context_level", "gap")
-        assert sorted(({k: r[k] for k in keys} for r in rows if r["flagged"]), key=str) == sorted(stored, key=str)
-
-    def test_an_unknown_round_is_named(self, reading: Path) -> None:
-        assert "S9" in refused("drift", "--round", "S9")

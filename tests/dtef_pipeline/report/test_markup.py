@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import duckdb
 import pandas as pd
 import pytest
 
-from dtef_pipeline.report.drift import snapshot_means
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
@@ -27,7 +25,6 @@ from dtef_pipeline.report.markup import (
     whole,
     with_interval,
 )
-from tests.dtef_pipeline.rows import scores_table
 
 
 @pytest.mark.parametrize(
@@ -114,31 +111,3 @@ def test_groups_come_most_context_first_and_never_mix() -> None:
     assert [list(rows["x"]) for _, rows in asked_alike(frame)] == [[3], [1], [2], [4], [0]]
     assert [list(rows["x"]) for _, rows in asked_alike(frame, richest=True)] == [[3], [4]]
     assert list(asked_alike(frame.head(0))) == []
-
-
-def means(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    with duckdb.connect() as connection:
-        connection.register("scores", scores_table(rows))
-        return snapshot_means(connection)
-
-
-def test_snapshots_are_compared_on_the_prompts_that_all_have_a_score_for() -> None:
-    rows = [
-        {"snapshot": "base", "question_id": "q0", "score": 0.5},
-        {"snapshot": "base", "question_id": "q1", "score": 0.9},
-        {"snapshot": "2026-01-02", "question_id": "q0", "score": 0.6, "draw": 0},
-        {"snapshot": "2026-01-02", "question_id": "q0", "score": 0.8, "draw": 1},
-        {"snapshot": "2026-01-02", "question_id": "q1", "status": "error", "score": None},
-        {"snapshot": "2026-01-02", "question_id": "q2", "score": 0.1},
-        {"snapshot": "2026-01-02", "question_id": "q3", "score": 0.1, "circular": True},
-        {"snapshot": "base", "question_id": "q3", "score": 0.1, "circular": True},
-    ]
-    found = means(rows)
-    assert list(found["snapshot"]) == ["base", "2026-01-02"]
-    assert list(found["score"]) == pytest.approx([0.5, 0.7])
-    assert list(found["n_prompts"]) == [1, 1]
-
-
-@pytest.mark.parametrize("rows", [[], [{"snapshot": "base"}]])
-def test_one_snapshot_is_no_series(rows: list[dict[str, Any]]) -> None:
-    assert not len(means(rows))

@@ -163,7 +163,7 @@ def test_drift_and_quarantine_are_shown_when_there_are_such_tables() -> None:
 
 def test_without_the_tables_of_later_stages_it_says_so() -> None:
     text = plain()
-    assert "No drift checks yet." in text
+    assert "No drift checks of segments yet." in text
 
 
 @pytest.mark.parametrize("rows", [[], [variant("gpt", status="error", score=None)]])

@@ -1,0 +1,165 @@
+"""How often drift is found that is not there, and how soon that which is: simulations where the truth is known.
+
+A series is 100 questions asked every night: each question's score varies from night to night by itself, and all of a night vary together. The
+verdict is made as `drift_checks` makes it: by the documented rule and by the evidence, of the means of all nights. The test suite runs
+these small. Run: `python benchmarks/drift_null.py [SETS]`; it prints the tables of docs/drift.md.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.signal import lfilter
+
+from dtef_pipeline.drift.evidence import BASELINE, evidence
+from dtef_pipeline.drift.paired import paired
+from dtef_pipeline.drift.rule import drift_verdict
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """Scores around 0.7; a night effect is what all questions of a night share, its standard deviation `night_sd` in every design."""
+
+    nights: int = 100
+    questions: int = 100
+    question_sd: float = 0.2
+    night_sd: float = 0.0
+    degrees: float = math.inf
+    """Of Student's t that the night effects are drawn from: 5 has outliers."""
+    autocorrelation: float = 0.0
+    """Of the night effects of two nights that follow each other."""
+    creep: float = 0.0
+    """Rise a night."""
+    shift: float = 0.0
+    since: int = 0
+    until: int = 10**9
+    """The shift is there from night `since` (from 0) to before night `until`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """(sets,) each: whether the rule flagged it, the highest e-value as log10, and whether the 95 % interval of the shift has the true one."""
+
+    flagged: npt.NDArray[np.bool_]
+    log10_e: Floats
+    covered: npt.NDArray[np.bool_]
+
+    def drift(self, sharing: int = 1, alpha: float = 0.05) -> float:
+        """Share of sets with the verdict `drift` when so many series share alpha."""
+        return float(np.mean(self.flagged & (self.log10_e >= math.log10(sharing / alpha))))
+
+
+def night_effects(design: Design, generator: np.random.Generator) -> Floats:
+    """(nights,) with the shift and the creep."""
+    if math.isinf(design.degrees):
+        drawn = generator.normal(size=design.nights)
+    else:
+        drawn = generator.standard_t(design.degrees, design.nights) / math.sqrt(design.degrees / (design.degrees - 2))
+    kept = design.autocorrelation
+    drawn[1:] *= math.sqrt(1 - kept**2)
+    night = np.arange(design.nights)
+    shifted = design.shift * ((night >= design.since) & (night < design.until))
+    return np.asarray(design.night_sd * lfilter([1.0], [1.0, -kept], drawn) + shifted + design.creep * night)
+
+
+def series(design: Design, sets: int, seed: int) -> Iterator[pd.DataFrame]:
+    """Scores (questions, nights), a frame a set; columns are dates."""
+    generator = np.random.default_rng(seed)
+    dates = [(datetime(2026, 1, 1) + timedelta(days=night)).date().isoformat() for night in range(design.nights)]
+    for _ in range(sets):
+        level = 0.7 + 0.1 * generator.normal(size=(design.questions, 1))
+        noise = design.question_sd * generator.normal(size=(design.questions, design.nights))
+        yield pd.DataFrame(level + noise + night_effects(design, generator), columns=dates)
+
+
+def judged(design: Design, sets: int, seed: int, *, baseline: int = BASELINE) -> Found:
+    """The verdict after the last night. It has been `drift` on some night if and only if it is then: neither range nor evidence falls."""
+    flagged, highest, covered = [], [], []
+    questions = [f"q{place}" for place in range(design.questions)]
+    for values in series(design, sets, seed):
+        times = {label: datetime.fromisoformat(label) for label in values.columns}
+        flagged.append(drift_verdict(values, times, temperature=0).flagged)
+        pairs = paired(values, questions, baseline=baseline)
+        seen = evidence(pairs.means, pairs.spread, baseline=baseline, threshold=math.log10(20))
+        highest.append(seen.highest or 0.0)
+        covered.append(seen.low is None or seen.high is None or seen.low <= design.shift <= seen.high)
+    return Found(np.array(flagged), np.array(highest), np.array(covered))
+
+
+def no_drift(sets: int) -> None:
+    print(f"\nNo drift. Share of series ever flagged by the rule, ever `drift`; {sets:,} series each, 100 nights")
+    noisy = Design(night_sd=0.02)
+    designs = {
+        "questions alone (run-mean sd .02)": Design(),
+        "night effect alone (sd .02)": Design(question_sd=0.0, night_sd=0.02),
+        "both (run-mean sd .028)": noisy,
+        "10 questions, night effect": replace(noisy, questions=10),
+        "nights with t of 5 degrees": Design(question_sd=0.0, night_sd=0.02, degrees=5),
+        "nights with t of 3 degrees": Design(question_sd=0.0, night_sd=0.02, degrees=3),
+        "autocorrelation .2": Design(question_sd=0.0, night_sd=0.02, autocorrelation=0.2),
+        "autocorrelation .5": Design(question_sd=0.0, night_sd=0.02, autocorrelation=0.5),
+        "autocorrelation .8": Design(question_sd=0.0, night_sd=0.02, autocorrelation=0.8),
+        "one night .2 lower, both noises": replace(noisy, shift=-0.2, since=30, until=31),
+        "two nights .2 lower, both noises": replace(noisy, shift=-0.2, since=30, until=32),
+        "three nights .2 lower, both noises": replace(noisy, shift=-0.2, since=30, until=33),
+        "one night .2 lower, sd .005": Design(question_sd=0.05, shift=-0.2, since=30, until=31),
+        "two nights .2 lower, sd .005": Design(question_sd=0.05, shift=-0.2, since=30, until=32),
+        "three nights .2 lower, sd .005": Design(question_sd=0.05, shift=-0.2, since=30, until=33),
+        "one night of the baseline .2 lower, both noises": replace(noisy, shift=-0.2, since=2, until=3),
+    }
+    for name, design in designs.items():
+        found = judged(design, sets, 1)
+        e = (found.log10_e >= math.log10(20)).mean()
+        print(f"| {name} | {found.flagged.mean():.1%} | {e:.1%} | {found.drift():.2%} | {found.drift(10):.2%} |", flush=True)
+
+
+def rule_alone(sets: int) -> None:
+    print("\nThe rule alone, no drift, run-mean sd .02, by number of runs")
+    for nights in (2, 5, 10, 20, 50, 100):
+        rate = judged(Design(nights=nights, question_sd=0.0, night_sd=0.02), sets, 2).flagged.mean()
+        print(f"| {nights} | {rate:.1%} |", flush=True)
+
+
+def power(sets: int) -> None:
+    print("\nA shift of .08: share found within 10 nights, by nights before it and series that share alpha (1, 10, 100, 1,500)")
+    for name, design in {
+        "questions alone (sd .02)": Design(),
+        "both (sd .028)": Design(night_sd=0.02),
+        "questions alone, 400 of them (sd .01)": Design(questions=400),
+    }.items():
+        for since in (5, 10, 20, 50, 90):
+            found = judged(replace(design, shift=0.08, since=since, nights=since + 10), sets, 3)
+            rates = " | ".join(f"{found.drift(sharing):.0%}" for sharing in (1, 10, 100, 1500))
+            print(f"| {name} | {since} | {found.flagged.mean():.0%} | {rates} | {found.covered.mean():.1%} |", flush=True)
+
+
+def unseen(sets: int) -> None:
+    print("\nWhat is hard to see: share found by night 100 (alone), and by 10 nights after")
+    for name, design in {
+        "shift on night 3, within the baseline": Design(shift=0.08, since=2),
+        "creep of .001 a night": Design(creep=0.001),
+        "creep of .003 a night": Design(creep=0.003),
+        "shift of .08 for 5 nights from night 50": Design(shift=0.08, since=50, until=55),
+    }.items():
+        print(f"| {name} | {judged(design, sets, 4).drift():.0%} |", flush=True)
+
+
+def main(sets: int) -> None:
+    print(f"Two standard errors of a rate of 5 %: {2 * math.sqrt(0.05 * 0.95 / sets):.2%}")
+    rule_alone(sets)
+    no_drift(sets)
+    power(sets)
+    unseen(sets)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)

@@ -1,0 +1,187 @@
+"""What changed with a series: its answers, how many could be parsed, who served them, or what was asked. In words that stand alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dtef_pipeline.drift.evidence import RESOLUTION
+from dtef_pipeline.drift.nights import Floats, Night, parse_rate
+from dtef_pipeline.identity import round_order
+
+PARSE_RATE_CHANGE = 0.01
+"""Smallest change of the parse rate that is told."""
+_CELL = ["round", "segment", "question_id"]
+_MOST_NAMED = 3
+WHATS = {
+    "answers": "answers",
+    "parse_rate": "parse rate",
+    "served_model": "served model",
+    "fingerprint": "fingerprint",
+    "prompts": "prompts",
+    "survey": "survey answers",
+    "metric": "metric",
+    "panel": "panel",
+}
+"""What can change, and what people call it."""
+APART = {"prompts": "other prompts", "survey": "other survey answers", "metric": "another metric", "panel": "another panel"}
+"""What makes snapshots that cannot be compared different tests."""
+
+
+class Change(NamedTuple):
+    """`snapshot`: the first with `after`."""
+
+    what: str
+    snapshot: str
+    before: str
+    after: str
+
+
+class Answers(NamedTuple):
+    """The snapshots that are compared; arrays are (items, snapshots), NaN where an item was not asked.
+
+    `parsed`: mean score of the draws that could be parsed. `ok`, `answered`: how many draws could be parsed, and were answered.
+    """
+
+    labels: Sequence[str]
+    parsed: Floats
+    ok: Floats
+    answered: Floats
+
+
+def answer_changes(found: Answers, first: int) -> list[Change]:
+    """Whether answers changed at snapshot `first`, or how many of them could be parsed; each over the items known on both sides."""
+    changes = []
+    before, after = _means(found.parsed[:, :first]), _means(found.parsed[:, first:])
+    both = np.isfinite(before) & np.isfinite(after)
+    if both.any():
+        was, now = float(before[both].mean()), float(after[both].mean())
+        same = ", as before" if abs(now - was) < RESOLUTION else ""
+        words = [f"parsed answers score {mean:.4f}" for mean in (was, now)]
+        changes.append(Change("answers", found.labels[first], words[0], f"{words[1]} ({now - was:+.4f}{same})"))
+    return changes + parse_changes(found, first)
+
+
+def parse_changes(found: Answers, first: int) -> list[Change]:
+    rates = [parse_rate(found.ok[:, part], found.answered[:, part]) for part in (slice(first), slice(first, None))]
+    was, now = rates
+    if was is None or now is None or abs(now - was) < PARSE_RATE_CHANGE:
+        return []
+    return [Change("parse_rate", found.labels[first], f"parsed {100 * was:.1f} %", f"parsed {100 * now:.1f} %")]
+
+
+def mean_differences(found: Answers, baseline: Sequence[str]) -> Floats:
+    """(snapshots,) mean difference to the baseline over the items that were parsed in it and in the snapshot; NaN where there are none."""
+    reference = _means(found.parsed[:, [label in baseline for label in found.labels]])
+    return _means((found.parsed - reference[:, None]).T)
+
+
+def _means(values: Floats) -> Floats:
+    """(rows,) means of what is known, NaN where nothing is."""
+    known = np.isfinite(values)
+    counts = known.sum(axis=1)
+    return np.asarray(
+        np.divide(np.where(known, values, 0.0).sum(axis=1), counts, out=np.full(len(values), np.nan), where=counts > 0)
+    )
+
+
+def provider_changes(nights: Sequence[Night], first: int | None) -> list[Change]:
+    """The change of served model and of fingerprint nearest to snapshot `first`; where that is None, the first there is."""
+    named: dict[str, Callable[[Night], frozenset[str]]] = {
+        "served_model": lambda night: night.served,
+        "fingerprint": lambda night: night.fingerprints,
+    }
+    changes = []
+    for what, of in named.items():
+        told = [(at, of(night)) for at, night in enumerate(nights) if of(night)]
+        seen: set[str] = set()
+        found = []
+        for (_, was), (at, now) in pairwise(told):
+            seen |= was
+            # Several may serve side by side: a night that saw fewer of them is no change.
+            if now - seen or not now & was:
+                found.append((at, Change(what, nights[at].label, ", ".join(sorted(was)), ", ".join(sorted(now)))))
+        changes += _nearest(found, first)
+    return changes
+
+
+def _nearest(found: Sequence[tuple[int, Change]], first: int | None) -> list[Change]:
+    if not found:
+        return []
+    return [min(found, key=lambda one: 0 if first is None else abs(one[0] - first))[1]]
+
+
+def panel_changes(nights: Sequence[Night], labels: pd.DataFrame, first: int | None) -> list[Change]:
+    """What was asked otherwise from one snapshot to the next, a change each of prompts, survey, metric and panel.
+
+    The one nearest to snapshot `first`; where that is None, the first there is. `labels`: by item code, the columns of `differences`.
+    """
+    by_what: dict[str, list[tuple[int, Change]]] = {}
+    for at, (before, after) in enumerate(pairwise(nights), start=1):
+        if not np.array_equal(before.items, after.items):
+            for change in differences(before, after, labels):
+                by_what.setdefault(change.what, []).append((at, change))
+    return [change for found in by_what.values() for change in _nearest(found, first)]
+
+
+def differences(before: Night, after: Night, labels: pd.DataFrame) -> list[Change]:
+    """How what `after` asked differs from what `before` did.
+
+    `labels`: by item code: round, segment, question_id, prompt_id, truth_id, metric. A (round, segment, question) that both asked has other
+    prompts when no prompt is asked in both, another survey when no truth is; what only one asked is a change of the panel.
+    """
+    was, now = labels.loc[before.items], labels.loc[after.items]
+    pairs = was.merge(now, on=_CELL, suffixes=("", "_now"))
+    same = pd.DataFrame({name: pairs[name] == pairs[f"{name}_now"] for name in ("prompt_id", "truth_id", "metric")})
+    cells = same.groupby([pairs[name] for name in _CELL]).any()
+    other = (~cells).sum()
+    whole = f"of {len(cells)} (segment, question) pairs"
+    found: list[tuple[str, str, str]] = []
+    if other["prompt_id"]:
+        found.append(("prompts", f"the prompts of {before.label}", f"other prompts for {other['prompt_id']} {whole}"))
+    if other["truth_id"]:
+        answers = f"other survey answers for {other['truth_id']} {whole}"
+        found.append(("survey", f"the survey answers that {before.label} was scored against", answers))
+    if other["metric"]:
+        scored = [f"scored by {', '.join(sorted(set(part['metric'])))}" for part in (was, now)]
+        found.append(("metric", scored[0], scored[1]))
+    if len(cells) < max(len(part.drop_duplicates(_CELL)) for part in (was, now)):
+        found.append(("panel", panel_words(was), f"{panel_words(now)}{_added(was, now)}"))
+    return [Change(what, after.label, *words) for what, *words in found]
+
+
+def panel_words(asked: pd.DataFrame) -> str:
+    """How much was asked: `10 questions in 2 segments of GD4, 20 prompts`."""
+    rounds = sorted(set(asked["round"]), key=round_order)
+    questions = len(asked[["round", "question_id"]].drop_duplicates())
+    segments = len(asked[["round", "segment"]].drop_duplicates())
+    where = ", ".join(rounds) if len(rounds) <= _MOST_NAMED else f"{len(rounds)} rounds"
+    return f"{_count(questions, 'question')} in {_count(segments, 'segment')} of {where}, {_count(len(asked), 'prompt')}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _added(was: pd.DataFrame, now: pd.DataFrame) -> str:
+    """Which rounds came or went; where none did, which segments and questions."""
+    parts = _came_or_went(was, now, ["round"])
+    parts = parts or _came_or_went(was, now, ["round", "segment"]) + _came_or_went(was, now, ["round", "question_id"])
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _came_or_went(was: pd.DataFrame, now: pd.DataFrame, columns: list[str]) -> list[str]:
+    before, after = (
+        set(map("/".join, part[columns].drop_duplicates().itertuples(index=False, name=None))) for part in (was, now)
+    )
+    found = {"added": sorted(after - before), "dropped": sorted(before - after)}
+    return [f"{word} {_named(names)}" for word, names in found.items() if names]
+
+
+def _named(names: Sequence[str]) -> str:
+    rest = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,102 @@
+"""Snapshots compared question by question with a frozen baseline: what the evidence of drift is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dtef_pipeline.drift.rule import answered
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Differences to the baseline, in units of the score; one place a snapshot that could be compared, in the order given.
+
+    `means`: (snapshots,) mean difference over the items scored in the snapshot and in the baseline. `spread`: (snapshots,) standard error of
+    that mean from how much whole questions differ, without the baseline's own share of it; 0 where there is one question or one snapshot in
+    the baseline. `by_question`: (questions, snapshots) mean differences, NaN where a question has none. `baseline`: how many of the snapshots,
+    from the first, are the baseline; fewer than asked for when there are fewer.
+    """
+
+    snapshots: tuple[str, ...]
+    means: Floats
+    spread: Floats
+    by_question: pd.DataFrame
+    baseline: int
+
+    def moved(self, first: int, *, most: int = 5) -> list[dict[str, str | float]]:
+        """Questions whose mean difference changed most at snapshot `first`: `question`, `shift` (since then less before), largest first."""
+        if not 0 < first < len(self.snapshots):
+            return []
+        values = self.by_question.to_numpy()
+        both = np.isfinite(values[:, :first]).any(axis=1) & np.isfinite(values[:, first:]).any(axis=1)
+        shifts = np.nanmean(values[both, first:], axis=1) - np.nanmean(values[both, :first], axis=1)
+        order = np.argsort(-np.abs(shifts), kind="stable")[:most]
+        names = self.by_question.index.to_numpy()[both]
+        return [{"question": str(names[i]), "shift": float(shifts[i])} for i in order]
+
+
+def paired(values: pd.DataFrame, questions: Sequence[str], *, baseline: int) -> Paired:
+    """Each snapshot against the mean of the item's values in the first `baseline` snapshots.
+
+    `values`: (items, snapshots), scores 0-1 in the order of time, NaN where an item has none; snapshots that answered too little (`answered`)
+    are left out, and so are those that share no item with the baseline. `questions`: (items,) the question each item asks: items of one
+    question are one cluster. What a snapshot says depends on it and the baseline alone, never on later snapshots.
+    """
+    values = answered(values)
+    frozen = min(baseline, len(values.columns))
+    scores = values.to_numpy(dtype=np.float64)
+    known = np.isfinite(scores[:, :frozen])
+    reference = _ratio(np.where(known, scores[:, :frozen], 0.0).sum(axis=1), known.sum(axis=1))
+    differences = scores - reference[:, None]
+    shared = np.isfinite(differences)
+    compared = np.asarray(shared.any(axis=0))
+    codes, names = pd.factorize(np.asarray(questions, dtype=object), sort=True)
+    sums, counts = (
+        _by_question(part[:, compared], codes, len(names))
+        for part in (np.where(shared, differences, 0.0), shared.astype(np.float64))
+    )
+    labels = tuple(str(label) for label, shares in zip(values.columns, compared.tolist(), strict=True) if shares)
+    means = _ratio(sums.sum(axis=0), counts.sum(axis=0))
+    spread = _standard_error(sums, counts, means) * _without_baseline(len(labels), frozen)
+    return Paired(
+        labels, means, spread, pd.DataFrame(_ratio(sums, counts), index=names, columns=list(labels)), min(frozen, len(labels))
+    )
+
+
+def _by_question(values: Floats, codes: npt.NDArray[np.intp], questions: int) -> Floats:
+    """(questions, snapshots) sums over each question's items."""
+    order = np.argsort(codes, kind="stable")
+    starts = np.searchsorted(codes[order], np.arange(questions))
+    return np.asarray(np.add.reduceat(values[order], starts, axis=0)) if questions else np.zeros((0, values.shape[1]))
+
+
+def _standard_error(sums: Floats, counts: Floats, means: Floats) -> Floats:
+    """(snapshots,) of the mean over items when whole questions are drawn: sqrt(Q / (Q - 1) sum (sum - n mean)^2) / N.
+
+    Where all questions have equally many items this is the standard deviation of question means / sqrt(Q). Cochran (1977), Sampling
+    Techniques, 6.4, for a ratio of sums over clusters.
+    """
+    asked = (counts > 0).sum(axis=0)
+    squares = ((sums - counts * means) ** 2).sum(axis=0)
+    return np.asarray(np.nan_to_num(np.sqrt(_ratio(asked * squares, asked - 1)) / counts.sum(axis=0)))
+
+
+def _without_baseline(snapshots: int, baseline: int) -> Floats:
+    """(snapshots,) factor that takes the noise of the baseline's mean out of a difference to it.
+
+    The variance of a later snapshot's difference is (k + 1) / k times its own, of one within the baseline (k - 1) / k times.
+    """
+    within = np.arange(snapshots) < baseline
+    return np.asarray(np.sqrt(np.where(within, baseline / max(baseline - 1, 1), baseline / (baseline + 1))))
+
+
+def _ratio(above: Floats, below: npt.NDArray[np.float64] | npt.NDArray[np.int64]) -> Floats:
+    """NaN where `below` is not above 0."""
+    return np.asarray(np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below > 0))

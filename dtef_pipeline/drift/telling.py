@@ -1,0 +1,77 @@
+"""What another system is told of drift: a verdict once, when it is not the one that was told last, and again until it has arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from dtef_pipeline.drift.checks import headline
+from dtef_pipeline.tables import MODEL_DRIFT
+
+VERSION = 1
+"""Of the message: raised when a field goes or changes its meaning."""
+_SERIES = ("model_variant", "context_level", "condition")
+_FIELDS = (
+    "model",
+    "model_variant",
+    "context_level",
+    "condition",
+    "verdict",
+    "was",
+    "direction",
+    "shift",
+    "low",
+    "high",
+    "first_snapshot",
+    "changes",
+    "moved",
+)
+_COLUMN = {"was": "told", "low": "shift_low", "high": "shift_high"}
+
+
+def carry_over(checks: pa.Table, earlier: pa.Table) -> pa.Table:
+    """`checks` with what was told of the same series before. Both of schema MODEL_DRIFT; `earlier` may be empty."""
+    told = {_series(row): row["told"] for row in earlier.select([*_SERIES, "told"]).to_pylist()}
+    return _with_told(checks, [told.get(_series(row)) for row in checks.select(list(_SERIES)).to_pylist()])
+
+
+def untold(checks: pa.Table) -> pa.Table:
+    """The series whose verdict is not the one that was told last. A series that is not compared has nothing to tell."""
+    news = [row["verdict"] is not None and row["verdict"] != (row["told"] or "none") for row in checks.to_pylist()]
+    return checks.filter(pa.array(news, pa.bool_()))
+
+
+def after_telling(checks: pa.Table) -> pa.Table:
+    """`checks` once all of `untold` has arrived."""
+    return _with_told(checks, [row["told"] if row["verdict"] is None else _said(row) for row in checks.to_pylist()])
+
+
+def message(checks: pa.Table) -> dict[str, Any]:
+    """The news of `checks` as one JSON document. Scores are fractions; `was` is the verdict that was told last."""
+    news = [{field: row[_COLUMN.get(field, field)] for field in _FIELDS} for row in untold(checks).to_pylist()]
+    return {
+        "version": VERSION,
+        "event": "drift",
+        "snapshot": max((label for label in checks["latest_snapshot"].to_pylist() if label), key=_in_time, default=None),
+        "text": headline(checks),
+        "series": [{**one, "was": one["was"] or "none"} for one in news],
+    }
+
+
+def _said(row: Mapping[str, Any]) -> str | None:
+    """Nobody need be told that all is well, unless something else was said before."""
+    return row["verdict"] if row["told"] or row["verdict"] != "none" else None
+
+
+def _in_time(label: str) -> tuple[bool, str]:
+    return label != "base", label
+
+
+def _series(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in _SERIES)
+
+
+def _with_told(checks: pa.Table, told: Sequence[str | None]) -> pa.Table:
+    return checks.set_column(MODEL_DRIFT.get_field_index("told"), MODEL_DRIFT.field("told"), pa.array(told, pa.string()))

@@ -1,0 +1,50 @@
+"""Verdicts on drift in words and numbers that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dtef_pipeline.drift.changes import WHATS
+
+VERDICTS = ("drift", "watch", "none")
+"""Worst first."""
+_HUGE = 6.0
+"""log10 from which odds are written as a power of ten."""
+
+
+def odds(log10_e: float | None) -> str:
+    """How much more likely the snapshots are with a shift than without: `1,200 to 1`, `10^14 to 1`; `-` where it is not known."""
+    if log10_e is None or log10_e != log10_e:
+        return "-"
+    if log10_e >= _HUGE:
+        return f"10^{log10_e:.0f} to 1"
+    return f"{float(f'{10**log10_e:.2g}'):,.3g} to 1" if log10_e < 1 else f"{float(f'{10**log10_e:.2g}'):,.0f} to 1"
+
+
+def shift_interval(row: Mapping[str, Any]) -> str:
+    """`-0.1146 to -0.0868`; empty where there are too few snapshots to bound the shift."""
+    low, high = row["shift_low"], row["shift_high"]
+    return "" if low is None or high is None or low != low or high != high else f"{low:+.4f} to {high:+.4f}"
+
+
+def change_words(change: Mapping[str, Any]) -> str:
+    """`parse rate since 2026-01-11: parsed 98.0 %, then parsed 85.0 %`."""
+    return f"{WHATS.get(change['what'], change['what'])} since {change['snapshot']}: {change['before']}, then {change['after']}"
+
+
+def moved_words(moved: Sequence[Mapping[str, Any]]) -> str:
+    """`GD4/q26 -0.2144, GD4/q21 -0.2132`."""
+    return ", ".join(f"{one['question']} {one['shift']:+.4f}" for one in moved)
+
+
+def by_verdict(row: Mapping[str, Any]) -> tuple[int, float, str, str]:
+    """Sort key of rows with a verdict: drift first, then the largest shift or range."""
+    place = VERDICTS.index(row["verdict"]) if row["verdict"] in VERDICTS else len(VERDICTS)
+    size = (row["shift"] if row["verdict"] == "drift" else row["gap"]) or 0.0
+    return place, -abs(size), row["model_variant"], row["context_level"]
+
+
+def reaches(rows: Sequence[Mapping[str, Any]], verdict: str) -> bool:
+    """Whether a row has this verdict or a worse one."""
+    return any(row["verdict"] in VERDICTS[: VERDICTS.index(verdict) + 1] for row in rows)

@@ -1,0 +1,206 @@
+"""The panel: what is asked again every night, and how drift is judged. Read from a YAML file, all of it optional:
+
+models: [gpt-4.1-mini, "claude-haiku-4.5@max_tokens=512"]
+rounds: [GD4]
+context_levels: [0, all]
+max_cost_usd: 5
+drift:
+  since: 2026-03-01
+  severity: {watch: WARN, drift: ERROR}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from dtef_pipeline.blueprint.options import BlueprintOptions
+from dtef_pipeline.drift.evidence import ALPHA, BASELINE
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.identity import round_order, split_partition_key
+from dtef_pipeline.prediction.models import Budget, Models, ModelSpec, UniqueKeys, base_selector
+
+Level = Literal["WARN", "ERROR", "OFF"]
+
+
+def _words(value: Any) -> Any:
+    """Context levels as people write them: 5, '5' or all."""
+    if isinstance(value, list):
+        return [str(level) if isinstance(level, int) and not isinstance(level, bool) else level for level in value]
+    return value
+
+
+def _label(value: Any) -> Any:
+    """A snapshot as people write it: YAML takes 2026-03-01 for a date."""
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _level(value: Any) -> Any:
+    """YAML takes a bare OFF for false."""
+    return "OFF" if value is False else value
+
+
+class _Part(BaseModel):
+    """No unknown key, no infinity, no guessing of types; a key without a value is a key that was not given."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _given(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        return {key: value for key, value in values.items() if value is not None or key == "temperature"}
+
+
+class Severity(_Part):
+    """How loud a check is about a verdict: OFF names it and passes."""
+
+    watch: Annotated[Level, BeforeValidator(_level)] = "WARN"
+    drift: Annotated[Level, BeforeValidator(_level)] = "ERROR"
+
+
+class DriftSettings(_Part):
+    """How drift is judged."""
+
+    baseline: Annotated[int, Field(ge=2)] = BASELINE
+    alpha: Annotated[float, Field(gt=0, lt=1)] = ALPHA
+    since: Annotated[str, BeforeValidator(_label), Field(min_length=1)] | None = None
+    severity: Severity = Severity()
+
+    @property
+    def options(self) -> WatchOptions:
+        return WatchOptions(self.baseline, self.alpha, self.since)
+
+
+class Panel(_Part):
+    """What a night asks. Empty lists of rounds, segments and context levels stand for all there are."""
+
+    models: Annotated[list[str], Field(min_length=1)] = ["baselines"]
+    """Selectors, as `dtef run --model` takes them."""
+    rounds: list[str] = []
+    segments: list[str] = []
+    context_levels: Annotated[list[str], BeforeValidator(_words)] = []
+    conditions: Annotated[list[str], Field(min_length=1)] = [BlueprintOptions().condition]
+    questions: Annotated[int, Field(ge=1)] | None = None
+    draws: Annotated[int, Field(ge=1)] = 1
+    temperature: Annotated[float, Field(ge=0)] | None = 0.0
+    """Of every language model that takes one; None: each model's own."""
+    max_cost_usd: Annotated[float, Field(ge=0)] | None = None
+    max_calls: Annotated[int, Field(ge=0)] | None = None
+    max_tokens: Annotated[int, Field(ge=0)] | None = None
+    budgets: dict[str, Budget] = {}
+    """By selector, what a night may use of a model, over the bounds of the models file."""
+    drift: DriftSettings = DriftSettings()
+
+    @field_validator("conditions")
+    @classmethod
+    def _spelled(cls, conditions: list[str]) -> list[str]:
+        """In the one spelling that blueprints have. The words of an experiment's own system prompts are not known here."""
+        try:
+            return [one if "+system=" in one else BlueprintOptions.of_condition(one).condition for one in conditions]
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+
+    def asked(self, models: Models) -> tuple[ModelSpec, ...]:
+        """The models of a night, at the panel's temperature. Raises ConfigError for one that is not known."""
+        return models.resolve([spec.name for selector in self.models for spec in self._at_temperature(selector, models)])
+
+    def budgets_of(self, models: Models) -> dict[str, Budget]:
+        """Budgets by the names of the models of a night. Raises ConfigError for one of a model that is not asked."""
+        asked = {spec.name: spec for spec in self.asked(models)}
+        found: dict[str, Budget] = {}
+        for selector, budget in self.budgets.items():
+            for spec in self._at_temperature(selector, models):
+                if spec.name not in asked:
+                    raise ConfigError(f"budgets: {selector}: allowed: a model of the panel: {', '.join(asked)}")
+                bounds = {**spec.budget.model_dump(exclude_none=True), **budget.model_dump(exclude_none=True)}
+                found[spec.name] = Budget.model_validate(bounds)
+        return found
+
+    def _at_temperature(self, selector: str, models: Models) -> Iterator[ModelSpec]:
+        """What a selector stands for. One that says a temperature keeps it, as do models that have or take none."""
+        says_so = "temperature=" in selector.removeprefix(base_selector(selector))
+        for spec in models.resolve([selector]):
+            fixed = spec.is_baseline or spec.is_local or spec.temperature is None
+            if says_so or fixed or self.temperature is None:
+                yield spec
+            else:
+                yield from models.resolve([spec.name], {"temperature": self.temperature})
+
+    def partitions(self, known: Sequence[str]) -> list[str]:
+        """The partitions of the panel among those `known`, in their order. Raises ConfigError for a round or a segment that is not there."""
+        rounds = [split_partition_key(key)[0] for key in known]
+        if absent := sorted(set(self.rounds) - set(rounds)):
+            there = ", ".join(sorted(set(rounds), key=round_order)) or "none"
+            raise ConfigError(f"rounds: {', '.join(absent)} not ingested; ingested: {there}")
+        of_rounds = [key for key, own in zip(known, rounds, strict=True) if not self.rounds or own in self.rounds]
+        segments = {split_partition_key(key)[1] for key in of_rounds}
+        if absent := sorted(set(self.segments) - segments):
+            raise ConfigError(
+                f"segments: {', '.join(absent)} in none of the panel's rounds; their segments: {', '.join(sorted(segments))}"
+            )
+        return [key for key in of_rounds if not self.segments or split_partition_key(key)[1] in self.segments]
+
+
+def load_panel(path: Path) -> Panel:
+    """Read a panel file. Raises ConfigError with the file, the line, the field, what arrived and what is allowed."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        document = yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path}: not a readable panel file: {error}") from error
+    if document is None:
+        return Panel()
+    if not isinstance(document, dict):
+        got = type(document).__name__
+        raise ConfigError(f"{path}: expected a mapping with {', '.join(Panel.model_fields)}; got {got}")
+    try:
+        return Panel.model_validate(document)
+    except ValidationError as error:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        raise ConfigError("; ".join(_reasons(path, root, error))) from error
+
+
+def _reasons(path: Path, root: Any, error: ValidationError) -> Iterator[str]:
+    for fault in error.errors(include_url=False, include_context=False):
+        place = fault["loc"]
+        where = f"{path}:{_line(root, place)}: {'.'.join(str(part) for part in place)}"
+        if fault["type"] == "extra_forbidden":
+            yield f"{where}: unknown key; known: {', '.join(_known(place))}"
+            continue
+        got, message = repr(fault["input"]), fault["msg"].removeprefix("Value error, ")
+        allowed = ", ".join(get_args(Level)) if fault["type"] == "literal_error" else message.removeprefix("Input should be ")
+        allowed = "at least one" if fault["type"] == "too_short" else allowed
+        # What a check of ours says names what arrived already.
+        yield f"{where}: {message}" if fault["type"] == "value_error" else f"{where}: got {got}; allowed: {allowed}"
+
+
+def _known(place: Sequence[int | str]) -> Sequence[str]:
+    """The keys of the part that a field stands in."""
+    parts: Mapping[Any, type[BaseModel]] = {("budgets",): Budget, ("drift",): DriftSettings, ("drift", "severity"): Severity}
+    owner = parts.get(tuple(place[:-1]), parts.get(tuple(place[:1]), Panel)) if len(place) > 1 else Panel
+    return list(owner.model_fields)
+
+
+def _line(node: Any, place: Sequence[int | str]) -> int:
+    """The 1-based line of a field, or of the last part of its place that the document has."""
+    line = int(node.start_mark.line)
+    for part in place:
+        if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            node = node.value[part]
+        elif isinstance(node, yaml.MappingNode):
+            key, node = next(((key, value) for key, value in node.value if key.value == str(part)), (None, None))
+            if key is not None:
+                line = int(key.start_mark.line)
+                continue
+        if node is None:
+            break
+        line = int(node.start_mark.line)
+    return line + 1

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from resources.warehouse import Warehouse
+from tests.cli.commands import REFERENCES, dtef, ok, query, refused, strict, use
+from tests.dtef_pipeline.drift.nights import nights
+from tests.dtef_pipeline.rows import scores_table
+
+
+class TestSegmentsAndRounds:
+    def test_two_nights_that_were_answered_differently_are_to_be_watched_with_both_named(self, reading: Path) -> None:
+        text = ok("drift", "--by", "segment")
+        assert "Largest: fake on S1/country:" in text
+        assert "Compare snapshots 2026-01-03 and 2026-01-01." in text
+        rows = strict(ok("drift", "--by", "segment", "--format", "json"))
+        flagged = [row for row in rows if row["flagged"]]
+        assert {row["model"] for row in flagged} == {"fake"}
+        for row in flagged:
+            assert (row["highest_snapshot"], row["lowest_snapshot"], row["n_snapshots"]) == ("2026-01-01", "2026-01-03", 2)
+            assert row["gap"] == pytest.approx(row["highest"] - row["lowest"])
+            assert row["hours"] == 48
+            assert row["verdict"] == "watch"
+            assert "too few snapshots for evidence (2 of 6)" in row["reason"]
+        assert {row["flagged"] for row in rows if row["model"] in REFERENCES} == {False}
+
+    def test_a_round_at_once_is_one_series_a_model_and_level(self, reading: Path) -> None:
+        rows = strict(ok("drift", "--by", "round", "--format", "json"))
+        assert sorted((row["model"], row["context_level"]) for row in rows) == [
+            (model, level) for model in sorted({"fake", *REFERENCES}) for level in ("0", "2")
+        ]
+        assert next(row for row in rows if row["model"] == "fake")["n_prompts"] == 6
+
+    def test_the_stage_says_the_same_as_the_command(self, reading: Path) -> None:
+        columns = ("segment", "model", "context_level", "gap", "verdict", "threshold")
+        stored = query(f"SELECT {', '.join(columns)} FROM drift_checks WHERE flagged ORDER BY ALL")
+        rows = strict(ok("drift", "--by", "segment", "--round", "S1", "--format", "json"))
+        shown = [{name: row[name] for name in columns[:-1]} for row in rows if row["flagged"]]
+        assert sorted(shown, key=str) == sorted(({name: row[name] for name in columns[:-1]} for row in stored), key=str)
+
+    def test_an_unknown_round_is_named(self, reading: Path) -> None:
+        assert "S9" in refused("drift", "--round", "S9")
+
+
+class TestModels:
+    def test_a_model_is_judged_over_its_segments_and_baselines_are_not(self, reading: Path) -> None:
+        rows = strict(ok("drift", "--format", "json"))
+        assert [(row["model"], row["verdict"], row["n_prompts"]) for row in rows] == [("fake", "watch", 6)] * 2
+        assert {row["context_level"] for row in rows} == {"0", "2"}
+        assert all(row["changes"][0]["what"] == "answers" for row in rows)
+
+    def test_the_table_tells_a_newcomer_what_happened(self, reading: Path) -> None:
+        text = ok("drift")
+        assert text.startswith("No drift; 2 of 2 series to watch. Largest: fake at context")
+        assert "answers since 2026-01-03: parsed answers score 0." in text
+        assert "too few snapshots for evidence (2 of 6)" in text
+
+    def test_lists_are_json_in_csv(self, reading: Path) -> None:
+        rows = list(csv.DictReader(io.StringIO(ok("drift", "--format", "csv"))))
+        assert json.loads(rows[0]["rounds"]) == ["S1"]
+        assert json.loads(rows[0]["changes"])[0]["snapshot"] == "2026-01-03"
+
+    def test_what_was_before_an_accepted_drift_is_left_out(self, reading: Path) -> None:
+        rows = strict(ok("drift", "--since", "2026-01-02", "--format", "json"))
+        assert {row["verdict"] for row in rows} == {None}
+        assert "1 snapshot of this prompt set, 2 needed" in rows[0]["reason"]
+        assert "2   not compared: 1 snapshot of this prompt set, 2 needed" in ok("drift", "--since", "2026-01-02")
+
+
+class TestExitCodes:
+    @pytest.fixture
+    def drifted(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """Twelve nights, of which the last six score .2 less."""
+        use(state, monkeypatch)
+        house = Warehouse(state / "warehouse")
+        for night in range(12):
+            rows = nights([0.8 if night < 6 else 0.6], first=night)
+            house.write("scores", scores_table(rows), round="S1", segment="country:kenya", snapshot=rows[0]["snapshot"])
+        return state
+
+    @pytest.mark.parametrize("by", ["model", "round", "segment"])
+    def test_a_drift_is_exit_code_3_where_one_asks_for_it(self, drifted: Path, by: str) -> None:
+        assert dtef("drift", "--by", by).exit_code == 0
+        for wanted in ("drift", "watch"):
+            result = dtef("drift", "--by", by, "--fail-on", wanted)
+            assert result.exit_code == 3
+            assert "down by 0.2000 since 2026-01-07" in result.stdout
+
+    def test_what_is_only_to_be_watched_fails_on_watch_alone(self, reading: Path) -> None:
+        assert dtef("drift", "--fail-on", "drift").exit_code == 0
+        assert dtef("drift", "--fail-on", "watch", "--format", "json").exit_code == 3
+
+    def test_a_drift_that_is_accepted_fails_no_more(self, drifted: Path) -> None:
+        assert dtef("drift", "--since", "2026-01-07", "--fail-on", "watch").exit_code == 0
+
+    def test_only_baselines_say_so(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        use(state, monkeypatch)
+        rows = nights([0.8, 0.8], model="baseline/uniform")
+        for night in {row["snapshot"] for row in rows}:
+            own = [row for row in rows if row["snapshot"] == night]
+            at = {"round": "S1", "segment": "country:kenya", "snapshot": night}
+            Warehouse(state / "warehouse").write("scores", scores_table(own), **at)
+        assert "only baselines are scored" in refused("drift")

@@ -1,0 +1,276 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from scipy.stats import binom
+
+from benchmarks.drift_null import Design, judged, series
+from dtef_pipeline.drift.checks import COLUMNS, drift_checks, headline
+from dtef_pipeline.drift.evidence import BASELINE, evidence
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.paired import paired
+from dtef_pipeline.drift.rule import drift_verdict
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.tables import DRIFT_CHECKS, EVIDENCE, RULE
+from tests.dtef_pipeline.rows import scores_table
+
+STABLE = Design(night_sd=0.02)
+
+
+def label(night: int) -> str:
+    return (datetime(2026, 1, 1) + timedelta(days=night)).date().isoformat()
+
+
+def nights(values: list[list[float]], **given: Any) -> list[dict[str, Any]]:
+    """Score rows; `values`: (nights, questions)."""
+    return [
+        {"snapshot": label(night), "question_id": f"q{q}", "score": score, "truth_id": f"t{q}", **given}
+        for night, scores in enumerate(values)
+        for q, score in enumerate(scores)
+    ]
+
+
+def stepped(count: int, since: int, by: float, *, questions: int = 4, start: float = 0.6) -> list[list[float]]:
+    """Nights that hardly differ, and from night `since` on each question is moved by `by`."""
+    noise = np.random.default_rng(1).normal(0, 0.01, (count, questions))
+    noise[since:] += by
+    return [[float(x) for x in row] for row in start + noise]
+
+
+def only(rows: list[dict[str, Any]], **options: Any) -> dict[str, Any]:
+    (row,) = drift_checks(scores_table(rows), **options).to_pylist()
+    return dict(row)
+
+
+def simulated(design: Design, sets: int, seed: int) -> pa.Table:
+    """Scores of as many models, in the columns that `drift_checks` reads."""
+    frames = []
+    for place, values in enumerate(series(design, sets, seed)):
+        values.index = pd.Index([f"q{q}" for q in range(len(values))], name="question_id")
+        long = values.reset_index().melt("question_id", var_name="snapshot", value_name="score")
+        frames.append(long.assign(model=f"m{place:03d}", prompt_id=long["question_id"], truth_id="t"))
+    frame = pd.concat(frames).assign(
+        round="S1", segment="country:kenya", context_level="0", condition="c", metric="js", temperature=0.0, draw=0
+    )
+    frame = frame.assign(model_variant=frame["model"], circular=False)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    return table.append_column("answered_at", pa.nulls(len(table), pa.timestamp("us", tz="UTC"))).select(list(COLUMNS))
+
+
+class TestErrorRates:
+    def test_the_rule_alone_cries_wolf_and_drift_does_not(self) -> None:
+        """100 nights without drift: every series is flagged by the rule at some time, and none of 12 that share alpha has drifted."""
+        checks = drift_checks(simulated(STABLE, 12, 11))
+        assert checks["verdict"].to_pylist() == ["watch"] * 12
+        assert sum(e >= math.log10(20) for e in checks["log10_e"].to_pylist()) <= binom.ppf(0.9999, 12, 0.05)
+
+    @pytest.mark.parametrize(
+        "design",
+        [Design(), Design(question_sd=0.05, night_sd=0.02), STABLE],
+        ids=["questions differ by .2", "nights differ by .02", "both"],
+    )
+    def test_false_drift_over_100_nights_is_5_percent_at_most(self, design: Design) -> None:
+        found = judged(design, 120, 12)
+        assert found.flagged.mean() > 0.95
+        assert found.drift() <= 0.05
+        assert found.drift(10) <= 0.02
+
+    @pytest.mark.parametrize(
+        "design",
+        [Design(), Design(question_sd=0.05, night_sd=0.02), STABLE],
+        ids=["questions differ by .2", "nights differ by .02", "both"],
+    )
+    @pytest.mark.parametrize("since", [10, 40])
+    def test_a_shift_of_008_in_100_questions_is_found_within_10_nights(self, design: Design, since: int) -> None:
+        found = judged(replace(design, shift=0.08, since=since, nights=since + 10), 60, 13)
+        assert found.drift() >= 0.8
+
+    def test_drift_checks_finds_it_in_scores_as_the_simulation_does(self) -> None:
+        design = replace(STABLE, shift=-0.08, since=40, nights=50)
+        alone = judged(design, 15, 14)
+        checks = drift_checks(simulated(design, 15, 14), options=WatchOptions(alpha=0.75))  # 15 share it: 1 in 20 each
+        np.testing.assert_allclose(checks["log10_e"].to_pylist(), alone.log10_e)
+        verdicts = checks["verdict"].to_pylist()
+        assert verdicts.count("drift") == round(alone.drift() * 15) >= 12
+        for row in checks.to_pylist():
+            if row["verdict"] == "drift":
+                assert (row["direction"], row["first_snapshot"] >= label(36)) == ("down", True)
+                assert row["shift_low"] <= -0.08 <= row["shift_high"]
+
+
+class TestVerdict:
+    def test_drift_says_direction_size_first_snapshot_interval_and_what_moved(self) -> None:
+        values = stepped(20, 12, 0.1)
+        for night in values[12:]:
+            night[2] += 0.2
+        row = only(nights(values))
+        assert (row["verdict"], row["direction"], row["first_snapshot"]) == ("drift", "up", label(12))
+        assert row["shift"] == pytest.approx(0.15, abs=0.01)
+        assert 0 < row["shift_low"] < 0.15 < row["shift_high"]
+        assert row["baseline"] == [label(night) for night in range(BASELINE)]
+        assert row["moved"][0]["question"] == "q2"
+        assert row["moved"][0]["shift"] == pytest.approx(0.3, abs=0.02)
+        assert len(row["moved"]) == 4
+        assert row["log10_e"] > row["threshold"] == pytest.approx(math.log10(20))
+
+    def test_a_flag_without_evidence_is_to_watch_and_its_shift_is_that_since_the_baseline(self) -> None:
+        values = stepped(12, 12, 0)
+        values[8] = [0.5, 0.5, 0.5, 0.5]
+        row = only(nights(values))
+        assert (row["flagged"], row["verdict"], row["first_snapshot"]) == (True, "watch", None)
+        means = np.array(values).mean(axis=1)
+        assert row["shift"] == pytest.approx(means[BASELINE:].mean() - means[:BASELINE].mean())
+        assert row["direction"] == "down"
+        assert row["shift_low"] < 0 < row["shift_high"]
+
+    def test_evidence_without_a_flag_is_no_drift(self) -> None:
+        row = only(nights(stepped(60, 30, 0.04, start=0.8, questions=20)))
+        assert (row["flagged"], row["verdict"], row["first_snapshot"]) == (False, "none", None)
+        assert row["log10_e"] > row["threshold"]
+
+    def test_too_few_snapshots_are_flagged_by_the_rule_and_say_that_evidence_lacks(self) -> None:
+        row = only(nights(stepped(2, 1, 0.2)))
+        assert (row["verdict"], row["log10_e"], row["shift"], row["moved"]) == ("watch", None, None, None)
+        assert row["reason"].endswith("; too few snapshots for evidence (2 of 6)")
+        assert only(nights(stepped(2, 2, 0)))["verdict"] == "none"
+        enough = only(nights(stepped(3, 2, 0)), options=WatchOptions(baseline=2))
+        assert "too few" not in enough["reason"]
+        assert enough["log10_e"] is not None
+
+    def test_what_the_rule_does_not_compare_has_no_verdict_and_no_share_of_alpha(self) -> None:
+        warm = nights(stepped(20, 10, 0.2), model="warm", model_variant="warm", temperature=0.7)
+        checks = drift_checks(scores_table([*nights(stepped(20, 10, 0.2)), *warm])).to_pylist()
+        cold, hot = sorted(checks, key=lambda row: str(row["model"]))
+        assert (hot["verdict"], hot["log10_e"], hot["threshold"], hot["baseline"]) == (None, None, None, None)
+        assert hot["reason"] == "not compared: temperature is 0.7, not 0"
+        assert cold["threshold"] == pytest.approx(math.log10(20))
+
+    def test_the_documented_rule_is_what_it_is_without_the_evidence(self) -> None:
+        values = stepped(30, 20, 0.1)
+        row = only(nights(values))
+        frame = pd.DataFrame(np.array(values).T, columns=[label(night) for night in range(30)])
+        rule = drift_verdict(frame, {name: datetime.fromisoformat(name) for name in frame}, temperature=0)
+        for name, _ in RULE:
+            expected = getattr(rule, name)
+            assert row[name] == (pytest.approx(expected) if isinstance(expected, float) else expected), name
+
+    def test_evidence_is_of_paired_differences_in_the_order_of_time(self) -> None:
+        values = stepped(15, 9, 0.1)
+        row = only(nights(values))
+        pairs = paired(pd.DataFrame(np.array(values).T), [f"q{q}" for q in range(4)], baseline=BASELINE)
+        seen = evidence(pairs.means, pairs.spread, threshold=math.log10(20))
+        assert (row["log10_e"], row["shift_low"]) == (pytest.approx(seen.highest), pytest.approx(seen.low))
+
+    def test_draws_of_an_item_count_once(self) -> None:
+        values = stepped(15, 9, 0.1)
+        one = only(nights(values))
+        three = only([row for draw in range(3) for row in nights(values, draw=draw)])
+        for name in ("verdict", "shift", "first_snapshot", "n_prompts"):
+            assert three[name] == (pytest.approx(one[name]) if name == "shift" else one[name])
+
+
+class TestWatching:
+    def test_all_that_is_watched_shares_one_alpha(self) -> None:
+        rows = [row for m in "abc" for row in nights(stepped(8, 8, 0), model=m, model_variant=m)]
+        thresholds = drift_checks(scores_table(rows), watched=50)["threshold"].to_pylist()
+        assert thresholds == pytest.approx([math.log10(3 * 50 / 0.05)] * 3)
+        strict = drift_checks(scores_table(rows), options=WatchOptions(alpha=0.01))["threshold"].to_pylist()
+        assert strict == pytest.approx([math.log10(300)] * 3)
+
+    def test_a_drift_that_was_accepted_ends_with_since(self) -> None:
+        rows = nights(stepped(24, 12, 0.1))
+        assert only(rows)["verdict"] == "drift"
+        accepted = only(rows, options=WatchOptions(since=label(12)))
+        assert (accepted["verdict"], accepted["n_snapshots"], accepted["baseline"][0]) == ("none", 12, label(12))
+
+    def test_base_is_before_all_dates_and_where_no_time_is_known(self) -> None:
+        answered = datetime(2025, 12, 31, tzinfo=UTC)
+        rows = nights(stepped(8, 8, 0))
+        base = [{**row, "snapshot": "base", "answered_at": answered} for row in rows[:4]]
+        assert only([*rows, *base])["baseline"] == ["base", *(label(night) for night in range(4))]
+        later = [{**row, "answered_at": datetime(2026, 1, 3, 12, tzinfo=UTC)} for row in base]
+        assert only([*rows, *later])["baseline"] == [label(0), label(1), label(2), "base", label(3)]
+        assert only([*rows, *base], options=WatchOptions(since="2026-01-01"))["n_snapshots"] == 8
+        untimed = [{**row, "answered_at": None} for row in base]
+        assert "the time of a snapshot is unknown" in only([*rows, *untimed])["reason"]
+
+    @pytest.mark.parametrize(
+        ("given", "message"), [({"baseline": 1}, "2 snapshots or more"), ({"alpha": 0.0}, "between 0 and 1")]
+    )
+    def test_options_that_make_no_sense_are_refused(self, given: dict[str, Any], message: str) -> None:
+        with pytest.raises(ConfigError, match=message):
+            WatchOptions(**given)
+
+
+class TestPromptSets:
+    @pytest.mark.parametrize(
+        ("change", "reason"),
+        [
+            ({"prompt_id": "other"}, "other prompts since 2026-01-04: not comparable"),
+            ({"truth_id": "other"}, "survey answers changed since 2026-01-04: not comparable"),
+            ({"metric": "cosine"}, "scored by another metric since 2026-01-04: not comparable"),
+        ],
+    )
+    def test_another_test_begins_another_series_and_the_first_says_why_it_ended(
+        self, change: dict[str, Any], reason: str
+    ) -> None:
+        rows = nights(stepped(6, 6, 0))
+        changed = [{**row, **change} if row["snapshot"] >= label(3) else row for row in rows]
+        first, second = sorted(drift_checks(scores_table(changed)).to_pylist(), key=lambda row: row["lowest_snapshot"])
+        assert first["reason"].endswith(f"; {reason}")
+        assert "not comparable" not in second["reason"]
+        assert (first["n_snapshots"], second["n_snapshots"]) == (3, 3)
+        assert first["prompt_set"] != second["prompt_set"]
+
+    def test_a_survey_that_changed_is_no_drift_however_far_the_scores_moved(self) -> None:
+        """Scores against new survey answers stood in one series with those against the old ones, and were flagged."""
+        rows = nights(stepped(20, 10, 0.2))
+        changed = [{**row, "truth_id": "new"} if row["snapshot"] >= label(10) else row for row in rows]
+        assert {row["verdict"] for row in drift_checks(scores_table(changed)).to_pylist()} == {"none"}
+
+    def test_a_set_of_a_single_night_says_both_why_it_is_not_compared_and_why_it_ended(self) -> None:
+        rows = nights(stepped(3, 3, 0))
+        odd = [{**row, "prompt_id": "odd"} if row["snapshot"] == label(1) else row for row in rows]
+        reasons = {row["n_snapshots"]: row["reason"] for row in drift_checks(scores_table(odd)).to_pylist()}
+        assert reasons[1] == (
+            "not compared: 1 snapshot of this prompt set, 2 needed; other prompts since 2026-01-03: not comparable"
+        )
+        assert "not comparable" not in reasons[2]
+
+    def test_scores_from_before_truths_had_a_hash_are_a_series(self) -> None:
+        row = only([{**row, "truth_id": None} for row in nights(stepped(8, 8, 0))])
+        assert row["n_snapshots"] == 8
+
+
+class TestHeadline:
+    def test_drift_comes_first_with_model_direction_size_and_since_when(self) -> None:
+        rows = [
+            *nights(stepped(20, 12, -0.2), model="fell", model_variant="fell"),
+            *nights(stepped(20, 12, 0.1), model="rose", model_variant="rose"),
+            *nights([*stepped(19, 19, 0), [0.1] * 4], model="dipped", model_variant="dipped"),
+        ]
+        text = headline(drift_checks(scores_table(rows)))
+        assert text.startswith("Drift in 2 of 3 series. Largest: fell on S1/country:kenya at context 0, down by 0.")
+        assert text.endswith(f"since {label(12)}. 1 more to watch.")
+
+    def test_then_what_to_watch_then_what_was_compared(self) -> None:
+        odd = nights([*stepped(9, 9, 0), [0.2] * 4])
+        watch = headline(drift_checks(scores_table(odd)))
+        assert watch.startswith("No drift; 1 of 1 series to watch. Largest: m on S1/country:kenya at context 0, 0.2000 to 0.6")
+        assert f"Compare snapshots {label(9)} and " in watch
+        warm = nights(stepped(9, 9, 0), model="warm", model_variant="warm", temperature=1.0)
+        calm = headline(drift_checks(scores_table([*nights(stepped(9, 9, 0)), *warm])))
+        assert calm == "No drift: 1 of 2 series could be compared."
+
+    def test_of_no_scores_there_is_a_table_without_rows(self) -> None:
+        checks = drift_checks(scores_table([]))
+        assert checks.schema == DRIFT_CHECKS
+        assert {name for name, _ in EVIDENCE} <= set(checks.column_names)
+        assert headline(checks) == "Nothing could be compared yet (0 series)."

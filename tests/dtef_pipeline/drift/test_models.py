@@ -1,0 +1,332 @@
+"""Drift of a model as a whole: hand-computed series, and each thing that can change told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.drift.models import model_drift
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.tables import DRIFT_SERIES, MODEL_DRIFT, PREDICTIONS
+from tests.dtef_pipeline.drift.nights import label, nights
+from tests.dtef_pipeline.rows import scores_table
+
+Rows = list[dict[str, Any]]
+STEADY = [0.8, 0.801, 0.799, 0.8, 0.8]
+"""A baseline."""
+
+
+def found(rows: Rows, *, served: Rows | None = None, rounds: Sequence[str] = (), **options: Any) -> tuple[Rows, Rows]:
+    """Rows of `checks` and of `series`."""
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table(rows))
+        if served is not None:
+            connection.register("predictions", pa.Table.from_pylist(served, schema=PREDICTIONS))
+        drift = model_drift(connection, WatchOptions(**options), rounds=rounds)
+        left = [name for (name,) in connection.execute("SHOW TABLES").fetchall()]
+        assert set(left) <= {"scores", "predictions"}, "nothing is left in the connection"
+    assert drift.checks.schema == MODEL_DRIFT
+    assert drift.series.schema == DRIFT_SERIES
+    return drift.checks.to_pylist(), drift.series.to_pylist()
+
+
+def check(rows: Rows, **given: Any) -> dict[str, Any]:
+    (only,), _ = found(rows, **given)
+    return only
+
+
+def whats(row: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {change["what"]: change for change in row["changes"]}
+
+
+def predictions(rows: Rows, **told: Any) -> Rows:
+    """What served the rows; values may be functions of the snapshot."""
+    keys = ("snapshot", "question_id", "model", "model_variant")
+    usual = {"round": "S1", "segment": "country:kenya", "context_level": "0", "condition": "distribution/attribute-label"}
+    said = [{name: tell(row["snapshot"]) for name, tell in told.items()} for row in rows]
+    return [{**usual, **{name: row[name] for name in keys}, **one} for row, one in zip(rows, said, strict=True)]
+
+
+def test_a_fall_is_drift_with_its_size_direction_and_first_snapshot() -> None:
+    (row,), series = found(nights([*STEADY, 0.8, 0.65, 0.652, 0.648, 0.65, 0.65, 0.65]))
+    assert (row["verdict"], row["direction"], row["first_snapshot"]) == ("drift", "down", label(6))
+    # Before the change 6 nights of mean .8, after it 6 of mean .65.
+    assert row["shift"] == pytest.approx(-0.15)
+    assert row["shift_low"] < -0.15 < row["shift_high"] < 0
+    assert (row["n_questions"], row["n_prompts"], row["n_segments"], row["n_snapshots"]) == (10, 10, 1, 12)
+    assert row["baseline"] == [label(night) for night in range(5)]
+    assert (row["latest_snapshot"], row["metric"], row["rounds"], row["told"]) == (label(11), "js", ["S1"], None)
+    assert [one["score"] for one in series[5:8]] == pytest.approx([0.8, 0.65, 0.652])
+    assert [one["difference"] for one in series[5:8]] == pytest.approx([0.0, -0.15, -0.148])
+    assert [one["in_baseline"] for one in series] == [True] * 5 + [False] * 7
+    assert series[-1]["log10_e"] == pytest.approx(row["log10_e"])
+    changed = whats(row)
+    assert set(changed) == {"answers"}
+    assert changed["answers"]["before"] == "parsed answers score 0.8000"
+    assert changed["answers"]["after"] == "parsed answers score 0.6500 (-0.1500)"
+
+
+def test_questions_that_moved_most_come_first_and_are_named_with_their_round() -> None:
+    rows = nights([*STEADY, *[0.8] * 7])
+    for row in rows:
+        if row["snapshot"] >= label(6):
+            row["score"] -= {"q3": 0.6, "q7": 0.4}.get(row["question_id"], 0.0)
+    moved = check(rows)["moved"]
+    assert [one["question"] for one in moved[:2]] == ["S1/q3", "S1/q7"]
+    assert [one["shift"] for one in moved[:2]] == pytest.approx([-0.6, -0.4])
+
+
+def test_a_series_that_stays_is_none_and_nothing_changed() -> None:
+    row = check(nights([*STEADY, 0.8, 0.801, 0.799]))
+    assert (row["verdict"], row["flagged"], row["changes"], row["first_snapshot"]) == ("none", False, [], None)
+
+
+def test_a_fall_of_the_parse_rate_is_told_from_answers_that_changed() -> None:
+    rows = nights([0.8] * 12, questions=20)
+    for row in rows:
+        if row["snapshot"] >= label(6) and row["question_id"] in ("q3", "q9", "q11", f"q{int(row['snapshot'][-2:])}"):
+            row.update(status="unparseable", score=0.0, js=None)
+    (row,), series = found(rows)
+    assert row["verdict"] == "drift"
+    changed = whats(row)
+    assert changed["parse_rate"]["before"] == "parsed 100.0 %"
+    assert changed["parse_rate"]["after"].startswith("parsed 8")
+    assert changed["answers"]["after"].endswith("(+0.0000, as before)")
+    last = series[-1]
+    assert last["difference"] < -0.1
+    assert last["answers_difference"] == pytest.approx(0.0, abs=1e-12)
+    assert last["parse_rate"] == pytest.approx(17 / 20 if row["latest_snapshot"][-2:] in ("03", "09", "11") else 16 / 20)
+
+
+def test_answers_that_changed_leave_the_parse_rate_out() -> None:
+    assert "parse_rate" not in whats(check(nights([*STEADY, *[0.6] * 6])))
+
+
+def test_a_parse_rate_that_moves_by_less_than_a_point_is_not_told() -> None:
+    rows = nights([0.8] * 8, questions=150)
+    rows[-1].update(status="unparseable", score=0.0, js=None)  # 1 of 450 after the baseline
+    assert check(rows)["changes"] == []
+
+
+def test_another_served_model_is_told_with_its_first_night() -> None:
+    rows = nights([0.8] * 10)
+    served = predictions(rows, served_model=lambda night: "gpt-2025-04-14" if night < label(7) else "gpt-2026-01-01")
+    (change,) = check(rows, served=served)["changes"]
+    assert change == {"what": "served_model", "snapshot": label(7), "before": "gpt-2025-04-14", "after": "gpt-2026-01-01"}
+
+
+def test_a_fingerprint_counts_when_it_was_not_seen_before_and_none_is_no_fingerprint() -> None:
+    rows = nights([0.8] * 8)
+    by_night = {label(2): "b", label(3): None, label(4): "a", label(6): "c"}
+    _, series = found(rows, served=predictions(rows, fingerprint=lambda night: by_night.get(night, "a")))
+    assert [one["fingerprints"] for one in series[2:5]] == [["b"], [], ["a"]]
+    both = [*rows, *({**row, "draw": 1} for row in rows)]
+    side_by_side = [
+        *predictions(rows, fingerprint=lambda night: "c" if night == label(6) else "a"),
+        *predictions(rows, fingerprint=lambda night: "a" if night == label(3) else "b"),
+    ]
+    (change,) = check(both, served=side_by_side)["changes"]
+    # Night 3 saw one of the two that serve: no change.
+    assert change == {"what": "fingerprint", "snapshot": label(6), "before": "a, b", "after": "b, c"}
+
+
+def test_the_provider_change_nearest_to_the_drift_is_told() -> None:
+    rows = nights([*STEADY, 0.8, 0.8, *[0.6] * 6])
+    by_night = dict.fromkeys([label(n) for n in (0, 1)], "first") | dict.fromkeys([label(n) for n in range(2, 7)], "second")
+    row = check(rows, served=predictions(rows, served_model=lambda night: by_night.get(night, "third")))
+    assert whats(row)["served_model"] == {"what": "served_model", "snapshot": label(7), "before": "second", "after": "third"}
+
+
+def test_other_prompts_midway_begin_anew_and_say_since_when() -> None:
+    rows = [*nights([0.9] * 6), *nights([0.6] * 7, first=6, prompt_id="reworded")]
+    for at, row in enumerate(rows):
+        row["prompt_id"] = f"{row.get('prompt_id', 'as before')} {at % 10}"
+    (row,), series = found(rows)
+    assert (row["verdict"], row["n_snapshots"], row["baseline"][0]) == ("none", 7, label(6))
+    (change,) = row["changes"]
+    assert (change["what"], change["snapshot"]) == ("prompts", label(6))
+    assert change["before"] == f"the prompts of {label(5)}"
+    assert change["after"] == "other prompts for 10 of 10 (segment, question) pairs"
+    assert f"other prompts since {label(6)}: earlier snapshots are not comparable" in row["reason"]
+    assert [one["compared"] for one in series] == [False] * 6 + [True] * 7
+    assert series[0]["score"] == pytest.approx(0.9)
+    assert (series[0]["n_shared"], series[0]["n_prompts"], series[0]["difference"]) == (0, 10, None)
+
+
+def test_other_survey_answers_are_no_drift_of_the_model() -> None:
+    row = check([*nights([0.9] * 6), *nights([0.6] * 7, first=6, truth_id="recounted")])
+    assert row["verdict"] == "none"
+    assert set(whats(row)) == {"survey"}
+    assert whats(row)["survey"]["after"] == "other survey answers for 10 of 10 (segment, question) pairs"
+    assert "other survey answers since 2026-01-07" in row["reason"]
+
+
+def test_another_metric_is_another_test() -> None:
+    row = check([*nights([0.9] * 6), *nights([0.6] * 7, first=6, metric="tv")])
+    assert (row["verdict"], row["metric"]) == ("none", "tv")
+    assert whats(row)["metric"]["before"] == "scored by js"
+
+
+def test_a_panel_that_grew_is_compared_on_what_both_asked() -> None:
+    rows = [*nights([0.8] * 6), *nights([0.8] * 6, first=6, questions=10)]
+    rows += [{**row, "question_id": f"new{at}", "score": 0.1} for at, row in enumerate(nights([0.1], first=6, questions=2))]
+    rows += nights([0.1] * 5, first=7, questions=1, question_id="new0")
+    (row,), series = found(rows)
+    assert (row["verdict"], row["n_prompts"]) == ("none", 10)
+    assert row["shift"] == pytest.approx(0.0)
+    (change,) = row["changes"]
+    assert change["what"] == "panel"
+    assert change["snapshot"] == label(6)
+    assert change["before"] == "10 questions in 1 segment of S1, 10 prompts"
+    assert change["after"] == "12 questions in 1 segment of S1, 12 prompts (added S1/new0, S1/new1)"
+    assert (series[6]["n_shared"], series[6]["n_prompts"]) == (10, 12)
+
+
+def test_another_panel_begins_anew_and_names_what_came_and_went() -> None:
+    row = check([*nights([0.9] * 6), *nights([0.6] * 7, first=6, round="S2", segment="country:mali")])
+    assert (row["verdict"], row["rounds"]) == ("none", ["S2"])
+    assert whats(row)["panel"]["after"] == "10 questions in 1 segment of S2, 10 prompts (added S2; dropped S1)"
+
+
+def test_a_pilot_of_a_few_questions_is_another_panel_than_the_whole_survey() -> None:
+    row = check([*nights([0.8], questions=3), *nights([0.8] * 7, first=1, questions=30)])
+    assert row["n_prompts"] == 30
+    assert row["baseline"][0] == label(1)
+
+
+def test_a_night_that_asked_something_else_does_not_end_the_series_around_it() -> None:
+    rows = [*nights(STEADY), *nights([0.1], first=5, questions=2), *nights([0.8] * 3, first=6)]
+    (row,), series = found(rows)
+    assert (row["verdict"], row["n_snapshots"]) == ("none", 8)
+    assert [one["compared"] for one in series] == [True] * 5 + [False] + [True] * 3
+    assert f"left out: {label(5)} (asked something else)" in row["reason"]
+
+
+def test_a_night_without_answers_is_none_of_the_baseline() -> None:
+    out = {"status": "error", "score": None, "js": None}
+    rows = [*nights(STEADY[:2]), *[{**row, **out} for row in nights([0.0], first=2)], *nights([0.8] * 5, first=3)]
+    (row,), series = found(rows)
+    assert row["baseline"] == [label(night) for night in (0, 1, 3, 4, 5)]
+    assert (series[2]["compared"], series[2]["score"], series[2]["parse_rate"]) == (False, None, None)
+    assert f"left out: {label(2)} (too few answers)" in row["reason"]
+
+
+def test_nothing_but_failed_calls_is_a_row_all_the_same() -> None:
+    row = check(nights([0.5] * 3, status="error", score=None, js=None))
+    assert row["verdict"] is None
+    assert "not compared" in row["reason"]
+
+
+def test_circular_questions_and_baselines_are_left_out() -> None:
+    rows = [*nights(STEADY), *nights([0.1] * 5, circular=True, segment="x:y"), *nights(STEADY, model="baseline/uniform")]
+    (row,), _ = found(rows)
+    assert (row["model"], row["n_segments"]) == ("m", 1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        (nights(STEADY, temperature=0.7), "temperature is 0.7, not 0"),
+        (nights(STEADY, temperature=None), "temperature is not set"),
+        (nights([0.8]), "1 snapshot of this prompt set, 2 needed"),
+    ],
+)
+def test_series_that_are_not_compared_say_why(rows: Rows, reason: str) -> None:
+    row = check(rows)
+    assert (row["verdict"], row["log10_e"], row["shift"], row["flagged"]) == (None, None, None, False)
+    assert reason in row["reason"]
+    assert row["latest_snapshot"] == rows[-1]["snapshot"]
+
+
+def test_a_series_at_another_temperature_has_a_timeline_without_odds() -> None:
+    _, series = found(nights([*STEADY, 0.7], temperature=0.7))
+    assert series[-1]["difference"] == pytest.approx(-0.1)
+    assert series[-1]["log10_e"] is None
+
+
+def test_alpha_is_shared_by_the_series_at_temperature_0() -> None:
+    rows = [
+        *nights(STEADY),
+        *nights(STEADY, model="b"),
+        *nights(STEADY, model="hot", temperature=1.0),
+        *nights([0.8], model="once"),
+    ]
+    checks, _ = found(rows, alpha=0.05)
+    assert {row["threshold"] for row in checks if row["verdict"]} == {np.log10(40)}
+
+
+def test_since_and_rounds_narrow_what_is_compared() -> None:
+    rows = [*nights([0.8] * 6), *nights([0.6] * 8, first=6), *nights([0.7] * 14, round="S2")]
+    assert check(rows, since=label(6))["verdict"] == "none"
+    assert check(rows, rounds=["S2"])["rounds"] == ["S2"]
+    assert check(rows)["rounds"] == ["S1", "S2"]
+    assert check(rows)["shift"] == pytest.approx(-0.1)
+
+
+def test_base_comes_before_the_dates() -> None:
+    rows = [{**row, "snapshot": "base"} for row in nights([0.8])] + nights([0.8] * 5, first=1)
+    _, series = found(rows)
+    assert [one["snapshot"] for one in series] == ["base", *(label(night) for night in range(1, 6))]
+
+
+def test_draws_are_averaged_before_anything_is_compared() -> None:
+    rows = [*nights(STEADY), *({**row, "draw": 1, "score": row["score"] - 0.2} for row in nights(STEADY))]
+    _, series = found(rows)
+    assert series[3]["score"] == pytest.approx(0.7)
+    assert series[3]["n_prompts"] == 10
+
+
+def lopsided(seed: int) -> Rows:
+    """Two models over three rounds of unequal size, with calls that failed and answers that were no distribution."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for model in ("a", "b"):
+        for round_id, questions in (("S1", 3), ("S2", 9), ("S3", 1)):
+            for night in range(9):
+                for row in nights([0.7], first=night, questions=questions, model=model, round=round_id):
+                    for draw in range(int(rng.integers(1, 3))):
+                        status = str(rng.choice(["ok", "unparseable", "error"], p=[0.85, 0.1, 0.05]))
+                        score = {"ok": float(rng.uniform(0.4, 0.9)), "unparseable": 0.0, "error": None}[status]
+                        rows.append({**row, "draw": draw, "status": status, "score": score})
+    return rows
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_timeline_is_what_a_naive_definition_says(seed: int) -> None:
+    rows = lopsided(seed)
+    _, series = found(rows)
+    frame = pd.DataFrame(rows)
+    frame["item"] = frame["round"] + frame["question_id"]
+    for one in series:
+        own = frame[frame["model"] == one["model"]]
+        wide = own.pivot_table(index="item", columns="snapshot", values="score")
+        parsed = own[own["status"] == "ok"].pivot_table(index="item", columns="snapshot", values="score")
+        night, first = one["snapshot"], sorted(wide.columns)[:5]
+        today = own[own["snapshot"] == night]
+        assert one["score"] == pytest.approx(wide[night].mean(), abs=1e-12)
+        assert one["difference"] == pytest.approx((wide[night] - wide[first].mean(axis=1)).mean(), abs=1e-12)
+        assert one["answers_difference"] == pytest.approx((parsed[night] - parsed[first].mean(axis=1)).mean(), abs=1e-12)
+        assert one["parse_rate"] == pytest.approx((today["status"] == "ok").sum() / (today["status"] != "error").sum())
+
+
+def test_equal_scores_give_equal_tables_however_the_rows_lie() -> None:
+    rows = lopsided(3)
+    shuffled = [rows[at] for at in np.random.default_rng(0).permutation(len(rows))]
+    one, other = found(rows), found(shuffled)
+    assert [row["verdict"] for row in one[0]] == [row["verdict"] for row in other[0]]
+    assert pd.DataFrame(one[1])["difference"].to_numpy() == pytest.approx(pd.DataFrame(other[1])["difference"].to_numpy())
+    assert found(rows) == one
+
+
+def test_scores_of_an_earlier_version_say_how_to_mend_them() -> None:
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table(nights(STEADY)).drop_columns(["truth_id"]))
+        with pytest.raises(WarehouseError, match="have no column truth_id: score those rounds again"):
+            model_drift(connection)

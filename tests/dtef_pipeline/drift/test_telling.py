@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.drift.telling import after_telling, carry_over, message, untold
+from dtef_pipeline.tables import MODEL_DRIFT
+
+VERDICTS = [None, "none", "watch", "drift"]
+
+
+def checks(*rows: dict[str, Any]) -> pa.Table:
+    usual = {"model": "m", "model_variant": "v", "context_level": "0", "condition": "c", "latest_snapshot": "2026-03-08"}
+    usual |= {"shift": -0.1, "shift_low": -0.2, "shift_high": -0.05, "direction": "down", "first_snapshot": "2026-03-07"}
+    usual |= {"gap": 0.1, "lowest": 0.5, "highest": 0.6, "lowest_snapshot": "a", "highest_snapshot": "b"}
+    return pa.Table.from_pylist([{**usual, **row} for row in rows], MODEL_DRIFT)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "told", "is_news"),
+    [
+        ("drift", None, True),
+        ("watch", None, True),
+        ("none", None, False),
+        ("drift", "drift", False),
+        ("drift", "watch", True),
+        ("watch", "drift", True),
+        ("none", "drift", True),
+        ("none", "watch", True),
+        ("none", "none", False),
+        ("drift", "none", True),
+        (None, None, False),
+        (None, "drift", False),
+    ],
+)
+def test_news_is_a_verdict_other_than_the_one_told_last(verdict: str | None, told: str | None, is_news: bool) -> None:
+    assert len(untold(checks({"verdict": verdict, "told": told}))) == is_news
+
+
+def test_what_was_told_goes_with_the_series_and_not_with_its_place() -> None:
+    earlier = checks({"model_variant": "v", "told": "drift"}, {"model_variant": "w", "context_level": "5", "told": "watch"})
+    now = checks({"model_variant": "w", "context_level": "5"}, {"model_variant": "w"}, {"model_variant": "v"})
+    assert carry_over(now, earlier)["told"].to_pylist() == ["watch", None, "drift"]
+    assert carry_over(now, MODEL_DRIFT.empty_table())["told"].to_pylist() == [None] * 3
+
+
+@given(st.lists(st.tuples(st.sampled_from(VERDICTS), st.sampled_from(VERDICTS)), max_size=6))
+def test_told_once_nothing_is_left_to_tell(rows: list[tuple[str | None, str | None]]) -> None:
+    table = checks(*({"verdict": v, "told": t, "model_variant": str(at)} for at, (v, t) in enumerate(rows)))
+    told = after_telling(table)
+    assert len(untold(told)) == 0
+    assert told.schema == MODEL_DRIFT
+    assert told.drop_columns(["told"]).equals(table.drop_columns(["told"]))
+
+
+@given(st.lists(st.tuples(st.sampled_from(VERDICTS), st.booleans()), max_size=12))
+def test_each_change_arrives_once_however_often_the_webhook_fails(nights: list[tuple[str | None, bool]]) -> None:
+    """What a receiver that hears some of the nights knows is the verdict of the last one it heard."""
+    table, heard = MODEL_DRIFT.empty_table(), []
+    for verdict, arrives in nights:
+        table = carry_over(checks({"verdict": verdict}), table)
+        if arrives and len(news := untold(table)):
+            heard.append(news["verdict"][0].as_py())
+            table = after_telling(table)
+    assert all(first != second for first, second in zip(["none", *heard], heard, strict=False))
+    at_last = [verdict for verdict, arrives in nights if arrives and verdict is not None]
+    assert (heard or ["none"])[-1] == (at_last or ["none"])[-1]
+
+
+def test_the_message_is_json_with_the_documented_fields() -> None:
+    table = checks(
+        {
+            "verdict": "drift",
+            "changes": [{"what": "parse_rate", "snapshot": "2026-03-07", "before": "parsed 98.0 %", "after": "parsed 60.0 %"}],
+            "moved": [{"question": "T1/q0", "shift": -0.3}],
+        },
+        {"model_variant": "w", "verdict": "none", "latest_snapshot": "base"},
+        {"model_variant": "x", "verdict": "none", "told": "watch", "shift": None, "shift_low": None, "shift_high": None},
+    )
+    sent = json.loads(json.dumps(message(table), allow_nan=False))
+    assert {name: sent[name] for name in ("version", "event", "snapshot")} == {
+        "version": 1,
+        "event": "drift",
+        "snapshot": "2026-03-08",
+    }
+    assert sent["text"].startswith("Drift in 1 of 3 series. Largest: m at context 0, down by 0.1000 since 2026-03-07.")
+    first, back = sent["series"]
+    assert first == {
+        "model": "m",
+        "model_variant": "v",
+        "context_level": "0",
+        "condition": "c",
+        "verdict": "drift",
+        "was": "none",
+        "direction": "down",
+        "shift": -0.1,
+        "low": -0.2,
+        "high": -0.05,
+        "first_snapshot": "2026-03-07",
+        "changes": [{"what": "parse_rate", "snapshot": "2026-03-07", "before": "parsed 98.0 %", "after": "parsed 60.0 %"}],
+        "moved": [{"question": "T1/q0", "shift": -0.3}],
+    }
+    assert (back["model_variant"], back["verdict"], back["was"], back["shift"]) == ("x", "none", "watch", None)

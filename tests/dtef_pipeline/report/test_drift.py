@@ -1,0 +1,132 @@
+"""The report's section on drift: what is said of each model, and its timeline."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.drift.checks import drift_checks
+from dtef_pipeline.drift.models import ModelDrift, model_drift
+from dtef_pipeline.drift.words import odds, reaches
+from dtef_pipeline.report.charts import drift_lines
+from dtef_pipeline.report.drift import drift
+from dtef_pipeline.report.drift_chart import baseline_mean, timeline
+from tests.dtef_pipeline.drift.nights import label, nights
+from tests.dtef_pipeline.rows import scores_table
+
+FELL = nights([*[0.8] * 6, *[0.6] * 6])
+STAYED = nights([0.8] * 12, model="steady")
+REWORDED = [
+    {**row, "prompt_id": f"{row['snapshot'] >= label(4)} {at % 10}"} for at, row in enumerate(nights([0.8] * 12, model="other"))
+]
+
+
+def shown(rows: list[dict[str, Any]], **tables: pa.Table) -> str:
+    with duckdb.connect() as connection:
+        for name, table in {"scores": scores_table(rows), **tables}.items():
+            connection.register(name, table)
+        return drift(connection)
+
+
+def computed(rows: list[dict[str, Any]]) -> ModelDrift:
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table(rows))
+        return model_drift(connection)
+
+
+def test_drift_comes_first_and_says_what_changed_since_when() -> None:
+    markup = shown([*STAYED, *FELL])
+    assert "Drift in 1 of 2 series. Largest: m at context 0, down by 0.2000 since 2026-01-07." in markup
+    names = re.findall(r'<th scope="row" class="text">(.*?)</th>', markup)
+    assert names == ["m", "steady"]
+    assert "answers since 2026-01-07: parsed answers score 0.8000, then parsed answers score 0.6000 (-0.2000)" in markup
+    assert "Rule: flagged; 0.6000 in 2026-01-07, 0.8000 in 2026-01-01." in markup
+    assert "Questions that moved most: S1/q0 -0.2000" in markup
+
+
+def test_timelines_of_models_that_moved_are_in_sight_and_the_others_folded() -> None:
+    markup = shown([*STAYED, *FELL])
+    sight, folded = markup.split("<details>")
+    assert "m, context 0, asked as distribution/attribute-label, drift: -0.2000 since 2026-01-07" in sight
+    assert "steady, context 0" in folded
+    assert "<details>" not in shown(STAYED)
+
+
+def test_published_tables_are_taken_as_they_are() -> None:
+    found = computed(FELL)
+    markup = shown(STAYED, model_drift=found.checks, drift_series=found.series)
+    assert "Drift in 1 of 1 series. Largest: m at" in markup
+    assert "steady" not in markup
+
+
+def test_flags_of_the_documented_rule_on_segments_stay_in_sight() -> None:
+    markup = shown(FELL, drift_checks=drift_checks(scores_table([*FELL, *STAYED])))
+    assert "Single segments: 1 flagged of 2 compared (2 series in all); 1 drifted." in markup
+    assert "No drift checks of segments yet." in shown(FELL)
+
+
+@pytest.mark.parametrize("rows", [[], nights([0.8, 0.8], model="baseline/uniform"), nights([0.8])])
+def test_nothing_to_compare_is_a_section_all_the_same(rows: list[dict[str, Any]]) -> None:
+    markup = shown(rows)
+    assert "No model was asked." in markup or "No series has two snapshots." in markup
+
+
+def test_names_are_text_not_markup() -> None:
+    markup = shown(nights([*[0.8] * 6, *[0.6] * 6], model="<script>"))
+    assert "<script>" not in markup
+    assert "&lt;script&gt;" in markup
+
+
+def test_snapshots_that_are_not_compared_are_hollow_and_say_why() -> None:
+    found = computed(REWORDED)
+    drawn = timeline(found.series.to_pylist(), found.checks.to_pylist()[0])
+    assert drawn.count('class="dot baseline"') == 4
+    assert drawn.count('class="dot"') == 8
+    assert "2026-01-04: 0.8000; not compared: 0 of 10 prompts shared; parsed 100.0 %" in drawn
+    assert drawn.count('class="path"') == 7
+
+
+def test_only_a_drift_has_its_first_night_marked() -> None:
+    fell, stayed = computed(FELL), computed(STAYED)
+    assert 'class="population"' in timeline(fell.series.to_pylist(), fell.checks.to_pylist()[0])
+    assert 'class="population"' not in timeline(stayed.series.to_pylist(), stayed.checks.to_pylist()[0])
+
+
+def test_a_missed_night_leaves_its_place_empty() -> None:
+    rows = [row for row in nights([0.8] * 9) if row["snapshot"] not in (label(4), label(5), label(6))]
+    drawn = timeline(computed(rows).series.to_pylist())
+    places = [float(x) for x in re.findall(r'<circle cx="([\d.]+)%"', drawn)]
+    gaps = [b - a for a, b in pairwise(places)]
+    assert gaps[3] == pytest.approx(4 * gaps[0], abs=0.1)
+
+
+def test_the_baseline_is_the_mean_of_its_nights() -> None:
+    series = computed(nights([0.7, 0.8, 0.9, 0.8, 0.8, 0.2])).series.to_pylist()
+    assert baseline_mean(series) == pytest.approx(0.8)
+
+
+def test_the_plot_of_the_asset_stands_alone_with_verdicts_or_without() -> None:
+    found = computed([*FELL, *STAYED])
+    plain = drift_lines(found.series.to_pandas())
+    assert plain.count("<title>") == 24
+    told = drift_lines(found.series.to_pandas(), found.checks.to_pandas())
+    assert "drift: -0.2000 since 2026-01-07" in told
+    assert "nan" not in plain + told
+
+
+@pytest.mark.parametrize(
+    ("log10_e", "words"),
+    [(None, "-"), (0.0, "1 to 1"), (-0.5, "0.32 to 1"), (2.0, "100 to 1"), (3.08, "1,200 to 1"), (14.1, "10^14 to 1")],
+)
+def test_odds_are_plain_numbers_until_they_are_huge(log10_e: float | None, words: str) -> None:
+    assert odds(log10_e) == words
+
+
+def test_a_worse_verdict_reaches_a_milder_one() -> None:
+    assert reaches([{"verdict": "drift"}], "watch")
+    assert not reaches([{"verdict": "watch"}, {"verdict": None}], "drift")

@@ -1,0 +1,73 @@
+"""What changed between two readings of a round."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.survey.changes import COLUMNS, Changes, changes
+from dtef_pipeline.tables import SURVEY_RESPONSES
+
+SCHEMA = pa.schema([SURVEY_RESPONSES.field(name) for name in COLUMNS])
+Pairs = dict[tuple[str, str], dict[str, Any]]
+
+
+def table(pairs: Pairs) -> pa.Table:
+    usual = {"question_text": "Why?", "options": ["a", "b"], "observed": [0.25, 0.75], "n": 20}
+    rows = [{"segment": s, "question_id": q, **usual, **how} for (s, q), how in pairs.items()]
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def grid(segments: str, questions: str) -> Pairs:
+    return {(s, q): {} for s in segments for q in questions}
+
+
+def test_each_kind_of_change_is_named() -> None:
+    before = grid("KLM", "1234") | {("K", "1"): {"n": 30}}
+    after = grid("KLN", "1235") | {
+        ("K", "1"): {"n": 31},
+        ("K", "2"): {"observed": [0.5, 0.5]},
+        ("L", "3"): {"options": ["b", "a"]},
+    }
+    del after["L", "1"]
+    del before["K", "3"]
+    assert changes(table(before), table(after)) == Changes(
+        segments_added=("N",),
+        segments_dropped=("M",),
+        questions_added=("5",),
+        questions_dropped=("4",),
+        questions_reworded=("3",),
+        pairs_added=("K 3",),
+        pairs_dropped=("L 1",),
+        distributions_changed=("K 2",),
+        n_changed=("K 1",),
+    )
+
+
+def test_it_reads_as_counts_and_first_names() -> None:
+    found = changes(table(grid("K", "12")), table(grid("KLM", "12")))
+    assert str(found) == "2 segments added (L, M)"
+    assert found.counts == {"segments added": 2}
+    assert str(Changes()) == "no change to any answer"
+    many = Changes(n_changed=tuple(f"K q{i}" for i in range(40)))
+    assert str(many).endswith("K q11 and 28 more)")
+
+
+PAIRS = st.dictionaries(
+    st.tuples(st.sampled_from("KLM"), st.sampled_from("123")),
+    st.fixed_dictionaries({"n": st.sampled_from([20, 30]), "observed": st.sampled_from([[0.5, 0.5], [1.0, 0.0]])}),
+)
+
+
+@given(PAIRS, PAIRS)
+def test_backwards_additions_are_losses_and_equal_tables_have_no_changes(before: Pairs, after: Pairs) -> None:
+    there, back = changes(table(before), table(after)), changes(table(after), table(before))
+    for kind in ("segments", "questions", "pairs"):
+        assert set(getattr(there, f"{kind}_added")) == set(getattr(back, f"{kind}_dropped"))
+    assert set(there.n_changed) == set(back.n_changed)
+    assert set(there.distributions_changed) == set(back.distributions_changed)
+    assert changes(table(before), table(before)) == Changes()
+    assert (there == Changes()) == (before == after)

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.panel import Panel, load_panel
+from dtef_pipeline.prediction.models import Budget, load_models
+from tests.conftest import ROOT
+
+MODELS = load_models(
+    ROOT / "data" / "models.yaml",
+    """
+    collections: {pair: [warm, cold]}
+    models:
+      warm: {model: openai/warm, temperature: 0.7, budget: {max_calls: 7}}
+      cold: {model: openai/cold}
+      thinking: {model: openai/thinking, temperature: null}
+    """,
+)
+KNOWN = ["T1/country:chile", "T1/country:india", "T2/country:chile", "T2/ageGroup:18-25"]
+
+
+def read(tmp_path: Path, text: str) -> Panel:
+    path = tmp_path / "panel.yaml"
+    path.write_text(text, encoding="utf-8")
+    return load_panel(path)
+
+
+def names(panel: Panel) -> list[str]:
+    return [spec.name for spec in panel.asked(MODELS)]
+
+
+class TestReading:
+    @pytest.mark.parametrize("text", ["", "# nothing yet\n", "rounds:\nmodels:\ndrift:\n"])
+    def test_what_is_not_said_has_a_default(self, tmp_path: Path, text: str) -> None:
+        assert read(tmp_path, text) == Panel()
+        assert Panel().models == ["baselines"]
+        assert Panel().temperature == 0
+        assert Panel().drift.options == WatchOptions()
+
+    def test_values_are_read_as_people_write_them(self, tmp_path: Path) -> None:
+        panel = read(
+            tmp_path,
+            "context_levels: [0, '5', all]\nconditions: [shift+cot]\n"
+            "drift: {since: 2026-03-01, alpha: 0.01, baseline: 7, severity: {watch: OFF, drift: WARN}}\n",
+        )
+        assert panel.context_levels == ["0", "5", "all"]
+        assert panel.conditions == ["shift/attribute-label+cot"]
+        assert panel.drift.options == WatchOptions(7, 0.01, "2026-03-01")
+        assert (panel.drift.severity.watch, panel.drift.severity.drift) == ("OFF", "WARN")
+
+    def test_an_empty_temperature_is_null_and_not_the_default(self, tmp_path: Path) -> None:
+        assert read(tmp_path, "temperature:\n").temperature is None
+
+    @pytest.mark.parametrize(
+        ("text", "line", "said"),
+        [
+            ("draws: 2\nmodles: [a]\n", 2, "modles: unknown key; known: models, rounds, segments"),
+            ("drift:\n  severity:\n    wach: WARN\n", 3, "drift.severity.wach: unknown key; known: watch, drift"),
+            ("drift:\n  severity:\n    drift: LOUD\n", 3, "drift.severity.drift: got 'LOUD'; allowed: WARN, ERROR, OFF"),
+            ("budgets:\n  cold: {max_call: 1}\n", 2, "budgets.cold.max_call: unknown key; known: max_cost_usd, max_calls"),
+            ("models:\n- cold\n- 5\n", 3, "models.1: got 5; allowed: a valid string"),
+            ("models: []\n", 1, "models: got []; allowed: at least one"),
+            ("rounds: GD4\n", 1, "rounds: got 'GD4'; allowed: a valid list"),
+            ("\ndraws: 0\n", 2, "draws: got 0; allowed: greater than or equal to 1"),
+            ("draws: yes\n", 1, "draws: got True; allowed: a valid integer"),
+            ("max_cost_usd: .inf\n", 1, "max_cost_usd: got inf; allowed: a finite number"),
+            ("drift: {alpha: 1}\n", 1, "drift.alpha: got 1; allowed: less than 1"),
+            ("drift: {baseline: 1}\n", 1, "drift.baseline: got 1; allowed: greater than or equal to 2"),
+            ("conditions: [nonsense]\n", 1, "conditions: task 'nonsense': allowed: distribution, shift"),
+        ],
+    )
+    def test_a_fault_is_named_by_file_line_field_and_what_is_allowed(
+        self, tmp_path: Path, text: str, line: int, said: str
+    ) -> None:
+        with pytest.raises(ConfigError) as caught:
+            read(tmp_path, text)
+        assert f"{tmp_path / 'panel.yaml'}:{line}: {said}" in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("- cold\n", "expected a mapping with models"),
+            ("a: [", "not a readable panel file"),
+            ("draws: 1\ndraws: 2\n", "twice"),
+        ],
+    )
+    def test_what_is_no_panel_is_said_to_be_none(self, tmp_path: Path, text: str, said: str) -> None:
+        with pytest.raises(ConfigError, match=said):
+            read(tmp_path, text)
+
+    def test_the_shipped_example_can_be_used_as_it_is(self) -> None:
+        panel = load_panel(ROOT / "data" / "panel.yaml")
+        asked = {spec.name for spec in panel.asked(MODELS)}
+        assert set(panel.budgets_of(MODELS)) <= asked
+
+
+class TestModels:
+    def test_language_models_get_the_panels_temperature_unless_they_take_none_or_say_their_own(self) -> None:
+        panel = Panel(models=["pair", "thinking", "warm@temperature=0.2", "baseline/uniform", "warm@max_tokens=9"])
+        assert [(spec.name, spec.temperature) for spec in panel.asked(MODELS)] == [
+            ("warm@temperature=0", 0),
+            ("cold", 0),
+            ("thinking", None),
+            ("warm@temperature=0.2", 0.2),
+            ("baseline/uniform", None),
+            ("warm@max_tokens=9,temperature=0", 0),
+        ]
+
+    def test_a_panel_without_a_temperature_leaves_each_model_its_own(self) -> None:
+        assert names(Panel(models=["pair"], temperature=None)) == ["warm", "cold"]
+        assert names(Panel(models=["pair"], temperature=0.5)) == ["warm@temperature=0.5", "cold@temperature=0.5"]
+
+    def test_the_names_of_a_night_stand_for_the_same_models_again(self) -> None:
+        asked = Panel(models=["pair", "thinking", "cold@max_tokens=9"]).asked(MODELS)
+        assert MODELS.resolve([spec.name for spec in asked]) == asked
+
+    def test_an_unknown_model_is_answered_with_those_that_are_known(self) -> None:
+        with pytest.raises(ConfigError, match=r"no model or collection 'wram'; known: warm"):
+            Panel(models=["wram"]).asked(MODELS)
+
+    def test_a_budget_is_for_the_model_as_it_is_asked_and_keeps_its_other_bounds(self) -> None:
+        panel = Panel(models=["pair"], budgets={"warm": Budget(max_cost_usd=1)})
+        assert panel.budgets_of(MODELS) == {"warm@temperature=0": Budget(max_cost_usd=1, max_calls=7)}
+
+    def test_a_budget_of_a_model_that_is_not_asked_is_refused(self) -> None:
+        with pytest.raises(ConfigError, match=r"budgets: cold: allowed: a model of the panel: warm@temperature=0"):
+            Panel(models=["warm"], budgets={"cold": Budget(max_calls=1)}).budgets_of(MODELS)
+
+
+class TestPartitions:
+    def test_without_a_choice_it_is_all_of_them_and_they_keep_their_order(self) -> None:
+        assert Panel().partitions(KNOWN) == KNOWN
+        assert Panel(rounds=["T2"]).partitions(KNOWN) == KNOWN[2:]
+        assert Panel(segments=["country:chile"]).partitions(KNOWN) == [KNOWN[0], KNOWN[2]]
+
+    def test_a_round_that_is_not_there_is_answered_with_those_that_are(self) -> None:
+        with pytest.raises(ConfigError, match=r"rounds: T3 not ingested; ingested: T1, T2"):
+            Panel(rounds=["T1", "T3"]).partitions(KNOWN)
+
+    def test_a_segment_of_no_chosen_round_is_answered_with_those_that_they_have(self) -> None:
+        with pytest.raises(ConfigError, match=r"segments: ageGroup:18-25 in none .* segments: country:chile, country:india"):
+            Panel(rounds=["T1"], segments=["ageGroup:18-25"]).partitions(KNOWN)
