@@ -15,7 +15,6 @@ from dtef_pipeline.blueprint.options import FORMATS, TASKS, BlueprintOptions
 from dtef_pipeline.blueprint.prompts import build_blueprints, left_out
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.tables import BLUEPRINTS
 
 
 class BlueprintConfig(dg.Config):
@@ -48,7 +47,7 @@ class BlueprintConfig(dg.Config):
         ]
 
 
-@dg.asset(deps=[survey_responses], **stage(2, BLUEPRINTS, code_version="2"))
+@dg.asset(deps=[survey_responses], **stage(2, "blueprints", code_version="2"))
 def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store: Store) -> dg.MaterializeResult[Any]:
     """What models are asked: one row a target question of the segment, context level and condition, with the exact prompt.
 

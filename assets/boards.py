@@ -6,6 +6,7 @@ import dagster as dg
 import pyarrow as pa
 
 from assets.aggregate import segment_results
+from assets.columns import column_schema
 from assets.partitions import OWNERS, markdown
 from assets.predict import predictions
 from assets.published import BoardConfig, clean, of_views, publish
@@ -52,6 +53,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(rows),
+            **column_schema("leaderboard", rows.schema),
             **config.recorded(),
             "board": markdown(best, [name for name in shown if name in best.column_names], most=30),
             "plot": dg.MetadataValue.md(as_markdown_image(forest(best.to_pandas()))),
@@ -77,7 +79,14 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
     )
 
 
-@dg.asset(deps=[predictions], group_name="boards", kinds={"duckdb", "parquet"}, owners=OWNERS, code_version="1")
+@dg.asset(
+    deps=[predictions],
+    group_name="boards",
+    kinds={"duckdb", "parquet"},
+    owners=OWNERS,
+    code_version="1",
+    metadata=column_schema("costs"),
+)
 def costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """What language models cost: requests answered, failed and stopped by a budget, tokens and US dollars.
 

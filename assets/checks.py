@@ -6,7 +6,7 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.partitions import failed_partitions
+from assets.partitions import chosen_partitions, failed_partitions
 from assets.resources import Store
 from dtef_pipeline.identity import split_partition_key
 
@@ -16,7 +16,7 @@ def read_keys(
 ) -> Iterator[tuple[str, pa.Table]]:
     """(key, rows) of the run's partitions that did not fail; all snapshots of a partition together."""
     failed = failed_partitions(context)
-    for key in context.partition_keys:
+    for key in chosen_partitions(context):
         if key not in failed:
             round_id, segment = split_partition_key(key)
             yield key, store.warehouse.read_or_empty(table, columns=columns, round=round_id, segment=segment)

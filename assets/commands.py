@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -65,10 +67,10 @@ def ingest(path: Path, round_id: str | None, min_n: int | None) -> int:
     with dagster_instance() as instance:
         for survey in surveys:
             started = time.monotonic()
-            keys, retired = register_round(instance, SurveySources(house), survey, path, min_n=min_n or MIN_N)
-            outcome = materialize(instance, ["survey_responses"], keys, {})
+            registered = register_round(instance, SurveySources(house), survey, path, min_n=min_n or MIN_N)
+            outcome = materialize(instance, ["survey_responses"], registered.keys, {})
             failures += len(outcome.failures)
-            _say_ingested(house, survey.round, retired, time.monotonic() - started)
+            _say_ingested(house, survey.round, registered.retired, time.monotonic() - started)
             for failure in outcome.failures:
                 click.echo(f"error: {failure}", err=True)
     house.refresh_database()
@@ -175,8 +177,21 @@ def ui(host: str, port: int) -> int:
         str(port),
     ]
     click.echo(f"Dagster on http://{host}:{port} (state: {settings.warehouse}); stop with Ctrl-C")
-    # Started elsewhere than here, so every place is given in full.
+    # Started elsewhere than here, so every place is given in full. In a session of its own: a Ctrl-C reaches all processes of a terminal at
+    # once, but Dagster's are to be stopped by the one that started them.
     environment = {**os.environ, **settings.environment()}
-    os.chdir(home)
-    # In place of this process, so that whoever stops it stops Dagster.
-    os.execve(command[0], command, environment)  # noqa: S606 - our own interpreter and arguments
+    stopped = False
+    process: subprocess.Popen[bytes] | None = None
+
+    def stop(*_: object) -> None:
+        nonlocal stopped
+        stopped = True
+        if process is not None:
+            # Dagster stops its own processes at an interrupt alone.
+            process.send_signal(signal.SIGINT)
+
+    # Before the start: a process that a shell put in the background is deaf to interrupts, and would make Dagster so.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
+    process = subprocess.Popen(command, env=environment, cwd=home, start_new_session=True)  # noqa: S603 - our own interpreter and arguments
+    return 0 if process.wait() == 0 or stopped else 1

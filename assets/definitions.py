@@ -2,14 +2,16 @@
 
 import dagster as dg
 
-from assets import aggregate, blueprint, boards, drift, ingest, predict, report, score, statistics
-from assets.automation import JOBS, SCHEDULES, SENSORS
+from assets import aggregate, blueprint, boards, drift, ingest, model_drift, predict, report, score, statistics
+from assets.automation import JOBS, SENSORS
+from assets.nightly import SCHEDULES
 from assets.resources import Store
+from assets.rounds import survey_files
 
-_MODULES = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, report]
+_MODULES = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, model_drift, report]
 
 defs = dg.Definitions(
-    assets=dg.load_assets_from_modules(_MODULES),
+    assets=[survey_files, *dg.load_assets_from_modules(_MODULES)],
     asset_checks=dg.load_asset_checks_from_modules(_MODULES),
     jobs=JOBS,
     schedules=SCHEDULES,

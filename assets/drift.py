@@ -1,56 +1,108 @@
 """Stage 6, drift: `drift_checks`."""
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.aggregate import segment_results
-from assets.checks import read_keys, verdict
+from assets.checks import read_keys
+from assets.freshness import nightly_freshness
 from assets.partitions import PartitionRun, markdown, stage
 from assets.resources import Store
+from assets.rounds import known_keys
 from dtef_pipeline.drift.checks import COLUMNS, headline
 from dtef_pipeline.drift.checks import drift_checks as check_drift
 from dtef_pipeline.identity import split_partition_key
+from dtef_pipeline.panel import Severity
 from dtef_pipeline.tables import DRIFT_CHECKS
 
+_SHOWN = [
+    "model",
+    "context_level",
+    "n_snapshots",
+    "verdict",
+    "direction",
+    "shift",
+    "first_snapshot",
+    "lowest",
+    "highest",
+    "reason",
+]
 
-@dg.asset(deps=[segment_results], **stage(6, DRIFT_CHECKS, code_version="2"))
+
+@dg.asset(deps=[segment_results], freshness_policy=nightly_freshness(), **stage(6, "drift_checks", code_version="3"))
 def drift_checks(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """Whether a model's score on the same prompts moved between snapshots: one row a (model variant, context level, prompt set).
 
-    The documented rule: at temperature 0, over at least two snapshots that span 23 hours, the highest mean score is at least 0.05 and at
-    least 10 % above the lowest. `reason` says what was compared, or why nothing was.
+    `verdict` is `watch` where the documented rule flags the series (at temperature 0, over snapshots that span 23 hours, the highest mean
+    score is at least 0.05 and at least 10 % above the lowest), and `drift` where there is strong evidence of a shift besides. `reason` says what
+    was compared, or why nothing was. A model over all its segments is in `model_drift`.
     """
     run = PartitionRun(context)
+    options, segments = store.panel.drift.options, Counter(split_partition_key(key)[0] for key in known_keys(context.instance))
     for key in run.keys:
         with run.attempt(key):
             round_id, segment = split_partition_key(key)
             at = {"round": round_id, "segment": segment}
-            rows = check_drift(store.warehouse.read("scores", columns=COLUMNS, **at))
+            scores = store.warehouse.read("scores", columns=COLUMNS, **at)
+            rows = check_drift(scores, options=options, watched=segments[round_id])
             store.warehouse.write("drift_checks", rows, **at)
-            metadata = {
-                "dagster/row_count": len(rows),
-                "flagged": pc.sum(pc.cast(rows["flagged"], "int64")).as_py() or 0,
-                "headline": headline(rows),
-                "preview": markdown(
-                    rows, ["model", "context_level", "n_snapshots", "lowest", "highest", "flagged", "reason"], most=12
-                ),
-            }
-            run.done(key, metadata)
+            run.done(
+                key,
+                {
+                    "dagster/row_count": len(rows),
+                    "flagged": pc.sum(pc.cast(rows["flagged"], "int64")).as_py() or 0,
+                    **counted_verdicts(rows),
+                    "headline": headline(rows),
+                    "preview": markdown(rows, _SHOWN, most=12),
+                },
+            )
     return run.result()
 
 
 @dg.asset_check(asset=drift_checks)
 def no_drift(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
-    """Warns when the documented rule flags a model on a segment, naming the snapshots to compare."""
-    offenders, checked = [], 0
-    columns = ["model", "context_level", "lowest_snapshot", "highest_snapshot", "gap", "flagged"]
-    for key, rows in read_keys(context, store, "drift_checks", columns):
-        checked += len(rows)
-        offenders += [
-            f"{key} {row['model']} at context {row['context_level']}: {row['gap']:.4f} "
-            f"between {row['lowest_snapshot']} and {row['highest_snapshot']}"
-            for row in rows.filter(rows["flagged"]).to_pylist()
-        ]
-    return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)
+    """Fails for a model that drifted on a segment, warns of one to watch; the panel's `severity` says otherwise."""
+    tables = [rows for _, rows in read_keys(context, store, "drift_checks", DRIFT_CHECKS.names)]
+    return drift_result(tables, store.panel.drift.severity)
+
+
+def counted_verdicts(rows: pa.Table) -> dict[str, int]:
+    """How many series have each verdict, as metadata."""
+    counts = Counter(rows["verdict"].to_pylist())
+    return {name: counts[verdict] for name, verdict in (("drift", "drift"), ("watch", "watch"), ("not_compared", None))}
+
+
+def drift_result(tables: Sequence[pa.Table], severity: Severity) -> dg.AssetCheckResult:
+    """A check's result over rows with verdicts: as loud as the worst of them, drift and large shifts first."""
+    found = [row for rows in tables for row in rows.filter(pc.field("verdict").isin(["watch", "drift"])).to_pylist()]
+    found.sort(key=lambda row: (row["verdict"], -abs(row["shift"] or 0), row["model"]))
+    levels = {getattr(severity, row["verdict"]) for row in found} - {"OFF"}
+    return dg.AssetCheckResult(
+        passed=not levels,
+        severity=dg.AssetCheckSeverity.ERROR if "ERROR" in levels else dg.AssetCheckSeverity.WARN,
+        metadata={
+            "checked": sum(len(rows) for rows in tables),
+            "drift": sum(row["verdict"] == "drift" for row in found),
+            "watch": sum(row["verdict"] == "watch" for row in found),
+            "first": dg.MetadataValue.json([_said(row) for row in found[:10]]),
+        },
+    )
+
+
+def _said(row: Mapping[str, Any]) -> str:
+    """One offender: who, where, how much, since when, and what changed besides."""
+    place = "/".join(row[name] for name in ("round", "segment") if row.get(name))
+    who = f"{row['verdict']}: {row['model']}{f' on {place}' if place else ''} at context {row['context_level']}, {row['condition']}"
+    if row["verdict"] == "watch":
+        return f"{who}: {row['reason']}"
+    size = f"{row['direction']} by {abs(row['shift']):.4f}"
+    bounds = f" ({row['shift_low']:.4f} to {row['shift_high']:.4f})" if row["shift_low"] is not None else ""
+    since = f" since {row['first_snapshot']}"
+    changes = "".join(f"; {one['before']} -> {one['after']}" for one in row.get("changes") or ())
+    moved = ", ".join(f"{one['question']} {one['shift']:+.4f}" for one in (row["moved"] or ())[:3])
+    return f"{who}: {size}{bounds}{since}{changes}{f'; moved most: {moved}' if moved else ''}"

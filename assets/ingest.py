@@ -11,14 +11,15 @@ import pyarrow.compute as pc
 from assets.checks import keys_repeated, read_keys, verdict
 from assets.partitions import PartitionRun, markdown, stage
 from assets.resources import Store
+from assets.rounds import survey_files
+from assets.versions import content_version
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.scoring.references import CEILING_SEED, reference_scores
 from dtef_pipeline.survey.observe import observe
-from dtef_pipeline.tables import SURVEY_RESPONSES
 
 
-@dg.asset(**stage(1, SURVEY_RESPONSES, code_version="3"))
+@dg.asset(deps=[survey_files], **stage(1, "survey_responses", code_version="3"))
 def survey_responses(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """What each segment really answered: one row a (round, segment, question) with the observed distribution and its own n.
 
@@ -33,7 +34,7 @@ def survey_responses(context: dg.AssetExecutionContext, store: Store) -> dg.Mate
         read = _read_once(store, round_id)
         for key in keys:
             with run.attempt(key):
-                run.done(key, _write_segment(store, read(), key))
+                run.done(key, *_write_segment(store, read(), key))
     return run.result()
 
 
@@ -66,14 +67,15 @@ def _observe_round(store: Store, round_id: str) -> _Round:
     return _Round(observed.responses, reference_scores(observed.responses))
 
 
-def _write_segment(store: Store, tables: _Round, key: str) -> dict[str, Any]:
+def _write_segment(store: Store, tables: _Round, key: str) -> tuple[dict[str, Any], str]:
+    """The partition's metadata and data version."""
     round_id, segment = split_partition_key(key)
     rows, references = (table.filter(pc.field("segment") == segment) for table in tables)
     if not len(rows):
         raise DtefError(f"{key}: the survey has no usable answers of this segment; see survey_quarantine for why")
     store.warehouse.write("reference_scores", references, round=round_id, segment=segment)
     size = store.warehouse.write("survey_responses", rows, round=round_id, segment=segment)
-    return {
+    metadata = {
         "dagster/row_count": len(rows),
         "bytes": size,
         "segment_n": rows["segment_n"][0].as_py() or 0,
@@ -84,6 +86,7 @@ def _write_segment(store: Store, tables: _Round, key: str) -> dict[str, Any]:
         "own_n": pc.sum(pc.cast(pc.equal(rows["n_source"], "question"), pa.int64())).as_py(),
         "preview": markdown(rows, ["question_text", "options", "observed", "n"]),
     }
+    return metadata, content_version(rows)
 
 
 @dg.asset_check(asset=survey_responses, blocking=True)

@@ -11,14 +11,13 @@ import dagster as dg
 
 from assets.automation import BOARDS, ROLL_UPS, STAGES
 from assets.definitions import defs
+from assets.partitions import PROCESS_TAG
 from assets.rounds import known_keys, range_tags, ranges
 from dtef_pipeline.errors import DtefError, Interrupted
 
 STAGE_NAMES = [asset.key.to_user_string() for asset in STAGES]
 BOARD_NAMES = [asset.key.to_user_string() for asset in BOARDS]
 ROLL_UP_NAMES = [asset.key.to_user_string() for asset in ROLL_UPS]
-
-PROCESS_TAG = "dtef/process"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ def materialize(
         if _was_interrupted(results[-1]):
             raise Interrupted("interrupted; every answer that arrived is kept, and the same command continues")
     failures = [failure for result in results for failure in _failures(result)]
-    superseded = sum(_superseded(result) for result in results)
+    superseded = sum(_superseded(instance, result.run_id) for result in results)
     return Outcome(tuple(result.run_id for result in results), tuple(failures), superseded)
 
 
@@ -102,8 +101,9 @@ def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
     return any(error and error.cls_name == dg.DagsterExecutionInterruptedError.__name__ for error in failures)
 
 
-def _superseded(result: dg.ExecuteInProcessResult) -> int:
-    made = [event.step_materialization_data.materialization for event in result.all_events if event.is_step_materialization]
+def _superseded(instance: dg.DagsterInstance, run_id: str) -> int:
+    logged = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
+    made = [entry.asset_materialization for entry in logged if entry.asset_materialization]
     values = [one.metadata["superseded"].value for one in made if "superseded" in one.metadata]
     return sum(value for value in values if isinstance(value, int))
 

@@ -8,10 +8,14 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-# A materialize result with this mark logs no materialization of its own. Dagster offers no public way to let the steps after a partly failed
-# one go on, and the tests fail if this one ceases to work.
+# A materialize result with this mark logs no materialization of its own: the stages log theirs, each partition with its own data version.
+# Dagster offers no public way to that, nor to let the steps after a partly failed one go on; the tests fail if this one ceases to work.
 from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION as LOGS_NOTHING
+from dagster._core.events import DagsterEvent
+from dagster._core.execution.plan.objects import ErrorSource, StepFailureData, UserFailureData
 
+from assets.columns import column_schema
+from assets.versions import Provenance, log_together
 from dtef_pipeline.errors import DtefError
 
 # Single-run backfills are what makes a round one run; Dagster calls them beta at every asset.
@@ -19,12 +23,16 @@ warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 ROUND_SEGMENT = dg.DynamicPartitionsDefinition(name="round_segment")
 FAILED_TAG, FAILED_RUN_TAG = "dtef/failed_partitions", "dtef/failed_partitions_run"
+PROCESS_TAG = "dtef/process"
+"""Host and process of a run that a command started: such a command makes its own roll-ups."""
+
+CHOSEN_TAG = "dtef/partitions"
+"""Of a run over a range: its partitions, where they are not all of the range."""
 OWNERS = ["team:data-engineering"]
 
 
-def stage(number: int, table: pa.Schema, *, code_version: str, kinds: Set[str] = frozenset({"parquet"})) -> dict[str, Any]:
+def stage(number: int, table: str, *, code_version: str, kinds: Set[str] = frozenset({"parquet"})) -> dict[str, Any]:
     """Asset settings of a stage: what the six have in common, its place, and its table's columns."""
-    columns = [dg.TableColumn(name=field.name, type=str(field.type)) for field in table]
     return {
         "partitions_def": ROUND_SEGMENT,
         "backfill_policy": dg.BackfillPolicy.single_run(),
@@ -34,7 +42,7 @@ def stage(number: int, table: pa.Schema, *, code_version: str, kinds: Set[str] =
         "kinds": set(kinds),
         "tags": {"stage": str(number)},
         "code_version": code_version,
-        "metadata": {"dagster/column_schema": dg.TableSchema(columns=columns)},
+        "metadata": column_schema(table),
     }
 
 
@@ -48,9 +56,11 @@ class PartitionRun:
     def __init__(self, context: dg.AssetExecutionContext) -> None:
         self.context = context
         self._failed_before = failed_partitions(context)
-        self.keys = [key for key in context.partition_keys if key not in self._failed_before]
+        self._chosen = chosen_partitions(context)
+        self.keys = [key for key in self._chosen if key not in self._failed_before]
+        self._provenance = Provenance(context, self.keys)
         self._failures: dict[str, str] = {}
-        self._metadata: dict[str, Mapping[str, Any]] = {}
+        self._done: dict[str, dg.AssetMaterialization] = {}
 
     @contextmanager
     def attempt(self, key: str) -> Iterator[None]:
@@ -61,29 +71,33 @@ class PartitionRun:
             self._failures[key] = str(error) if isinstance(error, DtefError) else f"{type(error).__name__}: {error}"
             self.context.log.error(f"{key}: {self._failures[key]}", exc_info=not isinstance(error, DtefError))
 
-    def done(self, key: str, metadata: Mapping[str, Any]) -> None:
-        self._metadata[key] = metadata
+    def done(self, key: str, metadata: Mapping[str, Any], content: str | None = None) -> None:
+        """The key is written. `content`: the `content_version` of its rows, where the stage can tell."""
+        tags = self._provenance.tags(key, content)
+        self._done[key] = dg.AssetMaterialization(self.context.asset_key, partition=key, metadata=metadata, tags=tags)
 
     def result(self) -> dg.MaterializeResult[Any]:
         """What the asset returns. Raises dg.Failure when keys failed and no later stage of the run is left to say so."""
+        log_together(self.context, list(self._done.values()))
         failed = {**dict.fromkeys(self._failed_before, "failed in an earlier stage"), **self._failures}
-        if not failed:
-            for key, metadata in self._metadata.items():
-                self.context.add_asset_metadata(metadata, partition_key=key)
-            return dg.MaterializeResult()
-        for key, metadata in self._metadata.items():
-            self.context.log_event(dg.AssetMaterialization(self.context.asset_key, partition=key, metadata=metadata))
+        if failed:
+            self._report(failed)
+        return dg.MaterializeResult(metadata={LOGS_NOTHING: True})
+
+    def _report(self, failed: Mapping[str, str]) -> None:
         # Dagster copies the tags of a run to its re-execution, which is to try these keys again: hence the run's own id.
         tags = {FAILED_TAG: "\n".join(sorted(failed)), FAILED_RUN_TAG: self.context.run.run_id}
         self.context.instance.add_run_tags(self.context.run.run_id, tags)
-        if not self._metadata or self._is_last_stage():
-            raise dg.Failure(
-                f"{len(failed)} of {len(self.context.partition_keys)} partitions failed, the others are done: "
-                + "; ".join(f"{key} ({why})" for key, why in sorted(failed.items())),
-                metadata={"failed": dg.MetadataValue.json(sorted(failed))},
-                allow_retries=False,
-            )
-        return dg.MaterializeResult(metadata={LOGS_NOTHING: True})
+        message = f"{len(failed)} of {len(self._chosen)} partitions failed, the others are done: " + "; ".join(
+            f"{key} ({why})" for key, why in sorted(failed.items())
+        )
+        if not self._done or self._is_last_stage():
+            raise dg.Failure(message, metadata={"failed": dg.MetadataValue.json(sorted(failed))}, allow_retries=False)
+        if self._failures:
+            # The run goes on, yet its log says that this step failed: a re-execution "from failure" then begins here, not at the last stage.
+            said = UserFailureData("partitions failed", message)  # type: ignore[no-untyped-call]
+            failure = StepFailureData(None, said, ErrorSource.USER_CODE_ERROR)  # type: ignore[no-untyped-call]
+            DagsterEvent.step_failure_event(self.context.op_execution_context.get_step_execution_context(), failure, message)
 
     def _is_last_stage(self) -> bool:
         graph = self.context.job_def.asset_layer.asset_graph
@@ -95,13 +109,19 @@ class PartitionRun:
         )
 
 
+def chosen_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> list[str]:
+    """The partitions a run is about. Dagster knows ranges alone: keys of the range that the tag does not name are not touched."""
+    chosen = context.run.tags.get(CHOSEN_TAG)
+    wanted = set(chosen.split("\n")) if chosen else None
+    return [key for key in context.partition_keys if wanted is None or key in wanted]
+
+
 def failed_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> set[str]:
-    """Keys that failed in an earlier stage of this run, or of the run that this one continues from its failed step."""
+    """Keys that failed in an earlier stage of this very run: a re-execution begins with the stage that failed, and tries them again."""
     run = context.instance.get_run_by_id(context.run.run_id)
     tags = run.tags if run else {}
-    # A re-execution of all steps tries the keys again; one from the failure has not repaired the stages before it.
-    counts = tags.get(FAILED_RUN_TAG) == context.run.run_id or tags.get("dagster/is_resume_retry") == "true"
-    return set(tags[FAILED_TAG].split("\n")) if counts and tags.get(FAILED_TAG) else set()
+    own = tags.get(FAILED_RUN_TAG) == context.run.run_id
+    return set(tags[FAILED_TAG].split("\n")) if own and tags.get(FAILED_TAG) else set()
 
 
 def markdown(rows: pa.Table, columns: Sequence[str], *, most: int = 5) -> dg.MarkdownMetadataValue:

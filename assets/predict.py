@@ -1,6 +1,6 @@
 """Stage 3, predict: `predictions`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -12,16 +12,19 @@ from pydantic import Field, ValidationError
 from assets.blueprint import blueprints
 from assets.checks import keys_repeated, read_keys, verdict
 from assets.command import command_of
+from assets.freshness import nightly_freshness
 from assets.partitions import PartitionRun, markdown, stage
+from assets.provider_pools import provider_pools
 from assets.resources import Store
+from assets.versions import content_version
 from dtef_pipeline.aggregation.costs import cost_breakdown
 from dtef_pipeline.blueprint.options import BlueprintOptions
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.identity import split_partition_key
+from dtef_pipeline.identity import digest, split_partition_key
 from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL, UNIFORM
 from dtef_pipeline.prediction.models import Budget, Models
 from dtef_pipeline.prediction.request import Failure
-from dtef_pipeline.tables import PREDICTIONS
+from resources.claims import Claims
 from resources.predictor import Plan, PredictOptions, Predictor, windows
 
 
@@ -79,7 +82,11 @@ class PredictConfig(dg.Config):
         )
 
 
-@dg.asset(deps=[blueprints], **stage(3, PREDICTIONS, code_version="2", kinds={"litellm", "parquet"}))
+@dg.asset(
+    deps=[blueprints],
+    freshness_policy=nightly_freshness(),
+    **stage(3, "predictions", code_version="2", kinds={"litellm", "parquet"}),
+)
 def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store: Store) -> dg.MaterializeResult[Any]:
     """What the models answered: one row a (prompt, model variant, draw, snapshot) with the raw response, usage, cost and latency.
 
@@ -92,25 +99,41 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
     command = command_of(context.run)
     predictor.prepare(command.keys if command else run.keys)
     budgets = {model.name: model.budget for model in models.all_models} | config.budgets_of_models
-    with store.asking(context.log.info, predictor.expected, config.budget, budgets, command) as answer:
+    asked = [model for model in models.all_models if model.name in predictor.expected]
+    with (
+        provider_pools(context.instance, context.run, asked, context.log.info),
+        store.asking(context.log.info, predictor.expected, config.budget, budgets, command) as answer,
+        Claims(store.responses) as claims,
+    ):
         for group in windows(_plans(run, predictor)):
             failures = predictor.ask(group, answer)
-            for plan in group:
-                with run.attempt(plan.key):
-                    run.done(plan.key, _write(store, predictor, plan, failures))
-                    if superseded := predictor.superseded[plan.key]:
-                        context.log.warning(
-                            f"{plan.key}: {superseded} earlier predictions answered prompts that have changed since"
-                        )
+            for some in (group[at : at + _AT_ONCE] for at in range(0, len(group), _AT_ONCE)):
+                # Rows of other models are read, kept and written with the new ones: nobody else may write between.
+                with claims.alone([digest("predictions", plan.key, config.snapshot) for plan in some]):
+                    for plan in some:
+                        with run.attempt(plan.key):
+                            run.done(plan.key, *_write(store, predictor, plan, failures))
+            _say_superseded(context, predictor, group)
     return run.result()
 
 
-def _write(store: Store, predictor: Predictor, plan: Plan, failures: Mapping[str, Failure]) -> dict[str, Any]:
+_AT_ONCE = 100
+"""Partitions written under one claim: few enough to take seconds."""
+
+
+def _write(store: Store, predictor: Predictor, plan: Plan, failures: Mapping[str, Failure]) -> tuple[dict[str, Any], str]:
+    """The metadata of the partition, and the version of its rows."""
     rows = predictor.rows(plan, failures)
     round_id, segment = split_partition_key(plan.key)
     snapshot = predictor.options.snapshot
     store.warehouse.write("predictions", rows, round=round_id, segment=segment, snapshot=snapshot)
-    return {**_metadata(rows, snapshot), "superseded": predictor.superseded[plan.key]}
+    return {**_metadata(rows, snapshot), "superseded": predictor.superseded[plan.key]}, content_version(rows)
+
+
+def _say_superseded(context: dg.AssetExecutionContext, predictor: Predictor, plans: Sequence[Plan]) -> None:
+    for plan in plans:
+        if superseded := predictor.superseded.get(plan.key):
+            context.log.warning(f"{plan.key}: {superseded} earlier predictions answered prompts that have changed since")
 
 
 def _plans(run: PartitionRun, predictor: Predictor) -> Iterator[Plan]:

@@ -1,18 +1,18 @@
 """The report: one page for researchers, made of everything else."""
 
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from assets.boards import breakdowns, costs, leaderboard
 from assets.drift import drift_checks
+from assets.model_drift import model_drift
 from assets.partitions import OWNERS
 from assets.resources import Store
 from assets.statistics import comparisons, gaps, reliability, responsiveness
 from dtef_pipeline.report.page import build_report
 
-_MADE_OF = [leaderboard, breakdowns, comparisons, responsiveness, gaps, reliability, costs, drift_checks]
+_MADE_OF = [leaderboard, breakdowns, comparisons, responsiveness, gaps, reliability, costs, drift_checks, model_drift]
 
 
 @dg.asset(deps=_MADE_OF, group_name="boards", kinds={"html"}, owners=OWNERS, code_version="2")
@@ -22,7 +22,6 @@ def report(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeRes
     Kept as `report.html` in the warehouse; `dtef report` writes it elsewhere.
     """
     page = build_report(store.warehouse.connect())
-    target = Path(store.warehouse.root) / "report.html"
-    with store.warehouse.fs.open_output_stream(f"{store.warehouse.root}/report.html") as stream:
-        stream.write(page.encode())
-    return dg.MaterializeResult(metadata={"path": dg.MetadataValue.path(str(target)), "bytes": len(page.encode())})
+    target = f"{store.warehouse.root}/report.html"
+    size = store.warehouse.put(target, page.encode())
+    return dg.MaterializeResult(metadata={"path": dg.MetadataValue.path(target), "bytes": size})

@@ -7,20 +7,26 @@ from functools import cached_property
 import dagster as dg
 
 from assets.command import Command
+from dtef_pipeline.panel import Panel
 from dtef_pipeline.prediction.models import Budget, Models
 from dtef_pipeline.prediction.request import Failure, Request
 from resources.gateway import Gateway
 from resources.known_models import known_models
+from resources.panel_file import known_panel
 from resources.predictor import Answer
 from resources.progress import RunProgress, shown_progress
 from resources.response_store import ResponseStore
 from resources.settings import Settings
 from resources.survey_source import SurveySources
 from resources.warehouse import Warehouse
+from resources.webhook import Webhook
 
 
 class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """Warehouse, survey sources, response store and models. Empty fields are read from DTEF_WAREHOUSE, DTEF_RESPONSES and DTEF_MODELS."""
+    """Warehouse, survey sources, response store, models, panel and webhook.
+
+    Empty fields are read from DTEF_WAREHOUSE and DTEF_RESPONSES; the files and the URL from DTEF_MODELS, DTEF_PANEL and DTEF_WEBHOOK.
+    """
 
     warehouse_root: str = ""
     responses_url: str = ""
@@ -41,6 +47,16 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
     def models(self) -> Models:
         """The shipped models, and those of DTEF_MODELS."""
         return known_models(self.settings)
+
+    @cached_property
+    def panel(self) -> Panel:
+        """What is asked every night, and how drift is judged."""
+        return known_panel(self.settings)
+
+    @cached_property
+    def webhook(self) -> Webhook | None:
+        """What is told of drift; None: nobody."""
+        return Webhook(self.settings.webhook) if self.settings.webhook else None
 
     @cached_property
     def responses(self) -> ResponseStore:

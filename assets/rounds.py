@@ -3,15 +3,20 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from assets.partitions import ROUND_SEGMENT
+from assets.partitions import OWNERS, ROUND_SEGMENT
+from assets.versions import content_version, observation_tags, observed_versions
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import partition_key, split_partition_key
+from dtef_pipeline.survey.changes import COLUMNS, Changes, changes
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observe import observe
-from resources.survey_source import SurveySources
+from resources.survey_source import Source, SurveySources
 
 RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 _NAME = str(ROUND_SEGMENT.name)
@@ -21,14 +26,32 @@ def known_keys(instance: dg.DagsterInstance) -> list[str]:
     return list(instance.get_dynamic_partitions(_NAME))
 
 
-def segment_keys(survey: Survey, *, min_n: int) -> list[str]:
-    """The partition keys of a survey: its segments with at least one usable answer, sorted.
+survey_files = dg.AssetSpec(
+    "survey_files",
+    description="""The survey as it stands in the file or folder of its round: one partition a segment, observed when a round is registered
+    (`dtef ingest`, or the sensor `new_round`). Its data version is a hash of the segment's rows: where it is newer than what
+    `survey_responses` was made from, that partition and what depends on it are stale. The observation says what changed.""",
+    group_name="pipeline",
+    owners=OWNERS,
+    kinds={"file"},
+    partitions_def=ROUND_SEGMENT,
+)
 
-    Raises SurveyError, counting the reasons, when there is none.
-    """
+
+class Registered(NamedTuple):
+    """What registering a round came to. `retired`: keys of earlier readings that it no longer has; their partitions and tables are gone."""
+
+    keys: list[str]
+    retired: list[str]
+    source: Source
+    changes: Changes | None
+    """Against the rows that are in the warehouse; None when the round has none yet."""
+
+
+def observe_usable(survey: Survey, *, min_n: int) -> pa.Table:
+    """The survey's rows. Raises SurveyError, counting the reasons, when not one (segment, question) pair can be used."""
     observed = observe(survey, min_n=min_n)
-    segments = observed.responses["segment"].unique().to_pylist()
-    if not segments:
+    if not len(observed.responses):
         reasons = Counter(observed.quarantine["reason"].to_pylist())
         faults = [
             finding["message"]
@@ -41,27 +64,65 @@ def segment_keys(survey: Survey, *, min_n: int) -> list[str]:
             arrived=", ".join(f"{count} {reason}" for reason, count in reasons.most_common()) or "no answers",
             allowed=f"at least one pair with {min_n} respondents and percentages that sum to 100",
         )
-    return sorted(partition_key(survey.round, segment) for segment in segments)
+    return observed.responses
 
 
 def register_round(
-    instance: dg.DagsterInstance, sources: SurveySources, survey: Survey, path: Path, *, min_n: int
-) -> tuple[list[str], list[str]]:
-    """Make a round known: its source, and its partitions, new ones in one sorted batch.
+    instance: dg.DagsterInstance, sources: SurveySources, survey: Survey, path: Path, *, min_n: int, hashed: str | None = None
+) -> Registered:
+    """Make a round known: its source, its partitions, and which of them hold something new.
 
-    Returns (keys, retired): the round's keys, and those of earlier readings that it no longer has, which are retired: their partitions
-    and tables go, their raw responses stay in the response store.
+    Segments that the round no longer has are retired; their raw responses stay in the response store. `hashed`: as of
+    `SurveySources.register`. Done again for the same survey, it changes nothing and mends what a killed process left half done.
     """
-    keys = segment_keys(survey, min_n=min_n)
-    sources.register(survey, path, min_n=min_n)
-    known = known_keys(instance)
-    retired = [key for key in known if split_partition_key(key)[0] == survey.round and key not in set(keys)]
+    rows = observe_usable(survey, min_n=min_n)
+    keys = sorted(partition_key(survey.round, segment) for segment in rows["segment"].unique().to_pylist())
+    before = sources.warehouse.read_or_empty("survey_responses", columns=COLUMNS, round=survey.round)
+    found = changes(before, rows) if len(before) else None
+    source = sources.register(survey, path, min_n=min_n, hashed=hashed)
+    kept = set(keys)
+    retired = [key for key in known_keys(instance) if split_partition_key(key)[0] == survey.round and key not in kept]
     for key in retired:
         instance.delete_dynamic_partition(_NAME, key)
         sources.warehouse.drop_segment(*split_partition_key(key))
-    if new := [key for key in keys if key not in set(known)]:
-        instance.add_dynamic_partitions(_NAME, new)
-    return keys, retired
+    _add_as_neighbours(instance, keys)
+    _observe_files(instance, source, rows, found)
+    return Registered(keys, retired, source, found)
+
+
+def _add_as_neighbours(instance: dg.DagsterInstance, keys: list[str]) -> None:
+    """Add what is new of a round's keys; the earlier ones move to the end with them where they would be no range otherwise.
+
+    Nothing is lost by that: what was materialized is kept by the key's name, and comes back with it.
+    """
+    known = known_keys(instance)
+    there = set(known)
+    new = [key for key in keys if key not in there]
+    if not new:
+        return
+    if len(new) < len(keys) and len(list(ranges([*known, *new], keys))) > 1:
+        for key in set(keys).intersection(known):
+            instance.delete_dynamic_partition(_NAME, key)
+        new = keys
+    instance.add_dynamic_partitions(_NAME, new)
+
+
+def _observe_files(instance: dg.DagsterInstance, source: Source, rows: pa.Table, found: Changes | None) -> None:
+    """Tell Dagster the data version of each segment that holds something new; the others stay as they are."""
+    segments = rows["segment"].unique().to_pylist()
+    seen = observed_versions(instance, survey_files.key, [partition_key(source.round, segment) for segment in segments])
+    for segment in segments:
+        key, version = partition_key(source.round, segment), content_version(rows.filter(pc.field("segment") == segment))
+        if seen.get(key) != version:
+            metadata = {
+                "changed": "new" if found is None else str(found),
+                "source": source.path,
+                "content_hash": source.content_hash,
+                "landing": str(source.landing),
+            }
+            instance.report_runless_asset_event(
+                dg.AssetObservation(survey_files.key, partition=key, metadata=metadata, tags=observation_tags(version))
+            )
 
 
 def ranges(known: Sequence[str], wanted: Sequence[str]) -> Iterator[list[str]]:

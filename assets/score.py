@@ -23,7 +23,7 @@ class ScoreConfig(dg.Config):
     snapshot: str | None = Field(default=None, description="Score this snapshot only; none: all there are.")
 
 
-@dg.asset(deps=[predictions], **stage(4, SCORES, code_version="4"))
+@dg.asset(deps=[predictions], **stage(4, "scores", code_version="4"))
 def scores(context: dg.AssetExecutionContext, config: ScoreConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How close each prediction came: one row a prediction, with how its response was read and every metric.
 

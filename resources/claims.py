@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sa
@@ -59,6 +60,19 @@ class Claims:
             return Claimed(mine - answered, answered)
 
         return self._database.write(work, alone=True) if keys else Claimed(set(), set())
+
+    @contextmanager
+    def alone(self, keys: Sequence[str]) -> Iterator[None]:
+        """Hold all of the keys; waits while another living owner holds one. Keys of anything, as long as they are hashes of 32 digits."""
+        # Of two owners that hold a part each, both let go, and try again after pauses that differ.
+        pause_s = 0.01 + int(self._owner[:4], 16) % 40 / 1000
+        while (mine := self.claim(keys).mine) != set(keys):
+            self.release(mine)
+            time.sleep(pause_s)
+        try:
+            yield
+        finally:
+            self.release(keys)
 
     def release(self, keys: Iterable[str]) -> None:
         """Give claims back, because the requests failed or are not asked: others may try at once."""

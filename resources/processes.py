@@ -38,6 +38,26 @@ class Process(NamedTuple):
         return self.started is not None and self.started != _started(self.pid)
 
 
+def runs_since(pid: int, moment: float) -> bool:
+    """Whether process `pid` of this machine runs and was there at `moment` (seconds since 1970): no later one of the same number."""
+    if Process(_machine(), pid, None).is_dead():
+        return False
+    started, booted = _started(pid), _booted()
+    if started is None or booted is None:
+        return True
+    # The boot time is known to the second.
+    return booted + int(started) / os.sysconf("SC_CLK_TCK") <= moment + 2
+
+
+def _booted() -> float | None:
+    """When this machine was started, in seconds since 1970."""
+    try:
+        lines = (_PROC / "stat").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    return next((float(line.split()[1]) for line in lines if line.startswith("btime ")), None)
+
+
 def _machine() -> str:
     """What has process numbers of its own: the host since it was booted, and the container. Host names alone do repeat."""
     try:

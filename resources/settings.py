@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 HOME = Path(".dtef")
-# Not the comma within `gpt-4.1-mini@temperature=0.7,max_tokens=512`.
-_BETWEEN_MODELS = re.compile(r"(?:\s*,)+\s*(?![a-z_]+=)|\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +15,8 @@ class Settings:
     """Places of the warehouse, the response store, the user's models and the landing folder of surveys.
 
     `DTEF_WAREHOUSE` (folder or `s3://bucket/prefix`), `DTEF_RESPONSES` (file or database URL), `DTEF_MODELS` (a YAML file that
-    adds to the shipped models), `DTEF_SURVEYS` (folder the `new_round` sensor watches), `DTEF_NIGHTLY_MODELS` (what the nightly
-    schedule asks, separated by commas), `DAGSTER_HOME`.
+    adds to the shipped models), `DTEF_SURVEYS` (folder the `new_round` sensor watches), `DTEF_PANEL` (a YAML file that says
+    what is asked every night), `DTEF_WEBHOOK` (URL that is told of drift: a secret, never shown whole), `DAGSTER_HOME`.
     """
 
     warehouse: str
@@ -27,7 +24,8 @@ class Settings:
     models: Path | None
     surveys: Path
     dagster_home: Path
-    nightly_models: tuple[str, ...]
+    panel: Path | None
+    webhook: str | None = field(repr=False)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -38,7 +36,8 @@ class Settings:
             models=Path(env["DTEF_MODELS"]) if env.get("DTEF_MODELS") else None,
             surveys=Path(env.get("DTEF_SURVEYS") or HOME / "surveys"),
             dagster_home=Path(env.get("DAGSTER_HOME") or HOME / "dagster").absolute(),
-            nightly_models=tuple(_BETWEEN_MODELS.split((env.get("DTEF_NIGHTLY_MODELS") or "baselines").strip(", "))),
+            panel=Path(env["DTEF_PANEL"]) if env.get("DTEF_PANEL") else None,
+            webhook=env.get("DTEF_WEBHOOK") or None,
         )
 
     @property
@@ -47,15 +46,15 @@ class Settings:
         return self.responses if "://" in self.responses else f"sqlite:///{Path(self.responses).absolute()}"
 
     def environment(self) -> dict[str, str]:
-        """These settings as environment variables for another process, all places in full."""
+        """The places as environment variables for another process, all in full. The webhook's URL is no place, and passes by itself."""
         found = {
             "DTEF_WAREHOUSE": self.warehouse if "://" in self.warehouse else str(Path(self.warehouse).absolute()),
             "DTEF_RESPONSES": self.responses_url,
             "DTEF_SURVEYS": str(self.surveys.absolute()),
-            "DTEF_NIGHTLY_MODELS": ",".join(self.nightly_models),
             "DAGSTER_HOME": str(self.dagster_home),
         }
-        return found | ({"DTEF_MODELS": str(self.models.absolute())} if self.models else {})
+        files = {"DTEF_MODELS": self.models, "DTEF_PANEL": self.panel}
+        return found | {name: str(path.absolute()) for name, path in files.items() if path}
 
 
 def shipped(name: str) -> Path:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import pyarrow.fs as pafs
 
 from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.model import Survey
 from resources.warehouse import Warehouse
+
+UNFINISHED = (".part", ".partial", ".tmp", ".filepart", ".crdownload", ".download")
+"""Endings of names under which programs copy a file before it is whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +28,39 @@ class Source:
     adapter: str
     min_n: int
     content_hash: str
+    landing: int = 0
+    """How often the source was new or had changed. Earlier bytes that come back are another landing."""
+    landed: bool = False
+    """Registered by the sensor, which starts a run; not by `dtef ingest`."""
+
+
+def files_of(path: Path) -> list[Path]:
+    """The file, or all files below the folder but hidden ones, sorted."""
+    if not path.is_dir():
+        return [path]
+    found = (file for file in path.rglob("*") if file.is_file())
+    return sorted(file for file in found if not any(part.startswith(".") for part in file.relative_to(path).parts))
+
+
+def fingerprint(path: Path) -> str:
+    """A cheap look: hash of the names, sizes and modification times. While it stays the same, nothing need be read again."""
+    looks = [(str(file.relative_to(path.parent)), (state := file.stat()).st_size, state.st_mtime_ns) for file in files_of(path)]
+    return digest(*looks)
 
 
 def content_hash(path: Path) -> str:
-    """SHA-256 over the names and bytes of the file, or of all files below the folder."""
+    """SHA-256 over the names and bytes of the file, or of all files below the folder (hidden ones are left out)."""
     total = hashlib.sha256()
-    for file in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]:
-        total.update(str(file.relative_to(path.parent)).encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
+    for file in files_of(path):
+        with file.open("rb") as stream:
+            of_file = hashlib.file_digest(stream, "sha256").digest()
+        total.update(str(file.relative_to(path.parent)).encode() + b"\0" + of_file)
     return total.hexdigest()[:32]
+
+
+def still_arriving(path: Path) -> bool:
+    """True when a file has the name of a copy that is not finished."""
+    return any(file.name.lower().endswith(UNFINISHED) for file in files_of(path))
 
 
 class SurveySources:
@@ -40,13 +69,14 @@ class SurveySources:
     def __init__(self, warehouse: Warehouse) -> None:
         self.warehouse = warehouse
 
-    def register(self, survey: Survey, path: Path, *, min_n: int) -> Source:
-        source = Source(survey.round, str(path.absolute()), survey.adapter, min_n, content_hash(path))
-        fs = self.warehouse.fs
-        fs.create_dir(f"{self.warehouse.root}/sources", recursive=True)
-        with fs.open_output_stream(self._file(survey.round) + ".tmp") as stream:
-            stream.write(json.dumps(asdict(source), indent=2).encode())
-        fs.move(self._file(survey.round) + ".tmp", self._file(survey.round))
+    def register(self, survey: Survey, path: Path, *, min_n: int, hashed: str | None = None) -> Source:
+        """Note where a round comes from. `hashed`: the `content_hash` at which the sensor found it; none: someone ingests it by hand."""
+        before = self.get(survey.round)
+        source = Source(survey.round, str(path.absolute()), survey.adapter, min_n, hashed or content_hash(path))
+        changed = before is None or replace(before, landing=0, landed=False) != source
+        count = before.landing if before else 0
+        source = replace(source, landing=count + changed, landed=hashed is not None)
+        self.warehouse.put(self._file(survey.round), json.dumps(asdict(source), indent=2).encode())
         return source
 
     def get(self, round_id: str) -> Source | None:

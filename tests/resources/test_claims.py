@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Iterator
 from multiprocessing.queues import Queue
@@ -253,3 +254,34 @@ def test_machines_without_proc_still_see_that_a_process_is_dead(tmp_path: Path, 
     run.kill()
     run.wait()
     assert other.is_dead()
+
+
+def test_what_is_held_alone_is_held_by_one_at_a_time_even_where_the_parts_overlap(store: ResponseStore) -> None:
+    inside, at_once = 0, []
+
+    def work(wanted: set[str]) -> None:
+        nonlocal inside
+        with Claims(store) as claims:
+            for _ in range(5):
+                with claims.alone(sorted(wanted)):
+                    inside += 1
+                    at_once.append(inside)
+                    time.sleep(0.002)
+                    inside -= 1
+
+    threads = [threading.Thread(target=work, args=[of(*numbers)]) for numbers in ((1, 2), (2, 3), (2, 1))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert at_once == [1] * 15
+    assert rows(store, db.claims) == 0
+
+
+def test_what_a_killed_process_held_alone_is_free(store: ResponseStore) -> None:
+    gone = Claims(store, ttl_s=0.001)
+    gone.claim(keys(1))
+    set_claimants(store, **ELSEWHERE)
+    time.sleep(0.01)
+    with Claims(store, ttl_s=0.001) as claims, claims.alone(keys(1)):
+        assert claims.claim(keys(1)).mine == of(1)

@@ -1,0 +1,65 @@
+"""Dagster's concurrency pools, one a provider: how many runs may ask a provider at once, over all processes and machines of an instance."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from urllib.parse import urlsplit
+
+import dagster as dg
+
+# An asset has one fixed pool, but which providers a run asks is known from its configuration alone. So pools are claimed as the executor claims
+# those of assets; the tests fail if that ceases to work.
+from dagster._core.execution.plan.instance_concurrency_context import InstanceConcurrencyContext
+
+from dtef_pipeline.prediction.models import ModelSpec
+
+LOOK_AGAIN_S = 1.0
+
+
+def pool_of(spec: ModelSpec) -> str:
+    """The pool of a language model: the provider of its litellm string, and the host where it is asked at an address of its own.
+
+    `openai`, `anthropic`, `local`; `openai/127.0.0.1:8000`.
+    """
+    provider = spec.model.partition("/")[0]
+    return f"{provider}/{urlsplit(spec.api_base).netloc or spec.api_base}" if spec.api_base else provider
+
+
+@contextmanager
+def provider_pools(
+    instance: dg.DagsterInstance, run: dg.DagsterRun, models: Iterable[ModelSpec], log: Callable[[str], None]
+) -> Iterator[None]:
+    """Hold a slot of each provider's pool; waits until there is one. A pool without a limit holds up nobody.
+
+    The UI shows who holds and who waits under Deployment, Concurrency. Slots of runs that have ended are given back first.
+    """
+    with InstanceConcurrencyContext(instance, run) as claims, ExitStack() as held:
+        # In one order everywhere, so that no two runs wait for each other.
+        for pool in sorted({pool_of(spec) for spec in models if not spec.is_baseline}):
+            held.callback(claims.free_step, _holder(pool))
+            _wait(instance, claims, pool, log)
+        yield
+
+
+def _wait(instance: dg.DagsterInstance, claims: InstanceConcurrencyContext, pool: str, log: Callable[[str], None]) -> None:
+    told = False
+    while not claims.claim(pool, _holder(pool)):
+        if not told:
+            log(f"waiting for the pool {pool}: as many runs as its limit ask this provider now")
+            told = True
+        _free_ended(instance, pool)
+        time.sleep(LOOK_AGAIN_S)
+
+
+def _free_ended(instance: dg.DagsterInstance, pool: str) -> None:
+    """The daemon does this too, but a command can run without one."""
+    slots = instance.event_log_storage.get_concurrency_info(pool).claimed_slots
+    for run_id in {slot.run_id for slot in slots}:
+        holder = instance.get_run_by_id(run_id)
+        if holder is None or holder.is_finished:
+            instance.event_log_storage.free_concurrency_slots_for_run(run_id)
+
+
+def _holder(pool: str) -> str:
+    """What holds the slot, as the UI lists it."""
+    return f"predictions[{pool}]"

@@ -1,0 +1,63 @@
+"""The run launcher of `dagster.yaml`: Dagster's own, and one that can tell whether a run's worker is still alive.
+
+A worker that is killed is noticed by its code server. When the code server goes too, as when a machine restarts, Dagster's launcher knows of
+nobody who would notice: the run stays `STARTED` for good, and holds its place in the queue. Run monitoring asks this one.
+"""
+
+import json
+import time
+
+import dagster as dg
+from dagster._core.errors import DagsterUserCodeUnreachableError
+from dagster._core.launcher import CheckRunHealthResult, DefaultRunLauncher, WorkerStatus
+from dagster._core.storage.tags import GRPC_INFO_TAG
+from dagster._grpc.client import DagsterGrpcClient
+from dagster._serdes import ConfigurableClassData
+
+from resources.processes import runs_since
+
+_LOCAL = ("localhost", "127.0.0.1", "::1")
+SETTLED_S = 90.0
+"""How long a code server must have been back before a run is started again on it. The daemon reloads what it knows of code servers once a
+minute, and gives a retry up for good when it meets one that is away."""
+
+
+class WatchedRunLauncher(DefaultRunLauncher):
+    """Launches runs as processes of the code server, and knows of those on this machine whether they live."""
+
+    def __init__(self, inst_data: ConfigurableClassData | None = None) -> None:
+        super().__init__(inst_data)
+        self._back_since: dict[str, float] = {}
+
+    @property
+    def supports_check_run_worker_health(self) -> bool:
+        return True
+
+    def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
+        """RUNNING also where nothing can be known: the code server is on another machine, or the worker has not said its number yet."""
+        server = json.loads(run.tags.get(GRPC_INFO_TAG, "{}"))
+        # A socket has `localhost` as its host.
+        started = self._started(run) if server.get("host") in _LOCAL else None
+        if started is None or runs_since(*started):
+            return CheckRunHealthResult(WorkerStatus.RUNNING)
+        if server.get("port") and not self._is_settled(run.run_id, server["host"], server["port"]):
+            return CheckRunHealthResult(WorkerStatus.RUNNING, "dead; its code server is away, or was a moment ago")
+        return CheckRunHealthResult(WorkerStatus.NOT_FOUND, f"no process {started[0]} on this machine any more")
+
+    def _is_settled(self, run_id: str, host: str, port: int) -> bool:
+        """Whether the code server answers, and did so SETTLED_S ago. A socket's name is new at every start: nobody comes back to it."""
+        try:
+            DagsterGrpcClient(host=host, port=port).ping("")
+        except DagsterUserCodeUnreachableError:
+            self._back_since.pop(run_id, None)
+            return False
+        return time.monotonic() - self._back_since.setdefault(run_id, time.monotonic()) >= SETTLED_S
+
+    def _started(self, run: dg.DagsterRun) -> tuple[int, float] | None:
+        """The process number the worker gave last, and when, in seconds since 1970."""
+        said = self._instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
+        for entry in reversed(said):
+            data = entry.get_dagster_event().engine_event_data
+            if "pid" in data.metadata:
+                return int(str(data.metadata["pid"].value)), entry.timestamp
+        return None

@@ -1,0 +1,158 @@
+"""Dagster's SQLite storage with its connections kept open.
+
+Dagster's own opens a database, and compiles every statement anew, for each of the thousands of small statements of a run: most of what a
+run of 50 partitions took beyond its work. The files are the same, so a DAGSTER_HOME can change between the two. Named in `dagster.yaml`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import sqlalchemy as sa
+from dagster import DagsterEventType
+from dagster._core.events.log import EventLogEntry
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
+from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorage
+from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
+from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
+from dagster._serdes import ConfigurableClassData
+
+_OPEN_FILES = 8
+"""Databases kept open: the index, and those of the runs written or read last (each run has a file)."""
+_BATCHED = {
+    DagsterEventType.ASSET_MATERIALIZATION,
+    DagsterEventType.ASSET_OBSERVATION,
+    DagsterEventType.ASSET_MATERIALIZATION_PLANNED,
+}
+
+
+class _Engines:
+    """SQLAlchemy engines of SQLite files, the last used ones: each with one open connection, and the statements it has compiled."""
+
+    def __init__(self) -> None:
+        self._engines: OrderedDict[str, tuple[tuple[int, int] | None, sa.Engine]] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, url: str) -> sa.Engine:
+        path = url.removeprefix("sqlite:///")
+        with self._lock:
+            known = self._engines.pop(path, None)
+            # A file that was removed, or put there by someone else, is not the one that is open.
+            if known is None or known[0] is None or known[0] != _identity(path):
+                if known is not None:
+                    known[1].dispose()
+                # Made on connecting, so its identity is known at the second use.
+                known = (_identity(path), sa.create_engine(url, connect_args={"timeout": SQLITE_BUSY_TIMEOUT_SECONDS}))
+            self._engines[path] = known
+            while len(self._engines) > _OPEN_FILES:
+                self._engines.popitem(last=False)[1][1].dispose()
+            return known[1]
+
+    def dispose(self) -> None:
+        with self._lock:
+            for _, engine in self._engines.values():
+                engine.dispose()
+            self._engines.clear()
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _key(inserted: sa.CursorResult[Any]) -> int:
+    key = inserted.inserted_primary_key
+    assert key is not None, "SQLite names the key of every row it is given"
+    return int(key[0])
+
+
+class EventLog(SqliteEventLogStorage):
+    """The event log: an index file and a file a run."""
+
+    def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
+        self._engines = _Engines()
+        self._tables: set[str] = set()
+        super().__init__(base_dir, inst_data)
+
+    @contextmanager
+    def _connect(self, shard: str) -> Iterator[sa.Connection]:
+        with self._db_lock:
+            engine = self._engines.of(self.conn_string_for_shard(shard))
+            if shard not in self._initialized_dbs:
+                self._initdb(engine)
+                self._initialized_dbs.add(shard)
+            with engine.begin() as connection:
+                yield connection
+
+    def has_table(self, table_name: str) -> bool:
+        if table_name not in self._tables and super().has_table(table_name):
+            self._tables.add(table_name)  # tables are added by migrations, and never taken away
+        return table_name in self._tables
+
+    def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
+        """As storing each, in two transactions; in an asset's summary row the last event of the asset stands, as it would."""
+        together = [event for event in events if event.dagster_event_type in _BATCHED]
+        for event in events:
+            if event.dagster_event_type not in _BATCHED:
+                self.store_event(event)
+        if not together:
+            return
+        by_run: dict[str, list[sa.Insert]] = {}
+        inserts = [self.prepare_insert_event(event) for event in together]
+        for event, insert in zip(together, inserts, strict=True):
+            by_run.setdefault(event.run_id, []).append(insert)
+        for run_id, of_run in by_run.items():
+            with self.run_connection(run_id) as connection:
+                for insert in of_run:
+                    connection.execute(insert)
+        with self.index_transaction() as connection:
+            ids = [_key(connection.execute(insert)) for insert in inserts]
+            self._store_asset_event_tags(connection, together, ids)
+            last = {
+                (event.dagster_event_type, event.get_dagster_event().asset_key): place for place, event in enumerate(together)
+            }
+            for place in sorted(last.values()):
+                self._store_asset_event(connection, together[place], ids[place])
+
+    def dispose(self) -> None:
+        super().dispose()
+        self._engines.dispose()
+
+
+class RunStorage(SqliteRunStorage):
+    """Runs, their tags and backfills: one file."""
+
+    def __init__(self, conn_string: str, inst_data: ConfigurableClassData | None = None) -> None:
+        self._engines = _Engines()
+        super().__init__(conn_string, inst_data)
+
+    @contextmanager
+    def connect(self) -> Iterator[sa.Connection]:
+        with self._engines.of(self._conn_string).begin() as connection:
+            yield connection
+
+    def dispose(self) -> None:
+        super().dispose()
+        self._engines.dispose()
+
+
+class SqliteStorage(DagsterSqliteStorage):
+    """All of Dagster's storage, in the files of its default one."""
+
+    def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
+        super().__init__(base_dir, inst_data)
+        self._run_storage = RunStorage.from_local(os.path.join(base_dir, "history", ""))  # noqa: PTH118
+        self._event_log_storage = EventLog(os.path.join(base_dir, "history", "runs", ""))  # noqa: PTH118
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> SqliteStorage:
+        return cls(inst_data=inst_data, **config_value)

@@ -1,0 +1,115 @@
+"""Telling another system: a JSON document sent to a URL by POST, tried again when that may help."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+from resources.retries import Backoff, retry_after
+
+_AGAIN = frozenset({408, 425, 429})
+"""With 5xx, the statuses of an answer that may be another one later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What became of a message: `problem` says in words why it did not arrive; None: it did."""
+
+    attempts: int
+    problem: str | None = None
+
+
+@dataclass
+class Webhook:
+    """Sends to one URL. The URL is a secret: nothing here says more of it than its scheme and host.
+
+    `timeout`: seconds for each step of one attempt (connecting, sending, every piece of the answer). `attempts`: how often it is tried,
+    with growing waits between; a server that asks to be left alone for more than `backoff.longest` seconds is not waited for.
+    """
+
+    url: str = field(repr=False)
+    timeout: float = 10.0
+    attempts: int = 4
+    backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, longest=20.0))
+    sleep: Callable[[float], None] = time.sleep
+
+    @property
+    def where(self) -> str:
+        """Scheme and host of the URL: `https://hooks.example.org/...`."""
+        try:
+            parts = urlsplit(self.url)
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            return "the webhook"
+        return f"{parts.scheme}://{host}{f':{port}' if port else ''}/..." if host else "the webhook"
+
+    def send(self, payload: Mapping[str, Any]) -> Sent:
+        """POST the payload as JSON. Raises nothing for what happens on the way: see `Sent.problem`."""
+        try:
+            scheme = urlsplit(self.url).scheme
+            request = urllib.request.Request(  # noqa: S310 - the scheme is looked at below
+                self.url,
+                data=json.dumps(payload, allow_nan=False).encode(),
+                headers={"Content-Type": "application/json", "User-Agent": "dtef-pipeline"},
+                method="POST",
+            )
+        except ValueError:
+            return Sent(0, "DTEF_WEBHOOK is no URL, or the message no JSON; allowed: https://... or http://...")
+        if scheme not in ("http", "https"):
+            return Sent(0, "DTEF_WEBHOOK is no web address; allowed: https://... or http://...")
+        problem = ""
+        for attempt in range(1, self.attempts + 1):
+            problem, again_after = self._once(request)
+            if not problem or again_after is None:
+                return Sent(attempt, problem or None)
+            wait = max(again_after, self.backoff.wait(attempt))
+            if attempt == self.attempts or wait > self.backoff.longest:
+                return Sent(attempt, problem)
+            self.sleep(wait)
+        return Sent(self.attempts, problem)
+
+    def _once(self, request: urllib.request.Request) -> tuple[str, float | None]:
+        """(what went wrong or nothing, seconds to wait at least before another attempt; None: another one will not help)."""
+        try:
+            with _OPENER.open(request, timeout=self.timeout):
+                return "", None
+        except urllib.error.HTTPError as error:
+            with error:
+                again = error.code >= 500 or error.code in _AGAIN
+                asked = retry_after({key.lower(): value for key, value in error.headers.items()}, datetime.now(UTC))
+            return f"{self.where} answered {error.code}", (asked or 0.0) if again else None
+        except (OSError, http.client.HTTPException) as error:
+            return f"{self.where}: {_reason(error)}", 0.0
+        except ValueError:  # control characters and the like; the message would show the URL
+            return "DTEF_WEBHOOK is no URL; allowed: https://... or http://...", None
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirected POST would arrive as a GET without its message; and nobody said that the other place may know."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
+    ) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirect)
+
+
+def _reason(error: Exception) -> str:
+    """In words that hold nothing of the URL."""
+    cause = error.reason if isinstance(error, urllib.error.URLError) else error
+    if isinstance(cause, TimeoutError):
+        return "no answer in time"
+    if isinstance(cause, socket.gaierror):
+        return "host not found"
+    return (cause.strerror if isinstance(cause, OSError) else None) or type(cause).__name__

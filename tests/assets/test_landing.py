@@ -1,0 +1,383 @@
+"""The `new_round` sensor: when a landed round is started, what is said of a change, what becomes stale, and what happens to broken ones."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
+from dagster._core.loader import LoadingContext
+
+from assets.definitions import defs
+from assets.landing import CHANGED_TAG, new_round
+from assets.launch import STAGE_NAMES
+from assets.partitions import ROUND_SEGMENT
+from assets.resources import Store
+from assets.rounds import RANGE_END, RANGE_START, known_keys, ranges, survey_files
+from resources.survey_source import SurveySources
+from tests.assets.conftest import COUNTRIES, Pipeline, write_survey
+from tests.cli.commands import serve_as
+from tests.fake_llm_server import FakeLLM
+
+GREEN = "MATERIALIZED"
+A1 = [f"A1/country:{country.lower()}" for country in COUNTRIES]
+
+
+class Landing:
+    """The watched folder, and the sensor looking at it again and again."""
+
+    def __init__(self, pipeline: Pipeline, folder: Path) -> None:
+        self.pipeline, self.folder = pipeline, folder
+        self.cursor: str | None = None
+        self.reason: str | None = None
+        folder.mkdir()
+
+    def look(self) -> Any:
+        context = dg.build_sensor_context(instance=self.pipeline.instance, cursor=self.cursor, definitions=defs)
+        result = new_round(context, store=Store())
+        if isinstance(result, dg.SensorResult):
+            self.cursor = result.cursor
+            self.reason = result.skip_reason.skip_message if result.skip_reason else None
+        return result
+
+    def requests(self) -> list[dg.RunRequest]:
+        return list(self.look().run_requests or [])
+
+    def settled(self) -> list[dg.RunRequest]:
+        """The requests after a look that only waits."""
+        assert self.requests() == []
+        return self.requests()
+
+    def land(self, name: str, rounds: Sequence[str], **how: Any) -> Path:
+        return write_survey(self.folder / name, rounds, **how)
+
+    def run(self, request: dg.RunRequest) -> None:
+        result = defs.resolve_job_def("round_pipeline").execute_in_process(
+            instance=self.pipeline.instance, tags=request.tags, run_config=request.run_config
+        )
+        assert result.success
+
+
+@pytest.fixture
+def landing(pipeline: Pipeline, state: Path, monkeypatch: pytest.MonkeyPatch) -> Landing:
+    for key in pipeline.keys:
+        pipeline.instance.delete_dynamic_partition(str(ROUND_SEGMENT.name), key)
+    monkeypatch.setenv("DTEF_SURVEYS", str(state / "landing"))
+    return Landing(pipeline, state / "landing")
+
+
+def stale(pipeline: Pipeline, definitions: dg.Definitions = defs) -> dict[str, set[str]]:
+    """Stale partitions of each stage that has any."""
+    graph = definitions.resolve_asset_graph()
+    with CachingInstance(pipeline.instance) as loading:
+        resolver = CachingStaleStatusResolver(pipeline.instance, graph, loading)
+        found = {
+            stage: {key for key in pipeline.keys if resolver.get_status(dg.AssetKey(stage), key) == StaleStatus.STALE}
+            for stage in STAGE_NAMES
+        }
+    return {stage: keys for stage, keys in found.items() if keys}
+
+
+class CachingInstance(LoadingContext):
+    """What the UI's requests keep while one is answered."""
+
+    def __init__(self, instance: dg.DagsterInstance) -> None:
+        self._instance, self._loaders = instance, dict[Any, Any]()
+
+    def __enter__(self) -> CachingInstance:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loaders.clear()
+
+    @property
+    def instance(self) -> dg.DagsterInstance:
+        return self._instance
+
+    @property
+    def loaders(self) -> dict[Any, Any]:
+        return self._loaders
+
+
+class TestWhenItStarts:
+    def test_what_is_still_changing_is_not_started(self, landing: Landing) -> None:
+        for questions in (1, 2, 3):
+            landing.land("a.csv", ["A1"], questions=questions)
+            assert landing.requests() == []
+            assert "waiting until it stays as it is: a.csv" in str(landing.reason)
+        assert landing.pipeline.keys == []
+
+    def test_bytes_that_change_under_the_same_size_and_time_are_still_changing(self, landing: Landing) -> None:
+        """A copy into a file of its final size keeps the size, and one that restores times keeps those too."""
+        file = landing.land("a.csv", ["A1"])
+        landing.look()
+        before, text = file.stat(), file.read_text(encoding="utf-8")
+        file.write_text(text.replace("Chile", "Ghana"), encoding="utf-8")
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert landing.settled()[0].tags[RANGE_START] == "A1/country:ghana"
+
+    def test_a_file_under_the_name_of_an_unfinished_copy_holds_its_folder_back(
+        self, landing: Landing, real_surveys: Path
+    ) -> None:
+        shutil.copytree(real_surveys / "global-dialogues" / "GD1", landing.folder / "GD1")
+        part = landing.folder / "GD1" / "more.csv.part"
+        part.write_text("", encoding="utf-8")
+        assert [landing.requests() for _ in range(3)] == [[], [], []]
+        part.unlink()
+        assert landing.settled()[0].tags[RANGE_START].startswith("GD1/")
+
+    def test_a_stable_round_registers_its_partitions_sorted_and_asks_for_one_run(self, landing: Landing) -> None:
+        landing.land("a.csv", ["A1"])
+        (request,) = landing.settled()
+        assert landing.pipeline.keys == A1
+        assert (request.tags[RANGE_START], request.tags[RANGE_END]) == (A1[0], A1[-1])
+        assert request.tags[CHANGED_TAG] == "new"
+
+    def test_the_run_it_asks_for_does_the_whole_round(self, landing: Landing) -> None:
+        landing.land("a.csv", ["A1"], questions=1)
+        (request,) = landing.settled()
+        landing.run(request)
+        for stage in ("survey_responses", "drift_checks"):
+            assert set(landing.pipeline.status(stage).values()) == {GREEN}
+        assert stale(landing.pipeline) == {}
+
+    def test_two_rounds_landing_together_are_a_run_each(self, landing: Landing) -> None:
+        landing.land("b.csv", ["B1"])
+        landing.land("a.csv", ["A1"])
+        assert [request.tags[RANGE_START] for request in landing.settled()] == ["A1/country:chile", "B1/country:chile"]
+
+    def test_no_folder_is_a_reason_to_skip(self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("DTEF_SURVEYS", "/nowhere/at/all")
+        result = new_round(dg.build_sensor_context(instance=pipeline.instance, definitions=defs), store=Store())
+        assert isinstance(result, dg.SkipReason)
+        assert "/nowhere/at/all" in str(result.skip_message)
+
+
+class TestOnceOnly:
+    def test_unchanged_bytes_do_nothing_and_are_not_read_again(self, landing: Landing, monkeypatch: pytest.MonkeyPatch) -> None:
+        landing.land("a.csv", ["A1"])
+        landing.settled()
+        monkeypatch.setattr("assets.landing.content_hash", lambda path: pytest.fail("read again"))
+        monkeypatch.setattr("assets.landing.read_surveys", lambda path: pytest.fail("read again"))
+        assert [landing.requests() for _ in range(3)] == [[], [], []]
+
+    def test_a_file_that_was_only_touched_does_nothing(self, landing: Landing) -> None:
+        file = landing.land("a.csv", ["A1"])
+        landing.settled()
+        os.utime(file, (1, 1))
+        assert [landing.requests() for _ in range(3)] == [[], [], []]
+
+    def test_what_a_killed_daemon_did_not_start_is_asked_for_again_under_the_same_key(self, landing: Landing) -> None:
+        """The round was registered, then the daemon died: the sensor used to see a registered round and never start its run."""
+        landing.land("a.csv", ["A1"])
+        landing.look()
+        saved = landing.cursor
+        (lost,) = landing.requests()
+        landing.cursor = saved
+        (again,) = landing.requests()
+        assert (again.run_key, again.tags[RANGE_END]) == (lost.run_key, lost.tags[RANGE_END])
+
+    def test_after_the_cursor_is_lost_the_key_is_the_same_so_that_dagster_starts_nothing(self, landing: Landing) -> None:
+        landing.land("a.csv", ["A1"])
+        (first,) = landing.settled()
+        landing.cursor = None
+        (again,) = landing.settled()
+        assert again.run_key == first.run_key
+
+    def test_the_cursor_of_an_earlier_version_is_no_obstacle(self, landing: Landing) -> None:
+        landing.land("a.csv", ["A1"])
+        landing.cursor = '{"a.csv": "0123456789abcdef0123456789abcdef"}'
+        assert len(landing.settled()) == 1
+
+    def test_what_was_ingested_by_hand_is_not_run_again_but_its_change_is(self, landing: Landing) -> None:
+        landing.pipeline.register(landing.land("a.csv", ["A1"]))
+        assert landing.settled() == []
+        landing.land("a.csv", ["A1"], questions=1)
+        assert len(landing.settled()) == 1
+
+    def test_earlier_bytes_that_come_back_are_run_again(self, landing: Landing) -> None:
+        """Dagster starts a run key once; the key of the restored folder used to be that of its first landing."""
+        keys = []
+        for questions in (3, 5, 3):
+            landing.land("a.csv", ["A1"], questions=questions)
+            keys += [request.run_key for request in landing.settled()]
+        assert len(set(keys)) == 3
+
+
+class TestBroken:
+    def test_it_is_reported_once_and_again_when_it_is_broken_otherwise_and_the_others_go_on(
+        self, landing: Landing, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        def errors() -> list[str]:
+            landing.look()
+            return [line for line in capfd.readouterr().err.splitlines() if "ERROR" in line]
+
+        (landing.folder / "broken.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+        landing.land("good.csv", ["A1"])
+        (landing.folder / ".partial").write_text("hidden", encoding="utf-8")
+        assert errors() == []
+        (first,) = errors()
+        assert "broken.csv" in first
+        assert landing.pipeline.keys == A1
+        assert errors() == errors() == []
+        assert "cannot be used: broken.csv: " in str(landing.reason)
+        (landing.folder / "broken.csv").write_text("a,b\n1,3\n", encoding="utf-8")
+        assert errors() == []
+        assert len(errors()) == 1
+        (landing.folder / "broken.csv").unlink()
+        assert errors() == []
+        assert "cannot be used" not in str(landing.reason)
+
+    def test_a_fault_of_the_disk_is_tried_again(self, landing: Landing, monkeypatch: pytest.MonkeyPatch) -> None:
+        landing.land("a.csv", ["A1"])
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                SurveySources, "register", lambda *a, **k: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+            )
+            assert landing.settled() == []
+            assert "No space left on device" in str(landing.reason)
+        assert len(landing.requests()) == 1
+
+    def test_one_unusable_round_of_a_file_leaves_the_others(self, landing: Landing) -> None:
+        small, good = landing.land("b.csv", ["B1"], n=3), landing.land("a.csv", ["A1"])
+        lines = small.read_text(encoding="utf-8").splitlines()[1:]
+        good.write_text(good.read_text(encoding="utf-8") + "\n".join(lines) + "\n", encoding="utf-8")
+        small.unlink()
+        assert [request.tags[RANGE_START] for request in landing.settled()] == [A1[0]]
+        assert landing.requests() == []
+        assert "no (segment, question) pair can be used" in str(landing.reason)
+
+    def test_a_dangling_link_is_named(self, landing: Landing) -> None:
+        (landing.folder / "gone.csv").symlink_to(landing.folder / "nothing")
+        landing.settled()
+        assert "gone.csv: No such file or directory" in str(landing.reason)
+
+
+class TestTwoSourcesOfOneRound:
+    def test_the_first_is_used_the_other_is_reported_and_takes_over_when_the_first_goes(self, landing: Landing) -> None:
+        """Each used to count as a change of the other, so that the round was run forever."""
+        landing.land("a.csv", ["A1"])
+        landing.land("b.csv", ["A1", "B1"], questions=2)
+        assert [request.tags[RANGE_START] for request in landing.settled()] == ["A1/country:chile", "B1/country:chile"]
+        for _ in range(3):
+            assert landing.requests() == []
+        assert "b.csv: round A1 is read from a.csv, not from here: remove one of the two" in str(landing.reason)
+        (landing.folder / "a.csv").unlink()
+        assert "A1/country:chile" in [request.tags[RANGE_START] for request in landing.requests()]
+        source = SurveySources(landing.pipeline.house).get("A1")
+        assert source is not None
+        assert Path(source.path).name == "b.csv"
+        assert landing.requests() == []
+
+
+class TestWhatChanged:
+    def test_a_change_is_said_in_counts_and_names_and_makes_only_what_it_touches_stale(
+        self, landing: Landing, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        file = landing.land("a.csv", ["A1"])
+        text = file.read_text(encoding="utf-8")
+        # Kenya was not asked q2: what others answer to it changes no row of Kenya's.
+        file.write_text("".join(line for line in text.splitlines(True) if not ("q2" in line and "Kenya" in line)), "utf-8")
+        landing.run(*landing.settled())
+        changed = file.read_text(encoding="utf-8").splitlines(True)
+        of_chile = [i for i, line in enumerate(changed) if "q2" in line and "Chile" in line]
+        changed[of_chile[0]], changed[of_chile[1]] = (
+            changed[of_chile[place]].replace(f",{old}\n", f",{new}\n").replace(f",{old}\r\n", f",{new}\r\n")
+            for place, old, new in ((0, 52, 42), (1, 30, 40))
+        )
+        file.write_text("".join(changed), encoding="utf-8", newline="")
+        capfd.readouterr()
+        (request,) = landing.settled()
+        assert request.tags[CHANGED_TAG] == "1 distributions changed"
+        assert "A1 from a.csv, 3 segments: 1 distributions changed (country:chile q2)" in capfd.readouterr().err
+        # India's row of q2 holds what the others answered, and so does change.
+        touched = {"A1/country:chile", "A1/country:india"}
+        assert stale(landing.pipeline) == {"survey_responses": touched}
+        observed = landing.pipeline.instance.fetch_observations(
+            dg.AssetRecordsFilter(asset_key=survey_files.key, asset_partitions=["A1/country:chile"]), limit=1
+        ).records[0]
+        assert observed.asset_observation is not None
+        assert observed.asset_observation.metadata["changed"].value == "1 distributions changed (country:chile q2)"
+        landing.pipeline.run(STAGE_NAMES[:1])
+        assert stale(landing.pipeline) == {"blueprints": touched}
+        landing.run(request)
+        assert stale(landing.pipeline) == {}
+
+    def test_other_bytes_of_the_same_answers_make_nothing_stale(self, landing: Landing) -> None:
+        file = landing.land("a.csv", ["A1"])
+        landing.run(*landing.settled())
+        header, *lines = file.read_text(encoding="utf-8").splitlines()
+        file.write_text("\n".join([header, *lines]) + "\n\n", encoding="utf-8")
+        (request,) = landing.settled()
+        assert request.tags[CHANGED_TAG] == "nothing"
+        assert stale(landing.pipeline) == {}
+
+    def test_a_new_segment_between_the_others_is_still_one_run_and_history_stays(self, landing: Landing) -> None:
+        file = landing.land("a.csv", ["A1"])
+        landing.land("b.csv", ["B1"])
+        for request in landing.settled():
+            landing.run(request)
+        text = file.read_text(encoding="utf-8")
+        ghana = "".join(line.replace("Chile", "Ghana") for line in text.splitlines(True) if "Chile" in line)
+        file.write_text(text + ghana, encoding="utf-8")
+        (request,) = landing.settled()
+        assert request.tags[CHANGED_TAG].startswith("1 segments added")
+        keys = ["A1/country:chile", "A1/country:ghana", "A1/country:india", "A1/country:kenya"]
+        assert [key for key in landing.pipeline.keys if key.startswith("A1")] == keys
+        assert len(list(ranges(known_keys(landing.pipeline.instance), keys))) == 1
+        # The keys moved behind B1; what was made of them came along.
+        new = "A1/country:ghana"
+        for stage in STAGE_NAMES:
+            assert landing.pipeline.status(stage) == {key: None if key == new else GREEN for key in landing.pipeline.keys}
+        landing.run(request)
+        for stage in STAGE_NAMES:
+            assert set(landing.pipeline.status(stage).values()) == {GREEN}
+        assert stale(landing.pipeline) == {}
+
+    def test_a_segment_that_is_gone_is_retired(self, landing: Landing) -> None:
+        file = landing.land("a.csv", ["A1"])
+        landing.run(*landing.settled())
+        text = file.read_text(encoding="utf-8")
+        file.write_text("".join(line for line in text.splitlines(True) if "India" not in line), encoding="utf-8")
+        (request,) = landing.settled()
+        assert request.tags[CHANGED_TAG].startswith("1 segments dropped")
+        assert landing.pipeline.keys == [A1[0], A1[2]]
+        assert landing.pipeline.house.segments("A1") == ["country:chile", "country:kenya"]
+
+
+class TestCodeVersions:
+    def test_a_scoring_change_makes_scores_stale_and_scoring_again_asks_no_model(
+        self, pipeline: Pipeline, state: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        everywhere, first = set(pipeline.keys), set(pipeline.keys[:1])
+        changed = changed_code("scores")
+        with FakeLLM(reply=lambda call: "[60, 30, 10]") as server:
+            serve_as(server, state, monkeypatch)
+            pipeline.run(predictions={"models": ["fake"]})
+            asked = len(server.calls)
+            assert asked > 0
+            assert stale(pipeline) == {}
+            assert stale(pipeline, changed) == {"scores": everywhere}
+            monkeypatch.setattr("assets.launch.defs", changed)
+            pipeline.run(["scores"], keys=pipeline.keys[:1])
+            assert stale(pipeline, changed) == {"scores": everywhere - first, "segment_results": first}
+            pipeline.run(STAGE_NAMES[3:])
+            assert stale(pipeline, changed) == {}
+            assert len(server.calls) == asked
+
+
+def changed_code(asset: str) -> dg.Definitions:
+    """The definitions, with another code version of one asset."""
+    replaced = [
+        assets.map_asset_specs(lambda spec: spec._replace(code_version="next") if spec.key == dg.AssetKey(asset) else spec)
+        if isinstance(assets, dg.AssetsDefinition)
+        else assets
+        for assets in defs.assets or []
+    ]
+    checks, executor = defs.asset_checks, defs.executor
+    return dg.Definitions(assets=replaced, asset_checks=checks, resources=defs.resources, executor=executor)

@@ -1,0 +1,49 @@
+"""Two runs of other models over the same partitions: what one wrote is kept by the other."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pyarrow.compute as pc
+import sqlalchemy as sa
+
+from dtef_pipeline.identity import digest
+from resources import response_database as db
+from resources.claims import Claims
+from resources.response_store import ResponseStore
+from resources.settings import Settings
+from tests.assets.conftest import Pipeline
+
+AT = {"round": "T1", "segment": "country:kenya", "snapshot": "base"}
+KEY = "T1/country:kenya"
+
+
+def runs_at_work(store: ResponseStore) -> int:
+    return store.database.read(
+        lambda connection: connection.execute(sa.select(sa.func.count()).select_from(db.claimants)).scalar_one()
+    )
+
+
+def test_a_run_waits_while_another_writes_the_partition_and_keeps_its_rows(pipeline: Pipeline) -> None:
+    assert pipeline.run(keys=[KEY], predictions={"models": ["baseline/dirichlet"]}).failures == ()
+    theirs = pipeline.house.read("predictions", **AT)
+    assert pipeline.run(keys=[KEY], predictions={"models": ["baseline/uniform"]}).failures == ()
+    outcomes = []
+    run = threading.Thread(
+        target=lambda: outcomes.append(
+            pipeline.run(["predictions"], keys=[KEY], predictions={"models": ["baseline/leave-one-out-marginal"]})
+        )
+    )
+    with ResponseStore(Settings.from_environment().responses_url) as store, Claims(store) as claims:
+        with claims.alone([digest("predictions", KEY, "base")]):
+            run.start()
+            until = time.monotonic() + 30
+            while runs_at_work(store) < 2 and time.monotonic() < until:
+                time.sleep(0.01)
+            time.sleep(0.5)
+            pipeline.house.write("predictions", theirs, **AT)
+        run.join()
+    assert [outcome.failures for outcome in outcomes] == [()]
+    models = set(pc.unique(pipeline.house.read("predictions", **AT)["model"]).to_pylist())
+    assert {"baseline/dirichlet", "baseline/leave-one-out-marginal"} <= models

@@ -1,0 +1,193 @@
+"""Dagster's SQLite storage with its connections kept open: the same files, and the same in them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+import sqlalchemy as sa
+import yaml
+from dagster._core.events import DagsterEvent, StepMaterializationData
+from dagster._core.events.log import EventLogEntry
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
+from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorage
+
+from resources.dagster_storage import EventLog, SqliteStorage
+from tests.conftest import ROOT
+
+ASSET, KEYS = dg.AssetKey("scores"), [f"R1/country:c{n}" for n in range(30)]
+CUSTOM = {"module": "resources.dagster_storage", "class": "SqliteStorage", "config": {"base_dir": {"env": "DAGSTER_HOME"}}}
+
+
+@dg.asset(partitions_def=dg.DynamicPartitionsDefinition(name="places"), backfill_policy=dg.BackfillPolicy.single_run())
+def numbers(context: dg.AssetExecutionContext) -> None: ...
+
+
+@dg.asset_check(asset=numbers)
+def fine(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(passed=True)
+
+
+def made(run_id: str, key: str, value: int = 0) -> EventLogEntry:
+    """The event of one partition's materialization."""
+    materialization = dg.AssetMaterialization(ASSET, partition=key, metadata={"rows": value})
+    event = DagsterEvent("ASSET_MATERIALIZATION", "job", event_specific_data=StepMaterializationData(materialization))
+    return EventLogEntry(None, 20, "", run_id, 1_700_000_000.0 + value, job_name="job", dagster_event=event)
+
+
+def instance(home: Path, monkeypatch: pytest.MonkeyPatch, storage: dict[str, Any] | None) -> dg.DagsterInstance:
+    home.mkdir(exist_ok=True)
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    config = {"telemetry": {"enabled": False}, **({"storage": {"custom": storage}} if storage else {})}
+    (home / "dagster.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    return dg.DagsterInstance.get()
+
+
+def run_once(of: dg.DagsterInstance) -> str:
+    of.add_dynamic_partitions("places", KEYS)
+    tags = {"dagster/asset_partition_range_start": KEYS[0], "dagster/asset_partition_range_end": KEYS[-1]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        done = dg.materialize([numbers, fine], instance=of, tags=tags)
+    assert done.success
+    return done.run_id
+
+
+def seen(of: dg.DagsterInstance, run_id: str) -> dict[str, Any]:
+    """What the pages of the UI are made of."""
+    status = of.get_status_by_partition(numbers.key, KEYS, numbers.partitions_def) or {}  # type: ignore[arg-type]
+    (record,) = of.get_asset_records([numbers.key])
+    last = record.asset_entry.last_materialization
+    check = of.event_log_storage.get_latest_asset_check_execution_by_key([dg.AssetCheckKey(numbers.key, "fine")])
+    return {
+        "run": [run.status.value for run in of.get_runs() if run.run_id == run_id],
+        "events": [entry.get_dagster_event().event_type_value for entry in of.all_logs(run_id) if entry.is_dagster_event],
+        "partitions": {key: value.value for key, value in status.items() if value},
+        "last": last and last.asset_materialization and last.asset_materialization.partition,
+        "checks": [record.status.value for record in check.values()],
+        "keys": of.get_dynamic_partitions("places"),
+    }
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[EventLog]:
+    opened = EventLog(str(tmp_path / "runs"))
+    yield opened
+    opened.dispose()
+
+
+@pytest.mark.parametrize("batch", ["0", "7", "1000"])
+def test_what_it_wrote_is_what_dagsters_own_storage_writes_and_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: str
+) -> None:
+    monkeypatch.setenv("DAGSTER_EVENT_BATCH_SIZE", batch)
+    with instance(tmp_path / "ours", monkeypatch, CUSTOM) as ours:
+        assert isinstance(ours.event_log_storage, EventLog)
+        run = run_once(ours)
+        by_ours = seen(ours, run)
+    with instance(tmp_path / "ours", monkeypatch, None) as theirs:
+        assert type(theirs.event_log_storage) is SqliteEventLogStorage
+        assert type(theirs.run_storage) is SqliteRunStorage
+        assert seen(theirs, run) == by_ours
+    monkeypatch.setenv("DAGSTER_EVENT_BATCH_SIZE", "0")
+    with instance(tmp_path / "theirs", monkeypatch, None) as theirs:
+        by_theirs = seen(theirs, run_once(theirs))
+    assert sorted(by_ours["events"]) == sorted(by_theirs["events"])
+    assert {**by_ours, "events": None} == {**by_theirs, "events": None}
+    assert by_ours["partitions"] == dict.fromkeys(KEYS, "MATERIALIZED")
+
+
+def test_a_home_begun_with_dagsters_own_storage_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with instance(tmp_path / "home", monkeypatch, None) as theirs:
+        run = run_once(theirs)
+        before = seen(theirs, run)
+    with instance(tmp_path / "home", monkeypatch, CUSTOM) as ours:
+        assert seen(ours, run) == before
+
+
+def test_a_batch_of_events_opens_no_database_for_each(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_id = "11111111-1111-1111-1111-111111111111"
+    log.store_event(made(run_id, KEYS[0]))
+    opened: list[str] = []
+    statements: list[str] = []
+    monkeypatch.setattr(sa, "create_engine", lambda url, **_: pytest.fail(f"opened {url}"))
+    engines = [engine for _, engine in log._engines._engines.values()]
+    for engine in engines:
+        sa.event.listen(engine, "connect", lambda *_: opened.append("connection"))
+        sa.event.listen(engine, "commit", lambda *_: statements.append("commit"))
+    log.store_event_batch([made(run_id, key, value) for value, key in enumerate(KEYS)])
+    assert opened == []
+    assert statements == ["commit", "commit"]  # of the run's file and of the index
+    (record,) = log.get_asset_records([ASSET])
+    last = record.asset_entry.last_materialization
+    assert last is not None
+    assert last.asset_materialization is not None
+    assert last.asset_materialization.partition == KEYS[-1]
+
+
+def test_a_batch_of_several_runs_goes_to_the_file_of_each(log: EventLog) -> None:
+    runs = [f"{n}1111111-1111-1111-1111-111111111111" for n in range(3)]
+    log.store_event_batch([made(runs[value % 3], key) for value, key in enumerate(KEYS)])
+    assert [len(log.get_logs_for_run(run)) for run in runs] == [10, 10, 10]
+    assert log.get_materialized_partitions(ASSET) == set(KEYS)
+
+
+def test_files_of_many_runs_are_not_all_kept_open(log: EventLog, tmp_path: Path) -> None:
+    for number in range(40):
+        log.store_event(made(f"{number:08}-1111-1111-1111-111111111111", KEYS[0]))
+    opened = [path for path in Path("/proc/self/fd").iterdir() if str(tmp_path) in _target(path)]
+    # Three of each (database, log, shared memory) at most.
+    assert 0 < len(opened) <= 3 * 8
+    assert len(log.get_logs_for_run("00000000-1111-1111-1111-111111111111")) == 1
+
+
+def _target(link: Path) -> str:
+    try:
+        return str(link.readlink())
+    except OSError:
+        return ""
+
+
+def test_a_file_that_was_removed_is_made_anew(log: EventLog) -> None:
+    run_id = "11111111-1111-1111-1111-111111111111"
+    log.store_event(made(run_id, KEYS[0]))
+    log.wipe()
+    assert log.get_materialized_partitions(ASSET) == set()
+    log.store_event(made(run_id, KEYS[1]))
+    assert len(log.get_logs_for_run(run_id)) == 1
+    assert Path(log.path_for_shard(run_id)).exists()
+
+
+def test_two_processes_write_at_once(log: EventLog, tmp_path: Path) -> None:
+    code = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from resources.dagster_storage import EventLog
+from tests.resources.test_dagster_storage import KEYS, made
+log = EventLog({str(tmp_path / "runs")!r})
+for value in range(60):
+    log.store_event(made("2" * 8 + "-1111-1111-1111-111111111111", KEYS[value % 30], value))
+"""
+    other = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    stored = 0
+    while other.poll() is None or stored < 60:
+        log.store_event(made("3" * 8 + "-1111-1111-1111-111111111111", KEYS[stored % 30], stored))
+        stored += 1
+    assert other.returncode == 0, other.stderr and other.stderr.read()
+    assert other.stderr is not None
+    other.stderr.close()
+    assert len(log.get_logs_for_run("2" * 8 + "-1111-1111-1111-111111111111")) == 60
+    assert len(log.get_logs_for_run("3" * 8 + "-1111-1111-1111-111111111111")) == stored
+    assert log.get_event_records(dg.EventRecordsFilter(dg.DagsterEventType.ASSET_MATERIALIZATION, asset_key=ASSET), limit=1)
+
+
+def test_storage_is_found_by_the_name_in_the_shipped_dagster_yaml() -> None:
+    config = yaml.safe_load((ROOT / "dagster.yaml").read_text(encoding="utf-8"))
+    named = config["storage"]["custom"]
+    assert (named["module"], named["class"]) == (SqliteStorage.__module__, SqliteStorage.__name__)
