@@ -1,5 +1,6 @@
 """Stage 5, aggregate: `segment_results`."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
@@ -8,7 +9,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from assets.checks import keys_repeated
-from assets.partitions import PartitionRun, markdown, stage
+from assets.partitions import PartitionRun, in_batches, markdown, stage
 from assets.resources import Store
 from assets.score import scores
 from dtef_pipeline.aggregation.segment_results import segment_results as aggregate
@@ -30,16 +31,22 @@ def segment_results(context: dg.AssetExecutionContext, config: AggregateConfig, 
     `parse_rate` is the share of answers that could be read; `questions` holds the mean score of each target question.
     """
     run = PartitionRun(context)
+    for some in in_batches(run.keys):
+        with store.writing("segment_results", some):
+            _aggregate(run, store, config.snapshot, some)
+    return run.result()
+
+
+def _aggregate(run: PartitionRun, store: Store, snapshot: str | None, keys: Sequence[str]) -> None:
     read: dict[str, pa.Table] = {}
-    for key in run.keys:
+    for key in keys:
         with run.attempt(key):
-            read[key] = _read_scores(store, key, config.snapshot)
-    # One query for all partitions: it costs as much as one for each.
+            read[key] = _read_scores(store, key, snapshot)
+    # One query for many partitions: it costs as much as one for each.
     results = aggregate(pa.concat_tables(read.values())) if read else SEGMENT_RESULTS.empty_table()
     for key in read:
         with run.attempt(key):
             run.done(key, _write_segment(store, results, key))
-    return run.result()
 
 
 def _read_scores(store: Store, key: str, snapshot: str | None) -> pa.Table:

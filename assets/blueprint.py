@@ -9,7 +9,7 @@ from pydantic import Field
 
 from assets.checks import keys_repeated, read_keys, verdict
 from assets.ingest import survey_responses
-from assets.partitions import PartitionRun, markdown, stage
+from assets.partitions import PartitionRun, in_batches, markdown, stage
 from assets.resources import Store
 from dtef_pipeline.blueprint.options import FORMATS, TASKS, BlueprintOptions
 from dtef_pipeline.blueprint.prompts import build_blueprints, left_out
@@ -57,37 +57,36 @@ def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store
     hash of everything the model sees; `blueprint_hash` that of the whole segment.
     """
     run = PartitionRun(context)
-    for key in run.keys:
-        with run.attempt(key):
-            round_id, segment = split_partition_key(key)
-            at = {"round": round_id, "segment": segment}
-            earlier = store.warehouse.read_or_empty("blueprints", columns=["condition", "context_level", "recipe"], **at)
-            options = config.options(earlier)
-            survey = store.warehouse.read("survey_responses", **at)
-            rows = build_blueprints(survey, *options)
-            size = store.warehouse.write("blueprints", rows, **at)
-            absent = [
-                f"{condition}: {', '.join(questions)}" for condition, questions in left_out(survey, rows, options).items()
-            ]
-            for line in absent:
-                context.log.warning(
-                    f"{key}: left out, too long for the token budget or without the answers that shift needs: {line}"
-                )
-            run.done(
-                key,
-                {
-                    "dagster/row_count": len(rows),
-                    "bytes": size,
-                    "conditions": ", ".join(dict.fromkeys(choice.condition for choice in options)),
-                    "context_levels": ", ".join(dict.fromkeys(level for choice in options for level in choice.context_levels)),
-                    "left_out": "; ".join(absent) or "none",
-                    "blueprint_hash": rows["blueprint_hash"][0].as_py(),
-                    "most_tokens": pc.max(rows["tokens"]).as_py(),
-                    "preview": markdown(rows, ["question_id", "condition", "context_level", "context_included", "tokens"]),
-                    "first_prompt": dg.MetadataValue.md(f"```\n{rows['user'][0].as_py()}\n```"),
-                },
-            )
+    for some in in_batches(run.keys):
+        with store.writing("blueprints", some):
+            for key in some:
+                with run.attempt(key):
+                    run.done(key, _write_segment(context, config, store, key))
     return run.result()
+
+
+def _write_segment(context: dg.AssetExecutionContext, config: BlueprintConfig, store: Store, key: str) -> dict[str, Any]:
+    round_id, segment = split_partition_key(key)
+    at = {"round": round_id, "segment": segment}
+    earlier = store.warehouse.read_or_empty("blueprints", columns=["condition", "context_level", "recipe"], **at)
+    options = config.options(earlier)
+    survey = store.warehouse.read("survey_responses", **at)
+    rows = build_blueprints(survey, *options)
+    size = store.warehouse.write("blueprints", rows, **at)
+    absent = [f"{condition}: {', '.join(questions)}" for condition, questions in left_out(survey, rows, options).items()]
+    for line in absent:
+        context.log.warning(f"{key}: left out, too long for the token budget or without the answers that shift needs: {line}")
+    return {
+        "dagster/row_count": len(rows),
+        "bytes": size,
+        "conditions": ", ".join(dict.fromkeys(choice.condition for choice in options)),
+        "context_levels": ", ".join(dict.fromkeys(level for choice in options for level in choice.context_levels)),
+        "left_out": "; ".join(absent) or "none",
+        "blueprint_hash": rows["blueprint_hash"][0].as_py(),
+        "most_tokens": pc.max(rows["tokens"]).as_py(),
+        "preview": markdown(rows, ["question_id", "condition", "context_level", "context_included", "tokens"]),
+        "first_prompt": dg.MetadataValue.md(f"```\n{rows['user'][0].as_py()}\n```"),
+    }
 
 
 @dg.asset_check(asset=blueprints, blocking=True)

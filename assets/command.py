@@ -9,7 +9,7 @@ import dagster as dg
 
 from resources.gateway import Gateway
 
-COMMAND_TAG = "dtef/command"
+COMMAND_TAG = ".dagster/dtef_command"
 
 
 @dataclass

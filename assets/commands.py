@@ -49,7 +49,15 @@ def prepare_home() -> Path:
     home.mkdir(parents=True, exist_ok=True)
     if not (home / "dagster.yaml").exists():
         shutil.copyfile(shipped("dagster.yaml"), home / "dagster.yaml")
+    elif "run_launcher:" not in (home / "dagster.yaml").read_text(encoding="utf-8"):
+        click.echo(
+            f"warning: {home / 'dagster.yaml'} is of an earlier version: killed workers are not noticed; "
+            f"put this in its place: {shipped('dagster.yaml')}",
+            err=True,
+        )
     os.environ["DAGSTER_HOME"] = str(home)
+    # Materializations are written this many at a time.
+    os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", "50")
     return home
 
 
@@ -147,16 +155,18 @@ def _stages(
     instance: Any, stages: list[str], keys: list[str], chosen: Selection, options: RunOptions, running: "Command"
 ) -> "Outcome":
     from assets.launch import materialize
+    from assets.partitions import ROUNDS_TAG, SNAPSHOT_TAG
     from assets.rounds import known_keys, ranges
 
     config = chosen.config(options.metric)
+    tags = {**running.tags, SNAPSHOT_TAG: chosen.snapshot, ROUNDS_TAG: ", ".join(chosen.rounds)}
     asks = any(not model.is_baseline for model in chosen.models)
     if not (asks or chosen.limits) or len(list(ranges(known_keys(instance), keys))) == 1:
-        return materialize(instance, stages, keys, config, running.tags)
+        return materialize(instance, stages, keys, config, tags)
     # Progress counts the prompts of all runs and a limit chooses among them, so all are made before the first is asked.
     made = stages.index("blueprints") + 1
-    first = materialize(instance, stages[:made], keys, config, running.tags)
-    return first + materialize(instance, stages[made:], keys, config, running.tags)
+    first = materialize(instance, stages[:made], keys, config, tags)
+    return first + materialize(instance, stages[made:], keys, config, tags)
 
 
 def ui(host: str, port: int) -> int:

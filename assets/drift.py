@@ -13,7 +13,6 @@ from assets.checks import read_keys
 from assets.freshness import nightly_freshness
 from assets.partitions import PartitionRun, markdown, stage
 from assets.resources import Store
-from assets.rounds import known_keys
 from dtef_pipeline.drift.checks import COLUMNS, headline
 from dtef_pipeline.drift.checks import drift_checks as check_drift
 from dtef_pipeline.identity import split_partition_key
@@ -43,13 +42,14 @@ def drift_checks(context: dg.AssetExecutionContext, store: Store) -> dg.Material
     was compared, or why nothing was. A model over all its segments is in `model_drift`.
     """
     run = PartitionRun(context)
-    options, segments = store.panel.drift.options, Counter(split_partition_key(key)[0] for key in known_keys(context.instance))
+    options = store.panel.drift.options
+    watched = {round_id: _watched(store, round_id) for round_id in {split_partition_key(key)[0] for key in run.keys}}
     for key in run.keys:
         with run.attempt(key):
             round_id, segment = split_partition_key(key)
             at = {"round": round_id, "segment": segment}
             scores = store.warehouse.read("scores", columns=COLUMNS, **at)
-            rows = check_drift(scores, options=options, watched=segments[round_id])
+            rows = check_drift(scores, options=options, watched=watched[round_id])
             store.warehouse.write("drift_checks", rows, **at)
             run.done(
                 key,
@@ -69,6 +69,12 @@ def no_drift(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCh
     """Fails for a model that drifted on a segment, warns of one to watch; the panel's `severity` says otherwise."""
     tables = [rows for _, rows in read_keys(context, store, "drift_checks", DRIFT_CHECKS.names)]
     return drift_result(tables, store.panel.drift.severity)
+
+
+def _watched(store: Store, round_id: str) -> int:
+    """Segments of the round with snapshots to compare: they share one error rate."""
+    segments = store.warehouse.values("scores", "segment", round=round_id)
+    return sum(len(store.warehouse.values("scores", "snapshot", round=round_id, segment=segment)) > 1 for segment in segments)
 
 
 def counted_verdicts(rows: pa.Table) -> dict[str, int]:

@@ -1,7 +1,8 @@
 """The sensor `new_round`: watches the landing folder, and has each round that is new or has changed registered and run, once."""
 
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from resources.settings import Settings
 from resources.survey_source import SurveySources, content_hash, fingerprint, still_arriving
 
 CHANGED_TAG, LANDING_TAG = "dtef/changed", "dtef/landing"
+
+REGISTER_SECONDS = 20.0
+"""No further round is begun in a tick after so long: Dagster ends a tick after 60 s, and what it noted in the cursor is lost then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +40,10 @@ class Look:
     """The rounds it was found to hold."""
     yields_to: Mapping[str, str] = field(default_factory=dict)
     """Of its rounds, those for which another thing in the folder is used: round to name."""
+    settled: Mapping[str, str] = field(default_factory=dict)
+    """Of its rounds, those with nothing left to do for these bytes: round to what is wrong with it, empty when it was registered."""
     trouble: str = ""
-    """Why it cannot be used, or not wholly; reported when it is new."""
+    """Why it cannot be used, or not wholly: a line for each of its rounds. Reported when it is new."""
 
 
 def look_at(path: Path, before: Look | None) -> Look:
@@ -55,19 +61,30 @@ def look_at(path: Path, before: Look | None) -> Look:
 
 
 class Landing:
-    """One tick: what stands in the folder now, beside what was seen at the tick before."""
+    """One tick: what stands in the folder now, beside what was seen at the tick before. `clock`: seconds, never going back."""
 
-    def __init__(self, context: dg.SensorEvaluationContext, sources: SurveySources, folder: Path) -> None:
-        self.context, self.sources, self.folder = context, sources, folder
+    def __init__(
+        self,
+        context: dg.SensorEvaluationContext,
+        sources: SurveySources,
+        folder: Path,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.context, self.sources, self.folder, self.clock = context, sources, folder, clock
         self.before = _read_cursor(context.cursor)
         self.now: dict[str, Look] = {}
+        self.deadline, self.begun = clock() + REGISTER_SECONDS, 0
+        self.left: list[str] = []
 
     def requests(self) -> list[dg.RunRequest]:
-        """The runs to start. What fails is kept to the file or folder it concerns."""
+        """The runs to start. What fails is kept to the file or folder it concerns; what there is no time for is left to the next tick."""
         for path in sorted(self.folder.iterdir()):
             if not path.name.startswith("."):
                 self._look(path)
-        return [request for name in list(self.now) for request in self._land(name)]
+        requests = [request for name in list(self.now) for request in self._land(name)]
+        if self.left:
+            self.context.log.info(f"left to the next look, after {REGISTER_SECONDS:g} s: {', '.join(self.left)}")
+        return requests
 
     @property
     def cursor(self) -> str:
@@ -75,12 +92,13 @@ class Landing:
 
     @property
     def reason(self) -> str:
-        """Why there is nothing to run, and what cannot be used."""
+        """Why there is nothing to run, and what cannot be used: the first clause of each trouble, whose whole text the log has."""
         waiting = [name for name, look in self.now.items() if not look.stable and not look.trouble]
-        troubles = [f"{name}: {look.trouble}" for name, look in self.now.items() if look.trouble]
+        troubles = [f"{name}: {_first_clauses(look.trouble)}" for name, look in self.now.items() if look.trouble]
         arriving = f"; waiting until it stays as it is: {', '.join(waiting)}" if waiting else ""
+        left = f"; left to the next look: {', '.join(self.left)}" if self.left else ""
         unusable = f"; cannot be used: {'; '.join(troubles)}" if troubles else ""
-        return f"nothing new and complete in {self.folder}{arriving}{unusable}"
+        return f"nothing new and complete in {self.folder}{arriving}{left}{unusable}"
 
     def _look(self, path: Path) -> None:
         before = self.before.get(path.name)
@@ -93,26 +111,50 @@ class Landing:
         look = self.now[name]
         if not look.stable or (look.done and all(self._is_used_for(round_id, by) for round_id, by in look.yields_to.items())):
             return []
+        if self._time_is_up():
+            self.left.append(name)
+            return []
         try:
             surveys = read_surveys(self.folder / name)
         except Exception as error:
+            self.begun += 1
             self._note(name, replace(look, done=isinstance(error, SurveyError), trouble=self._said(name, error)))
             return []
+        return self._land_rounds(name, surveys)
+
+    def _land_rounds(self, name: str, surveys: Sequence[Survey]) -> list[dg.RunRequest]:
+        """The runs of what one file or folder holds; its rounds that were settled at an earlier tick are not begun again."""
+        look, settled = self.now[name], dict(self.now[name].settled)
         requests, troubles, yields_to, done = list[dg.RunRequest](), list[str](), dict[str, str](), True
         for survey in surveys:
+            if survey.round in settled:
+                continue
             if by := self._used_instead(survey.round, name):
                 yields_to[survey.round] = by
                 troubles.append(f"round {survey.round} is read from {by}, not from here: remove one of the two")
                 continue
+            if self._time_is_up():
+                self.left.append(f"{survey.round} from {name}")
+                done = False
+                continue
+            self.begun += 1
             try:
                 requests += self._register(survey, name, look.hash)
+                settled[survey.round] = ""
+            except SurveyError as error:
+                settled[survey.round] = self._said(name, error)
             except Exception as error:
                 # A fault of the survey stays until its bytes change; anything else (a disk, the warehouse) may have passed by the next look.
-                done = done and isinstance(error, SurveyError)
+                done = False
                 troubles.append(self._said(name, error))
         rounds = tuple(survey.round for survey in surveys)
-        self._note(name, replace(look, done=done, rounds=rounds, yields_to=yields_to, trouble="; ".join(troubles)))
+        trouble = "\n".join([*filter(None, settled.values()), *troubles])
+        self._note(name, replace(look, done=done, rounds=rounds, yields_to=yields_to, settled=settled, trouble=trouble))
         return requests
+
+    def _time_is_up(self) -> bool:
+        """Never before something was begun: however slow the disk is, each tick gets further."""
+        return self.begun > 0 and self.clock() >= self.deadline
 
     def _said(self, name: str, error: Exception) -> str:
         return str(error) if isinstance(error, DtefError) else f"{self.folder / name}: {type(error).__name__}: {error}"
@@ -159,6 +201,10 @@ def _read_cursor(cursor: str | None) -> dict[str, Look]:
     """What was seen before; nothing of it where an earlier version of the sensor wrote it."""
     seen = json.loads(cursor or "{}")
     return {name: Look(**{**look, "rounds": tuple(look["rounds"])}) for name, look in seen.items() if isinstance(look, dict)}
+
+
+def _first_clauses(trouble: str) -> str:
+    return "; ".join(line.partition("; ")[0] for line in trouble.splitlines())
 
 
 def _short(changes: Changes | None) -> str:

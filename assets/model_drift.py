@@ -79,16 +79,17 @@ def _earlier(context: dg.AssetExecutionContext, store: Store) -> pa.Table:
 
 def _tell(context: dg.AssetExecutionContext, store: Store, checks: pa.Table) -> str:
     """Send what is new; in words, what came of it. What did not arrive counts as untold, and is sent with the next table."""
-    news = len(untold(checks))
+    tell = store.panel.drift.tell
+    news = len(untold(checks, tell))
     if store.webhook is None:
         return "off: DTEF_WEBHOOK is not set"
     if not news:
         return "nothing new to tell"
-    sent = store.webhook.send(message(checks))
+    sent = store.webhook.send(message(checks, tell))
     if sent.problem:
         context.log.warning(f"webhook: {sent.problem}, after {sent.attempts} attempts; sent again with the next `model_drift`")
         return f"failed, and sent again the next time: {sent.problem}"
-    store.warehouse.write("model_drift", after_telling(checks))
+    store.warehouse.write("model_drift", after_telling(checks, tell))
     return f"told of {news} series"
 
 

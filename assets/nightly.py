@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 
 from assets.automation import nightly_drift
-from assets.partitions import CHOSEN_TAG
+from assets.partitions import CHOSEN_TAG, ROUNDS_TAG, SNAPSHOT_TAG
 from assets.resources import Store
 from assets.rounds import known_keys, range_tags, ranges
 from dtef_pipeline.identity import split_partition_key
@@ -15,7 +15,7 @@ from dtef_pipeline.panel import Panel
 from dtef_pipeline.prediction.models import Models
 from resources.warehouse import Warehouse
 
-SNAPSHOT_TAG, LEFT_OUT_TAG = "dtef/snapshot", "dtef/left_out"
+LEFT_OUT_TAG = "dtef/left_out"
 
 
 def nightly_config(panel: Panel, models: Models, snapshot: str) -> dict[str, Any]:
@@ -82,7 +82,8 @@ def nightly_drift_schedule(context: dg.ScheduleEvaluationContext, store: Store) 
         return dg.SkipReason(
             "no partition of the panel has been run yet: `dtef run --round ROUND` makes the prompts that a night asks"
         )
-    tags: Mapping[str, str] = {**chosen_tags(known, keys), SNAPSHOT_TAG: night}
+    rounds = dict.fromkeys(split_partition_key(key)[0] for key in keys)
+    tags: Mapping[str, str] = {**chosen_tags(known, keys), SNAPSHOT_TAG: night, ROUNDS_TAG: ", ".join(rounds)}
     if lacking := left_out(wanted, keys):
         context.log.warning(f"never run, so there are no prompts to ask again; left out: {lacking}")
         tags = {**tags, LEFT_OUT_TAG: lacking}

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import dagster as dg
 import pyarrow as pa
@@ -23,8 +23,11 @@ warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 ROUND_SEGMENT = dg.DynamicPartitionsDefinition(name="round_segment")
 FAILED_TAG, FAILED_RUN_TAG = "dtef/failed_partitions", "dtef/failed_partitions_run"
-PROCESS_TAG = "dtef/process"
+# What begins with .dagster/ is not shown in the list of runs.
+PROCESS_TAG = ".dagster/dtef_process"
 """Host and process of a run that a command started: such a command makes its own roll-ups."""
+SNAPSHOT_TAG, ROUNDS_TAG = "dtef/snapshot", "dtef/rounds"
+"""What a run is about, for those who read the list of runs."""
 
 CHOSEN_TAG = "dtef/partitions"
 """Of a run over a range: its partitions, where they are not all of the range."""
@@ -44,6 +47,15 @@ def stage(number: int, table: str, *, code_version: str, kinds: Set[str] = froze
         "code_version": code_version,
         "metadata": column_schema(table),
     }
+
+
+_AT_ONCE = 50
+"""Partitions that a stage keeps to itself at a time: few enough to take seconds."""
+One = TypeVar("One")
+
+
+def in_batches(items: Sequence[One]) -> Iterator[Sequence[One]]:
+    return (items[at : at + _AT_ONCE] for at in range(0, len(items), _AT_ONCE))
 
 
 class PartitionRun:

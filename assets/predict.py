@@ -13,18 +13,17 @@ from assets.blueprint import blueprints
 from assets.checks import keys_repeated, read_keys, verdict
 from assets.command import command_of
 from assets.freshness import nightly_freshness
-from assets.partitions import PartitionRun, markdown, stage
+from assets.partitions import PartitionRun, in_batches, markdown, stage
 from assets.provider_pools import provider_pools
 from assets.resources import Store
 from assets.versions import content_version
 from dtef_pipeline.aggregation.costs import cost_breakdown
 from dtef_pipeline.blueprint.options import BlueprintOptions
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.identity import digest, split_partition_key
+from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL, UNIFORM
 from dtef_pipeline.prediction.models import Budget, Models
 from dtef_pipeline.prediction.request import Failure
-from resources.claims import Claims
 from resources.predictor import Plan, PredictOptions, Predictor, windows
 
 
@@ -103,22 +102,16 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
     with (
         provider_pools(context.instance, context.run, asked, context.log.info),
         store.asking(context.log.info, predictor.expected, config.budget, budgets, command) as answer,
-        Claims(store.responses) as claims,
     ):
         for group in windows(_plans(run, predictor)):
             failures = predictor.ask(group, answer)
-            for some in (group[at : at + _AT_ONCE] for at in range(0, len(group), _AT_ONCE)):
-                # Rows of other models are read, kept and written with the new ones: nobody else may write between.
-                with claims.alone([digest("predictions", plan.key, config.snapshot) for plan in some]):
+            for some in in_batches(group):
+                with store.writing("predictions", [plan.key for plan in some]):
                     for plan in some:
                         with run.attempt(plan.key):
                             run.done(plan.key, *_write(store, predictor, plan, failures))
             _say_superseded(context, predictor, group)
     return run.result()
-
-
-_AT_ONCE = 100
-"""Partitions written under one claim: few enough to take seconds."""
 
 
 def _write(store: Store, predictor: Predictor, plan: Plan, failures: Mapping[str, Failure]) -> tuple[dict[str, Any], str]:

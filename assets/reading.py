@@ -161,6 +161,8 @@ def drift(rounds: tuple[str, ...], by: str, since: str | None, fail_on: str | No
 def _model_checks(house: Warehouse, rounds: Sequence[str], options: WatchOptions) -> pa.Table:
     with house.connect(only=("scores", "predictions"), rounds=rounds) as connection:
         checks = model_drift(connection, options, rounds=rounds).checks
+    if not len(checks) and options.since:
+        raise ConfigError(f"no snapshot of a language model since {options.since}")
     if not len(checks):
         raise ConfigError(
             "only baselines are scored, and they do not drift; `dtef drift --by round` compares their snapshots too"

@@ -7,9 +7,11 @@ from functools import cached_property
 import dagster as dg
 
 from assets.command import Command
+from dtef_pipeline.identity import digest
 from dtef_pipeline.panel import Panel
 from dtef_pipeline.prediction.models import Budget, Models
 from dtef_pipeline.prediction.request import Failure, Request
+from resources.claims import Claims
 from resources.gateway import Gateway
 from resources.known_models import known_models
 from resources.panel_file import known_panel
@@ -61,6 +63,12 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
     @cached_property
     def responses(self) -> ResponseStore:
         return ResponseStore(self.responses_url or self.settings.responses_url)
+
+    @contextmanager
+    def writing(self, table: str, keys: Sequence[str]) -> Iterator[None]:
+        """For a stage that reads, changes and writes these partitions of a table: no other run that shares the response store does meanwhile."""
+        with Claims(self.responses) as claims, claims.alone([digest(table, key) for key in keys]):
+            yield
 
     @contextmanager
     def asking(

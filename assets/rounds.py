@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from assets.partitions import OWNERS, ROUND_SEGMENT
 from assets.versions import content_version, observation_tags, observed_versions
-from dtef_pipeline.errors import SurveyError
+from dtef_pipeline.errors import SurveyError, WarehouseError
 from dtef_pipeline.identity import partition_key, split_partition_key
 from dtef_pipeline.survey.changes import COLUMNS, Changes, changes
 from dtef_pipeline.survey.model import Survey
@@ -30,7 +30,8 @@ survey_files = dg.AssetSpec(
     "survey_files",
     description="""The survey as it stands in the file or folder of its round: one partition a segment, observed when a round is registered
     (`dtef ingest`, or the sensor `new_round`). Its data version is a hash of the segment's rows: where it is newer than what
-    `survey_responses` was made from, that partition and what depends on it are stale. The observation says what changed.""",
+    `survey_responses` was made from, that partition is stale at once, and each later stage as the one before it is made again.
+    The observation says what changed.""",
     group_name="pipeline",
     owners=OWNERS,
     kinds={"file"},
@@ -77,8 +78,7 @@ def register_round(
     """
     rows = observe_usable(survey, min_n=min_n)
     keys = sorted(partition_key(survey.round, segment) for segment in rows["segment"].unique().to_pylist())
-    before = sources.warehouse.read_or_empty("survey_responses", columns=COLUMNS, round=survey.round)
-    found = changes(before, rows) if len(before) else None
+    found = _changes(sources, survey.round, rows)
     source = sources.register(survey, path, min_n=min_n, hashed=hashed)
     kept = set(keys)
     retired = [key for key in known_keys(instance) if split_partition_key(key)[0] == survey.round and key not in kept]
@@ -88,6 +88,15 @@ def register_round(
     _add_as_neighbours(instance, keys)
     _observe_files(instance, source, rows, found)
     return Registered(keys, retired, source, found)
+
+
+def _changes(sources: SurveySources, round_id: str, rows: pa.Table) -> Changes | None:
+    """What differs from the earlier reading; None where there is none that can be read: the round is about to be made anew."""
+    try:
+        before = sources.warehouse.read_or_empty("survey_responses", columns=COLUMNS, round=round_id)
+    except WarehouseError:
+        return None
+    return changes(before, rows) if len(before) else None
 
 
 def _add_as_neighbours(instance: dg.DagsterInstance, keys: list[str]) -> None:

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from assets.checks import keys_repeated, read_keys, verdict
-from assets.partitions import PartitionRun, markdown, stage
+from assets.partitions import PartitionRun, in_batches, markdown, stage
 from assets.predict import predictions
 from assets.resources import Store
 from dtef_pipeline.identity import split_partition_key
@@ -32,16 +32,21 @@ def scores(context: dg.AssetExecutionContext, config: ScoreConfig, store: Store)
     less what a sample of the segment's size adds by chance: lower is better, below 0 is luck. Scoring asks no model.
     """
     run = PartitionRun(context)
-    for key in run.keys:
-        with run.attempt(key):
-            round_id, segment = split_partition_key(key)
-            at = {"round": round_id, "segment": segment}
-            survey = store.warehouse.read("survey_responses", **at)
-            snapshots = [config.snapshot] if config.snapshot else store.warehouse.values("predictions", "snapshot", **at)
-            tables = [_score_snapshot(store, survey, config.metric, snapshot=snapshot, **at) for snapshot in snapshots]
-            rows = pa.concat_tables(tables) if tables else SCORES.empty_table()
-            run.done(key, _metadata(rows, snapshots))
+    for some in in_batches(run.keys):
+        with store.writing("scores", some):
+            for key in some:
+                with run.attempt(key):
+                    run.done(key, _score_segment(store, config, key))
     return run.result()
+
+
+def _score_segment(store: Store, config: ScoreConfig, key: str) -> dict[str, Any]:
+    round_id, segment = split_partition_key(key)
+    at = {"round": round_id, "segment": segment}
+    survey = store.warehouse.read("survey_responses", **at)
+    snapshots = [config.snapshot] if config.snapshot else store.warehouse.values("predictions", "snapshot", **at)
+    tables = [_score_snapshot(store, survey, config.metric, snapshot=snapshot, **at) for snapshot in snapshots]
+    return _metadata(pa.concat_tables(tables) if tables else SCORES.empty_table(), snapshots)
 
 
 def _score_snapshot(store: Store, survey: pa.Table, metric: str, **at: str) -> pa.Table:

@@ -1,26 +1,40 @@
-"""A full GD4-sized round (49 segments x 116 questions x 3 contexts x 5 baselines) through all six stages.
+"""What orchestration costs: a full GD4-sized round (49 segments x 116 questions x 3 contexts x 5 baselines) through all six stages.
 
-Prints the seconds and peak memory of the one Dagster run, the seconds of the same work by calling the library without Dagster and
-without files, and their ratio. Run: `python benchmarks/full_round.py [SURVEY.json]`; without a survey it makes a synthetic one.
+Three ways, each in a process of its own, the first two warmed up on a round of one segment:
+
+- library: the same library calls, with the same Parquet files read and written, and no Dagster;
+- dagster: the six stages as one Dagster run, with its checks, metadata and event log;
+- command: the whole of `dtef run`, with the start of Python, the roll-ups and the boards that it prints.
+
+Prints seconds (of the clock, and of the processor), and the ratio dagster / library: the smallest of `--repeat` passes each, which
+alternate, so that a busy machine disturbs both alike.
+
+    python benchmarks/full_round.py [SURVEY.json] [--storage shipped|sqlite|URL] [--no-batching] [--repeat 3] [--no-command]
+
+Without a survey it makes a synthetic one. Storage is Dagster's: `shipped` as in dagster.yaml; `sqlite`, what Dagster has without a word;
+or a PostgreSQL database. `--no-batching`: one event at a time.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+import yaml
 
 CONTEXTS = ("0", "5", "all")
 BASELINES = ("uniform", "population-marginal", "leave-one-out-marginal", "shuffled-segment", "dirichlet")
+ROUND, WARM_UP = "B1", "B0"
 
 
 def synthetic_survey(path: Path, *, segments: int = 49, questions: int = 116, seed: int = 1) -> Path:
@@ -54,57 +68,193 @@ def synthetic_survey(path: Path, *, segments: int = 49, questions: int = 116, se
     return path
 
 
-def through_dagster(survey: Path, state: Path) -> float:
-    """Seconds of `dtef run` with all six stages and the roll-ups, as a user waits for them."""
-    places = {"DTEF_WAREHOUSE": "warehouse", "DTEF_RESPONSES": "responses.sqlite", "DAGSTER_HOME": "dagster"}
-    environment = {**os.environ, **{name: str(state / place) for name, place in places.items()}}
-    dtef = [sys.executable, "-c", "from dtef_pipeline.cli import main; main()"]
-    subprocess.run([*dtef, "ingest", str(survey), "--round", "B1"], env=environment, check=True)
-    options = [word for level in CONTEXTS for word in ("--context", level)]
-    options += [word for name in BASELINES for word in ("--model", f"baseline/{name}")]
-    started = time.perf_counter()
-    subprocess.run(
-        [*dtef, "run", "--ingest", "--round", "B1", *options], env=environment, check=True, stdout=subprocess.DEVNULL
-    )
-    return time.perf_counter() - started
+def library_pass(survey: Path, round_id: str) -> None:
+    """All six stages of a round by plain calls, table by table as the assets read and write them."""
+    from resources.settings import Settings
+    from resources.survey_source import SurveySources
+    from resources.warehouse import Warehouse
+
+    house = Warehouse(Settings.from_environment().warehouse)
+    _library_ingest(house, SurveySources(house), round_id)
+    segments = house.segments(round_id)
+    for stage in (_library_blueprints, _library_predictions, _library_scores, _library_results, _library_drift):
+        stage(house, round_id, segments)
 
 
-def through_library(survey: Path) -> tuple[float, int]:
-    """Seconds of the same stages by plain calls, and the number of predictions."""
-    from dtef_pipeline.aggregation.segment_results import segment_results
-    from dtef_pipeline.blueprint.options import BlueprintOptions
-    from dtef_pipeline.blueprint.prompts import build_blueprints
-    from dtef_pipeline.drift.checks import drift_checks
-    from dtef_pipeline.prediction.assemble import baseline_rows
-    from dtef_pipeline.prediction.models import load_models
-    from dtef_pipeline.scoring.score import score_predictions
-    from dtef_pipeline.survey.adapters import read_survey
+def _library_ingest(house, sources, round_id):  # type: ignore[no-untyped-def]
+    import pyarrow.compute as pc
+
+    from dtef_pipeline.scoring.references import reference_scores
     from dtef_pipeline.survey.observe import observe
 
-    started = time.perf_counter()
+    source, survey = sources.read(round_id)
+    observed = observe(survey, min_n=source.min_n)
+    house.write("survey_quarantine", observed.quarantine, round=round_id)
+    house.write("survey_findings", observed.findings, round=round_id)
+    tables = {"survey_responses": observed.responses, "reference_scores": reference_scores(observed.responses)}
+    for segment in sorted(pc.unique(observed.responses["segment"]).to_pylist()):
+        for name, rows in tables.items():
+            house.write(name, rows.filter(pc.field("segment") == segment), round=round_id, segment=segment)
+
+
+def _library_blueprints(house, round_id, segments):  # type: ignore[no-untyped-def]
+    from dtef_pipeline.blueprint.options import BlueprintOptions
+    from dtef_pipeline.blueprint.prompts import build_blueprints
+
+    for segment in segments:
+        at = {"round": round_id, "segment": segment}
+        rows = build_blueprints(house.read("survey_responses", **at), BlueprintOptions(context_levels=CONTEXTS))
+        house.write("blueprints", rows, **at)
+
+
+def _library_predictions(house, round_id, segments):  # type: ignore[no-untyped-def]
+    from dtef_pipeline.identity import partition_key
+    from dtef_pipeline.prediction.models import load_models
+    from dtef_pipeline.tables import PREDICTIONS
+    from resources.predictor import PredictOptions, Predictor
+
     models = load_models("{}").resolve([f"baseline/{name}" for name in BASELINES])
-    responses = observe(read_survey(survey, "B1")).responses
-    tables = []
-    for segment in pc.unique(responses["segment"]).to_pylist():
-        rows = responses.filter(pc.field("segment") == segment)
-        prompts = build_blueprints(rows, BlueprintOptions(context_levels=CONTEXTS))
-        made = pa.concat_tables([baseline_rows(prompts, rows, model, 1, "base", {}) for model in models])
-        scored = score_predictions(made, rows)
-        drift_checks(scored)
-        tables.append(scored)
-    scores = pa.concat_tables(tables)
-    segment_results(scores)
-    return time.perf_counter() - started, len(scores)
+    predictor = Predictor(house, PredictOptions(models), stored=lambda keys: PREDICTIONS.empty_table())
+    for segment in segments:
+        rows = predictor.rows(predictor.plan(partition_key(round_id, segment)), {})
+        house.write("predictions", rows, round=round_id, segment=segment, snapshot="base")
+
+
+def _library_scores(house, round_id, segments):  # type: ignore[no-untyped-def]
+    from dtef_pipeline.scoring.score import score_predictions
+
+    for segment in segments:
+        at = {"round": round_id, "segment": segment}
+        survey = house.read("survey_responses", **at)
+        for snapshot in house.values("predictions", "snapshot", **at):
+            made = house.read("predictions", snapshot=snapshot, **at)
+            house.write("scores", score_predictions(made, survey), snapshot=snapshot, **at)
+
+
+def _library_results(house, round_id, segments):  # type: ignore[no-untyped-def]
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from dtef_pipeline.aggregation.segment_results import segment_results
+
+    scores = pa.concat_tables([house.read("scores", round=round_id, segment=segment) for segment in segments])
+    results = segment_results(scores)
+    for segment in segments:
+        of_segment = results.filter(pc.field("segment") == segment)
+        for snapshot in pc.unique(of_segment["snapshot"]).to_pylist():
+            rows = of_segment.filter(pc.field("snapshot") == snapshot)
+            house.write("segment_results", rows, round=round_id, segment=segment, snapshot=snapshot)
+
+
+def _library_drift(house, round_id, segments):  # type: ignore[no-untyped-def]
+    from dtef_pipeline.drift.checks import COLUMNS, drift_checks
+
+    for segment in segments:
+        at = {"round": round_id, "segment": segment}
+        house.write("drift_checks", drift_checks(house.read("scores", columns=COLUMNS, **at)), **at)
+
+
+def dagster_pass(survey: Path, round_id: str) -> None:
+    """The same as one Dagster run of the six stages."""
+    import dagster as dg
+
+    from assets.launch import STAGE_NAMES, materialize
+    from resources.settings import Settings
+    from resources.warehouse import Warehouse
+
+    with dg.DagsterInstance.get() as instance:
+        keys = [f"{round_id}/{segment}" for segment in Warehouse(Settings.from_environment().warehouse).segments(round_id)]
+        config = {
+            "blueprints": {"context_levels": list(CONTEXTS)},
+            "predictions": {"models": [f"baseline/{name}" for name in BASELINES]},
+        }
+        failures = materialize(instance, STAGE_NAMES, keys, config).failures
+    assert not failures, failures
+
+
+PASSES: dict[str, Callable[[Path, str], None]] = {"library": library_pass, "dagster": dagster_pass}
+
+
+def measured(what: str, survey: Path, warm_up: Path) -> None:
+    """In the process that is measured: the seconds of one pass, after a pass over the small round, as JSON."""
+    PASSES[what](warm_up, WARM_UP)
+    started, used = time.perf_counter(), time.process_time()
+    PASSES[what](survey, ROUND)
+    clock, processor = time.perf_counter() - started, time.process_time() - used
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"clock": clock, "processor": processor, "megabytes": memory}))
+
+
+def command_pass(environment: dict[str, str]) -> dict[str, float]:
+    """The whole of `dtef run`, as a user waits for it."""
+    options = [word for level in CONTEXTS for word in ("--context", level)]
+    options += [word for name in BASELINES for word in ("--model", f"baseline/{name}")]
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    _dtef(["run", "--ingest", "--round", ROUND, *options], environment)
+    clock, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"clock": clock, "processor": processor, "megabytes": after.ru_maxrss / 1024}
+
+
+def _dtef(words: list[str], environment: dict[str, str]) -> None:
+    command = [sys.executable, "-c", "from dtef_pipeline.cli import main; main()", *words]
+    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+
+
+def prepared(folder: Path, survey: Path, warm_up: Path, storage: str, batching: bool) -> dict[str, str]:
+    """A state of its own with both rounds ingested; the environment that names it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "dagster").mkdir(parents=True)
+    root = Path(__file__).resolve().parent.parent
+    config = yaml.safe_load((root / "dagster.yaml").read_text(encoding="utf-8"))
+    if storage != "shipped":
+        config.pop("storage", None)
+    if "://" in storage:
+        config["storage"] = {"postgres": {"postgres_url": storage}}
+    (folder / "dagster" / "dagster.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    places = {"DTEF_WAREHOUSE": "warehouse", "DTEF_RESPONSES": "responses.sqlite", "DAGSTER_HOME": "dagster"}
+    environment = {**os.environ, **{name: str(folder / place) for name, place in places.items()}}
+    environment["PYTHONPATH"] = str(root)
+    environment["DAGSTER_EVENT_BATCH_SIZE"] = "50" if batching else "0"
+    for round_id, path in ((WARM_UP, warm_up), (ROUND, survey)):
+        _dtef(["ingest", str(path), "--round", round_id], environment)
+    return environment
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        survey = Path(sys.argv[1]) if len(sys.argv) > 1 else synthetic_survey(Path(folder) / "b1.json")
-        dagster = through_dagster(survey, Path(folder))
-        memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-        library, predictions = through_library(survey)
-    print(f"{predictions:,} predictions: one Dagster run {dagster:.1f} s ({memory:,.0f} MB), library alone {library:.1f} s")
-    print(f"ratio Dagster run / library: {dagster / library:.2f}")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("survey", nargs="?", type=Path)
+    parser.add_argument("--storage", default="shipped")
+    parser.add_argument("--no-batching", action="store_true")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--no-command", action="store_true")
+    parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.measure:
+        measured(given.measure[0], given.survey, Path(given.measure[1]))
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        survey = given.survey or synthetic_survey(folder / "b1.json")
+        warm_up = synthetic_survey(folder / "b0.json", segments=1, questions=5)
+        best: dict[str, dict[str, float]] = {}
+        for _ in range(given.repeat):
+            environment = prepared(folder / "state", survey, warm_up, given.storage, not given.no_batching)
+            found = {name: _in_a_process(name, survey, warm_up, environment) for name in PASSES}
+            if not given.no_command:
+                found["command"] = command_pass(environment)
+            for name, numbers in found.items():
+                best[name] = {n: min(v, best.get(name, numbers)[n]) for n, v in numbers.items()}
+    for name, numbers in best.items():
+        seconds = f"{numbers['clock']:6.2f} s ({numbers['processor']:.2f} s of processor), {numbers['megabytes']:,.0f} MB"
+        print(f"{name:8} {seconds}, ratio {numbers['clock'] / best['library']['clock']:.2f}")
+
+
+def _in_a_process(name: str, survey: Path, warm_up: Path, environment: dict[str, str]) -> dict[str, float]:
+    command = [sys.executable, __file__, str(survey), "--measure", name, str(warm_up)]
+    done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    numbers: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return numbers
 
 
 if __name__ == "__main__":

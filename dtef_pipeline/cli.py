@@ -204,20 +204,18 @@ def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -
     show_default=True,
     help="One series a model over all rounds and segments, or one a round, or a segment.",
 )
-@click.option(
-    "--since", metavar="LABEL", help="Leave snapshots before this label out: what was before it is known and accepted."
-)
+@click.option("--since", metavar="DATE", help="Leave snapshots before this date out: what was before it is known and accepted.")
 @click.option("--fail-on", type=click.Choice(["watch", "drift"]), help="Exit with 3 at this verdict or a worse one.")
 @click.option("--format", "output", type=FORMATS, default="table", show_default=True)
 @reports_errors
 def drift(rounds: tuple[str, ...], by: str, since: str | None, fail_on: str | None, output: str) -> None:
     """Tell whether a model answers the same prompts otherwise than it did, and what changed with it.
 
-    The first five snapshots are the baseline; later ones are compared with it on the prompts that both asked.
+    The first snapshots (five, unless the panel says otherwise) are the baseline; later ones are compared with it on the prompts that both asked.
 
     \b
     drift   the documented rule says so (at temperature 0 the highest mean is 0.05 and 10 % above the lowest),
-            and so does the evidence: so strong by chance once in twenty such lists, however often one looks
+            and so does the evidence, however often one looks: by chance among the series of a list in 5 % (alpha)
     watch   the rule alone says so: look again when there are more snapshots
     none    neither; a row without a verdict was not compared, and says why
 

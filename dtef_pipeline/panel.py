@@ -73,6 +73,17 @@ class DriftSettings(_Part):
     alpha: Annotated[float, Field(gt=0, lt=1)] = ALPHA
     since: Annotated[str, BeforeValidator(_label), Field(min_length=1)] | None = None
     severity: Severity = Severity()
+    tell: list[Literal["watch", "drift"]] = ["drift"]
+    """Verdicts that the webhook is told of. Most series are to watch sooner or later, whether or not they changed."""
+
+    @field_validator("since")
+    @classmethod
+    def _date(cls, since: str | None) -> str | None:
+        try:
+            WatchOptions(since=since)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return since
 
     @property
     def options(self) -> WatchOptions:

@@ -36,19 +36,19 @@ class _Engines:
     """SQLAlchemy engines of SQLite files, the last used ones: each with one open connection, and the statements it has compiled."""
 
     def __init__(self) -> None:
-        self._engines: OrderedDict[str, tuple[tuple[int, int] | None, sa.Engine]] = OrderedDict()
+        self._engines: OrderedDict[str, tuple[tuple[int, int], sa.Engine]] = OrderedDict()
         self._lock = Lock()
 
     def of(self, url: str) -> sa.Engine:
         path = url.removeprefix("sqlite:///")
         with self._lock:
-            known = self._engines.pop(path, None)
+            Path(path).touch()  # an empty file is a new database: so it has an identity before it is first opened
+            found, known = _identity(path), self._engines.pop(path, None)
             # A file that was removed, or put there by someone else, is not the one that is open.
-            if known is None or known[0] is None or known[0] != _identity(path):
+            if known is None or known[0] != found:
                 if known is not None:
                     known[1].dispose()
-                # Made on connecting, so its identity is known at the second use.
-                known = (_identity(path), sa.create_engine(url, connect_args={"timeout": SQLITE_BUSY_TIMEOUT_SECONDS}))
+                known = (found, _engine(url))
             self._engines[path] = known
             while len(self._engines) > _OPEN_FILES:
                 self._engines.popitem(last=False)[1][1].dispose()
@@ -61,12 +61,14 @@ class _Engines:
             self._engines.clear()
 
 
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        found = Path(path).stat()
-    except OSError:
-        return None
+def _identity(path: str) -> tuple[int, int]:
+    found = Path(path).stat()
     return found.st_dev, found.st_ino
+
+
+def _engine(url: str) -> sa.Engine:
+    """One connection is kept; what is needed beside it for a moment is closed again."""
+    return sa.create_engine(url, connect_args={"timeout": SQLITE_BUSY_TIMEOUT_SECONDS}, pool_size=1)
 
 
 def _key(inserted: sa.CursorResult[Any]) -> int:

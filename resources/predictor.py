@@ -23,7 +23,7 @@ from dtef_pipeline.prediction.assemble import (
     requests_for,
     select_prompts,
 )
-from dtef_pipeline.prediction.baselines import OF_NEIGHBOURS, PREVIOUS_ROUND, previous_answers
+from dtef_pipeline.prediction.baselines import OF_NEIGHBOURS, PREVIOUS_COLUMNS, PREVIOUS_ROUND, previous_answers
 from dtef_pipeline.prediction.models import ModelSpec
 from dtef_pipeline.prediction.neighbours import COLUMNS, RoundAnswers
 from dtef_pipeline.prediction.request import Failure, Request
@@ -87,6 +87,8 @@ class Predictor:
         self._stored = stored
         self._limited: dict[str, pa.Array] = {}
         self._rounds: dict[str, RoundAnswers] = {}
+        self._all_rounds: list[str] = []
+        self._history: dict[tuple[str, str], tuple[list[str], dict[tuple[str, ...], list[float]]]] = {}
         self.expected: dict[str, int] = {}
         """Requests of the whole run by model name, answered before or not; known once `prepare` was called."""
         self.superseded: dict[str, int] = {}
@@ -190,14 +192,22 @@ class Predictor:
         return self._rounds[round_id]
 
     def _previous(self, key: str) -> dict[tuple[str, ...], list[float]]:
+        """What the segment answered last in earlier rounds of the series: of a run over many rounds, each round is read once a segment."""
         round_id, segment = split_partition_key(key)
-        earlier = [r for r in self.warehouse.rounds() if round_order(r) < round_order(round_id)]
-        tables = []
-        for other in earlier:
+        if not self._all_rounds:
+            self._all_rounds = self.warehouse.rounds()
+        series = round_order(round_id)[0]
+        earlier = [r for r in self._all_rounds if round_order(r)[0] == series and round_order(r) < round_order(round_id)]
+        read, answers = self._history.get((series, segment), ([], {}))
+        if earlier[: len(read)] != read:  # the run went back to an earlier round
+            read, answers = [], {}
+        for other in earlier[len(read) :]:
             # A file that cannot be read is the failure of its own partition, not of this one.
             with suppress(WarehouseError):
-                tables.append(self.warehouse.read_or_empty("survey_responses", round=other, segment=segment))
-        return previous_answers(pa.concat_tables(tables), round_id) if tables else {}
+                rows = self.warehouse.read_or_empty("survey_responses", columns=PREVIOUS_COLUMNS, round=other, segment=segment)
+                answers = answers | previous_answers(rows, round_id)
+        self._history[series, segment] = (earlier, answers)
+        return answers
 
 
 def limited_prompts(prompts: pa.Table, limits: Mapping[str, int]) -> dict[str, pa.Array]:

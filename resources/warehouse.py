@@ -1,8 +1,8 @@
 """Parquet between the stages, DuckDB to read it.
 
 Layout: `<root>/<table>/round=GD4/segment=country%3Akenya[/snapshot=base]/part-0.parquet`. A file is written under a
-temporary name in the same folder and renamed, so a reader sees the old rows or the new ones, never half of either.
-Equal rows give equal bytes.
+temporary name in the same folder and renamed, so a reader sees the old rows or the new ones, never half of either; in an
+object store it is uploaded under its own name, which the store itself replaces whole. Equal rows give equal bytes.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ from __future__ import annotations
 import glob
 import re
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote
 
 import duckdb
 import pyarrow as pa
+import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
@@ -62,6 +65,8 @@ TABLES: Mapping[str, TableSpec] = {
     "costs": TableSpec(tables.COSTS, ()),
 }
 _FILE = "part-0.parquet"
+_REQUESTS_AT_ONCE = 8
+"""Files read at the same time from an object store, where each waits for the network."""
 
 
 class Warehouse:
@@ -70,9 +75,14 @@ class Warehouse:
     def __init__(self, root: str | Path) -> None:
         text = str(root)
         if "://" in text:
-            self.fs, self.root = pafs.FileSystem.from_uri(text)
+            try:
+                self.fs, path = pafs.FileSystem.from_uri(text)
+            except (pa.ArrowException, OSError) as error:
+                raise WarehouseError(f"cannot use the warehouse {_without_secrets(text)}: {error}") from error
+            self.root = path.rstrip("/")
         else:
             self.fs, self.root = pafs.LocalFileSystem(), str(Path(text).absolute())
+        self._uploads = self.fs.type_name in ("s3", "gcs", "abfs")
 
     @property
     def is_local(self) -> bool:
@@ -94,11 +104,28 @@ class Warehouse:
         folder = self.folder(table, **levels)
         if len(levels) != len(spec.levels):
             raise WarehouseError(f"{table} is written by {spec.levels}; got {tuple(levels)}")
+        file = f"{folder}/{_FILE}"
+        if self._uploads:
+            buffer = pa.BufferOutputStream()
+            pq.write_table(rows, buffer, compression="zstd")
+            return self.put(file, buffer.getvalue())
         self.fs.create_dir(folder, recursive=True)
         temporary = f"{folder}/.{uuid.uuid4().hex}.tmp"
         pq.write_table(rows, temporary, filesystem=self.fs, compression="zstd")
-        self.fs.move(temporary, f"{folder}/{_FILE}")
-        return int(self.fs.get_file_info(f"{folder}/{_FILE}").size)
+        self.fs.move(temporary, file)
+        return int(self.fs.get_file_info(file).size)
+
+    def put(self, path: str, content: bytes | pa.Buffer) -> int:
+        """Replace one file below the root, whole; returns its bytes. `path` begins with the root."""
+        target = path if self._uploads else f"{path}.{uuid.uuid4().hex}.tmp"
+        with self._reported("write", path):
+            if not self._uploads:
+                self.fs.create_dir(path.rpartition("/")[0], recursive=True)
+            with self.fs.open_output_stream(target) as stream:
+                stream.write(content)
+            if target != path:
+                self.fs.move(target, path)
+        return len(content)
 
     def exists(self, table: str, **levels: str) -> bool:
         return bool(self.fs.get_file_info(f"{self.folder(table, **levels)}/{_FILE}").type == pafs.FileType.File)
@@ -108,15 +135,15 @@ class Warehouse:
 
         Raises WarehouseError when nothing is there or a file cannot be read, naming it.
         """
-        files = self._files(table, **levels)
-        if not files:
+        rows = self._rows(table, columns, levels)
+        if rows is None:
             raise WarehouseError(f"no {table} {self._what(table, levels)}: nothing under {self.folder(table, **levels)}")
-        return self._together(table, files, columns)
+        return rows
 
     def read_or_empty(self, table: str, *, columns: Sequence[str] | None = None, **levels: str) -> pa.Table:
-        files = self._files(table, **levels)
-        if files:
-            return self._together(table, files, columns)
+        rows = self._rows(table, columns, levels)
+        if rows is not None:
+            return rows
         schema = _spec(table).schema or pa.schema([])
         return schema.empty_table().select(list(columns)) if columns else schema.empty_table()
 
@@ -141,18 +168,41 @@ class Warehouse:
     def segments(self, round_id: str) -> list[str]:
         return self.values("survey_responses", "segment", round=round_id)
 
-    def connect(self, *, only: Iterable[str] | None = None) -> duckdb.DuckDBPyConnection:
-        """An in-memory DuckDB connection with a view a table that exists."""
+    def connect(self, *, only: Iterable[str] | None = None, rounds: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
+        """An in-memory DuckDB connection with a view a table that exists.
+
+        `rounds`: views hold these rounds alone, and no other round's files are looked at; none: all. Tables that are not kept by round are
+        whole in any case. What a query does not need, columns and, where it names a round or segment, files, is not read.
+        """
         connection = duckdb.connect()
         connection.execute("SET python_enable_replacements = false")  # a name is a view, never a variable of this process
         connection.execute("SET enable_progress_bar = false")  # it would stand in the output that other programs read
-        for table in only or TABLES:
+        for table in TABLES if only is None else only:
             if self.is_local:
-                if sql := self._view_sql(table):
+                if sql := self._view_sql(table, rounds):
                     connection.execute(sql)
-            elif self._files(table):
-                connection.register(table, self.read(table))
+            elif (found := self._dataset(table, rounds)) is not None:
+                connection.register(table, found)
         return connection
+
+    def tables(self) -> list[str]:
+        """The tables that have rows; sorted."""
+        return sorted(
+            table for table in TABLES if (self._view_sql(table) if self.is_local else self._below(self.folder(table)))
+        )
+
+    def tables_in(self, query: str) -> Iterable[str]:
+        """The tables that a query may be about: those whose names stand in it; all where it asks what tables there are."""
+        words = set(re.findall(r"\w+", query.lower()))
+        asks_what_there_is = words & {
+            "show",
+            "information_schema",
+            "duckdb_views",
+            "duckdb_tables",
+            "duckdb_columns",
+            "pg_catalog",
+        }
+        return [table for table in TABLES if table in words or asks_what_there_is]
 
     def refresh_database(self) -> Path | None:
         """Write `dtef.duckdb` (views only) for other tools; replaced whole, so no reader is ever locked out."""
@@ -167,25 +217,84 @@ class Warehouse:
         temporary.replace(target)
         return target
 
-    def _view_sql(self, table: str) -> str | None:
-        depth = len(_spec(table).levels)
-        folder = Path(self.root) / table
-        if next(folder.glob("/".join(["*"] * depth + [_FILE])), None) is None:
+    def _view_sql(self, table: str, rounds: Sequence[str] = ()) -> str | None:
+        patterns = []
+        for folder, depth in self._tops(table, rounds):
+            if next(Path(folder).glob("/".join(["*"] * depth + [_FILE])), None) is not None:
+                pattern = "/".join([glob.escape(folder), *["*"] * depth, _FILE]).replace("'", "''")
+                patterns.append(f"'{pattern}'")
+        if not patterns:
             return None
-        pattern = "/".join([glob.escape(str(folder)), *["*"] * depth, _FILE]).replace("'", "''")
-        return f"CREATE VIEW {table} AS SELECT * FROM read_parquet('{pattern}', hive_partitioning = false)"
+        return f"CREATE VIEW {table} AS SELECT * FROM read_parquet([{', '.join(patterns)}], hive_partitioning = false)"
 
-    def _files(self, table: str, **levels: str) -> list[str]:
+    def _dataset(self, table: str, rounds: Sequence[str]) -> pads.Dataset | None:
+        """The files as one data set, for a store that DuckDB cannot read by itself. It is told what each file's folders say."""
+        files = [info for folder, _ in self._tops(table, rounds) for info in self._infos_below(folder)]
+        if not files:
+            return None
+        levels, parquet = _spec(table).levels, pads.ParquetFileFormat()
+        with self._reported("read", files[0].path):
+            schema = parquet.inspect(files[0].path, filesystem=self.fs).remove_metadata()
+        fragments = []
+        for info in files:
+            of_file = self._levels_of(info.path)
+            where = _all([pads.field(level) == of_file[level] for level in levels])
+            # With its size, which the listing told, a file need not be asked about before it is read.
+            fragments.append(parquet.make_fragment(info.path, self.fs, where, file_size=info.size))
+        return pads.FileSystemDataset(fragments, schema, parquet, self.fs)
+
+    def _tops(self, table: str, rounds: Sequence[str]) -> list[tuple[str, int]]:
+        """The folders that hold the table's files, or those of these rounds, and how many levels of folders are below each."""
+        levels = _spec(table).levels
+        if rounds and "round" in levels:
+            return [(self.folder(table, round=round_id), len(levels) - 1) for round_id in rounds]
+        return [(self.folder(table), len(levels))]
+
+    @staticmethod
+    def _levels_of(file: str) -> dict[str, str]:
+        parts = (part.partition("=") for part in file.split("/")[:-1] if "=" in part)
+        return {level: unquote(value) for level, _, value in parts}
+
+    def _rows(self, table: str, columns: Sequence[str] | None, levels: Mapping[str, str]) -> pa.Table | None:
+        """The rows below the levels; None when nothing is there. A partition given in full is opened without asking whether it is there."""
         if len(levels) == len(_spec(table).levels):
-            return [f"{self.folder(table, **levels)}/{_FILE}"] if self.exists(table, **levels) else []
-        infos = self._list(self.folder(table, **levels), recursive=True)
-        return sorted(info.path for info in infos if info.base_name == _FILE)
+            try:
+                return self._together(table, [f"{self.folder(table, **levels)}/{_FILE}"], columns)
+            except FileNotFoundError:
+                return None
+        files = self._below(self.folder(table, **levels))
+        try:
+            return self._together(table, files, columns) if files else None
+        except FileNotFoundError as error:
+            raise WarehouseError(f"removed while {table} was being read: {error}; try again") from error
+
+    def _below(self, folder: str) -> list[str]:
+        return [info.path for info in self._infos_below(folder)]
+
+    def _infos_below(self, folder: str) -> list[pafs.FileInfo]:
+        found = (info for info in self._list(folder, recursive=True) if info.base_name == _FILE)
+        return sorted(found, key=lambda info: str(info.path))
 
     def _list(self, folder: str, *, recursive: bool) -> list[pafs.FileInfo]:
-        return list(self.fs.get_file_info(pafs.FileSelector(folder, recursive=recursive, allow_not_found=True)))
+        with self._reported("list", folder):
+            return list(self.fs.get_file_info(pafs.FileSelector(folder, recursive=recursive, allow_not_found=True)))
+
+    @contextmanager
+    def _reported(self, what: str, path: str) -> Iterator[None]:
+        """An object store that cannot be reached, or refuses, is an error that says so; a folder's errors say enough themselves."""
+        try:
+            yield
+        except OSError as error:
+            if self.is_local:
+                raise
+            raise WarehouseError(f"cannot {what} {path} in the object store: {error}") from error
 
     def _together(self, table: str, files: Sequence[str], columns: Sequence[str] | None) -> pa.Table:
-        tables = [self._read_file(file, columns) for file in files]
+        if self.is_local or len(files) == 1:
+            tables = [self._read_file(file, columns) for file in files]
+        else:
+            with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
+                tables = list(pool.map(lambda file: self._read_file(file, columns), files))
         schema = _spec(table).schema
         wanted = tables[0].schema if schema is None else pa.schema([schema.field(name) for name in columns or schema.names])
         for file, rows in zip(files, tables, strict=True):
@@ -197,12 +306,19 @@ class Warehouse:
         return pa.concat_tables(tables)
 
     def _read_file(self, path: str, columns: Sequence[str] | None) -> pa.Table:
+        """Raises FileNotFoundError when it is not there."""
         try:
             # One known file: the data set machinery (and its guessing of folder columns) is not wanted.
             with self.fs.open_input_file(path) as source:
-                rows = pq.ParquetFile(source).read(columns=list(columns) if columns else None)
+                # From an object store the columns come in few large requests.
+                file = pq.ParquetFile(source, pre_buffer=not self.is_local)
+                rows = file.read(columns=list(columns) if columns else None, use_threads=False)
+        except FileNotFoundError:
+            raise
         except (OSError, pa.ArrowException) as error:
-            raise WarehouseError(f"cannot read {path}: {error}; materialize that partition again to mend it") from error
+            mend = "; materialize that partition again to mend it"
+            reached = self.is_local or not isinstance(error, OSError)
+            raise WarehouseError(f"cannot read {path}: {error}{mend if reached else ''}") from error
         if lacking := sorted(set(columns or ()) - set(rows.column_names)):
             raise WarehouseError(f"{path} has no column {', '.join(lacking)}; materialize that partition again to mend it")
         return rows
@@ -224,3 +340,14 @@ def _schema_difference(got: pa.Schema, wanted: pa.Schema) -> str:
     got_fields, wanted_fields = ({f"{f.name}: {f.type}" for f in schema} for schema in (got, wanted))
     extra, lacking = sorted(got_fields - wanted_fields), sorted(wanted_fields - got_fields)
     return re.sub(r"\s+", " ", f"unexpected {extra or 'none'}, lacking {lacking or 'none'}, or another order")
+
+
+def _all(conditions: Sequence[pads.Expression]) -> pads.Expression:
+    whole = pads.scalar(True)
+    for condition in conditions:
+        whole = whole & condition
+    return whole
+
+
+def _without_secrets(url: str) -> str:
+    return re.sub(r"(?<=://)[^/@]*@", "", url)

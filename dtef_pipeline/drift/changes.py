@@ -52,6 +52,10 @@ class Answers(NamedTuple):
     ok: Floats
     answered: Floats
 
+    def first(self, snapshots: int | None) -> Answers:
+        """Of the first so many snapshots."""
+        return Answers(self.labels[:snapshots], *(values[:, :snapshots] for values in (self.parsed, self.ok, self.answered)))
+
 
 def answer_changes(found: Answers, first: int) -> list[Change]:
     """Whether answers changed at snapshot `first`, or how many of them could be parsed; each over the items known on both sides."""

@@ -66,7 +66,7 @@ class _Series:
 
     @property
     def compared(self) -> bool:
-        return self.rule.gap is not None
+        return self.rule.may_be_judged
 
 
 def drift_checks(
@@ -153,8 +153,8 @@ def _ruled(rows: pd.DataFrame, times: dict[str, datetime | None]) -> tuple[pd.Da
 def _row(one: _Series, baseline: int, threshold: float) -> dict[str, Any]:
     rule = asdict(one.rule)
     questions = one.values.index.get_level_values("question_id").tolist()
-    found = judged(one.values[one.order], questions, one.rule, baseline=baseline, threshold=threshold) if one.compared else None
-    reason = "; ".join(part for part in (one.rule.reason, found and found.few, one.ended) if part)
+    found = judged(one.values[one.order], questions, baseline=baseline, threshold=threshold) if one.compared else None
+    reason = "; ".join(part for part in (one.rule.reason, *(found.notes if found else ()), one.ended) if part)
     evidence = found.columns if found else {}
     return {**one.keys, **rule, **evidence, "n_prompts": one.rule.n_items, "prompt_set": one.prompt_set, "reason": reason}
 
@@ -175,12 +175,13 @@ def headline(checks: pa.Table) -> str:
             + (f" {len(watched)} more to watch." if watched else "")
         )
     if watched:
-        worst = max(watched, key=lambda row: (row["gap"], row["model"]))
-        return (
-            f"No drift; {len(watched)} of {len(rows)} series to watch. Largest: {_where(worst)}, {worst['lowest']:.4f} to "
-            f"{worst['highest']:.4f}. Compare snapshots {worst['lowest_snapshot']} and {worst['highest_snapshot']}."
-        )
+        worst = max(watched, key=lambda row: (row["gap"] or 0, row["model"]))
+        size = "" if worst["gap"] is None else f", {worst['lowest']:.4f} to {worst['highest']:.4f}"
+        where = f". Compare snapshots {worst['lowest_snapshot']} and {worst['highest_snapshot']}" if size else ""
+        return f"No drift; {len(watched)} of {len(rows)} series to watch. Largest: {_where(worst)}{size}{where}."
     compared = sum(row["verdict"] is not None for row in rows)
+    if compared and all(row["log10_e"] is None for row in rows if row["verdict"] is not None):
+        return f"Too early to say: the evidence needs more snapshots ({compared} of {len(rows)} series could be compared)."
     if not compared:
         return f"Nothing could be compared yet ({len(rows)} series)."
     return f"No drift: {compared} of {len(rows)} series could be compared."

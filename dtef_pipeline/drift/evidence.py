@@ -37,7 +37,8 @@ class Evidence:
 
     `log10_e`: (snapshots,) the e-value after each snapshot, 0 through the baseline. `first`: the likeliest first snapshot of a shift, or
     the first after the baseline. `shift`: mean from `first` on less the mean before it, with a 95 % confidence sequence (`low`, `high`; None:
-    too few snapshots to bound it). All None or 0 when there is no snapshot after the baseline.
+    too few snapshots to bound it). `until`: how many snapshots the shift is of: all, but of a shift that was found those up to the highest
+    e-value, since what came after may be another change. All None or 0 when there is no snapshot after the baseline.
     """
 
     log10_e: Floats
@@ -45,6 +46,7 @@ class Evidence:
     shift: float | None = None
     low: float | None = None
     high: float | None = None
+    until: int | None = None
 
     @property
     def highest(self) -> float | None:
@@ -66,8 +68,9 @@ def evidence(means: Floats, spread: Floats, *, baseline: int = BASELINE, thresho
     floors = _floors(spread)
     path[baseline:] = after = _path(means, baseline, floors) / math.log(10)
     found = threshold is not None and after.max() >= threshold
-    first = _likeliest(means, baseline, floors, baseline + int(after.argmax()) + 1) if found else baseline
-    return Evidence(path, first, *_shift(means, first, baseline, float(floors[-1])))
+    until = baseline + int(after.argmax()) + 1 if found else len(means)
+    first = _likeliest(means, baseline, floors, until) if found else baseline
+    return Evidence(path, first, *_shift(means[:until], first, baseline, float(floors[until - 1])), until)
 
 
 def _floors(spread: Floats) -> Floats:

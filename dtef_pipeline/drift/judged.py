@@ -11,30 +11,30 @@ import pandas as pd
 
 from dtef_pipeline.drift.evidence import Evidence, evidence
 from dtef_pipeline.drift.paired import Paired, paired
-from dtef_pipeline.drift.rule import DriftVerdict
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """`columns`: those of EVIDENCE. `few`: what to add to the rule's reason where there are too few snapshots for evidence."""
+    """`columns`: those of EVIDENCE. `notes`: what to add to the rule's reason."""
 
     columns: dict[str, Any]
-    few: str | None
+    notes: tuple[str, ...]
     pairs: Paired
     seen: Evidence
 
 
-def judged(values: pd.DataFrame, questions: Sequence[str], rule: DriftVerdict, *, baseline: int, threshold: float) -> Judged:
-    """The verdict on a series that the rule compared: `drift` if it is flagged and the highest e-value so far reaches the threshold.
+def judged(values: pd.DataFrame, questions: Sequence[str], *, baseline: int, threshold: float) -> Judged:
+    """The verdict on a series: `drift` if its range reaches the rule's thresholds and the highest e-value so far the one needed.
 
-    `values`, `questions`, `baseline`: as for `paired`. `threshold`: log10 of the e-value needed.
+    The range is that of the paired means (`Paired.is_large`): the rule itself looks at prompts scored in every snapshot alone, and of those
+    there are fewer with every failed call. `values`, `questions`, `baseline`: as for `paired`. `threshold`: log10 of the e-value needed.
     """
     pairs = paired(values, questions, baseline=baseline)
-    # Without the rule's flag there is no drift to date: the shift is then that since the baseline.
-    seen = evidence(pairs.means, pairs.spread, baseline=baseline, threshold=threshold if rule.flagged else None)
-    drifted = rule.flagged and seen.highest is not None and seen.highest >= threshold
+    # Without a large range there is no drift to date: the shift is then that since the baseline.
+    seen = evidence(pairs.means, pairs.spread, baseline=baseline, threshold=threshold if pairs.is_large else None)
+    drifted = pairs.is_large and seen.highest is not None and seen.highest >= threshold
     columns = {
-        "verdict": "drift" if drifted else "watch" if rule.flagged else "none",
+        "verdict": "drift" if drifted else "watch" if pairs.is_large else "none",
         "log10_e": seen.highest,
         "threshold": threshold,
         "direction": {True: "up", False: "down"}.get(seen.shift > 0) if seen.shift else None,
@@ -43,10 +43,14 @@ def judged(values: pd.DataFrame, questions: Sequence[str], rule: DriftVerdict, *
         "shift_high": seen.high,
         "first_snapshot": pairs.snapshots[seen.first] if drifted and seen.first is not None else None,
         "baseline": list(pairs.snapshots[: pairs.baseline]),
-        "moved": pairs.moved(seen.first) if seen.first is not None else None,
+        "moved": pairs.moved(seen.first, seen.until) if seen.first is not None else None,
     }
-    few = f"too few snapshots for evidence ({len(pairs.snapshots)} of {baseline + 1})" if seen.first is None else None
-    return Judged(columns, few, pairs, seen)
+    notes = []
+    if seen.first is None:
+        notes.append(f"too few snapshots for evidence ({len(pairs.snapshots)} of {baseline + 1})")
+    if drifted and seen.until is not None and seen.until < len(pairs.snapshots):
+        notes.append(f"the latest, {pairs.snapshots[-1]}, is {pairs.means[-1]:+.4f} from the baseline")
+    return Judged(columns, tuple(notes), pairs, seen)
 
 
 def place_in_time(label: str, time: datetime | None) -> tuple[bool, datetime, bool, str]:

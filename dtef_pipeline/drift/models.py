@@ -28,7 +28,7 @@ from dtef_pipeline.drift.changes import (
     provider_changes,
 )
 from dtef_pipeline.drift.history import Histories, History
-from dtef_pipeline.drift.judged import Judged, judged
+from dtef_pipeline.drift.judged import Judged, judged, place_in_time
 from dtef_pipeline.drift.nights import Epoch, Night, latest_epoch, parse_rate
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.paired import Paired, paired
@@ -37,6 +37,8 @@ from dtef_pipeline.identity import round_order
 from dtef_pipeline.tables import DRIFT_SERIES, MODEL_DRIFT
 
 _MOST_NAMED = 3
+_NEARLY_ALL = 0.95
+"""Share of the latest snapshot's prompts below which it is said how many are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +57,21 @@ def model_drift(
 
     `connection`: with a view `scores`, and `predictions` for what served them. `rounds`: only these; none given: all. The chance of a false
     `drift` anywhere is `options.alpha`, split evenly over the series of two snapshots or more at temperature 0. Series at another temperature
-    have a timeline and no verdict. Raises WarehouseError for scores of an earlier version.
+    have a timeline and no verdict, and so have those that are no longer asked: in none of the latest `options.baseline` snapshots that any
+    model was asked in. Raises WarehouseError for scores of an earlier version.
     """
     options = options or WatchOptions()
     checks: list[dict[str, Any]] = []
     series: list[dict[str, Any]] = []
     with Histories(connection, options, rounds) as histories:
-        threshold = options.threshold(sum(one.is_watched for one in histories.all))
+        late = _latest_labels(histories.all, options.baseline)
+        threshold = options.threshold(sum(one.is_watched and not late.isdisjoint(one.times) for one in histories.all))
         for one in histories.all:
             if len(one.times) == 1:
                 checks.append(_of_one_snapshot(one))
                 continue
-            found = _Compared(one, histories.nights(one), histories.labels, options.baseline, threshold)
+            retired = late.isdisjoint(one.times)
+            found = _Compared(one, histories.nights(one), histories.labels, options.baseline, None if retired else threshold)
             checks.append(found.check())
             series += found.timeline()
     return ModelDrift(pa.Table.from_pylist(checks, MODEL_DRIFT), pa.Table.from_pylist(series, DRIFT_SERIES))
@@ -77,10 +82,19 @@ def _of_one_snapshot(one: History) -> dict[str, Any]:
     return {**one.keys, **asdict(rule), "latest_snapshot": next(iter(one.times)), "changes": []}
 
 
-class _Compared:
-    """One series of several snapshots, compared with the baseline of the panel that it was asked of late."""
+def _latest_labels(histories: Sequence[History], most: int) -> set[str]:
+    """The last snapshots of all."""
+    times = {label: time for one in histories for label, time in one.times.items()}
+    return set(sorted(times, key=lambda label: place_in_time(label, times[label]))[-most:])
 
-    def __init__(self, one: History, nights: list[Night], labels: pd.DataFrame, baseline: int, threshold: float) -> None:
+
+class _Compared:
+    """One series of several snapshots, compared with the baseline of the panel that it was asked of late.
+
+    `threshold`: None for a series that is not judged, since it is no longer asked.
+    """
+
+    def __init__(self, one: History, nights: list[Night], labels: pd.DataFrame, baseline: int, threshold: float | None) -> None:
         self._one, self._nights, self._labels = one, nights, labels
         self._epoch: Epoch = latest_epoch(nights, baseline)
         self._asked = labels.loc[self._epoch.items]
@@ -88,8 +102,11 @@ class _Compared:
         questions = (self._asked["round"] + "/" + self._asked["question_id"]).tolist()
         self._values = values
         self._rule: DriftVerdict = drift_verdict(values, one.times, temperature=one.temperature)
+        self._retired = threshold is None
         self._judged: Judged | None = (
-            None if self._rule.gap is None else judged(values, questions, self._rule, baseline=baseline, threshold=threshold)
+            judged(values, questions, baseline=baseline, threshold=threshold)
+            if self._rule.may_be_judged and threshold is not None
+            else None
         )
         self._pairs: Paired = self._judged.pairs if self._judged else paired(values, questions, baseline=baseline)
         self._answers = self._read(self._pairs.snapshots)
@@ -113,7 +130,7 @@ class _Compared:
             "latest_snapshot": self._nights[-1].label,
             **asdict(self._rule),
             **evidence,
-            "reason": "; ".join(filter(None, [self._rule.reason, self._judged.few if self._judged else None, *self._apart()])),
+            "reason": "; ".join([self._rule.reason, *(self._judged.notes if self._judged else ()), *self._apart()]),
             "changes": [change._asdict() for change in told],
         }
 
@@ -128,7 +145,8 @@ class _Compared:
         found: list[Change] = []
         if len(labels) > 1:
             is_news = columns.get("verdict") in ("drift", "watch")
-            found += (answer_changes if is_news else parse_changes)(self._answers, split)
+            until = self._judged.seen.until if self._judged and drifted else None
+            found += (answer_changes if is_news else parse_changes)(self._answers.first(until), split)
         within = panel_changes(compared, self._labels, first)
         return found + provider_changes(compared, first) + within + self._boundary()
 
@@ -139,7 +157,13 @@ class _Compared:
 
     def _apart(self) -> list[str]:
         """Why snapshots are not compared, in words to follow the rule's reason."""
-        parts = []
+        parts = [f"no longer asked: last in {self._nights[-1].label}"] if self._retired else []
+        asked = self._nights[-1]
+        shared = len(np.intersect1d(self._epoch.items, asked.items, assume_unique=True))
+        if shared < _NEARLY_ALL * len(asked.items):
+            parts.append(
+                f"{shared:,} of {len(asked.items):,} prompts of {asked.label} are compared: the baseline has no others"
+            )
         since = self._epoch.nights[0].label
         if boundary := self._boundary():
             parts.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from datetime import date
 
 from dtef_pipeline.drift.evidence import ALPHA, BASELINE
 from dtef_pipeline.errors import ConfigError
@@ -13,8 +14,9 @@ from dtef_pipeline.errors import ConfigError
 class WatchOptions:
     """Raises ConfigError naming the option, what arrived and what is allowed.
 
-    `baseline`: how many of the first snapshots are the frozen baseline. `alpha`: chance of a false `drift` anywhere among what is watched
-    together, however often one looks. `since`: leave snapshots before this label out; a drift that is known and accepted ends so.
+    `baseline`: how many of the first snapshots are the frozen baseline. `alpha`: chance of a false `drift` anywhere among the series that are
+    watched together, however often one looks, as long as they and their baselines stay the same. `since`: a date; snapshots with earlier
+    labels are left out, and a drift that is known and accepted ends so.
     """
 
     baseline: int = BASELINE
@@ -26,6 +28,8 @@ class WatchOptions:
             raise ConfigError(f"baseline {self.baseline!r}: allowed: 2 snapshots or more")
         if not 0 < self.alpha < 1:
             raise ConfigError(f"alpha {self.alpha!r}: allowed: between 0 and 1")
+        if self.since is not None and not _is_date(self.since):
+            raise ConfigError(f"since {self.since!r}: allowed: a date such as 2026-03-01")
 
     def threshold(self, watched: int) -> float:
         """log10 of the e-value that each of `watched` series must reach: alpha is split evenly."""
@@ -34,3 +38,10 @@ class WatchOptions:
     def takes(self, snapshot: str) -> bool:
         """Whether a snapshot counts; `base` is before all dates."""
         return self.since is None or (snapshot != "base" and snapshot >= self.since)
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False

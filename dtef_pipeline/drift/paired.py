@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.drift.rule import answered
+from dtef_pipeline.drift.rule import answered, is_large
 
 Floats = npt.NDArray[np.float64]
 
@@ -21,7 +22,7 @@ class Paired:
     `means`: (snapshots,) mean difference over the items scored in the snapshot and in the baseline. `spread`: (snapshots,) standard error of
     that mean from how much whole questions differ, without the baseline's own share of it; 0 where there is one question or one snapshot in
     the baseline. `by_question`: (questions, snapshots) mean differences, NaN where a question has none. `baseline`: how many of the snapshots,
-    from the first, are the baseline; fewer than asked for when there are fewer.
+    from the first, are the baseline; fewer than asked for when there are fewer. `level`: mean score of the items in the baseline.
     """
 
     snapshots: tuple[str, ...]
@@ -29,12 +30,26 @@ class Paired:
     spread: Floats
     by_question: pd.DataFrame
     baseline: int
+    level: float
 
-    def moved(self, first: int, *, most: int = 5) -> list[dict[str, str | float]]:
-        """Questions whose mean difference changed most at snapshot `first`: `question`, `shift` (since then less before), largest first."""
+    @property
+    def is_large(self) -> bool:
+        """The rule's thresholds on the range of the snapshots, each at the baseline's level plus its mean difference.
+
+        Where every prompt has a score in every snapshot this is the documented rule; a prompt that lacks one now and then stays in.
+        """
+        if not len(self.means):
+            return False
+        return is_large(self.level + float(self.means.min()), float(np.ptp(self.means)))
+
+    def moved(self, first: int, until: int | None = None, *, most: int = 5) -> list[dict[str, str | float]]:
+        """Questions whose mean difference changed most at snapshot `first`: `question`, `shift` (since then less before), largest first.
+
+        `until`: only the first so many snapshots.
+        """
         if not 0 < first < len(self.snapshots):
             return []
-        values = self.by_question.to_numpy()
+        values = self.by_question.to_numpy()[:, :until]
         both = np.isfinite(values[:, :first]).any(axis=1) & np.isfinite(values[:, first:]).any(axis=1)
         shifts = np.nanmean(values[both, first:], axis=1) - np.nanmean(values[both, :first], axis=1)
         order = np.argsort(-np.abs(shifts), kind="stable")[:most]
@@ -65,9 +80,9 @@ def paired(values: pd.DataFrame, questions: Sequence[str], *, baseline: int) -> 
     labels = tuple(str(label) for label, shares in zip(values.columns, compared.tolist(), strict=True) if shares)
     means = _ratio(sums.sum(axis=0), counts.sum(axis=0))
     spread = _standard_error(sums, counts, means) * _without_baseline(len(labels), frozen)
-    return Paired(
-        labels, means, spread, pd.DataFrame(_ratio(sums, counts), index=names, columns=list(labels)), min(frozen, len(labels))
-    )
+    by_question = pd.DataFrame(_ratio(sums, counts), index=names, columns=list(labels))
+    level = float(reference[np.isfinite(reference)].mean()) if np.isfinite(reference).any() else math.nan
+    return Paired(labels, means, spread, by_question, min(frozen, len(labels)), level)
 
 
 def _by_question(values: Floats, codes: npt.NDArray[np.intp], questions: int) -> Floats:

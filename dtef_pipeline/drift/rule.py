@@ -13,6 +13,7 @@ MIN_GAP, MIN_RELATIVE_GAP = 0.05, 0.10
 MIN_HOURS = 23.0
 MIN_ANSWERED = 0.5
 """Share of the prompts a snapshot must have a score for to be compared."""
+NONE_SHARED = "not compared by the rule: no prompt was scored in every snapshot"
 _ROUNDING = 1e-9  # 0.35 - 0.30 is 0.04999... in floating point, and is a gap of 0.05
 
 
@@ -31,6 +32,11 @@ class DriftVerdict:
     relative_gap: float | None
     flagged: bool
     reason: str
+
+    @property
+    def may_be_judged(self) -> bool:
+        """Whether the series can be compared at all: by the rule, or only pair by pair, since each prompt lacks a score in some snapshot."""
+        return self.gap is not None or self.reason == NONE_SHARED
 
 
 def snapshot_time(label: str, first_answer: datetime | None) -> datetime | None:
@@ -68,10 +74,15 @@ def drift_verdict(values: pd.DataFrame, times: Mapping[str, datetime | None], *,
     low, high = str(means.idxmin()), str(means.idxmax())
     lowest, highest = float(means[low]), float(means[high])
     gap = highest - lowest
-    flagged = gap >= MIN_GAP - _ROUNDING and gap >= MIN_RELATIVE_GAP * lowest - _ROUNDING
+    flagged = is_large(lowest, gap)
     reason = f"{lowest:.4f} in {low}, {highest:.4f} in {high}" + ("" if flagged else ": below the thresholds 0.05 and 10 %")
     relative = gap / lowest if lowest > 0 else (math.inf if gap > 0 else 0.0)
     return DriftVerdict(len(values.columns), len(shared), hours, lowest, low, highest, high, gap, relative, flagged, reason)
+
+
+def is_large(lowest: float, gap: float) -> bool:
+    """Both thresholds, exact at the boundary."""
+    return gap >= MIN_GAP - _ROUNDING and gap >= MIN_RELATIVE_GAP * lowest - _ROUNDING
 
 
 def _why_not(values: pd.DataFrame, shared: pd.DataFrame, hours: float | None, temperature: float | None) -> str | None:
@@ -84,5 +95,5 @@ def _why_not(values: pd.DataFrame, shared: pd.DataFrame, hours: float | None, te
     if hours < MIN_HOURS:
         return f"not compared: the snapshots span {hours:.1f} h, {MIN_HOURS:.0f} h needed"
     if shared.empty:
-        return "not compared: no prompt was scored in every snapshot"
+        return NONE_SHARED
     return None

@@ -12,6 +12,7 @@ from dtef_pipeline.tables import MODEL_DRIFT
 
 VERSION = 1
 """Of the message: raised when a field goes or changes its meaning."""
+TOLD, NOT_COMPARED = ("watch", "drift"), "not compared"
 _SERIES = ("model_variant", "context_level", "condition")
 _FIELDS = (
     "model",
@@ -37,20 +38,27 @@ def carry_over(checks: pa.Table, earlier: pa.Table) -> pa.Table:
     return _with_told(checks, [told.get(_series(row)) for row in checks.select(list(_SERIES)).to_pylist()])
 
 
-def untold(checks: pa.Table) -> pa.Table:
-    """The series whose verdict is not the one that was told last. A series that is not compared has nothing to tell."""
-    news = [row["verdict"] is not None and row["verdict"] != (row["told"] or "none") for row in checks.to_pylist()]
+def untold(checks: pa.Table, tell: Sequence[str] = TOLD) -> pa.Table:
+    """The series of which something else is to be told than was told last. `tell`: the verdicts worth telling; others count as none.
+
+    A series that cannot be compared has nothing to tell, unless something was told of it: then that it is not compared any more.
+    """
+    news = [_to_tell(row, tell) != (row["told"] or "none") for row in checks.to_pylist()]
     return checks.filter(pa.array(news, pa.bool_()))
 
 
-def after_telling(checks: pa.Table) -> pa.Table:
+def after_telling(checks: pa.Table, tell: Sequence[str] = TOLD) -> pa.Table:
     """`checks` once all of `untold` has arrived."""
-    return _with_told(checks, [row["told"] if row["verdict"] is None else _said(row) for row in checks.to_pylist()])
+    said = [_to_tell(row, tell) for row in checks.to_pylist()]
+    # Nobody need be told that all is well, unless something else was said before.
+    known = checks["told"].to_pylist()
+    return _with_told(checks, [one if told or one != "none" else None for one, told in zip(said, known, strict=True)])
 
 
-def message(checks: pa.Table) -> dict[str, Any]:
-    """The news of `checks` as one JSON document. Scores are fractions; `was` is the verdict that was told last."""
-    news = [{field: row[_COLUMN.get(field, field)] for field in _FIELDS} for row in untold(checks).to_pylist()]
+def message(checks: pa.Table, tell: Sequence[str] = TOLD) -> dict[str, Any]:
+    """The news of `checks` as one JSON document. Scores are fractions; `was` is what was told last."""
+    rows = [{**row, "verdict": _to_tell(row, tell)} for row in untold(checks, tell).to_pylist()]
+    news = [{field: row[_COLUMN.get(field, field)] for field in _FIELDS} for row in rows]
     return {
         "version": VERSION,
         "event": "drift",
@@ -60,9 +68,10 @@ def message(checks: pa.Table) -> dict[str, Any]:
     }
 
 
-def _said(row: Mapping[str, Any]) -> str | None:
-    """Nobody need be told that all is well, unless something else was said before."""
-    return row["verdict"] if row["told"] or row["verdict"] != "none" else None
+def _to_tell(row: Mapping[str, Any], tell: Sequence[str]) -> str:
+    if row["verdict"] is None:
+        return "none" if row["told"] in (None, "none") else NOT_COMPARED
+    return row["verdict"] if row["verdict"] in tell else "none"
 
 
 def _in_time(label: str) -> tuple[bool, str]:

@@ -26,6 +26,10 @@ _BLOCK = 500
 """Prompts answered at a time: bounds the memory of many context questions and many segments."""
 
 
+PREVIOUS_COLUMNS = ("round", "question_order", "question_text", "options", "observed")
+"""Columns of `survey_responses` that `previous_answers` needs."""
+
+
 def previous_answers(earlier: pa.Table, round_id: str) -> dict[tuple[str, ...], list[float]]:
     """Each question's answer in the latest earlier round of the same series, by `question_key`.
 
@@ -34,7 +38,7 @@ def previous_answers(earlier: pa.Table, round_id: str) -> dict[tuple[str, ...], 
     series = round_order(round_id)[0]
     rows = [
         row
-        for row in earlier.select(["round", "question_order", "question_text", "options", "observed"]).to_pylist()
+        for row in earlier.select(list(PREVIOUS_COLUMNS)).to_pylist()
         if round_order(row["round"])[0] == series and round_order(row["round"]) < round_order(round_id)
     ]
     rows.sort(key=lambda row: (*round_order(row["round"])[1:], -row["question_order"]))

@@ -37,12 +37,12 @@ from dtef_pipeline.report.text import named_apart
 _HOW = (
     "Whether a model answers the same prompts otherwise than it did. The first snapshots are the baseline, and later ones are compared with "
     "it on the prompts that both asked, question by question. “drift”: the documented rule flags the series, and the evidence reaches the odds "
-    "that are needed, which would happen by chance in one report of twenty, however often one looks. “watch”: the rule alone. A series at a "
-    "temperature other than 0 has a timeline and no verdict."
+    "that are needed, which keep the chance of a false drift among these series at alpha (0.05 unless the panel says otherwise), however "
+    "often one looks. “watch”: the rule alone. A series at a temperature other than 0 has a timeline and no verdict."
 )
 _ODDS = (
     "The highest e-value so far: how much likelier the snapshots are with a shift than without; needed so that the chance of a false drift "
-    "anywhere is one in twenty"
+    "among these series is alpha"
 )
 _NEWS = ("drift", "watch")
 _MOST = 60

@@ -76,7 +76,8 @@ def _lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]]) -> Iter
 
 
 def _left_out(rows: Sequence[Mapping[str, Any]]) -> str:
-    reasons = pd.Series([row["reason"] for row in rows if row["verdict"] is None], dtype=str, name="reason")
+    silent = [row for row in rows if row["verdict"] is None or (row["verdict"] == "none" and row["log10_e"] is None)]
+    reasons = pd.Series([row["reason"] for row in silent], dtype=str, name="reason")
     if not len(reasons):
         return ""
     counts = reasons.value_counts(sort=True).rename_axis("reason").reset_index(name="n_series")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from dtef_pipeline.survey.validation import listed
+from dtef_pipeline.tables import SURVEY_RESPONSES
 
-COLUMNS = ["segment", "question_id", "question_text", "options", "observed", "n"]
+COLUMNS: list[str] = SURVEY_RESPONSES.names
+
+_NAMED = {"round", "segment", "question_id", "question_text", "options", "observed", "n"}
+_OF_OTHER_SEGMENTS = {"population", "population_n", "others", "others_n", "shuffled", "shuffled_segment"}
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,8 @@ class Changes:
     pairs_dropped: tuple[str, ...] = ()
     distributions_changed: tuple[str, ...] = ()
     n_changed: tuple[str, ...] = ()
+    other_columns_changed: tuple[str, ...] = ()
+    """Each with its number of pairs: `scale (47 pairs)`. Those that follow from other segments' answers only where nothing else changed."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -34,15 +40,20 @@ class Changes:
         return {name.replace("_", " "): len(names) for name, names in vars(self).items() if names}
 
     def __str__(self) -> str:
-        """`2 segments added (country:peru, country:togo); 1 n changed (...)`, or `no change to any answer`."""
+        """`2 segments added (country:peru, country:togo); other columns changed: scale (47 pairs)`, or `no change to any answer`."""
         named = {name.replace("_", " "): names for name, names in vars(self).items() if names}
-        return "; ".join(f"{len(names)} {kind} ({listed(names)})" for kind, names in named.items()) or "no change to any answer"
+        columns = named.pop("other columns changed", None)
+        said = [f"{len(names)} {kind} ({listed(names)})" for kind, names in named.items()]
+        if columns:
+            said.append(f"other columns changed: {', '.join(columns)}")
+        return "; ".join(said) or "no change to any answer"
 
 
 class _Pair(NamedTuple):
     asked: tuple[str, tuple[str, ...]]
     observed: tuple[float, ...]
     n: int
+    row: Mapping[str, Any]
 
 
 def changes(before: pa.Table, after: pa.Table) -> Changes:
@@ -51,7 +62,7 @@ def changes(before: pa.Table, after: pa.Table) -> Changes:
     both = [pair for pair in new if pair in old]
     segments, questions = ([dict.fromkeys(pair[place] for pair in side) for side in (old, new)] for place in (0, 1))
     reworded = dict.fromkeys(pair[1] for pair in both if new[pair].asked != old[pair].asked)
-    return Changes(
+    found = Changes(
         *_added_and_dropped(*segments),
         *_added_and_dropped(*questions),
         tuple(reworded),
@@ -59,14 +70,25 @@ def changes(before: pa.Table, after: pa.Table) -> Changes:
         tuple(_name(pair) for pair in old if pair not in new and pair[0] in segments[1] and pair[1] in questions[1]),
         tuple(_name(pair) for pair in both if new[pair].observed != old[pair].observed),
         tuple(_name(pair) for pair in both if new[pair].n != old[pair].n),
+        _other_columns([(old[pair].row, new[pair].row) for pair in both], _OF_OTHER_SEGMENTS | _NAMED),
     )
+    if found != Changes():
+        return found
+    return Changes(other_columns_changed=_other_columns([(old[pair].row, new[pair].row) for pair in both], _NAMED))
+
+
+def _other_columns(rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], without: Set[str]) -> tuple[str, ...]:
+    """The columns that differ, with the number of rows (before, after) in which they do."""
+    differing = {name: sum(old[name] != new[name] for old, new in rows) for name in COLUMNS if name not in without}
+    return tuple(f"{name} ({count} pair{'s' * (count > 1)})" for name, count in differing.items() if count)
 
 
 def _pairs(table: pa.Table) -> dict[tuple[str, str], _Pair]:
-    columns: Sequence[list[Any]] = [table[name].to_pylist() for name in COLUMNS]
     return {
-        (segment, question): _Pair((text, tuple(options)), tuple(observed), n)
-        for segment, question, text, options, observed, n in zip(*columns, strict=True)
+        (row["segment"], row["question_id"]): _Pair(
+            (row["question_text"], tuple(row["options"])), tuple(row["observed"]), row["n"], row
+        )
+        for row in table.select(COLUMNS).to_pylist()
     }
 
 

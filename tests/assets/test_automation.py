@@ -38,6 +38,21 @@ def test_boards_follow_each_run_that_the_sensor_or_the_schedule_started() -> Non
     assert {job.name for job in monitored} == {"round_pipeline", "nightly_drift"}
 
 
+def test_a_roll_up_that_waits_in_the_queue_is_enough() -> None:
+    @dg.job
+    def finished() -> None:
+        pass
+
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = finished.execute_in_process(instance=instance)
+        waiting = instance.create_run_for_job(defs.resolve_job_def("roll_ups"))
+        skipped = asked_after(boards_after_run, instance, result.run_id)
+        assert isinstance(skipped, dg.SkipReason)
+        assert waiting.run_id in str(skipped.skip_message)
+        instance.report_run_canceled(waiting)
+        assert isinstance(asked_after(boards_after_run, instance, result.run_id), dg.RunRequest)
+
+
 class TestAfterAPartialFailure:
     """One bad segment used to keep the whole round off the boards."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from dagster._core.loader import LoadingContext
 
 from assets.definitions import defs
 from assets.landing import CHANGED_TAG, new_round
+from assets.landing import Landing as Tick
 from assets.launch import STAGE_NAMES
 from assets.partitions import ROUND_SEGMENT
 from assets.resources import Store
@@ -158,6 +160,53 @@ class TestWhenItStarts:
         assert "/nowhere/at/all" in str(result.skip_message)
 
 
+class TestManyAtOnce:
+    """A tick that Dagster ends after its 60 s loses its cursor, and used to begin with the same rounds each time."""
+
+    def tick(self, landing: Landing, *, step: float) -> tuple[Tick, list[str]]:
+        """One tick by a clock that goes on by `step` seconds whenever it is read."""
+        context = dg.build_sensor_context(instance=landing.pipeline.instance, cursor=landing.cursor, definitions=defs)
+        tick = Tick(context, Store().sources, landing.folder, itertools.count(100.0, step).__next__)
+        keys = [request.tags[RANGE_START] for request in tick.requests()]
+        landing.cursor = tick.cursor
+        return tick, keys
+
+    def test_a_tick_begins_no_further_round_when_its_time_is_up_and_the_next_goes_on(self, landing: Landing) -> None:
+        for name in "abc":
+            landing.land(f"{name}.csv", [f"{name.upper()}1"], questions=1)
+        landing.look()
+        # The first is begun without a look at the clock; b.csv is read after 9 s and its round begun after 18 s.
+        first, keys = self.tick(landing, step=9.0)
+        assert keys == ["A1/country:chile", "B1/country:chile"]
+        assert first.left == ["c.csv"]
+        assert (first.now["c.csv"].stable, first.now["c.csv"].done) == (True, False)
+        assert {key.split("/")[0] for key in landing.pipeline.keys} == {"A1", "B1"}
+        assert self.tick(landing, step=9.0)[1] == ["C1/country:chile"]
+        assert self.tick(landing, step=9.0)[1] == []
+
+    def test_each_tick_gets_further_however_slow_it_is_within_one_file_too(self, landing: Landing) -> None:
+        landing.land("all.csv", ["A1", "B1", "C1"], questions=1)
+        landing.look()
+        looks = [self.tick(landing, step=100.0) for _ in range(4)]
+        assert [keys for _, keys in looks] == [["A1/country:chile"], ["B1/country:chile"], ["C1/country:chile"], []]
+        assert looks[0][0].left == ["B1 from all.csv", "C1 from all.csv"]
+        assert [tick.now["all.csv"].done for tick, _ in looks] == [False, False, True, True]
+
+    def test_other_bytes_begin_anew(self, landing: Landing) -> None:
+        landing.land("all.csv", ["A1", "B1"], questions=1)
+        landing.look()
+        assert self.tick(landing, step=100.0)[1] == ["A1/country:chile"]
+        landing.land("all.csv", ["A1", "B1"], questions=2)
+        assert landing.requests() == []
+        assert [request.tags[RANGE_START] for request in landing.requests()] == ["A1/country:chile", "B1/country:chile"]
+
+    def test_broken_ones_are_not_read_again_in_place_of_the_others(self, landing: Landing) -> None:
+        (landing.folder / "a.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+        landing.land("b.csv", ["B1"], questions=1)
+        landing.look()
+        assert [self.tick(landing, step=100.0)[1] for _ in range(3)] == [[], ["B1/country:chile"], []]
+
+
 class TestOnceOnly:
     def test_unchanged_bytes_do_nothing_and_are_not_read_again(self, landing: Landing, monkeypatch: pytest.MonkeyPatch) -> None:
         landing.land("a.csv", ["A1"])
@@ -251,6 +300,16 @@ class TestBroken:
         assert [request.tags[RANGE_START] for request in landing.settled()] == [A1[0]]
         assert landing.requests() == []
         assert "no (segment, question) pair can be used" in str(landing.reason)
+
+    def test_the_reason_holds_the_first_clause_of_each_round_and_the_log_the_whole(
+        self, landing: Landing, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        landing.land("b.csv", ["B1", "C1"], n=3)
+        assert landing.settled() == []
+        logged = capfd.readouterr().err
+        assert logged.count("allowed: at least one pair") == 2
+        assert str(landing.reason).count("no (segment, question) pair can be used") == 2
+        assert "allowed" not in str(landing.reason)
 
     def test_a_dangling_link_is_named(self, landing: Landing) -> None:
         (landing.folder / "gone.csv").symlink_to(landing.folder / "nothing")

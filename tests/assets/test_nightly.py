@@ -104,7 +104,7 @@ class TestWhatItAsksFor:
         request = nights.request()
         assert request.run_key == NIGHT
         keys = nights.pipeline.keys
-        assert request.tags == {RANGE_START: keys[0], RANGE_END: keys[-1], "dtef/snapshot": NIGHT}
+        assert request.tags == {RANGE_START: keys[0], RANGE_END: keys[-1], "dtef/snapshot": NIGHT, "dtef/rounds": "T1, T2"}
         config = {name: body["config"] for name, body in request.run_config["ops"].items()}
         assert config["scores"] == config["segment_results"] == {"snapshot": NIGHT}
         assert config["predictions"]["snapshot"] == NIGHT

@@ -62,6 +62,7 @@ class GlobalDialogues:
         segment_columns, about_columns = _segment_columns(columns, polls, counts, str(aggregate))
         questions, about_questions = _questions(polls, segment_columns, aggregate.with_name(prefix + GUIDE), str(aggregate))
         missing = _about_counts(counts, [q for q, _ in questions], segment_columns)
+        guideless = () if aggregate.with_name(prefix + GUIDE).is_file() else (_NO_GUIDE,)
         return Survey(
             round=named_round(path.absolute().name if path.is_dir() else prefix),
             name=f"Global Dialogues {prefix}",
@@ -70,7 +71,7 @@ class GlobalDialogues:
             questions=tuple(q for q, _ in questions),
             segments=tuple(c.segment for c in segment_columns),
             answers=tuple(_answers(questions, segment_columns, counts, str(aggregate))),
-            findings=(*findings, *about_columns, *about_questions, *missing),
+            findings=(*findings, *about_columns, *about_questions, *missing, *guideless),
         )
 
 
@@ -78,6 +79,13 @@ _NO_COUNTS = Finding(
     "error",
     "no-counts-file",
     f"There is no <ROUND>{COUNTS}, so no number of respondents is known and nothing can be used; put it beside the aggregate file.",
+)
+
+
+_NO_GUIDE = Finding(
+    "warning",
+    "no-guide-file",
+    f"There is no <ROUND>{GUIDE}, so options stand in the order of the aggregate file; a guide that comes later can change it.",
 )
 
 

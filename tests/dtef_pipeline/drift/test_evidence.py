@@ -241,7 +241,7 @@ class TestShift:
         grid = np.arange(-0.1, 0.3, step)
         kept = []
         for shift in grid:
-            moved_back = means - shift * (np.arange(40) >= found.first)
+            moved_back = (means - shift * (np.arange(40) >= found.first))[: found.until]
             if factor_by_definition(moved_back, found.first) / (place * (place + 1)) < 1 / ALPHA:
                 kept.append(shift)
         assert found.low == pytest.approx(min(kept), abs=step)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.drift.telling import after_telling, carry_over, message, untold
+from dtef_pipeline.drift.telling import NOT_COMPARED, after_telling, carry_over, message, untold
 from dtef_pipeline.tables import MODEL_DRIFT
 
 VERDICTS = [None, "none", "watch", "drift"]
@@ -35,7 +35,10 @@ def checks(*rows: dict[str, Any]) -> pa.Table:
         ("none", "none", False),
         ("drift", "none", True),
         (None, None, False),
-        (None, "drift", False),
+        (None, "none", False),
+        (None, "drift", True),
+        (None, "not compared", False),
+        ("none", "not compared", True),
     ],
 )
 def test_news_is_a_verdict_other_than_the_one_told_last(verdict: str | None, told: str | None, is_news: bool) -> None:
@@ -65,11 +68,22 @@ def test_each_change_arrives_once_however_often_the_webhook_fails(nights: list[t
     for verdict, arrives in nights:
         table = carry_over(checks({"verdict": verdict}), table)
         if arrives and len(news := untold(table)):
-            heard.append(news["verdict"][0].as_py())
+            heard.append(news["verdict"][0].as_py() or NOT_COMPARED)
             table = after_telling(table)
     assert all(first != second for first, second in zip(["none", *heard], heard, strict=False))
-    at_last = [verdict for verdict, arrives in nights if arrives and verdict is not None]
-    assert (heard or ["none"])[-1] == (at_last or ["none"])[-1]
+    known = "none"
+    for verdict, arrives in nights:
+        if arrives:
+            known = verdict or ("none" if known == "none" else NOT_COMPARED)
+    assert ["none", *heard][-1] == known
+
+
+def test_verdicts_that_are_not_worth_telling_count_as_none() -> None:
+    table = checks({"verdict": "watch"}, {"verdict": "watch", "told": "drift", "model_variant": "w"})
+    news = message(table, ["drift"])["series"]
+    assert [(one["model_variant"], one["verdict"], one["was"]) for one in news] == [("w", "none", "drift")]
+    assert after_telling(table, ["drift"])["told"].to_pylist() == [None, "none"]
+    assert len(untold(after_telling(table, ["drift"]), ["drift"])) == 0
 
 
 def test_the_message_is_json_with_the_documented_fields() -> None:

@@ -8,17 +8,16 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.survey.changes import COLUMNS, Changes, changes
+from dtef_pipeline.survey.changes import Changes, changes
 from dtef_pipeline.tables import SURVEY_RESPONSES
 
-SCHEMA = pa.schema([SURVEY_RESPONSES.field(name) for name in COLUMNS])
 Pairs = dict[tuple[str, str], dict[str, Any]]
 
 
 def table(pairs: Pairs) -> pa.Table:
     usual = {"question_text": "Why?", "options": ["a", "b"], "observed": [0.25, 0.75], "n": 20}
     rows = [{"segment": s, "question_id": q, **usual, **how} for (s, q), how in pairs.items()]
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
+    return pa.Table.from_pylist(rows, schema=SURVEY_RESPONSES)
 
 
 def grid(segments: str, questions: str) -> Pairs:
@@ -56,9 +55,34 @@ def test_it_reads_as_counts_and_first_names() -> None:
     assert str(many).endswith("K q11 and 28 more)")
 
 
+def test_the_other_columns_are_named_with_their_number_of_pairs() -> None:
+    """A new reading of the scales makes rows new and partitions stale; it used to be called no change."""
+    scale = {"scale": "nominal", "dont_know": [False, True]}
+    after = grid("KL", "12") | {("K", "1"): scale, ("L", "1"): scale | {"segment_n": 9, "n": 21}}
+    found = changes(table(grid("KL", "12")), table(after))
+    assert str(found) == "1 n changed (L 1); other columns changed: scale (2 pairs), dont_know (2 pairs), segment_n (1 pair)"
+    assert found.counts == {"n changed": 1, "other columns changed": 3}
+
+
+def test_what_follows_from_other_segments_is_named_only_by_itself() -> None:
+    others = {"others": [0.5, 0.5], "others_n": 40}
+    before = grid("KL", "1")
+    alone = changes(table(before), table(before | {("K", "1"): others}))
+    assert str(alone) == "other columns changed: others (1 pair), others_n (1 pair)"
+    with_its_cause = changes(table(before), table({("K", "1"): others, ("L", "1"): {"observed": [0.5, 0.5]}}))
+    assert str(with_its_cause) == "1 distributions changed (L 1)"
+
+
 PAIRS = st.dictionaries(
     st.tuples(st.sampled_from("KLM"), st.sampled_from("123")),
-    st.fixed_dictionaries({"n": st.sampled_from([20, 30]), "observed": st.sampled_from([[0.5, 0.5], [1.0, 0.0]])}),
+    st.fixed_dictionaries(
+        {
+            "n": st.sampled_from([20, 30]),
+            "observed": st.sampled_from([[0.5, 0.5], [1.0, 0.0]]),
+            "scale": st.sampled_from(["ordinal", "nominal"]),
+            "shuffled_segment": st.sampled_from(["K", None]),
+        }
+    ),
 )
 
 

@@ -220,8 +220,12 @@ def test_the_discussion_guide_gives_the_option_order(round_directory: Write, wri
     directory = round_directory({"O7: Kenya": ["20%", "30%", "45%", "5%"]}, rows)
     header = ["Content", "Poll or Category Option 1", "Poll or Category Option 2", "Poll or Category Option 3"]
     guide = [[], header, ["How much?", "x", "y", ""], ["How much? ", "None", "A little\t", "A lot"]]
+    without = read_survey(directory)
+    assert without.questions[0].options == ("A little", "A lot", "None", "Other")
+    assert [f.level for f in without.findings if f.code == "no-guide-file"] == ["warning"]
     write_csv(directory / "GD9_discussion_guide.csv", guide)
     survey = read_survey(directory)
+    assert "no-guide-file" not in {f.code for f in survey.findings}
     assert survey.questions[0].options == ("None", "A little", "A lot", "Other")
     assert survey.answers[0].percentages == (45.0, 20.0, 30.0, 5.0)
 

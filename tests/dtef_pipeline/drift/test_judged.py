@@ -1,0 +1,68 @@
+"""Verdicts where something is amiss: answers that are missing, a drift that came back."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dtef_pipeline.drift.judged import Judged, judged
+from dtef_pipeline.drift.rule import drift_verdict
+
+THRESHOLD = math.log10(20)
+
+
+def scores(nights: int, *, seed: int = 0, noise: float = 0.1, missing: float = 0.0, questions: int = 100) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    values = rng.uniform(0.5, 0.8, (questions, 1)) + rng.normal(0, noise, (questions, nights))
+    values[rng.uniform(size=values.shape) < missing] = np.nan
+    return pd.DataFrame(values, columns=[f"n{night:03d}" for night in range(nights)])
+
+
+def judge(values: pd.DataFrame) -> Judged:
+    return judged(values, [f"q{row}" for row in range(len(values))], baseline=5, threshold=THRESHOLD)
+
+
+@pytest.mark.parametrize("nights", [60, 150])
+def test_a_drift_stays_one_where_every_prompt_lacks_a_score_on_some_night(nights: int) -> None:
+    values = scores(nights, missing=0.05)
+    values.iloc[:, 20:] -= 0.1
+    rule = drift_verdict(values, dict.fromkeys(values.columns, None), temperature=0)
+    assert rule.n_items < 10
+    found = judge(values).columns
+    assert (found["verdict"], found["direction"], found["first_snapshot"]) == ("drift", "down", "n020")
+    assert found["shift"] == pytest.approx(-0.1, abs=0.02)
+
+
+def test_missing_answers_alone_are_nothing_to_watch() -> None:
+    verdicts = [judge(scores(200, seed=seed, noise=0.03, missing=0.02)).columns["verdict"] for seed in range(20)]
+    assert verdicts == ["none"] * 20
+
+
+def test_segments_that_fail_on_some_nights_are_no_drift() -> None:
+    """Whole segments of unlike levels are missing now and then: the pairs are the same prompts all the same."""
+    wrong = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        values = scores(100, seed=seed, noise=0.15, questions=120)
+        values += np.repeat(rng.normal(0, 0.1, 12), 10)[:, None]
+        values = values.clip(0, 1)
+        gone = np.repeat(rng.uniform(size=(12, 100)) < 0.05, 10, axis=0)
+        wrong += judge(values.mask(gone)).columns["verdict"] == "drift"
+    assert wrong <= 2
+
+
+def test_a_drift_that_came_back_is_told_with_its_own_size_and_date_and_where_it_is_now() -> None:
+    values = scores(100)
+    values.iloc[:, 20:30] -= 0.2
+    values.iloc[:, 60:] += 0.1
+    found = judge(values)
+    assert (found.columns["verdict"], found.columns["direction"]) == ("drift", "down")
+    assert found.columns["first_snapshot"] == "n020"
+    assert found.columns["shift"] == pytest.approx(-0.2, abs=0.03)
+    assert found.columns["shift_low"] < -0.2 < found.columns["shift_high"] < 0
+    assert all(question["shift"] < 0 for question in found.columns["moved"])
+    (note,) = found.notes
+    assert note.startswith("the latest, n099, is +0.")

@@ -1,0 +1,215 @@
+"""A warehouse in an object store: the whole pipeline through the command, against a server that speaks S3."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.fs as pafs
+import pytest
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+from dtef_pipeline.errors import WarehouseError
+from resources.warehouse import Warehouse
+from tests.assets.conftest import write_survey
+from tests.conftest import ROOT
+from tests.dtef_pipeline.rows import scores_table, survey_rows
+
+BUCKET = "surveys"
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "testing",
+    "AWS_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+
+
+@dataclass
+class Store:
+    """A running server. `requests` are (method, path, query), in the order of their arrival."""
+
+    port: int
+    requests: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def url(self, prefix: str) -> str:
+        return f"s3://{BUCKET}/{prefix}?endpoint_override=127.0.0.1:{self.port}&scheme=http"
+
+    def fs(self) -> pafs.S3FileSystem:
+        return pafs.S3FileSystem(
+            endpoint_override=f"127.0.0.1:{self.port}", scheme="http", region="us-east-1", allow_bucket_creation=True
+        )
+
+    @property
+    def listings(self) -> list[str]:
+        return [query for _, _, query in self.requests if "list-type" in query]
+
+
+def _recorded(app: Callable[..., Any], store: Store) -> Callable[..., Any]:
+    def recording(environ: dict[str, Any], start: Any) -> Any:
+        store.requests.append((environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["QUERY_STRING"]))
+        return app(environ, start)
+
+    return recording
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Store]:
+    made = Store(0)
+    application = _recorded(DomainDispatcherApplication(create_backend_app), made)
+    server = make_server("127.0.0.1", 0, application, threaded=True)
+    made.port = server.server_port
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in CREDENTIALS.items():
+            patch.setenv(name, value)
+        thread.start()
+        made.fs().create_dir(BUCKET)
+        yield made
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def house(store: Store, request: pytest.FixtureRequest) -> Iterator[Warehouse]:
+    """A warehouse of the test's own; its requests counted from here."""
+    made = Warehouse(store.url(f"tests/{request.node.name}"))
+    store.requests.clear()
+    yield made
+    store.fs().delete_dir(made.root)
+
+
+KENYA = {"round": "S1", "segment": "country:kenya"}
+CHILE = {"round": "S2", "segment": "country:chile & more"}
+
+
+def fill(house: Warehouse) -> None:
+    for at in (KENYA, CHILE):
+        house.write("survey_responses", survey_rows(at), **at)
+        house.write("scores", scores_table([at]), snapshot="base", **at)
+
+
+class TestWarehouse:
+    def test_rows_come_back_and_are_replaced_whole(self, house: Warehouse, store: Store) -> None:
+        fill(house)
+        house.write("survey_responses", survey_rows(KENYA, KENYA), **KENYA)
+        assert house.read("survey_responses", **KENYA).num_rows == 2
+        assert house.read("survey_responses")["round"].to_pylist() == ["S1", "S1", "S2"]
+        assert house.rounds() == ["S1", "S2"]
+        assert house.segments("S2") == ["country:chile & more"]
+        assert house.tables() == ["scores", "survey_responses"]
+        names = [info.path for info in store.fs().get_file_info(pafs.FileSelector(house.root, recursive=True)) if info.is_file]
+        assert len(names) == 4
+        assert all(name.endswith("/part-0.parquet") for name in names)
+
+    def test_a_write_is_one_upload_under_the_final_name_and_copies_nothing(self, house: Warehouse, store: Store) -> None:
+        house.write("survey_responses", survey_rows({}), **KENYA)
+        assert {path.rpartition("/")[2] for _, path, _ in store.requests} == {"part-0.parquet"}
+        assert {method for method, _, _ in store.requests} <= {"PUT", "POST"}
+        assert len(store.requests) <= 3
+
+    def test_a_partition_is_read_without_any_listing(self, house: Warehouse, store: Store) -> None:
+        fill(house)
+        store.requests.clear()
+        house.read("scores", snapshot="base", **KENYA)
+        house.read_or_empty("scores", snapshot="none", **KENYA)
+        assert store.listings == []
+
+    def test_a_round_is_read_by_one_listing_of_that_round(self, house: Warehouse, store: Store) -> None:
+        fill(house)
+        store.requests.clear()
+        assert house.read("scores", round="S1").num_rows == 1
+        (listing,) = store.listings
+        assert listing.endswith("%2Fscores%2Fround%3DS1%2F")
+        assert not [path for _, path, _ in store.requests if "S2" in path]
+
+    def test_queries_fetch_the_files_they_need(self, house: Warehouse, store: Store) -> None:
+        fill(house)
+        with house.connect() as connection:
+            assert connection.execute(
+                "SELECT count(*) FROM scores JOIN survey_responses USING (round, segment)"
+            ).fetchone() == (2,)
+            store.requests.clear()
+            assert connection.execute("SELECT segment FROM scores WHERE round = 'S2'").fetchall() == [(CHILE["segment"],)]
+        assert store.requests
+        assert all("round=S2" in path for _, path, _ in store.requests)
+
+    def test_a_connection_to_one_round_lists_no_other(self, house: Warehouse, store: Store) -> None:
+        fill(house)
+        store.requests.clear()
+        with house.connect(only=["scores"], rounds=["S1"]) as connection:
+            assert connection.execute("SELECT round FROM scores").fetchall() == [("S1",)]
+        assert len(store.listings) == 1
+        assert not [path for _, path, _ in store.requests if "round=S2" in path]
+
+    def test_dropping_a_segment_takes_its_objects_and_no_others(self, house: Warehouse) -> None:
+        fill(house)
+        house.drop_segment(*KENYA.values())
+        assert house.read_or_empty("scores", round="S1").num_rows == 0
+        assert house.read("scores")["round"].to_pylist() == ["S2"]
+
+
+class TestTrouble:
+    def test_a_bucket_that_is_not_there_is_a_message(self, store: Store) -> None:
+        house = Warehouse(store.url("x").replace(BUCKET, "no-such-bucket"))
+        with pytest.raises(WarehouseError, match=r"cannot write no-such-bucket/x/scores/.* in the object store: .*"):
+            house.write("scores", scores_table([{}]), snapshot="base", **KENYA)
+
+    def test_a_url_that_says_nothing_usable_is_a_message_without_its_secrets(self) -> None:
+        with pytest.raises(WarehouseError, match=r"cannot use the warehouse nonsense://bucket/x: ") as raised:
+            Warehouse("nonsense://key:secret@bucket/x")
+        assert "secret@" not in str(raised.value).split(": ")[0]
+
+
+def dtef(words: Sequence[str], environment: dict[str, str], folder: Path) -> str:
+    """The command as a user calls it, in a process of its own; what it printed."""
+    command = [sys.executable, "-c", "from dtef_pipeline.cli import main; main()", *words]
+    done = subprocess.run(
+        command, env={**environment, "PYTHONPATH": str(ROOT)}, cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def environment(store: Store, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("s3")
+    places = {"DTEF_RESPONSES": str(folder / "responses.sqlite"), "DAGSTER_HOME": str(folder / "dagster")}
+    made = {**os.environ, **CREDENTIALS, **places, "DTEF_WAREHOUSE": store.url("command/warehouse")}
+    survey = write_survey(folder / "surveys.csv")
+    # In another folder: nothing of the warehouse may depend on where a command is given.
+    dtef(["ingest", str(survey)], made, folder)
+    dtef(["run", "--ingest", "--round", "T1", "--round", "T2", "--model", "baseline/uniform"], made, folder)
+    return {**made, "FOLDER": str(folder)}
+
+
+def test_all_stages_roll_ups_and_readers_work(environment: dict[str, str], store: Store) -> None:
+    folder = Path(environment["FOLDER"])
+    stages = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
+    house = Warehouse(environment["DTEF_WAREHOUSE"])
+    for table in stages:
+        assert house.values(table, "round") == ["T1", "T2"], table
+    assert {"leaderboard", "comparisons", "costs", "breakdown_round"} <= set(house.tables())
+    assert [info.is_file for info in [house.fs.get_file_info(f"{house.root}/report.html")]] == [True]
+    assert not any(path.suffix == ".parquet" for path in folder.rglob("*"))  # nothing strayed to the disk
+    board = dtef(["leaderboard", "--round", "T1", "--format", "csv"], environment, folder)
+    assert "baseline/uniform" in board
+    counted = dtef(
+        ["sql", "SELECT round, count(*) AS n FROM scores GROUP BY 1 ORDER BY 1", "--format", "csv"], environment, folder
+    )
+    assert counted.split() == ["round,n", "T1,18", "T2,18"]
+    dtef(["report", "--out", "report.html"], environment, folder)
+    assert "baseline/uniform" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_leaderboard_of_one_round_reads_no_file_of_another(environment: dict[str, str], store: Store) -> None:
+    store.requests.clear()
+    dtef(["leaderboard", "--round", "T1", "--format", "csv"], environment, Path(environment["FOLDER"]))
+    assert [path for _, path, _ in store.requests if "/round=T1/" in path]
+    assert not [path for _, path, _ in store.requests if "/round=T2/" in path]
