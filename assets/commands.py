@@ -1,6 +1,7 @@
 """What the `dtef` commands that start something do; the words are in `dtef_pipeline/cli.py`."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -186,7 +187,9 @@ def ui(host: str, port: int) -> int:
         "-p",
         str(port),
     ]
-    click.echo(f"Dagster on http://{host}:{port} (state: {settings.warehouse}); stop with Ctrl-C")
+    # An address may hold keys.
+    state = re.sub(r"//[^/@]*@", "//", settings.warehouse.partition("?")[0])
+    click.echo(f"Dagster on http://{host}:{port} (state: {state}); stop with Ctrl-C")
     # Started elsewhere than here, so every place is given in full. In a session of its own: a Ctrl-C reaches all processes of a terminal at
     # once, but Dagster's are to be stopped by the one that started them.
     environment = {**os.environ, **settings.environment()}

@@ -9,10 +9,10 @@ Three ways, each in a process of its own, the first two warmed up on a round of 
 Prints seconds (of the clock, and of the processor), and the ratio dagster / library: the smallest of `--repeat` passes each, which
 alternate, so that a busy machine disturbs both alike.
 
-    python benchmarks/full_round.py [SURVEY.json] [--storage shipped|sqlite|URL] [--no-batching] [--repeat 3] [--no-command]
+    python benchmarks/full_round.py [SURVEY.json] [--storage sqlite|URL] [--dagsters-own] [--no-batching] [--repeat 3] [--no-command]
 
-Without a survey it makes a synthetic one. Storage is Dagster's: `shipped` as in dagster.yaml; `sqlite`, what Dagster has without a word;
-or a PostgreSQL database. `--no-batching`: one event at a time.
+Without a survey it makes a synthetic one. Storage is where runs and events are kept: SQLite, or a PostgreSQL database given by its URL;
+`--dagsters-own`: by the classes of Dagster, not by those of `resources/`. `--no-batching`: one event at a time.
 """
 
 from __future__ import annotations
@@ -201,16 +201,17 @@ def _dtef(words: list[str], environment: dict[str, str]) -> None:
     subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
 
 
-def prepared(folder: Path, survey: Path, warm_up: Path, storage: str, batching: bool) -> dict[str, str]:
+def prepared(folder: Path, survey: Path, warm_up: Path, storage: str, dagsters_own: bool, batching: bool) -> dict[str, str]:
     """A state of its own with both rounds ingested; the environment that names it."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "dagster").mkdir(parents=True)
     root = Path(__file__).resolve().parent.parent
     config = yaml.safe_load((root / "dagster.yaml").read_text(encoding="utf-8"))
-    if storage != "shipped":
-        config.pop("storage", None)
     if "://" in storage:
-        config["storage"] = {"postgres": {"postgres_url": storage}}
+        ours = {"module": "resources.dagster_postgres_storage", "class": "PostgresStorage", "config": {"postgres_url": storage}}
+        config["storage"] = {"postgres": {"postgres_url": storage}} if dagsters_own else {"custom": ours}
+    elif dagsters_own:
+        del config["storage"]
     (folder / "dagster" / "dagster.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     places = {"DTEF_WAREHOUSE": "warehouse", "DTEF_RESPONSES": "responses.sqlite", "DAGSTER_HOME": "dagster"}
     environment = {**os.environ, **{name: str(folder / place) for name, place in places.items()}}
@@ -224,7 +225,8 @@ def prepared(folder: Path, survey: Path, warm_up: Path, storage: str, batching: 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("survey", nargs="?", type=Path)
-    parser.add_argument("--storage", default="shipped")
+    parser.add_argument("--storage", default="sqlite")
+    parser.add_argument("--dagsters-own", action="store_true")
     parser.add_argument("--no-batching", action="store_true")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--no-command", action="store_true")
@@ -239,7 +241,7 @@ def main() -> None:
         warm_up = synthetic_survey(folder / "b0.json", segments=1, questions=5)
         best: dict[str, dict[str, float]] = {}
         for _ in range(given.repeat):
-            environment = prepared(folder / "state", survey, warm_up, given.storage, not given.no_batching)
+            environment = prepared(folder / "state", survey, warm_up, given.storage, given.dagsters_own, not given.no_batching)
             found = {name: _in_a_process(name, survey, warm_up, environment) for name in PASSES}
             if not given.no_command:
                 found["command"] = command_pass(environment)

@@ -1,0 +1,39 @@
+"""Dagster's PostgreSQL storage with its connections kept open.
+
+Dagster's own connects, and proves who it is, anew for each statement of a run; half of a run's time beyond its work goes there. A connection is
+tried before it is used, so a server that was restarted is no error. Named in `deploy/dagster.yaml`; needs the extra `postgres`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dagster._serdes import ConfigurableClassData
+from dagster_postgres.storage import DagsterPostgresStorage
+from dagster_postgres.utils import create_pg_engine, get_token_provider_from_config, pg_url_from_config
+
+
+class PostgresStorage(DagsterPostgresStorage):
+    """All of Dagster's storage in one database: a process keeps a connection each for events, runs and schedules."""
+
+    def __init__(self, postgres_url: str, inst_data: ConfigurableClassData | None = None, **given: Any) -> None:
+        super().__init__(postgres_url=postgres_url, inst_data=inst_data, **given)
+        for storage in (self._event_log_storage, self._run_storage, self._schedule_storage):
+            storage._engine = create_pg_engine(
+                postgres_url,
+                given.get("token_provider"),
+                isolation_level="AUTOCOMMIT",
+                pool_size=1,
+                # What threads need beside it for a moment is opened, and closed again, as all connections were.
+                max_overflow=-1,
+                pool_pre_ping=True,
+            )
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> PostgresStorage:
+        return cls(
+            postgres_url=pg_url_from_config(config_value),
+            inst_data=inst_data,
+            should_autocreate_tables=config_value.get("should_autocreate_tables", True),
+            token_provider=get_token_provider_from_config(config_value),
+        )
