@@ -14,16 +14,17 @@ from typing import NamedTuple
 
 from dtef_pipeline.prediction.plaintext import recent
 
-NUMBER = r"[-+]?+(?:[0-9]++(?:\.[0-9]++)?+|\.[0-9]++)(?:e[-+]?+[0-9]++)?+"
-COMMA_NUMBER = r"[-+]?+(?:[0-9]++(?:,[0-9]++)*+(?:\.[0-9]++)?+|\.[0-9]++)(?:e[-+]?+[0-9]++)?+"
-ABOUT = r"(?:(?:~|about|around|approximately|approx\.?|roughly|circa|ca\.|nearly) ?)?+"
-PERCENT = r"(?: ?(?:%|percent\b|per cent\b|pct\b))?+"
+# Groups are atomic, `(?>...)`, and not possessive: before 3.11.5 Python loses its place in a possessive group that fails half-way.
+NUMBER = r"[-+]?+(?:[0-9]++(?>(?:\.[0-9]++)?)|\.[0-9]++)(?>(?:e[-+]?+[0-9]++)?)"
+COMMA_NUMBER = r"[-+]?+(?:[0-9]++(?>(?:,[0-9]++)*)(?>(?:\.[0-9]++)?)|\.[0-9]++)(?>(?:e[-+]?+[0-9]++)?)"
+ABOUT = r"(?>(?:(?:~|about|around|approximately|approx\.?|roughly|circa|ca\.|nearly) ?)?)"
+PERCENT = r"(?>(?: ?(?:%|percent\b|per cent\b|pct\b))?)"
 
 _GAP = r"(?: ?[,;/|] ?(?:and )?| and | & | |\t)"
 _STANDS_ALONE = r"(?! ?[-–→] ?[0-9])(?![\w:])(?!\.[0-9])(?! to [0-9])(?! or [0-9])"
 _VALUE = ABOUT + NUMBER + PERCENT + _STANDS_ALONE
-_RUN = re.compile(rf"(?<![\w.,–-]){_VALUE}(?:{_GAP}{_VALUE})++")
-_COLUMN = re.compile(rf"(?m)(?:^[ |]*+(?:[-–•·] )?+{ABOUT}{COMMA_NUMBER}{PERCENT}[ ,;|.]*+(?:\n|\Z)){{2,}}+")
+_RUN = re.compile(rf"(?<![\w.,–-]){_VALUE}(?>(?:{_GAP}{_VALUE})+)")
+_COLUMN = re.compile(rf"(?m)(?>(?:^[ |]*+(?>(?:[-–•·] )?){ABOUT}{COMMA_NUMBER}{PERCENT}[ ,;|.]*+(?:\n|\Z)){{2,}})")
 _ARRAY = re.compile(r"\[([^\[\]{}]*)\]")
 _INTERVAL = re.compile(r"(?:[%0-9]|\bci|\binterval|\brange)[ :,=]*\Z")
 _BOUNDS = re.compile(r"\b(?:between|from) ?\Z")

@@ -26,7 +26,7 @@ from dtef_pipeline.prediction.plaintext import RECENT, recent
 
 _KEY = r"(?:percentage|percent|value|share|probability|proportion|fraction|count|pct)"
 _LINK = re.compile(
-    r"[+!?)%]{0,2}+(?:\.(?= ?[:=|–(]))?+(?: ?\((?!~? ?[0-9.])[^()\n]{0,80}\))?+ ?"  # a remark in parentheses that is not the value itself
+    r"[+!?)%]{0,2}+(?>(?:\.(?= ?[:=|–(]))?)(?>(?: ?\((?!~? ?[0-9.])[^()\n]{0,80}\))?) ?"  # a remark in parentheses that is not the value itself
     rf"(?P<sep>\.{{2,20}}|…+|,\s?{_KEY} ?:|:\s?\{{\s?{_KEY} ?:|:|=>|=|->|→|\||–|-(?= )|\(|)"
     r"[ \n]?(?:(?:is|are|at|would be) )?"
 )
