@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from assets.aggregate import segment_results
 from assets.columns import column_schema
-from assets.partitions import OWNERS, markdown
+from assets.partitions import markdown, roll_up
 from assets.predict import predictions
 from assets.published import BoardConfig, clean, of_views, publish
 from assets.resources import Store
@@ -26,7 +26,7 @@ BREAKDOWNS = {
 }
 
 
-@dg.asset(deps=[segment_results], group_name="boards", kinds={"duckdb", "parquet"}, owners=OWNERS, code_version="2")
+@dg.asset(deps=[segment_results], **roll_up(code_version="2"))
 def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Models ranked by their mean score over all segments and questions of all rounds, per context level.
 
@@ -62,7 +62,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     )
 
 
-@dg.asset(deps=[segment_results], group_name="boards", kinds={"duckdb", "parquet"}, owners=OWNERS, code_version="2")
+@dg.asset(deps=[segment_results], **roll_up(code_version="2"))
 def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """The leaderboard by round, segment, attribute and question, the consistency over segments, and the ranks under every metric.
 
@@ -79,14 +79,7 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
     )
 
 
-@dg.asset(
-    deps=[predictions],
-    group_name="boards",
-    kinds={"duckdb", "parquet"},
-    owners=OWNERS,
-    code_version="1",
-    metadata=column_schema("costs"),
-)
+@dg.asset(deps=[predictions], **roll_up("costs", code_version="1"))
 def costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """What language models cost: requests answered, failed and stopped by a budget, tokens and US dollars.
 

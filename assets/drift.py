@@ -15,6 +15,7 @@ from assets.partitions import PartitionRun, markdown, stage
 from assets.resources import Store
 from dtef_pipeline.drift.checks import COLUMNS, headline
 from dtef_pipeline.drift.checks import drift_checks as check_drift
+from dtef_pipeline.drift.words import by_verdict, moved_words, place_words
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.panel import Severity
 from dtef_pipeline.tables import DRIFT_CHECKS
@@ -84,9 +85,9 @@ def counted_verdicts(rows: pa.Table) -> dict[str, int]:
 
 
 def drift_result(tables: Sequence[pa.Table], severity: Severity) -> dg.AssetCheckResult:
-    """A check's result over rows with verdicts: as loud as the worst of them, drift and large shifts first."""
+    """A check's result over rows with verdicts: as loud as the worst of them, which stands first."""
     found = [row for rows in tables for row in rows.filter(pc.field("verdict").isin(["watch", "drift"])).to_pylist()]
-    found.sort(key=lambda row: (row["verdict"], -abs(row["shift"] or 0), row["model"]))
+    found.sort(key=by_verdict)
     levels = {getattr(severity, row["verdict"]) for row in found} - {"OFF"}
     return dg.AssetCheckResult(
         passed=not levels,
@@ -102,13 +103,12 @@ def drift_result(tables: Sequence[pa.Table], severity: Severity) -> dg.AssetChec
 
 def _said(row: Mapping[str, Any]) -> str:
     """One offender: who, where, how much, since when, and what changed besides."""
-    place = "/".join(row[name] for name in ("round", "segment") if row.get(name))
-    who = f"{row['verdict']}: {row['model']}{f' on {place}' if place else ''} at context {row['context_level']}, {row['condition']}"
+    who = f"{row['verdict']}: {row['model']}{place_words(row)} at context {row['context_level']}, {row['condition']}"
     if row["verdict"] == "watch":
         return f"{who}: {row['reason']}"
     size = f"{row['direction']} by {abs(row['shift']):.4f}"
     bounds = f" ({row['shift_low']:.4f} to {row['shift_high']:.4f})" if row["shift_low"] is not None else ""
     since = f" since {row['first_snapshot']}"
     changes = "".join(f"; {one['before']} -> {one['after']}" for one in row.get("changes") or ())
-    moved = ", ".join(f"{one['question']} {one['shift']:+.4f}" for one in (row["moved"] or ())[:3])
+    moved = moved_words((row["moved"] or ())[:3])
     return f"{who}: {size}{bounds}{since}{changes}{f'; moved most: {moved}' if moved else ''}"

@@ -5,34 +5,25 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from assets.columns import column_schema
 from assets.drift import counted_verdicts, drift_checks, drift_result
 from assets.freshness import nightly_freshness
-from assets.partitions import OWNERS, markdown
+from assets.partitions import markdown, roll_up
 from assets.resources import Store
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.history import MODEL_SERIES
 from dtef_pipeline.drift.models import ModelDrift
 from dtef_pipeline.drift.models import model_drift as drift_of_models
 from dtef_pipeline.drift.telling import after_telling, carry_over, message, untold
+from dtef_pipeline.drift.words import by_verdict
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.charts import as_markdown_image, drift_lines
 from dtef_pipeline.tables import MODEL_DRIFT
 
 _SHOWN = ["verdict", "model", "context_level", "n_snapshots", "direction", "shift", "shift_low", "shift_high", "first_snapshot"]
 _MOST_PANELS = 12
-_LOUDEST_FIRST = {"drift": 0, "watch": 1, "none": 2, None: 3}
 
 
-@dg.asset(
-    deps=[drift_checks],
-    group_name="boards",
-    kinds={"duckdb", "parquet"},
-    owners=OWNERS,
-    code_version="1",
-    metadata=column_schema("model_drift"),
-    freshness_policy=nightly_freshness(),
-)
+@dg.asset(deps=[drift_checks], freshness_policy=nightly_freshness(), **roll_up("model_drift", code_version="1"))
 def model_drift(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """Whether a model's answers moved between nights, over all its rounds and segments: one row a (model variant, context level, condition).
 
@@ -49,7 +40,7 @@ def model_drift(context: dg.AssetExecutionContext, store: Store) -> dg.Materiali
     store.warehouse.write("drift_series", found.series)
     store.warehouse.refresh_database()
     told = _tell(context, store, checks)
-    ranked = checks.take(pa.array(sorted(range(len(checks)), key=lambda at: _rank(checks, at)), pa.int64()))
+    ranked = pa.Table.from_pylist(sorted(checks.to_pylist(), key=by_verdict), checks.schema)
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(checks),
@@ -91,11 +82,6 @@ def _tell(context: dg.AssetExecutionContext, store: Store, checks: pa.Table) -> 
         return f"failed, and sent again the next time: {sent.problem}"
     store.warehouse.write("model_drift", after_telling(checks, tell))
     return f"told of {news} series"
-
-
-def _rank(checks: pa.Table, at: int) -> tuple[int, float]:
-    """Drift first, and of each verdict the largest shift."""
-    return _LOUDEST_FIRST[checks["verdict"][at].as_py()], -abs(checks["shift"][at].as_py() or 0.0)
 
 
 def _plot(ranked: pa.Table, found: ModelDrift) -> dict[str, Any]:

@@ -49,6 +49,19 @@ def stage(number: int, table: str, *, code_version: str, kinds: Set[str] = froze
     }
 
 
+def roll_up(
+    table: str | None = None, *, code_version: str, kinds: Set[str] = frozenset({"duckdb", "parquet"})
+) -> dict[str, Any]:
+    """Asset settings of a roll-up: what they have in common, and the columns of its table, where it has one of fixed columns."""
+    return {
+        "owners": OWNERS,
+        "group_name": "boards",
+        "kinds": set(kinds),
+        "code_version": code_version,
+        "metadata": column_schema(table) if table else {},
+    }
+
+
 _AT_ONCE = 50
 """Partitions that a stage keeps to itself at a time: few enough to take seconds."""
 One = TypeVar("One")

@@ -7,7 +7,7 @@ import dagster as dg
 from assets.boards import breakdowns, costs, leaderboard
 from assets.drift import drift_checks
 from assets.model_drift import model_drift
-from assets.partitions import OWNERS
+from assets.partitions import roll_up
 from assets.resources import Store
 from assets.statistics import comparisons, gaps, reliability, responsiveness
 from dtef_pipeline.report.page import build_report
@@ -15,7 +15,7 @@ from dtef_pipeline.report.page import build_report
 _MADE_OF = [leaderboard, breakdowns, comparisons, responsiveness, gaps, reliability, costs, drift_checks, model_drift]
 
 
-@dg.asset(deps=_MADE_OF, group_name="boards", kinds={"html"}, owners=OWNERS, code_version="2")
+@dg.asset(deps=_MADE_OF, **roll_up(code_version="2", kinds={"html"}))
 def report(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """One self-contained page for researchers: leaderboard with intervals, comparisons, gaps, drift, data quality.
 

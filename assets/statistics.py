@@ -6,22 +6,14 @@ import dagster as dg
 import pyarrow as pa
 
 from assets.aggregate import segment_results
-from assets.columns import column_schema
-from assets.partitions import OWNERS, markdown
+from assets.partitions import markdown, roll_up
 from assets.published import BoardConfig, clean, of_views, publish
 from assets.resources import Store
 from dtef_pipeline.aggregation.views import gap_tables
 from dtef_pipeline.report.charts import as_markdown_image, gap_chart
 
 
-@dg.asset(
-    deps=[segment_results],
-    group_name="boards",
-    kinds={"duckdb", "parquet"},
-    owners=OWNERS,
-    code_version="1",
-    metadata=column_schema("comparisons"),
-)
+@dg.asset(deps=[segment_results], **roll_up("comparisons", code_version="1"))
 def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Every two models on the cells both have a score for: the difference with its interval, and whether it can be told from chance.
 
@@ -36,14 +28,7 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     )
 
 
-@dg.asset(
-    deps=[segment_results],
-    group_name="boards",
-    kinds={"duckdb", "parquet"},
-    owners=OWNERS,
-    code_version="1",
-    metadata=column_schema("responsiveness"),
-)
+@dg.asset(deps=[segment_results], **roll_up("responsiveness", code_version="1"))
 def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Whether a model's score rises with the answers it is shown as context: one row a (model variant, condition).
 
@@ -55,14 +40,7 @@ def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store
     return dg.MaterializeResult(metadata=_said(rows, config, "evidence-adapting", shown))
 
 
-@dg.asset(
-    deps=[segment_results],
-    group_name="boards",
-    kinds={"duckdb", "parquet"},
-    owners=OWNERS,
-    code_version="1",
-    metadata=column_schema("gaps"),
-)
+@dg.asset(deps=[segment_results], **roll_up("gaps", code_version="1"))
 def gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How much better a model does on the best segment of an attribute than on the worst, beside what sample sizes alone would make of it.
 
@@ -85,14 +63,7 @@ def gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -
     )
 
 
-@dg.asset(
-    deps=[segment_results],
-    group_name="boards",
-    kinds={"duckdb", "parquet"},
-    owners=OWNERS,
-    code_version="1",
-    metadata=column_schema("reliability"),
-)
+@dg.asset(deps=[segment_results], **roll_up("reliability", code_version="1"))
 def reliability(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How far repeated draws of the same prompt agree, and how small a difference could be found: one row a model that was asked repeatedly.
 

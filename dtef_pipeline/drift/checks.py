@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.drift.judged import judged, place_in_time
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, snapshot_time
+from dtef_pipeline.drift.words import place_words
 from dtef_pipeline.identity import digest
 from dtef_pipeline.tables import DRIFT_CHECKS
 
@@ -188,5 +189,4 @@ def headline(checks: pa.Table) -> str:
 
 
 def _where(row: dict[str, Any]) -> str:
-    place = "/".join(part for part in (row.get("round"), row.get("segment")) if part)
-    return f"{row['model']}{place and f' on {place}'} at context {row['context_level']}"
+    return f"{row['model']}{place_words(row)} at context {row['context_level']}"

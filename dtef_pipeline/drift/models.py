@@ -159,7 +159,7 @@ class _Compared:
         """Why snapshots are not compared, in words to follow the rule's reason."""
         parts = [f"no longer asked: last in {self._nights[-1].label}"] if self._retired else []
         asked = self._nights[-1]
-        shared = len(np.intersect1d(self._epoch.items, asked.items, assume_unique=True))
+        shared = self._epoch.shared(asked)
         if shared < _NEARLY_ALL * len(asked.items):
             parts.append(
                 f"{shared:,} of {len(asked.items):,} prompts of {asked.label} are compared: the baseline has no others"
@@ -191,7 +191,7 @@ class _Compared:
                 "snapshot": night.label,
                 "compared": at is not None,
                 "in_baseline": at is not None and at < self._pairs.baseline,
-                "n_shared": len(np.intersect1d(self._epoch.items, night.items, assume_unique=True)),
+                "n_shared": self._epoch.shared(night),
                 "n_prompts": len(night.items),
                 "served_models": sorted(night.served),
                 "fingerprints": sorted(night.fingerprints),

@@ -59,14 +59,17 @@ class Epoch:
     items: Items = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
     _founders: list[Night] = field(default_factory=list)
 
+    def shared(self, night: Night) -> int:
+        """How many of the items a night asked."""
+        return len(np.intersect1d(self.items, night.items, assume_unique=True))
+
     def takes(self, night: Night) -> bool:
         """Whether enough is shared: half of the items; while the baseline is not complete, half of the larger of the two panels.
 
         Later a panel may grow: what is new has no baseline and is not compared.
         """
-        shared = len(np.intersect1d(self.items, night.items, assume_unique=True))
         is_forming = len(self._founders) < self.baseline
-        return shared >= SHARED * (max(len(self.items), len(night.items)) if is_forming else len(self.items))
+        return self.shared(night) >= SHARED * (max(len(self.items), len(night.items)) if is_forming else len(self.items))
 
     def add(self, night: Night) -> None:
         self.nights.append(night)

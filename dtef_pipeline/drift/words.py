@@ -28,6 +28,12 @@ def shift_interval(row: Mapping[str, Any]) -> str:
     return "" if low is None or high is None or low != low or high != high else f"{low:+.4f} to {high:+.4f}"
 
 
+def place_words(row: Mapping[str, Any]) -> str:
+    """` on GD4/country:kenya`, to follow a model's name; nothing for a series over all rounds."""
+    place = "/".join(row[name] for name in ("round", "segment") if row.get(name))
+    return f" on {place}" if place else ""
+
+
 def change_words(change: Mapping[str, Any]) -> str:
     """`parse rate since 2026-01-11: parsed 98.0 %, then parsed 85.0 %`."""
     return f"{WHATS.get(change['what'], change['what'])} since {change['snapshot']}: {change['before']}, then {change['after']}"

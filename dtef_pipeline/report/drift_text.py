@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dtef_pipeline.blueprint.options import BlueprintOptions
 from dtef_pipeline.drift.checks import headline
-from dtef_pipeline.drift.words import by_verdict, change_words, moved_words, odds, shift_interval
+from dtef_pipeline.drift.words import by_verdict, change_words, moved_words, odds, place_words, shift_interval
 from dtef_pipeline.report.text import named_apart, render
 
 _WHERE = ["round", "segment", "model", "context_level", "condition"]
@@ -63,8 +63,7 @@ def _details(row: Mapping[str, Any]) -> str:
 
 
 def _title(row: Mapping[str, Any]) -> str:
-    place = "/".join(row[name] for name in ("round", "segment") if row.get(name))
-    return f"{row['verdict']}: {row['model']}{place and f' on {place}'}, context {row['context_level']}"
+    return f"{row['verdict']}: {row['model']}{place_words(row)}, context {row['context_level']}"
 
 
 def _lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -11,8 +11,6 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
-from dagster._core.loader import LoadingContext
 
 from assets.definitions import defs
 from assets.landing import CHANGED_TAG, new_round
@@ -23,8 +21,7 @@ from assets.resources import Store
 from assets.rounds import RANGE_END, RANGE_START, known_keys, ranges, survey_files
 from resources.survey_source import SurveySources
 from tests.assets.conftest import COUNTRIES, Pipeline, write_survey
-from tests.cli.commands import serve_as
-from tests.fake_llm_server import FakeLLM
+from tests.assets.staleness import stale
 
 GREEN = "MATERIALIZED"
 A1 = [f"A1/country:{country.lower()}" for country in COUNTRIES]
@@ -71,39 +68,6 @@ def landing(pipeline: Pipeline, state: Path, monkeypatch: pytest.MonkeyPatch) ->
         pipeline.instance.delete_dynamic_partition(str(ROUND_SEGMENT.name), key)
     monkeypatch.setenv("DTEF_SURVEYS", str(state / "landing"))
     return Landing(pipeline, state / "landing")
-
-
-def stale(pipeline: Pipeline, definitions: dg.Definitions = defs) -> dict[str, set[str]]:
-    """Stale partitions of each stage that has any."""
-    graph = definitions.resolve_asset_graph()
-    with CachingInstance(pipeline.instance) as loading:
-        resolver = CachingStaleStatusResolver(pipeline.instance, graph, loading)
-        found = {
-            stage: {key for key in pipeline.keys if resolver.get_status(dg.AssetKey(stage), key) == StaleStatus.STALE}
-            for stage in STAGE_NAMES
-        }
-    return {stage: keys for stage, keys in found.items() if keys}
-
-
-class CachingInstance(LoadingContext):
-    """What the UI's requests keep while one is answered."""
-
-    def __init__(self, instance: dg.DagsterInstance) -> None:
-        self._instance, self._loaders = instance, dict[Any, Any]()
-
-    def __enter__(self) -> CachingInstance:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loaders.clear()
-
-    @property
-    def instance(self) -> dg.DagsterInstance:
-        return self._instance
-
-    @property
-    def loaders(self) -> dict[Any, Any]:
-        return self._loaders
 
 
 class TestWhenItStarts:
@@ -407,36 +371,3 @@ class TestWhatChanged:
         assert request.tags[CHANGED_TAG].startswith("1 segments dropped")
         assert landing.pipeline.keys == [A1[0], A1[2]]
         assert landing.pipeline.house.segments("A1") == ["country:chile", "country:kenya"]
-
-
-class TestCodeVersions:
-    def test_a_scoring_change_makes_scores_stale_and_scoring_again_asks_no_model(
-        self, pipeline: Pipeline, state: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        everywhere, first = set(pipeline.keys), set(pipeline.keys[:1])
-        changed = changed_code("scores")
-        with FakeLLM(reply=lambda call: "[60, 30, 10]") as server:
-            serve_as(server, state, monkeypatch)
-            pipeline.run(predictions={"models": ["fake"]})
-            asked = len(server.calls)
-            assert asked > 0
-            assert stale(pipeline) == {}
-            assert stale(pipeline, changed) == {"scores": everywhere}
-            monkeypatch.setattr("assets.launch.defs", changed)
-            pipeline.run(["scores"], keys=pipeline.keys[:1])
-            assert stale(pipeline, changed) == {"scores": everywhere - first, "segment_results": first}
-            pipeline.run(STAGE_NAMES[3:])
-            assert stale(pipeline, changed) == {}
-            assert len(server.calls) == asked
-
-
-def changed_code(asset: str) -> dg.Definitions:
-    """The definitions, with another code version of one asset."""
-    replaced = [
-        assets.map_asset_specs(lambda spec: spec._replace(code_version="next") if spec.key == dg.AssetKey(asset) else spec)
-        if isinstance(assets, dg.AssetsDefinition)
-        else assets
-        for assets in defs.assets or []
-    ]
-    checks, executor = defs.asset_checks, defs.executor
-    return dg.Definitions(assets=replaced, asset_checks=checks, resources=defs.resources, executor=executor)

@@ -1,0 +1,46 @@
+"""Which partitions the UI calls stale."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
+from dagster._core.loader import LoadingContext
+
+from assets.definitions import defs
+from assets.launch import STAGE_NAMES
+from tests.assets.conftest import Pipeline
+
+
+def stale(pipeline: Pipeline, definitions: dg.Definitions = defs) -> dict[str, set[str]]:
+    """Stale partitions of each stage that has any."""
+    graph = definitions.resolve_asset_graph()
+    with CachingInstance(pipeline.instance) as loading:
+        resolver = CachingStaleStatusResolver(pipeline.instance, graph, loading)
+        found = {
+            stage: {key for key in pipeline.keys if resolver.get_status(dg.AssetKey(stage), key) == StaleStatus.STALE}
+            for stage in STAGE_NAMES
+        }
+    return {stage: keys for stage, keys in found.items() if keys}
+
+
+class CachingInstance(LoadingContext):
+    """What the UI's requests keep while one is answered."""
+
+    def __init__(self, instance: dg.DagsterInstance) -> None:
+        self._instance, self._loaders = instance, dict[Any, Any]()
+
+    def __enter__(self) -> CachingInstance:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loaders.clear()
+
+    @property
+    def instance(self) -> dg.DagsterInstance:
+        return self._instance
+
+    @property
+    def loaders(self) -> dict[Any, Any]:
+        return self._loaders
