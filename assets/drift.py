@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from assets.aggregate import segment_results
 from assets.checks import read_keys
 from assets.freshness import nightly_freshness
+from assets.moved_questions import named
 from assets.partitions import PartitionRun, markdown, stage
 from assets.resources import Store
 from dtef_pipeline.drift.checks import COLUMNS, headline
@@ -50,7 +51,7 @@ def drift_checks(context: dg.AssetExecutionContext, store: Store) -> dg.Material
             round_id, segment = split_partition_key(key)
             at = {"round": round_id, "segment": segment}
             scores = store.warehouse.read("scores", columns=COLUMNS, **at)
-            rows = check_drift(scores, options=options, watched=watched[round_id])
+            rows = named(store.warehouse, check_drift(scores, options=options, watched=watched[round_id]))
             store.warehouse.write("drift_checks", rows, **at)
             run.done(
                 key,

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from assets.drift import counted_verdicts, drift_checks, drift_result
 from assets.freshness import nightly_freshness
+from assets.moved_questions import named
 from assets.partitions import markdown, roll_up
 from assets.resources import Store
 from dtef_pipeline.drift.checks import headline
@@ -35,7 +36,7 @@ def model_drift(context: dg.AssetExecutionContext, store: Store) -> dg.Materiali
         raise WarehouseError("no scores yet: materialize the stages of a round first")
     with store.warehouse.connect(only=["scores", "predictions"]) as connection:
         found = drift_of_models(connection, store.panel.drift.options)
-    checks = carry_over(found.checks, _earlier(context, store))
+    checks = carry_over(named(store.warehouse, found.checks), _earlier(context, store))
     store.warehouse.write("model_drift", checks)
     store.warehouse.write("drift_series", found.series)
     store.warehouse.refresh_database()

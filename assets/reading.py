@@ -11,6 +11,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
+from assets.moved_questions import named
 from dtef_pipeline.aggregation.cells import BoardOptions
 from dtef_pipeline.aggregation.views import READ, view
 from dtef_pipeline.blueprint.export import weval_yaml
@@ -145,15 +146,18 @@ def _what_there_is(connection: duckdb.DuckDBPyConnection, chosen: BoardOptions) 
     return f"nothing is scored for {given or 'these options'}; scored so far: {'; '.join(listed)}"
 
 
-def drift(rounds: tuple[str, ...], by: str, since: str | None, fail_on: str | None, output: str) -> int:
+def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str) -> int:
     """Exit code 3 when a series has the verdict `fail_on` or a worse one."""
     house = warehouse()
     _require(house, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
     scored = _scored_rounds(house, rounds)
     options = known_panel(Settings.from_environment()).drift.options
-    if since is not None:
-        options = replace(options, since=since)
+    if since:
+        options = replace(options, since={model: day for model, _, day in (given.rpartition("=") for given in since)})
+        with house.connect(only=["scores"]) as connection:
+            options.require_known(connection.execute("SELECT DISTINCT model, model_variant FROM scores").fetchall())
     checks = _model_checks(house, rounds, options) if by == "model" else _round_checks(house, rounds or scored, by, options)
+    checks = named(house, checks)
     click.echo(drift_text(checks) if output == "table" else _drift_rows(checks, by, output))
     return 3 if fail_on and reaches(checks.to_pylist(), fail_on) else 0
 
@@ -162,7 +166,7 @@ def _model_checks(house: Warehouse, rounds: Sequence[str], options: WatchOptions
     with house.connect(only=("scores", "predictions"), rounds=rounds) as connection:
         checks = model_drift(connection, options, rounds=rounds).checks
     if not len(checks) and options.since:
-        raise ConfigError(f"no snapshot of a language model since {options.since}")
+        raise ConfigError(f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}")
     if not len(checks):
         raise ConfigError(
             "only baselines are scored, and they do not drift; `dtef drift --by round` compares their snapshots too"

@@ -204,11 +204,16 @@ def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -
     show_default=True,
     help="One series a model over all rounds and segments, or one a round, or a segment.",
 )
-@click.option("--since", metavar="DATE", help="Leave snapshots before this date out: what was before it is known and accepted.")
+@click.option(
+    "--since",
+    multiple=True,
+    metavar="[MODEL=]DATE",
+    help="Leave snapshots before this date out, of all models or of one: what was before it is known and accepted; may be repeated.",
+)
 @click.option("--fail-on", type=click.Choice(["watch", "drift"]), help="Exit with 3 at this verdict or a worse one.")
 @click.option("--format", "output", type=FORMATS, default="table", show_default=True)
 @reports_errors
-def drift(rounds: tuple[str, ...], by: str, since: str | None, fail_on: str | None, output: str) -> None:
+def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str) -> None:
     """Tell whether a model answers the same prompts otherwise than it did, and what changed with it.
 
     The first snapshots (five, unless the panel says otherwise) are the baseline; later ones are compared with it on the prompts that both asked.

@@ -21,7 +21,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from dtef_pipeline.blueprint.options import BlueprintOptions
 from dtef_pipeline.drift.evidence import ALPHA, BASELINE
-from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.options import ALL_OTHERS, WatchOptions
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import round_order, split_partition_key
 from dtef_pipeline.prediction.models import Budget, Models, ModelSpec, UniqueKeys, base_selector
@@ -36,9 +36,10 @@ def _words(value: Any) -> Any:
     return value
 
 
-def _label(value: Any) -> Any:
-    """A snapshot as people write it: YAML takes 2026-03-01 for a date."""
-    return value.isoformat() if isinstance(value, date) else value
+def _dates(value: Any) -> Any:
+    """A date, or dates by model, as people write them: YAML takes 2026-03-01 for a date, and a litellm string is no other type."""
+    by_model = value if isinstance(value, dict) else {ALL_OTHERS: value}
+    return {model: day.isoformat() if isinstance(day, date) else day for model, day in by_model.items()}
 
 
 def _level(value: Any) -> Any:
@@ -71,14 +72,15 @@ class DriftSettings(_Part):
 
     baseline: Annotated[int, Field(ge=2)] = BASELINE
     alpha: Annotated[float, Field(gt=0, lt=1)] = ALPHA
-    since: Annotated[str, BeforeValidator(_label), Field(min_length=1)] | None = None
+    since: Annotated[dict[str, str], BeforeValidator(_dates)] = {}
+    """A date, or dates by model."""
     severity: Severity = Severity()
     tell: list[Literal["watch", "drift"]] = ["drift"]
     """Verdicts that the webhook is told of. Most series are to watch sooner or later, whether or not they changed."""
 
     @field_validator("since")
     @classmethod
-    def _date(cls, since: str | None) -> str | None:
+    def _are_dates(cls, since: dict[str, str]) -> dict[str, str]:
         try:
             WatchOptions(since=since)
         except ConfigError as error:

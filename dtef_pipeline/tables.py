@@ -277,7 +277,7 @@ EVIDENCE = (
     ("baseline", pa.list_(pa.string())),  # the first snapshots, frozen: what later ones are compared with
     (
         "moved",
-        pa.list_(pa.struct([("question", pa.string()), ("shift", pa.float64())])),
+        pa.list_(pa.struct([("question", pa.string()), ("shift", pa.float64()), ("text", pa.string())])),
     ),  # questions that moved most, most first
 )
 DRIFT_CHECKS = pa.schema(

@@ -97,8 +97,9 @@ def _frame(scores: pa.Table, options: WatchOptions) -> pd.DataFrame:
     frame = scores.select(list(COLUMNS)).filter(pc.invert(pc.field("circular"))).to_pandas(categories=list(compared))
     for name in compared:
         frame[name] = frame[name].cat.set_categories(sorted(frame[name].cat.categories))
-    taken = [label for label in frame["snapshot"].cat.categories if options.takes(label)]
-    return pd.DataFrame(frame[frame["snapshot"].isin(taken)])
+    asked = frame[["snapshot", "model", "model_variant"]].drop_duplicates()
+    taken = asked[[options.takes(*one) for one in asked.itertuples(index=False)]]
+    return frame if len(taken) == len(asked) else pd.DataFrame(frame.merge(taken))
 
 
 def _prompt_sets(keys: dict[str, Any], group: pd.DataFrame) -> list[_Series]:

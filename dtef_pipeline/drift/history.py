@@ -77,7 +77,11 @@ class Histories:
                 epoch_us(min(answered_at)) AS first FROM scores WHERE {_WANTED} GROUP BY ALL ORDER BY ALL""",
             {"rounds": self._rounds},
         ).df()
-        seen = seen[seen["snapshot"].map(options.takes).astype(bool)]
+        models = list(zip(seen["model"], seen["model_variant"], strict=True))
+        if not self._rounds:
+            options.require_known(models)
+        taken = [options.takes(label, *model) for label, model in zip(seen["snapshot"], models, strict=True)]
+        seen = seen[np.array(taken, dtype=bool)]
         return [_history(keys, own) for keys, own in seen.groupby(list(MODEL_SERIES), sort=True)]
 
     def _copy(self) -> None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import date
 
 from dtef_pipeline.drift.evidence import ALPHA, BASELINE
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.prediction.models import base_selector
+
+ALL_OTHERS = ""
+"""In `since`, what the date of all models that are not named is under."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,29 +20,45 @@ class WatchOptions:
     """Raises ConfigError naming the option, what arrived and what is allowed.
 
     `baseline`: how many of the first snapshots are the frozen baseline. `alpha`: chance of a false `drift` anywhere among the series that are
-    watched together, however often one looks, as long as they and their baselines stay the same. `since`: a date; snapshots with earlier
-    labels are left out, and a drift that is known and accepted ends so.
+    watched together, however often one looks, as long as they and their baselines stay the same. `since`: dates by model (its
+    variant, its name, or its name without settings) or under ALL_OTHERS; snapshots with earlier labels are left out, and a drift that is
+    known and accepted ends so.
     """
 
     baseline: int = BASELINE
     alpha: float = ALPHA
-    since: str | None = None
+    since: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.baseline < 2:
             raise ConfigError(f"baseline {self.baseline!r}: allowed: 2 snapshots or more")
         if not 0 < self.alpha < 1:
             raise ConfigError(f"alpha {self.alpha!r}: allowed: between 0 and 1")
-        if self.since is not None and not _is_date(self.since):
-            raise ConfigError(f"since {self.since!r}: allowed: a date such as 2026-03-01")
+        for model, given in self.since.items():
+            if not _is_date(given):
+                raise ConfigError(f"since {f'{model}={given}' if model else given!r}: allowed: a date such as 2026-03-01")
 
     def threshold(self, watched: int) -> float:
         """log10 of the e-value that each of `watched` series must reach: alpha is split evenly."""
         return math.log10(max(1, watched) / self.alpha)
 
-    def takes(self, snapshot: str) -> bool:
-        """Whether a snapshot counts; `base` is before all dates."""
-        return self.since is None or (snapshot != "base" and snapshot >= self.since)
+    def takes(self, snapshot: str, model: str, variant: str) -> bool:
+        """Whether a snapshot of a model counts; `base` is before all dates."""
+        since = next((self.since[name] for name in (*_names(model, variant), ALL_OTHERS) if name in self.since), None)
+        return since is None or (snapshot != "base" and snapshot >= since)
+
+    def require_known(self, models: Iterable[tuple[str, str]]) -> None:
+        """`models`: names and variants of those with scores. Raises ConfigError for a date of another one, which would silently do nothing."""
+        known = list(models)
+        names = {ALL_OTHERS, *(name for model, variant in known for name in _names(model, variant))}
+        if absent := sorted(set(self.since) - names):
+            there = ", ".join(sorted({model for model, _ in known})) or "none"
+            raise ConfigError(f"since: no scores of a model {', '.join(absent)}; models with scores: {there}")
+
+
+def _names(model: str, variant: str) -> tuple[str, ...]:
+    """What a model may be called, the narrowest first."""
+    return variant, model, base_selector(model)
 
 
 def _is_date(text: str) -> bool:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import shorten
 from typing import Any
 
 from dtef_pipeline.drift.changes import WHATS
 
 VERDICTS = ("drift", "watch", "none")
 """Worst first."""
+_QUOTED = 60
+"""Characters of a question's text that are shown."""
 _HUGE = 6.0
 """log10 from which odds are written as a power of ten."""
 
@@ -40,8 +43,12 @@ def change_words(change: Mapping[str, Any]) -> str:
 
 
 def moved_words(moved: Sequence[Mapping[str, Any]]) -> str:
-    """`GD4/q26 -0.2144, GD4/q21 -0.2132`."""
-    return ", ".join(f"{one['question']} {one['shift']:+.4f}" for one in moved)
+    """`GD4/q26 “Do you trust …?” -0.2144, GD4/q21 “How often do you …” -0.2132`."""
+    return ", ".join(f"{one['question']}{_quoted(one.get('text'))} {one['shift']:+.4f}" for one in moved)
+
+
+def _quoted(text: str | None) -> str:
+    return f" “{shorten(text, _QUOTED, placeholder=' …')}”" if text else ""
 
 
 def by_verdict(row: Mapping[str, Any]) -> tuple[int, float, str, str]:

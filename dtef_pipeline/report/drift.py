@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any
 
@@ -12,6 +13,7 @@ import pandas as pd
 from dtef_pipeline.aggregation.cells import has_table
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.models import ModelDrift, model_drift
+from dtef_pipeline.drift.questions import with_texts
 from dtef_pipeline.drift.words import by_verdict, change_words, moved_words, odds
 from dtef_pipeline.report.drift_chart import HEIGHT, Rows, described, grouped, key, timeline
 from dtef_pipeline.report.markup import (
@@ -67,7 +69,8 @@ def _found(connection: duckdb.DuckDBPyConnection) -> ModelDrift:
         return ModelDrift(
             *(connection.sql(f"SELECT * FROM {name}").to_arrow_table() for name in ("model_drift", "drift_series"))
         )
-    return model_drift(connection)
+    computed = model_drift(connection)
+    return replace(computed, checks=with_texts(computed.checks, connection))
 
 
 def _named(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -5,8 +5,10 @@ import io
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from dtef_pipeline.tables import SURVEY_RESPONSES
 from resources.warehouse import Warehouse
 from tests.cli.commands import REFERENCES, dtef, ok, query, refused, strict, use
 from tests.dtef_pipeline.drift.nights import nights
@@ -97,6 +99,24 @@ class TestExitCodes:
 
     def test_a_drift_that_is_accepted_fails_no_more(self, drifted: Path) -> None:
         assert dtef("drift", "--since", "2026-01-07", "--fail-on", "watch").exit_code == 0
+
+    @pytest.mark.parametrize("by", ["model", "round", "segment"])
+    def test_it_is_accepted_of_one_model(self, drifted: Path, by: str) -> None:
+        assert dtef("drift", "--by", by, "--since", "m=2026-01-07", "--fail-on", "watch").exit_code == 0
+        said = refused("drift", "--by", by, "--since", "n=2026-01-07")
+        assert "since: no scores of a model n; models with scores: m" in said
+        assert "allowed: a date such as 2026-03-01" in refused("drift", "--by", by, "--since", "m=soon")
+
+    @pytest.mark.parametrize(("by", "prefix"), [("model", "S1/"), ("round", ""), ("segment", "")])
+    def test_questions_that_moved_are_named_by_their_words(self, drifted: Path, by: str, prefix: str) -> None:
+        text = "How often, if at all, do you use an assistant that answers in whole sentences?"
+        asked = {"round": "S1", "segment": "country:kenya", "question_id": "q0", "question_text": text}
+        observed = pa.Table.from_pylist([asked], SURVEY_RESPONSES)
+        Warehouse(drifted / "warehouse").write("survey_responses", observed, round="S1", segment="country:kenya")
+        (row,) = strict(ok("drift", "--by", by, "--format", "json"))
+        assert {one["question"]: one["text"] for one in row["moved"]}[f"{prefix}q0"] == text
+        shown = "“How often, if at all, do you use an assistant that answers …”"
+        assert f"{prefix}q0 {shown} -0.2000" in ok("drift", "--by", by)
 
     def test_only_baselines_say_so(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         use(state, monkeypatch)

@@ -49,8 +49,19 @@ class TestReading:
         )
         assert panel.context_levels == ["0", "5", "all"]
         assert panel.conditions == ["shift/attribute-label+cot"]
-        assert panel.drift.options == WatchOptions(7, 0.01, "2026-03-01")
+        assert panel.drift.options == WatchOptions(7, 0.01, {"": "2026-03-01"})
         assert (panel.drift.severity.watch, panel.drift.severity.drift) == ("OFF", "WARN")
+
+    @pytest.mark.parametrize(
+        ("text", "since"),
+        [
+            ("2026-03-01", {"": "2026-03-01"}),
+            ("{warm: 2026-03-01, cold: '2026-04-01'}", {"warm": "2026-03-01", "cold": "2026-04-01"}),
+            ("", {}),
+        ],
+    )
+    def test_a_drift_is_accepted_of_all_models_or_of_some(self, tmp_path: Path, text: str, since: dict[str, str]) -> None:
+        assert read(tmp_path, f"drift:\n  since: {text}\n").drift.options.since == since
 
     def test_an_empty_temperature_is_null_and_not_the_default(self, tmp_path: Path) -> None:
         assert read(tmp_path, "temperature:\n").temperature is None
@@ -69,6 +80,8 @@ class TestReading:
             ("draws: yes\n", 1, "draws: got True; allowed: a valid integer"),
             ("max_cost_usd: .inf\n", 1, "max_cost_usd: got inf; allowed: a finite number"),
             ("drift: {alpha: 1}\n", 1, "drift.alpha: got 1; allowed: less than 1"),
+            ("drift: {since: {warm: soon}}\n", 1, "drift.since: since 'warm=soon': allowed: a date such as 2026-03-01"),
+            ("drift: {since: 5}\n", 1, "drift.since.: got 5; allowed: a valid string"),
             ("drift: {baseline: 1}\n", 1, "drift.baseline: got 1; allowed: greater than or equal to 2"),
             ("conditions: [nonsense]\n", 1, "conditions: task 'nonsense': allowed: distribution, shift"),
         ],

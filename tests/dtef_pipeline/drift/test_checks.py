@@ -187,8 +187,13 @@ class TestWatching:
     def test_a_drift_that_was_accepted_ends_with_since(self) -> None:
         rows = nights(stepped(24, 12, 0.1))
         assert only(rows)["verdict"] == "drift"
-        accepted = only(rows, options=WatchOptions(since=label(12)))
+        accepted = only(rows, options=WatchOptions(since={"": label(12)}))
         assert (accepted["verdict"], accepted["n_snapshots"], accepted["baseline"][0]) == ("none", 12, label(12))
+
+    def test_since_of_one_model_leaves_the_others_as_they_are(self) -> None:
+        rows = [row for m in "ab" for row in nights(stepped(24, 12, 0.1), model=m, model_variant=f"{m}[temperature=0]")]
+        checks = drift_checks(scores_table(rows), options=WatchOptions(since={"a": label(12)})).to_pylist()
+        assert [(row["model"], row["verdict"], row["n_snapshots"]) for row in checks] == [("a", "none", 12), ("b", "drift", 24)]
 
     def test_base_is_before_all_dates_and_where_no_time_is_known(self) -> None:
         answered = datetime(2025, 12, 31, tzinfo=UTC)
@@ -197,7 +202,7 @@ class TestWatching:
         assert only([*rows, *base])["baseline"] == ["base", *(label(night) for night in range(4))]
         later = [{**row, "answered_at": datetime(2026, 1, 3, 12, tzinfo=UTC)} for row in base]
         assert only([*rows, *later])["baseline"] == [label(0), label(1), label(2), "base", label(3)]
-        assert only([*rows, *base], options=WatchOptions(since="2026-01-01"))["n_snapshots"] == 8
+        assert only([*rows, *base], options=WatchOptions(since={"": "2026-01-01"}))["n_snapshots"] == 8
         untimed = [{**row, "answered_at": None} for row in base]
         assert "the time of a snapshot is unknown" in only([*rows, *untimed])["reason"]
 

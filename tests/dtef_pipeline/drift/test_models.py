@@ -13,7 +13,7 @@ import pytest
 
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.tables import DRIFT_SERIES, MODEL_DRIFT, PREDICTIONS
 from tests.dtef_pipeline.drift.nights import label, nights
 from tests.dtef_pipeline.rows import scores_table
@@ -264,10 +264,26 @@ def test_alpha_is_shared_by_the_series_at_temperature_0() -> None:
 
 def test_since_and_rounds_narrow_what_is_compared() -> None:
     rows = [*nights([0.8] * 6), *nights([0.6] * 8, first=6), *nights([0.7] * 14, round="S2")]
-    assert check(rows, since=label(6))["verdict"] == "none"
+    assert check(rows, since={"": label(6)})["verdict"] == "none"
     assert check(rows, rounds=["S2"])["rounds"] == ["S2"]
     assert check(rows)["rounds"] == ["S1", "S2"]
     assert check(rows)["shift"] == pytest.approx(-0.1)
+
+
+@pytest.mark.parametrize("name", ["a@temperature=0", "a", "v/a[temperature=0]"])
+def test_since_of_one_model_leaves_the_others_as_they_are(name: str) -> None:
+    """A model is called by its variant, its name, or its name without settings."""
+    fell = [*nights([0.8] * 6), *nights([0.6] * 8, first=6)]
+    rows = [*fell, *({**row, "model": "a@temperature=0", "model_variant": "v/a[temperature=0]"} for row in fell)]
+    checks, _ = found(rows, since={name: label(6)})
+    assert {row["model"]: row["verdict"] for row in checks} == {"a@temperature=0": "none", "m": "drift"}
+    checks, _ = found(rows, since={name: label(0), "": label(6)})
+    assert {row["model"]: row["verdict"] for row in checks} == {"a@temperature=0": "drift", "m": "none"}
+
+
+def test_since_of_a_model_that_is_not_there_is_an_error_that_says_who_is() -> None:
+    with pytest.raises(ConfigError, match="since: no scores of a model b; models with scores: m"):
+        check(nights([0.8] * 6), since={"b": label(2)})
 
 
 def test_base_comes_before_the_dates() -> None:

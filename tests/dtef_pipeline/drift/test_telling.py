@@ -91,7 +91,7 @@ def test_the_message_is_json_with_the_documented_fields() -> None:
         {
             "verdict": "drift",
             "changes": [{"what": "parse_rate", "snapshot": "2026-03-07", "before": "parsed 98.0 %", "after": "parsed 60.0 %"}],
-            "moved": [{"question": "T1/q0", "shift": -0.3}],
+            "moved": [{"question": "T1/q0", "shift": -0.3, "text": "Do you?"}],
         },
         {"model_variant": "w", "verdict": "none", "latest_snapshot": "base"},
         {"model_variant": "x", "verdict": "none", "told": "watch", "shift": None, "shift_low": None, "shift_high": None},
@@ -117,6 +117,6 @@ def test_the_message_is_json_with_the_documented_fields() -> None:
         "high": -0.05,
         "first_snapshot": "2026-03-07",
         "changes": [{"what": "parse_rate", "snapshot": "2026-03-07", "before": "parsed 98.0 %", "after": "parsed 60.0 %"}],
-        "moved": [{"question": "T1/q0", "shift": -0.3}],
+        "moved": [{"question": "T1/q0", "shift": -0.3, "text": "Do you?"}],
     }
     assert (back["model_variant"], back["verdict"], back["was"], back["shift"]) == ("x", "none", "watch", None)

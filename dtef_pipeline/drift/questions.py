@@ -1,0 +1,44 @@
+"""The words of the questions that moved, beside their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from dtef_pipeline.aggregation.cells import has_table
+
+
+def rounds_moved(checks: pa.Table) -> list[str]:
+    """The rounds whose questions are named in `moved`; sorted."""
+    return sorted({round_id for row in checks.to_pylist() for round_id, _ in _moved(row)})
+
+
+def with_texts(checks: pa.Table, connection: duckdb.DuckDBPyConnection) -> pa.Table:
+    """The rows of DRIFT_CHECKS or MODEL_DRIFT with `text` filled in `moved`; null for a question whose survey is gone.
+
+    `connection`: with a view `survey_responses` of the rounds of `rounds_moved`.
+    """
+    rows = checks.to_pylist()
+    wanted = sorted({question for row in rows for question in _moved(row)})
+    if not wanted or not has_table(connection, "survey_responses"):
+        return checks
+    found = connection.execute(
+        """SELECT round, question_id, min(question_text) FROM survey_responses
+        SEMI JOIN (SELECT unnest($rounds) AS round, unnest($ids) AS question_id) USING (round, question_id) GROUP BY ALL""",
+        {"rounds": [round_id for round_id, _ in wanted], "ids": [question for _, question in wanted]},
+    ).fetchall()
+    texts = {(round_id, question): text for round_id, question, text in found}
+    for row in rows:
+        for one, question in zip(row["moved"] or (), _moved(row), strict=True):
+            one["text"] = texts.get(question)
+    return pa.Table.from_pylist(rows, checks.schema)
+
+
+def _moved(row: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Round and id of each question; a series over several rounds names questions by both."""
+    if "rounds" not in row:
+        return [(row["round"], one["question"]) for one in row["moved"] or ()]
+    return [tuple(one["question"].split("/", 1)) for one in row["moved"] or ()]
