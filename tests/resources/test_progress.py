@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import pty
+import threading
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -45,20 +47,30 @@ def test_without_a_terminal_lines_of_a_command_go_to_its_errors_and_the_log(monk
 
 def test_a_terminal_shows_a_live_line_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
     main, terminal = pty.openpty()
+    pieces: list[bytes] = []
+    # Read all along: a terminal takes a few screens, then whoever writes to it waits.
+    reader = threading.Thread(target=_read, args=(main, pieces), daemon=True)
+    reader.start()
     with os.fdopen(terminal, "w") as shown:
         monkeypatch.setattr("resources.progress._errors", shown)
         monkeypatch.setenv("COLUMNS", "140")
         with shown_progress(print) as progress:
             progress((ModelProgress("mini", 900, 40, 110, 2, rate=3.46, rate_limited=12, cost_usd=0.42, seconds_left=70),))
             progress.say("mini [is] given up")
-        line = ""
-        while "left" not in line or "given up" not in line:  # what was written arrives in pieces
-            line += os.read(main, 10_000).decode()
+    reader.join(30)
     os.close(main)
+    line = b"".join(pieces).decode()
     assert "mini [is] given up" in line
     assert "mini" in line
     assert "152/900" in line
     assert "40 replayed, 2 failed, 3.5/s, 12 rate limits, $0.42, 70 s left" in line
+
+
+def _read(terminal: int, pieces: list[bytes]) -> None:
+    """Until the other end is closed, which Linux calls an error."""
+    with suppress(OSError):
+        while piece := os.read(terminal, 10_000):
+            pieces.append(piece)
 
 
 def test_windows_of_a_run_add_up_to_what_the_run_expects() -> None:
