@@ -5,22 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow.fs as pafs
 import pytest
-from moto.server import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import make_server
 
 from dtef_pipeline.errors import WarehouseError
 from resources.warehouse import Warehouse
 from tests.assets.conftest import write_survey
 from tests.conftest import ROOT
 from tests.dtef_pipeline.rows import scores_table, survey_rows
+from tests.s3_server import Server, running
 
 BUCKET = "surveys"
 CREDENTIALS = {
@@ -33,54 +30,44 @@ CREDENTIALS = {
 
 @dataclass
 class Store:
-    """A running server. `requests` are (method, path, query), in the order of their arrival."""
+    """A running server with a bucket."""
 
-    port: int
-    requests: list[tuple[str, str, str]] = field(default_factory=list)
+    server: Server
+
+    @property
+    def place(self) -> str:
+        return f"127.0.0.1:{self.server.port}"
 
     def url(self, prefix: str) -> str:
-        return f"s3://{BUCKET}/{prefix}?endpoint_override=127.0.0.1:{self.port}&scheme=http"
+        return f"s3://{BUCKET}/{prefix}?endpoint_override={self.place}&scheme=http"
 
     def fs(self) -> pafs.S3FileSystem:
-        return pafs.S3FileSystem(
-            endpoint_override=f"127.0.0.1:{self.port}", scheme="http", region="us-east-1", allow_bucket_creation=True
-        )
+        return pafs.S3FileSystem(endpoint_override=self.place, scheme="http", region="us-east-1", allow_bucket_creation=True)
+
+    @property
+    def requests(self) -> list[tuple[str, str, str]]:
+        return self.server.requests
 
     @property
     def listings(self) -> list[str]:
         return [query for _, _, query in self.requests if "list-type" in query]
 
 
-def _recorded(app: Callable[..., Any], store: Store) -> Callable[..., Any]:
-    def recording(environ: dict[str, Any], start: Any) -> Any:
-        store.requests.append((environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["QUERY_STRING"]))
-        return app(environ, start)
-
-    return recording
-
-
 @pytest.fixture(scope="module")
-def store() -> Iterator[Store]:
-    made = Store(0)
-    application = _recorded(DomainDispatcherApplication(create_backend_app), made)
-    server = make_server("127.0.0.1", 0, application, threaded=True)
-    made.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    with pytest.MonkeyPatch.context() as patch:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with pytest.MonkeyPatch.context() as patch, running(tmp_path_factory.mktemp("s3") / "requests.jsonl") as server:
         for name, value in CREDENTIALS.items():
             patch.setenv(name, value)
-        thread.start()
+        made = Store(server)
         made.fs().create_dir(BUCKET)
         yield made
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture
 def house(store: Store, request: pytest.FixtureRequest) -> Iterator[Warehouse]:
     """A warehouse of the test's own; its requests counted from here."""
     made = Warehouse(store.url(f"tests/{request.node.name}"))
-    store.requests.clear()
+    store.server.forget()
     yield made
     store.fs().delete_dir(made.root)
 
@@ -116,14 +103,14 @@ class TestWarehouse:
 
     def test_a_partition_is_read_without_any_listing(self, house: Warehouse, store: Store) -> None:
         fill(house)
-        store.requests.clear()
+        store.server.forget()
         house.read("scores", snapshot="base", **KENYA)
         house.read_or_empty("scores", snapshot="none", **KENYA)
         assert store.listings == []
 
     def test_a_round_is_read_by_one_listing_of_that_round(self, house: Warehouse, store: Store) -> None:
         fill(house)
-        store.requests.clear()
+        store.server.forget()
         assert house.read("scores", round="S1").num_rows == 1
         (listing,) = store.listings
         assert listing.endswith("%2Fscores%2Fround%3DS1%2F")
@@ -135,17 +122,19 @@ class TestWarehouse:
             assert connection.execute(
                 "SELECT count(*) FROM scores JOIN survey_responses USING (round, segment)"
             ).fetchone() == (2,)
-            store.requests.clear()
+            store.server.forget()
             assert connection.execute("SELECT segment FROM scores WHERE round = 'S2'").fetchall() == [(CHILE["segment"],)]
         assert store.requests
         assert all("round=S2" in path for _, path, _ in store.requests)
 
-    def test_a_connection_to_one_round_lists_no_other(self, house: Warehouse, store: Store) -> None:
+    def test_a_connection_to_some_rounds_lists_and_opens_no_other(self, house: Warehouse, store: Store) -> None:
         fill(house)
-        store.requests.clear()
-        with house.connect(only=["scores"], rounds=["S1"]) as connection:
-            assert connection.execute("SELECT round FROM scores").fetchall() == [("S1",)]
-        assert len(store.listings) == 1
+        house.write("scores", scores_table([{"round": "S3"}]), round="S3", segment="country:peru", snapshot="base")
+        store.server.forget()
+        with house.connect(only=["scores", "survey_responses", "blueprints"], rounds=["S1", "S3"]) as connection:
+            assert connection.execute("SELECT round FROM scores ORDER BY 1").fetchall() == [("S1",), ("S3",)]
+            assert connection.execute("SELECT count(*) FROM survey_responses").fetchone() == (1,)
+        assert len(store.listings) == 6  # of three tables in two rounds
         assert not [path for _, path, _ in store.requests if "round=S2" in path]
 
     def test_dropping_a_segment_takes_its_objects_and_no_others(self, house: Warehouse) -> None:
@@ -209,7 +198,7 @@ def test_all_stages_roll_ups_and_readers_work(environment: dict[str, str], store
 
 
 def test_a_leaderboard_of_one_round_reads_no_file_of_another(environment: dict[str, str], store: Store) -> None:
-    store.requests.clear()
+    store.server.forget()
     dtef(["leaderboard", "--round", "T1", "--format", "csv"], environment, Path(environment["FOLDER"]))
     assert [path for _, path, _ in store.requests if "/round=T1/" in path]
     assert not [path for _, path, _ in store.requests if "/round=T2/" in path]
