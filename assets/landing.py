@@ -216,7 +216,8 @@ def _short(changes: Changes | None) -> str:
     job_name="round_pipeline",
     minimum_interval_seconds=60,
     default_status=dg.DefaultSensorStatus.STOPPED,
-    description="Watches the folder DTEF_SURVEYS: a round that is new or has changed is registered and run.",
+    description="Watches the folder DTEF_SURVEYS: a round that is new or has changed is run once all of it is there and has been the same for "
+    "two looks. What cannot be read is named once in the log of a tick, and holds up no other. Off until switched on.",
 )
 def new_round(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorResult | dg.SkipReason:
     """Watches the folder DTEF_SURVEYS. A round that is new or has changed, and is the same at two looks, is registered and run.

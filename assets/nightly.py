@@ -66,7 +66,7 @@ def left_out(wanted: Sequence[str], taken: Sequence[str]) -> str:
     job=nightly_drift,
     cron_schedule="0 2 * * *",
     default_status=dg.DefaultScheduleStatus.STOPPED,
-    description="Every night at 2: the panel of DTEF_PANEL is asked again in a snapshot named after the date. Off until switched on.",
+    description="Every night at 2:00 UTC: the panel of DTEF_PANEL is asked again in a snapshot named after the date. Off until switched on.",
 )
 def nightly_drift_schedule(context: dg.ScheduleEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
     """One run for the panel. A panel that names what is not there fails the tick; partitions without prompts are left out and named."""

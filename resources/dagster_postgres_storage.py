@@ -1,4 +1,4 @@
-"""Dagster's PostgreSQL storage with its connections kept open.
+"""Dagster's PostgreSQL storage with its connections kept open, and planned materializations written together.
 
 Dagster's own connects, and proves who it is, anew for each statement of a run; half of a run's time beyond its work goes there. A connection is
 tried before it is used, so a server that was restarted is no error. Named in `deploy/dagster.yaml`; needs the extra `postgres`.
@@ -6,11 +6,41 @@ tried before it is used, so a server that was restarted is no error. Named in `d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from dagster import DagsterEventType
+from dagster._core.events.log import EventLogEntry
+from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
 from dagster._serdes import ConfigurableClassData
+from dagster_postgres.event_log import PostgresEventLogStorage
 from dagster_postgres.storage import DagsterPostgresStorage
 from dagster_postgres.utils import create_pg_engine, get_token_provider_from_config, pg_url_from_config
+
+
+class EventLog(PostgresEventLogStorage):
+    """The event log; the tables are Dagster's own."""
+
+    def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
+        """As storing each; in an asset's summary row the last event of the asset stands, as it would.
+
+        Dagster's own stores materializations of one asset together, and the planned ones of a run, one a partition and asset, singly.
+        """
+        planned = [one for one in events if one.dagster_event_type == DagsterEventType.ASSET_MATERIALIZATION_PLANNED]
+        if not planned:
+            super().store_event_batch(events)
+            return
+        for event in events:
+            if event.dagster_event_type != DagsterEventType.ASSET_MATERIALIZATION_PLANNED:
+                self.store_event(event)
+        with self._connect() as connection:
+            inserted = self.prepare_insert_event_batch(planned).returning(SqlEventLogStorageTable.c.id)
+            ids = [int(key) for (key,) in connection.execute(inserted)]
+        last = {event.get_dagster_event().asset_key: place for place, event in enumerate(planned)}
+        with self.index_transaction() as connection:
+            self._store_asset_event_tags(connection, planned, ids)
+            for place in sorted(last.values()):
+                self._store_asset_event(connection, planned[place], ids[place])
 
 
 class PostgresStorage(DagsterPostgresStorage):
@@ -18,6 +48,7 @@ class PostgresStorage(DagsterPostgresStorage):
 
     def __init__(self, postgres_url: str, inst_data: ConfigurableClassData | None = None, **given: Any) -> None:
         super().__init__(postgres_url=postgres_url, inst_data=inst_data, **given)
+        self._event_log_storage = EventLog(postgres_url, **given)
         for storage in (self._event_log_storage, self._run_storage, self._schedule_storage):
             storage._engine = create_pg_engine(
                 postgres_url,
