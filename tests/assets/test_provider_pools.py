@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import dagster as dg
@@ -12,19 +13,17 @@ import yaml
 
 from assets.launch import materialize
 from assets.provider_pools import pool_of, provider_pools
-from assets.resources import Store
 from assets.rounds import known_keys
 from dtef_pipeline.prediction.models import ModelSpec
-from resources.known_models import known_models
-from resources.settings import Settings
 from tests.assets.conftest import write_survey
 from tests.cli.commands import distribution, ok
+from tests.conftest import ROOT
 from tests.fake_llm_server import Call, FakeLLM
 
 OPENAI = ModelSpec(name="a", model="openai/a")
 ANTHROPIC = ModelSpec(name="b", model="anthropic/b")
 BASELINE = ModelSpec(name="baseline/uniform", model="baseline/uniform")
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 @pytest.fixture(scope="module")
@@ -121,8 +120,19 @@ class TestClaims:
             assert storage.get_concurrency_info("anthropic").active_slot_count == 0
 
 
+PREDICT = """
+import sys
+import dagster as dg
+from assets.launch import materialize
+from assets.rounds import known_keys
+with dg.DagsterInstance.get() as instance:
+    config = {"predictions": {"models": [sys.argv[1]], "snapshot": sys.argv[2]}}
+    sys.exit(str(failures) if (failures := materialize(instance, ["predictions"], known_keys(instance), config).failures) else 0)
+"""
+
+
 class TestRuns:
-    """Runs of the asset at once, each with an instance of its own as in processes of their own."""
+    """Runs of the asset at once, in processes of their own: in one process Python's logging can lock up under two runs of Dagster."""
 
     def serve(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *servers: FakeLLM) -> None:
         """Each server as a model: fake0, fake1; of each provider one run at a time."""
@@ -132,11 +142,16 @@ class TestRuns:
         }
         (folder / "models.yaml").write_text(yaml.safe_dump({"models": specs}), encoding="utf-8")
         monkeypatch.setenv("DTEF_MODELS", str(folder / "models.yaml"))
-        # Resources are made once a process, and another test may have used them with other models.
-        monkeypatch.setattr(Store, "models", property(lambda store: known_models(Settings.from_environment())))
         with dg.DagsterInstance.get() as instance:
             for server in servers:
                 instance.event_log_storage.set_concurrency_slots(f"openai/{server.base_url.split('/')[2]}", 1)
+
+    def predict(self, model: str, snapshot: str) -> subprocess.Popen[str]:
+        return subprocess.Popen([sys.executable, "-c", PREDICT, model, snapshot], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+
+    def ended(self, run: subprocess.Popen[str]) -> None:
+        _, errors = run.communicate(timeout=PATIENCE_S)
+        assert run.returncode == 0, errors
 
     def test_of_one_provider_ask_one_after_the_other_and_of_another_at_the_same_time(
         self, state: Path, monkeypatch: pytest.MonkeyPatch
@@ -145,37 +160,32 @@ class TestRuns:
         seen, go_on = threading.Event(), threading.Event()
 
         def held(call: Call) -> str:
-            assert go_on.wait(PATIENCE_S)
+            assert go_on.wait(3 * PATIENCE_S)
             return distribution(call, 40)
 
         def of_the_other(call: Call) -> str:
             seen.set()
             return distribution(call, 40)
 
-        def predict(model: str, snapshot: str) -> tuple[str, ...]:
-            config = {"predictions": {"models": [model], "snapshot": snapshot}}
-            with dg.DagsterInstance.get() as instance:
-                return materialize(instance, ["predictions"], known_keys(instance), config).failures
-
         with FakeLLM(held) as one, FakeLLM(of_the_other) as other, dg.DagsterInstance.get() as instance:
             self.serve(state, monkeypatch, one, other)
             materialize(instance, ["blueprints"], known_keys(instance), {})
-            with ThreadPoolExecutor() as pool:
-                runs = [pool.submit(predict, "fake0", snapshot) for snapshot in ("a", "b")]
 
-                def told() -> bool:
-                    logs = [entry.user_message for run in instance.get_runs() for entry in instance.all_logs(run.run_id)]
-                    return any("waiting for the pool" in message for message in logs)
+            def told() -> bool:
+                logs = [entry.user_message for run in instance.get_runs() for entry in instance.all_logs(run.run_id)]
+                return any("waiting for the pool" in message for message in logs)
 
+            with self.predict("fake0", "a") as first, self.predict("fake0", "b") as second:
                 try:
                     assert until(told)
                     assert until(lambda: len(one.calls) == 2)
                     # While one holds its provider and one waits, a run of another provider goes through.
-                    assert pool.submit(predict, "fake1", "c").result(PATIENCE_S) == ()
+                    self.ended(self.predict("fake1", "c"))
                     assert seen.is_set()
                     assert (len(one.calls), other.answered) == (2, 9)
                 finally:
                     go_on.set()
-                assert [run.result(PATIENCE_S) for run in runs] == [(), ()]
+                self.ended(first)
+                self.ended(second)
             assert one.peak == 2
             assert one.answered == 2 * 9
