@@ -1,0 +1,101 @@
+"""Error rates and power where the truth is known, in small; `benchmarks/drift_null.py` has them in full."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from scipy.stats import binom
+
+from benchmarks.drift_null import Design, judged, series
+from dtef_pipeline.drift.checks import drift_checks
+from dtef_pipeline.drift.models import model_drift
+from dtef_pipeline.drift.options import WatchOptions
+from tests.dtef_pipeline.drift.nights import label
+
+STABLE = Design(night_sd=0.02)
+
+
+def simulated(design: Design, sets: int, seed: int) -> pa.Table:
+    """Scores of as many models, in the columns that drift is judged from; what no night has is a failed call."""
+    frames = []
+    for place, values in enumerate(series(design, sets, seed)):
+        values.index = pd.Index([f"q{q}" for q in range(len(values))], name="question_id")
+        long = values.reset_index().melt("question_id", var_name="snapshot", value_name="score")
+        frames.append(long.assign(model=f"m{place:03d}", prompt_id=long["question_id"], truth_id="t"))
+    frame = pd.concat(frames).assign(
+        round="S1", segment="country:kenya", context_level="0", condition="c", metric="js", temperature=0.0, draw=0
+    )
+    status = np.where(frame["score"].notna(), "ok", "call_failed")
+    frame = frame.assign(model_variant=frame["model"], circular=False, status=status)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    return table.append_column("answered_at", pa.nulls(len(table), pa.timestamp("us", tz="UTC")))
+
+
+def models(design: Design, sets: int, seed: int) -> pd.DataFrame:
+    """The verdicts of `model_drift` on as many models at once."""
+    with duckdb.connect() as connection:
+        connection.register("scores", simulated(design, sets, seed))
+        return model_drift(connection).checks.to_pandas()
+
+
+class TestErrorRates:
+    def test_the_rule_alone_cries_wolf_and_drift_does_not(self) -> None:
+        """100 nights without drift: every series is flagged by the rule at some time, and none of 12 that share alpha has drifted."""
+        checks = drift_checks(simulated(STABLE, 12, 11))
+        assert checks["verdict"].to_pylist() == ["watch"] * 12
+        assert sum(e >= math.log10(20) for e in checks["log10_e"].to_pylist()) <= binom.ppf(0.9999, 12, 0.05)
+
+    @pytest.mark.parametrize(
+        "design",
+        [Design(), Design(question_sd=0.05, night_sd=0.02), STABLE, replace(STABLE, missing=0.05, clipped=True)],
+        ids=["questions differ by .2", "nights differ by .02", "both", "answers missing"],
+    )
+    def test_false_drift_over_100_nights_is_5_percent_at_most(self, design: Design) -> None:
+        found = judged(design, 120, 12)
+        assert found.large.mean() > 0.95
+        assert found.drift() <= 0.05
+        assert found.drift(10) <= 0.02
+
+    @pytest.mark.parametrize(
+        "design",
+        [Design(), Design(question_sd=0.05, night_sd=0.02), STABLE, replace(STABLE, missing=0.05)],
+        ids=["questions differ by .2", "nights differ by .02", "both", "answers missing"],
+    )
+    @pytest.mark.parametrize("since", [10, 40])
+    def test_a_shift_of_008_in_100_questions_is_found_within_10_nights(self, design: Design, since: int) -> None:
+        found = judged(replace(design, shift=0.08, since=since, nights=since + 10), 60, 13)
+        assert found.drift() >= 0.8
+
+    def test_drift_checks_finds_it_in_scores_as_the_simulation_does(self) -> None:
+        design = replace(STABLE, shift=-0.08, since=40, nights=50)
+        alone = judged(design, 15, 14)
+        checks = drift_checks(simulated(design, 15, 14), options=WatchOptions(alpha=0.75))  # 15 share it: 1 in 20 each
+        np.testing.assert_allclose(checks["log10_e"].to_pylist(), alone.log10_e)
+        verdicts = checks["verdict"].to_pylist()
+        assert verdicts.count("drift") == round(alone.drift() * 15) >= 12
+        for row in checks.to_pylist():
+            if row["verdict"] == "drift":
+                assert (row["direction"], row["first_snapshot"] >= label(36)) == ("down", True)
+                assert row["shift_low"] <= -0.08 <= row["shift_high"]
+
+
+class TestModels:
+    """As the nightly asset judges them, with prompts that failed on some nights."""
+
+    def test_a_hundred_that_did_not_change_are_none_of_them_drift_and_the_rule_flags_most(self) -> None:
+        found = models(replace(STABLE, nights=60, missing=0.05, clipped=True), 100, 15)
+        assert set(found["threshold"]) == {math.log10(100 / 0.05)}
+        assert found["verdict"].value_counts().to_dict() == {"watch": 100}
+
+    def test_a_shift_is_found_in_nearly_all_of_a_panel_within_10_nights(self) -> None:
+        found = models(replace(Design(), nights=25, missing=0.05, shift=-0.08, since=15), 20, 16)
+        drifted = found[found["verdict"] == "drift"]
+        assert len(drifted) >= 16
+        assert set(drifted["direction"]) == {"down"}
+        assert drifted["first_snapshot"].between(label(12), label(18)).mean() >= 0.9
