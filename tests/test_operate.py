@@ -22,6 +22,7 @@ from dagster._core.launcher import WorkerStatus
 from dagster._core.storage.tags import GRPC_INFO_TAG
 from dagster._daemon.monitoring.run_monitoring import monitor_started_run
 from dagster._grpc.client import DagsterGrpcClient
+from dagster_postgres.event_log import PostgresEventLogStorage
 
 import assets.run_launcher
 from assets.run_launcher import WatchedRunLauncher
@@ -144,7 +145,7 @@ class TestProduction:
                 monkeypatch.setenv("DAGSTER_POSTGRES_URL", url)
                 with dg.DagsterInstance.get() as made:
                     is_as_operated(made)
-                    assert type(made.event_log_storage).__name__ == "PostgresEventLogStorage"
+                    assert isinstance(made.event_log_storage, PostgresEventLogStorage)
                     made.event_log_storage.set_concurrency_slots("openai", 1)
                     made.add_dynamic_partitions("round_segment", ["T1/country:kenya"])
                 with dg.DagsterInstance.get() as again:
