@@ -35,7 +35,7 @@ test: setup ## every check: formatting, lint, types, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n auto --maxprocesses 4
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
 format: setup ## format the code and mend what lint can
 	$(BIN)/ruff format .

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from urllib.parse import urlsplit
 
 import dagster as dg
 
@@ -12,17 +11,9 @@ import dagster as dg
 from dagster._core.execution.plan.instance_concurrency_context import InstanceConcurrencyContext
 
 from dtef_pipeline.prediction.models import ModelSpec
+from resources.slots import provider_of
 
 LOOK_AGAIN_S = 1.0
-
-
-def pool_of(spec: ModelSpec) -> str:
-    """The pool of a language model: the provider of its litellm string, and the host where it is asked at an address of its own.
-
-    `openai`, `anthropic`, `local`; `openai/127.0.0.1:8000`.
-    """
-    provider = spec.model.partition("/")[0]
-    return f"{provider}/{urlsplit(spec.api_base).netloc or spec.api_base}" if spec.api_base else provider
 
 
 @contextmanager
@@ -35,7 +26,7 @@ def provider_pools(
     """
     with InstanceConcurrencyContext(instance, run) as claims, ExitStack() as held:
         # In one order everywhere, so that no two runs wait for each other.
-        for pool in sorted({pool_of(spec) for spec in models if not spec.is_baseline}):
+        for pool in sorted({provider_of(spec) for spec in models if not spec.is_baseline}):
             held.callback(claims.free_step, _holder(pool))
             _wait(instance, claims, pool, log)
         yield

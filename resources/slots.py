@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf
+from urllib.parse import urlsplit
 
 from dtef_pipeline.prediction.models import ModelSpec
 from resources.retries import Backoff
@@ -12,8 +13,12 @@ FIRST_LIMIT = 32
 
 
 def provider_of(spec: ModelSpec) -> str:
-    """Whose limits a model shares: the provider of its litellm string, at its address."""
-    return f"{spec.model.partition('/')[0]} {(spec.api_base or '').rstrip('/')}".strip()
+    """Whose limits a model shares: the provider of its litellm string, and the host where it is asked at an address of its own.
+
+    `openai`, `anthropic`, `local`; `openai/127.0.0.1:8000`.
+    """
+    provider = spec.model.partition("/")[0]
+    return f"{provider}/{urlsplit(spec.api_base).netloc or spec.api_base}" if spec.api_base else provider
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from assets.launch import materialize
-from assets.provider_pools import pool_of, provider_pools
+from assets.provider_pools import provider_pools
 from assets.rounds import known_keys
 from dtef_pipeline.prediction.models import ModelSpec
 from tests.assets.conftest import write_survey
@@ -41,20 +41,6 @@ def until(true: Callable[[], bool]) -> bool:
     while not (found := true()) and time.monotonic() < deadline:
         time.sleep(0.5)
     return found
-
-
-class TestNames:
-    @pytest.mark.parametrize(
-        ("model", "base", "pool"),
-        [
-            ("openai/gpt-4.1", None, "openai"),
-            ("anthropic/claude", None, "anthropic"),
-            ("openai/mine", "http://127.0.0.1:8000/v1", "openai/127.0.0.1:8000"),
-            ("openai/mine", "https://models.example.org/v1/", "openai/models.example.org"),
-        ],
-    )
-    def test_a_pool_is_a_provider_at_its_host(self, model: str, base: str | None, pool: str) -> None:
-        assert pool_of(ModelSpec(name="m", model=model, api_base=base)) == pool
 
 
 class TestClaims:

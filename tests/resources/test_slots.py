@@ -117,3 +117,16 @@ class TestPause:
 def test_models_of_one_provider_at_one_address_share_slots(one: dict[str, str], other: dict[str, str], shared: bool) -> None:
     first, second = (ModelSpec(name=name, **spec) for name, spec in (("x", one), ("y", other)))
     assert (provider_of(first) == provider_of(second)) is shared
+
+
+@pytest.mark.parametrize(
+    ("model", "base", "provider"),
+    [
+        ("openai/gpt-4.1", None, "openai"),
+        ("anthropic/claude", None, "anthropic"),
+        ("openai/mine", "http://127.0.0.1:8000/v1", "openai/127.0.0.1:8000"),
+        ("openai/mine", "https://models.example.org/v1/", "openai/models.example.org"),
+    ],
+)
+def test_a_provider_is_named_with_the_host_where_it_has_one_of_its_own(model: str, base: str | None, provider: str) -> None:
+    assert provider_of(ModelSpec(name="m", model=model, api_base=base)) == provider
