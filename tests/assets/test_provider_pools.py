@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import dagster as dg
@@ -88,6 +89,21 @@ class TestClaims:
         instance.event_log_storage.claim_concurrency_slot("openai", killed.run_id, "predictions[openai]")
         with provider_pools(instance, a_run(instance), [OPENAI], lambda _: None):
             assert killed.run_id not in instance.event_log_storage.get_concurrency_info("openai").active_run_ids
+
+    def test_a_default_limit_is_that_of_every_pool_that_has_none_of_its_own(self, tmp_path: Path) -> None:
+        class Waits(Exception): ...
+
+        def wait(_: str) -> None:
+            raise Waits
+
+        pools = {"concurrency": {"pools": {"granularity": "op", "default_limit": 1}}}
+        with dg.DagsterInstance.local_temp(str(tmp_path), overrides=pools) as limited:
+            limited.event_log_storage.set_concurrency_slots("anthropic", 2)
+            for model, is_held_up in ((OPENAI, True), (ANTHROPIC, False)):
+                with provider_pools(limited, a_run(limited), [model], wait):
+                    held_up: AbstractContextManager[object] = pytest.raises(Waits) if is_held_up else nullcontext()
+                    with held_up, provider_pools(limited, a_run(limited), [model], wait):
+                        pass
 
     def test_an_interrupted_wait_leaves_nothing_behind(self, instance: dg.DagsterInstance) -> None:
         storage = instance.event_log_storage
