@@ -80,12 +80,13 @@ def register_round(
     keys = sorted(partition_key(survey.round, segment) for segment in rows["segment"].unique().to_pylist())
     found = _changes(sources, survey.round, rows)
     source = sources.register(survey, path, min_n=min_n, hashed=hashed)
-    kept = set(keys)
-    retired = [key for key in known_keys(instance) if split_partition_key(key)[0] == survey.round and key not in kept]
+    known, kept = known_keys(instance), set(keys)
+    retired = [key for key in known if split_partition_key(key)[0] == survey.round and key not in kept]
+    gone = set(retired)
     for key in retired:
         instance.delete_dynamic_partition(_NAME, key)
         sources.warehouse.drop_segment(*split_partition_key(key))
-    _add_as_neighbours(instance, keys)
+    _add_as_neighbours(instance, keys, [key for key in known if key not in gone])
     _observe_files(instance, source, rows, found)
     return Registered(keys, retired, source, found)
 
@@ -99,12 +100,11 @@ def _changes(sources: SurveySources, round_id: str, rows: pa.Table) -> Changes |
     return changes(before, rows) if len(before) else None
 
 
-def _add_as_neighbours(instance: dg.DagsterInstance, keys: list[str]) -> None:
+def _add_as_neighbours(instance: dg.DagsterInstance, keys: list[str], known: list[str]) -> None:
     """Add what is new of a round's keys; the earlier ones move to the end with them where they would be no range otherwise.
 
     Nothing is lost by that: what was materialized is kept by the key's name, and comes back with it.
     """
-    known = known_keys(instance)
     there = set(known)
     new = [key for key in keys if key not in there]
     if not new:
