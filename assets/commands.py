@@ -80,6 +80,8 @@ def ingest(path: Path, round_id: str | None, min_n: int | None) -> int:
             outcome = materialize(instance, ["survey_responses"], registered.keys, {})
             failures += len(outcome.failures)
             _say_ingested(house, survey.round, registered.retired, time.monotonic() - started)
+            if registered.changes is not None:
+                click.echo(f"  since it was ingested last: {registered.changes}")
             for failure in outcome.failures:
                 click.echo(f"error: {failure}", err=True)
     house.refresh_database()
@@ -121,6 +123,8 @@ def run(options: RunOptions) -> int:
     click.echo(f"{len(keys)} {'partition' if len(keys) == 1 else 'partitions'} in {runs}, {time.monotonic() - started:.1f} s")
     for line in summary.now_asked(gateway):
         click.echo(line)
+    for failure in failures:
+        click.echo(f"error: {failure}", err=True)
     all_answered = summary.after_run(house, chosen, metric)
     if outcome.superseded:
         click.echo(
@@ -128,8 +132,6 @@ def run(options: RunOptions) -> int:
             "in the tables; their raw responses stay in the response store, and the earlier options bring them back",
             err=True,
         )
-    for failure in failures:
-        click.echo(f"error: {failure}", err=True)
     return 1 if failures else 0 if all_answered else SOME_MODEL_SILENT
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
+from assets.checks import verdict
 from assets.drift import counted_verdicts, drift_checks, drift_result
 from assets.freshness import nightly_freshness
 from assets.moved_questions import named
@@ -57,7 +58,20 @@ def model_drift(context: dg.AssetExecutionContext, store: Store) -> dg.Materiali
 @dg.asset_check(asset=model_drift)
 def no_model_drift(store: Store) -> dg.AssetCheckResult:
     """Fails for a model that drifted, warns of one to watch; the panel's `severity` says otherwise."""
-    return drift_result([store.warehouse.read("model_drift")], store.panel.drift.severity)
+    rows = store.warehouse.read("model_drift")
+    return drift_result(rows, len(rows), store.panel.drift.severity)
+
+
+@dg.asset_check(asset=model_drift)
+def verdicts_were_told(store: Store) -> dg.AssetCheckResult:
+    """Warns while there is something to tell that the webhook has not taken; it is sent again with the next `model_drift`."""
+    rows = store.warehouse.read("model_drift")
+    waiting = [] if store.webhook is None else untold(rows, store.panel.drift.tell).to_pylist()
+    return verdict(
+        [f"{row['model']} at context {row['context_level']}: {row['verdict']}" for row in waiting],
+        checked=len(rows),
+        severity=dg.AssetCheckSeverity.WARN,
+    )
 
 
 def _earlier(context: dg.AssetExecutionContext, store: Store) -> pa.Table:

@@ -153,6 +153,8 @@ def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str
     scored = _scored_rounds(house, rounds)
     options = known_panel(Settings.from_environment()).drift.options
     if since:
+        if nameless := [given for given in since if given.startswith("=")]:
+            raise ConfigError(f"since {nameless[0]!r}: allowed: MODEL=DATE, or DATE for all models")
         options = replace(options, since={model: day for model, _, day in (given.rpartition("=") for given in since)})
         with house.connect(only=["scores"]) as connection:
             options.require_known(connection.execute("SELECT DISTINCT model, model_variant FROM scores").fetchall())
@@ -165,7 +167,7 @@ def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str
 def _model_checks(house: Warehouse, rounds: Sequence[str], options: WatchOptions) -> pa.Table:
     with house.connect(only=("scores", "predictions"), rounds=rounds) as connection:
         checks = model_drift(connection, options, rounds=rounds).checks
-    if not len(checks) and options.since:
+    if len(checks) and options.since and checks["latest_snapshot"].null_count == len(checks):
         raise ConfigError(f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}")
     if not len(checks):
         raise ConfigError(

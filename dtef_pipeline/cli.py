@@ -47,6 +47,15 @@ def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
         except DtefError as error:
             click.echo(f"error: {error}", err=True)
             sys.exit(2)
+        except Exception as error:
+            # Not imported here: it takes a while, and most commands do without.
+            if not type(error).__module__.startswith(("duckdb", "_duckdb")):
+                raise
+            click.echo(
+                f"error: the tables cannot be read: {error}; a broken file is mended by materializing its partition again",
+                err=True,
+            )
+            sys.exit(2)
 
     return wrapped
 

@@ -11,10 +11,11 @@ drift:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -27,6 +28,7 @@ from dtef_pipeline.identity import round_order, split_partition_key
 from dtef_pipeline.prediction.models import Budget, Models, ModelSpec, UniqueKeys, base_selector
 
 Level = Literal["WARN", "ERROR", "OFF"]
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def _words(value: Any) -> Any:
@@ -169,6 +171,8 @@ def load_panel(path: Path) -> Panel:
         document = yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"{path}: not a readable panel file: {error}") from error
+    except ValueError as error:  # what looks like a date and is none
+        raise ConfigError("; ".join(_no_dates(path, text)) or f"{path}: not a readable panel file: {error}") from error
     if document is None:
         return Panel()
     if not isinstance(document, dict):
@@ -189,10 +193,20 @@ def _reasons(path: Path, root: Any, error: ValidationError) -> Iterator[str]:
             yield f"{where}: unknown key; known: {', '.join(_known(place))}"
             continue
         got, message = repr(fault["input"]), fault["msg"].removeprefix("Value error, ")
-        allowed = ", ".join(get_args(Level)) if fault["type"] == "literal_error" else message.removeprefix("Input should be ")
+        allowed = message.removeprefix("Input should be ").replace(" or instance of Severity", "")
+        allowed = allowed.replace("'", "").replace(" or ", ", ") if fault["type"] == "literal_error" else allowed
         allowed = "at least one" if fault["type"] == "too_short" else allowed
         # What a check of ours says names what arrived already.
         yield f"{where}: {message}" if fault["type"] == "value_error" else f"{where}: got {got}; allowed: {allowed}"
+
+
+def _no_dates(path: Path, text: str) -> Iterator[str]:
+    for token in yaml.scan(text, Loader=yaml.SafeLoader):
+        if isinstance(token, yaml.ScalarToken) and token.plain and _DATE.fullmatch(token.value):
+            try:
+                date.fromisoformat(token.value)
+            except ValueError as error:
+                yield f"{path}:{token.start_mark.line + 1}: {token.value} is no date: {error}; allowed: a date such as 2026-03-01"
 
 
 def _known(place: Sequence[int | str]) -> Sequence[str]:

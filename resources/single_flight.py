@@ -63,14 +63,19 @@ class SingleFlight:
         """Claim what the pools need next, give back what was not answered, and give signs of life."""
         await self.flush()
         now = time.monotonic()
-        chunks = [(pool, chunk) for pool in self._pools if (chunk := _chunk(pool, look_again=now >= self._look_at))]
-        if now >= self._look_at:
+        looks = now >= self._look_at
+        chunks = [(pool, chunk) for pool in self._pools if (chunk := _chunk(pool, look_again=looks))]
+        if looks:
             self._look_at = now + _LOOK_EVERY_S
         keys = [job.key for _, chunk in chunks for job in chunk]
         if keys:
             claimed = await self._writer.run(self._claims.claim, keys)
             for pool, chunk in chunks:
                 _share_out(pool, chunk, claimed)
+            if looks and claimed.answered and any(pool.elsewhere for pool in self._pools):
+                # Where some have been answered more may have been: the other run can be far ahead.
+                self._look_at = now
+                self._needed.set()
             self._supplied()
         elif now >= self._beat_at:
             await self._writer.run(self._claims.beat)

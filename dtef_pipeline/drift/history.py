@@ -29,7 +29,7 @@ _WANTED = "NOT circular AND NOT starts_with(model, 'baseline/') AND (len($rounds
 
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
-    """One series. `keys`: its MODEL_SERIES. `times`: its snapshots in their order in time, with when each was taken (None: unknown)."""
+    """One series. `keys`: its MODEL_SERIES. `times`: the snapshots that count in their order in time, with when each was taken."""
 
     keys: dict[str, str]
     temperature: float | None
@@ -81,8 +81,8 @@ class Histories:
         if not self._rounds:
             options.require_known(models)
         taken = [options.takes(label, *model) for label, model in zip(seen["snapshot"], models, strict=True)]
-        seen = seen[np.array(taken, dtype=bool)]
-        return [_history(keys, own) for keys, own in seen.groupby(list(MODEL_SERIES), sort=True)]
+        counts = pd.Series(taken, index=seen.index, dtype=bool)
+        return [_history(keys, own[counts[own.index]]) for keys, own in seen.groupby(list(MODEL_SERIES), sort=True)]
 
     def _copy(self) -> None:
         keys = [

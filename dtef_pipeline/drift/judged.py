@@ -33,7 +33,7 @@ def judged(values: pd.DataFrame, questions: Sequence[str], *, baseline: int, thr
     # Without a large range there is no drift to date: the shift is then that since the baseline.
     seen = evidence(pairs.means, pairs.spread, baseline=baseline, threshold=threshold if pairs.is_large else None)
     drifted = pairs.is_large and seen.highest is not None and seen.highest >= threshold
-    columns = {
+    columns: dict[str, Any] = {
         "verdict": "drift" if drifted else "watch" if pairs.is_large else "none",
         "log10_e": seen.highest,
         "threshold": threshold,
@@ -43,12 +43,16 @@ def judged(values: pd.DataFrame, questions: Sequence[str], *, baseline: int, thr
         "shift_high": seen.high,
         "first_snapshot": pairs.snapshots[seen.first] if drifted and seen.first is not None else None,
         "baseline": list(pairs.snapshots[: pairs.baseline]),
-        "moved": pairs.moved(seen.first, seen.until) if seen.first is not None else None,
+        "moved": None,
     }
+    if seen.first is not None:
+        # Only evidence dates a change; for one that is to be watched, the place where it would be.
+        columns["moved"] = pairs.moved(pairs.split if columns["verdict"] == "watch" else seen.first, seen.until)
     notes = []
     if seen.first is None:
         notes.append(f"too few snapshots for evidence ({len(pairs.snapshots)} of {baseline + 1})")
-    if drifted and seen.until is not None and seen.until < len(pairs.snapshots):
+    came_back = drifted and seen.until is not None and seen.until < len(pairs.snapshots)
+    if came_back or (columns["verdict"] == "watch" and seen.first is not None):
         notes.append(f"the latest, {pairs.snapshots[-1]}, is {pairs.means[-1]:+.4f} from the baseline")
     return Judged(columns, tuple(notes), pairs, seen)
 

@@ -67,8 +67,8 @@ def model_drift(
         late = _latest_labels(histories.all, options.baseline)
         threshold = options.threshold(sum(one.is_watched and not late.isdisjoint(one.times) for one in histories.all))
         for one in histories.all:
-            if len(one.times) == 1:
-                checks.append(_of_one_snapshot(one))
+            if len(one.times) < 2:
+                checks.append(_of_few_snapshots(one, options))
                 continue
             retired = late.isdisjoint(one.times)
             found = _Compared(one, histories.nights(one), histories.labels, options.baseline, None if retired else threshold)
@@ -77,9 +77,12 @@ def model_drift(
     return ModelDrift(pa.Table.from_pylist(checks, MODEL_DRIFT), pa.Table.from_pylist(series, DRIFT_SERIES))
 
 
-def _of_one_snapshot(one: History) -> dict[str, Any]:
+def _of_few_snapshots(one: History, options: WatchOptions) -> dict[str, Any]:
+    """Of one snapshot, or of none that counts."""
     rule = drift_verdict(pd.DataFrame(columns=list(one.times)), one.times, temperature=one.temperature)
-    return {**one.keys, **asdict(rule), "latest_snapshot": next(iter(one.times)), "changes": []}
+    row = {**one.keys, **asdict(rule), "latest_snapshot": next(iter(one.times), None), "changes": []}
+    since = options.since_of(one.keys["model"], one.keys["model_variant"])
+    return row if one.times else {**row, "reason": f"not compared: no snapshot since {since}, and earlier ones are left out"}
 
 
 def _latest_labels(histories: Sequence[History], most: int) -> set[str]:
@@ -141,10 +144,10 @@ class _Compared:
         columns = self._judged.columns if self._judged else {}
         drifted = columns.get("first_snapshot")
         first = labels.index(drifted) if drifted else None
-        split = first if first is not None else self._pairs.baseline if len(labels) > self._pairs.baseline else 1
+        is_news = columns.get("verdict") in ("drift", "watch")
+        split = first if first is not None else self._pairs.split if is_news else self._pairs.begin
         found: list[Change] = []
         if len(labels) > 1:
-            is_news = columns.get("verdict") in ("drift", "watch")
             until = self._judged.seen.until if self._judged and drifted else None
             found += (answer_changes if is_news else parse_changes)(self._answers.first(until), split)
         within = panel_changes(compared, self._labels, first)

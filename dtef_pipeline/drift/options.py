@@ -44,8 +44,12 @@ class WatchOptions:
 
     def takes(self, snapshot: str, model: str, variant: str) -> bool:
         """Whether a snapshot of a model counts; `base` is before all dates."""
-        since = next((self.since[name] for name in (*_names(model, variant), ALL_OTHERS) if name in self.since), None)
+        since = self.since_of(model, variant)
         return since is None or (snapshot != "base" and snapshot >= since)
+
+    def since_of(self, model: str, variant: str) -> str | None:
+        """The date from which on a model's snapshots count; None: all do."""
+        return next((self.since[name] for name in (*_names(model, variant), ALL_OTHERS) if name in self.since), None)
 
     def require_known(self, models: Iterable[tuple[str, str]]) -> None:
         """`models`: names and variants of those with scores. Raises ConfigError for a date of another one, which would silently do nothing."""

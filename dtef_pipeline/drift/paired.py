@@ -42,6 +42,21 @@ class Paired:
             return False
         return is_large(self.level + float(self.means.min()), float(np.ptp(self.means)))
 
+    @property
+    def begin(self) -> int:
+        """The first snapshot after the baseline, or after the first one where there are no more than the baseline."""
+        return self.baseline if len(self.snapshots) > self.baseline else 1
+
+    @property
+    def split(self) -> int:
+        """Where one change explains the means best, by least squares: the first snapshot after it, from `begin` on. No test of anything."""
+        sums, n = np.cumsum(self.means), len(self.means)
+        if n <= self.begin:
+            return self.begin
+        after = np.arange(self.begin, n)
+        jumps = (sums[-1] - sums[after - 1]) / (n - after) - sums[after - 1] / after
+        return int(after[np.argmax(after * (n - after) * jumps**2)])
+
     def moved(self, first: int, until: int | None = None, *, most: int = 5) -> list[dict[str, str | float]]:
         """Questions whose mean difference changed most at snapshot `first`: `question`, `shift` (since then less before), largest first.
 

@@ -63,9 +63,15 @@ def message(checks: pa.Table, tell: Sequence[str] = TOLD) -> dict[str, Any]:
         "version": VERSION,
         "event": "drift",
         "snapshot": max((label for label in checks["latest_snapshot"].to_pylist() if label), key=_in_time, default=None),
-        "text": headline(checks),
+        "text": " ".join([headline(checks), *(_ended(row) for row in rows if row["verdict"] not in TOLD)]),
         "series": [{**one, "was": one["was"] or "none"} for one in news],
     }
+
+
+def _ended(row: Mapping[str, Any]) -> str:
+    """What is over, for receivers that show the text alone."""
+    now = "not compared any more" if row["verdict"] == NOT_COMPARED else "no longer so"
+    return f"{row['model']} at context {row['context_level']}, told as {row['told']}: {now}."
 
 
 def _to_tell(row: Mapping[str, Any], tell: Sequence[str]) -> str:

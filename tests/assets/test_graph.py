@@ -40,6 +40,7 @@ CHECKS = [
     ("blueprints", "prompts_unique", True),
     ("drift_checks", "no_drift", False),
     ("model_drift", "no_model_drift", False),
+    ("model_drift", "verdicts_were_told", False),
     ("predictions", "calls_succeed", False),
     ("predictions", "every_prediction_has_a_blueprint", True),
     ("predictions", "predictions_unique", True),

@@ -254,11 +254,17 @@ class Weeks:
     runs: list[dg.ExecuteInProcessResult]
     boards: list[dg.ExecuteInProcessResult]
     receiver: Receiver
+    of_another_round: dict[str, bool]
+    """Checks of a run over a round that no night asked about, made after the nights."""
 
     def said(self, board: int, name: str) -> Any:
         """Metadata of `model_drift`."""
         (event,) = self.boards[board].asset_materializations_for_node("model_drift")
         return event.metadata[name].value
+
+    def check(self, board: int, name: str) -> dg.AssetCheckEvaluation:
+        (found,) = [one for one in self.boards[board].get_asset_check_evaluations() if one.check_name == name]
+        return found
 
 
 @pytest.fixture(scope="module")
@@ -283,12 +289,14 @@ def weeks(tmp_path_factory: pytest.TempPathFactory, finished: Path) -> Iterator[
                 with FakeLLM(reply=lambda call, reply=STEADY if night < 4 else MOVED: reply) as server:  # type: ignore[misc]
                     nights.serve(server)
                     runs.append(nights.run(night))
+            others = [key for key in nights.pipeline.keys if key.startswith("T2/")]
+            of_another_round = nights.pipeline.checks(nights.pipeline.run(["drift_checks"], keys=others))
             boards = [nights.boards()]
             patch.setenv("DTEF_WEBHOOK", receiver.url)
             boards += [nights.boards() for _ in range(3)]
             nights.panel(drift={"since": "2026-03-05", "severity": {"drift": "OFF"}})
             boards.append(nights.boards())
-            yield Weeks(nights, runs, boards, receiver)
+            yield Weeks(nights, runs, boards, receiver, of_another_round)
 
 
 class TestDrift:
@@ -305,14 +313,17 @@ class TestDrift:
         assert isinstance(first, list)
         assert re.match(r"(drift|watch): mine on T1/country:\w+ at context 0, distribution/attribute-label: ", str(first[0]))
 
+    def test_what_a_night_found_stays_when_a_run_of_another_round_follows(self, weeks: Weeks) -> None:
+        assert weeks.of_another_round == {"no_drift": False}
+
     def test_the_model_drifts_from_the_first_changed_night_on(self, weeks: Weeks) -> None:
         assert re.match(
             r"Drift in 1 of \d+ series. Largest: mine at context 0, down by 0\.\d+ since 2026-03-05", weeks.said(0, "headline")
         )
         assert (weeks.said(0, "drift"), weeks.said(0, "watch")) == (1, 0)
         assert weeks.said(0, "timeline").startswith("![")
-        (check,) = weeks.boards[0].get_asset_check_evaluations()
-        assert (check.check_name, check.passed, check.severity) == ("no_model_drift", False, dg.AssetCheckSeverity.ERROR)
+        check = weeks.check(0, "no_model_drift")
+        assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
         (said,) = check.metadata["first"].value
         assert re.search(r"mine at context 0, .*: down by 0\.\d+ .*since 2026-03-05; .*moved most: T1/q", str(said))
 
@@ -323,10 +334,17 @@ class TestDrift:
         assert weeks.boards[1].success
         assert [weeks.said(board, "webhook") for board in (2, 3)] == ["told of 1 series", "nothing new to tell"]
 
+    def test_a_webhook_that_does_not_take_what_there_is_to_tell_is_a_warning(self, weeks: Weeks) -> None:
+        checks = [weeks.check(board, "verdicts_were_told") for board in range(4)]
+        assert [one.passed for one in checks] == [True, False, True, True]
+        assert checks[1].severity == dg.AssetCheckSeverity.WARN
+        assert checks[1].metadata["first"].value == ["mine at context 0: drift"]
+
     def test_the_message_says_what_moved(self, weeks: Weeks) -> None:
         (_, refused), (_, told), (_, accepted) = weeks.receiver.bodies
         assert refused == told
         assert [(one["verdict"], one["was"]) for one in accepted["series"]] == [("none", "drift")]
+        assert accepted["text"].endswith("mine at context 0, told as drift: no longer so.")
         assert {name: told[name] for name in ("version", "event", "snapshot")} == {
             "version": 1,
             "event": "drift",
@@ -344,7 +362,7 @@ class TestDrift:
     def test_a_drift_is_accepted_by_a_later_beginning(self, weeks: Weeks) -> None:
         """The nights that are left are alike; what was told before is taken back."""
         assert weeks.said(4, "drift") == 0
-        (check,) = weeks.boards[4].get_asset_check_evaluations()
+        check = weeks.check(4, "no_model_drift")
         assert check.passed
         assert weeks.said(4, "webhook") == "told of 1 series"
 

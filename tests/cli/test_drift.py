@@ -106,6 +106,10 @@ class TestExitCodes:
         said = refused("drift", "--by", by, "--since", "n=2026-01-07")
         assert "since: no scores of a model n; models with scores: m" in said
         assert "allowed: a date such as 2026-03-01" in refused("drift", "--by", by, "--since", "m=soon")
+        assert "allowed: MODEL=DATE, or DATE for all models" in refused("drift", "--by", by, "--since", "=2026-01-07")
+
+    def test_a_date_after_the_last_night_hides_no_model(self, drifted: Path) -> None:
+        assert "no snapshot of a language model since 2099-01-01" in refused("drift", "--since", "m=2099-01-01")
 
     @pytest.mark.parametrize(("by", "prefix"), [("model", "S1/"), ("round", ""), ("segment", "")])
     def test_questions_that_moved_are_named_by_their_words(self, drifted: Path, by: str, prefix: str) -> None:

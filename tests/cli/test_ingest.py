@@ -50,6 +50,8 @@ class TestIngest:
         assert first.startswith("X9: 2 segments, 1 questions, 2 pairs, 0 pairs and 0 whole segments in quarantine")
         again = ok("ingest", state / "survey.json", "--round", "x9", "--min-n", "100")
         assert again.startswith("X9: 1 segments, 1 questions, 1 pairs, ")
+        assert "since it was ingested last" not in first
+        assert "since it was ingested last: 1 segments dropped (country:kenya)" in again
         assert "warning: retired 1 segments that the round no longer has: X9/country:kenya" in again
         assert query("SELECT DISTINCT round, segment, n FROM survey_responses") == [
             {"round": "X9", "segment": "country:chile", "n": 300}

@@ -68,6 +68,14 @@ class TestRun:
         assert len(errors) == 1, result.stderr
         assert "fake: environment variable FAKE_KEY is not set" in errors[0]
 
+    def test_a_broken_file_is_named_with_its_partition_and_how_to_mend_it(self, ingested: Path) -> None:
+        ok("run", "--round", "S1", *CHOSEN)
+        (broken, *_) = (ingested / "warehouse" / "survey_responses").rglob("*brazil*/part-0.parquet")
+        broken.write_bytes(b"broken")
+        errors = refused("run", "--round", "S1", *CHOSEN)
+        assert "1 of 2 partitions failed, the others are done: S1/country:brazil" in errors
+        assert "materializ" in errors.splitlines()[-1]
+
     def test_calls_that_fail_for_good_are_error_rows_and_the_others_are_scored(
         self, ingested: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -82,6 +82,13 @@ class TestReading:
             ("drift: {alpha: 1}\n", 1, "drift.alpha: got 1; allowed: less than 1"),
             ("drift: {since: {warm: soon}}\n", 1, "drift.since: since 'warm=soon': allowed: a date such as 2026-03-01"),
             ("drift: {since: 5}\n", 1, "drift.since.: got 5; allowed: a valid string"),
+            (
+                "draws: 2\ndrift:\n  since: {warm: 2026-13-01}\n",
+                3,
+                "2026-13-01 is no date: month must be in 1..12; allowed: a date",
+            ),
+            ("drift: {tell: [none]}\n", 1, "drift.tell.0: got 'none'; allowed: watch, drift"),
+            ("drift: {severity: OFF}\n", 1, "drift.severity: got False; allowed: a valid dictionary"),
             ("drift: {baseline: 1}\n", 1, "drift.baseline: got 1; allowed: greater than or equal to 2"),
             ("conditions: [nonsense]\n", 1, "conditions: task 'nonsense': allowed: distribution, shift"),
         ],

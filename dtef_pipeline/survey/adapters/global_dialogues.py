@@ -63,16 +63,27 @@ class GlobalDialogues:
         questions, about_questions = _questions(polls, segment_columns, aggregate.with_name(prefix + GUIDE), str(aggregate))
         missing = _about_counts(counts, [q for q, _ in questions], segment_columns)
         guideless = () if aggregate.with_name(prefix + GUIDE).is_file() else (_NO_GUIDE,)
+        named = path.absolute().name if path.is_dir() else prefix
+        misnamed = () if named.upper() == prefix.upper() else (_named_otherwise(named, prefix),)
         return Survey(
-            round=named_round(path.absolute().name if path.is_dir() else prefix),
+            round=named_round(named),
             name=f"Global Dialogues {prefix}",
             adapter=self.name,
             path=str(path),
             questions=tuple(q for q, _ in questions),
             segments=tuple(c.segment for c in segment_columns),
             answers=tuple(_answers(questions, segment_columns, counts, str(aggregate))),
-            findings=(*findings, *about_columns, *about_questions, *missing, *guideless),
+            findings=(*findings, *about_columns, *about_questions, *missing, *guideless, *misnamed),
         )
+
+
+def _named_otherwise(folder: str, prefix: str) -> Finding:
+    return Finding(
+        "warning",
+        "folder-named-otherwise",
+        f"The round is named {folder.upper()} after its folder, which is not what its files are named",
+        (prefix,),
+    )
 
 
 _NO_COUNTS = Finding(

@@ -281,6 +281,26 @@ def test_since_of_one_model_leaves_the_others_as_they_are(name: str) -> None:
     assert {row["model"]: row["verdict"] for row in checks} == {"a@temperature=0": "drift", "m": "none"}
 
 
+def test_a_model_without_a_snapshot_that_counts_is_said_to_be_not_compared() -> None:
+    rows = [*nights(STEADY), *nights(STEADY, model="b")]
+    checks, series = found(rows, since={"b": "2099-01-01"})
+    assert [(row["model"], row["verdict"], row["latest_snapshot"]) for row in checks] == [
+        ("b", None, None),
+        ("m", "none", label(4)),
+    ]
+    assert checks[0]["reason"] == "not compared: no snapshot since 2099-01-01, and earlier ones are left out"
+    assert {one["model"] for one in series} == {"m"}
+
+
+def test_what_is_to_be_watched_is_dated_to_where_it_changed_and_says_how_the_latest_night_is() -> None:
+    (row,), _ = found(nights([*STEADY, 0.8, 0.8, 0.8, 0.6]))
+    assert (row["verdict"], row["first_snapshot"]) == ("watch", None)
+    assert whats(row)["answers"]["snapshot"] == label(8)
+    assert whats(row)["answers"]["after"] == "parsed answers score 0.6000 (-0.2000)"
+    assert [one["shift"] for one in row["moved"]] == pytest.approx([-0.2] * 5, abs=1e-3)
+    assert f"the latest, {label(8)}, is -0.2000 from the baseline" in row["reason"]
+
+
 def test_since_of_a_model_that_is_not_there_is_an_error_that_says_who_is() -> None:
     with pytest.raises(ConfigError, match="since: no scores of a model b; models with scores: m"):
         check(nights([0.8] * 6), since={"b": label(2)})

@@ -136,6 +136,22 @@ def test_nothing_scored_is_nothing_compared(values: pd.DataFrame) -> None:
     assert (found.snapshots, found.means.tolist(), found.baseline) == ((), [], 0)
 
 
+@given(
+    st.lists(st.floats(0, 1), min_size=2, max_size=14),
+    st.integers(1, 6),
+)
+def test_the_split_leaves_the_least_squares_of_all(means: list[float], baseline: int) -> None:
+    pairs = paired(frame(means), ["a"], baseline=baseline)
+    begin = baseline if len(means) > baseline else 1
+    assert pairs.begin == begin
+
+    def left(at: int) -> float:
+        return sum(float(((part - part.mean()) ** 2).sum()) for part in (pairs.means[:at], pairs.means[at:]))
+
+    assert begin <= pairs.split < len(means)
+    assert left(pairs.split) == pytest.approx(min(left(at) for at in range(begin, len(means))), abs=1e-9)
+
+
 def test_the_questions_that_moved_most_come_first_by_size_whatever_the_direction() -> None:
     rows = [[0.5, 0.5, 0.5 + by, 0.5 + by] for by in (0.1, -0.4, 0.0, 0.2, -0.3, 0.05)]
     moved = paired(frame(*rows), ["a", "b", "c", "d", "e", "f"], baseline=2).moved(2)

@@ -215,6 +215,14 @@ def test_without_a_counts_file_nothing_is_used_and_the_finding_says_so(round_dir
     assert {"no-counts-file", "nothing-usable"} <= set(observed.findings["code"].to_pylist())
 
 
+def test_a_folder_named_otherwise_than_its_files_is_a_warning(round_directory: Write) -> None:
+    directory = round_directory({"O7: Kenya": ["20%", "80%"]}, [("q1", POLL, "How much?", option) for option in ("A", "B")])
+    assert "folder-named-otherwise" not in {f.code for f in read_survey(directory).findings}
+    survey = read_survey(directory.rename(directory.with_name("GD9x")))
+    (found,) = [f for f in survey.findings if f.code == "folder-named-otherwise"]
+    assert (survey.round, found.level, found.items) == ("GD9X", "warning", ("GD9",))
+
+
 def test_the_discussion_guide_gives_the_option_order(round_directory: Write, write_csv: Callable[..., Path]) -> None:
     rows = [("q1", POLL, "How much?", option) for option in ("A little", "A lot", "None", "Other")]
     directory = round_directory({"O7: Kenya": ["20%", "30%", "45%", "5%"]}, rows)
