@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from assets import aggregate, blueprint, boards, drift, ingest, model_drift, predict, report, score, statistics
+from assets import aggregate, blueprint, boards, drift, ingest, landing, model_drift, predict, report, score, statistics
 from assets.automation import JOBS, SENSORS
 from assets.nightly import SCHEDULES
 from assets.resources import Store
@@ -12,7 +12,7 @@ _MODULES = [ingest, blueprint, predict, score, aggregate, drift, boards, statist
 
 defs = dg.Definitions(
     assets=[survey_files, *dg.load_assets_from_modules(_MODULES)],
-    asset_checks=dg.load_asset_checks_from_modules(_MODULES),
+    asset_checks=dg.load_asset_checks_from_modules([*_MODULES, landing]),
     jobs=JOBS,
     schedules=SCHEDULES,
     sensors=SENSORS,

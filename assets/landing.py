@@ -5,11 +5,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
+from dagster._core.definitions.run_request import InstigatorType
+from dagster._core.scheduler.instigation import SensorInstigatorData
 
 from assets.resources import Store
-from assets.rounds import known_keys, range_tags, ranges, register_round
+from assets.rounds import known_keys, range_tags, ranges, register_round, survey_files
 from dtef_pipeline.errors import DtefError, SurveyError
 from dtef_pipeline.survey.adapters import read_surveys
 from dtef_pipeline.survey.changes import Changes
@@ -20,6 +23,7 @@ from resources.survey_source import SurveySources, content_hash, fingerprint, st
 
 CHANGED_TAG, LANDING_TAG = "dtef/changed", "dtef/landing"
 
+_CHECK = "landings_can_be_read"
 REGISTER_SECONDS = 20.0
 """No further round is begun in a tick after so long: Dagster ends a tick after 60 s, and what it noted in the cursor is lost then."""
 
@@ -99,6 +103,13 @@ class Landing:
         left = f"; left to the next look: {', '.join(self.left)}" if self.left else ""
         unusable = f"; cannot be used: {'; '.join(troubles)}" if troubles else ""
         return f"nothing new and complete in {self.folder}{arriving}{left}{unusable}"
+
+    @property
+    def evaluations(self) -> list[dg.AssetCheckEvaluation]:
+        """What the check `landings_can_be_read` says, when it is not what it said after the tick before."""
+        if self.context.cursor is not None and _troubles(self.now) == _troubles(self.before):
+            return []
+        return [dg.AssetCheckEvaluation(survey_files.key, _CHECK, **_can_be_read(self.now))]
 
     def _look(self, path: Path) -> None:
         before = self.before.get(path.name)
@@ -203,6 +214,31 @@ def _read_cursor(cursor: str | None) -> dict[str, Look]:
     return {name: Look(**{**look, "rounds": tuple(look["rounds"])}) for name, look in seen.items() if isinstance(look, dict)}
 
 
+def _troubles(looks: Mapping[str, Look]) -> dict[str, str]:
+    return {name: look.trouble for name, look in looks.items() if look.trouble}
+
+
+def _can_be_read(looks: Mapping[str, Look]) -> dict[str, Any]:
+    """Result of the check: what in the folder cannot be used, and why."""
+    troubles = _troubles(looks)
+    said = f"{len(troubles)} of {len(looks)} cannot be read, or not wholly: {', '.join(troubles)}" if troubles else ""
+    return {
+        "passed": not troubles,
+        "severity": dg.AssetCheckSeverity.WARN,
+        "description": said or f"all {len(looks)} can be read",
+        "metadata": {name: dg.MetadataValue.text(trouble) for name, trouble in troubles.items()},
+    }
+
+
+@dg.asset_check(asset=survey_files.key, name=_CHECK)
+def landings_can_be_read(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+    """Warns of what in the folder DTEF_SURVEYS cannot be read, or not wholly. The sensor `new_round` says so when that changes."""
+    states = context.instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
+    data = [state.instigator_data for state in states if state.instigator_name == new_round.name]
+    cursors = [one.cursor for one in data if isinstance(one, SensorInstigatorData)]
+    return dg.AssetCheckResult(**_can_be_read(_read_cursor(cursors[-1] if cursors else None)))
+
+
 def _first_clauses(trouble: str) -> str:
     return "; ".join(line.partition("; ")[0] for line in trouble.splitlines())
 
@@ -217,7 +253,7 @@ def _short(changes: Changes | None) -> str:
     minimum_interval_seconds=60,
     default_status=dg.DefaultSensorStatus.STOPPED,
     description="Watches the folder DTEF_SURVEYS: a round that is new or has changed is run once all of it is there and has been the same for "
-    "two looks. What cannot be read is named once in the log of a tick, and holds up no other. Off until switched on.",
+    "two looks. What cannot be read is named in the log of a tick and by a check of survey_files, and holds up no other. Off until switched on.",
 )
 def new_round(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorResult | dg.SkipReason:
     """Watches the folder DTEF_SURVEYS. A round that is new or has changed, and is the same at two looks, is registered and run.
@@ -230,4 +266,4 @@ def new_round(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorRes
     landing = Landing(context, store.sources, folder)
     requests = landing.requests()
     skipped = None if requests else dg.SkipReason(landing.reason)
-    return dg.SensorResult(run_requests=requests, cursor=landing.cursor, skip_reason=skipped)
+    return dg.SensorResult(run_requests=requests, cursor=landing.cursor, skip_reason=skipped, asset_events=landing.evaluations)

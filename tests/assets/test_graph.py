@@ -47,6 +47,7 @@ CHECKS = [
     ("scores", "responses_can_be_read", False),
     ("scores", "scores_unique", True),
     ("segment_results", "results_unique", True),
+    ("survey_files", "landings_can_be_read", False),
     ("survey_responses", "distributions_sum_to_one", True),
     ("survey_responses", "every_column_recognised", False),
     ("survey_responses", "every_pair_has_reference_scores", True),
