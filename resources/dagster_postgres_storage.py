@@ -6,6 +6,7 @@ tried before it is used, so a server that was restarted is no error. Named in `d
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,9 +45,13 @@ class EventLog(PostgresEventLogStorage):
 
 
 class PostgresStorage(DagsterPostgresStorage):
-    """All of Dagster's storage in one database: a process keeps a connection each for events, runs and schedules."""
+    """All of Dagster's storage in one database: a process keeps a connection each for events, runs and schedules.
+
+    A URL that names no driver is taken for Dagster's own, psycopg2: SQLAlchemy would take the newer one, which Dagster's statements fail on.
+    """
 
     def __init__(self, postgres_url: str, inst_data: ConfigurableClassData | None = None, **given: Any) -> None:
+        postgres_url = re.sub(r"^postgres(ql)?://", "postgresql+psycopg2://", postgres_url)
         super().__init__(postgres_url=postgres_url, inst_data=inst_data, **given)
         self._event_log_storage = EventLog(postgres_url, **given)
         for storage in (self._event_log_storage, self._run_storage, self._schedule_storage):

@@ -91,6 +91,16 @@ def test_planned_materializations_are_written_together_and_are_what_dagsters_own
     assert rows["ours"] == rows["theirs"]
 
 
+def test_a_url_that_names_no_driver_is_taken_for_dagsters_own(url: str) -> None:
+    storage = PostgresStorage(url.replace("postgresql+psycopg2://", "postgresql://"))
+    storage.event_log_storage.store_event(made("33333333-3333-3333-3333-333333333333", KEYS[0]))
+    assert storage.event_log_storage.get_materialized_partitions(ASSET) == {KEYS[0]}
+    assert storage.run_storage.get_runs() == []
+    assert storage.schedule_storage.all_instigator_state() == []
+    for part in (storage.event_log_storage, storage.run_storage, storage.schedule_storage):
+        part._engine.dispose()
+
+
 def test_a_server_that_was_restarted_is_no_error(url: str, postgres: Postgres) -> None:
     storage = PostgresStorage(url)
     run_id = "11111111-1111-1111-1111-111111111111"
