@@ -39,7 +39,7 @@ def _words(value: Any) -> Any:
 
 
 def _dates(value: Any) -> Any:
-    """A date, or dates by model, as people write them: YAML takes 2026-03-01 for a date, and a litellm string is no other type."""
+    """A date, or dates by model, as people write them: YAML takes 2026-03-01 for a date."""
     by_model = value if isinstance(value, dict) else {ALL_OTHERS: value}
     return {model: day.isoformat() if isinstance(day, date) else day for model, day in by_model.items()}
 

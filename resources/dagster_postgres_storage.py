@@ -18,6 +18,8 @@ from dagster_postgres.event_log import PostgresEventLogStorage
 from dagster_postgres.storage import DagsterPostgresStorage
 from dagster_postgres.utils import create_pg_engine, get_token_provider_from_config, pg_url_from_config
 
+from resources.dagster_storage import last_of_each
+
 
 class EventLog(PostgresEventLogStorage):
     """The event log; the tables are Dagster's own."""
@@ -37,10 +39,9 @@ class EventLog(PostgresEventLogStorage):
         with self._connect() as connection:
             inserted = self.prepare_insert_event_batch(planned).returning(SqlEventLogStorageTable.c.id)
             ids = [int(key) for (key,) in connection.execute(inserted)]
-        last = {event.get_dagster_event().asset_key: place for place, event in enumerate(planned)}
         with self.index_transaction() as connection:
             self._store_asset_event_tags(connection, planned, ids)
-            for place in sorted(last.values()):
+            for place in last_of_each(planned):
                 self._store_asset_event(connection, planned[place], ids[place])
 
 

@@ -32,6 +32,13 @@ _BATCHED = {
 }
 
 
+def last_of_each(events: Sequence[EventLogEntry]) -> list[int]:
+    """Places of the last event of each kind of each asset, rising: what stands in the assets' summary rows when each is stored by itself."""
+    return sorted(
+        {(one.dagster_event_type, one.get_dagster_event().asset_key): place for place, one in enumerate(events)}.values()
+    )
+
+
 class _Engines:
     """SQLAlchemy engines of SQLite files, the last used ones: each with one open connection, and the statements it has compiled."""
 
@@ -119,10 +126,7 @@ class EventLog(SqliteEventLogStorage):
         with self.index_transaction() as connection:
             ids = [_key(connection.execute(insert)) for insert in inserts]
             self._store_asset_event_tags(connection, together, ids)
-            last = {
-                (event.dagster_event_type, event.get_dagster_event().asset_key): place for place, event in enumerate(together)
-            }
-            for place in sorted(last.values()):
+            for place in last_of_each(together):
                 self._store_asset_event(connection, together[place], ids[place])
 
     def dispose(self) -> None:

@@ -22,11 +22,11 @@ from dagster._core.launcher import WorkerStatus
 from dagster._core.storage.tags import GRPC_INFO_TAG
 from dagster._daemon.monitoring.run_monitoring import monitor_started_run
 from dagster._grpc.client import DagsterGrpcClient
-from dagster_postgres.event_log import PostgresEventLogStorage
 
 import assets.run_launcher
 from assets.run_launcher import WatchedRunLauncher
 from dtef_pipeline.cli import main
+from resources.dagster_postgres_storage import EventLog
 from resources.processes import runs_since
 from tests.conftest import ROOT
 from tests.postgres import NoPostgres, running_postgres
@@ -145,7 +145,7 @@ class TestProduction:
                 monkeypatch.setenv("DAGSTER_POSTGRES_URL", url)
                 with dg.DagsterInstance.get() as made:
                     is_as_operated(made)
-                    assert isinstance(made.event_log_storage, PostgresEventLogStorage)
+                    assert type(made.event_log_storage) is EventLog
                     made.event_log_storage.set_concurrency_slots("openai", 1)
                     made.add_dynamic_partitions("round_segment", ["T1/country:kenya"])
                 with dg.DagsterInstance.get() as again:

@@ -15,12 +15,14 @@ from dtef_pipeline.drift.paired import Paired, paired
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """`columns`: those of EVIDENCE. `notes`: what to add to the rule's reason."""
+    """`columns`: those of EVIDENCE. `notes`: what to add to the rule's reason. `since`: the snapshot from which on what changed is told: of a
+    drift its first, of what is to be watched the place where it would be (only evidence dates a change), else the first after the baseline."""
 
     columns: dict[str, Any]
     notes: tuple[str, ...]
     pairs: Paired
     seen: Evidence
+    since: int
 
 
 def judged(values: pd.DataFrame, questions: Sequence[str], *, baseline: int, threshold: float) -> Judged:
@@ -33,7 +35,8 @@ def judged(values: pd.DataFrame, questions: Sequence[str], *, baseline: int, thr
     # Without a large range there is no drift to date: the shift is then that since the baseline.
     seen = evidence(pairs.means, pairs.spread, baseline=baseline, threshold=threshold if pairs.is_large else None)
     drifted = pairs.is_large and seen.highest is not None and seen.highest >= threshold
-    columns: dict[str, Any] = {
+    since = seen.first if drifted and seen.first is not None else pairs.split if pairs.is_large else pairs.begin
+    columns = {
         "verdict": "drift" if drifted else "watch" if pairs.is_large else "none",
         "log10_e": seen.highest,
         "threshold": threshold,
@@ -43,18 +46,15 @@ def judged(values: pd.DataFrame, questions: Sequence[str], *, baseline: int, thr
         "shift_high": seen.high,
         "first_snapshot": pairs.snapshots[seen.first] if drifted and seen.first is not None else None,
         "baseline": list(pairs.snapshots[: pairs.baseline]),
-        "moved": None,
+        "moved": pairs.moved(since, seen.until) if seen.first is not None else None,
     }
-    if seen.first is not None:
-        # Only evidence dates a change; for one that is to be watched, the place where it would be.
-        columns["moved"] = pairs.moved(pairs.split if columns["verdict"] == "watch" else seen.first, seen.until)
     notes = []
     if seen.first is None:
         notes.append(f"too few snapshots for evidence ({len(pairs.snapshots)} of {baseline + 1})")
     came_back = drifted and seen.until is not None and seen.until < len(pairs.snapshots)
     if came_back or (columns["verdict"] == "watch" and seen.first is not None):
         notes.append(f"the latest, {pairs.snapshots[-1]}, is {pairs.means[-1]:+.4f} from the baseline")
-    return Judged(columns, tuple(notes), pairs, seen)
+    return Judged(columns, tuple(notes), pairs, seen, since)
 
 
 def place_in_time(label: str, time: datetime | None) -> tuple[bool, datetime, bool, str]:

@@ -144,10 +144,10 @@ class _Compared:
         columns = self._judged.columns if self._judged else {}
         drifted = columns.get("first_snapshot")
         first = labels.index(drifted) if drifted else None
-        is_news = columns.get("verdict") in ("drift", "watch")
-        split = first if first is not None else self._pairs.split if is_news else self._pairs.begin
+        split = self._judged.since if self._judged else self._pairs.begin
         found: list[Change] = []
         if len(labels) > 1:
+            is_news = columns.get("verdict") in ("drift", "watch")
             until = self._judged.seen.until if self._judged and drifted else None
             found += (answer_changes if is_news else parse_changes)(self._answers.first(until), split)
         within = panel_changes(compared, self._labels, first)
