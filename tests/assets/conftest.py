@@ -123,3 +123,13 @@ def done(pipeline: Pipeline, finished: Path) -> Pipeline:
         if folder.name != "sources":
             shutil.copytree(folder, Path(pipeline.house.root) / folder.name)
     return pipeline
+
+
+@pytest.fixture
+def landing(pipeline: Pipeline, state: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    from tests.assets.landing_folder import Landing
+
+    for key in pipeline.keys:
+        pipeline.instance.delete_dynamic_partition(str(ROUND_SEGMENT.name), key)
+    monkeypatch.setenv("DTEF_SURVEYS", str(state / "landing"))
+    return Landing(pipeline, state / "landing")

@@ -5,72 +5,24 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import pytest
-from dagster._core.definitions.run_request import InstigatorType
-from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteInstigatorOrigin, RemoteRepositoryOrigin
-from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, SensorInstigatorData
 
 from assets.definitions import defs
 from assets.landing import CHANGED_TAG, new_round
 from assets.landing import Landing as Tick
 from assets.launch import STAGE_NAMES
-from assets.partitions import ROUND_SEGMENT
 from assets.resources import Store
 from assets.rounds import RANGE_END, RANGE_START, known_keys, ranges, survey_files
 from resources.survey_source import SurveySources
-from tests.assets.conftest import COUNTRIES, Pipeline, write_survey
+from tests.assets.conftest import COUNTRIES, Pipeline
+from tests.assets.landing_folder import Landing
 from tests.assets.staleness import stale
 
 GREEN = "MATERIALIZED"
 A1 = [f"A1/country:{country.lower()}" for country in COUNTRIES]
-
-
-class Landing:
-    """The watched folder, and the sensor looking at it again and again."""
-
-    def __init__(self, pipeline: Pipeline, folder: Path) -> None:
-        self.pipeline, self.folder = pipeline, folder
-        self.cursor: str | None = None
-        self.reason: str | None = None
-        folder.mkdir()
-
-    def look(self) -> Any:
-        context = dg.build_sensor_context(instance=self.pipeline.instance, cursor=self.cursor, definitions=defs)
-        result = new_round(context, store=Store())
-        if isinstance(result, dg.SensorResult):
-            self.cursor = result.cursor
-            self.reason = result.skip_reason.skip_message if result.skip_reason else None
-        return result
-
-    def requests(self) -> list[dg.RunRequest]:
-        return list(self.look().run_requests or [])
-
-    def settled(self) -> list[dg.RunRequest]:
-        """The requests after a look that only waits."""
-        assert self.requests() == []
-        return self.requests()
-
-    def land(self, name: str, rounds: Sequence[str], **how: Any) -> Path:
-        return write_survey(self.folder / name, rounds, **how)
-
-    def run(self, request: dg.RunRequest) -> None:
-        result = defs.resolve_job_def("round_pipeline").execute_in_process(
-            instance=self.pipeline.instance, tags=request.tags, run_config=request.run_config
-        )
-        assert result.success
-
-
-@pytest.fixture
-def landing(pipeline: Pipeline, state: Path, monkeypatch: pytest.MonkeyPatch) -> Landing:
-    for key in pipeline.keys:
-        pipeline.instance.delete_dynamic_partition(str(ROUND_SEGMENT.name), key)
-    monkeypatch.setenv("DTEF_SURVEYS", str(state / "landing"))
-    return Landing(pipeline, state / "landing")
 
 
 class TestWhenItStarts:
@@ -374,39 +326,3 @@ class TestWhatChanged:
         assert request.tags[CHANGED_TAG].startswith("1 segments dropped")
         assert landing.pipeline.keys == [A1[0], A1[2]]
         assert landing.pipeline.house.segments("A1") == ["country:chile", "country:kenya"]
-
-
-class TestCheck:
-    """`landings_can_be_read`, which makes a broken landing visible where one looks for what is red."""
-
-    def said(self, result: Any) -> tuple[bool, str, list[str]]:
-        (found,) = result.asset_events
-        assert (found.asset_key, found.severity) == (survey_files.key, dg.AssetCheckSeverity.WARN)
-        return found.passed, found.description, sorted(found.metadata)
-
-    def test_it_is_made_by_the_sensor_when_what_cannot_be_read_changes(self, landing: Landing) -> None:
-        landing.land("a.csv", ["A1"], questions=1)
-        assert self.said(landing.look()) == (True, "all 1 can be read", [])
-        assert not landing.look().asset_events
-        (landing.folder / "notes.txt").write_text("call me", encoding="utf-8")
-        assert not landing.look().asset_events
-        assert self.said(landing.look()) == (False, "1 of 2 cannot be read, or not wholly: notes.txt", ["notes.txt"])
-        assert not landing.look().asset_events
-        (landing.folder / "notes.txt").unlink()
-        assert self.said(landing.look())[0]
-
-    def test_executed_by_hand_it_says_what_the_sensor_saw_last(self, landing: Landing, tmp_path: Path) -> None:
-        (landing.folder / "notes.txt").write_text("call me", encoding="utf-8")
-        landing.look()
-        landing.look()
-        origin = RemoteInstigatorOrigin(
-            RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("dtef"), "__repository__"), "new_round"
-        )
-        data = SensorInstigatorData(cursor=landing.cursor)
-        checks = dg.AssetSelection.checks_for_assets(survey_files.key)
-        job = dg.define_asset_job("by_hand", checks).resolve(asset_graph=defs.resolve_asset_graph())
-        with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
-            instance.add_instigator_state(InstigatorState(origin, InstigatorType.SENSOR, InstigatorStatus.RUNNING, data))
-            result = job.execute_in_process(instance=instance)
-        (found,) = result.get_asset_check_evaluations()
-        assert (found.passed, found.description) == (False, "1 of 1 cannot be read, or not wholly: notes.txt")
