@@ -25,10 +25,9 @@ from resources.gateway import Answers
 from resources.progress import ModelProgress
 from resources.response_store import ResponseStore
 from resources.retries import Backoff
+from tests.conftest import ROOT
 from tests.fake_llm_server import Call, FakeLLM, Fault, FaultPlan, always, at_first, at_random
 from tests.resources.gateway_setup import KEY, gateway, model, requests
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

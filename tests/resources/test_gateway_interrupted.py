@@ -14,10 +14,9 @@ import pytest
 from resources.claims import Claims
 from resources.progress import ModelProgress
 from resources.response_store import ResponseStore
+from tests.conftest import ROOT
 from tests.fake_llm_server import FakeLLM, Fault, always
 from tests.resources.gateway_setup import gateway, model, requests
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import ROOT
 from tests.fake_llm_server import Call, FakeLLM, Fault
 from tests.resources.gateway_setup import KEY
 
-ROOT = Path(__file__).parents[2]
 RUN = """
     import logging, sys
     logging.basicConfig(level=logging.DEBUG)

@@ -13,10 +13,10 @@ import pytest
 
 from resources.claims import Claims
 from resources.response_store import ResponseStore
+from tests.conftest import ROOT
 from tests.fake_llm_server import FakeLLM, Fault
 from tests.resources.gateway_setup import gateway, model, requests
 
-ROOT = Path(__file__).parents[2]
 RUN = """
     import sys
     from resources.response_store import ResponseStore

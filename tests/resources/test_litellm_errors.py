@@ -16,6 +16,7 @@ from dtef_pipeline.prediction.request import Request
 from resources.litellm_module import load_litellm
 from resources.litellm_transport import LitellmTransport
 from resources.transport import CallError, Reply, Scope
+from tests.conftest import ROOT
 from tests.fake_llm_server import FakeLLM, Fault, always
 from tests.resources.gateway_setup import KEY, model, requests
 
@@ -199,8 +200,7 @@ class TestCertificates:
         assert LitellmTransport({"M_KEY": KEY}).problem(model(None)) is None
 
     def test_nothing_in_the_code_switches_checks_off(self) -> None:
-        root = Path(__file__).parents[2]
-        sources = [path for package in ("dtef_pipeline", "resources", "assets") for path in (root / package).rglob("*.py")]
+        sources = [path for package in ("dtef_pipeline", "resources", "assets") for path in (ROOT / package).rglob("*.py")]
         switches = ("ssl_verify", "verify=False", "CERT_NONE", "_create_unverified_context")
         assert [path.name for path in sources if any(switch in path.read_text("utf-8") for switch in switches)] == []
 

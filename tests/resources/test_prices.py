@@ -2,14 +2,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from dtef_pipeline.prediction.models import ModelSpec
 from resources.prices import FREE, Price, price
-
-ROOT = Path(__file__).parents[2]
+from tests.conftest import ROOT
 
 
 def test_the_models_file_goes_before_litellms_list() -> None:

@@ -7,8 +7,9 @@ import pytest
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.prediction.experiments import Experiment, asked_models, load_experiment
 from dtef_pipeline.prediction.models import load_models
+from tests.conftest import ROOT
 
-SHIPPED = sorted((Path(__file__).parents[3] / "data" / "experiments").glob("*.yaml"))
+SHIPPED = sorted((ROOT / "data" / "experiments").glob("*.yaml"))
 MODELS = load_models("models: {mini: {model: openai/mini}, deep: {model: openai/deep, temperature: 1}, baseline/uniform: }")
 TWO = "conditions: [{name: a}, {name: b, reasoning: cot}]"
 

@@ -7,8 +7,9 @@ from pydantic import ValidationError
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.prediction.models import BASELINES, LOCAL_MODELS, Budget, ModelSpec, load_models
+from tests.conftest import ROOT
 
-SHIPPED = Path(__file__).parents[3] / "data" / "models.yaml"
+SHIPPED = ROOT / "data" / "models.yaml"
 
 
 def spec(**settings: object) -> ModelSpec:

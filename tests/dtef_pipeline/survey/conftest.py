@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
-SHARED = ROOT.parent / "shared" / "data"
+from tests.conftest import SHARED
+
 POLL = "Poll Single Select"
 
 Row = tuple[str, str, str, str]  # question id, type, text, response

@@ -15,8 +15,8 @@ from dtef_pipeline.survey.attributes import segment
 from dtef_pipeline.survey.model import Answer, Question, Survey
 from dtef_pipeline.survey.quarantine import REASONS
 from dtef_pipeline.survey.validation import round_id
+from tests.conftest import ROOT
 
-ROOT = Path(__file__).parents[3]
 DOC = ROOT / "docs" / "add-a-survey.md"
 
 

@@ -12,8 +12,8 @@ import pytest
 from dtef_pipeline.identity import question_key
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.observe import Observed, observe
+from tests.conftest import ROOT
 
-ROOT = Path(__file__).parents[3]
 ROUNDS = ROOT / "data" / "rounds"
 
 
