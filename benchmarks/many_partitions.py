@@ -178,8 +178,8 @@ def measure(partitions: int, folder: Path) -> Measured:
         subprocess.run(
             [sys.executable, "-c", "import assets.definitions as a; a.defs.get_repository_def()"], check=True, cwd=ROOT
         )
-    from assets.commands import dagster_instance
-    from assets.reading import warehouse
+    from dtef_pipeline.cli.read import warehouse
+    from dtef_pipeline.cli.run import dagster_instance
 
     with dagster_instance() as instance:
         _land_and_fill(instance, warehouse(), rounds, folder, taken)

@@ -13,7 +13,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("dtef_pipeline", "resources", "assets")
 """From the inside out: a package may import itself and those before it."""
-EDGE = ROOT / "dtef_pipeline" / "cli.py"
+EDGE = ROOT / "dtef_pipeline" / "cli"
+"""The command line, the one room of the library that may import `assets`."""
 LONGEST_FILE = 400
 HEAVY = ("pandas", "duckdb", "dagster", "litellm", "pyarrow")
 
@@ -38,7 +39,7 @@ def test_imports_never_point_outwards(package: str) -> None:
     backwards = [
         f"{path.relative_to(ROOT)}:{line} imports {name}"
         for path in modules(package)
-        if path != EDGE
+        if EDGE not in path.parents
         for line, name in imported_packages(path)
         if name in outer
     ]
@@ -46,7 +47,7 @@ def test_imports_never_point_outwards(package: str) -> None:
 
 
 def test_the_command_line_is_the_one_exception_and_uses_it() -> None:
-    assert "assets" in {name for _, name in imported_packages(EDGE)}
+    assert "assets" in {name for path in modules("dtef_pipeline/cli") for _, name in imported_packages(path)}
 
 
 @pytest.mark.parametrize("package", LAYERS)
@@ -72,7 +73,7 @@ def test_importing_the_library_loads_neither_dagster_nor_litellm() -> None:
     names = [
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         for path in modules("dtef_pipeline")
-        if path != EDGE
+        if EDGE not in path.parents
     ]
     assert len(names) > 30
     loaded = loaded_by(f"import importlib\nfor name in {names!r}: importlib.import_module(name)")

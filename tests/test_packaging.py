@@ -101,7 +101,7 @@ class TestWheel:
         assert {
             "assets/definitions.py",
             "resources/warehouse.py",
-            "dtef_pipeline/cli.py",
+            "dtef_pipeline/cli/dtef.py",
             "dtef_pipeline/py.typed",
             "dtef_pipeline/survey/vocabulary.toml",
             f"{data}/models.yaml",

@@ -30,8 +30,8 @@ from assets.rounds import RANGE_END, RANGE_START
 from resources.response_store import ResponseStore
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey
-from tests.cli.commands import distribution, serve_as, use
 from tests.conftest import ROOT
+from tests.dtef_pipeline.cli.commands import distribution, serve_as, use
 from tests.fake_llm_server import FakeLLM
 
 GREEN, RED = "MATERIALIZED", "FAILED"

@@ -11,7 +11,7 @@ from assets.definitions import defs
 from assets.launch import STAGE_NAMES
 from tests.assets.conftest import Pipeline
 from tests.assets.staleness import stale
-from tests.cli.commands import serve_as
+from tests.dtef_pipeline.cli.commands import serve_as
 from tests.fake_llm_server import FakeLLM
 
 

@@ -14,12 +14,12 @@ import dagster as dg
 import pytest
 import yaml
 
-from assets.commands import dagster_instance
 from assets.definitions import defs
 from assets.nightly import left_out, nightly_drift_schedule
 from assets.partitions import ROUND_SEGMENT
 from assets.resources import Store
 from assets.rounds import RANGE_END, RANGE_START
+from dtef_pipeline.cli.run import dagster_instance
 from dtef_pipeline.errors import ConfigError
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey

@@ -14,9 +14,9 @@ import pytest
 
 import assets.blueprint
 import assets.ingest
-from assets.commands import dagster_instance
 from assets.launch import BOARD_NAMES, STAGE_NAMES, Outcome
 from dtef_pipeline.aggregation.resampling import MIN_CLUSTERS, RESAMPLES, SEED
+from dtef_pipeline.cli.run import dagster_instance
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.observe import Observed
 from resources.predictor import Predictor

@@ -17,8 +17,8 @@ from assets.provider_pools import provider_pools
 from assets.rounds import known_keys
 from dtef_pipeline.prediction.models import ModelSpec
 from tests.assets.conftest import write_survey
-from tests.cli.commands import distribution, ok
 from tests.conftest import ROOT
+from tests.dtef_pipeline.cli.commands import distribution, ok
 from tests.fake_llm_server import Call, FakeLLM
 
 OPENAI = ModelSpec(name="a", model="openai/a")

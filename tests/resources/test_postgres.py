@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import make_url
 
 from resources.response_store import ResponseStore
-from tests.cli.commands import CHOSEN, SAMPLE, distribution, ok, query, serve_as
+from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, distribution, ok, query, serve_as
 from tests.fake_llm_server import FakeLLM
 from tests.postgres import Postgres
 

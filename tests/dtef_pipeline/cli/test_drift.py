@@ -10,7 +10,7 @@ import pytest
 
 from dtef_pipeline.tables import SURVEY_RESPONSES
 from resources.warehouse import Warehouse
-from tests.cli.commands import REFERENCES, dtef, ok, query, refused, strict, use
+from tests.dtef_pipeline.cli.commands import REFERENCES, dtef, ok, query, refused, strict, use
 from tests.dtef_pipeline.drift.nights import nights
 from tests.dtef_pipeline.rows import scores_table
 

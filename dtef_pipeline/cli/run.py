@@ -1,4 +1,4 @@
-"""What the `dtef` commands that start something do; the words are in `dtef_pipeline/cli.py`."""
+"""What the `dtef` commands that start something do; the words are in `dtef_pipeline/cli/dtef.py`."""
 
 import os
 import re
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import click
 import pyarrow.compute as pc
 
-from assets import summary
-from assets.reading import warehouse
-from assets.run_options import RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.aggregation.cells import BoardOptions
+from dtef_pipeline.cli import after_run as summary
+from dtef_pipeline.cli.read import warehouse
+from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
 from resources.known_models import known_models
 from resources.progress import keep_terminal
 from resources.settings import Settings, shipped

@@ -9,7 +9,7 @@ import pytest
 from dtef_pipeline.identity import digest, request_key
 from dtef_pipeline.prediction.request import Response
 from resources.response_store import ResponseStore
-from tests.cli.commands import ok, refused, strict
+from tests.dtef_pipeline.cli.commands import ok, refused, strict
 
 
 def keep(folder: Path, model: str, snapshot: str, cost: float | None) -> Response:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.commands import REFERENCES, ok, query, refused, serve_as
+from tests.dtef_pipeline.cli.commands import REFERENCES, ok, query, refused, serve_as
 from tests.fake_llm_server import FakeLLM
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.prediction.models import Budget, load_models
-from tests.cli.commands import CHOSEN, SEGMENTS, distribution, dtef, ok, query, refused, serve_as
+from tests.dtef_pipeline.cli.commands import CHOSEN, SEGMENTS, distribution, dtef, ok, query, refused, serve_as
 from tests.fake_llm_server import FakeLLM, Fault, always
 
 ROUND = ["--round", "S1", "--segment", SEGMENTS[0], "--questions", "3"]
@@ -169,7 +169,7 @@ class TestBudgets:
         assert message in refused("run", *ROUND, *options)
 
     def test_bounds_of_one_model_come_together_with_those_of_its_file(self) -> None:
-        from assets.run_options import RunOptions, selection
+        from dtef_pipeline.cli.selection import RunOptions, selection
 
         models = load_models("models: {a: {model: x/a, budget: {max_calls: 9, max_tokens: 50}}}")
         options = RunOptions(

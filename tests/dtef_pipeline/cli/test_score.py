@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import dtef, ok, strict
+from tests.dtef_pipeline.cli.commands import dtef, ok, strict
 
 
 class TestScore:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import CHOSEN, distribution, ok, query, refused, serve_as, strict
+from tests.dtef_pipeline.cli.commands import CHOSEN, distribution, ok, query, refused, serve_as, strict
 from tests.fake_llm_server import Call, FakeLLM, Fault
 
 

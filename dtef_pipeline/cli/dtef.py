@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 import click
 
-from dtef_pipeline.cli_options import FORMATS, of_rounds, selects_what_is_asked
+from dtef_pipeline.cli.options import FORMATS, of_rounds, selects_what_is_asked
 from dtef_pipeline.errors import DtefError, Interrupted
 
 BOARDS = ["overall", "round", "segment", "attribute", "question", "consistency", "metric"]
@@ -72,7 +72,7 @@ def ingest(path: Path, round_id: str | None, min_n: int | None) -> None:
 
     PATH is a Global Dialogues folder, a DTEFSurveyData JSON file, or a long table (CSV or Parquet).
     """
-    from assets import commands
+    from dtef_pipeline.cli import run as commands
 
     sys.exit(commands.ingest(path, round_id, min_n))
 
@@ -92,8 +92,8 @@ def run(**options: Any) -> None:
     Exit code: 0 done; 1 a partition failed; 2 the options or the set-up need mending; 4 a model never answered;
     130 interrupted (what was answered is kept).
     """
-    from assets import commands
-    from assets.run_options import RunOptions
+    from dtef_pipeline.cli import run as commands
+    from dtef_pipeline.cli.selection import RunOptions
 
     sys.exit(commands.run(RunOptions(**options)))
 
@@ -108,8 +108,8 @@ def estimate(output: str, **options: Any) -> None:
     Tokens of prompts are estimated on the high side. Answers: what is usual (the mean of earlier answers, if there are any), and the most that
     the models' max_tokens allow. A price that is not known is `unknown`.
     """
-    from assets import estimate
-    from assets.run_options import RunOptions
+    from dtef_pipeline.cli import estimate
+    from dtef_pipeline.cli.selection import RunOptions
 
     estimate.estimate(RunOptions(**options), output)
 
@@ -127,7 +127,7 @@ def estimate(output: str, **options: Any) -> None:
 @reports_errors
 def costs(by: tuple[str, ...], rounds: tuple[str, ...], snapshot: str | None, output: str) -> None:
     """Show what was asked of language models, and what it cost: requests, tokens, US dollars."""
-    from assets import summary
+    from dtef_pipeline.cli import after_run as summary
 
     summary.costs(by or ("model",), rounds, snapshot, output)
 
@@ -159,7 +159,7 @@ def experiment(name: str | None, output: str, **options: Any) -> None:
     Each condition is better or worse than the first (sign-flip test of whole questions, adjusted over the rows, p < .05), equivalent to it
     (the 90 % interval of the difference lies within the margin), or undecided.
     """
-    from assets import summary
+    from dtef_pipeline.cli import after_run as summary
 
     if name is None:
         summary.experiments(output)
@@ -199,7 +199,7 @@ def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -
     question-gaps  the same of single questions
     reliability    how far repeated draws agree, and how small a difference could be found
     """
-    from assets import reading
+    from dtef_pipeline.cli import read as reading
 
     reading.leaderboard(by, output, rounds=rounds, **options)
 
@@ -236,7 +236,7 @@ def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str
     \b
     Exit code: 0 done; 2 the options or the set-up need mending; 3 the verdict that --fail-on names, or a worse one.
     """
-    from assets import reading
+    from dtef_pipeline.cli import read as reading
 
     sys.exit(reading.drift(rounds, by, since, fail_on, output))
 
@@ -251,7 +251,7 @@ def score(file: TextIO) -> None:
     In:  {"response": "[45, 30, 15, 10]", "expected": [40, 35, 15, 10], "options": [...], "metric": "js"}
     Out: the same line with status, predicted (fractions), score, js, cosine, emd, emd_normalized, tv.
     """
-    from assets import reading
+    from dtef_pipeline.cli import read as reading
 
     sys.exit(reading.score(file))
 
@@ -264,7 +264,7 @@ def score(file: TextIO) -> None:
 @reports_errors
 def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...], conditions: tuple[str, ...]) -> None:
     """Write a round's blueprints as weval-style YAML."""
-    from assets import reading
+    from dtef_pipeline.cli import read as reading
 
     reading.export_blueprints(round_id, out, contexts, conditions)
 
@@ -275,7 +275,7 @@ def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...], condi
 @reports_errors
 def sql(query: str, output: str) -> None:
     """Query the tables with DuckDB SQL: survey_responses, blueprints, predictions, scores, segment_results, leaderboard, ..."""
-    from assets import reading
+    from dtef_pipeline.cli import read as reading
 
     reading.sql(query, output)
 
@@ -285,7 +285,7 @@ def sql(query: str, output: str) -> None:
 @reports_errors
 def report(out: Path) -> None:
     """Write the report as one self-contained HTML page."""
-    from assets import reading
+    from dtef_pipeline.cli import read as reading
 
     reading.report(out)
 
@@ -294,7 +294,7 @@ def report(out: Path) -> None:
 @reports_errors
 def models() -> None:
     """List the models and collections that --model takes."""
-    from assets import reading
+    from dtef_pipeline.cli import read as reading
 
     reading.models()
 
@@ -309,7 +309,7 @@ def responses() -> None:
 @reports_errors
 def show(output: str) -> None:
     """List what the response store holds: answers, tokens and cost of each model and snapshot."""
-    from assets import responses
+    from dtef_pipeline.cli import responses
 
     responses.show(output)
 
@@ -321,7 +321,7 @@ def show(output: str) -> None:
 @reports_errors
 def export_responses(file: Path, models: tuple[str, ...], snapshots: tuple[str, ...]) -> None:
     """Write raw answers to FILE: Parquet or JSON lines, by its suffix (.parquet, .jsonl, .jsonl.gz)."""
-    from assets import responses
+    from dtef_pipeline.cli import responses
 
     responses.export_file(file, models, snapshots)
 
@@ -331,7 +331,7 @@ def export_responses(file: Path, models: tuple[str, ...], snapshots: tuple[str, 
 @reports_errors
 def import_responses(file: Path) -> None:
     """Add the answers of FILE to the response store. Those it has already stay as they are; a bad row adds nothing."""
-    from assets import responses
+    from dtef_pipeline.cli import responses
 
     responses.import_file(file)
 
@@ -342,6 +342,6 @@ def import_responses(file: Path) -> None:
 @reports_errors
 def ui(port: int, host: str) -> None:
     """Open Dagster on the same state: web server and daemon."""
-    from assets import commands
+    from dtef_pipeline.cli import run as commands
 
     sys.exit(commands.ui(host, port))

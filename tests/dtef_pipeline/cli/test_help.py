@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from dtef_pipeline.cli import main
-from tests.cli.commands import ok
+from tests.dtef_pipeline.cli.commands import ok
 
 
 class TestHelp:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import CHOSEN, SAMPLE, distribution, ok, serve_as, use
+from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, distribution, ok, serve_as, use
 from tests.fake_llm_server import FakeLLM
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands import CHOSEN, distribution, ok, query, refused, serve_as, strict
+from tests.dtef_pipeline.cli.commands import CHOSEN, distribution, ok, query, refused, serve_as, strict
 from tests.fake_llm_server import Call, FakeLLM
 
 ROUND = ["--round", "S1", *CHOSEN]

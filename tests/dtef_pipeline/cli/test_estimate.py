@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands import CHOSEN, SEGMENTS, ok, query, refused, serve_as, strict
+from tests.dtef_pipeline.cli.commands import CHOSEN, SEGMENTS, ok, query, refused, serve_as, strict
 from tests.fake_llm_server import FakeLLM
 
 ROUND = ["--round", "S1", *CHOSEN]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import SAMPLE, ok, query, refused
-from tests.cli.conftest import Base
+from tests.dtef_pipeline.cli.commands import SAMPLE, ok, query, refused
+from tests.dtef_pipeline.cli.conftest import Base
 
 
 class TestIngest:

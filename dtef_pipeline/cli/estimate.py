@@ -11,9 +11,9 @@ import pandas as pd
 import pyarrow as pa
 import sqlalchemy as sa
 
-from assets.run_options import BUDGETS, RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.aggregation.costs import answer_lengths
 from dtef_pipeline.blueprint.prompts import build_blueprints
+from dtef_pipeline.cli.selection import BUDGETS, RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import request_keys, split_partition_key
 from dtef_pipeline.prediction.assemble import select_prompts

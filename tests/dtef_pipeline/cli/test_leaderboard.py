@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import REFERENCES, ok, refused, strict
+from tests.dtef_pipeline.cli.commands import REFERENCES, ok, refused, strict
 
 
 class TestLeaderboard:

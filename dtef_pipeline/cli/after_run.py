@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 import click
 import pandas as pd
 
-from assets.reading import render_view, warehouse
-from assets.run_options import Selection, find_experiment, shipped_experiments, with_contexts
 from dtef_pipeline.aggregation.cells import BoardOptions
 from dtef_pipeline.aggregation.costs import cost_breakdown
 from dtef_pipeline.aggregation.differences import MARGIN
 from dtef_pipeline.aggregation.experiments import comparison, condition_usage, paired_cells
 from dtef_pipeline.aggregation.views import READ, view
+from dtef_pipeline.cli.read import render_view, warehouse
+from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.prediction.experiments import Asked, Experiment, asked_models, load_experiment
 from dtef_pipeline.prediction.models import Models, base_selector

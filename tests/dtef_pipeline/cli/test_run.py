@@ -4,7 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import CHOSEN, REFERENCES, SEGMENTS, distribution, dtef, ok, query, refused, serve_as, strict
+from tests.dtef_pipeline.cli.commands import (
+    CHOSEN,
+    REFERENCES,
+    SEGMENTS,
+    distribution,
+    dtef,
+    ok,
+    query,
+    refused,
+    serve_as,
+    strict,
+)
 from tests.fake_llm_server import Call, FakeLLM, Fault
 
 

@@ -1,0 +1,3 @@
+"""The `dtef` command. The entry point is `dtef_pipeline.cli:main`."""
+
+from dtef_pipeline.cli.dtef import main as main
