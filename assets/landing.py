@@ -19,7 +19,7 @@ from dtef_pipeline.survey.changes import Changes
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observe import MIN_N
 from resources.settings import Settings
-from resources.survey_source import SurveySources, content_hash, fingerprint, still_arriving
+from resources.sources import SurveySources, content_hash, fingerprint, still_arriving
 
 CHANGED_TAG, LANDING_TAG = "dtef/changed", "dtef/landing"
 

@@ -11,7 +11,7 @@ import dagster as dg
 from dagster._core.execution.plan.instance_concurrency_context import InstanceConcurrencyContext
 
 from dtef_pipeline.prediction.models import ModelSpec
-from resources.slots import provider_of
+from resources.gateway.slots import provider_of
 
 LOOK_AGAIN_S = 1.0
 

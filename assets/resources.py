@@ -11,15 +11,15 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.panel import Panel
 from dtef_pipeline.prediction.models import Budget, Models
 from dtef_pipeline.prediction.request import Failure, Request
-from resources.claims import Claims
 from resources.gateway import Gateway
+from resources.gateway.progress import RunProgress, shown_progress
 from resources.known_models import known_models
 from resources.panel_file import known_panel
 from resources.predictor import Answer
-from resources.progress import RunProgress, shown_progress
-from resources.response_store import ResponseStore
+from resources.responses.claims import Claims
+from resources.responses.store import ResponseStore
 from resources.settings import Settings
-from resources.survey_source import SurveySources
+from resources.sources import SurveySources
 from resources.warehouse import Warehouse
 from resources.webhook import Webhook
 

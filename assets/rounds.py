@@ -16,7 +16,7 @@ from dtef_pipeline.identity import partition_key, split_partition_key
 from dtef_pipeline.survey.changes import COLUMNS, Changes, changes
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observe import observe
-from resources.survey_source import Source, SurveySources
+from resources.sources import Source, SurveySources
 
 RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 _NAME = str(ROUND_SEGMENT.name)

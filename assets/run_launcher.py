@@ -14,7 +14,7 @@ from dagster._core.storage.tags import GRPC_INFO_TAG
 from dagster._grpc.client import DagsterGrpcClient
 from dagster._serdes import ConfigurableClassData
 
-from resources.processes import runs_since
+from resources.responses.processes import runs_since
 
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 SETTLED_S = 90.0

@@ -71,7 +71,7 @@ def synthetic_survey(path: Path, *, segments: int = 49, questions: int = 116, se
 def library_pass(survey: Path, round_id: str) -> None:
     """All six stages of a round by plain calls, table by table as the assets read and write them."""
     from resources.settings import Settings
-    from resources.survey_source import SurveySources
+    from resources.sources import SurveySources
     from resources.warehouse import Warehouse
 
     house = Warehouse(Settings.from_environment().warehouse)

@@ -20,8 +20,8 @@ from pathlib import Path
 from dtef_pipeline.prediction.models import ModelSpec
 from dtef_pipeline.prediction.request import Request
 from resources.gateway import Gateway
-from resources.litellm_module import load_litellm
-from resources.response_store import ResponseStore
+from resources.gateway.litellm_module import load_litellm
+from resources.responses.store import ResponseStore
 
 ROOT = Path(__file__).resolve().parent.parent
 CONCURRENCY = 32

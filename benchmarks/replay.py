@@ -21,7 +21,7 @@ from dtef_pipeline.prediction.models import ModelSpec
 from dtef_pipeline.prediction.request import Response
 from resources.gateway import Gateway
 from resources.predictor import PredictOptions, Predictor, windows
-from resources.response_store import ResponseStore
+from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.rows import survey_rows
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from dtef_pipeline.identity import digest, request_key
 from dtef_pipeline.prediction.request import Response
-from resources.claims import Claims
-from resources.response_files import export_responses, import_responses
-from resources.response_store import ResponseStore
+from resources.responses.claims import Claims
+from resources.responses.files import export_responses, import_responses
+from resources.responses.store import ResponseStore
 
 LOOKED_UP = 10_000
 GROUP = 1_000

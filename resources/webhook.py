@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import IO, Any
 from urllib.parse import urlsplit
 
-from resources.retries import Backoff, retry_after
+from resources.gateway.retries import Backoff, retry_after
 
 _AGAIN = frozenset({408, 425, 429})
 """With 5xx, the statuses of an answer that may be another one later."""

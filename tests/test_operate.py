@@ -27,7 +27,7 @@ import assets.run_launcher
 from assets.run_launcher import WatchedRunLauncher
 from dtef_pipeline.cli import main
 from resources.dagster_postgres_storage import EventLog
-from resources.processes import runs_since
+from resources.responses.processes import runs_since
 from tests.conftest import ROOT
 from tests.postgres import NoPostgres, running_postgres
 

@@ -20,10 +20,10 @@ from dtef_pipeline.prediction.assemble import select_prompts
 from dtef_pipeline.prediction.estimate import answer_limits, expected_answers, prompts_to_ask
 from dtef_pipeline.prediction.models import Budget, ModelSpec
 from dtef_pipeline.report.text import render
+from resources.gateway.prices import Price, price
 from resources.known_models import known_models
 from resources.predictor import limited_prompts
-from resources.prices import Price, price
-from resources.response_store import ResponseStore
+from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 

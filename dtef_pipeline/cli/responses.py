@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.report.text import render
-from resources.response_files import export_responses, import_responses
-from resources.response_store import ResponseStore
+from resources.responses.files import export_responses, import_responses
+from resources.responses.store import ResponseStore
 from resources.settings import Settings
 
 

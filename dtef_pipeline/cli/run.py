@@ -19,8 +19,8 @@ from dtef_pipeline.aggregation.cells import BoardOptions
 from dtef_pipeline.cli import after_run as summary
 from dtef_pipeline.cli.read import warehouse
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
+from resources.gateway.progress import keep_terminal
 from resources.known_models import known_models
-from resources.progress import keep_terminal
 from resources.settings import Settings, shipped
 from resources.warehouse import Warehouse
 
@@ -69,7 +69,7 @@ def ingest(path: Path, round_id: str | None, min_n: int | None) -> int:
     surveys = read_surveys(path, round_id)
     from assets.launch import materialize
     from assets.rounds import register_round
-    from resources.survey_source import SurveySources
+    from resources.sources import SurveySources
 
     house = warehouse()
     failures = 0

@@ -17,7 +17,7 @@ from assets.partitions import ROUND_SEGMENT
 from assets.rounds import known_keys, register_round
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.adapters import read_surveys
-from resources.survey_source import SurveySources
+from resources.sources import SurveySources
 from resources.warehouse import Warehouse
 
 ROUNDS, COUNTRIES, OPTIONS = ("T1", "T2"), ("Chile", "India", "Kenya"), ("Yes", "No", "Maybe")

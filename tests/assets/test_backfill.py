@@ -27,7 +27,7 @@ from dagster_graphql.test.utils import execute_dagster_graphql
 from assets.automation import boards_after_partial_failure
 from assets.launch import ROLL_UP_NAMES, STAGE_NAMES
 from assets.rounds import RANGE_END, RANGE_START
-from resources.response_store import ResponseStore
+from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey
 from tests.conftest import ROOT

@@ -16,7 +16,7 @@ from assets.landing import Landing as Tick
 from assets.launch import STAGE_NAMES
 from assets.resources import Store
 from assets.rounds import RANGE_END, RANGE_START, known_keys, ranges, survey_files
-from resources.survey_source import SurveySources
+from resources.sources import SurveySources
 from tests.assets.conftest import COUNTRIES, Pipeline
 from tests.assets.landing_folder import Landing
 from tests.assets.staleness import stale

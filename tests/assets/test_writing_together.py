@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from dtef_pipeline.identity import digest
-from resources import response_database as db
-from resources.claims import Claims
-from resources.response_store import ResponseStore
+from resources.responses import database as db
+from resources.responses.claims import Claims
+from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from tests.assets.conftest import Pipeline
 

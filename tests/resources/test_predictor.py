@@ -20,7 +20,7 @@ from dtef_pipeline.prediction.request import Failure, Request
 from dtef_pipeline.tables import PREDICTIONS
 from resources import predictor as module
 from resources.predictor import Plan, PredictOptions, Predictor, windows
-from resources.response_store import RESPONSES
+from resources.responses.store import RESPONSES
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.rows import survey_rows
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from resources.retries import Backoff
+from resources.gateway.retries import Backoff
 from resources.webhook import Sent, Webhook
 from tests.webhook_receiver import PATH, Receiver
 

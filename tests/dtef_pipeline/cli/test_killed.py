@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.response_store import ResponseStore
+from resources.responses.store import ResponseStore
 from tests.dtef_pipeline.cli.commands import SEGMENTS, distribution, ok, query, serve_as
 from tests.fake_llm_server import FakeLLM
 

@@ -8,7 +8,7 @@ import pytest
 
 from dtef_pipeline.identity import digest, request_key
 from dtef_pipeline.prediction.request import Response
-from resources.response_store import ResponseStore
+from resources.responses.store import ResponseStore
 from tests.dtef_pipeline.cli.commands import ok, refused, strict
 
 

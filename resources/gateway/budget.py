@@ -1,0 +1,133 @@
+"""Budgets of a run and of its models, enforced before a call is sent: what it may cost at most is reserved, then settled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from dtef_pipeline.blueprint.tokens import estimate_tokens
+from dtef_pipeline.errors import GatewayError
+from dtef_pipeline.prediction.models import Budget, ModelSpec
+from dtef_pipeline.prediction.request import Request
+from resources.gateway.prices import Price
+
+# Tokenizers differ: what a prompt is estimated at is reserved with a margin, and some for the frame around the messages.
+_PROMPT_MARGIN = 1.3
+_FRAME_TOKENS = 20
+UNBOUNDED_ANSWER = 4096
+"""Tokens reserved for an answer that no `max_tokens` bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What calls used, or may use at most."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.calls + other.calls, self.tokens + other.tokens, self.cost_usd + other.cost_usd)
+
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(self.calls - other.calls, self.tokens - other.tokens, self.cost_usd - other.cost_usd)
+
+
+class Account:
+    """One owner's limits, and what it has used of them."""
+
+    def __init__(self, owner: str, limits: Budget) -> None:
+        self.owner, self.limits = owner, limits
+        self.spent = Usage()
+        self.reached: str | None = None
+        """The limit that ended the asking, once one did: "the run's max_calls of 100"."""
+        self._reserved = Usage()
+
+    def broken_by(self, usage: Usage) -> str | None:
+        """The limit that so much more would break."""
+        total = self.spent + self._reserved + usage
+        limits = self.limits
+        for name, limit, would_be in (
+            ("max_calls", limits.max_calls, total.calls),
+            ("max_tokens", limits.max_tokens, total.tokens),
+            ("max_cost_usd", limits.max_cost_usd, total.cost_usd),
+        ):
+            if limit is not None and would_be > limit:
+                return f"{self.owner} {name} of {limit:,}"
+        return None
+
+    def reserve(self, usage: Usage) -> None:
+        self._reserved += usage
+
+    def settle(self, reserved: Usage, actual: Usage) -> None:
+        left = self._reserved - reserved
+        # Without calls in flight nothing is reserved, whatever rounding says.
+        self._reserved = left if left.calls else Usage()
+        self.spent += actual
+
+    def refuse(self, limit: str) -> None:
+        """A reservation broke the limit. With calls in flight that is no last word: they may use less than they reserved."""
+        if not self._reserved.calls:
+            self.reached = limit
+
+
+class Accounts:
+    """The accounts of a run and of those models that have limits of their own (by model name)."""
+
+    def __init__(self, of_run: Budget, of_models: Mapping[str, Budget]) -> None:
+        self.run = Account("the run's", of_run)
+        self.models = {name: Account(f"{name}'s", limits) for name, limits in of_models.items()}
+        limits = [of_run, *of_models.values()]
+        self._counts_tokens = any(one.max_tokens is not None or one.max_cost_usd is not None for one in limits)
+
+    def needs_price(self, model: str) -> bool:
+        """Whether some limit in dollars concerns this model."""
+        return any(account.limits.max_cost_usd is not None for account in self._accounts(model))
+
+    def refuse_unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]]) -> None:
+        """GatewayError when a model whose price nobody knows would be asked under a limit in dollars."""
+        unknown = [spec.name for spec, price in prices if price is None and self.needs_price(spec.name)]
+        if unknown:
+            raise GatewayError(
+                f"nothing was asked, because max_cost_usd cannot be kept without a price of {', '.join(unknown)}; "
+                "give input_price and output_price in the models file, or limit with max_calls or max_tokens"
+            )
+
+    def estimate(self, request: Request, price: Price | None) -> Usage:
+        """What one call may use at most: prompt tokens are estimated on the high side, the answer takes all it may."""
+        if not self._counts_tokens:
+            return Usage(calls=1)
+        estimated = estimate_tokens(request.system) + estimate_tokens(request.user)
+        prompt = int(_PROMPT_MARGIN * estimated) + _FRAME_TOKENS
+        answer = answer_limit(request)
+        return Usage(1, prompt + answer, price.of(prompt, answer) if price else 0.0)
+
+    def reserve(self, model: str, usage: Usage) -> bool:
+        """Set aside what a call may use. False: not now, or (`reached`) never again in this run."""
+        accounts = self._accounts(model)
+        broken = [(account, limit) for account in accounts if (limit := account.broken_by(usage))]
+        for account, limit in broken:
+            account.refuse(limit)
+        if not broken:
+            for account in accounts:
+                account.reserve(usage)
+        return not broken
+
+    def settle(self, model: str, reserved: Usage, actual: Usage) -> None:
+        """A call has ended: what it reserved is replaced by what it used."""
+        for account in self._accounts(model):
+            account.settle(reserved, actual)
+
+    def reached(self, model: str) -> str | None:
+        """The limit because of which this model is asked nothing more."""
+        return next((account.reached for account in self._accounts(model) if account.reached), None)
+
+    def _accounts(self, model: str) -> tuple[Account, ...]:
+        own = self.models.get(model)
+        return (self.run, own) if own else (self.run,)
+
+
+def answer_limit(request: Request) -> int:
+    """The most tokens the answer may take."""
+    most = request.model.max_tokens
+    return max(most or UNBOUNDED_ANSWER, request.answer_tokens or 0)

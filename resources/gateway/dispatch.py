@@ -1,0 +1,301 @@
+"""One set of requests inside its event loop: whatever may be sent is sent, nobody holds a slot while waiting, answers are committed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from dtef_pipeline.prediction.request import Failure, Response
+from resources.gateway.budget import Accounts, Usage
+from resources.gateway.queues import SAME_REFUSALS, Job, Pool
+from resources.gateway.retries import Backoff
+from resources.gateway.single_flight import Claims, SingleFlight
+from resources.gateway.transport import CallError, Reply, Scope, Scrubber
+from resources.responses.writer import ResponseWriter
+
+# Whatever might go unnoticed costs a moment and not the run.
+_LONGEST_SLEEP_S = 5.0
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a set of requests is asked."""
+
+    limit: int
+    """Calls in flight at once over all models."""
+    backoff: Backoff
+    grace: float
+    """Seconds that calls in flight are given to end, once the run is being stopped."""
+
+
+class Asking:
+    """Asks everything that is in the pools; failures are collected, answers are in the store."""
+
+    def __init__(
+        self,
+        pools: Sequence[Pool],
+        writer: ResponseWriter,
+        claims: Claims,
+        accounts: Accounts,
+        rules: Rules,
+        scrub: Scrubber,
+        tell: Callable[[str], None],
+    ) -> None:
+        """
+        Args:
+            pools: with everything in `unclaimed`.
+            writer: commits answers; everything else on the store goes through its thread as well.
+            claims: keep other runs from asking the same.
+            accounts: what may still be used.
+            rules: limits and waits.
+            scrub: takes secrets out of what is told and kept.
+            tell: takes one line when a model or a budget ends, or a model is left alone for a while.
+        """
+        self._pools, self._writer, self._accounts, self._rules = tuple(pools), writer, accounts, rules
+        self._scrub, self._take_line = scrub, tell
+        self._changed = asyncio.Event()
+        self._flight = SingleFlight(self._pools, claims, writer, self._changed.set)
+        self._calls: set[asyncio.Task[None]] = set()
+        self._fault: BaseException | None = None
+        self._stopping = False
+        self.failures: dict[str, Failure] = {}
+        self.sent = 0
+        """Distinct requests that were sent at least once."""
+
+    async def run(self) -> None:
+        """Until every request is settled, or until stopped: then what is in flight is given some time. Answers are committed."""
+        transports = {id(pool.state.transport): pool.state.transport for pool in self._pools}.values()
+        for transport in transports:
+            await transport.open()
+        supply = asyncio.create_task(self._supply())
+        try:
+            await self._dispatch_until_done()
+            await self._flight.flush()
+        finally:
+            supply.cancel()
+            for call in self._calls:
+                call.cancel()
+            await asyncio.gather(supply, *self._calls, return_exceptions=True)
+            for transport in transports:
+                await transport.close()
+        if self._fault is not None:
+            raise self._fault
+
+    def stop(self) -> None:
+        """Send nothing more. To be called in the event loop's thread."""
+        self._stopping = True
+        self._changed.set()
+
+    def _tell(self, line: str) -> None:
+        self._take_line(self._scrub(line))
+
+    async def _supply(self) -> None:
+        try:
+            await self._flight.run()
+        except Exception as error:
+            self._end_with(error)
+
+    async def _dispatch_until_done(self) -> None:
+        while not self._stopping:
+            self._drop_the_hopeless()
+            if all(pool.finished for pool in self._pools):
+                return
+            now = time.monotonic()
+            self._send_what_may(now)
+            if any(pool.hungry for pool in self._pools):
+                self._flight.need()
+            await self._until_something_changes(now)
+        if self._calls and self._fault is None:
+            await asyncio.wait(self._calls, timeout=self._rules.grace)
+
+    async def _until_something_changes(self, now: float) -> None:
+        times = [moment for pool in self._pools if (moment := pool.next_time(now)) is not None]
+        try:
+            async with asyncio.timeout(min([_LONGEST_SLEEP_S, *(moment - now for moment in times)])):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
+        self._changed.clear()
+
+    def _send_what_may(self, now: float) -> None:
+        """One call after the other, always of the model with the fewest in flight, so that none starves beside a slow one."""
+        able = [pool for pool in self._pools if pool.may_send(now)]
+        while able:
+            pool = min(able, key=lambda pool: pool.in_flight)
+            if not (self._has_slot(pool, now) and self._send(pool, now)) or not pool.may_send(now):
+                able.remove(pool)
+
+    def _has_slot(self, pool: Pool, now: float) -> bool:
+        """Within the limits of the run and of the provider; in each, models with nothing in flight have a slot kept for them."""
+        slots = pool.state.slots
+        siblings = [other for other in self._pools if other.state.slots is slots]
+        return _left(self._rules.limit, len(self._calls), pool, self._pools) and (
+            slots.free(now) > 0 and _left(slots.limit, slots.in_flight, pool, siblings)
+        )
+
+    def _send(self, pool: Pool, now: float) -> bool:
+        """Start one call, if the budget allows it."""
+        job = pool.take(now)
+        usage = self._accounts.estimate(job.request, pool.state.price)
+        if not self._accounts.reserve(pool.spec.name, usage):
+            pool.put_back(job)
+            if self._accounts.reached(pool.spec.name):
+                self._changed.set()
+            return False
+        job.reserved, job.probe = usage, pool.state.breaker.start()
+        self.sent += job.sent == 0
+        job.sent += 1
+        pool.in_flight += 1
+        pool.state.slots.in_flight += 1
+        call = asyncio.create_task(self._call(pool, job))
+        self._calls.add(call)
+        call.add_done_callback(self._ended)
+        return True
+
+    def _ended(self, call: asyncio.Task[None]) -> None:
+        self._calls.discard(call)
+        self._changed.set()
+        if not call.cancelled() and (error := call.exception()) is not None:
+            self._end_with(error)
+
+    def _end_with(self, error: BaseException) -> None:
+        self._fault = self._fault or error
+        self.stop()
+
+    async def _call(self, pool: Pool, job: Job) -> None:
+        """One attempt. Its slot is its own until the answer is committed."""
+        began, used = time.monotonic(), Usage(calls=1)
+        try:
+            reply = await pool.state.transport.ask(job.request)
+        except CallError as error:
+            self._failed(pool, job, error, began)
+        except asyncio.CancelledError:
+            pool.state.breaker.abandoned(probe=job.probe)
+            raise
+        else:
+            latency = time.monotonic() - began
+            used = _used(reply, job)
+            pool.state.answer(reply.cost_usd)
+            await self._writer.commit(_response(job, reply, latency, self._scrub))
+            pool.done += 1
+        finally:
+            pool.in_flight -= 1
+            pool.state.slots.in_flight -= 1
+            self._accounts.settle(pool.spec.name, job.reserved, used)
+
+    def _failed(self, pool: Pool, job: Job, error: CallError, began: float) -> None:
+        """What a failed call means for its request, its model and its provider."""
+        now, model = time.monotonic(), pool.state
+        job.last_error = error.message
+        if error.scope is Scope.PASSING and not error.rate_limited:
+            return self._failed_passing(pool, job, error.reached, now)
+        model.breaker.alive()
+        if error.rate_limited:
+            return self._rate_limited(pool, job, error, began, now)
+        if error.scope is Scope.MODEL:
+            self._give_up(pool, error.message)
+        elif not error.of_prompt and model.refused(error.message):
+            self._give_up(pool, f"the first {SAME_REFUSALS} requests all failed: {error.message}")
+        return self._fail(pool, job, error.message)
+
+    def _failed_passing(self, pool: Pool, job: Job, reached: bool, now: float) -> None:
+        breaker = pool.state.breaker
+        if breaker.failed(now, probe=job.probe, reached=reached) and breaker.open_until is not None:
+            self._tell(
+                f"{job.last_error}; call after call fails, so this model is left alone for {breaker.open_until - now:.3g} s"
+            )
+        if breaker.exhausted:
+            self._give_up(pool, f"given up after {breaker.failed_probes} probes: {job.last_error}")
+        # What a probe costs is the breaker's, not the request's.
+        job.failures += not job.probe
+        if job.failures > pool.spec.retries:
+            return self._fail(pool, job, job.last_error)
+        return pool.retry(job, now + self._rules.backoff.wait(max(1, job.failures)))
+
+    def _rate_limited(self, pool: Pool, job: Job, error: CallError, began: float, now: float) -> None:
+        """Wait as long as the server says, and no longer than patience; this is no failure of the request."""
+        model, backoff = pool.state, self._rules.backoff
+        model.rate_limited += 1
+        job.rate_limits += 1
+        wait = max(error.retry_after or 0.0, backoff.wait(job.rate_limits))
+        job.waited += wait
+        if wait > backoff.patience or job.waited > backoff.patience:
+            # A wait nobody has the patience for would hold up the provider's other models.
+            model.slots.rate_limited(began, now, None)
+            return self._fail(pool, job, f"{job.last_error} (waiting longer than {backoff.patience:g} s is not worth it)")
+        model.slots.rate_limited(began, now, error.retry_after)
+        if model.limited_since is None:
+            model.limited_since = now
+        elif now - model.limited_since > backoff.patience:
+            self._give_up(pool, f"nothing but rate limits for {now - model.limited_since:.3g} s: {job.last_error}")
+        return pool.retry(job, now + wait)
+
+    def _give_up(self, pool: Pool, why: str) -> None:
+        if pool.state.dead is None:
+            # The reason names the model already where it is what a call said.
+            pool.state.dead = f"{pool.spec.name}: {why.replace(f'{pool.spec.name}: ', '', 1)}"
+            self._tell(f"{pool.state.dead}; nothing more is asked of it in this run")
+
+    def _drop_the_hopeless(self) -> None:
+        """Settle what will not be asked any more: of models that were given up, and beyond a budget."""
+        for pool in self._pools:
+            if pool.state.dead is not None:
+                self._fail_rest(pool, pool.state.dead, "error")
+            elif (limit := self._accounts.reached(pool.spec.name)) is not None:
+                self._fail_rest(pool, f"{limit} was reached", "budget")
+
+    def _fail_rest(self, pool: Pool, why: str, status: str) -> None:
+        rest = pool.drain()
+        if rest and status == "budget":
+            self._tell(f"{pool.spec.name}: {why}; {len(rest)} requests are not asked")
+        for job in rest:
+            # The last error of a request that was tried says more than the budget that ended its trials.
+            last = f"; last error: {job.last_error}" if job.last_error and status == "budget" else ""
+            self._fail(pool, job, f"not asked{' again' if job.sent else ''}: {why}{last}", status)
+
+    def _fail(self, pool: Pool, job: Job, message: str, status: str = "error") -> None:
+        pool.failed += 1
+        self._flight.give_back(job.key)
+        self.failures[job.key] = Failure(job.key, self._scrub(message), job.sent, status)
+
+
+def _left(limit: int, in_use: int, pool: Pool, among: Sequence[Pool]) -> bool:
+    """Whether the pool may take one of the free slots: up to half of all are kept for pools that have none in flight."""
+    if not pool.in_flight:
+        return in_use < limit
+    waiting = sum(1 for other in among if not other.in_flight and not other.finished)
+    return in_use + min(waiting, limit // 2) < limit
+
+
+def _used(reply: Reply, job: Job) -> Usage:
+    """What an answer used; where the server does not say, what was reserved for it."""
+    tokens, cost = job.reserved.tokens, job.reserved.cost_usd
+    if reply.prompt_tokens is not None and reply.completion_tokens is not None:
+        tokens = reply.prompt_tokens + reply.completion_tokens
+    return Usage(1, tokens, cost if reply.cost_usd is None else reply.cost_usd)
+
+
+def _response(job: Job, reply: Reply, latency: float, scrub: Scrubber) -> Response:
+    request = job.request
+    return Response(
+        request_key=job.key,
+        prompt_id=request.prompt_id,
+        model=request.model.name,
+        model_variant=request.model.variant,
+        draw=request.draw,
+        snapshot=request.snapshot,
+        text=scrub.answer(reply.text),
+        finish_reason=reply.finish_reason,
+        served_model=reply.served_model,
+        fingerprint=reply.fingerprint,
+        reasoning=scrub.answer(reply.reasoning) if reply.reasoning else reply.reasoning,
+        prompt_tokens=reply.prompt_tokens,
+        completion_tokens=reply.completion_tokens,
+        cost_usd=reply.cost_usd,
+        latency_s=latency,
+        attempts=job.sent,
+        answered_at=datetime.now(UTC),
+    )

@@ -1,0 +1,188 @@
+"""The one way to ask a language model: replay what is in the response store, ask what is missing, lose nothing.
+
+Knows messages, models, draws and snapshots; knows nothing of surveys.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from dtef_pipeline.errors import GatewayError
+from dtef_pipeline.prediction.models import Budget, ModelSpec
+from dtef_pipeline.prediction.request import Failure, Request
+from resources.gateway.breaker import Breaker, BreakerRules
+from resources.gateway.budget import Accounts
+from resources.gateway.dispatch import Asking, Rules
+from resources.gateway.litellm_transport import LitellmTransport
+from resources.gateway.local_model import LocalTransport
+from resources.gateway.loop_thread import LoopThread
+from resources.gateway.prices import price
+from resources.gateway.progress import OnProgress
+from resources.gateway.queues import Job, ModelState, Pool
+from resources.gateway.retries import Backoff
+from resources.gateway.slots import ProviderSlots, provider_of
+from resources.gateway.transport import Scrubber
+from resources.responses.claims import Claims
+from resources.responses.store import ResponseStore
+from resources.responses.writer import ResponseWriter
+
+_log = logging.getLogger("dtef.gateway")
+_NO_BUDGET = Budget()
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What came of a set of requests. The answers themselves are in the store, under their request keys."""
+
+    failures: dict[str, Failure]
+    """By request key; these have no row in the store, so a rerun asks them again."""
+    asked: int
+    """Distinct requests sent to a model now, answered or failed."""
+    replayed: int
+    """Distinct requests whose answer was in the store already."""
+
+
+class Gateway:
+    """Asks language models for what the response store does not have yet.
+
+    One gateway a run: what it learns of providers and models, and what it spends of its budgets, holds over all its `answer` calls.
+    """
+
+    def __init__(
+        self,
+        store: ResponseStore,
+        *,
+        budget: Budget = _NO_BUDGET,
+        budgets: Mapping[str, Budget] | None = None,
+        environ: Mapping[str, str] | None = None,
+        max_concurrency: int = 256,
+        backoff: Backoff | None = None,
+        breaker: BreakerRules | None = None,
+        grace: float = 30.0,
+        tell: Callable[[str], None] = _log.warning,
+    ) -> None:
+        """
+        Args:
+            store: where answers are looked up and committed.
+            budget: the most the run may use over all models.
+            budgets: the most that single models may use, by model name.
+            environ: where API keys come from; by default the process's environment.
+            max_concurrency: calls in flight at once over all models; each model, and each provider, has its own limit below it.
+            backoff: waits between attempts.
+            breaker: when a failing model is left alone, and when it is given up.
+            grace: seconds that an interrupted run waits for calls in flight.
+            tell: takes a line, in the caller's thread, when a model is given up or left alone for a while, or a budget is reached.
+        """
+        self.store = store
+        self.accounts = Accounts(budget, budgets or {})
+        self._environ = os.environ if environ is None else environ
+        self._rules = Rules(max_concurrency, backoff or Backoff(), grace)
+        self._breaker_rules, self.tell = breaker or BreakerRules(), tell
+        self._litellm = LitellmTransport(self._environ)
+        self._local = LocalTransport()
+        self.providers: dict[str, ProviderSlots] = {}
+        self._models: dict[str, ModelState] = {}
+
+    @property
+    def models(self) -> tuple[ModelState, ...]:
+        """What is known of the models that requests went to, replayed ones included."""
+        return tuple(self._models.values())
+
+    def answer(self, requests: Iterable[Request], *, on_progress: OnProgress | None = None) -> Answers:
+        """Make sure that every request has an answer in the store, or a failure that says why not.
+
+        Each answer is committed before anything else happens to it, so a run that is killed or interrupted keeps
+        what it had; a rerun asks the rest. Other runs over the same store may ask the same at the same time: each request is asked
+        by one of them, and counts as replayed for the others. `on_progress` is called in this thread, a few times a second.
+
+        Raises:
+            GatewayError: some model can not be asked at all (no key, no package, no price under a limit in dollars); nothing has
+                been asked then.
+            WarehouseError: the store cannot be read or written.
+            KeyboardInterrupt: after calls in flight have been given `grace` seconds to end, and what they brought is committed.
+        """
+        wanted = {request.key: request for request in requests}
+        pools = self._pools(wanted, self.store.known(wanted))
+        asked = [pool for pool in pools if pool.unclaimed]
+        self._refuse_unaskable(asked)
+        lines: deque[str] = deque()
+
+        def tell_lines() -> None:
+            while lines:
+                self.tell(lines.popleft())
+
+        def report() -> None:
+            tell_lines()
+            if on_progress is not None:
+                on_progress(tuple(pool.progress() for pool in pools))
+
+        report()
+        failures: dict[str, Failure] = {}
+        sent = 0
+        if asked:
+            try:
+                failures, sent = self._ask(asked, lines.append, report)
+            finally:
+                tell_lines()
+            report()
+        return Answers(failures, asked=sent, replayed=sum(pool.replayed for pool in pools))
+
+    def _ask(
+        self, pools: list[Pool], tell: Callable[[str], None], report: Callable[[], None]
+    ) -> tuple[dict[str, Failure], int]:
+        """Ask what is in the pools; returns what failed, and how many requests were sent."""
+        scrub = Scrubber(self._environ, [pool.spec for pool in pools])
+        writer, claims = ResponseWriter(self.store), Claims(self.store)
+        asking = Asking(pools, writer, claims, self.accounts, self._rules, scrub, tell)
+
+        async def ask() -> None:
+            async with writer:
+                try:
+                    await asking.run()
+                finally:
+                    await writer.run(claims.close)
+
+        def stop() -> None:
+            calls = sum(pool.in_flight for pool in pools)
+            tell(
+                f"interrupted: waiting up to {self._rules.grace:g} s for {calls} calls in flight; interrupt again to stop at once"
+            )
+            asking.stop()
+
+        LoopThread(ask, stop).run(report)
+        return asking.failures, asking.sent
+
+    def _pools(self, wanted: Mapping[str, Request], known: set[str]) -> list[Pool]:
+        pools: dict[str, Pool] = {}
+        for key, request in wanted.items():
+            variant = request.model.variant
+            if (pool := pools.get(variant)) is None:
+                pool = pools[variant] = Pool(self._state(request.model))
+            pool.total += 1
+            if key in known:
+                pool.replayed += 1
+            else:
+                pool.unclaimed.append(Job(key, request))
+        return list(pools.values())
+
+    def _state(self, spec: ModelSpec) -> ModelState:
+        if spec.is_baseline:
+            raise ValueError(f"{spec.name} is a baseline: it is computed, not asked")
+        if (state := self._models.get(spec.variant)) is None:
+            slots = self.providers.setdefault(provider_of(spec), ProviderSlots(self._rules.limit, self._rules.backoff))
+            transport = self._local if spec.is_local else self._litellm
+            state = self._models[spec.variant] = ModelState(spec, transport, slots, Breaker(self._breaker_rules))
+        return state
+
+    def _refuse_unaskable(self, pools: Iterable[Pool]) -> None:
+        problems = {pool.spec.name: pool.state.transport.problem(pool.spec) for pool in pools}
+        found = [f"{name}: {problem}" for name, problem in problems.items() if problem]
+        if found:
+            raise GatewayError(f"nothing was asked, because not every model can be: {'; '.join(found)}")
+        for pool in pools:
+            pool.state.price = price(pool.spec) if self.accounts.needs_price(pool.spec.name) else None
+        self.accounts.refuse_unpriced((pool.spec, pool.state.price) for pool in pools)

@@ -1,0 +1,210 @@
+"""Hosted and self-hosted models, by litellm. It is imported (3 seconds) only when such a model has something to ask."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import httpx
+
+from dtef_pipeline.prediction.models import ModelSpec
+from dtef_pipeline.prediction.request import Request
+from resources.gateway.litellm_errors import call_error
+from resources.gateway.litellm_module import load_litellm
+from resources.gateway.prices import own_price
+from resources.gateway.transport import CallError, Reply, Scope
+
+_log = logging.getLogger("dtef.gateway")
+
+CONNECT_TIMEOUT_S = 10.0
+"""A server that does not even take the connection is not there; an answer may take the model's whole `timeout`."""
+# Beyond the client's own time limit, so that its clearer message comes first.
+_GRACE_S = 0.5
+_LOG_PATIENCE_S = 5.0
+_OFF = frozenset({"0", "false", "no", "off"})
+
+
+class LitellmTransport:
+    """One attempt of one request by `litellm.acompletion`, without litellm's retries, caches or network look-ups."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._warned: set[str] = set()
+        self._takes: dict[str, bool] = {}
+
+    def problem(self, spec: ModelSpec) -> str | None:
+        # litellm reads this one itself, from the environment of the process.
+        if os.environ.get("SSL_VERIFY", "").strip().lower() in _OFF:
+            return "SSL_VERIFY turns certificate checks off, and keys go over this line; name your CA file in SSL_CERT_FILE instead"
+        if spec.api_key_env:
+            present = self._environ.get(spec.api_key_env, "").strip()
+            return None if present else f"environment variable {spec.api_key_env} is not set"
+        if spec.api_base:
+            return None
+        return self._provider_problem(spec)
+
+    def _provider_problem(self, spec: ModelSpec) -> str | None:
+        litellm = load_litellm()
+        try:
+            litellm.get_llm_provider(spec.model)
+        except litellm.exceptions.BadRequestError:
+            return f"{spec.model!r} names no provider litellm knows; expected provider/model, as in openai/gpt-4.1-mini"
+        missing = litellm.validate_environment(spec.model)["missing_keys"]
+        # Other settings (AWS, Vertex, Ollama addresses) have sources beside the environment that litellm finds itself.
+        keys = [key for key in missing if key.endswith("_API_KEY")]
+        absent = keys and not any(self._environ.get(key) for key in keys)
+        return f"environment variable {' or '.join(keys)} is not set" if absent else None
+
+    async def ask(self, request: Request) -> Reply:
+        litellm, spec = load_litellm(), request.model
+        arguments = self._arguments(litellm, request)
+        self._warn_of_dropped(litellm, spec)
+        try:
+            # The client's timeout is the longest silence; ours is the whole call, so that a slow drip ends too.
+            async with asyncio.timeout(spec.timeout + _GRACE_S):
+                answer = await litellm.acompletion(**arguments)
+        except TimeoutError:
+            raise CallError(f"{spec.name}: no answer within {spec.timeout:g} s", Scope.PASSING) from None
+        except Exception as error:
+            raise call_error(spec, error) from None
+        return _reply(litellm, spec, answer)
+
+    def _arguments(self, litellm: Any, request: Request) -> dict[str, Any]:
+        spec, sampling = request.model, _sampling(request)
+        messages = [{"role": "system", "content": request.system}] if request.system else []
+        if request.response_schema is not None and self._takes_schemas(litellm, spec):
+            sampling["response_format"] = _response_format(request.response_schema)
+        arguments = {
+            "model": spec.model,
+            "messages": [*messages, {"role": "user", "content": request.user}],
+            "timeout": httpx.Timeout(spec.timeout, connect=min(spec.timeout, CONNECT_TIMEOUT_S)),
+            "max_retries": 0,
+            "num_retries": 0,
+            "drop_params": True,
+            **sampling,
+        }
+        if spec.api_base:
+            arguments["api_base"] = spec.api_base
+            # litellm knows no list for such a server: everything asked for is sent, and the server decides.
+            arguments["allowed_openai_params"] = list(sampling)
+            # Without a key of its own, litellm would send such a server the provider's (OPENAI_API_KEY).
+            arguments["api_key"] = "none"
+        if spec.api_key_env:
+            arguments["api_key"] = self._environ[spec.api_key_env].strip()
+        return arguments
+
+    def _takes_schemas(self, litellm: Any, spec: ModelSpec) -> bool:
+        """Whether the answer can be made to follow a schema; said once a model if not. A server of one's own decides itself."""
+        if spec.api_base:
+            return True
+        if spec.variant not in self._takes:
+            self._takes[spec.variant] = bool(litellm.supports_response_schema(model=spec.model))
+            if not self._takes[spec.variant]:
+                _log.warning(
+                    "%s: takes no JSON schema as far as litellm knows, so it is asked for JSON by the prompt alone", spec.name
+                )
+        return self._takes[spec.variant]
+
+    def _warn_of_dropped(self, litellm: Any, spec: ModelSpec) -> None:
+        """Say once a model which sampling parameters its provider refuses, and are therefore not sent."""
+        if spec.api_base or spec.variant in self._warned:
+            return
+        self._warned.add(spec.variant)
+        given = {key: value for key in ("temperature", "top_p", "seed") if (value := spec.sampling.get(key)) is not None}
+        try:
+            model, provider, *_ = litellm.get_llm_provider(spec.model)
+            sent = litellm.utils.get_optional_params(model=model, custom_llm_provider=provider, drop_params=True, **given)
+        except Exception:  # the call itself will say what is wrong
+            return
+        kept = [value for value in sent.values() if not isinstance(value, bool)]
+        if dropped := [key for key, value in given.items() if value not in kept]:
+            _log.warning(
+                "%s: the provider takes no %s, so it is not sent; in the models file say `%s: null`",
+                spec.name,
+                ", ".join(dropped),
+                dropped[0],
+            )
+
+    async def open(self) -> None:
+        """Import litellm: several seconds that are nobody's latency."""
+        load_litellm()
+
+    async def close(self) -> None:
+        """Give back what litellm keeps for this loop: HTTP clients (a later loop may get the same id) and log tasks."""
+        litellm = load_litellm()
+        worker = litellm.litellm_core_utils.logging_worker.GLOBAL_LOGGING_WORKER
+        # Also takes over what came too late in an earlier loop, which `stop` alone would trip over.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LOG_PATIENCE_S):
+                await worker.flush()
+        cached = litellm.in_memory_llm_clients_cache.cache_dict
+        suffix = f"-{id(asyncio.get_running_loop())}"
+        for key in [key for key in cached if str(key).endswith(suffix)]:
+            client = cached.pop(key)
+            close = getattr(client, "close", None) or getattr(client, "aclose", None)
+            if close is not None and asyncio.iscoroutinefunction(close):
+                await close()
+        await worker.stop()
+
+
+def _sampling(request: Request) -> dict[str, Any]:
+    """The model's parameters, with room for as long an answer as the prompt asks for."""
+    sampling = request.model.sampling
+    if "max_tokens" in sampling and request.answer_tokens is not None:
+        sampling["max_tokens"] = max(sampling["max_tokens"], request.answer_tokens)
+    return sampling
+
+
+def _response_format(schema: str) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": json.loads(schema)}}
+
+
+def _reply(litellm: Any, spec: ModelSpec, answer: Any) -> Reply:
+    if not answer.choices:
+        raise CallError(f"{spec.name}: an answer without choices", Scope.PASSING)
+    choice = answer.choices[0]
+    text = choice.message.content
+    if text is None:
+        text = _text_of_nothing(spec, choice)
+    usage = getattr(answer, "usage", None)
+    return Reply(
+        text=text,
+        finish_reason=choice.finish_reason,
+        served_model=answer.model,
+        prompt_tokens=getattr(usage, "prompt_tokens", None),
+        completion_tokens=getattr(usage, "completion_tokens", None),
+        cost_usd=_cost(litellm, spec, answer, usage),
+        fingerprint=getattr(answer, "system_fingerprint", None),
+        # litellm moves a leading <think>...</think> here, and out of the content.
+        reasoning=getattr(choice.message, "reasoning_content", None),
+    )
+
+
+def _text_of_nothing(spec: ModelSpec, choice: Any) -> str:
+    """An answer without content: a refusal, a filter and a spent token budget are answers; anything else is a fault."""
+    refusal = (getattr(choice.message, "provider_specific_fields", None) or {}).get("refusal")
+    if refusal:
+        return str(refusal)
+    # Asked again these would cost again and end the same.
+    if choice.finish_reason in ("content_filter", "length"):
+        return ""
+    raise CallError(f"{spec.name}: an answer without content (finish reason {choice.finish_reason})", Scope.PASSING)
+
+
+def _cost(litellm: Any, spec: ModelSpec, answer: Any, usage: Any) -> float | None:
+    """US dollars by the model's own prices, else by litellm's list; None where neither knows."""
+    if usage is None:
+        return None
+    if own := own_price(spec):
+        return own.of(int(usage.prompt_tokens), int(usage.completion_tokens))
+    if spec.api_base:
+        return None
+    try:
+        return float(litellm.completion_cost(completion_response=answer, model=spec.model))
+    except Exception:  # litellm raises many types, ValueError to its own, for a model without prices
+        return None

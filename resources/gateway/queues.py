@@ -1,0 +1,169 @@
+"""The requests to one model variant, in every state between "to be asked" and "settled"."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+
+from dtef_pipeline.prediction.models import ModelSpec
+from dtef_pipeline.prediction.request import Request
+from resources.gateway.breaker import Breaker
+from resources.gateway.budget import Usage
+from resources.gateway.prices import Price
+from resources.gateway.progress import ModelProgress
+from resources.gateway.slots import ProviderSlots
+from resources.gateway.transport import Transport
+
+_RATE_WINDOW_S = 30.0
+SAME_REFUSALS = 10
+"""So many requests refused with the same words, and none answered: the fault is not theirs."""
+
+
+@dataclass(slots=True)
+class Job:
+    """One request on its way to an answer."""
+
+    key: str
+    request: Request
+    sent: int = 0
+    """Attempts so far, as the server counts them."""
+    failures: int = 0
+    """Those that use up the model's `retries`: not rate limits, not probes of a circuit breaker."""
+    rate_limits: int = 0
+    waited: float = 0.0
+    """Seconds waited because of rate limits."""
+    last_error: str = ""
+    probe: bool = False
+    reserved: Usage = field(default_factory=Usage)
+
+
+@dataclass
+class ModelState:
+    """What is known of a model for as long as the gateway lives, over all its sets of requests."""
+
+    spec: ModelSpec
+    transport: Transport
+    slots: ProviderSlots
+    breaker: Breaker
+    price: Price | None = None
+    dead: str | None = None
+    """Why no further request to this model makes sense."""
+    answered: int = 0
+    rate_limited: int = 0
+    """429s so far."""
+    limited_since: float | None = None
+    """When the first 429 since the last answer came."""
+    cost_usd: float | None = 0.0
+    """Of the answers so far; None: of some it is unknown."""
+    _refusals: list[str] = field(default_factory=list)
+
+    def answer(self, cost_usd: float | None) -> None:
+        """The model answered, at this cost (None: unknown)."""
+        self.answered += 1
+        self.limited_since = None
+        self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
+        self.breaker.alive()
+        self.slots.answered()
+
+    def refused(self, message: str) -> bool:
+        """A request was refused for good; True: so many in the same words, and nothing else, that the model is to blame."""
+        if len(self._refusals) < SAME_REFUSALS:
+            self._refusals.append(message)
+        same = len(self._refusals) == SAME_REFUSALS and len(set(self._refusals)) == 1
+        return same and not self.answered
+
+
+@dataclass
+class Pool:
+    """One set of requests to a model: unclaimed -> ready -> in flight -> settled, or back by way of `retries` or `elsewhere`."""
+
+    state: ModelState
+    total: int = 0
+    replayed: int = 0
+    done: int = 0
+    failed: int = 0
+    in_flight: int = 0
+    claiming: int = 0
+    """Requests taken out of a queue while they are being claimed."""
+    unclaimed: deque[Job] = field(default_factory=deque)
+    elsewhere: deque[Job] = field(default_factory=deque)
+    """Another run is asking these; its answers will be in the store."""
+    ready: deque[Job] = field(default_factory=deque)
+    retries: list[tuple[float, int, Job]] = field(default_factory=list)
+    """A heap by the time of the next attempt."""
+    clock: Callable[[], float] = time.monotonic
+    _numbers: Iterator[int] = field(default_factory=count, repr=False)
+    _samples: deque[tuple[float, int]] = field(default_factory=deque, repr=False)
+
+    @property
+    def spec(self) -> ModelSpec:
+        return self.state.spec
+
+    @property
+    def finished(self) -> bool:
+        return not (self.in_flight or self.claiming or self.ready or self.retries or self.unclaimed or self.elsewhere)
+
+    @property
+    def hungry(self) -> bool:
+        """The next requests should be claimed before the ready ones run out."""
+        return bool(self.unclaimed) and len(self.ready) < self.spec.max_concurrency
+
+    def may_send(self, now: float) -> bool:
+        """There is something to send, and the model itself takes it now."""
+        waiting = bool(self.ready) or (bool(self.retries) and self.retries[0][0] <= now)
+        return waiting and self.in_flight < self.spec.max_concurrency and self.state.breaker.lets_through(now)
+
+    def next_time(self, now: float) -> float | None:
+        """When waiting alone may change what `may_send` says, if it may."""
+        times = [self.state.slots.paused_until, self.state.breaker.open_until or now]
+        if self.retries:
+            times.append(self.retries[0][0])
+        return min((moment for moment in times if moment > now), default=None)
+
+    def take(self, now: float) -> Job:
+        """The next request: one that waited for another attempt, else a new one."""
+        if self.retries and self.retries[0][0] <= now:
+            return heapq.heappop(self.retries)[2]
+        return self.ready.popleft()
+
+    def put_back(self, job: Job) -> None:
+        self.ready.appendleft(job)
+
+    def retry(self, job: Job, when: float) -> None:
+        heapq.heappush(self.retries, (when, next(self._numbers), job))
+
+    def drain(self) -> list[Job]:
+        """Take out everything that is not in flight."""
+        jobs = [*self.unclaimed, *self.elsewhere, *self.ready, *(job for _, _, job in self.retries)]
+        for queue in (self.unclaimed, self.elsewhere, self.ready, self.retries):
+            queue.clear()
+        return jobs
+
+    def progress(self) -> ModelProgress:
+        """Counts of this set; rate limits and cost of the whole run."""
+        rate = self._rate()
+        left = self.total - self.replayed - self.done - self.failed
+        return ModelProgress(
+            self.spec.name,
+            self.total,
+            self.replayed,
+            self.done,
+            self.failed,
+            rate=rate,
+            rate_limited=self.state.rate_limited,
+            cost_usd=self.state.cost_usd,
+            seconds_left=left / rate if rate else None,
+        )
+
+    def _rate(self) -> float:
+        """Answers a second over the last half minute."""
+        now = self.clock()
+        self._samples.append((now, self.done))
+        while now - self._samples[0][0] > _RATE_WINDOW_S:
+            self._samples.popleft()
+        since, before = self._samples[0]
+        return (self.done - before) / (now - since) if now > since else 0.0

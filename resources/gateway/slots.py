@@ -1,0 +1,70 @@
+"""How many calls a provider takes at once, found out by trying (additive increase, multiplicative decrease)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+from urllib.parse import urlsplit
+
+from dtef_pipeline.prediction.models import ModelSpec
+from resources.gateway.retries import Backoff
+
+FIRST_LIMIT = 32
+
+
+def provider_of(spec: ModelSpec) -> str:
+    """Whose limits a model shares: the provider of its litellm string, and the host where it is asked at an address of its own.
+
+    `openai`, `anthropic`, `local`; `openai/127.0.0.1:8000`.
+    """
+    provider = spec.model.partition("/")[0]
+    return f"{provider}/{urlsplit(spec.api_base).netloc or spec.api_base}" if spec.api_base else provider
+
+
+@dataclass(slots=True)
+class ProviderSlots:
+    """The calls in flight to one provider, under a limit that adapts. Times are seconds of one monotonic clock.
+
+    The limit grows by one after each clean round (as many answers as the limit). A 429 halves it, once a round trip: calls that
+    were under way at the last cut tell nothing about the limit since.
+    """
+
+    cap: int
+    backoff: Backoff
+    limit: int = 0
+    in_flight: int = 0
+    paused_until: float = -inf
+    _clean: int = field(default=0, repr=False)
+    _cut_at: float = field(default=-inf, repr=False)
+    _cuts: int = field(default=0, repr=False)
+    """Cuts without an answer between them."""
+
+    def __post_init__(self) -> None:
+        self.limit = self.limit or min(self.cap, FIRST_LIMIT)
+
+    def free(self, now: float) -> int:
+        """Calls that may be started now."""
+        return max(0, self.limit - self.in_flight) if now >= self.paused_until else 0
+
+    def answered(self) -> None:
+        self._cuts = 0
+        self._clean += 1
+        if self._clean >= self.limit:
+            self._clean = 0
+            self.limit = min(self.cap, self.limit + 1)
+
+    def rate_limited(self, began: float, now: float, retry_after: float | None) -> None:
+        """A call that began at `began` and is still counted as in flight got a 429."""
+        if retry_after is not None:
+            self._pause(now + retry_after)
+        if began <= self._cut_at:
+            return
+        # Half of what was in use: a limit nobody reached is no measure.
+        self.limit = max(1, min(self.limit, self.in_flight) // 2)
+        self._cut_at, self._clean = now, 0
+        self._cuts += 1
+        if retry_after is None and self._cuts > 1:
+            self._pause(now + self.backoff.wait(self._cuts - 1))
+
+    def _pause(self, until: float) -> None:
+        self.paused_until = max(self.paused_until, until)

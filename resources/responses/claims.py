@@ -1,0 +1,146 @@
+"""Who asks what at this moment, so that two runs over the same prompts buy each answer once, on one machine or on several.
+
+A claim is a row of the response store's database. It ends when the answer is committed, when its owner gives it back, and
+when its owner is gone; so a run that was killed holds nobody up.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Self
+
+import sqlalchemy as sa
+
+from resources.responses import database as db
+from resources.responses.processes import Process
+from resources.responses.store import ResponseStore
+
+
+class Claimed(NamedTuple):
+    """What came of claiming some request keys. Those in neither set are held by another owner that is alive."""
+
+    mine: set[str]
+    """To be asked by this owner."""
+    answered: set[str]
+    """Nobody needs to ask: the response is in the store."""
+
+
+class Claims:
+    """One owner of claims, such as a gateway run. To be used from one thread at a time."""
+
+    def __init__(self, store: ResponseStore, *, ttl_s: float = 60.0, now: Callable[[], float] | None = None) -> None:
+        """
+        Args:
+            store: the store that the answers go to.
+            ttl_s: seconds after which an owner that gave no sign of life is gone. All owners on a store should agree.
+            now: seconds since 1970. By default the clock of the PostgreSQL server, so that the clocks of the machines need not agree;
+                with SQLite, which one machine has to itself, that of the machine.
+        """
+        self._database, self._ttl_us, self._now = store.database, int(ttl_s * 1e6), now
+        self._owner = uuid.uuid4().hex
+        self._process = Process.this()
+        self._orphans_are_gone = False
+        self._prepare_statements()
+
+    def claim(self, keys: Sequence[str]) -> Claimed:
+        """Take those of the request keys that have no answer and no living owner. Claiming again what is mine keeps it."""
+        wanted = self._database.keys(sorted(set(keys)))
+
+        def work(connection: sa.Connection) -> Claimed:
+            self._free_what_the_gone_held(connection, self._be_seen(connection))
+            connection.execute(self._take, wanted)
+            mine = set(connection.scalars(self._held, wanted))
+            # After the claims are taken: an answer that is committed from now on was claimed, so it is not missed.
+            answered = set(connection.scalars(self._answered, wanted))
+            if mine & answered:
+                connection.execute(self._drop, self._database.keys(sorted(mine & answered)))
+            return Claimed(mine - answered, answered)
+
+        return self._database.write(work, alone=True) if keys else Claimed(set(), set())
+
+    @contextmanager
+    def alone(self, keys: Sequence[str]) -> Iterator[None]:
+        """Hold all of the keys; waits while another living owner holds one. Keys of anything, as long as they are hashes of 32 digits."""
+        # Of two owners that hold a part each, both let go, and try again after pauses that differ.
+        pause_s = 0.01 + int(self._owner[:4], 16) % 40 / 1000
+        while (mine := self.claim(keys).mine) != set(keys):
+            self.release(mine)
+            time.sleep(pause_s)
+        try:
+            yield
+        finally:
+            self.release(keys)
+
+    def release(self, keys: Iterable[str]) -> None:
+        """Give claims back, because the requests failed or are not asked: others may try at once."""
+        given_back = sorted(set(keys))
+
+        def work(connection: sa.Connection) -> None:
+            self._be_seen(connection)
+            connection.execute(self._drop, self._database.keys(given_back))
+
+        if given_back:
+            self._database.write(work, alone=True)
+
+    def beat(self) -> None:
+        """Give a sign of life. To be called several times within `ttl_s`."""
+        self._database.write(self._be_seen, alone=True)
+
+    def close(self) -> None:
+        """Give everything back."""
+
+        def work(connection: sa.Connection) -> None:
+            connection.execute(sa.delete(db.claims).where(db.claims.c.owner == self._owner))
+            connection.execute(sa.delete(db.claimants).where(db.claimants.c.owner == self._owner))
+
+        self._database.write(work, alone=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _prepare_statements(self) -> None:
+        """What is done with the keys of `listed`."""
+        listed, claims = self._database.listed, db.claims.c
+        # SQLite cannot tell ON CONFLICT from a join's ON after a SELECT without WHERE.
+        free = listed.add_columns(sa.literal(self._owner)).where(sa.true())
+        take = self._database.insert(db.claims).from_select(["request_key", "owner"], free)
+        self._take = take.on_conflict_do_nothing(index_elements=["request_key"])
+        self._held = sa.select(claims.request_key).where(claims.owner == self._owner, claims.request_key.in_(listed))
+        self._answered = sa.select(db.responses.c.request_key).where(db.responses.c.request_key.in_(listed))
+        self._drop = sa.delete(db.claims).where(claims.owner == self._owner, claims.request_key.in_(listed))
+
+    def _be_seen(self, connection: sa.Connection) -> int:
+        """Note that this owner is alive; returns the time, in microseconds since 1970."""
+        seen_at = self._microseconds(connection)
+        row = {"owner": self._owner, **self._process._asdict(), "seen_at": seen_at}
+        upsert = self._database.insert(db.claimants).values(row)
+        connection.execute(upsert.on_conflict_do_update(index_elements=["owner"], set_={"seen_at": seen_at}))
+        return seen_at
+
+    def _free_what_the_gone_held(self, connection: sa.Connection, now: int) -> None:
+        others = connection.execute(sa.select(db.claimants).where(db.claimants.c.owner != self._owner)).all()
+        gone = [other.owner for other in others if self._is_gone(other, now)]
+        if gone:
+            connection.execute(sa.delete(db.claimants).where(db.claimants.c.owner.in_(gone)))
+        if gone or not self._orphans_are_gone:
+            alive = sa.select(db.claimants.c.owner)
+            connection.execute(sa.delete(db.claims).where(db.claims.c.owner.not_in(alive)))
+            self._orphans_are_gone = True
+
+    def _is_gone(self, other: Any, now: int) -> bool:
+        # Seen far in the future: the clock was put back since.
+        silent = abs(now - other.seen_at) > self._ttl_us
+        return silent or Process(other.machine, other.pid, other.started).is_dead()
+
+    def _microseconds(self, connection: sa.Connection) -> int:
+        if self._now is not None:
+            return int(self._now() * 1e6)
+        if self._database.is_postgresql:
+            return int(connection.execute(sa.text("SELECT extract(epoch FROM clock_timestamp()) * 1000000")).scalar_one())
+        return time.time_ns() // 1000

@@ -1,0 +1,252 @@
+"""The database behind the response store: its tables, how it is opened and brought to today's form, and its transactions.
+
+SQLAlchemy Core, so the embedded SQLite default and PostgreSQL by URL are the same code.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from dtef_pipeline.errors import ConfigError, WarehouseError
+
+SCHEMA_VERSION = 2
+"""1: the first. 2: answers keep `fingerprint` and `reasoning`; claims."""
+
+PATIENCE_S = 60.0
+"""How long to wait for another writer, or for a PostgreSQL server that restarts."""
+_RETRY_S = 0.25
+
+_CHUNK = 5_000
+
+# Any number that no other program on the same PostgreSQL database is likely to lock.
+_WRITERS_LOCK = 0x64746566
+
+metadata = sa.MetaData()
+versions = sa.Table("response_store", metadata, sa.Column("schema_version", sa.Integer, primary_key=True))
+responses = sa.Table(
+    "responses",
+    metadata,
+    sa.Column("request_key", sa.String(32), primary_key=True),
+    sa.Column("prompt_id", sa.String(32), nullable=False),
+    sa.Column("model", sa.Text, nullable=False),
+    sa.Column("model_variant", sa.Text, nullable=False),
+    sa.Column("draw", sa.Integer, nullable=False),
+    sa.Column("snapshot", sa.Text, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("finish_reason", sa.Text),
+    sa.Column("served_model", sa.Text),
+    sa.Column("fingerprint", sa.Text),
+    sa.Column("prompt_tokens", sa.Integer),
+    sa.Column("completion_tokens", sa.Integer),
+    sa.Column("cost_usd", sa.Double),
+    sa.Column("latency_s", sa.Double, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    # Microseconds since 1970 UTC: exact, the same in every engine, and read without parsing.
+    sa.Column("answered_at", sa.BigInteger, nullable=False),
+    sa.Column("reasoning", sa.Text),
+)
+# Who is asking now, and what: gone when the answers are there. `resources/responses/claims.py` has the rules.
+claimants = sa.Table(
+    "claimants",
+    metadata,
+    sa.Column("owner", sa.String(32), primary_key=True),
+    sa.Column("machine", sa.Text, nullable=False),
+    sa.Column("pid", sa.Integer, nullable=False),
+    sa.Column("started", sa.Text),
+    # Microseconds since 1970 UTC.
+    sa.Column("seen_at", sa.BigInteger, nullable=False),
+)
+claims = sa.Table(
+    "claims",
+    metadata,
+    sa.Column("request_key", sa.String(32), primary_key=True),
+    sa.Column("owner", sa.String(32), nullable=False),
+)
+
+_T = TypeVar("_T")
+Work = Callable[[sa.Connection], _T]
+"""Statements of one transaction. It may be run again from the start, so it changes nothing but the database."""
+
+
+class ResponseDatabase:
+    """Safe to use from several threads and processes at once."""
+
+    def __init__(self, location: str | Path) -> None:
+        """Open the database, and make what is missing of it.
+
+        Raises:
+            ConfigError: the URL names no database that can hold responses.
+            WarehouseError: the database cannot be opened, or was written by newer code.
+        """
+        self._engine = _engine(_url(location))
+        # For a store that is forgotten without being closed, as by Dagster, or that could not be opened to the end.
+        weakref.finalize(self, self._engine.dispose)
+        self.name = self._engine.url.render_as_string(hide_password=True)
+        self.is_postgresql = self._engine.dialect.name == "postgresql"
+        try:
+            self._prepare()
+        except sa.exc.SQLAlchemyError as error:
+            raise self._reported("open", error) from None
+
+    def read(self, work: Work[_T]) -> _T:
+        """What the work returns, of one reading transaction."""
+        return self._patiently("read", lambda: self._reading(work))
+
+    def write(self, work: Work[_T], *, alone: bool = False) -> _T:
+        """What the work returns, of one writing transaction: committed whole or not at all.
+
+        `alone`: while no other writer is at work. (In SQLite every writer is.)
+        """
+        return self._patiently("write to", lambda: self._writing(work, alone))
+
+    def insert(self, table: sa.Table) -> Any:
+        """An insert statement of the engine, which knows ON CONFLICT."""
+        return postgresql.insert(table) if self.is_postgresql else sqlite.insert(table)
+
+    @property
+    def listed(self) -> sa.Select[tuple[str]]:
+        """One column: the request keys of the parameters `keys(...)`, which go in as one. Thousands of parameters are slow to spell."""
+        if self.is_postgresql:
+            return sa.select(sa.func.unnest(sa.bindparam("keys", type_=postgresql.ARRAY(sa.Text))))
+        return sa.select(sa.func.json_each(sa.bindparam("keys")).table_valued("value").c.value)
+
+    def keys(self, keys: Sequence[str]) -> dict[str, Any]:
+        """The parameters of a statement with `listed`."""
+        return {"keys": list(keys) if self.is_postgresql else json.dumps(list(keys))}
+
+    def size(self) -> int:
+        """Bytes of the answers on disk."""
+        if self.is_postgresql:
+            statement = sa.select(sa.func.pg_total_relation_size(responses.name))
+            return self.read(lambda connection: int(connection.execute(statement).scalar_one()))
+        path = str(self._engine.url.database)
+        return sum(file.stat().st_size for file in (Path(path), Path(f"{path}-wal")) if file.exists())
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def _reading(self, work: Work[_T]) -> _T:
+        with self._engine.connect() as connection:
+            return work(connection)
+
+    def _writing(self, work: Work[_T], alone: bool) -> _T:
+        with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
+            if self.is_postgresql:
+                # A claim must see all or nothing of an answer's commit, and two that lock rows in another order must not meet.
+                lock = sa.func.pg_advisory_xact_lock if alone else sa.func.pg_advisory_xact_lock_shared
+                connection.execute(sa.select(lock(_WRITERS_LOCK)))
+            return work(connection)
+
+    def _patiently(self, action: str, attempt: Callable[[], _T]) -> _T:
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return attempt()
+            except sa.exc.SQLAlchemyError as error:
+                # A server that restarts is worth waiting for: the answers at hand are paid for. SQLite has waited by itself.
+                passing = self.is_postgresql and isinstance(error, sa.exc.OperationalError)
+                if not passing or time.monotonic() > deadline:
+                    raise self._reported(action, error) from None
+            time.sleep(_RETRY_S)
+
+    def _reported(self, action: str, error: sa.exc.SQLAlchemyError) -> WarehouseError:
+        return WarehouseError(f"cannot {action} the response store {self.name}: {getattr(error, 'orig', None) or error}")
+
+    def _prepare(self) -> None:
+        if self._reading(self._version) != SCHEMA_VERSION:
+            self._writing(self._bring_up_to_date, alone=True)
+
+    def _version(self, connection: sa.Connection) -> int | None:
+        """The schema version found; None where there is none yet. Raises WarehouseError when newer code wrote it."""
+        if not sa.inspect(connection).has_table(versions.name):
+            return None
+        found: int | None = connection.scalar(sa.select(sa.func.max(versions.c.schema_version)))
+        if found is not None and found > SCHEMA_VERSION:
+            raise WarehouseError(
+                f"response store {self.name}: written by a newer dtef-pipeline (schema version {found}; this one knows "
+                f"up to {SCHEMA_VERSION}); upgrade dtef-pipeline, or choose another store with DTEF_RESPONSES"
+            )
+        return found
+
+    def _bring_up_to_date(self, connection: sa.Connection) -> None:
+        """Make missing tables and columns. Whoever comes second waits for the first, and finds nothing left to do."""
+        if self._version(connection) == SCHEMA_VERSION:
+            return
+        metadata.create_all(connection)
+        there = {column["name"] for column in sa.inspect(connection).get_columns(responses.name)}
+        for column in responses.columns:
+            if column.name not in there:
+                kind = column.type.compile(connection.dialect)
+                connection.exec_driver_sql(f"ALTER TABLE {responses.name} ADD COLUMN {column.name} {kind}")
+        connection.execute(sa.delete(versions))
+        connection.execute(sa.insert(versions).values(schema_version=SCHEMA_VERSION))
+
+
+def chunks(keys: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The keys in pieces for one statement each."""
+    for start in range(0, len(keys), _CHUNK):
+        yield keys[start : start + _CHUNK]
+
+
+def _url(location: str | Path) -> sa.URL:
+    """The database a location names. `postgresql://` means the driver that is installed, psycopg 3."""
+    if isinstance(location, Path) or "://" not in location:
+        return sa.URL.create("sqlite", database=str(Path(location).expanduser()))
+    try:
+        url = sa.make_url(location)
+    except (sa.exc.ArgumentError, ValueError):
+        # The URL is not repeated: it may hold a password.
+        raise ConfigError(
+            "the response store's URL is not readable; expected a file, sqlite:///FILE or postgresql://..."
+        ) from None
+    if url.drivername in ("postgresql", "postgres"):
+        url = url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() not in ("sqlite", "postgresql"):
+        raise ConfigError(f"response store: no support for {url.drivername!r}; allowed: sqlite, postgresql+psycopg")
+    if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
+        raise ConfigError("response store: an SQLite database in memory forgets its answers; name a file")
+    return url
+
+
+def _engine(url: sa.URL) -> sa.Engine:
+    if url.get_backend_name() != "sqlite":
+        try:
+            return sa.create_engine(url, pool_pre_ping=True)
+        except ModuleNotFoundError as error:
+            raise ConfigError(
+                f"response store: {url.drivername} needs the package {error.name!r}; pip install dtef-pipeline[postgres]"
+            ) from None
+    path = Path(str(url.database))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WarehouseError(f"cannot make the folder of the response store {path}: {error}") from error
+    engine = sa.create_engine(url, connect_args={"timeout": PATIENCE_S})
+    sa.event.listen(engine, "connect", _prepare_sqlite)
+    sa.event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _: object) -> None:
+    """Readers beside one writer (WAL), patience with the other writers, and a commit that survives a power cut (FULL)."""
+    # Python's module would begin transactions at moments of its own; `_begin_sqlite` does.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {int(PATIENCE_S * 1000)}")
+    if cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.close()
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    """A writer takes the write lock at once: one that read first could no longer get it after another's commit."""
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writes") else "BEGIN")

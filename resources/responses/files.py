@@ -1,0 +1,252 @@
+"""Raw responses as files, to move them between machines: Parquet, or JSON lines (also compressed), by the file's suffix.
+
+A file is written and read in pages, whatever its size. An import checks the whole file before it adds the first response, so a
+bad row means that nothing of its file is added; an import that is broken off is completed by the same command.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.identity import request_key
+from dtef_pipeline.prediction.request import Response
+from resources.responses import database as db
+from resources.responses.store import PAGE, RESPONSES, ResponseStore
+
+SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz")
+
+_LARGEST_COUNT = 2**31 - 1
+_LARGEST_AMOUNT = 1e15
+
+
+class Imported(NamedTuple):
+    """Responses of a file."""
+
+    added: int
+    known: int
+    """Already there, under the same request key; left as they were."""
+
+
+def export_responses(store: ResponseStore, path: Path, *, models: Iterable[str] = (), snapshots: Iterable[str] = ()) -> int:
+    """Write the responses of these models and snapshots (of all, if none are named), sorted by request key; returns how many.
+
+    The file appears whole or not at all, and is the same bytes for the same responses.
+
+    Raises:
+        ConfigError: the suffix is none of `SUFFIXES`.
+        WarehouseError: the store cannot be read or the file cannot be written.
+    """
+    write = _write_parquet if _suffix(path) == ".parquet" else _write_json_lines
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            written = write(path, file, store.pages(models=list(models), snapshots=list(snapshots)))
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        raise WarehouseError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        with suppress(OSError):
+            part.unlink()
+    return written
+
+
+def import_responses(store: ResponseStore, path: Path) -> Imported:
+    """Add the responses of a file to the store; those whose request key is there already stay as they are.
+
+    Raises:
+        ConfigError: the suffix is none of `SUFFIXES`.
+        WarehouseError: the file cannot be read, or some row is not a response, or its request key is not the hash of what it
+            answers: nothing was added. Or the store cannot be written.
+    """
+    for _ in _pages(path):
+        pass
+    added = total = 0
+    for page in _pages(path):
+        added += store.add(page)
+        total += len(page)
+    return Imported(added, total - added)
+
+
+def _suffix(path: Path) -> str:
+    for suffix in SUFFIXES:
+        if path.name.lower().endswith(suffix):
+            return suffix
+    raise ConfigError(f"{path}: a file of responses ends in {', '.join(SUFFIXES)}")
+
+
+def _write_parquet(_: Path, file: BinaryIO, pages: Iterable[pa.Table]) -> int:
+    written = 0
+    with pq.ParquetWriter(file, RESPONSES, compression="zstd") as writer:
+        for page in pages:
+            writer.write_table(page)
+            written += len(page)
+    return written
+
+
+def _write_json_lines(path: Path, file: BinaryIO, pages: Iterable[pa.Table]) -> int:
+    written = 0
+    compressed = _suffix(path).endswith(".gz")
+    # No name and no time in the compressed file, which would make it other bytes each time.
+    opened = gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) if compressed else file
+    for page in pages:
+        opened.write("".join(map(_json_line, page.to_pylist())).encode())
+        written += len(page)
+    if compressed:
+        opened.close()
+    return written
+
+
+def _json_line(row: dict[str, Any]) -> str:
+    answered_at = row["answered_at"].isoformat(timespec="microseconds")
+    return json.dumps(row | {"answered_at": answered_at}, ensure_ascii=False) + "\n"
+
+
+def _pages(path: Path) -> Iterator[list[Response]]:
+    """The checked responses of a file."""
+    rows = _parquet_rows(path) if _suffix(path) == ".parquet" else _json_rows(path)
+    with _readable(path):
+        while page := [_response(where, row) for where, row in islice(rows, PAGE)]:
+            yield page
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
+        raise WarehouseError(f"{path}: cannot be read: {error}") from None
+
+
+def _parquet_rows(path: Path) -> Iterator[tuple[str, object]]:
+    number = 0
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(PAGE):
+            for row in pa.Table.from_batches([batch]).cast(_in_microseconds(batch.schema)).to_pylist():
+                number += 1
+                yield f"{path}: row {number}", row
+
+
+def _in_microseconds(schema: pa.Schema) -> pa.Schema:
+    """Finer times would not become Python's."""
+    return pa.schema(
+        [field.with_type(pa.timestamp("us", field.type.tz)) if pa.types.is_timestamp(field.type) else field for field in schema]
+    )
+
+
+def _json_rows(path: Path) -> Iterator[tuple[str, object]]:
+    with path.open("rb") as file:
+        lines = gzip.GzipFile(fileobj=file) if _suffix(path).endswith(".gz") else file
+        for number, line in enumerate(cast(Iterable[bytes], lines), 1):
+            if line.strip():
+                yield f"{path}:{number}", _parsed(f"{path}:{number}", line)
+
+
+def _parsed(where: str, line: bytes) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        # Without the parser's own idea of the line, which is always 1.
+        problem = f"{error.msg}, character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
+        raise WarehouseError(f"{where}: not JSON ({problem}); allowed: one JSON object a line") from None
+
+
+class _Column(NamedTuple):
+    allowed: str
+    takes: Callable[[Any], bool]
+    nullable: bool
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_COUNT
+
+
+def _is_amount(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LARGEST_AMOUNT
+
+
+def _is_hash(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{32}", value) is not None
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, datetime) and value.tzinfo is not None
+
+
+def _column(field: pa.Field) -> _Column:
+    nullable = bool(db.responses.c[field.name].nullable)
+    if field.name in ("request_key", "prompt_id"):
+        allowed, takes = "32 hexadecimal digits", _is_hash
+    elif pa.types.is_integer(field.type):
+        allowed, takes = f"a whole number from 0 to {_LARGEST_COUNT}", _is_count
+    elif pa.types.is_floating(field.type):
+        allowed, takes = f"a number from 0 to {_LARGEST_AMOUNT:g}", _is_amount
+    elif pa.types.is_timestamp(field.type):
+        allowed, takes = "a time with its zone, such as 2026-01-31T12:00:00.000000+00:00", _is_time
+    else:
+        allowed, takes = "text", lambda value: isinstance(value, str)
+    return _Column(allowed + (" or null" if nullable else ""), takes, nullable)
+
+
+_COLUMNS = {field.name: _column(field) for field in RESPONSES}
+
+
+def _response(where: str, row: object) -> Response:
+    """The response of a row. Columns that may be null may also be absent."""
+    if not isinstance(row, Mapping):
+        raise WarehouseError(f"{where}: got {_short(row)}; allowed: an object with the columns {', '.join(_COLUMNS)}")
+    if unknown := sorted(row.keys() - _COLUMNS.keys()):
+        raise WarehouseError(f"{where}: unknown column {', '.join(unknown)}; allowed: {', '.join(_COLUMNS)}")
+    values = {name: row.get(name) for name in _COLUMNS} | {"answered_at": _time(row.get("answered_at"))}
+    for name, column in _COLUMNS.items():
+        value = values[name]
+        if not (column.nullable if value is None else column.takes(value)):
+            arrived = _short(row[name]) if name in row else "no such column"
+            raise WarehouseError(f"{where}: {name}: got {arrived}; allowed: {column.allowed}")
+    return _checked_key(where, Response(**cast(dict[str, Any], values)))
+
+
+def _checked_key(where: str, response: Response) -> Response:
+    identity = (response.prompt_id, response.model_variant, response.draw, response.snapshot)
+    try:
+        expected = request_key(*identity)
+    except UnicodeEncodeError:
+        expected = "no hash, because a half character is in it"
+    if response.request_key != expected:
+        raise WarehouseError(
+            f"{where}: request_key: got {response.request_key}; allowed: the hash of (prompt_id, model_variant, draw, snapshot), {expected}"
+        )
+    return response
+
+
+def _time(value: object) -> object:
+    """A time in UTC, from text or from a Parquet value; anything else as it is."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return value
+    try:
+        return value.astimezone(UTC) if isinstance(value, datetime) and value.tzinfo else value
+    except OverflowError:
+        return None
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

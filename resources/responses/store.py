@@ -1,0 +1,175 @@
+"""Every answer that was paid for, kept under its request key: append-only, shared by threads, processes and machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from dtef_pipeline.prediction.request import Response
+from resources.responses import database as db
+from resources.responses.database import ResponseDatabase
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+RESPONSES = pa.schema(
+    [
+        ("request_key", pa.string()),
+        ("prompt_id", pa.string()),
+        ("model", pa.string()),
+        ("model_variant", pa.string()),
+        ("draw", pa.int32()),
+        ("snapshot", pa.string()),
+        ("text", pa.string()),
+        ("finish_reason", pa.string()),
+        ("served_model", pa.string()),
+        ("fingerprint", pa.string()),
+        ("prompt_tokens", pa.int32()),
+        ("completion_tokens", pa.int32()),
+        ("cost_usd", pa.float64()),
+        ("latency_s", pa.float64()),
+        ("attempts", pa.int32()),
+        ("answered_at", pa.timestamp("us", tz="UTC")),
+        ("reasoning", pa.string()),
+    ]
+)
+"""The columns of `ResponseStore.responses`: the fields of `Response`."""
+
+SUMMARY = pa.schema(
+    [
+        ("model", pa.string()),
+        ("snapshot", pa.string()),
+        ("answers", pa.int64()),
+        ("prompt_tokens", pa.int64()),
+        ("completion_tokens", pa.int64()),
+        ("cost_usd", pa.float64()),
+        ("unpriced", pa.int64()),
+        ("last_answered", pa.timestamp("us", tz="UTC")),
+    ]
+)
+"""The columns of `ResponseStore.summary`. `unpriced`: answers of unknown cost, not in `cost_usd` (null when no cost is known)."""
+
+PAGE = 5_000
+"""Answers read at a time from a store that is read whole."""
+
+
+class ResponseStore:
+    """The answers of every run so far. Safe to use from several threads and processes at once."""
+
+    def __init__(self, location: str | Path) -> None:
+        """Open the store, and make it (with its parent folders) if it is not there.
+
+        Args:
+            location: a database URL (`sqlite:///...`, `postgresql+psycopg://...`), or the path of an SQLite file.
+
+        Raises:
+            ConfigError: the URL names no database that can hold responses.
+            WarehouseError: the database cannot be opened, or was written by newer code.
+        """
+        self.database = ResponseDatabase(location)
+        self.name = self.database.name
+        self._insert = self.database.insert(db.responses).on_conflict_do_nothing(index_elements=["request_key"])
+
+    def add(self, responses: Iterable[Response]) -> int:
+        """Commit responses, all or none, and end the claims on them; returns how many are new.
+
+        An answer already there stays as it is.
+        """
+        # Two writers of the same keys in another order would wait for each other.
+        rows = sorted((_row(response) for response in responses), key=lambda row: row["request_key"])
+        return self.database.write(lambda connection: self._add(connection, rows)) if rows else 0
+
+    def known(self, keys: Iterable[str]) -> set[str]:
+        """Those of the request keys that have an answer."""
+        statement = sa.select(db.responses.c.request_key)
+        return {row[0] for rows in self._select(statement, list(dict.fromkeys(keys))) for row in rows}
+
+    def responses(self, keys: Iterable[str]) -> pa.Table:
+        """The answers to the request keys, in the order of the keys; keys without an answer have no row."""
+        wanted = list(dict.fromkeys(keys))
+        chunks = [_batch(rows, RESPONSES) for rows in self._select(sa.select(db.responses), wanted) if rows]
+        found = pa.Table.from_batches(chunks, schema=RESPONSES).combine_chunks()
+        place = {key: row for row, key in enumerate(found["request_key"].to_pylist())}
+        return found.take(pa.array([place[key] for key in wanted if key in place], pa.int64()))
+
+    def count(self) -> int:
+        """Number of answers in the store."""
+        statement = sa.select(sa.func.count()).select_from(db.responses)
+        return self.database.read(lambda connection: int(connection.execute(statement).scalar_one()))
+
+    def pages(self, *, models: Sequence[str] = (), snapshots: Sequence[str] = ()) -> Iterator[pa.Table]:
+        """The answers in the order of their keys, `PAGE` at a time; of these models and snapshots only, if any are named.
+
+        Each page is a transaction of its own, so that a long reading holds up no writer; answers added meanwhile may be in it or not.
+        """
+        column = db.responses.c
+        statement = sa.select(db.responses).order_by(column.request_key).limit(PAGE)
+        for chosen, values in ((column.model, models), (column.snapshot, snapshots)):
+            statement = statement.where(chosen.in_(values)) if values else statement
+        rows = self.database.read(partial(_rows, statement, {}))
+        while rows:
+            yield pa.Table.from_batches([_batch(rows, RESPONSES)])
+            further = statement.where(column.request_key > rows[-1][0])
+            rows = self.database.read(partial(_rows, further, {}))
+
+    def summary(self) -> pa.Table:
+        """What is in the store, a row for each model and snapshot."""
+        column = db.responses.c
+        last = sa.func.max(column.answered_at)
+        sums = [sa.func.sum(summed) for summed in (column.prompt_tokens, column.completion_tokens, column.cost_usd)]
+        unpriced = sa.func.count() - sa.func.count(column.cost_usd)
+        statement = sa.select(column.model, column.snapshot, sa.func.count(), *sums, unpriced, last)
+        statement = statement.group_by(column.model, column.snapshot).order_by(column.model, column.snapshot)
+        return pa.Table.from_batches([_batch(self.database.read(partial(_rows, statement, {})), SUMMARY)])
+
+    def close(self) -> None:
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _add(self, connection: sa.Connection, rows: list[dict[str, Any]]) -> int:
+        added = connection.execute(self._insert, rows, execution_options={"preserve_rowcount": True}).rowcount
+        ended = sa.delete(db.claims).where(db.claims.c.request_key.in_(self.database.listed))
+        connection.execute(ended, self.database.keys([row["request_key"] for row in rows]))
+        return added
+
+    def _select(self, columns: sa.Select[Any], keys: Sequence[str]) -> Iterator[Sequence[Sequence[Any]]]:
+        statement = columns.where(db.responses.c.request_key.in_(self.database.listed))
+        for chunk in db.chunks(keys):
+            yield self.database.read(partial(_rows, statement, self.database.keys(chunk)))
+
+
+def _rows(statement: sa.Select[Any], parameters: dict[str, Any], connection: sa.Connection) -> Sequence[Sequence[Any]]:
+    return connection.execute(statement, parameters).all()
+
+
+def _row(response: Response) -> dict[str, Any]:
+    row = {field.name: getattr(response, field.name) for field in fields(response)}
+    row["answered_at"] = (response.answered_at - _EPOCH) // timedelta(microseconds=1)
+    return {name: _storable(value) if isinstance(value, str) else value for name, value in row.items()}
+
+
+def _storable(text: str) -> str:
+    """The text with what no database takes, NUL and half surrogate pairs, replaced by U+FFFD."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [
+        pa.array(column, pa.int64()).cast(field.type) if pa.types.is_timestamp(field.type) else pa.array(column, field.type)
+        for column, field in zip(columns, schema, strict=True)
+    ]
+    return pa.record_batch(arrays, schema=schema)

@@ -1,0 +1,71 @@
+"""Group commit: many coroutines hand in responses, one thread writes them, each waits until its own is on disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from dtef_pipeline.prediction.request import Response
+from resources.responses.store import ResponseStore
+
+_T = TypeVar("_T")
+
+
+class ResponseWriter:
+    """An async context manager; leaving it writes everything handed in, also when the run is being cancelled."""
+
+    def __init__(self, store: ResponseStore) -> None:
+        self._store = store
+        self._pending: list[tuple[Response, asyncio.Future[None]]] = []
+        self._something = asyncio.Event()
+        self._closing = False
+        self._failure: Exception | None = None
+
+    async def commit(self, response: Response) -> None:
+        """Return once the response is committed. Once called, cancelling the caller no longer stops the commit."""
+        committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._pending.append((response, committed))
+        self._something.set()
+        await committed
+
+    async def run(self, work: Callable[..., _T], *arguments: Any) -> _T:
+        """Do other work on the store in the writer's thread, so that this process never waits for its own lock."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
+    async def __aenter__(self) -> Self:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="response-writer")
+        self._task = asyncio.create_task(self._write())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._closing = True
+        self._something.set()
+        try:
+            await self._task
+        finally:
+            self._thread.shutdown()
+        if self._failure is not None and error is not self._failure:
+            raise self._failure
+
+    async def _write(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._pending or not self._closing:
+            await self._something.wait()
+            self._something.clear()
+            batch, self._pending = self._pending, []
+            try:
+                await loop.run_in_executor(self._thread, self._store.add, [response for response, _ in batch])
+            except Exception as error:
+                self._failure = error
+                for _, committed in batch:
+                    if not committed.done():
+                        committed.set_exception(error)
+            else:
+                for _, committed in batch:
+                    if not committed.done():
+                        committed.set_result(None)

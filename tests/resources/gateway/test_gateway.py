@@ -1,0 +1,365 @@
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dtef_pipeline.errors import GatewayError, WarehouseError
+from dtef_pipeline.prediction.models import ModelSpec
+from resources.gateway.gateway import Answers
+from resources.gateway.progress import ModelProgress
+from resources.gateway.retries import Backoff
+from resources.responses.store import ResponseStore
+from tests.conftest import ROOT
+from tests.fake_llm_server import Call, FakeLLM, Fault, FaultPlan, always, at_first, at_random
+from tests.resources.gateway.gateway_setup import KEY, gateway, model, requests
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ResponseStore]:
+    with ResponseStore(tmp_path / "responses.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture
+def server() -> Iterator[FakeLLM]:
+    with FakeLLM() as running:
+        yield running
+
+
+def ask(store: ResponseStore, fault: FaultPlan, **settings: Any) -> tuple[Answers, FakeLLM]:
+    """One request to a server with a fault."""
+    with FakeLLM(fault=fault) as server:
+        return gateway(store).answer(requests(model(server, **settings))), server
+
+
+class TestAnswering:
+    def test_an_answer_is_in_the_store_with_what_the_server_said(self, store: ResponseStore, server: FakeLLM) -> None:
+        (request,) = requests(model(server))
+        answers = gateway(store).answer([request])
+        assert answers == Answers({}, asked=1, replayed=0)
+        (row,) = store.responses([request.key]).to_pylist()
+        assert (row["text"], row["finish_reason"], row["served_model"]) == ("[40.0, 30.0, 20.0, 10.0]", "stop", "m-served")
+        assert (row["prompt_tokens"], row["completion_tokens"], row["attempts"]) == (4, 4, 1)
+        assert row["cost_usd"] is None
+        assert row["latency_s"] > 0
+        assert row["model_variant"] == "openai/m[max_tokens=256,temperature=0]"
+
+    def test_what_is_sent_is_the_prompt_and_the_sampling_parameters(self, store: ResponseStore, server: FakeLLM) -> None:
+        gateway(store).answer(requests(model(server, seed=0, top_p=0.5, reasoning_effort="low")))
+        (call,) = server.calls
+        assert call.body == {
+            "model": "m",
+            "messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "question 0"}],
+            "temperature": 0,
+            "max_tokens": 256,
+            "seed": 0,
+            "top_p": 0.5,
+            "reasoning_effort": "low",
+        }
+        assert call.key == KEY
+
+    def test_temperature_zero_arrives_as_zero_and_null_is_not_sent(self, store: ResponseStore, server: FakeLLM) -> None:
+        gateway(store).answer([*requests(model(server)), *requests(model(server, temperature=None))])
+        zero, unset = sorted(server.calls, key=lambda call: "temperature" not in call.body)
+        assert zero.body["temperature"] == 0
+        assert "temperature" not in unset.body
+
+    def test_a_server_without_a_key_never_gets_the_providers(
+        self, store: ResponseStore, server: FakeLLM, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        assert not gateway(store).answer(requests(model(server, api_key_env=None))).failures
+        assert KEY not in json.dumps(server.calls[0].headers)
+
+    def test_a_rerun_replays_and_asks_only_the_difference(self, store: ResponseStore, server: FakeLLM) -> None:
+        spec = model(server)
+        gateway(store).answer(requests(spec, 5))
+        assert gateway(store).answer(requests(spec, 8)) == Answers({}, asked=3, replayed=5)
+        assert gateway(store).answer(requests(spec, 8, draw=1)) == Answers({}, asked=8, replayed=0)
+        assert gateway(store).answer(requests(spec, 8, snapshot="later")) == Answers({}, asked=8, replayed=0)
+        assert server.answered == store.count() == 24
+
+    def test_a_request_given_twice_is_asked_once(self, store: ResponseStore, server: FakeLLM) -> None:
+        assert gateway(store).answer(requests(model(server)) * 3).asked == 1
+        assert server.answered == 1
+
+    def test_nothing_to_ask_is_nothing(self, store: ResponseStore) -> None:
+        assert gateway(store).answer([]) == Answers({}, asked=0, replayed=0)
+
+    def test_it_works_inside_a_running_event_loop(self, store: ResponseStore, server: FakeLLM) -> None:
+        async def caller() -> Answers:
+            return gateway(store).answer(requests(model(server)))
+
+        assert asyncio.run(caller()).asked == 1
+
+    def test_prices_of_the_model_give_the_cost(self, store: ResponseStore, server: FakeLLM) -> None:
+        (request,) = requests(model(server, input_price=1.0, output_price=2.0))
+        gateway(store).answer([request])
+        assert store.responses([request.key])["cost_usd"].to_pylist() == [pytest.approx((4 * 1.0 + 4 * 2.0) / 1e6)]
+
+    def test_a_baseline_is_not_for_asking(self, store: ResponseStore) -> None:
+        with pytest.raises(ValueError, match="computed, not asked"):
+            gateway(store).answer(requests(ModelSpec(name="u", model="baseline/uniform")))
+
+
+class TestConcurrency:
+    @pytest.mark.parametrize(("of_model", "overall", "peak"), [(3, 64, 3), (64, 2, 2)])
+    def test_stays_within_both_limits(self, store: ResponseStore, of_model: int, overall: int, peak: int) -> None:
+        with FakeLLM(latency=0.03) as server:
+            spec = model(server, max_concurrency=of_model)
+            gateway(store, max_concurrency=overall).answer(requests(spec, 12))
+            assert server.peak == peak
+
+    def test_progress_counts_every_model_in_the_callers_thread(self, store: ResponseStore, server: FakeLLM) -> None:
+        seen: list[tuple[ModelProgress, ...]] = []
+        threads = set()
+
+        def progress(models: tuple[ModelProgress, ...]) -> None:
+            seen.append(models)
+            threads.add(threading.current_thread())
+
+        spec = model(server)
+        gateway(store).answer(requests(spec, 2))
+        gateway(store).answer(requests(spec, 5), on_progress=progress)
+        assert seen[0] == (ModelProgress("m", total=5, replayed=2, done=0, failed=0),)
+        (last,) = seen[-1]
+        assert (last.total, last.replayed, last.done, last.failed) == (5, 2, 3, 0)
+        assert last.rate > 0
+        assert last.cost_usd is None
+        assert threads == {threading.current_thread()}
+
+
+class TestRetries:
+    @pytest.mark.parametrize(
+        "fault",
+        [
+            Fault("status", status=429),
+            Fault("status", status=500),
+            Fault("status", status=503),
+            Fault("status", status=408),
+            Fault("reset"),
+            Fault("truncated"),
+            Fault("wrong_type"),
+            Fault("empty_choices"),
+            Fault("no_content"),
+        ],
+        ids=lambda fault: f"{fault.kind}-{fault.status}",
+    )
+    def test_a_passing_fault_is_tried_again(self, store: ResponseStore, fault: Fault) -> None:
+        answers, server = ask(store, at_first(fault, fault))
+        assert answers.failures == {}
+        (key,) = [request.key for request in requests(model(None))]
+        assert store.responses([key])["attempts"].to_pylist() == [3]
+        assert len(server.calls) == 3
+
+    @pytest.mark.parametrize("kind", ["hang", "drip"])
+    def test_a_call_ends_at_its_timeout_and_is_tried_again(self, store: ResponseStore, kind: Any) -> None:
+        started = time.monotonic()
+        answers, server = ask(store, at_first(Fault(kind, seconds=30)), timeout=0.5)
+        assert answers.failures == {}
+        assert len(server.calls) == 2
+        assert time.monotonic() - started < 20
+
+    def test_retries_end(self, store: ResponseStore) -> None:
+        answers, server = ask(store, always(Fault("status", status=500, message="no luck")), retries=2)
+        (failure,) = answers.failures.values()
+        assert failure.attempts == len(server.calls) == 3
+        assert "no luck" in failure.message
+        assert store.count() == 0
+
+    @pytest.mark.parametrize("status", [400, 403, 413, 422])
+    def test_a_permanent_fault_is_not_tried_again(self, store: ResponseStore, status: int) -> None:
+        answers, server = ask(store, always(Fault("status", status=status, message="context too long")))
+        assert [failure.attempts for failure in answers.failures.values()] == [1]
+        assert len(server.calls) == 1
+
+    @pytest.mark.parametrize(("form", "least"), [("seconds", 1.0), ("date", 0.9)])
+    def test_retry_after_is_honoured(self, store: ResponseStore, form: str, least: float) -> None:
+        def fault(call: Call) -> Fault | None:
+            # A date has whole seconds: 2 ahead is at least 1 to wait.
+            value = "1" if form == "seconds" else email.utils.formatdate(time.time() + 2, usegmt=True)
+            return Fault("status", status=429, retry_after=value) if call.attempt == 1 else None
+
+        with FakeLLM(fault=fault) as server:
+            assert not gateway(store).answer(requests(model(server))).failures
+        first, second = server.calls
+        assert second.arrived_at - first.arrived_at >= least
+
+    def test_a_wait_beyond_patience_is_a_failure(self, store: ResponseStore) -> None:
+        answers, server = ask(store, always(Fault("status", status=429, retry_after="86400")))
+        assert len(answers.failures) == len(server.calls) == 1
+
+    def test_rate_limits_use_up_patience_and_not_the_retries(self, store: ResponseStore) -> None:
+        limited = Fault("status", status=429)
+        answers, _ = ask(store, at_first(*[limited] * 9), retries=0)
+        assert answers.failures == {}
+        assert store.responses([request.key for request in requests(model(None))])["attempts"].to_pylist() == [10]
+
+    def test_patience_with_rate_limits_ends(self, store: ResponseStore) -> None:
+        impatient = Backoff(first=0.01, longest=0.01, patience=0.05)
+        with FakeLLM(fault=always(Fault("status", status=429, message="slow down"))) as server:
+            answers = gateway(store, backoff=impatient).answer(requests(model(server)))
+        (failure,) = answers.failures.values()
+        assert "slow down" in failure.message
+        assert failure.attempts == len(server.calls) > 1
+
+    def test_waits_double_and_vary_within_their_half(self) -> None:
+        backoff = Backoff(first=1, longest=10, rng=np.random.default_rng(1))
+        waits = [[backoff.wait(attempt) for _ in range(50)] for attempt in (1, 2, 3, 9, 5000)]
+        for full, drawn in zip((1, 2, 4, 10, 10), waits, strict=True):
+            assert full / 2 <= min(drawn) < max(drawn) <= full
+
+    def test_two_thousand_prompts_through_a_fifth_of_faults_all_arrive(self, store: ResponseStore) -> None:
+        faults = [
+            Fault("status", status=429, retry_after="0"),
+            Fault("status", status=429),
+            Fault("status", status=500),
+            Fault("status", status=503),
+            Fault("reset"),
+            Fault("truncated"),
+            Fault("empty_choices"),
+            Fault("wrong_type"),
+        ]
+        with FakeLLM(fault=at_random(0.2, *faults)) as server:
+            wanted = requests(model(server, retries=20, max_concurrency=32), 2000)
+            assert gateway(store).answer(wanted) == Answers({}, asked=2000, replayed=0)
+        rows = store.responses([request.key for request in wanted]).to_pylist()
+        served = Counter(call.user for call in server.calls)
+        assert store.count() == len(rows) == server.answered == 2000
+        assert set(server.answers.values()) == {1}
+        assert [row["attempts"] for row in rows] == [served[request.user] for request in wanted]
+        assert served.total() > 2200
+
+    def test_hanging_and_dripping_servers_are_asked_again_too(self, store: ResponseStore) -> None:
+        with FakeLLM(fault=at_random(0.2, Fault("hang"), Fault("drip"))) as server:
+            wanted = requests(model(server, retries=20, timeout=0.7), 60)
+            assert gateway(store).answer(wanted).failures == {}
+        attempts = store.responses([request.key for request in wanted])["attempts"].to_pylist()
+        assert sum(attempts) == len(server.calls) > server.answered == 60
+
+
+class TestOddAnswers:
+    def test_a_content_filter_is_an_answer(self, store: ResponseStore) -> None:
+        answers, _ = ask(store, always(Fault("content_filter")))
+        assert answers.failures == {}
+        row = store.responses([request.key for request in requests(model(None))]).to_pylist()[0]
+        assert (row["text"], row["finish_reason"]) == ("", "content_filter")
+
+    def test_text_is_kept_as_served(self, store: ResponseStore) -> None:
+        text = "So:\n\n<think>50?</think> [50, 50] ü\ud83d\ude00  "
+        with FakeLLM(reply=lambda call: text) as server:
+            gateway(store).answer(requests(model(server)))
+        (row,) = store.responses([request.key for request in requests(model(None))]).to_pylist()
+        assert row["text"] == text.encode("utf-16", "surrogatepass").decode("utf-16")
+
+
+class TestFailures:
+    def test_a_refused_key_ends_its_model_and_no_other(self, store: ResponseStore) -> None:
+        def fault(call: Call) -> Fault | None:
+            return Fault("status", status=401, message=f"bad key {call.key}") if call.key == KEY else None
+
+        with FakeLLM(fault=fault) as server:
+            bad = model(server, name="bad", model="openai/bad", max_concurrency=2)
+            good = model(server, name="good", model="openai/good", api_key_env="GOOD_KEY")
+            environ = {"M_KEY": KEY, "GOOD_KEY": "good-key-123456"}
+            answers = gateway(store, environ=environ).answer([*requests(bad, 30), *requests(good, 30)])
+            assert set(answers.failures) == {request.key for request in requests(bad, 30)}
+            assert server.answered == store.count() == 30
+            assert len(server.calls) <= 32
+
+    def test_a_failure_is_asked_again_by_a_rerun(self, store: ResponseStore) -> None:
+        ask(store, always(Fault("status", status=400)))
+        answers, _ = ask(store, lambda call: None)
+        assert answers == Answers({}, asked=1, replayed=0)
+
+    def test_a_key_is_in_no_failure_and_no_log(
+        self, store: ResponseStore, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        caplog.set_level(logging.DEBUG)
+        other = "sk-proj-unknown0123456789"
+        message = f"key {KEY} of Bearer {KEY} and {other} are wrong {'x' * 2000}"
+        answers, _ = ask(store, always(Fault("status", status=400, message=message)))
+        (failure,) = answers.failures.values()
+        told = failure.message + caplog.text + "".join(capfd.readouterr()) + repr(answers)
+        assert "are wrong" in failure.message
+        assert KEY not in told
+        assert other not in failure.message
+        assert len(failure.message) <= 500
+
+    def test_a_store_that_cannot_be_written_stops_the_run(self, tmp_path: Path, server: FakeLLM) -> None:
+        class FullDisk(ResponseStore):
+            def add(self, responses: Any) -> None:
+                raise WarehouseError("disk full")
+
+        with FullDisk(tmp_path / "r.sqlite") as store, pytest.raises(WarehouseError, match="disk full"):
+            gateway(store).answer(requests(model(server, max_concurrency=2), 50))
+        assert len(server.calls) <= 4
+
+
+class TestBeforeTheFirstCall:
+    def test_missing_keys_are_one_error_that_names_every_model(self, store: ResponseStore, server: FakeLLM) -> None:
+        named = model(server, name="one", model="openai/one", api_key_env="ONE_KEY")
+        blank = model(server, name="two", model="openai/two", api_key_env="TWO_KEY")
+        asked = [*requests(named), *requests(blank), *requests(model(server))]
+        with pytest.raises(GatewayError, match=r"one: environment variable ONE_KEY is not set; two: .*TWO_KEY"):
+            gateway(store, environ={"M_KEY": KEY, "TWO_KEY": " "}).answer(asked)
+        assert server.calls == []
+
+    def test_a_hosted_model_without_its_providers_key_is_refused(
+        self, store: ResponseStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+        bare = ModelSpec(name="openai/gpt-4.1-mini", model="openai/gpt-4.1-mini")
+        with pytest.raises(GatewayError, match=r"openai/gpt-4\.1-mini: environment variable OPENAI_API_KEY is not set"):
+            gateway(store, environ={}).answer(requests(bare))
+
+    def test_a_string_without_a_known_provider_is_refused(self, store: ResponseStore) -> None:
+        with pytest.raises(GatewayError, match="'foo/bar' names no provider"):
+            gateway(store).answer(requests(ModelSpec(name="foo/bar", model="foo/bar")))
+
+    def test_a_full_replay_needs_no_key(self, store: ResponseStore, server: FakeLLM) -> None:
+        gateway(store).answer(requests(model(server), 3))
+        assert gateway(store, environ={}).answer(requests(model(server), 3)).replayed == 3
+
+    def test_a_full_replay_does_not_import_litellm(self, store: ResponseStore, server: FakeLLM) -> None:
+        gateway(store).answer(requests(model(server), 3))
+        code = f"""
+            import sys
+            from resources.gateway import Gateway
+            from resources.responses.store import ResponseStore
+            from tests.resources.gateway.gateway_setup import model, requests
+            spec = model(None, api_base={server.base_url!r})
+            assert Gateway(ResponseStore({store.name!r}), environ={{}}).answer(requests(spec, 3)).replayed == 3
+            assert "litellm" not in sys.modules
+        """
+        subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, check=True, timeout=60)
+
+
+def test_the_server_runs_as_a_process_of_its_own() -> None:
+    command = [sys.executable, "-m", "tests.fake_llm_server", "--port", "0"]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+    )
+    try:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["base_url"].startswith("http://127.0.0.1:")
+    finally:
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=20)
+    assert json.loads(output) == {"calls": 0, "answered": 0}

@@ -1,0 +1,112 @@
+"""Budgets against a server that counts: never exceeded, what is done is kept, the rest says why it was not asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.errors import GatewayError
+from dtef_pipeline.prediction.models import Budget
+from resources.responses.store import ResponseStore
+from tests.fake_llm_server import FakeLLM, Fault, always
+from tests.resources.gateway.gateway_setup import gateway, model, requests
+
+TOKENS = 8
+"""What the server says each of these requests used."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ResponseStore]:
+    with ResponseStore(tmp_path / "responses.sqlite") as opened:
+        yield opened
+
+
+class TestCalls:
+    def test_a_run_ends_at_its_calls_keeps_what_it_has_and_says_so(self, store: ResponseStore) -> None:
+        told: list[str] = []
+        with FakeLLM() as server:
+            wanted = requests(model(server), 50)
+            answers = gateway(store, budget=Budget(max_calls=10), tell=told.append).answer(wanted)
+        assert len(server.calls) == store.count() == answers.asked == 10
+        assert {(failure.status, failure.message, failure.attempts) for failure in answers.failures.values()} == {
+            ("budget", "not asked: the run's max_calls of 10 was reached", 0)
+        }
+        assert len(answers.failures) == 40
+        assert told == ["m: the run's max_calls of 10 was reached; 40 requests are not asked"]
+
+    def test_attempts_that_failed_are_calls_too(self, store: ResponseStore) -> None:
+        with FakeLLM(fault=always(Fault("status", status=500, message="no luck"))) as server:
+            answers = gateway(store, budget=Budget(max_calls=3)).answer(requests(model(server, retries=9)))
+        (failure,) = answers.failures.values()
+        assert (len(server.calls), failure.attempts, failure.status) == (3, 3, "budget")
+        assert failure.message == ("not asked again: the run's max_calls of 3 was reached; last error: m: HTTP 500: no luck")
+
+    def test_replayed_answers_use_nothing(self, store: ResponseStore) -> None:
+        with FakeLLM() as server:
+            gateway(store).answer(requests(model(server), 5))
+            answers = gateway(store, budget=Budget(max_calls=3)).answer(requests(model(server), 8))
+        assert (answers.asked, answers.replayed, answers.failures) == (3, 5, {})
+
+    def test_the_budget_is_the_runs_over_all_its_sets_of_requests(self, store: ResponseStore) -> None:
+        with FakeLLM() as server:
+            asking = gateway(store, budget=Budget(max_calls=7))
+            first = asking.answer(requests(model(server), 5))
+            second = asking.answer(requests(model(server), 10))
+        assert (first.asked, second.asked, second.replayed, len(second.failures)) == (5, 2, 5, 3)
+        assert len(server.calls) == 7
+
+    def test_a_models_budget_leaves_the_other_models_alone(self, store: ResponseStore) -> None:
+        with FakeLLM() as server:
+            one, two = (model(server, name=name, model=f"openai/{name}") for name in ("one", "two"))
+            asking = gateway(store, budget=Budget(max_calls=100), budgets={"one": Budget(max_calls=4)})
+            answers = asking.answer([*requests(one, 20), *requests(two, 20)])
+        assert sum(call.body["model"] == "one" for call in server.calls) == 4
+        assert {failure.message for failure in answers.failures.values()} == {"not asked: one's max_calls of 4 was reached"}
+        assert len(answers.failures) == 16
+
+    def test_a_rerun_with_more_budget_asks_the_rest(self, store: ResponseStore) -> None:
+        with FakeLLM() as server:
+            wanted = requests(model(server), 20)
+            gateway(store, budget=Budget(max_calls=5)).answer(wanted)
+            answers = gateway(store, budget=Budget(max_calls=50)).answer(wanted)
+        assert (answers.asked, answers.replayed, answers.failures) == (15, 5, {})
+
+
+class TestTokensAndDollars:
+    def test_tokens_are_never_exceeded_though_the_model_might_use_all_it_may(self, store: ResponseStore) -> None:
+        limit = 500
+        with FakeLLM() as server:
+            wanted = requests(model(server), 100)
+            answers = gateway(store, budget=Budget(max_tokens=limit)).answer(wanted)
+        # The last calls would have had to fit with the longest answer they may give: 256 tokens, and their prompt.
+        assert limit - 330 < answers.asked * TOKENS <= limit
+        assert {failure.status for failure in answers.failures.values()} == {"budget"}
+
+    def test_what_is_only_reserved_is_waited_for(self, store: ResponseStore) -> None:
+        """Three reservations fill the budget; yet all sixty requests fit by what they really use."""
+        with FakeLLM() as server:
+            answers = gateway(store, budget=Budget(max_tokens=1000)).answer(requests(model(server), 60))
+            assert answers.failures == {}
+            assert server.peak <= 3
+
+    def test_dollars_are_never_exceeded(self, store: ResponseStore) -> None:
+        limit = 0.002
+        with FakeLLM() as server:
+            spec = model(server, input_price=1.0, output_price=4.0, max_tokens=100)
+            asking = gateway(store, budget=Budget(max_cost_usd=limit))
+            answers = asking.answer(requests(spec, 120))
+        spent = sum(store.responses([request.key for request in requests(spec, 120)])["cost_usd"].to_pylist())
+        assert limit / 2 < spent <= limit
+        assert asking.accounts.run.spent.cost_usd == pytest.approx(spent)
+        assert any("the run's max_cost_usd of 0.002 was reached" in failure.message for failure in answers.failures.values())
+
+    def test_a_limit_in_dollars_without_a_price_is_refused_before_the_first_call(self, store: ResponseStore) -> None:
+        with FakeLLM() as server:
+            priced = model(server, name="priced", model="openai/priced", input_price=1.0, output_price=1.0)
+            asking = gateway(store, budget=Budget(max_cost_usd=5))
+            with pytest.raises(GatewayError, match=r"without a price of m; give input_price"):
+                asking.answer([*requests(priced), *requests(model(server))])
+            assert server.calls == []
+            assert gateway(store, budgets={"priced": Budget(max_cost_usd=5)}).answer(requests(model(server))).asked == 1

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resources.gateway.progress import ModelProgress
+from resources.responses.claims import Claims
+from resources.responses.store import ResponseStore
+from tests.conftest import ROOT
+from tests.fake_llm_server import FakeLLM, Fault, always
+from tests.resources.gateway.gateway_setup import gateway, model, requests
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ResponseStore]:
+    with ResponseStore(tmp_path / "responses.sqlite") as opened:
+        yield opened
+
+
+RUN = """
+    import sys
+    from resources.gateway import Gateway
+    from resources.responses.store import ResponseStore
+    from tests.resources.gateway.gateway_setup import model, requests
+    spec = model(None, api_base=sys.argv[2], max_concurrency=8, timeout=float(sys.argv[3]))
+    with ResponseStore(sys.argv[1]) as store:
+        print(Gateway(store, environ={"M_KEY": "k-k-k-k"}, grace=float(sys.argv[4])).answer(requests(spec, 300)))
+"""
+IN_FLIGHT = 8
+
+
+def start(store: Path, server: FakeLLM, *, timeout: float = 20, grace: float = 30) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", textwrap.dedent(RUN), str(store), server.base_url, str(timeout), str(grace)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def await_answers(server: FakeLLM, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while server.answered < count and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+def await_calls(server: FakeLLM, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while len(server.calls) < count and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+class TestInterruption:
+    def test_a_killed_run_loses_nothing_committed_and_buys_nothing_twice(self, tmp_path: Path) -> None:
+        path = tmp_path / "responses.sqlite"
+        with FakeLLM(latency=0.02) as server:
+            for goal in (60, 140):
+                run = start(path, server)
+                await_answers(server, goal)
+                run.send_signal(signal.SIGKILL)
+                run.communicate()
+            with ResponseStore(path) as store:
+                committed = store.count()
+            assert server.answered - committed <= 2 * IN_FLIGHT
+            asked_before = server.answered
+            run = start(path, server)
+            output, errors = run.communicate(timeout=120)
+            assert run.returncode == 0, errors
+            assert f"asked={300 - committed}, replayed={committed}" in output
+            assert server.answered == asked_before + 300 - committed
+        with ResponseStore(path) as store:
+            keys = [request.key for request in requests(model(None), 300)]
+            assert store.count() == store.responses(keys).num_rows == 300
+
+    def test_ctrl_c_keeps_what_was_answered(self, tmp_path: Path) -> None:
+        path = tmp_path / "responses.sqlite"
+        with FakeLLM(latency=0.02) as server:
+            run = start(path, server)
+            await_answers(server, 40)
+            run.send_signal(signal.SIGINT)
+            _, errors = run.communicate(timeout=60)
+            assert run.returncode != 0
+            assert "KeyboardInterrupt" in errors
+            with ResponseStore(path) as store:
+                assert 300 > store.count() >= server.answered - IN_FLIGHT
+
+    def test_ctrl_c_waits_for_what_is_in_flight_and_sends_nothing_more(self, tmp_path: Path) -> None:
+        path = tmp_path / "responses.sqlite"
+        with FakeLLM(latency=1.5) as server:
+            run = start(path, server)
+            await_calls(server, IN_FLIGHT)
+            run.send_signal(signal.SIGINT)
+            _, errors = run.communicate(timeout=60)
+            assert "KeyboardInterrupt" in errors
+            assert "waiting up to 30 s for 8 calls in flight" in errors
+            assert len(server.calls) == server.answered == IN_FLIGHT
+        with ResponseStore(path) as store, Claims(store) as other:
+            assert store.count() == IN_FLIGHT
+            # Nothing is held any more.
+            keys = {request.key for request in requests(model(None), 300)}
+            claimed = other.claim(sorted(keys))
+            assert claimed.mine | claimed.answered == keys
+
+    def test_a_second_ctrl_c_stops_at_once(self, tmp_path: Path) -> None:
+        with FakeLLM(fault=always(Fault("hang", seconds=300))) as server:
+            run = start(tmp_path / "responses.sqlite", server, timeout=600, grace=600)
+            watchdog = threading.Timer(90, run.kill)
+            watchdog.start()
+            await_calls(server, IN_FLIGHT)
+            run.send_signal(signal.SIGINT)
+            assert run.stderr is not None
+            # Read up to the line that invites the second one.
+            told = next(line for line in run.stderr if "interrupt again to stop at once" in line)
+            assert "for 8 calls in flight" in told
+            run.send_signal(signal.SIGINT)
+            # The first interrupt alone would wait for ten minutes.
+            _, errors = run.communicate()
+            watchdog.cancel()
+            assert run.returncode not in (0, -signal.SIGKILL)
+            assert "KeyboardInterrupt" in errors
+
+    def test_an_exception_in_the_progress_display_stops_the_run_in_order(self, store: ResponseStore) -> None:
+        def progress(models: tuple[ModelProgress, ...]) -> None:
+            if models[0].done > 3:
+                raise KeyboardInterrupt
+
+        with FakeLLM(latency=0.05) as server, pytest.raises(KeyboardInterrupt):
+            gateway(store).answer(requests(model(server, max_concurrency=2), 200), on_progress=progress)
+        assert 3 < store.count() < 200

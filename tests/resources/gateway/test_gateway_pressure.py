@@ -1,0 +1,193 @@
+"""Slow models, rate limits and outages: who waits for whom, and when nobody waits any longer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.gateway.breaker import BreakerRules
+from resources.gateway.slots import FIRST_LIMIT
+from resources.responses.store import ResponseStore
+from tests.fake_llm_server import Call, FakeLLM, Fault, always
+from tests.resources.gateway.gateway_setup import gateway, model, requests
+
+OTHER_PROVIDER = "hosted_vllm/fast"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ResponseStore]:
+    with ResponseStore(tmp_path / "responses.sqlite") as opened:
+        yield opened
+
+
+class Stuck:
+    """Replies for the model `slow` only once so many others have been given."""
+
+    def __init__(self, others: int) -> None:
+        self._left, self._lock, self._done = others, threading.Lock(), threading.Event()
+        self.waited_in_vain = False
+
+    def __call__(self, call: Call) -> str:
+        if call.body["model"] == "slow":
+            self.waited_in_vain |= not self._done.wait(15)
+        else:
+            with self._lock:
+                self._left -= 1
+            if not self._left:
+                self._done.set()
+        return "[60, 40]"
+
+
+class TestStarvation:
+    @pytest.mark.parametrize("fast", ["openai/fast", OTHER_PROVIDER])
+    @pytest.mark.parametrize("overall", [2, 4, 64])
+    def test_a_model_that_hangs_does_not_hold_up_another(self, store: ResponseStore, fast: str, overall: int) -> None:
+        stuck = Stuck(others=30)
+        with FakeLLM(reply=stuck) as server:
+            slow, quick = model(server, name="slow", model="openai/slow"), model(server, name="fast", model=fast)
+            answers = gateway(store, max_concurrency=overall).answer([*requests(slow, 20), *requests(quick, 30)])
+        assert answers.failures == {}
+        assert not stuck.waited_in_vain
+
+    def test_a_model_that_comes_back_from_a_wait_finds_a_slot(self, store: ResponseStore) -> None:
+        """While the fast model waits for its second attempt, the slow one could take every slot."""
+        stuck = Stuck(others=5)
+
+        def fault(call: Call) -> Fault | None:
+            return Fault("status", status=503) if call.body["model"] == "fast" and call.attempt == 1 else None
+
+        with FakeLLM(reply=stuck, fault=fault) as server:
+            slow, quick = model(server, name="slow", model="openai/slow"), model(server, name="fast", model="openai/fast")
+            answers = gateway(store, max_concurrency=4).answer([*requests(slow, 20), *requests(quick, 5)])
+        assert answers.failures == {}
+        assert not stuck.waited_in_vain
+
+
+class TestRateLimits:
+    def test_a_provider_that_takes_four_at_once_is_asked_less_and_answers_all(self, store: ResponseStore) -> None:
+        """How near to four the limit ends depends on the machine's pace here; `test_finds_what_a_server_takes` has no clock."""
+
+        def fault(call: Call) -> Fault | None:
+            return Fault("status", status=429) if server.busy > 4 else None
+
+        with FakeLLM(fault=fault, latency=0.01) as server:
+            asking = gateway(store)
+            assert asking.answer(requests(model(server, max_concurrency=32), 200)).failures == {}
+        (slots,) = asking.providers.values()
+        assert slots.limit < FIRST_LIMIT
+        assert server.answered == 200
+
+    def test_retry_after_holds_up_its_own_provider_only(self, store: ResponseStore) -> None:
+        def fault(call: Call) -> Fault | None:
+            limited = call.body["model"] == "limited" and len([c for c in server.calls if c.body["model"] == "limited"]) == 1
+            return Fault("status", status=429, retry_after="1.5") if limited else None
+
+        with FakeLLM(fault=fault) as server:
+            limited = model(server, name="limited", model="openai/limited", max_concurrency=1)
+            free = model(server, name="free", model="hosted_vllm/free")
+            assert gateway(store).answer([*requests(limited, 3), *requests(free, 20)]).failures == {}
+        first, second = [call.arrived_at for call in server.calls if call.body["model"] == "limited"][:2]
+        assert second - first >= 1.5
+        assert len([call for call in server.calls if call.body["model"] == "free" and call.arrived_at < second]) == 20
+
+
+class TestOutages:
+    def test_an_outage_costs_no_request_its_attempts(self, store: ResponseStore) -> None:
+        def outage(call: Call) -> Fault | None:
+            return Fault("status", status=503) if len(server.calls) <= 40 else None
+
+        told: list[str] = []
+        rules = BreakerRules(failures=10, cool_down=0.005, longest=0.02, probes=60)
+        with FakeLLM(fault=outage) as server:
+            wanted = requests(model(server, retries=2, max_concurrency=8), 100)
+            answers = gateway(store, breaker=rules, tell=told.append).answer(wanted)
+        assert answers.failures == {}
+        attempts = store.responses([request.key for request in wanted])["attempts"].to_pylist()
+        assert sum(attempts) == len(server.calls)
+        assert any(
+            line == "m: HTTP 503: planned fault; call after call fails, so this model is left alone for 0.005 s"
+            for line in told
+        )
+
+    def test_a_model_that_stays_away_is_given_up_with_one_line(self, store: ResponseStore) -> None:
+        told: list[str] = []
+        rules = BreakerRules(failures=5, cool_down=0.001, longest=0.01, probes=3)
+        with FakeLLM(fault=always(Fault("status", status=503, message="gone fishing"))) as server:
+            spec = model(server, max_concurrency=4)
+            answers = gateway(store, breaker=rules, tell=told.append).answer(requests(spec, 200))
+        assert len(answers.failures) == 200
+        assert len(server.calls) <= 5 + 4 + 3
+        assert all(
+            "given up after 3 probes: HTTP 503: gone fishing" in f.message for f in answers.failures.values() if not f.attempts
+        )
+        assert len([line for line in told if "given up" in line]) == 1
+
+    def test_an_outage_of_one_model_leaves_the_others_alone(self, store: ResponseStore) -> None:
+        def fault(call: Call) -> Fault | None:
+            return Fault("status", status=500) if call.body["model"] == "bad" else None
+
+        with FakeLLM(fault=fault) as server:
+            bad, good = model(server, name="bad", model="openai/bad"), model(server, name="good", model="openai/good")
+            answers = gateway(store).answer([*requests(bad, 50), *requests(good, 50)])
+        assert set(answers.failures) == {request.key for request in requests(bad, 50)}
+        assert server.answered == 50
+
+
+class TestGivingUp:
+    @pytest.mark.parametrize(
+        "fault",
+        [
+            Fault("status", status=401, message="wrong key"),
+            Fault("status", status=402, message="pay first"),
+            Fault("status", status=403, message="not for you"),
+            Fault("status", status=404, message="no such model"),
+            Fault("status", status=429, message="You exceeded your current quota", code="insufficient_quota"),
+        ],
+        ids=lambda fault: str(fault.status),
+    )
+    def test_a_fault_of_the_model_is_told_once_and_ends_it(self, store: ResponseStore, fault: Fault) -> None:
+        told: list[str] = []
+        with FakeLLM(fault=always(fault)) as server:
+            answers = gateway(store, tell=told.append).answer(requests(model(server, max_concurrency=4), 60))
+        assert told == [f"m: HTTP {fault.status}: {fault.message}; nothing more is asked of it in this run"]
+        assert len(answers.failures) == 60
+        assert answers.asked == len(server.calls) <= 4
+        unsent = [failure for failure in answers.failures.values() if not failure.attempts]
+        assert {failure.message for failure in unsent} == {f"not asked: m: HTTP {fault.status}: {fault.message}"}
+
+    def test_ten_requests_refused_in_the_same_words_end_the_model(self, store: ResponseStore) -> None:
+        told: list[str] = []
+        refusal = Fault("status", status=400, message="unknown parameter: top_k")
+        with FakeLLM(fault=always(refusal)) as server:
+            answers = gateway(store, tell=told.append).answer(requests(model(server, max_concurrency=4), 60))
+        assert len(answers.failures) == 60
+        assert 10 <= len(server.calls) <= 14
+        assert told == [
+            "m: the first 10 requests all failed: HTTP 400: unknown parameter: top_k; nothing more is asked of it in this run"
+        ]
+
+    @pytest.mark.parametrize(
+        "refusal",
+        [
+            lambda call: Fault("status", status=400, message="blocked by our content filter"),
+            lambda call: Fault("status", status=400, message=f"odd words in {call.user}"),
+            lambda call: None if call.user == "question 0" else Fault("status", status=400, message="odd words"),
+        ],
+        ids=["of the prompts", "in other words", "after an answer"],
+    )
+    def test_refusals_that_may_be_the_requests_fault_do_not(self, store: ResponseStore, refusal: Any) -> None:
+        with FakeLLM(fault=refusal) as server:
+            gateway(store).answer(requests(model(server, max_concurrency=1), 30))
+        assert len(server.calls) == 30
+
+    def test_what_is_known_of_a_model_holds_for_the_next_requests(self, store: ResponseStore) -> None:
+        with FakeLLM(fault=always(Fault("status", status=401))) as server:
+            spec, asking = model(server), gateway(store)
+            asking.answer(requests(spec))
+            answers = asking.answer(requests(spec, 20))
+        assert len(server.calls) == 1
+        assert (len(answers.failures), answers.asked) == (20, 0)

@@ -1,0 +1,86 @@
+"""What a person sees of a run: bars on a terminal, sparse lines elsewhere, counts of the whole run over its windows."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import threading
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from resources.gateway.progress import LoggedProgress, ModelProgress, RunProgress, shown_progress
+
+
+def test_logged_progress_is_sparse_and_says_when_a_model_is_finished() -> None:
+    lines: list[str] = []
+    now = iter(range(0, 1000, 4))
+    progress = LoggedProgress(lines.append, every=10, clock=lambda: next(now))
+    for done in range(11):
+        progress((ModelProgress("m", total=12, replayed=1, done=done, failed=1 if done == 10 else 0),))
+    assert 3 <= len(lines) <= 6
+    assert lines[-1] == "m: 12 of 12 (1 replayed, 1 failed)"
+
+
+def test_a_progress_line_says_rate_limits_cost_and_time_left() -> None:
+    lines: list[str] = []
+    busy = ModelProgress("m", 900, 40, 110, 2, rate=3.46, rate_limited=12, cost_usd=0.4211, seconds_left=13_000)
+    LoggedProgress(lines.append, every=0)((busy,))
+    LoggedProgress(lines.append, every=0)((replace(busy, cost_usd=None, seconds_left=40),))
+    assert lines == [
+        "m: 152 of 900 (40 replayed, 2 failed, 3.5/s, 12 rate limits, $0.42, 3 h 37 min left)",
+        "m: 152 of 900 (40 replayed, 2 failed, 3.5/s, 12 rate limits, cost unknown, 40 s left)",
+    ]
+
+
+def test_without_a_terminal_lines_of_a_command_go_to_its_errors_and_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors, log = io.StringIO(), list[str]()
+    monkeypatch.setattr("resources.gateway.progress._errors", errors)
+    with shown_progress(log.append, every=0) as progress:
+        progress((ModelProgress("mini", 9, 0, 1, 0),))
+        progress.say("mini is given up")
+    assert log == ["mini: 1 of 9 (0 replayed, 0 failed)", "mini is given up"]
+    assert errors.getvalue().splitlines() == log
+
+
+def test_a_terminal_shows_a_live_line_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    main, terminal = pty.openpty()
+    pieces: list[bytes] = []
+    # Read all along: a terminal takes a few screens, then whoever writes to it waits.
+    reader = threading.Thread(target=_read, args=(main, pieces), daemon=True)
+    reader.start()
+    with os.fdopen(terminal, "w") as shown:
+        monkeypatch.setattr("resources.gateway.progress._errors", shown)
+        monkeypatch.setenv("COLUMNS", "140")
+        with shown_progress(print) as progress:
+            progress((ModelProgress("mini", 900, 40, 110, 2, rate=3.46, rate_limited=12, cost_usd=0.42, seconds_left=70),))
+            progress.say("mini [is] given up")
+    reader.join(30)
+    os.close(main)
+    line = b"".join(pieces).decode()
+    assert "mini [is] given up" in line
+    assert "mini" in line
+    assert "152/900" in line
+    assert "40 replayed, 2 failed, 3.5/s, 12 rate limits, $0.42, 70 s left" in line
+
+
+def _read(terminal: int, pieces: list[bytes]) -> None:
+    """Until the other end is closed, which Linux calls an error."""
+    with suppress(OSError):
+        while piece := os.read(terminal, 10_000):
+            pieces.append(piece)
+
+
+def test_windows_of_a_run_add_up_to_what_the_run_expects() -> None:
+    seen: list[tuple[ModelProgress, ...]] = []
+    progress = RunProgress(seen.append, {"m": 10})
+    progress((ModelProgress("m", total=4, replayed=1, done=2, failed=0, rate=2.0),))
+    progress((ModelProgress("m", total=4, replayed=1, done=3, failed=0, rate=2.0),))
+    progress.window_done()
+    progress((ModelProgress("m", total=6, replayed=0, done=1, failed=1), ModelProgress("n", 3, 0, 1, 0)))
+    first, _, last = (counts[0] for counts in seen)
+    assert (first.total, first.settled, first.seconds_left) == (10, 3, 3.5)
+    assert (last.total, last.replayed, last.done, last.failed, last.seconds_left) == (10, 1, 4, 1, None)
+    assert (seen[-1][1].model, seen[-1][1].total) == ("n", 3)

@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from resources.responses import database as db
+from resources.responses.claims import Claimed, Claims
+from resources.responses.processes import Process
+from resources.responses.store import ResponseStore
+from tests.conftest import ROOT
+from tests.resources.responses.test_store import keys, response
+
+ELSEWHERE = {"machine": "another machine", "pid": 1, "started": None}
+
+
+@pytest.fixture
+def store(location: str) -> Iterator[ResponseStore]:
+    with ResponseStore(location) as opened:
+        yield opened
+
+
+def of(*numbers: int) -> set[str]:
+    return set(keys(*numbers))
+
+
+def set_claimants(store: ResponseStore, **values: object) -> None:
+    store.database.write(lambda connection: connection.execute(sa.update(db.claimants).values(values)))
+
+
+def rows(store: ResponseStore, table: sa.Table) -> int:
+    return store.database.read(
+        lambda connection: connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+    )
+
+
+def test_of_two_runs_each_key_is_claimed_by_one(store: ResponseStore) -> None:
+    with Claims(store) as one, Claims(store) as other:
+        assert one.claim(keys(1, 2, 3)) == Claimed(of(1, 2, 3), set())
+        assert other.claim(keys(4, 3, 2)) == Claimed(of(4), set())
+        assert one.claim(keys(3, 4, 5)) == Claimed(of(3, 5), set())
+        assert one.claim([]) == Claimed(set(), set())
+
+
+def test_a_key_with_an_answer_is_answered_and_not_claimed(store: ResponseStore) -> None:
+    store.add([response(1)])
+    with Claims(store) as claims:
+        assert claims.claim(keys(1, 2)) == Claimed(of(2), of(1))
+        assert rows(store, db.claims) == 1
+
+
+def test_an_answer_ends_the_claim_and_the_others_are_told(store: ResponseStore) -> None:
+    with Claims(store) as one, Claims(store) as other:
+        one.claim(keys(1, 2))
+        store.add([response(1)])
+        assert rows(store, db.claims) == 1
+        assert other.claim(keys(1, 2)) == Claimed(set(), of(1))
+
+
+def test_what_is_given_back_can_be_claimed_at_once(store: ResponseStore) -> None:
+    with Claims(store) as one, Claims(store) as other:
+        one.claim(keys(1, 2, 3))
+        one.release(keys(2, 9))
+        assert other.claim(keys(1, 2, 3)) == Claimed(of(2), set())
+        one.release(keys(2))
+        assert one.claim(keys(2)) == Claimed(set(), set())
+        one.close()
+        assert other.claim(keys(1, 2, 3)) == Claimed(of(1, 2, 3), set())
+
+
+def test_nothing_is_left_when_all_have_closed(store: ResponseStore) -> None:
+    with Claims(store) as one, Claims(store) as other:
+        one.claim(keys(1, 2))
+        other.claim(keys(3))
+    assert rows(store, db.claims) == rows(store, db.claimants) == 0
+
+
+def test_an_owner_elsewhere_is_gone_when_it_is_silent_for_longer_than_the_ttl(store: ResponseStore) -> None:
+    time_s = 1_000_000.0
+    one, other = (Claims(store, ttl_s=60, now=lambda: time_s) for _ in range(2))
+    one.claim(keys(1, 2))
+    set_claimants(store, **ELSEWHERE)
+    time_s += 59
+    assert other.claim(keys(1)) == Claimed(set(), set())
+    one.beat()
+    time_s += 60
+    other.beat()
+    assert other.claim(keys(1)) == Claimed(set(), set())
+    time_s += 1
+    assert other.claim(keys(1)) == Claimed(of(1), set())
+    assert rows(store, db.claimants) == rows(store, db.claims) == 1
+
+
+def test_an_owner_that_was_taken_for_gone_keeps_nothing_and_can_claim_again(store: ResponseStore) -> None:
+    time_s = 1_000_000.0
+    one, other = (Claims(store, ttl_s=60, now=lambda: time_s) for _ in range(2))
+    one.claim(keys(1, 2))
+    time_s += 61
+    assert other.claim(keys(1)) == Claimed(of(1), set())
+    one.beat()
+    one.release(keys(1))
+    assert other.claim(keys(1, 2)) == Claimed(of(1, 2), set())
+    assert one.claim(keys(1, 2, 3)) == Claimed(of(3), set())
+
+
+def test_a_clock_put_back_does_not_keep_the_claims_of_the_gone_for_ever(store: ResponseStore) -> None:
+    Claims(store, now=lambda: 1_000_000.0).claim(keys(1))
+    set_claimants(store, **ELSEWHERE)
+    assert Claims(store, now=lambda: 900_000.0).claim(keys(1)) == Claimed(of(1), set())
+
+
+def test_claims_without_an_owner_are_free(store: ResponseStore) -> None:
+    Claims(store).claim(keys(1))
+    store.database.write(lambda connection: connection.execute(sa.delete(db.claimants)))
+    assert Claims(store).claim(keys(1)) == Claimed(of(1), set())
+
+
+def test_on_postgresql_the_clocks_of_the_machines_do_not_matter(
+    location: str, store: ResponseStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if location.startswith("sqlite"):
+        pytest.skip("SQLite has no clock but the machine's")
+    one, other = Claims(store), Claims(store)
+    one.claim(keys(1))
+    monkeypatch.setattr(time, "time_ns", lambda: 10**18)
+    monkeypatch.setattr(time, "time", lambda: 10.0**9)
+    assert other.claim(keys(1, 2)) == Claimed(of(2), set())
+
+
+CLAIM_AND_HANG = """
+    import sys, time
+    from resources.responses.claims import Claims
+    from resources.responses.store import ResponseStore
+    print(len(Claims(ResponseStore(sys.argv[1])).claim(sys.argv[2:]).mine), flush=True)
+    time.sleep(600)
+"""
+
+
+def start_claiming(location: str, *claimed: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", textwrap.dedent(CLAIM_AND_HANG), location, *claimed]
+    run = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert run.stdout is not None
+    assert int(run.stdout.readline()) == len(claimed)
+    return run
+
+
+@pytest.mark.parametrize("collected", [True, False])
+def test_after_kill_9_the_claims_are_free_at_once(location: str, store: ResponseStore, collected: bool) -> None:
+    run = start_claiming(location, *keys(1, 2))
+    claims = Claims(store, ttl_s=100_000)
+    assert claims.claim(keys(1, 2, 3)) == Claimed(of(3), set())
+    run.send_signal(signal.SIGKILL)
+    if collected:
+        run.wait()
+    else:
+        os.waitid(os.P_PID, run.pid, os.WEXITED | os.WNOWAIT)
+    assert claims.claim(keys(1, 2, 3)) == Claimed(of(1, 2, 3), set())
+    run.communicate()
+
+
+def test_a_process_number_that_was_given_again_is_not_the_owner(store: ResponseStore) -> None:
+    if Process.this().started is None:
+        pytest.skip("this machine does not say when a process was started")
+    one, other = Claims(store), Claims(store)
+    one.claim(keys(1))
+    set_claimants(store, started="12")
+    assert other.claim(keys(1)) == Claimed(of(1), set())
+
+
+def test_a_process_of_another_container_with_the_same_number_is_not_taken_for_dead(store: ResponseStore) -> None:
+    one, other = Claims(store), Claims(store)
+    one.claim(keys(1))
+    set_claimants(store, **{**ELSEWHERE, "pid": 2**22 + 1})
+    assert other.claim(keys(1)) == Claimed(set(), set())
+
+
+def _claim_all(location: str, chunk: int, forwards: bool, mine: Queue[list[str]], all_done: Barrier) -> None:
+    wanted = keys(*range(10_000))
+    order = wanted if forwards else wanted[::-1]
+    with ResponseStore(location) as store:
+        claims = Claims(store)
+        taken = [claims.claim(order[start : start + chunk]).mine for start in range(0, len(order), chunk)]
+        mine.put([key for part in taken for key in part])
+        # One that ended would hold nothing any more.
+        all_done.wait(timeout=120)
+
+
+def test_processes_that_claim_the_same_10_000_keys_split_them(location: str) -> None:
+    context = multiprocessing.get_context("spawn")
+    mine: Queue[list[str]] = context.Queue()
+    all_done = context.Barrier(3)
+    processes = [context.Process(target=_claim_all, args=(location, 64 * n, n % 2 == 0, mine, all_done)) for n in (1, 2, 3)]
+    for process in processes:
+        process.start()
+    taken = [mine.get(timeout=120) for _ in processes]
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    assert sum(map(len, taken)) == 10_000
+    assert {key for part in taken for key in part} == of(*range(10_000))
+
+
+def _buy_all(location: str, seed: int, bought: Queue[list[int]]) -> None:
+    """A run as the gateway makes it: claim, answer, give back what failed, come back for what others hold."""
+    number_of = {key: number for number, key in enumerate(keys(*range(600)))}
+    waiting, purchases, chance = list(number_of), [], random.Random(seed)
+    with ResponseStore(location) as store, Claims(store) as claims:
+        while waiting:
+            claimed = claims.claim(chance.sample(waiting, min(16, len(waiting))))
+            good = [number_of[key] for key in sorted(claimed.mine) if chance.random() < 0.8]
+            store.add([response(number) for number in good])
+            claims.release(claimed.mine - of(*good))
+            purchases += good
+            known = store.known(waiting)
+            waiting = [key for key in waiting if key not in known]
+    bought.put(purchases)
+
+
+def test_processes_that_claim_answer_and_give_back_buy_each_answer_once(location: str) -> None:
+    context = multiprocessing.get_context("spawn")
+    bought: Queue[list[int]] = context.Queue()
+    processes = [context.Process(target=_buy_all, args=(location, seed, bought)) for seed in (1, 2, 3)]
+    for process in processes:
+        process.start()
+    purchases = [number for _ in processes for number in bought.get(timeout=120)]
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    assert sorted(purchases) == list(range(600))
+    with ResponseStore(location) as store:
+        assert store.count() == 600
+        assert rows(store, db.claims) == rows(store, db.claimants) == 0
+
+
+def test_machines_without_proc_still_see_that_a_process_is_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resources.responses.processes._PROC", tmp_path)
+    run = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    other = Process.this()._replace(pid=run.pid)
+    assert other.started is None
+    assert not other.is_dead()
+    run.kill()
+    run.wait()
+    assert other.is_dead()
+
+
+def test_what_is_held_alone_is_held_by_one_at_a_time_even_where_the_parts_overlap(store: ResponseStore) -> None:
+    inside, at_once = 0, []
+
+    def work(wanted: set[str]) -> None:
+        nonlocal inside
+        with Claims(store) as claims:
+            for _ in range(5):
+                with claims.alone(sorted(wanted)):
+                    inside += 1
+                    at_once.append(inside)
+                    time.sleep(0.002)
+                    inside -= 1
+
+    threads = [threading.Thread(target=work, args=[of(*numbers)]) for numbers in ((1, 2), (2, 3), (2, 1))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert at_once == [1] * 15
+    assert rows(store, db.claims) == 0
+
+
+def test_what_a_killed_process_held_alone_is_free(store: ResponseStore) -> None:
+    gone = Claims(store, ttl_s=0.001)
+    gone.claim(keys(1))
+    set_claimants(store, **ELSEWHERE)
+    time.sleep(0.01)
+    with Claims(store, ttl_s=0.001) as claims, claims.alone(keys(1)):
+        assert claims.claim(keys(1)).mine == of(1)

@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.identity import digest
+from dtef_pipeline.prediction.request import Response
+from resources.responses import database as db
+from resources.responses.database import SCHEMA_VERSION
+from resources.responses.store import RESPONSES, ResponseStore
+from tests.postgres import Postgres
+
+
+def response(number: int, **changed: object) -> Response:
+    one = Response(
+        request_key=digest(number),
+        prompt_id=digest("prompt", number),
+        model="mini",
+        model_variant="openai/mini[temperature=0]",
+        draw=0,
+        snapshot="base",
+        text=f"[{number}]",
+        finish_reason="stop",
+        served_model="mini-2025",
+        fingerprint="fp_1",
+        prompt_tokens=10,
+        completion_tokens=5,
+        cost_usd=None,
+        latency_s=0.25,
+        attempts=1,
+        answered_at=datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC),
+    )
+    return replace(one, **changed)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def store(location: str) -> Iterator[ResponseStore]:
+    with ResponseStore(location) as opened:
+        yield opened
+
+
+def keys(*numbers: int) -> list[str]:
+    return [digest(number) for number in numbers]
+
+
+def test_a_response_comes_back_as_it_was_in_the_order_of_the_keys(store: ResponseStore) -> None:
+    kept = [response(1), response(2, text="ü\n😀", cost_usd=0.125, finish_reason=None, prompt_tokens=None), response(3)]
+    store.add(kept)
+    table = store.responses(keys(3, 9, 2, 3, 1))
+    assert table.schema == RESPONSES
+    assert table.to_pylist() == [asdict(kept[i]) for i in (2, 1, 0)]
+
+
+def test_a_path_is_an_sqlite_file_whose_folders_are_made(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "er" / "responses.sqlite"
+    with ResponseStore(path) as store:
+        store.add([response(1)])
+        assert store.database.size() > path.stat().st_size > 0
+
+
+def test_an_answer_is_never_written_over(store: ResponseStore) -> None:
+    assert store.add([response(1, text="first")]) == 1
+    assert store.add([response(1, text="second"), response(2)]) == 1
+    assert store.add([response(1, text="third")]) == 0
+    assert store.responses(keys(1))["text"].to_pylist() == ["first"]
+    assert store.count() == 2
+
+
+def test_known_keys_are_those_with_an_answer_across_chunks(store: ResponseStore) -> None:
+    store.add(response(number) for number in range(0, 12_000, 2))
+    assert store.known(keys(*range(12_000))) == set(keys(*range(0, 12_000, 2)))
+    assert store.responses(keys(*range(12_000))).num_rows == 6_000
+
+
+def test_no_keys_and_no_responses_are_no_rows(store: ResponseStore) -> None:
+    store.add([])
+    assert store.known([]) == set()
+    assert store.responses(keys(1)).schema == RESPONSES
+    assert store.count() == 0
+
+
+def test_text_no_database_takes_is_kept_with_replacement_characters(store: ResponseStore) -> None:
+    store.add([response(1, text="a\0b\ud800c 😀")])
+    assert store.responses(keys(1))["text"].to_pylist() == ["a\ufffdb\ufffdc 😀"]
+
+
+def test_opened_again_it_has_what_was_committed(location: str) -> None:
+    for number in range(3):
+        with ResponseStore(location) as store:
+            store.add([response(number)])
+            assert store.count() == number + 1
+
+
+def test_threads_write_at_once(store: ResponseStore) -> None:
+    def write(start: int) -> None:
+        for number in range(start, start + 40):
+            store.add([response(number)])
+
+    threads = [threading.Thread(target=write, args=(20 * worker,)) for worker in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert store.count() == 140
+
+
+def _fill(location: str, start: int) -> None:
+    with ResponseStore(location) as store:
+        for number in range(start, start + 50):
+            store.add([response(number)])
+
+
+def run_at_once(target: Callable[..., None], arguments: Sequence[tuple[object, ...]]) -> None:
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=target, args=given) for given in arguments]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * len(processes)
+
+
+def test_processes_open_and_write_the_same_store_at_once(location: str) -> None:
+    run_at_once(_fill, [(location, 25 * worker) for worker in range(3)])
+    with ResponseStore(location) as store:
+        assert store.count() == 100
+
+
+def _fill_with_batches(location: str, order: int) -> None:
+    with ResponseStore(location) as store:
+        for start in range(0, 600, 60):
+            store.add([response(number) for number in range(start, start + 60)][::order])
+
+
+def test_processes_that_write_the_same_answers_in_other_orders_do_not_block_each_other(location: str) -> None:
+    run_at_once(_fill_with_batches, [(location, order) for order in (1, -1, 1)])
+    with ResponseStore(location) as store:
+        assert store.count() == 600
+
+
+VERSION_1 = """
+    CREATE TABLE response_store (schema_version INTEGER NOT NULL PRIMARY KEY);
+    INSERT INTO response_store VALUES (1);
+    CREATE TABLE responses (
+        request_key VARCHAR(32) NOT NULL PRIMARY KEY, prompt_id VARCHAR(32) NOT NULL, model TEXT NOT NULL,
+        model_variant TEXT NOT NULL, draw INTEGER NOT NULL, snapshot TEXT NOT NULL, text TEXT NOT NULL, finish_reason TEXT,
+        served_model TEXT, prompt_tokens INTEGER, completion_tokens INTEGER, cost_usd DOUBLE PRECISION,
+        latency_s DOUBLE PRECISION NOT NULL, attempts INTEGER NOT NULL, answered_at BIGINT NOT NULL
+    );
+    INSERT INTO responses VALUES (
+        '{key}', 'prompt', 'mini', 'openai/mini', 0, 'base', '[50, 50]', 'stop', NULL, 10, 5, 0.5, 0.25, 1, 1767323045678901
+    )
+"""
+
+
+def write_version_1(location: str) -> None:
+    """A store as the first release of the software left it."""
+    engine = sa.create_engine(location)
+    with engine.begin() as connection:
+        for statement in VERSION_1.format(key=digest(1)).split(";"):
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+
+
+def test_a_store_of_version_1_keeps_its_answers_and_takes_new_ones(location: str) -> None:
+    write_version_1(location)
+    with ResponseStore(location) as store:
+        new = response(2, reasoning="because", fingerprint="fp_2")
+        assert store.add([response(1), new]) == 1
+        old, added = store.responses(keys(1, 2)).to_pylist()
+    assert added == asdict(new)
+    assert old["text"] == "[50, 50]"
+    assert (old["fingerprint"], old["reasoning"]) == (None, None)
+    assert old["answered_at"] == datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+
+def test_processes_that_open_a_store_of_version_1_at_once_bring_it_up_to_date_once(location: str) -> None:
+    write_version_1(location)
+    run_at_once(_fill, [(location, 100), (location, 200), (location, 300)])
+    with ResponseStore(location) as store:
+        assert store.count() == 151
+        versions = store.database.read(lambda connection: connection.execute(sa.select(db.versions)).all())
+        assert [tuple(row) for row in versions] == [(SCHEMA_VERSION,)]
+
+
+def test_a_store_of_version_1_whose_making_was_interrupted_is_completed(location: str) -> None:
+    write_version_1(location)
+    engine = sa.create_engine(location)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM response_store")
+    engine.dispose()
+    with ResponseStore(location) as store:
+        assert store.responses(keys(1))["reasoning"].to_pylist() == [None]
+
+
+def test_a_store_of_a_newer_version_is_refused(location: str) -> None:
+    with ResponseStore(location) as store:
+        newer = sa.update(db.versions).values(schema_version=SCHEMA_VERSION + 1)
+        store.database.write(lambda connection: connection.execute(newer))
+    with pytest.raises(WarehouseError, match=rf"newer dtef-pipeline \(schema version {SCHEMA_VERSION + 1}; this one knows"):
+        ResponseStore(location)
+
+
+def test_a_postgresql_server_that_restarts_is_waited_for(postgres: Postgres) -> None:
+    with ResponseStore(postgres.new_database()) as store:
+        store.add([response(1)])
+        postgres.stop()
+        restart = threading.Timer(1.0, postgres.start)
+        restart.start()
+        store.add([response(2)])
+        restart.join()
+        postgres.stop()
+        postgres.start()
+        assert store.known(keys(1, 2, 3)) == set(keys(1, 2))
+
+
+def test_a_postgresql_server_that_stays_away_is_an_error(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(db, "PATIENCE_S", 0.0)
+    with ResponseStore(postgres.new_database()) as store:
+        postgres.stop()
+        try:
+            with pytest.raises(WarehouseError, match=r"cannot write to the response store postgresql\+psycopg://dtef:\*\*\*@"):
+                store.add([response(1)])
+        finally:
+            postgres.start()
+        assert store.count() == 0
+
+
+def test_a_file_that_is_no_database_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database, but long enough to have a header " * 10)
+    with pytest.raises(WarehouseError, match=r"cannot open the response store sqlite:///.*notes\.txt"):
+        ResponseStore(path)
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("mysql://u:secret@h/db", "no support for 'mysql'; allowed: sqlite, postgresql"),
+        ("sqlite://", "in memory forgets"),
+        ("://", "not readable; expected a file"),
+    ],
+)
+def test_an_unusable_url_is_a_config_error_without_its_password(url: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        ResponseStore(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
+    with pytest.raises(WarehouseError, match=r"cannot open the response store postgresql\+psycopg://u:\*\*\*@") as caught:
+        ResponseStore("postgresql://u:secret@127.0.0.1:1/db?connect_timeout=2")
+    assert "secret" not in str(caught.value)
