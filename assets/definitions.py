@@ -2,11 +2,11 @@
 
 import dagster as dg
 
-from assets import aggregate, blueprint, boards, drift, ingest, landing, model_drift, predict, report, score, statistics
-from assets.automation import JOBS, SENSORS
-from assets.nightly import SCHEDULES
-from assets.resources import Store
-from assets.rounds import survey_files
+from assets.stage.resources import Store
+from assets.survey import aggregate, blueprint, boards, drift, ingest, landing, model_drift, predict, report, score, statistics
+from assets.survey.automation import JOBS, SENSORS
+from assets.survey.nightly import SCHEDULES
+from assets.survey.rounds import survey_files
 
 _MODULES = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, model_drift, report]
 

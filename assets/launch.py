@@ -9,10 +9,10 @@ from typing import Any
 
 import dagster as dg
 
-from assets.automation import BOARDS, ROLL_UPS, STAGES
 from assets.definitions import defs
-from assets.partitions import PROCESS_TAG
-from assets.rounds import known_keys, range_tags, ranges
+from assets.stage.partitions import PROCESS_TAG
+from assets.survey.automation import BOARDS, ROLL_UPS, STAGES
+from assets.survey.rounds import known_keys, range_tags, ranges
 from dtef_pipeline.errors import DtefError, Interrupted
 
 STAGE_NAMES = [asset.key.to_user_string() for asset in STAGES]

@@ -108,10 +108,10 @@ def _library_blueprints(house, round_id, segments):  # type: ignore[no-untyped-d
 
 
 def _library_predictions(house, round_id, segments):  # type: ignore[no-untyped-def]
+    from assets.survey.predictor import PredictOptions, Predictor
     from dtef_pipeline.identity import partition_key
     from dtef_pipeline.prediction.models import load_models
     from dtef_pipeline.tables import PREDICTIONS
-    from resources.predictor import PredictOptions, Predictor
 
     models = load_models("{}").resolve([f"baseline/{name}" for name in BASELINES])
     predictor = Predictor(house, PredictOptions(models), stored=lambda keys: PREDICTIONS.empty_table())

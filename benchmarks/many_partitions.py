@@ -64,8 +64,8 @@ def tick(instance: Any, cursor: str | None) -> Any:
     """One look of the sensor, as the daemon takes it."""
     import dagster as dg
 
-    from assets.landing import new_round
-    from assets.resources import Store
+    from assets.stage.resources import Store
+    from assets.survey.landing import new_round
 
     context = dg.build_sensor_context(instance=instance, cursor=cursor, resources={"store": Store()})
     return new_round.evaluate_tick(context)
@@ -209,7 +209,7 @@ def measure(partitions: int, folder: Path) -> Measured:
 
 def _land_and_fill(instance: Any, house: Any, rounds: list[str], folder: Path, taken: Measured) -> None:
     from assets.launch import STAGE_NAMES, materialize
-    from assets.rounds import known_keys
+    from assets.survey.rounds import known_keys
 
     with taken.step("sensor tick, all rounds seen first"):
         first = tick(instance, None)
@@ -237,8 +237,8 @@ def _land_and_fill(instance: Any, house: Any, rounds: list[str], folder: Path, t
 def _status(instance: Any) -> None:
     import dagster as dg
 
-    from assets.partitions import ROUND_SEGMENT
-    from assets.rounds import known_keys
+    from assets.stage.partitions import ROUND_SEGMENT
+    from assets.survey.rounds import known_keys
 
     keys = known_keys(instance)
     found = instance.get_status_by_partition(dg.AssetKey("scores"), keys, ROUND_SEGMENT) or {}
@@ -247,7 +247,7 @@ def _status(instance: Any) -> None:
 
 def _backfill(instance: Any, round_id: str) -> None:
     from assets.launch import STAGE_NAMES, materialize
-    from assets.rounds import known_keys
+    from assets.survey.rounds import known_keys
 
     keys = [key for key in known_keys(instance) if key.startswith(f"{round_id}/")]
     assert len(keys) == SEGMENTS

@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from assets.survey.predictor import PredictOptions, Predictor, windows
 from dtef_pipeline.blueprint.options import BlueprintOptions
 from dtef_pipeline.blueprint.prompts import build_blueprints
 from dtef_pipeline.prediction.assemble import requests_for
 from dtef_pipeline.prediction.models import ModelSpec
 from dtef_pipeline.prediction.request import Response
 from resources.gateway import Gateway
-from resources.predictor import PredictOptions, Predictor, windows
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.rows import survey_rows

@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import sqlalchemy as sa
 
+from assets.survey.predictor import limited_prompts
 from dtef_pipeline.aggregation.costs import answer_lengths
 from dtef_pipeline.blueprint.prompts import build_blueprints
 from dtef_pipeline.cli.selection import BUDGETS, RunOptions, Selection, partition_keys, selection
@@ -22,7 +23,6 @@ from dtef_pipeline.prediction.models import Budget, ModelSpec
 from dtef_pipeline.report.text import render
 from resources.gateway.prices import Price, price
 from resources.known_models import known_models
-from resources.predictor import limited_prompts
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse

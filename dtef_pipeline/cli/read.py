@@ -11,7 +11,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from assets.moved_questions import named
+from assets.survey.moved_questions import named
 from dtef_pipeline.aggregation.cells import BoardOptions
 from dtef_pipeline.aggregation.views import READ, view
 from dtef_pipeline.blueprint.export import weval_yaml
@@ -258,7 +258,7 @@ def report(out: Path) -> None:
 
 
 def models() -> None:
-    from assets.resources import Store
+    from assets.stage.resources import Store
 
     known = Store().models
     rows = [

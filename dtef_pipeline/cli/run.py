@@ -25,8 +25,8 @@ from resources.settings import Settings, shipped
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from assets.command import Command
     from assets.launch import Outcome
+    from assets.stage.shared_gateway import Command
     from resources.gateway import Gateway
 
 
@@ -68,7 +68,7 @@ def ingest(path: Path, round_id: str | None, min_n: int | None) -> int:
 
     surveys = read_surveys(path, round_id)
     from assets.launch import materialize
-    from assets.rounds import register_round
+    from assets.survey.rounds import register_round
     from resources.sources import SurveySources
 
     house = warehouse()
@@ -139,8 +139,8 @@ def _materialize(
     house: Warehouse, chosen: Selection, keys: list[str], options: RunOptions
 ) -> "tuple[Outcome, list[str], Gateway | None]":
     """The stages in one run, then the roll-ups; what came of the stages, what failed in either, and what asked."""
-    from assets.command import command
     from assets.launch import BOARD_NAMES, ROLL_UP_NAMES, STAGE_NAMES, materialize
+    from assets.stage.shared_gateway import command
 
     keep_terminal()
     with dagster_instance() as instance:
@@ -158,8 +158,8 @@ def _stages(
     instance: Any, stages: list[str], keys: list[str], chosen: Selection, options: RunOptions, running: "Command"
 ) -> "Outcome":
     from assets.launch import materialize
-    from assets.partitions import ROUNDS_TAG, SNAPSHOT_TAG
-    from assets.rounds import known_keys, ranges
+    from assets.stage.partitions import ROUNDS_TAG, SNAPSHOT_TAG
+    from assets.survey.rounds import known_keys, ranges
 
     config = chosen.config(options.metric)
     tags = {**running.tags, SNAPSHOT_TAG: chosen.snapshot, ROUNDS_TAG: ", ".join(chosen.rounds)}

@@ -13,8 +13,8 @@ import dagster as dg
 import pytest
 
 from assets.launch import ROLL_UP_NAMES, STAGE_NAMES, Outcome, materialize
-from assets.partitions import ROUND_SEGMENT
-from assets.rounds import known_keys, register_round
+from assets.stage.partitions import ROUND_SEGMENT
+from assets.survey.rounds import known_keys, register_round
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.adapters import read_surveys
 from resources.sources import SurveySources
@@ -127,7 +127,7 @@ def done(pipeline: Pipeline, finished: Path) -> Pipeline:
 
 @pytest.fixture
 def landing(pipeline: Pipeline, state: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    from tests.assets.landing_folder import Landing
+    from tests.assets.survey.landing_folder import Landing
 
     for key in pipeline.keys:
         pipeline.instance.delete_dynamic_partition(str(ROUND_SEGMENT.name), key)

@@ -24,9 +24,9 @@ from dagster._daemon.backfill import execute_backfill_iteration
 from dagster_graphql.client.query import LAUNCH_PARTITION_BACKFILL_MUTATION, LAUNCH_PIPELINE_REEXECUTION_MUTATION
 from dagster_graphql.test.utils import execute_dagster_graphql
 
-from assets.automation import boards_after_partial_failure
 from assets.launch import ROLL_UP_NAMES, STAGE_NAMES
-from assets.rounds import RANGE_END, RANGE_START
+from assets.survey.automation import boards_after_partial_failure
+from assets.survey.rounds import RANGE_END, RANGE_START
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey

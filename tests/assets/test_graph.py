@@ -8,9 +8,9 @@ import dagster as dg
 import pytest
 import yaml
 
-from assets.automation import STAGES
 from assets.definitions import defs
-from assets.partitions import ROUND_SEGMENT
+from assets.stage.partitions import ROUND_SEGMENT
+from assets.survey.automation import STAGES
 from tests.conftest import ROOT
 
 TEAM = ["team:data-engineering"]

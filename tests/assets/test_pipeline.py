@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-import assets.blueprint
-import assets.ingest
+import assets.survey.blueprint
+import assets.survey.ingest
 from assets.launch import BOARD_NAMES, STAGE_NAMES, Outcome
+from assets.survey.predictor import Predictor
 from dtef_pipeline.aggregation.resampling import MIN_CLUSTERS, RESAMPLES, SEED
 from dtef_pipeline.cli.run import dagster_instance
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.observe import Observed
-from resources.predictor import Predictor
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey
 from tests.conftest import ROOT
@@ -188,7 +188,7 @@ class TestOneBadPartition:
     def test_a_re_execution_tries_the_failed_partition_again(self, done: Pipeline) -> None:
         """Dagster copies a run's tags to its re-execution: the mended partition used to be skipped as failed."""
         from assets.definitions import defs
-        from assets.rounds import range_tags
+        from assets.survey.rounds import range_tags
 
         pipeline = done
         file = pipeline.file("survey_responses", BAD)
@@ -247,13 +247,13 @@ class TestBlockingChecks:
     def test_a_bad_observation_stops_the_run_after_ingest(
         self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, check: str, spoil: Callable[[pa.Table], pa.Table]
     ) -> None:
-        good = assets.ingest.observe
+        good = assets.survey.ingest.observe
 
         def spoiled(*args: Any, **kwargs: Any) -> Observed:
             observed = good(*args, **kwargs)
             return Observed(spoil(observed.responses), observed.quarantine, observed.findings)
 
-        monkeypatch.setattr(assets.ingest, "observe", spoiled)
+        monkeypatch.setattr(assets.survey.ingest, "observe", spoiled)
         self.stopped(pipeline, check, "survey_responses")
 
     @pytest.mark.parametrize(
@@ -267,8 +267,8 @@ class TestBlockingChecks:
     def test_a_bad_prompt_stops_the_run_before_anyone_is_asked(
         self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, check: str, spoil: Callable[[pa.Table], pa.Table]
     ) -> None:
-        good = assets.blueprint.build_blueprints
-        monkeypatch.setattr(assets.blueprint, "build_blueprints", lambda *given: spoil(good(*given)))
+        good = assets.survey.blueprint.build_blueprints
+        monkeypatch.setattr(assets.survey.blueprint, "build_blueprints", lambda *given: spoil(good(*given)))
         self.stopped(pipeline, check, "blueprints")
 
     @pytest.mark.parametrize(

@@ -1,0 +1,46 @@
+"""What the asset checks share: which partitions to look at, and how offenders are reported."""
+
+from collections.abc import Iterator, Sequence
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assets.stage.partitions import chosen_partitions, failed_partitions
+from assets.stage.resources import Store
+from dtef_pipeline.identity import split_partition_key
+
+
+def read_keys(
+    context: dg.AssetCheckExecutionContext, store: Store, table: str, columns: Sequence[str]
+) -> Iterator[tuple[str, pa.Table]]:
+    """(key, rows) of the run's partitions that did not fail; all snapshots of a partition together."""
+    failed = failed_partitions(context)
+    for key in chosen_partitions(context):
+        if key not in failed:
+            round_id, segment = split_partition_key(key)
+            yield key, store.warehouse.read_or_empty(table, columns=columns, round=round_id, segment=segment)
+
+
+def verdict(
+    offenders: Sequence[str], *, checked: int, severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
+) -> dg.AssetCheckResult:
+    """A check's result: counts and the first offenders."""
+    return dg.AssetCheckResult(
+        passed=not offenders,
+        severity=severity,
+        metadata={"checked": checked, "offenders": len(offenders), "first": dg.MetadataValue.json(list(offenders[:10]))},
+    )
+
+
+def keys_repeated(
+    context: dg.AssetCheckExecutionContext, store: Store, table: str, key_columns: Sequence[str]
+) -> dg.AssetCheckResult:
+    """Fails for key values that stand more than once within a partition."""
+    offenders, checked = [], 0
+    for key, rows in read_keys(context, store, table, key_columns):
+        checked += len(rows)
+        counts = rows.group_by(list(key_columns)).aggregate([([], "count_all")])
+        repeated = counts.filter(pc.greater(counts["count_all"], 1)).select(list(key_columns))
+        offenders += [f"{key} {' '.join(str(value) for value in row.values())}" for row in repeated.to_pylist()]
+    return verdict(offenders, checked=checked)

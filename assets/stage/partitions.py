@@ -1,0 +1,165 @@
+"""The one partition space of all six stages, and how a run over many partitions keeps a bad one to itself."""
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import dagster as dg
+import pyarrow as pa
+
+# A materialize result with this mark logs no materialization of its own: the stages log theirs, each partition with its own data version.
+# Dagster offers no public way to that, nor to let the steps after a partly failed one go on; the tests fail if this one ceases to work.
+from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION as LOGS_NOTHING
+from dagster._core.events import DagsterEvent
+from dagster._core.execution.plan.objects import ErrorSource, StepFailureData, UserFailureData
+
+from assets.stage.schema_metadata import column_schema
+from assets.stage.versions import Provenance, log_together
+from dtef_pipeline.errors import DtefError
+
+# Single-run backfills are what makes a round one run; Dagster calls them beta at every asset.
+warnings.filterwarnings("ignore", category=dg.BetaWarning)
+
+ROUND_SEGMENT = dg.DynamicPartitionsDefinition(name="round_segment")
+FAILED_TAG, FAILED_RUN_TAG = "dtef/failed_partitions", "dtef/failed_partitions_run"
+# What begins with .dagster/ is not shown in the list of runs.
+PROCESS_TAG = ".dagster/dtef_process"
+"""Host and process of a run that a command started: such a command makes its own roll-ups."""
+SNAPSHOT_TAG, ROUNDS_TAG = "dtef/snapshot", "dtef/rounds"
+"""What a run is about, for those who read the list of runs."""
+
+CHOSEN_TAG = "dtef/partitions"
+"""Of a run over a range: its partitions, where they are not all of the range."""
+OWNERS = ["team:data-engineering"]
+
+
+def stage(number: int, table: str, *, code_version: str, kinds: Set[str] = frozenset({"parquet"})) -> dict[str, Any]:
+    """Asset settings of a stage: what the six have in common, its place, and its table's columns."""
+    return {
+        "partitions_def": ROUND_SEGMENT,
+        "backfill_policy": dg.BackfillPolicy.single_run(),
+        "output_required": False,
+        "owners": OWNERS,
+        "group_name": "pipeline",
+        "kinds": set(kinds),
+        "tags": {"stage": str(number)},
+        "code_version": code_version,
+        "metadata": column_schema(table),
+    }
+
+
+def roll_up(
+    table: str | None = None, *, code_version: str, kinds: Set[str] = frozenset({"duckdb", "parquet"})
+) -> dict[str, Any]:
+    """Asset settings of a roll-up: what they have in common, and the columns of its table, where it has one of fixed columns."""
+    return {
+        "owners": OWNERS,
+        "group_name": "boards",
+        "kinds": set(kinds),
+        "code_version": code_version,
+        "metadata": column_schema(table) if table else {},
+    }
+
+
+_AT_ONCE = 50
+"""Partitions that a stage keeps to itself at a time: few enough to take seconds."""
+One = TypeVar("One")
+
+
+def in_batches(items: Sequence[One]) -> Iterator[Sequence[One]]:
+    return (items[at : at + _AT_ONCE] for at in range(0, len(items), _AT_ONCE))
+
+
+class PartitionRun:
+    """One stage's work over the partitions of a run: a key that fails is left out of the later stages, the others go on.
+
+    Good keys are materialized whatever happens to the rest. A key that failed in an earlier stage of the same run is skipped. The last stage
+    of the run raises `dg.Failure` naming every failed key, so that the run is red and only those keys are.
+    """
+
+    def __init__(self, context: dg.AssetExecutionContext) -> None:
+        self.context = context
+        self._failed_before = failed_partitions(context)
+        self._chosen = chosen_partitions(context)
+        self.keys = [key for key in self._chosen if key not in self._failed_before]
+        self._provenance = Provenance(context, self.keys)
+        self._failures: dict[str, str] = {}
+        self._done: dict[str, dg.AssetMaterialization] = {}
+
+    @contextmanager
+    def attempt(self, key: str) -> Iterator[None]:
+        """Work on one key; an error is logged and kept to the key."""
+        try:
+            yield
+        except Exception as error:
+            self._failures[key] = str(error) if isinstance(error, DtefError) else f"{type(error).__name__}: {error}"
+            self.context.log.error(f"{key}: {self._failures[key]}", exc_info=not isinstance(error, DtefError))
+
+    def done(self, key: str, metadata: Mapping[str, Any], content: str | None = None) -> None:
+        """The key is written. `content`: the `content_version` of its rows, where the stage can tell."""
+        tags = self._provenance.tags(key, content)
+        self._done[key] = dg.AssetMaterialization(self.context.asset_key, partition=key, metadata=metadata, tags=tags)
+
+    def result(self) -> dg.MaterializeResult[Any]:
+        """What the asset returns. Raises dg.Failure when keys failed and no later stage of the run is left to say so."""
+        log_together(self.context, list(self._done.values()))
+        failed = {**dict.fromkeys(self._failed_before, "failed in an earlier stage"), **self._failures}
+        if failed:
+            self._report(failed)
+        return dg.MaterializeResult(metadata={LOGS_NOTHING: True})
+
+    def _report(self, failed: Mapping[str, str]) -> None:
+        # Dagster copies the tags of a run to its re-execution, which is to try these keys again: hence the run's own id.
+        tags = {FAILED_TAG: "\n".join(sorted(failed)), FAILED_RUN_TAG: self.context.run.run_id}
+        self.context.instance.add_run_tags(self.context.run.run_id, tags)
+        message = f"{len(failed)} of {len(self._chosen)} partitions failed, the others are done: " + "; ".join(
+            f"{key} ({why})" for key, why in sorted(failed.items())
+        )
+        if not self._done or self._is_last_stage():
+            raise dg.Failure(message, metadata={"failed": dg.MetadataValue.json(sorted(failed))}, allow_retries=False)
+        if self._failures:
+            # The run goes on, yet its log says that this step failed: a re-execution "from failure" then begins here, not at the last stage.
+            said = UserFailureData("partitions failed", message)  # type: ignore[no-untyped-call]
+            failure = StepFailureData(None, said, ErrorSource.USER_CODE_ERROR)  # type: ignore[no-untyped-call]
+            DagsterEvent.step_failure_event(self.context.op_execution_context.get_step_execution_context(), failure, message)
+
+    def _is_last_stage(self) -> bool:
+        graph = self.context.job_def.asset_layer.asset_graph
+        in_run = self.context.job_def.asset_layer.executable_asset_keys
+        return not any(
+            key in in_run and graph.get(key).is_partitioned
+            for key in graph.get(self.context.asset_key).child_keys
+            if key in in_run
+        )
+
+
+def chosen_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> list[str]:
+    """The partitions a run is about. Dagster knows ranges alone: keys of the range that the tag does not name are not touched."""
+    chosen = context.run.tags.get(CHOSEN_TAG)
+    wanted = set(chosen.split("\n")) if chosen else None
+    return [key for key in context.partition_keys if wanted is None or key in wanted]
+
+
+def failed_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> set[str]:
+    """Keys that failed in an earlier stage of this very run: a re-execution begins with the stage that failed, and tries them again."""
+    run = context.instance.get_run_by_id(context.run.run_id)
+    tags = run.tags if run else {}
+    own = tags.get(FAILED_RUN_TAG) == context.run.run_id
+    return set(tags[FAILED_TAG].split("\n")) if own and tags.get(FAILED_TAG) else set()
+
+
+def markdown(rows: pa.Table, columns: Sequence[str], *, most: int = 5) -> dg.MarkdownMetadataValue:
+    """The first rows as a small markdown table."""
+    lines = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
+    lines += ["| " + " | ".join(_cell(row[name]) for name in columns) + " |" for row in rows.slice(0, most).to_pylist()]
+    return dg.MetadataValue.md("\n".join(lines))
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    if isinstance(value, list):
+        return ", ".join(_cell(item) for item in value)
+    text = "" if value is None else str(value).replace("|", "\\|").replace("\n", " ")
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,87 @@
+"""Stage 5, aggregate: `segment_results`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from assets.stage.checks import keys_repeated
+from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
+from assets.stage.resources import Store
+from assets.survey.score import scores
+from dtef_pipeline.aggregation.segment_results import segment_results as aggregate
+from dtef_pipeline.identity import split_partition_key
+from dtef_pipeline.tables import SEGMENT_RESULTS
+
+
+class AggregateConfig(dg.Config):
+    """What is aggregated."""
+
+    snapshot: str | None = Field(default=None, description="Aggregate this snapshot only; none: all there are.")
+
+
+@dg.asset(deps=[scores], **stage(5, "segment_results", code_version="2", kinds={"parquet", "duckdb"}))
+def segment_results(context: dg.AssetExecutionContext, config: AggregateConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """How each model did on this segment: one row a (model variant, context level, snapshot), with counts by status, means and a 95 % interval.
+
+    Every group stands twice: `targets = clean` leaves out questions that define the segment, `all` keeps them as the published figures do.
+    `parse_rate` is the share of answers that could be read; `questions` holds the mean score of each target question.
+    """
+    run = PartitionRun(context)
+    for some in in_batches(run.keys):
+        with store.writing("segment_results", some):
+            _aggregate(run, store, config.snapshot, some)
+    return run.result()
+
+
+def _aggregate(run: PartitionRun, store: Store, snapshot: str | None, keys: Sequence[str]) -> None:
+    read: dict[str, pa.Table] = {}
+    for key in keys:
+        with run.attempt(key):
+            read[key] = _read_scores(store, key, snapshot)
+    # One query for many partitions: it costs as much as one for each.
+    results = aggregate(pa.concat_tables(read.values())) if read else SEGMENT_RESULTS.empty_table()
+    for key in read:
+        with run.attempt(key):
+            run.done(key, _write_segment(store, results, key))
+
+
+def _read_scores(store: Store, key: str, snapshot: str | None) -> pa.Table:
+    round_id, segment = split_partition_key(key)
+    at = {"round": round_id, "segment": segment, **({"snapshot": snapshot} if snapshot else {})}
+    return store.warehouse.read("scores", **at)
+
+
+def _write_segment(store: Store, results: pa.Table, key: str) -> dict[str, Any]:
+    round_id, segment = split_partition_key(key)
+    rows = results.filter((pc.field("round") == round_id) & (pc.field("segment") == segment))
+    snapshots = pc.unique(rows["snapshot"]).to_pylist()
+    for snapshot in snapshots:
+        of_snapshot = rows.filter(pc.field("snapshot") == snapshot)
+        store.warehouse.write("segment_results", of_snapshot, round=round_id, segment=segment, snapshot=snapshot)
+    return _metadata(rows, snapshots)
+
+
+def _metadata(rows: pa.Table, snapshots: list[str]) -> dict[str, Any]:
+    clean = rows.filter(pc.equal(rows["targets"], "clean")).sort_by([("score", "descending")])
+    return {
+        "dagster/row_count": len(rows),
+        "snapshots": ", ".join(snapshots),
+        "models": len(pc.unique(rows["model"])),
+        "preview": markdown(
+            clean,
+            ["model", "context_level", "snapshot", "n_total", "n_scored", "parse_rate", "score", "score_low", "score_high"],
+            most=12,
+        ),
+    }
+
+
+@dg.asset_check(asset=segment_results, blocking=True)
+def results_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """A (model variant, context level, condition, targets, snapshot) has one row."""
+    return keys_repeated(
+        context, store, "segment_results", ["model_variant", "model", "context_level", "condition", "targets", "snapshot"]
+    )

@@ -1,0 +1,112 @@
+"""Stage 2, blueprints: `blueprints`."""
+
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
+from assets.stage.resources import Store
+from assets.survey.ingest import survey_responses
+from dtef_pipeline.blueprint.options import FORMATS, TASKS, BlueprintOptions
+from dtef_pipeline.blueprint.prompts import build_blueprints, left_out
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.identity import split_partition_key
+
+
+class BlueprintConfig(dg.Config):
+    """How prompts are made."""
+
+    conditions: list[str] = Field(
+        default=[BlueprintOptions().condition],
+        description=f"How questions are asked: TASK/FORMAT and what else differs, such as `shift/narrative+cot+reversed`. "
+        f"Tasks: {', '.join(TASKS)}; formats: {', '.join(FORMATS)}; the rest: docs/prompts.md.",
+    )
+    context_levels: list[str] = Field(default=["0"], description="Numbers of context questions, or `all`.")
+    system_prompts: dict[str, str] = Field(default={}, description="Words of system prompts that are not shipped, by id.")
+    keep_earlier: bool = Field(default=True, description="Also keep the conditions and context levels that earlier runs made.")
+
+    def options(self, earlier: pa.Table) -> list[BlueprintOptions]:
+        """The options of this run, and those of the conditions and levels to keep, each as it was made."""
+        levels = tuple(dict.fromkeys(self.context_levels))
+        if not self.conditions:
+            raise ConfigError(f"no condition given: allowed: one or more such as {BlueprintOptions().condition}")
+        spelled = [BlueprintOptions.of_condition(text, levels, self.system_prompts) for text in self.conditions]
+        # One condition has several spellings: `shift` is `shift/attribute-label`.
+        chosen = {options.condition: options for options in spelled}
+        made = {(condition, level) for condition in chosen for level in levels}
+        columns = [earlier[name].to_pylist() for name in ("condition", "context_level", "recipe")]
+        kept = {(condition, level): recipe for condition, level, recipe in zip(*columns, strict=True)}
+        others = [(level, recipe) for key, recipe in sorted(kept.items()) if key not in made for level in [key[1]]]
+        return [
+            *chosen.values(),
+            *(BlueprintOptions.of_recipe(recipe, [level]) for level, recipe in others if self.keep_earlier),
+        ]
+
+
+@dg.asset(deps=[survey_responses], **stage(2, "blueprints", code_version="2"))
+def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """What models are asked: one row a target question of the segment, context level and condition, with the exact prompt.
+
+    A prompt is a system prompt, the segment's demographic profile, context questions with the segment's actual answers, and the target
+    question with its options; the questions of a batch share one prompt. In conditions with `+population` all respondents stand in the
+    segment's place. Context never holds a target of the prompt, a duplicate of it, or a question that defines the segment. `prompt_id` is the
+    hash of everything the model sees; `blueprint_hash` that of the whole segment.
+    """
+    run = PartitionRun(context)
+    for some in in_batches(run.keys):
+        with store.writing("blueprints", some):
+            for key in some:
+                with run.attempt(key):
+                    run.done(key, _write_segment(context, config, store, key))
+    return run.result()
+
+
+def _write_segment(context: dg.AssetExecutionContext, config: BlueprintConfig, store: Store, key: str) -> dict[str, Any]:
+    round_id, segment = split_partition_key(key)
+    at = {"round": round_id, "segment": segment}
+    earlier = store.warehouse.read_or_empty("blueprints", columns=["condition", "context_level", "recipe"], **at)
+    options = config.options(earlier)
+    survey = store.warehouse.read("survey_responses", **at)
+    rows = build_blueprints(survey, *options)
+    size = store.warehouse.write("blueprints", rows, **at)
+    absent = [f"{condition}: {', '.join(questions)}" for condition, questions in left_out(survey, rows, options).items()]
+    for line in absent:
+        context.log.warning(f"{key}: left out, too long for the token budget or without the answers that shift needs: {line}")
+    return {
+        "dagster/row_count": len(rows),
+        "bytes": size,
+        "conditions": ", ".join(dict.fromkeys(choice.condition for choice in options)),
+        "context_levels": ", ".join(dict.fromkeys(level for choice in options for level in choice.context_levels)),
+        "left_out": "; ".join(absent) or "none",
+        "blueprint_hash": rows["blueprint_hash"][0].as_py(),
+        "most_tokens": pc.max(rows["tokens"]).as_py(),
+        "preview": markdown(rows, ["question_id", "condition", "context_level", "context_included", "tokens"]),
+        "first_prompt": dg.MetadataValue.md(f"```\n{rows['user'][0].as_py()}\n```"),
+    }
+
+
+@dg.asset_check(asset=blueprints, blocking=True)
+def prompts_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """A (question, context level, condition) has one prompt."""
+    return keys_repeated(context, store, "blueprints", ["question_id", "context_level", "condition"])
+
+
+@dg.asset_check(asset=blueprints, blocking=True)
+def context_gives_nothing_away(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """No prompt shows a question that it asks, or a circular one, as context."""
+    offenders, checked = [], 0
+    columns = ["question_id", "prompt_id", "context_question_ids", "circular"]
+    for key, rows in read_keys(context, store, "blueprints", columns):
+        circular = set(rows.filter(rows["circular"])["question_id"].to_pylist())
+        asked: dict[str, set[str]] = {}
+        for question, prompt in zip(rows["question_id"].to_pylist(), rows["prompt_id"].to_pylist(), strict=True):
+            asked.setdefault(prompt, set()).add(question)
+        checked += len(rows)
+        for row in rows.to_pylist():
+            if (circular | asked[row["prompt_id"]]).intersection(row["context_question_ids"]):
+                offenders.append(f"{key} {row['question_id']}")
+    return verdict(offenders, checked=checked)

@@ -1,0 +1,112 @@
+"""Roll-ups over all rounds and segments: `leaderboard`, `breakdowns`, `costs`."""
+
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+
+from assets.stage.partitions import markdown, roll_up
+from assets.stage.resources import Store
+from assets.stage.roll_up import BoardConfig, clean, of_views, publish
+from assets.stage.schema_metadata import column_schema
+from assets.survey.aggregate import segment_results
+from assets.survey.predict import predictions
+from dtef_pipeline.aggregation.costs import cost_breakdown
+from dtef_pipeline.aggregation.costs import costs as add_up_costs
+from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.report.charts import as_markdown_image, context_curves, forest, heat_map
+
+BREAKDOWNS = {
+    "breakdown_round": "round",
+    "breakdown_segment": "segment",
+    "breakdown_attribute": "attribute",
+    "breakdown_question": "question",
+    "consistency": "consistency",
+    "metric_ranks": "metric",
+}
+
+
+@dg.asset(deps=[segment_results], **roll_up(code_version="2"))
+def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """Models ranked by their mean score over all segments and questions of all rounds, per context level.
+
+    Each mean has its 95 % interval; `skill` places it between the leave-one-out marginal (0) and the ceiling (1); models of one `tier` cannot
+    be told apart from its first. Models of different coverage are ranked by their advantage over the population marginal on the cells both
+    have. `targets` tells whether questions that define a segment are left out (`clean`) or kept, as the published figures do (`all`). A model
+    that scores below `baseline/population-marginal` adds nothing to ignoring who is asked.
+    """
+    rows = publish(context, store, config, of_views({"leaderboard": "overall"}))["leaderboard"]
+    best = clean(rows)
+    shown = [
+        "rank",
+        "tier",
+        "model",
+        "context_level",
+        "score",
+        "score_low",
+        "score_high",
+        "skill",
+        "vs_marginal",
+        "n_pairs",
+        "coverage",
+    ]
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": len(rows),
+            **column_schema("leaderboard", rows.schema),
+            **config.recorded(),
+            "board": markdown(best, [name for name in shown if name in best.column_names], most=30),
+            "plot": dg.MetadataValue.md(as_markdown_image(forest(best.to_pandas()))),
+            **_context_plot(best),
+        }
+    )
+
+
+@dg.asset(deps=[segment_results], **roll_up(code_version="2"))
+def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """The leaderboard by round, segment, attribute and question, the consistency over segments, and the ranks under every metric.
+
+    One table each: `breakdown_round`, `breakdown_segment`, `breakdown_attribute`, `breakdown_question`, `consistency`, `metric_ranks`.
+    """
+    written = publish(context, store, config, of_views(BREAKDOWNS))
+    segments = clean(written["breakdown_segment"]).to_pandas()
+    return dg.MaterializeResult(
+        metadata={
+            **{f"{table}_rows": len(rows) for table, rows in written.items()},
+            **config.recorded(),
+            "plot": dg.MetadataValue.md(as_markdown_image(heat_map(segments))),
+        }
+    )
+
+
+@dg.asset(deps=[predictions], **roll_up("costs", code_version="1"))
+def costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
+    """What language models cost: requests answered, failed and stopped by a budget, tokens and US dollars.
+
+    One row a (round, segment, snapshot, model variant, condition). A request that several predictions stand on (a batch of questions) counts
+    once. `unpriced` answers have no known price, and are not in `cost_usd`; baselines ask nobody and have no rows.
+    """
+    with store.warehouse.connect(only=["predictions"]) as connection:
+        if not store.warehouse.values("predictions", "round"):
+            raise WarehouseError("no predictions yet: materialize the stages of a round first")
+        rows = add_up_costs(connection)
+        by_model = pa.Table.from_pandas(cost_breakdown(connection, ["model"]), preserve_index=False)
+    store.warehouse.write("costs", rows)
+    store.warehouse.refresh_database()
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": len(rows),
+            "cost_usd": float(pa.compute.sum(rows["cost_usd"]).as_py() or 0),
+            "unpriced": int(pa.compute.sum(rows["unpriced"]).as_py() or 0),
+            "by_model": markdown(
+                by_model, ["model", "answered", "failed", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced"], most=30
+            ),
+        }
+    )
+
+
+def _context_plot(board: pa.Table) -> dict[str, Any]:
+    """Scores over the context levels, where there are several."""
+    if len(pa.compute.unique(board["context_level"])) < 2:
+        return {}
+    return {"context_plot": dg.MetadataValue.md(as_markdown_image(context_curves(board.to_pandas())))}

@@ -1,0 +1,127 @@
+"""Stage 6, drift: `drift_checks`."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assets.stage.checks import read_keys
+from assets.stage.freshness import nightly_freshness
+from assets.stage.partitions import PartitionRun, markdown, stage
+from assets.stage.resources import Store
+from assets.survey.aggregate import segment_results
+from assets.survey.moved_questions import named
+from dtef_pipeline.drift.checks import COLUMNS, headline
+from dtef_pipeline.drift.checks import drift_checks as check_drift
+from dtef_pipeline.drift.words import by_verdict, moved_words, place_words
+from dtef_pipeline.identity import split_partition_key
+from dtef_pipeline.panel import Severity
+from dtef_pipeline.tables import DRIFT_CHECKS
+
+_SHOWN = [
+    "model",
+    "context_level",
+    "n_snapshots",
+    "verdict",
+    "direction",
+    "shift",
+    "first_snapshot",
+    "lowest",
+    "highest",
+    "reason",
+]
+
+
+@dg.asset(deps=[segment_results], freshness_policy=nightly_freshness(), **stage(6, "drift_checks", code_version="3"))
+def drift_checks(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
+    """Whether a model's score on the same prompts moved between snapshots: one row a (model variant, context level, prompt set).
+
+    `verdict` is `watch` where the documented rule flags the series (at temperature 0, over snapshots that span 23 hours, the highest mean
+    score is at least 0.05 and at least 10 % above the lowest), and `drift` where there is strong evidence of a shift besides. `reason` says what
+    was compared, or why nothing was. A model over all its segments is in `model_drift`.
+    """
+    run = PartitionRun(context)
+    options = store.panel.drift.options
+    watched = {round_id: _watched(store, round_id) for round_id in {split_partition_key(key)[0] for key in run.keys}}
+    for key in run.keys:
+        with run.attempt(key):
+            round_id, segment = split_partition_key(key)
+            at = {"round": round_id, "segment": segment}
+            scores = store.warehouse.read("scores", columns=COLUMNS, **at)
+            rows = named(store.warehouse, check_drift(scores, options=options, watched=watched[round_id]))
+            store.warehouse.write("drift_checks", rows, **at)
+            run.done(
+                key,
+                {
+                    "dagster/row_count": len(rows),
+                    "flagged": pc.sum(pc.cast(rows["flagged"], "int64")).as_py() or 0,
+                    **counted_verdicts(rows),
+                    "headline": headline(rows),
+                    "preview": markdown(rows, _SHOWN, most=12),
+                },
+            )
+    return run.result()
+
+
+@dg.asset_check(asset=drift_checks)
+def no_drift(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """Fails for a model that drifted on a segment, warns of one to watch; the panel's `severity` says otherwise.
+
+    About all rounds: what a night found does not turn green when a run of another round follows.
+    """
+    try:
+        with store.warehouse.connect(only=["drift_checks"]) as connection:
+            ((checked,),) = connection.execute("SELECT count(*) FROM drift_checks").fetchall()
+            found = connection.sql("SELECT * FROM drift_checks WHERE verdict IN ('watch', 'drift')").to_arrow_table()
+    except duckdb.Error as error:
+        context.log.warning(f"only the partitions of this run are looked at: {error}")
+        parts = [rows for _, rows in read_keys(context, store, "drift_checks", DRIFT_CHECKS.names)]
+        found = pa.concat_tables([DRIFT_CHECKS.empty_table(), *parts])
+        checked = len(found)
+    return drift_result(found, checked, store.panel.drift.severity)
+
+
+def _watched(store: Store, round_id: str) -> int:
+    """Segments of the round with snapshots to compare: they share one error rate."""
+    segments = store.warehouse.values("scores", "segment", round=round_id)
+    return sum(len(store.warehouse.values("scores", "snapshot", round=round_id, segment=segment)) > 1 for segment in segments)
+
+
+def counted_verdicts(rows: pa.Table) -> dict[str, int]:
+    """How many series have each verdict, as metadata."""
+    counts = Counter(rows["verdict"].to_pylist())
+    return {name: counts[verdict] for name, verdict in (("drift", "drift"), ("watch", "watch"), ("not_compared", None))}
+
+
+def drift_result(rows: pa.Table, checked: int, severity: Severity) -> dg.AssetCheckResult:
+    """A check's result over rows with verdicts, of `checked` series in all: as loud as the worst of them, which stands first."""
+    found = rows.filter(pc.field("verdict").isin(["watch", "drift"])).to_pylist()
+    found.sort(key=by_verdict)
+    levels = {getattr(severity, row["verdict"]) for row in found} - {"OFF"}
+    return dg.AssetCheckResult(
+        passed=not levels,
+        severity=dg.AssetCheckSeverity.ERROR if "ERROR" in levels else dg.AssetCheckSeverity.WARN,
+        metadata={
+            "checked": checked,
+            "drift": sum(row["verdict"] == "drift" for row in found),
+            "watch": sum(row["verdict"] == "watch" for row in found),
+            "first": dg.MetadataValue.json([_said(row) for row in found[:10]]),
+        },
+    )
+
+
+def _said(row: Mapping[str, Any]) -> str:
+    """One offender: who, where, how much, since when, and what changed besides."""
+    who = f"{row['verdict']}: {row['model']}{place_words(row)} at context {row['context_level']}, {row['condition']}"
+    if row["verdict"] == "watch":
+        return f"{who}: {row['reason']}"
+    size = f"{row['direction']} by {abs(row['shift']):.4f}"
+    bounds = f" ({row['shift_low']:.4f} to {row['shift_high']:.4f})" if row["shift_low"] is not None else ""
+    since = f" since {row['first_snapshot']}"
+    changes = "".join(f"; {one['before']} -> {one['after']}" for one in row.get("changes") or ())
+    moved = moved_words((row["moved"] or ())[:3])
+    return f"{who}: {size}{bounds}{since}{changes}{f'; moved most: {moved}' if moved else ''}"

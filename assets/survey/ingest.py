@@ -1,0 +1,163 @@
+"""Stage 1, ingest: `survey_responses`."""
+
+from collections.abc import Callable
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.partitions import PartitionRun, markdown, stage
+from assets.stage.resources import Store
+from assets.stage.versions import content_version
+from assets.survey.rounds import survey_files
+from dtef_pipeline.errors import DtefError
+from dtef_pipeline.identity import split_partition_key
+from dtef_pipeline.scoring.references import CEILING_SEED, reference_scores
+from dtef_pipeline.survey.observe import observe
+
+
+@dg.asset(deps=[survey_files], **stage(1, "survey_responses", code_version="3"))
+def survey_responses(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
+    """What each segment really answered: one row a (round, segment, question) with the observed distribution and its own n.
+
+    Read from the folder or file the round was ingested from (`dtef ingest`). Rows carry the population and leave-one-out marginals, so
+    that no later stage needs another partition. Pairs that cannot be trusted (n below the minimum, percentages that do not add up) are in
+    the table `survey_quarantine`, with the reason; what was left out of the file is in `survey_findings`. Beside it stands the table
+    `reference_scores`: what a perfect prediction of each pair would score, given how few people answered, and what one that knows nothing of
+    the segment does.
+    """
+    run = PartitionRun(context)
+    for round_id, keys in groupby(run.keys, key=lambda key: split_partition_key(key)[0]):
+        read = _read_once(store, round_id)
+        for key in keys:
+            with run.attempt(key):
+                run.done(key, *_write_segment(store, read(), key))
+    return run.result()
+
+
+class _Round(NamedTuple):
+    """Tables of a whole round: `survey_responses` rows, and `reference_scores` in the same order."""
+
+    responses: pa.Table
+    references: pa.Table
+
+
+def _read_once(store: Store, round_id: str) -> Callable[[], _Round]:
+    """The round, read once: a survey that cannot be read fails each of its partitions, and is not read again for each."""
+    try:
+        tables = _observe_round(store, round_id)
+    except Exception as error:
+        failure = error
+
+        def failing() -> _Round:
+            raise failure
+
+        return failing
+    return lambda: tables
+
+
+def _observe_round(store: Store, round_id: str) -> _Round:
+    source, survey = store.sources.read(round_id)
+    observed = observe(survey, min_n=source.min_n)
+    store.warehouse.write("survey_quarantine", observed.quarantine, round=round_id)
+    store.warehouse.write("survey_findings", observed.findings, round=round_id)
+    return _Round(observed.responses, reference_scores(observed.responses))
+
+
+def _write_segment(store: Store, tables: _Round, key: str) -> tuple[dict[str, Any], str]:
+    """The partition's metadata and data version."""
+    round_id, segment = split_partition_key(key)
+    rows, references = (table.filter(pc.field("segment") == segment) for table in tables)
+    if not len(rows):
+        raise DtefError(f"{key}: the survey has no usable answers of this segment; see survey_quarantine for why")
+    store.warehouse.write("reference_scores", references, round=round_id, segment=segment)
+    size = store.warehouse.write("survey_responses", rows, round=round_id, segment=segment)
+    metadata = {
+        "dagster/row_count": len(rows),
+        "bytes": size,
+        "segment_n": rows["segment_n"][0].as_py() or 0,
+        "smallest_n": pc.min(rows["n"]).as_py(),
+        "circular_questions": pc.sum(pc.cast(rows["circular"], pa.int64())).as_py(),
+        "mean_ceiling": pc.mean(pc.struct_field(references["ceiling"], "js")).as_py(),
+        "ceiling_seed": CEILING_SEED,
+        "own_n": pc.sum(pc.cast(pc.equal(rows["n_source"], "question"), pa.int64())).as_py(),
+        "preview": markdown(rows, ["question_text", "options", "observed", "n"]),
+    }
+    return metadata, content_version(rows)
+
+
+@dg.asset_check(asset=survey_responses, blocking=True)
+def distributions_sum_to_one(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """Observed and population distributions are fractions that sum to 1."""
+    offenders, checked = [], 0
+    for key, rows in read_keys(context, store, "survey_responses", ["question_id", "observed", "population"]):
+        checked += len(rows)
+        offenders += [
+            f"{key} {row['question_id']}"
+            for row in rows.to_pylist()
+            if any(min(row[name]) < 0 or abs(sum(row[name]) - 1) > 1e-9 for name in ("observed", "population"))
+        ]
+    return verdict(offenders, checked=checked)
+
+
+@dg.asset_check(asset=survey_responses, blocking=True)
+def one_row_a_question(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """A question stands once in a segment."""
+    return keys_repeated(context, store, "survey_responses", ["question_id"])
+
+
+@dg.asset_check(asset=survey_responses, blocking=True)
+def n_reaches_minimum(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """Every distribution rests on at least the minimum number of respondents the round was ingested with."""
+    offenders, checked = [], 0
+    for key, rows in read_keys(context, store, "survey_responses", ["question_id", "n"]):
+        source = store.sources.get(split_partition_key(key)[0])
+        minimum = source.min_n if source else 1
+        checked += len(rows)
+        offenders += [f"{key} {row['question_id']}: n={row['n']} < {minimum}" for row in rows.to_pylist() if row["n"] < minimum]
+    return verdict(offenders, checked=checked)
+
+
+@dg.asset_check(asset=survey_responses, blocking=True)
+def every_pair_has_reference_scores(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """Every pair has its reference scores, of the same number of respondents, and a ceiling within 0 and 1."""
+    offenders, checked = [], 0
+    references = {
+        key: rows.to_pylist() for key, rows in read_keys(context, store, "reference_scores", ["question_id", "n", "ceiling"])
+    }
+    for key, rows in read_keys(context, store, "survey_responses", ["question_id", "n"]):
+        checked += len(rows)
+        ceilings = {(row["question_id"], row["n"]): (row["ceiling"] or {}).get("js") for row in references.get(key, [])}
+        for question_id, n in zip(rows["question_id"].to_pylist(), rows["n"].to_pylist(), strict=True):
+            ceiling = ceilings.get((question_id, n))
+            if ceiling is None or not 0 <= ceiling <= 1:
+                offenders.append(f"{key} {question_id}: " + ("none" if ceiling is None else f"ceiling {ceiling}"))
+    return verdict(offenders, checked=checked)
+
+
+@dg.asset_check(asset=survey_responses)
+def little_in_quarantine(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """Warns when more than a quarter of a round's (segment, question) pairs were set aside."""
+    rounds = sorted({split_partition_key(key)[0] for key in context.partition_keys})
+    shares = {}
+    for round_id in rounds:
+        quarantined = store.warehouse.read_or_empty("survey_quarantine", columns=["question_id"], round=round_id)
+        pairs = len(quarantined) - quarantined["question_id"].null_count
+        kept = len(store.warehouse.read_or_empty("survey_responses", columns=["question_id"], round=round_id))
+        shares[round_id] = pairs / max(1, pairs + kept)
+    offenders = [f"{round_id}: {share:.1%} of the pairs" for round_id, share in shares.items() if share > 0.25]
+    return verdict(offenders, checked=len(rounds), severity=dg.AssetCheckSeverity.WARN)
+
+
+@dg.asset_check(asset=survey_responses)
+def every_column_recognised(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """Every segment column of the file was recognised; an unknown one is left out, and named here."""
+    rounds = sorted({split_partition_key(key)[0] for key in context.partition_keys})
+    offenders = []
+    for round_id in rounds:
+        findings = store.warehouse.read_or_empty("survey_findings", round=round_id).to_pylist()
+        offenders += [f"{round_id}: {f['message']}: {', '.join(f['items'])}" for f in findings if f["level"] == "error"]
+    return verdict(offenders, checked=len(rounds))

@@ -1,0 +1,269 @@
+"""The sensor `new_round`: watches the landing folder, and has each round that is new or has changed registered and run, once."""
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from dagster._core.definitions.run_request import InstigatorType
+from dagster._core.scheduler.instigation import SensorInstigatorData
+
+from assets.stage.resources import Store
+from assets.survey.rounds import known_keys, range_tags, ranges, register_round, survey_files
+from dtef_pipeline.errors import DtefError, SurveyError
+from dtef_pipeline.survey.adapters import read_surveys
+from dtef_pipeline.survey.changes import Changes
+from dtef_pipeline.survey.model import Survey
+from dtef_pipeline.survey.observe import MIN_N
+from resources.settings import Settings
+from resources.sources import SurveySources, content_hash, fingerprint, still_arriving
+
+CHANGED_TAG, LANDING_TAG = "dtef/changed", "dtef/landing"
+
+_CHECK = "landings_can_be_read"
+REGISTER_SECONDS = 20.0
+"""No further round is begun in a tick after so long: Dagster ends a tick after 60 s, and what it noted in the cursor is lost then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was seen of one thing in the folder, and what has been done about it: kept in the sensor's cursor."""
+
+    stamp: str = ""
+    """Its `fingerprint`."""
+    hash: str = ""
+    """Its `content_hash`, taken anew while the stamp changes and once after that."""
+    stable: bool = False
+    """The same stamp and bytes at two looks."""
+    done: bool = False
+    """Nothing is left to do until the bytes change."""
+    rounds: tuple[str, ...] = ()
+    """The rounds it was found to hold."""
+    yields_to: Mapping[str, str] = field(default_factory=dict)
+    """Of its rounds, those for which another thing in the folder is used: round to name."""
+    settled: Mapping[str, str] = field(default_factory=dict)
+    """Of its rounds, those with nothing left to do for these bytes: round to what is wrong with it, empty when it was registered."""
+    trouble: str = ""
+    """Why it cannot be used, or not wholly: a line for each of its rounds. Reported when it is new."""
+
+
+def look_at(path: Path, before: Look | None) -> Look:
+    """One look. Raises OSError for a dangling link, or a file that vanishes while it is being looked at."""
+    stamp = fingerprint(path)
+    if before and before.stable and before.stamp == stamp:
+        return before
+    hashed = content_hash(path)
+    if still_arriving(path):
+        return Look(stamp, hashed)
+    if before and before.hash == hashed:
+        # A stamp that changed under the same bytes (someone touched the file) leaves what was done as it is.
+        return replace(before, stamp=stamp, stable=before.stable or before.stamp == stamp)
+    return Look(stamp, hashed)
+
+
+class Landing:
+    """One tick: what stands in the folder now, beside what was seen at the tick before. `clock`: seconds, never going back."""
+
+    def __init__(
+        self,
+        context: dg.SensorEvaluationContext,
+        sources: SurveySources,
+        folder: Path,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.context, self.sources, self.folder, self.clock = context, sources, folder, clock
+        self.before = _read_cursor(context.cursor)
+        self.now: dict[str, Look] = {}
+        self.deadline, self.begun = clock() + REGISTER_SECONDS, 0
+        self.left: list[str] = []
+
+    def requests(self) -> list[dg.RunRequest]:
+        """The runs to start. What fails is kept to the file or folder it concerns; what there is no time for is left to the next tick."""
+        for path in sorted(self.folder.iterdir()):
+            if not path.name.startswith("."):
+                self._look(path)
+        requests = [request for name in list(self.now) for request in self._land(name)]
+        if self.left:
+            self.context.log.info(f"left to the next look, after {REGISTER_SECONDS:g} s: {', '.join(self.left)}")
+        return requests
+
+    @property
+    def cursor(self) -> str:
+        return json.dumps({name: asdict(look) for name, look in self.now.items()})
+
+    @property
+    def reason(self) -> str:
+        """Why there is nothing to run, and what cannot be used: the first clause of each trouble, whose whole text the log has."""
+        waiting = [name for name, look in self.now.items() if not look.stable and not look.trouble]
+        troubles = [f"{name}: {_first_clauses(look.trouble)}" for name, look in self.now.items() if look.trouble]
+        arriving = f"; waiting until it stays as it is: {', '.join(waiting)}" if waiting else ""
+        left = f"; left to the next look: {', '.join(self.left)}" if self.left else ""
+        unusable = f"; cannot be used: {'; '.join(troubles)}" if troubles else ""
+        return f"nothing new and complete in {self.folder}{arriving}{left}{unusable}"
+
+    @property
+    def evaluations(self) -> list[dg.AssetCheckEvaluation]:
+        """What the check `landings_can_be_read` says, when it is not what it said after the tick before."""
+        if self.context.cursor is not None and _troubles(self.now) == _troubles(self.before):
+            return []
+        return [dg.AssetCheckEvaluation(survey_files.key, _CHECK, **_can_be_read(self.now))]
+
+    def _look(self, path: Path) -> None:
+        before = self.before.get(path.name)
+        try:
+            self.now[path.name] = look_at(path, before)
+        except OSError as error:
+            self._note(path.name, Look(trouble=f"{path}: {error.strerror}"))
+
+    def _land(self, name: str) -> list[dg.RunRequest]:
+        look = self.now[name]
+        if not look.stable or (look.done and all(self._is_used_for(round_id, by) for round_id, by in look.yields_to.items())):
+            return []
+        if self._time_is_up():
+            self.left.append(name)
+            return []
+        try:
+            surveys = read_surveys(self.folder / name)
+        except Exception as error:
+            self.begun += 1
+            self._note(name, replace(look, done=isinstance(error, SurveyError), trouble=self._said(name, error)))
+            return []
+        return self._land_rounds(name, surveys)
+
+    def _land_rounds(self, name: str, surveys: Sequence[Survey]) -> list[dg.RunRequest]:
+        """The runs of what one file or folder holds; its rounds that were settled at an earlier tick are not begun again."""
+        look, settled = self.now[name], dict(self.now[name].settled)
+        requests, troubles, yields_to, done = list[dg.RunRequest](), list[str](), dict[str, str](), True
+        for survey in surveys:
+            if survey.round in settled:
+                continue
+            if by := self._used_instead(survey.round, name):
+                yields_to[survey.round] = by
+                troubles.append(f"round {survey.round} is read from {by}, not from here: remove one of the two")
+                continue
+            if self._time_is_up():
+                self.left.append(f"{survey.round} from {name}")
+                done = False
+                continue
+            self.begun += 1
+            try:
+                requests += self._register(survey, name, look.hash)
+                settled[survey.round] = ""
+            except SurveyError as error:
+                settled[survey.round] = self._said(name, error)
+            except Exception as error:
+                # A fault of the survey stays until its bytes change; anything else (a disk, the warehouse) may have passed by the next look.
+                done = False
+                troubles.append(self._said(name, error))
+        rounds = tuple(survey.round for survey in surveys)
+        trouble = "\n".join([*filter(None, settled.values()), *troubles])
+        self._note(name, replace(look, done=done, rounds=rounds, yields_to=yields_to, settled=settled, trouble=trouble))
+        return requests
+
+    def _time_is_up(self) -> bool:
+        """Never before something was begun: however slow the disk is, each tick gets further."""
+        return self.begun > 0 and self.clock() >= self.deadline
+
+    def _said(self, name: str, error: Exception) -> str:
+        return str(error) if isinstance(error, DtefError) else f"{self.folder / name}: {type(error).__name__}: {error}"
+
+    def _register(self, survey: Survey, name: str, hashed: str) -> list[dg.RunRequest]:
+        """The run of a round, under a key of its own for each landing: asked for twice, it is started once."""
+        source = self.sources.get(survey.round)
+        if source and not source.landed and source.content_hash == hashed:
+            return []  # someone ingested these very bytes by hand
+        min_n = source.min_n if source else MIN_N
+        made = register_round(self.context.instance, self.sources, survey, self.folder / name, min_n=min_n, hashed=hashed)
+        said = "new" if made.changes is None else str(made.changes)
+        self.context.log.info(f"{survey.round} from {name}, {len(made.keys)} segments: {said}")
+        if made.retired:
+            self.context.log.warning(f"{survey.round}: retired, no longer in the survey: {', '.join(made.retired)}")
+        tags = {LANDING_TAG: f"{survey.round}:{made.source.landing}", CHANGED_TAG: _short(made.changes)}
+        return [
+            dg.RunRequest(run_key=f"{survey.round}:{made.source.landing}:{hashed}:{part[0]}", tags={**range_tags(part), **tags})
+            for part in ranges(known_keys(self.context.instance), made.keys)
+        ]
+
+    def _used_instead(self, round_id: str, name: str) -> str | None:
+        """The other thing in the folder that the round is read from already."""
+        source = self.sources.get(round_id)
+        other = Path(source.path) if source else None
+        if other is None or other.parent != self.folder.absolute() or other.name == name:
+            return None
+        return other.name if self._is_used_for(round_id, other.name) else None
+
+    def _is_used_for(self, round_id: str, name: str) -> bool:
+        """False once it is gone, or was read anew and no longer holds the round."""
+        look = self.now.get(name)
+        return look is not None and (not look.rounds or round_id in look.rounds)
+
+    def _note(self, name: str, look: Look) -> None:
+        """Keep what was found; trouble is an error in the tick's log when it is new."""
+        before = self.before.get(name)
+        if look.trouble and (before is None or before.trouble != look.trouble):
+            self.context.log.error(f"{name}: {look.trouble}")
+        self.now[name] = look
+
+
+def _read_cursor(cursor: str | None) -> dict[str, Look]:
+    """What was seen before; nothing of it where an earlier version of the sensor wrote it."""
+    seen = json.loads(cursor or "{}")
+    return {name: Look(**{**look, "rounds": tuple(look["rounds"])}) for name, look in seen.items() if isinstance(look, dict)}
+
+
+def _troubles(looks: Mapping[str, Look]) -> dict[str, str]:
+    return {name: look.trouble for name, look in looks.items() if look.trouble}
+
+
+def _can_be_read(looks: Mapping[str, Look]) -> dict[str, Any]:
+    """Result of the check: what in the folder cannot be used, and why."""
+    troubles = _troubles(looks)
+    said = f"{len(troubles)} of {len(looks)} cannot be read, or not wholly: {', '.join(troubles)}" if troubles else ""
+    return {
+        "passed": not troubles,
+        "severity": dg.AssetCheckSeverity.WARN,
+        "description": said or f"all {len(looks)} can be read",
+        "metadata": {name: dg.MetadataValue.text(trouble) for name, trouble in troubles.items()},
+    }
+
+
+@dg.asset_check(asset=survey_files.key, name=_CHECK)
+def landings_can_be_read(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+    """Warns of what in the folder DTEF_SURVEYS cannot be read, or not wholly. The sensor `new_round` says so when that changes."""
+    states = context.instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
+    data = [state.instigator_data for state in states if state.instigator_name == new_round.name]
+    cursors = [one.cursor for one in data if isinstance(one, SensorInstigatorData)]
+    return dg.AssetCheckResult(**_can_be_read(_read_cursor(cursors[-1] if cursors else None)))
+
+
+def _first_clauses(trouble: str) -> str:
+    return "; ".join(line.partition("; ")[0] for line in trouble.splitlines())
+
+
+def _short(changes: Changes | None) -> str:
+    """For a run's tag: `3 distributions changed, 1 segments added`."""
+    return "new" if changes is None else ", ".join(f"{n} {kind}" for kind, n in changes.counts.items()) or "nothing"
+
+
+@dg.sensor(
+    job_name="round_pipeline",
+    minimum_interval_seconds=60,
+    default_status=dg.DefaultSensorStatus.STOPPED,
+    description="Watches the folder DTEF_SURVEYS: a round that is new or has changed is run once all of it is there and has been the same for "
+    "two looks. What cannot be read is named in the log of a tick and by a check of survey_files, and holds up no other. Off until switched on.",
+)
+def new_round(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorResult | dg.SkipReason:
+    """Watches the folder DTEF_SURVEYS. A round that is new or has changed, and is the same at two looks, is registered and run.
+
+    What cannot be read is reported here, once, and does not hold up the others. Off until switched on.
+    """
+    folder = Settings.from_environment().surveys
+    if not folder.is_dir():
+        return dg.SkipReason(f"the landing folder {folder} does not exist (DTEF_SURVEYS)")
+    landing = Landing(context, store.sources, folder)
+    requests = landing.requests()
+    skipped = None if requests else dg.SkipReason(landing.reason)
+    return dg.SensorResult(run_requests=requests, cursor=landing.cursor, skip_reason=skipped, asset_events=landing.evaluations)

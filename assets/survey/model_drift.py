@@ -1,0 +1,106 @@
+"""Drift of each model as a whole: `model_drift`, and what another system is told of it."""
+
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+
+from assets.stage.checks import verdict
+from assets.stage.freshness import nightly_freshness
+from assets.stage.partitions import markdown, roll_up
+from assets.stage.resources import Store
+from assets.survey.drift import counted_verdicts, drift_checks, drift_result
+from assets.survey.moved_questions import named
+from dtef_pipeline.drift.checks import headline
+from dtef_pipeline.drift.history import MODEL_SERIES
+from dtef_pipeline.drift.models import ModelDrift
+from dtef_pipeline.drift.models import model_drift as drift_of_models
+from dtef_pipeline.drift.telling import after_telling, carry_over, message, untold
+from dtef_pipeline.drift.words import by_verdict
+from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.report.charts import as_markdown_image, drift_lines
+from dtef_pipeline.tables import MODEL_DRIFT
+
+_SHOWN = ["verdict", "model", "context_level", "n_snapshots", "direction", "shift", "shift_low", "shift_high", "first_snapshot"]
+_MOST_PANELS = 12
+
+
+@dg.asset(deps=[drift_checks], freshness_policy=nightly_freshness(), **roll_up("model_drift", code_version="1"))
+def model_drift(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
+    """Whether a model's answers moved between nights, over all its rounds and segments: one row a (model variant, context level, condition).
+
+    `drift` means that the documented rule flags the series and that there is strong evidence of a shift, however often one looks; `watch` that
+    the rule alone does. `changes` tells what else changed then: how many answers could be parsed, the model that served, prompts, the survey.
+    The timeline behind it is the table `drift_series`. A verdict that is new is sent to the webhook, if there is one.
+    """
+    if not store.warehouse.values("scores", "round"):
+        raise WarehouseError("no scores yet: materialize the stages of a round first")
+    with store.warehouse.connect(only=["scores", "predictions"]) as connection:
+        found = drift_of_models(connection, store.panel.drift.options)
+    checks = carry_over(named(store.warehouse, found.checks), _earlier(context, store))
+    store.warehouse.write("model_drift", checks)
+    store.warehouse.write("drift_series", found.series)
+    store.warehouse.refresh_database()
+    told = _tell(context, store, checks)
+    ranked = pa.Table.from_pylist(sorted(checks.to_pylist(), key=by_verdict), checks.schema)
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": len(checks),
+            "headline": headline(checks),
+            **counted_verdicts(checks),
+            "models": markdown(ranked, _SHOWN, most=30),
+            "webhook": told,
+            **_plot(ranked, found),
+        }
+    )
+
+
+@dg.asset_check(asset=model_drift)
+def no_model_drift(store: Store) -> dg.AssetCheckResult:
+    """Fails for a model that drifted, warns of one to watch; the panel's `severity` says otherwise."""
+    rows = store.warehouse.read("model_drift")
+    return drift_result(rows, len(rows), store.panel.drift.severity)
+
+
+@dg.asset_check(asset=model_drift)
+def verdicts_were_told(store: Store) -> dg.AssetCheckResult:
+    """Warns while there is something to tell that the webhook has not taken; it is sent again with the next `model_drift`."""
+    rows = store.warehouse.read("model_drift")
+    waiting = [] if store.webhook is None else untold(rows, store.panel.drift.tell).to_pylist()
+    return verdict(
+        [f"{row['model']} at context {row['context_level']}: {row['verdict']}" for row in waiting],
+        checked=len(rows),
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+def _earlier(context: dg.AssetExecutionContext, store: Store) -> pa.Table:
+    """The table as it was. One that cannot be read is about to be replaced, and what was told is told again."""
+    try:
+        return store.warehouse.read_or_empty("model_drift")
+    except WarehouseError as error:
+        context.log.warning(f"what was told before is not known, so it is told again: {error}")
+        return MODEL_DRIFT.empty_table()
+
+
+def _tell(context: dg.AssetExecutionContext, store: Store, checks: pa.Table) -> str:
+    """Send what is new; in words, what came of it. What did not arrive counts as untold, and is sent with the next table."""
+    tell = store.panel.drift.tell
+    news = len(untold(checks, tell))
+    if store.webhook is None:
+        return "off: DTEF_WEBHOOK is not set"
+    if not news:
+        return "nothing new to tell"
+    sent = store.webhook.send(message(checks, tell))
+    if sent.problem:
+        context.log.warning(f"webhook: {sent.problem}, after {sent.attempts} attempts; sent again with the next `model_drift`")
+        return f"failed, and sent again the next time: {sent.problem}"
+    store.warehouse.write("model_drift", after_telling(checks, tell))
+    return f"told of {news} series"
+
+
+def _plot(ranked: pa.Table, found: ModelDrift) -> dict[str, Any]:
+    """The timelines of the series that one would look at first."""
+    first = ranked.slice(0, _MOST_PANELS).to_pandas()
+    series = found.series.to_pandas().merge(first[list(MODEL_SERIES)], on=list(MODEL_SERIES))
+    return {"timeline": dg.MetadataValue.md(as_markdown_image(drift_lines(series, first)))} if len(series) else {}

@@ -1,0 +1,93 @@
+"""The nightly schedule: which partitions a night has, and how it is configured."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import dagster as dg
+
+from assets.stage.partitions import CHOSEN_TAG, ROUNDS_TAG, SNAPSHOT_TAG
+from assets.stage.resources import Store
+from assets.survey.automation import nightly_drift
+from assets.survey.rounds import known_keys, range_tags, ranges
+from dtef_pipeline.identity import split_partition_key
+from dtef_pipeline.panel import Panel
+from dtef_pipeline.prediction.models import Models
+from resources.warehouse import Warehouse
+
+LEFT_OUT_TAG = "dtef/left_out"
+
+
+def nightly_config(panel: Panel, models: Models, snapshot: str) -> dict[str, Any]:
+    """Run configuration of a night: what the panel asks, everything in the snapshot. Raises ConfigError for a model that is not known."""
+    asks = panel.model_dump(exclude_none=True, include=_ASKED_AS_WRITTEN)
+    budgets = {name: budget.model_dump(exclude_none=True) for name, budget in panel.budgets_of(models).items()}
+    of_snapshot = {"config": {"snapshot": snapshot}}
+    names = [spec.name for spec in panel.asked(models)]
+    return {
+        "ops": {
+            "predictions": {"config": {**asks, "models": names, "budgets": budgets, "snapshot": snapshot}},
+            "scores": of_snapshot,
+            "segment_results": of_snapshot,
+        }
+    }
+
+
+_ASKED_AS_WRITTEN = {"context_levels", "conditions", "questions", "draws", "max_cost_usd", "max_calls", "max_tokens"}
+
+
+def with_blueprints(house: Warehouse, keys: Sequence[str]) -> list[str]:
+    """The partitions that have been asked something before: those that were only ingested have no prompts yet."""
+    rounds = {split_partition_key(key)[0] for key in keys}
+    made = {round_id: set(house.values("blueprints", "segment", round=round_id)) for round_id in rounds}
+    return [key for key in keys if (parts := split_partition_key(key))[1] in made[parts[0]]]
+
+
+def chosen_tags(known: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
+    """Run tags that select `keys`, in the order of `known`: the range from the first to the last, and which of it where that has gaps."""
+    gaps = len(list(ranges(known, keys))) > 1
+    return {**range_tags(keys), **({CHOSEN_TAG: "\n".join(keys)} if gaps else {})}
+
+
+def left_out(wanted: Sequence[str], taken: Sequence[str]) -> str:
+    """In words, which of the wanted partitions are not taken; nothing when all are."""
+    found, has = [], set(taken)
+    for round_id, of_round in groupby(wanted, key=lambda key: split_partition_key(key)[0]):
+        keys = list(of_round)
+        lacking = [key for key in keys if key not in has]
+        if lacking:
+            some = ", ".join(split_partition_key(key)[1] for key in lacking[:5]) + (", ..." if len(lacking) > 5 else "")
+            found.append(f"{round_id}: " + ("all segments" if lacking == keys else some))
+    return "; ".join(found)
+
+
+@dg.schedule(
+    name="nightly_drift",
+    job=nightly_drift,
+    cron_schedule="0 2 * * *",
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+    description="Every night at 2:00 UTC: the panel of DTEF_PANEL is asked again in a snapshot named after the date. Off until switched on.",
+)
+def nightly_drift_schedule(context: dg.ScheduleEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
+    """One run for the panel. A panel that names what is not there fails the tick; partitions without prompts are left out and named."""
+    panel = store.panel
+    night = context.scheduled_execution_time.date().isoformat()
+    config = nightly_config(panel, store.models, night)
+    known = known_keys(context.instance)
+    if not known:
+        return dg.SkipReason("no round has been ingested yet")
+    wanted = panel.partitions(known)
+    keys = with_blueprints(store.warehouse, wanted)
+    if not keys:
+        return dg.SkipReason(
+            "no partition of the panel has been run yet: `dtef run --round ROUND` makes the prompts that a night asks"
+        )
+    rounds = dict.fromkeys(split_partition_key(key)[0] for key in keys)
+    tags: Mapping[str, str] = {**chosen_tags(known, keys), SNAPSHOT_TAG: night, ROUNDS_TAG: ", ".join(rounds)}
+    if lacking := left_out(wanted, keys):
+        context.log.warning(f"never run, so there are no prompts to ask again; left out: {lacking}")
+        tags = {**tags, LEFT_OUT_TAG: lacking}
+    return dg.RunRequest(run_key=night, run_config=config, tags=tags)
+
+
+SCHEDULES = [nightly_drift_schedule]

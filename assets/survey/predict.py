@@ -1,0 +1,192 @@
+"""Stage 3, predict: `predictions`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field, ValidationError
+
+from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.freshness import nightly_freshness
+from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
+from assets.stage.provider_pools import provider_pools
+from assets.stage.resources import Store
+from assets.stage.shared_gateway import command_of
+from assets.stage.versions import content_version
+from assets.survey.blueprint import blueprints
+from assets.survey.predictor import Plan, PredictOptions, Predictor, windows
+from dtef_pipeline.aggregation.costs import cost_breakdown
+from dtef_pipeline.blueprint.options import BlueprintOptions
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.identity import split_partition_key
+from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL, UNIFORM
+from dtef_pipeline.prediction.models import Budget, Models
+from dtef_pipeline.prediction.request import Failure
+
+
+class PredictConfig(dg.Config):
+    """Which models are asked, what, and how often."""
+
+    models: list[str] = Field(
+        default=["baselines"], description="Names, collections, or litellm strings such as `openai/gpt-4.1-mini`."
+    )
+    conditions: list[str] = Field(
+        default=[BlueprintOptions().condition], description="Conditions to ask in; none: all that have blueprints."
+    )
+    context_levels: list[str] = Field(default=[], description="Context levels to ask; none: all that have blueprints.")
+    questions: int | None = Field(default=None, ge=1, description="Ask the survey's first N questions only.")
+    draws: int = Field(default=1, ge=1, description="Repeated samples of each prompt.")
+    snapshot: str = Field(default="base", min_length=1, description="Label of this evaluation pass: base, or a date.")
+    limits: dict[str, int] = Field(
+        default={}, description="At most so many prompts of the run in each condition for a model, by its name."
+    )
+    models_of: dict[str, list[str]] = Field(
+        default={}, description="For a condition, the models asked in it instead of `models`; baselines are asked in all."
+    )
+    max_cost_usd: float | None = Field(default=None, ge=0, description="US dollars this run may spend.")
+    max_calls: int | None = Field(default=None, ge=0, description="Calls this run may send, retries included.")
+    max_tokens: int | None = Field(default=None, ge=0, description="Tokens this run may use, of prompts and answers.")
+    budgets: dict[str, dict[str, float]] = Field(
+        default={},
+        description="By model name, what the run may use of it, in place of the models file's: max_cost_usd, max_calls, max_tokens.",
+    )
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(max_cost_usd=self.max_cost_usd, max_calls=self.max_calls, max_tokens=self.max_tokens)
+
+    @property
+    def budgets_of_models(self) -> dict[str, Budget]:
+        try:
+            return {name: Budget.model_validate(limits) for name, limits in self.budgets.items()}
+        except ValidationError as error:
+            raise ConfigError(f"budgets: {error}") from None
+
+    def options(self, models: Models) -> PredictOptions:
+        """The two reference baselines are always among the models: they cost nothing and stand in every table."""
+        models_of = {condition: models.resolve(chosen) for condition, chosen in self.models_of.items()}
+        specs = models.resolve([UNIFORM, POPULATION_MARGINAL, *self.models])
+        return PredictOptions(
+            specs,
+            models_of,
+            tuple(self.conditions),
+            tuple(self.context_levels),
+            self.questions,
+            self.draws,
+            self.snapshot,
+            self.limits,
+        )
+
+
+@dg.asset(
+    deps=[blueprints],
+    freshness_policy=nightly_freshness(),
+    **stage(3, "predictions", code_version="2", kinds={"litellm", "parquet"}),
+)
+def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """What the models answered: one row a (prompt, model variant, draw, snapshot) with the raw response, usage, cost and latency.
+
+    Every answer is committed to the response store before it appears here, so a rerun asks only for what is missing. A call that failed for
+    good is a row of status `error` with its message. Baselines are models too, and ask nobody.
+    """
+    run = PartitionRun(context)
+    models = config.options(store.models)
+    predictor = Predictor(store.warehouse, models, stored=lambda keys: store.responses.responses(keys))
+    command = command_of(context.run)
+    predictor.prepare(command.keys if command else run.keys)
+    budgets = {model.name: model.budget for model in models.all_models} | config.budgets_of_models
+    asked = [model for model in models.all_models if model.name in predictor.expected]
+    with (
+        provider_pools(context.instance, context.run, asked, context.log.info),
+        store.asking(context.log.info, predictor.expected, config.budget, budgets, command) as answer,
+    ):
+        for group in windows(_plans(run, predictor)):
+            failures = predictor.ask(group, answer)
+            for some in in_batches(group):
+                with store.writing("predictions", [plan.key for plan in some]):
+                    for plan in some:
+                        with run.attempt(plan.key):
+                            run.done(plan.key, *_write(store, predictor, plan, failures))
+            _say_superseded(context, predictor, group)
+    return run.result()
+
+
+def _write(store: Store, predictor: Predictor, plan: Plan, failures: Mapping[str, Failure]) -> tuple[dict[str, Any], str]:
+    """The metadata of the partition, and the version of its rows."""
+    rows = predictor.rows(plan, failures)
+    round_id, segment = split_partition_key(plan.key)
+    snapshot = predictor.options.snapshot
+    store.warehouse.write("predictions", rows, round=round_id, segment=segment, snapshot=snapshot)
+    return {**_metadata(rows, snapshot), "superseded": predictor.superseded[plan.key]}, content_version(rows)
+
+
+def _say_superseded(context: dg.AssetExecutionContext, predictor: Predictor, plans: Sequence[Plan]) -> None:
+    for plan in plans:
+        if superseded := predictor.superseded.get(plan.key):
+            context.log.warning(f"{plan.key}: {superseded} earlier predictions answered prompts that have changed since")
+
+
+def _plans(run: PartitionRun, predictor: Predictor) -> Iterator[Plan]:
+    for key in run.keys:
+        with run.attempt(key):
+            yield predictor.plan(key)
+
+
+def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
+    statuses = {row["values"]: row["counts"] for row in pc.value_counts(rows["call_status"]).to_pylist()}
+    return {
+        "dagster/row_count": len(rows),
+        "snapshot": snapshot,
+        "models": dg.MetadataValue.json(pc.unique(rows["model"]).to_pylist()),
+        "call_statuses": dg.MetadataValue.json(statuses),
+        **({"cost_usd": cost} if (cost := pc.sum(rows["cost_usd"]).as_py()) is not None else {}),
+        **({} if pc.all(pc.starts_with(rows["model"], "baseline/")).as_py() else {"usage": _usage(rows)}),
+        "cost_unknown": int(
+            pc.sum(pc.and_(pc.equal(rows["call_status"], "answered"), pc.is_null(rows["cost_usd"]))).as_py() or 0
+        ),
+        "tokens": (pc.sum(rows["prompt_tokens"]).as_py() or 0) + (pc.sum(rows["completion_tokens"]).as_py() or 0),
+        "preview": markdown(rows, ["question_id", "model", "context_level", "call_status", "response"]),
+    }
+
+
+def _usage(rows: pa.Table) -> dg.MarkdownMetadataValue:
+    """What each language model of the partition used."""
+    with duckdb.connect() as connection:
+        connection.register("predictions", rows)
+        used = cost_breakdown(connection, ["model"])
+    columns = ["model", "answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens", "cost_usd"]
+    return markdown(pa.Table.from_pandas(used), columns, most=len(used))
+
+
+@dg.asset_check(asset=predictions, blocking=True)
+def predictions_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """No answer counts twice: a request stands once a question and context level."""
+    return keys_repeated(context, store, "predictions", ["request_key", "question_id", "context_level", "condition"])
+
+
+@dg.asset_check(asset=predictions, blocking=True)
+def every_prediction_has_a_blueprint(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """Every prediction made for the current blueprints answers one of their prompts."""
+    offenders, checked = [], 0
+    made = dict(read_keys(context, store, "blueprints", ["prompt_id", "blueprint_hash"]))
+    for key, rows in read_keys(context, store, "predictions", ["prompt_id", "blueprint_hash", "model"]):
+        current = rows.filter(pc.is_in(rows["blueprint_hash"], made[key]["blueprint_hash"].combine_chunks()))
+        checked += len(current)
+        lacking = current.filter(pc.invert(pc.is_in(current["prompt_id"], made[key]["prompt_id"].combine_chunks())))
+        offenders += [f"{key} {row['model']} {row['prompt_id']}" for row in lacking.to_pylist()]
+    return verdict(offenders, checked=checked)
+
+
+@dg.asset_check(asset=predictions)
+def calls_succeed(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """Warns of models more than 1 % of whose calls failed for good; a rerun asks those again."""
+    tables = [rows for _, rows in read_keys(context, store, "predictions", ["model", "call_status"])]
+    offenders: list[str] = []
+    if tables:
+        frame = pa.concat_tables(tables).to_pandas()
+        failed = (frame["call_status"] == "error").groupby(frame["model"]).mean()
+        offenders = [f"{model}: {share:.1%} of the calls failed" for model, share in failed[failed > 0.01].items()]
+    return verdict(offenders, checked=sum(map(len, tables)), severity=dg.AssetCheckSeverity.WARN)

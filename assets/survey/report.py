@@ -1,0 +1,27 @@
+"""The report: one page for researchers, made of everything else."""
+
+from typing import Any
+
+import dagster as dg
+
+from assets.stage.partitions import roll_up
+from assets.stage.resources import Store
+from assets.survey.boards import breakdowns, costs, leaderboard
+from assets.survey.drift import drift_checks
+from assets.survey.model_drift import model_drift
+from assets.survey.statistics import comparisons, gaps, reliability, responsiveness
+from dtef_pipeline.report.page import build_report
+
+_MADE_OF = [leaderboard, breakdowns, comparisons, responsiveness, gaps, reliability, costs, drift_checks, model_drift]
+
+
+@dg.asset(deps=_MADE_OF, **roll_up(code_version="2", kinds={"html"}))
+def report(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
+    """One self-contained page for researchers: leaderboard with intervals, comparisons, gaps, drift, data quality.
+
+    Kept as `report.html` in the warehouse; `dtef report` writes it elsewhere.
+    """
+    page = build_report(store.warehouse.connect())
+    target = f"{store.warehouse.root}/report.html"
+    size = store.warehouse.put(target, page.encode())
+    return dg.MaterializeResult(metadata={"path": dg.MetadataValue.path(target), "bytes": size})

@@ -1,0 +1,100 @@
+"""Stage 4, score: `scores`."""
+
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
+from assets.stage.resources import Store
+from assets.survey.predict import predictions
+from dtef_pipeline.identity import split_partition_key
+from dtef_pipeline.scoring.score import score_predictions
+from dtef_pipeline.tables import ANSWERED, METRICS, SCORES
+
+
+class ScoreConfig(dg.Config):
+    """How predictions are scored."""
+
+    metric: str = Field(default="js", description=f"Metric behind the column `score`: {', '.join(METRICS)}.")
+    snapshot: str | None = Field(default=None, description="Score this snapshot only; none: all there are.")
+
+
+@dg.asset(deps=[predictions], **stage(4, "scores", code_version="4"))
+def scores(context: dg.AssetExecutionContext, config: ScoreConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """How close each prediction came: one row a prediction, with how its response was read and every metric.
+
+    `status` says whether the response could be read (`ok`), and if not, why. Metrics are null unless it could; `score` follows the published
+    policy (0 for an unreadable answer, 0.1 for one of the wrong length, none for a failed call). `l2_corrected` and `rps_corrected` are errors
+    less what a sample of the segment's size adds by chance: lower is better, below 0 is luck. Scoring asks no model.
+    """
+    run = PartitionRun(context)
+    for some in in_batches(run.keys):
+        with store.writing("scores", some):
+            for key in some:
+                with run.attempt(key):
+                    run.done(key, _score_segment(store, config, key))
+    return run.result()
+
+
+def _score_segment(store: Store, config: ScoreConfig, key: str) -> dict[str, Any]:
+    round_id, segment = split_partition_key(key)
+    at = {"round": round_id, "segment": segment}
+    survey = store.warehouse.read("survey_responses", **at)
+    snapshots = [config.snapshot] if config.snapshot else store.warehouse.values("predictions", "snapshot", **at)
+    tables = [_score_snapshot(store, survey, config.metric, snapshot=snapshot, **at) for snapshot in snapshots]
+    return _metadata(pa.concat_tables(tables) if tables else SCORES.empty_table(), snapshots)
+
+
+def _score_snapshot(store: Store, survey: pa.Table, metric: str, **at: str) -> pa.Table:
+    made = store.warehouse.read("predictions", **at)
+    # An older snapshot may hold questions that the survey no longer has: there is nothing left to score them against.
+    known = made.filter(pc.is_in(made["question_id"], survey["question_id"].combine_chunks()))
+    rows = score_predictions(known, survey, metric=metric)
+    store.warehouse.write("scores", rows, **at)
+    return rows
+
+
+def _metadata(rows: pa.Table, snapshots: list[str]) -> dict[str, Any]:
+    statuses = {row["values"]: row["counts"] for row in pc.value_counts(rows["status"]).to_pylist()}
+    answered = sum(statuses.get(status, 0) for status in ANSWERED)
+    means = {"mean_score": pc.mean(rows["score"]).as_py(), "mean_l2_corrected": pc.mean(rows["l2_corrected"]).as_py()}
+    return {
+        "dagster/row_count": len(rows),
+        "snapshots": ", ".join(snapshots),
+        "scored": len(rows) - rows["score"].null_count,
+        "unscored": rows["score"].null_count,
+        "statuses": dg.MetadataValue.json(statuses),
+        **({"parse_rate": statuses.get("ok", 0) / answered} if answered else {}),
+        **{name: mean for name, mean in means.items() if mean is not None},
+        "preview": markdown(rows, ["question_id", "model", "context_level", "status", "score", "js"]),
+    }
+
+
+@dg.asset_check(asset=scores, blocking=True)
+def scores_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """A (prompt, context level, model variant, draw, snapshot) is scored once."""
+    return keys_repeated(
+        context,
+        store,
+        "scores",
+        ["prompt_id", "question_id", "context_level", "condition", "model_variant", "draw", "snapshot"],
+    )
+
+
+@dg.asset_check(asset=scores)
+def responses_can_be_read(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """Warns of models of whose answers fewer than nine in ten could be parsed into a distribution."""
+    tables = [rows for _, rows in read_keys(context, store, "scores", ["model", "status"])]
+    offenders: list[str] = []
+    checked = 0
+    if tables:
+        frame = pa.concat_tables(tables).to_pandas()
+        frame = frame[frame["status"].isin(ANSWERED)]
+        rates = (frame["status"] == "ok").groupby(frame["model"]).mean()
+        checked = len(rates)
+        offenders = [f"{model}: {rate:.1%} parsed" for model, rate in rates[rates < 0.9].items()]
+    return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)

@@ -1,0 +1,86 @@
+"""Roll-ups that test what the boards show: `comparisons`, `responsiveness`, `gaps`, `reliability`."""
+
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+
+from assets.stage.partitions import markdown, roll_up
+from assets.stage.resources import Store
+from assets.stage.roll_up import BoardConfig, clean, of_views, publish
+from assets.survey.aggregate import segment_results
+from dtef_pipeline.aggregation.views import gap_tables
+from dtef_pipeline.report.charts import as_markdown_image, gap_chart
+
+
+@dg.asset(deps=[segment_results], **roll_up("comparisons", code_version="1"))
+def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """Every two models on the cells both have a score for: the difference with its interval, and whether it can be told from chance.
+
+    Tested by flipping the signs of whole questions, since the fifty segments of a question are not fifty questions; `p_holm` is adjusted over
+    all pairs of a context level and condition. `verdict` is `better`, or `not told apart`.
+    """
+    rows = publish(context, store, config, of_views({"comparisons": "comparisons"}))["comparisons"]
+    return dg.MaterializeResult(
+        metadata=_said(
+            rows, config, "better", ["model", "other_model", "context_level", "difference", "low", "high", "p_holm", "verdict"]
+        )
+    )
+
+
+@dg.asset(deps=[segment_results], **roll_up("responsiveness", code_version="1"))
+def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """Whether a model's score rises with the answers it is shown as context: one row a (model variant, condition).
+
+    Paired within (segment, question). `evidence-adapting` models do better with more context, `stereotype-holding` ones answer as well
+    without it. Empty where every model was asked at one context level.
+    """
+    rows = publish(context, store, config, of_views({"responsiveness": "context"}))["responsiveness"]
+    shown = ["model", "condition", "levels", "slope", "difference", "low", "high", "p_holm", "verdict"]
+    return dg.MaterializeResult(metadata=_said(rows, config, "evidence-adapting", shown))
+
+
+@dg.asset(deps=[segment_results], **roll_up("gaps", code_version="1"))
+def gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """How much better a model does on the best segment of an attribute than on the worst, beside what sample sizes alone would make of it.
+
+    Groups that answer alike and are predicted alike differ in score all the same when few of them were asked: `expected_gap`. `excess` is what
+    is left, `p` how often equal groups show as much. The table `question_gaps` has the same for single questions.
+    """
+    written = publish(context, store, config, gap_tables)
+    rows = clean(written["gaps"])
+    shown = ["model", "attribute", "context_level", "gap", "expected_gap", "excess", "p_holm", "best_segment", "worst_segment"]
+    found = int(pa.compute.sum(pa.compute.less(rows["p_holm"], 0.05)).as_py() or 0)
+    plot = {"plot": dg.MetadataValue.md(as_markdown_image(gap_chart(rows.to_pandas())))} if len(rows) else {}
+    return dg.MaterializeResult(
+        metadata={
+            **_counted(written["gaps"], config),
+            "question_gaps_rows": len(written["question_gaps"]),
+            "beyond_chance": found,
+            "preview": markdown(rows.sort_by([("excess", "descending")]), shown, most=20),
+            **plot,
+        }
+    )
+
+
+@dg.asset(deps=[segment_results], **roll_up("reliability", code_version="1"))
+def reliability(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """How far repeated draws of the same prompt agree, and how small a difference could be found: one row a model that was asked repeatedly.
+
+    `icc` is the share of a score's variance that is between cells and not between draws. Empty where every prompt was asked once
+    (`dtef run --draws 3`).
+    """
+    rows = publish(context, store, config, of_views({"reliability": "reliability"}))["reliability"]
+    shown = ["model", "context_level", "n_cells", "n_draws", "icc", "within_sd", "rerun_detectable", "model_detectable"]
+    return dg.MaterializeResult(metadata={**_counted(rows, config), "preview": markdown(clean(rows), shown, most=20)})
+
+
+def _said(rows: pa.Table, config: BoardConfig, counted: str, columns: list[str]) -> dict[str, Any]:
+    of_clean = clean(rows)
+    name = counted.replace("-", "_")
+    found = int(pa.compute.sum(pa.compute.equal(of_clean["verdict"], counted)).as_py() or 0)
+    return {**_counted(rows, config), name: found, "preview": markdown(of_clean, columns, most=20)}
+
+
+def _counted(rows: pa.Table, config: BoardConfig) -> dict[str, Any]:
+    return {"dagster/row_count": len(rows), **config.recorded()}

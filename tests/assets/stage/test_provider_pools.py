@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import yaml
+
+from assets.launch import materialize
+from assets.stage.provider_pools import provider_pools
+from assets.survey.rounds import known_keys
+from dtef_pipeline.prediction.models import ModelSpec
+from tests.assets.conftest import write_survey
+from tests.conftest import ROOT
+from tests.dtef_pipeline.cli.commands import distribution, ok
+from tests.fake_llm_server import Call, FakeLLM
+
+OPENAI = ModelSpec(name="a", model="openai/a")
+ANTHROPIC = ModelSpec(name="b", model="anthropic/b")
+BASELINE = ModelSpec(name="baseline/uniform", model="baseline/uniform")
+PATIENCE_S = 120.0
+
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.local_temp(str(tmp_path_factory.mktemp("pools"))) as made:
+        yield made
+
+
+def a_run(instance: dg.DagsterInstance, status: dg.DagsterRunStatus = dg.DagsterRunStatus.STARTED) -> dg.DagsterRun:
+    return instance.run_storage.add_run(dg.DagsterRun(job_name="round_pipeline", status=status))
+
+
+def until(true: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := true()) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return found
+
+
+class TestClaims:
+    def test_a_pool_without_a_limit_holds_up_nobody(self, instance: dg.DagsterInstance) -> None:
+        said: list[str] = []
+        unlimited = ModelSpec(name="c", model="mistral/c")
+        with (
+            provider_pools(instance, a_run(instance), [unlimited], said.append),
+            provider_pools(instance, a_run(instance), [unlimited], said.append),
+        ):
+            pass
+        assert said == []
+
+    def test_a_limit_of_one_lets_in_one_run_of_a_provider_and_another_of_another_provider(
+        self, instance: dg.DagsterInstance
+    ) -> None:
+        storage = instance.event_log_storage
+        for pool in ("openai", "anthropic"):
+            storage.set_concurrency_slots(pool, 1)
+        first, second, other = (a_run(instance) for _ in range(3))
+        said: list[str] = []
+        entered = threading.Event()
+
+        def ask() -> None:
+            with provider_pools(instance, second, [OPENAI], said.append):
+                entered.set()
+
+        with provider_pools(instance, first, [OPENAI, BASELINE], said.append):
+            thread = threading.Thread(target=ask)
+            thread.start()
+            with provider_pools(instance, other, [ANTHROPIC], said.append):
+                assert until(lambda: said == ["waiting for the pool openai: as many runs as its limit ask this provider now"])
+                assert not entered.is_set()
+                assert storage.get_concurrency_info("openai").active_run_ids == {first.run_id}
+                assert storage.get_concurrency_info("anthropic").active_run_ids == {other.run_id}
+        thread.join(PATIENCE_S)
+        assert entered.is_set()
+        for pool in ("openai", "anthropic"):
+            assert storage.get_concurrency_info(pool).active_slot_count == 0
+            assert storage.get_concurrency_info(pool).pending_steps == []
+
+    def test_slots_of_a_run_that_ended_without_giving_them_back_are_free(self, instance: dg.DagsterInstance) -> None:
+        instance.event_log_storage.set_concurrency_slots("openai", 1)
+        killed = a_run(instance, dg.DagsterRunStatus.FAILURE)
+        instance.event_log_storage.claim_concurrency_slot("openai", killed.run_id, "predictions[openai]")
+        with provider_pools(instance, a_run(instance), [OPENAI], lambda _: None):
+            assert killed.run_id not in instance.event_log_storage.get_concurrency_info("openai").active_run_ids
+
+    def test_a_default_limit_is_that_of_every_pool_that_has_none_of_its_own(self, tmp_path: Path) -> None:
+        class Waits(Exception): ...
+
+        def wait(_: str) -> None:
+            raise Waits
+
+        pools = {"concurrency": {"pools": {"granularity": "op", "default_limit": 1}}}
+        with dg.DagsterInstance.local_temp(str(tmp_path), overrides=pools) as limited:
+            limited.event_log_storage.set_concurrency_slots("anthropic", 2)
+            for model, is_held_up in ((OPENAI, True), (ANTHROPIC, False)):
+                with provider_pools(limited, a_run(limited), [model], wait):
+                    held_up: AbstractContextManager[object] = pytest.raises(Waits) if is_held_up else nullcontext()
+                    with held_up, provider_pools(limited, a_run(limited), [model], wait):
+                        pass
+
+    def test_an_interrupted_wait_leaves_nothing_behind(self, instance: dg.DagsterInstance) -> None:
+        storage = instance.event_log_storage
+        storage.set_concurrency_slots("anthropic", 1)
+        storage.set_concurrency_slots("openai", 1)
+
+        def interrupt(_: str) -> None:
+            raise KeyboardInterrupt
+
+        waiting = a_run(instance)
+        with provider_pools(instance, a_run(instance), [OPENAI], lambda _: None):
+            with pytest.raises(KeyboardInterrupt), provider_pools(instance, waiting, [OPENAI, ANTHROPIC], interrupt):
+                pass
+            waits = [step.run_id for step in storage.get_concurrency_info("openai").pending_steps]
+            assert waiting.run_id not in waits
+            assert storage.get_concurrency_info("anthropic").active_slot_count == 0
+
+
+PREDICT = """
+import sys
+import dagster as dg
+from assets.launch import materialize
+from assets.survey.rounds import known_keys
+with dg.DagsterInstance.get() as instance:
+    config = {"predictions": {"models": [sys.argv[1]], "snapshot": sys.argv[2]}}
+    sys.exit(str(failures) if (failures := materialize(instance, ["predictions"], known_keys(instance), config).failures) else 0)
+"""
+
+
+class TestRuns:
+    """Runs of the asset at once, in processes of their own: in one process Python's logging can lock up under two runs of Dagster."""
+
+    def serve(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *servers: FakeLLM) -> None:
+        """Each server as a model: fake0, fake1; of each provider one run at a time."""
+        specs = {
+            f"fake{number}": {"model": f"openai/fake{number}", "api_base": server.base_url, "max_concurrency": 2}
+            for number, server in enumerate(servers)
+        }
+        (folder / "models.yaml").write_text(yaml.safe_dump({"models": specs}), encoding="utf-8")
+        monkeypatch.setenv("DTEF_MODELS", str(folder / "models.yaml"))
+        with dg.DagsterInstance.get() as instance:
+            for server in servers:
+                instance.event_log_storage.set_concurrency_slots(f"openai/{server.base_url.split('/')[2]}", 1)
+
+    def predict(self, model: str, snapshot: str) -> subprocess.Popen[str]:
+        return subprocess.Popen([sys.executable, "-c", PREDICT, model, snapshot], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+
+    def ended(self, run: subprocess.Popen[str]) -> None:
+        _, errors = run.communicate(timeout=PATIENCE_S)
+        assert run.returncode == 0, errors
+
+    def test_of_one_provider_ask_one_after_the_other_and_of_another_at_the_same_time(
+        self, state: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ok("ingest", write_survey(state / "surveys.csv", ["T1"]))
+        seen, go_on = threading.Event(), threading.Event()
+
+        def held(call: Call) -> str:
+            assert go_on.wait(3 * PATIENCE_S)
+            return distribution(call, 40)
+
+        def of_the_other(call: Call) -> str:
+            seen.set()
+            return distribution(call, 40)
+
+        with FakeLLM(held) as one, FakeLLM(of_the_other) as other, dg.DagsterInstance.get() as instance:
+            self.serve(state, monkeypatch, one, other)
+            materialize(instance, ["blueprints"], known_keys(instance), {})
+
+            def told() -> bool:
+                logs = [entry.user_message for run in instance.get_runs() for entry in instance.all_logs(run.run_id)]
+                return any("waiting for the pool" in message for message in logs)
+
+            with self.predict("fake0", "a") as first, self.predict("fake0", "b") as second:
+                try:
+                    assert until(told)
+                    assert until(lambda: len(one.calls) == 2)
+                    # While one holds its provider and one waits, a run of another provider goes through.
+                    self.ended(self.predict("fake1", "c"))
+                    assert seen.is_set()
+                    assert (len(one.calls), other.answered) == (2, 9)
+                finally:
+                    go_on.set()
+                self.ended(first)
+                self.ended(second)
+            assert one.peak == 2
+            assert one.answered == 2 * 9

@@ -1,0 +1,113 @@
+"""Several ways to ask side by side: what a run makes, what it keeps of earlier runs, what its check stops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import assets.survey.blueprint
+from assets.launch import STAGE_NAMES
+from tests.assets.conftest import Pipeline
+
+TWO = {"conditions": ["shift/narrative+cot+reversed", "batch=2"], "context_levels": ["0", "1"]}
+SHIFT, BATCH = "shift/narrative+cot+reversed", "batch=2/attribute-label"
+KEY = {"round": "T1", "segment": "country:kenya"}
+
+
+def rows_of(pipeline: Pipeline, *conditions: str) -> list[dict[str, Any]]:
+    rows = pipeline.house.read("blueprints", **KEY).drop_columns(["blueprint_hash"]).to_pylist()
+    return [row for row in rows if row["condition"] in conditions]
+
+
+def conditions_in(pipeline: Pipeline) -> set[str]:
+    return set(pipeline.house.read("blueprints")["condition"].to_pylist())
+
+
+class TestConditions:
+    def test_predictions_ask_only_the_usual_condition_unless_told_otherwise(self, pipeline: Pipeline) -> None:
+        """A nightly run would pay for every condition that an experiment left behind."""
+        conditions = {"conditions": ["distribution", "shift", "batch=2"]}
+        assert pipeline.run(STAGE_NAMES[:3], blueprints=conditions).failures == ()
+        asked = set(pipeline.house.read("predictions")["condition"].to_pylist())
+        assert asked == {"distribution/attribute-label"}
+        assert pipeline.run(STAGE_NAMES[2:3], predictions={"models": ["baseline/uniform"], "conditions": []}).failures == ()
+        assert len(set(pipeline.house.read("predictions")["condition"].to_pylist())) == 3
+
+    def test_two_conditions_in_one_run_have_a_row_a_question_and_level_each(self, pipeline: Pipeline) -> None:
+        outcome = pipeline.run(STAGE_NAMES[:2], blueprints=TWO)
+        assert outcome.failures == ()
+        assert pipeline.checks(outcome)["context_gives_nothing_away"]
+        assert pipeline.checks(outcome)["prompts_unique"]
+        for condition in (SHIFT, BATCH):
+            found = [(row["question_id"], row["context_level"]) for row in rows_of(pipeline, condition)]
+            assert found == [(question, level) for question in ("q0", "q1", "q2") for level in ("0", "1")]
+        batch = rows_of(pipeline, BATCH)
+        assert len({row["prompt_id"] for row in batch if row["context_level"] == "0"}) == 1
+        assert [row["reading"]["place"] for row in batch] == [0, 0, 1, 1, 2, 2]
+
+    def test_a_later_condition_leaves_the_earlier_ones_as_they_were(self, pipeline: Pipeline) -> None:
+        pipeline.run(STAGE_NAMES[:2], blueprints=TWO)
+        before = rows_of(pipeline, SHIFT, BATCH)
+        own = {"conditions": ["synthetic-individuals=9+system=mine"], "system_prompts": {"mine": "Be brief."}}
+        assert pipeline.run(STAGE_NAMES[1:2], blueprints=own).failures == ()
+        assert rows_of(pipeline, SHIFT, BATCH) == before
+        (third,) = conditions_in(pipeline) - {SHIFT, BATCH}
+        assert third.startswith("synthetic-individuals=9/attribute-label+system=mine~")
+        assert conditions_in(pipeline) == {SHIFT, BATCH, third}
+        # Made again in a run that does not know the words of the system prompt.
+        after = rows_of(pipeline, third)
+        pipeline.run(STAGE_NAMES[1:2], blueprints={"conditions": ["batch=2"], "context_levels": ["0"]})
+        assert rows_of(pipeline, third) == after
+        assert {row["system"] for row in after} == {"Be brief."}
+        assert rows_of(pipeline, SHIFT, BATCH) == before
+
+    def test_earlier_conditions_go_when_they_are_not_to_be_kept(self, pipeline: Pipeline) -> None:
+        pipeline.run(STAGE_NAMES[:2], blueprints=TWO)
+        pipeline.run(STAGE_NAMES[1:2], blueprints={"conditions": ["shift"], "keep_earlier": False})
+        assert conditions_in(pipeline) == {"shift/attribute-label"}
+
+    def test_one_condition_spelled_twice_is_made_once(self, pipeline: Pipeline) -> None:
+        outcome = pipeline.run(STAGE_NAMES[:2], blueprints={"conditions": ["shift", "shift/attribute-label"]})
+        assert outcome.failures == ()
+        assert len(rows_of(pipeline, "shift/attribute-label")) == 3
+
+    @pytest.mark.parametrize(
+        ("config", "message"),
+        [
+            ({"conditions": ["shift+loud"]}, "'loud' says nothing"),
+            ({"conditions": []}, "no condition given: allowed: one or more such as distribution/attribute-label"),
+            ({"conditions": ["shift+system=mine"]}, "unknown system prompt 'mine'"),
+        ],
+    )
+    def test_a_condition_that_cannot_be_fails_the_run_with_what_is_allowed(
+        self, pipeline: Pipeline, config: dict[str, Any], message: str
+    ) -> None:
+        outcome = pipeline.run(STAGE_NAMES[:2], blueprints=config)
+        assert any(message in failure for failure in outcome.failures), outcome.failures
+
+    def test_questions_that_a_condition_leaves_out_are_told(self, pipeline: Pipeline) -> None:
+        conditions = ["distribution", "distribution+system=none+tokens=300+reserve=264"]
+        outcome = pipeline.run(STAGE_NAMES[:2], keys=["T1/country:kenya"], blueprints={"conditions": conditions})
+        (made,) = [made for made in pipeline.materializations(outcome) if made.asset_key.path == ["blueprints"]]
+        assert made.metadata["left_out"].value == (
+            "distribution/attribute-label+system=none+tokens=300+reserve=264: q0, q1, q2"
+        )
+
+    def test_a_batch_that_shows_one_of_its_questions_is_stopped(
+        self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        good = assets.survey.blueprint.build_blueprints
+
+        def spoiled(*given: Any) -> pa.Table:
+            rows = good(*given)
+            column = rows.schema.get_field_index("context_question_ids")
+            # The second question, shown to the first of its batch.
+            shown = [["q1"] if question == "q0" else [] for question in rows["question_id"].to_pylist()]
+            return rows.set_column(column, rows.schema.field(column), pa.array(shown, rows.schema.field(column).type))
+
+        monkeypatch.setattr(assets.survey.blueprint, "build_blueprints", spoiled)
+        outcome = pipeline.run(STAGE_NAMES[:3], blueprints={"conditions": ["batch"]})
+        assert pipeline.checks(outcome)["context_gives_nothing_away"] is False
+        assert any("context_gives_nothing_away" in failure for failure in outcome.failures)

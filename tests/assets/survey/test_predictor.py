@@ -1,0 +1,358 @@
+"""The predict stage over many partitions: what is asked together, what a limit chooses, what earlier rounds answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from assets.survey import predictor as module
+from assets.survey.predictor import Plan, PredictOptions, Predictor, windows
+from dtef_pipeline.blueprint.options import BlueprintOptions
+from dtef_pipeline.blueprint.prompts import build_blueprints
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.identity import split_partition_key
+from dtef_pipeline.prediction.baselines import OF_NEIGHBOURS
+from dtef_pipeline.prediction.models import ModelSpec, load_models
+from dtef_pipeline.prediction.request import Failure, Request
+from dtef_pipeline.tables import PREDICTIONS
+from resources.responses.store import RESPONSES
+from resources.warehouse import Warehouse
+from tests.dtef_pipeline.rows import survey_rows
+
+KEYS = ["S1/country:chile", "S1/country:kenya", "S2/country:kenya"]
+LLM = ModelSpec(name="m", model="openai/m")
+NEAREST, BAYES = (ModelSpec(name=name, model=name) for name in OF_NEIGHBOURS)
+(PREVIOUS, UNIFORM) = load_models("models: {baseline/previous-round: {}, baseline/uniform: {}}").resolve(
+    ["baseline/previous-round", "baseline/uniform"]
+)
+
+
+class Answers:
+    """Stands in for gateway and store: answers all but the refused request keys, and remembers what it was asked."""
+
+    def __init__(self, refused: Sequence[str] = ()) -> None:
+        self.batches: list[list[Request]] = []
+        self.refused = set(refused)
+        self.answered: dict[str, Request] = {}
+
+    def answer(self, requests: Sequence[Request]) -> Mapping[str, Failure]:
+        self.batches.append(list(requests))
+        self.answered.update({r.key: r for r in requests if r.key not in self.refused})
+        return {r.key: Failure(r.key, "HTTP 400: no", 3) for r in requests if r.key in self.refused}
+
+    def stored(self, keys: Sequence[str]) -> pa.Table:
+        rows = [
+            {"request_key": key, "text": "[50, 30, 20]", "attempts": 1, "latency_s": 0.1, "answered_at": datetime.now(UTC)}
+            for key in keys
+            if key in self.answered
+        ]
+        return pa.Table.from_pylist(rows, schema=RESPONSES)
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Warehouse:
+    """Three partitions of four questions each, at context levels 0 and 2."""
+    warehouse = Warehouse(tmp_path / "wh")
+    for key in KEYS:
+        put(warehouse, key, *({"question_text": f"Question number {q}?"} for q in range(4)))
+    return warehouse
+
+
+def put(warehouse: Warehouse, key: str, *rows: dict[str, Any]) -> None:
+    round_id, segment = split_partition_key(key)
+    at = {"round": round_id, "segment": segment}
+    survey = survey_rows(*({**at, "value": segment.partition(":")[2].title(), **row} for row in rows))
+    warehouse.write("survey_responses", survey, **at)
+    warehouse.write("blueprints", build_blueprints(survey, BlueprintOptions(("0", "2"))), **at)
+
+
+def predict(house: Warehouse, answers: Answers, keys: Sequence[str], *models: ModelSpec, **options: Any) -> dict[str, pa.Table]:
+    """All windows asked and written, as the asset does it."""
+    predictor = Predictor(house, PredictOptions(models, **options), answers.stored)
+    predictor.prepare(keys)
+    made = {}
+    for group in windows(predictor.plan(key) for key in keys):
+        failures = predictor.ask(group, answers.answer)
+        for plan in group:
+            rows = made[plan.key] = predictor.rows(plan, failures)
+            round_id, segment = split_partition_key(plan.key)
+            house.write("predictions", rows, round=round_id, segment=segment, snapshot=predictor.options.snapshot)
+    return made
+
+
+def plans(*sizes: int) -> list[Plan]:
+    request = Request("p", "s", "u", LLM, 0, "base")
+    return [Plan(str(i), PREDICTIONS.empty_table(), [], [], [request] * size) for i, size in enumerate(sizes)]
+
+
+class TestWindows:
+    def test_a_window_closes_once_it_is_full_and_loses_no_partition(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "WINDOW", 10)
+        groups = list(windows(iter(plans(4, 4, 4, 25, 0, 0, 3))))
+        assert [[len(plan.requests) for plan in group] for group in groups] == [[4, 4, 4], [25], [0, 0, 3]]
+        assert list(windows(iter([]))) == []
+
+    def test_plans_are_made_only_when_their_window_is_reached(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "WINDOW", 1)
+        made: list[str] = []
+
+        def planning() -> Any:
+            for plan in plans(1, 1, 1):
+                made.append(plan.key)
+                yield plan
+
+        next(windows(planning()))
+        assert made == ["0"]
+
+    def test_partitions_of_one_window_are_asked_together(self, house: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+        answers = Answers()
+        predict(house, answers, KEYS, LLM)
+        assert [len(batch) for batch in answers.batches] == [24]
+        monkeypatch.setattr(module, "WINDOW", 8)
+        answers = Answers()
+        predict(house, answers, KEYS, LLM)
+        assert [len(batch) for batch in answers.batches] == [8, 8, 8]
+
+
+class TestAsking:
+    def test_every_prompt_model_and_draw_has_one_row(self, house: Warehouse) -> None:
+        made = predict(house, Answers(), KEYS, UNIFORM, LLM, draws=2)
+        for rows in made.values():
+            assert len(rows) == 4 * 2 * 2 * 2
+            assert len(set(rows["request_key"].to_pylist())) == len(rows)
+            assert rows.schema == PREDICTIONS
+
+    def test_baselines_ask_nobody(self, house: Warehouse) -> None:
+        answers = Answers()
+        predict(house, answers, KEYS, UNIFORM, PREVIOUS)
+        assert answers.batches == []
+
+    def test_levels_questions_and_snapshot_narrow_what_is_asked(self, house: Warehouse) -> None:
+        answers = Answers()
+        made = predict(house, answers, KEYS[:1], LLM, context_levels=("2",), questions=3, snapshot="2026-01-01")
+        rows = made[KEYS[0]]
+        assert set(rows["context_level"].to_pylist()) == {"2"}
+        assert rows["question_id"].to_pylist() == ["q0", "q1", "q2"]
+        assert {request.snapshot for request in answers.batches[0]} == {"2026-01-01"}
+
+    def test_a_condition_may_have_models_of_its_own_beside_the_baselines(self, house: Warehouse) -> None:
+        round_id, segment = split_partition_key(KEYS[0])
+        at = {"round": round_id, "segment": segment}
+        survey = house.read("survey_responses", **at)
+        house.write("blueprints", build_blueprints(survey, BlueprintOptions(), BlueprintOptions(show_n=True)), **at)
+        warm, plain, shown = ModelSpec(name="warm", model="openai/m", temperature=1), "distribution/attribute-label", "+show-n"
+        made = predict(house, Answers(), KEYS[:1], UNIFORM, LLM, models_of={plain + shown: (warm,)})[KEYS[0]]
+        asked = {(row["model"], row["condition"]) for row in made.to_pylist()}
+        uniform = "baseline/uniform"
+        assert asked == {(uniform, plain), (uniform, plain + shown), ("m", plain), ("warm", plain + shown)}
+
+    def test_a_failed_call_is_an_error_row_and_the_others_stand(self, house: Warehouse) -> None:
+        first = Answers()
+        predict(house, first, KEYS[:1], LLM)
+        refused = first.batches[0][3].key
+        rows = predict(house, Answers([refused]), KEYS[:1], LLM)[KEYS[0]].to_pylist()
+        assert [row["call_status"] for row in rows].count("answered") == 7
+        (failed,) = (row for row in rows if row["call_status"] == "error")
+        assert (failed["request_key"], failed["error"], failed["attempts"], failed["response"]) == (
+            refused,
+            "HTTP 400: no",
+            3,
+            None,
+        )
+
+    def test_a_context_level_never_made_is_named_with_those_that_were(self, house: Warehouse) -> None:
+        with pytest.raises(ConfigError, match="no blueprints of context level 9; made so far: 0, 2"):
+            predict(house, Answers(), KEYS[:1], LLM, context_levels=("9",))
+
+    def test_a_partition_without_survey_is_named(self, house: Warehouse) -> None:
+        with pytest.raises(WarehouseError, match="no survey_responses for round S9, segment x"):
+            predict(house, Answers(), ["S9/x"], UNIFORM)
+
+
+class TestKeeping:
+    def test_a_run_of_one_model_more_keeps_the_earlier_ones(self, house: Warehouse) -> None:
+        before = predict(house, Answers(), KEYS, LLM)
+        after = predict(house, Answers(), KEYS, UNIFORM)
+        for key in KEYS:
+            kept = [row for row in after[key].to_pylist() if row["model"] == "m"]
+            assert kept == before[key].to_pylist()
+            assert len(after[key]) == 2 * len(kept)
+
+    def test_an_answer_takes_the_place_of_the_error_before_it(self, house: Warehouse) -> None:
+        first = Answers()
+        predict(house, first, KEYS[:1], LLM)
+        refused = [request.key for request in first.batches[0]]
+        assert set(predict(house, Answers(refused), KEYS[:1], LLM)[KEYS[0]]["call_status"].to_pylist()) == {"error"}
+        again = predict(house, Answers(), KEYS[:1], LLM)[KEYS[0]]
+        assert again["call_status"].to_pylist() == ["answered"] * 8
+
+
+class TestLimits:
+    def chosen(self, house: Warehouse, keys: Sequence[str], most: int, **options: Any) -> set[str]:
+        answers = Answers()
+        predict(house, answers, keys, UNIFORM, LLM, limits={"m": most}, **options)
+        return {request.prompt_id for batch in answers.batches for request in batch}
+
+    def test_a_limit_is_on_the_prompts_of_the_whole_run_and_always_the_same(self, house: Warehouse) -> None:
+        first = self.chosen(house, KEYS, 7)
+        assert len(first) == 7
+        assert self.chosen(house, KEYS[::-1], 7) == first
+        assert self.chosen(house, KEYS, 7, snapshot="2026-01-02") == first
+
+    def test_a_larger_limit_adds_to_a_smaller_one(self, house: Warehouse) -> None:
+        assert self.chosen(house, KEYS, 3) < self.chosen(house, KEYS, 9)
+        assert self.chosen(house, KEYS, 9) < self.chosen(house, KEYS, 1000)
+
+    def test_a_limit_chooses_the_same_questions_in_every_condition(self, house: Warehouse) -> None:
+        for key in KEYS[:2]:
+            round_id, segment = split_partition_key(key)
+            at = {"round": round_id, "segment": segment}
+            survey = house.read("survey_responses", **at)
+            house.write("blueprints", build_blueprints(survey, BlueprintOptions(), BlueprintOptions(show_n=True)), **at)
+        made = pa.concat_tables(predict(house, Answers(), KEYS[:2], LLM, limits={"m": 5}).values()).to_pylist()
+        of_condition: dict[str, set[tuple[str, ...]]] = {}
+        for row in made:
+            of_condition.setdefault(row["condition"], set()).add((row["round"], row["segment"], row["question_id"]))
+        plain, shown = of_condition.values()
+        assert plain == shown
+        assert len(plain) == 5
+
+    def test_a_limit_leaves_other_models_alone_and_draws_do_not_count(self, house: Warehouse) -> None:
+        made = predict(house, Answers(), KEYS, UNIFORM, LLM, limits={"m": 5}, draws=2)
+        models = [model for rows in made.values() for model in rows["model"].to_pylist()]
+        assert models.count("baseline/uniform") == 3 * 8 * 2
+        rows = [row for table in made.values() for row in table.to_pylist() if row["model"] == "m"]
+        assert len({row["prompt_id"] for row in rows}) == 5
+        assert {row["draw"] for row in rows} == {0, 1}
+
+    def test_rows_of_an_earlier_larger_run_stay(self, house: Warehouse) -> None:
+        predict(house, Answers(), KEYS, LLM)
+        made = predict(house, Answers(), KEYS, LLM, limits={"m": 2})
+        assert sum(map(len, made.values())) == 24
+
+
+class TestSharedPrompts:
+    """Prompts about everyone are one text in all segments of a round."""
+
+    CONDITION = "distribution/attribute-label+population"
+
+    @pytest.fixture
+    def everyone(self, house: Warehouse) -> Warehouse:
+        for key in KEYS:
+            round_id, segment = split_partition_key(key)
+            at = {"round": round_id, "segment": segment}
+            survey = house.read("survey_responses", **at)
+            plain, all_of_them = (BlueprintOptions(("0", "2"), profile=profile) for profile in ("segment", "population"))
+            house.write("blueprints", build_blueprints(survey, plain, all_of_them), **at)
+        return house
+
+    def test_they_are_asked_once_for_all_segments_and_answer_in_each(self, everyone: Warehouse) -> None:
+        answers = Answers()
+        made = predict(everyone, answers, KEYS[:2], LLM, conditions=(self.CONDITION,))
+        assert len(answers.answered) == 4 * 2
+        kenya, chile = (made[key].to_pylist() for key in KEYS[:2])
+        assert [row["request_key"] for row in kenya] == [row["request_key"] for row in chile]
+        assert {row["call_status"] for row in [*kenya, *chile]} == {"answered"}
+        plain = Answers()
+        predict(everyone, plain, KEYS[:2], LLM, conditions=("distribution/attribute-label",))
+        assert len(plain.answered) == 2 * 4 * 2
+
+    def test_one_that_fails_is_an_error_in_each_segment(self, everyone: Warehouse) -> None:
+        first = Answers()
+        predict(everyone, first, KEYS[:2], LLM, conditions=(self.CONDITION,))
+        refused = first.batches[0][0].key
+        made = predict(everyone, Answers([refused]), KEYS[:2], LLM, conditions=(self.CONDITION,))
+        failed = [[row["request_key"] for row in rows.to_pylist() if row["call_status"] == "error"] for rows in made.values()]
+        assert failed == [[refused], [refused]]
+
+    def test_the_number_of_requests_expected_counts_them_once(self, everyone: Warehouse) -> None:
+        options = PredictOptions((UNIFORM, LLM), conditions=(self.CONDITION,), draws=2)
+        predictor = Predictor(everyone, options, Answers().stored)
+        predictor.prepare(KEYS[:2])
+        assert predictor.expected == {"m": 4 * 2 * 2}
+
+
+class TestNeighbours:
+    """Baselines that read the other segments of the round."""
+
+    @pytest.fixture
+    def countries(self, tmp_path: Path) -> Warehouse:
+        warehouse = Warehouse(tmp_path / "wh")
+        for place, country in enumerate(("chile", "india", "kenya", "norway")):
+            share = 0.2 + 0.2 * place
+            rows = [{"question_text": f"Question number {q}?", "observed": [share, 1 - share, 0.0]} for q in range(4)]
+            put(warehouse, f"S1/country:{country}", *rows)
+        put(warehouse, "S1/gender:female", {"attribute": "gender"}, {"attribute": "gender"})
+        return warehouse
+
+    def keys(self, house: Warehouse) -> list[str]:
+        return [f"S1/{segment}" for segment in house.segments("S1")]
+
+    def test_the_round_is_read_once_a_run(self, countries: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+        read: list[str] = []
+        reads = Warehouse.read
+
+        def counted(house: Warehouse, table: str, **given: Any) -> pa.Table:
+            if table == "survey_responses" and given.get("columns"):
+                read.append(given["segment"])
+            return reads(house, table, **given)
+
+        monkeypatch.setattr(Warehouse, "read", counted)
+        predict(countries, Answers(), self.keys(countries), NEAREST, BAYES)
+        assert read == countries.segments("S1")
+
+    def test_rerun_is_the_same_to_the_last_byte_and_so_is_one_partition_alone(self, countries: Warehouse) -> None:
+        keys = self.keys(countries)
+        made = predict(countries, Answers(), keys, NEAREST, BAYES)
+        again = predict(countries, Answers(), keys[::-1], NEAREST, BAYES)
+        assert all(made[key].equals(again[key]) for key in keys)
+        assert predict(countries, Answers(), keys[1:2], NEAREST, BAYES)[keys[1]].equals(made[keys[1]])
+        said = [row["response"] for row in made["S1/country:kenya"].to_pylist() if row["context_level"] == "2"]
+        assert None not in said
+
+    def test_an_unreadable_neighbour_is_the_failure_of_its_own_partition_alone(self, countries: Warehouse) -> None:
+        keys = self.keys(countries)
+        broken = "S1/country:india"
+        Path(countries.folder("survey_responses", round="S1", segment="country:india"), "part-0.parquet").write_bytes(b"no")
+        made = predict(countries, Answers(), [key for key in keys if key != broken], NEAREST, BAYES)
+        assert len(made) == 4
+        with pytest.raises(WarehouseError, match=r"cannot read .*india"):
+            predict(countries, Answers(), [broken], NEAREST)
+
+
+class TestPreviousRound:
+    def answers(self, house: Warehouse, key: str) -> dict[str, str | None]:
+        rows = predict(house, Answers(), [key], PREVIOUS, context_levels=("0",))[key]
+        return dict(zip(rows["question_id"].to_pylist(), rows["response"].to_pylist(), strict=True))
+
+    def test_the_latest_earlier_round_of_the_series_answers(self, tmp_path: Path) -> None:
+        house = Warehouse(tmp_path / "wh")
+        for round_id, share in (("GD2", 0.2), ("GD9", 0.9), ("GD10", 0.5), ("GD11", 0.7), ("S1", 0.1)):
+            put(house, f"{round_id}/country:kenya", {"observed": [share, 1 - share, 0.0], "question_text": "Yes?"})
+        assert self.answers(house, "GD10/country:kenya") == {"q0": "[90.0, 9.999999999999998, 0.0]"}
+        assert self.answers(house, "GD2/country:kenya") == {"q0": None}
+        assert self.answers(house, "S1/country:kenya") == {"q0": None}
+
+    def test_another_segments_answer_is_no_link(self, tmp_path: Path) -> None:
+        house = Warehouse(tmp_path / "wh")
+        put(house, "GD1/country:chile", {"question_text": "Yes?"})
+        put(house, "GD2/country:kenya", {"question_text": "Yes?"})
+        assert self.answers(house, "GD2/country:kenya") == {"q0": None}
+
+    def test_wording_links_up_to_case_and_blanks_but_not_other_options(self, tmp_path: Path) -> None:
+        house = Warehouse(tmp_path / "wh")
+        put(house, "GD1/country:kenya", {"question_text": "Do  you\tagree?"}, {"question_text": "And this?"})
+        put(
+            house,
+            "GD2/country:kenya",
+            {"question_text": "do you AGREE?"},
+            {"question_text": "And this?", "options": ["Agree", "Disagree", "Neutral"]},
+        )
+        found = self.answers(house, "GD2/country:kenya")
+        assert found["q0"] is not None
+        assert found["q1"] is None

@@ -1,0 +1,90 @@
+"""The previous-round baseline over a long series: what it says does not depend on the order of a run, what it reads does not grow with it."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assets.survey.predictor import PredictOptions, Predictor
+from dtef_pipeline.prediction.models import load_models
+from dtef_pipeline.tables import PREDICTIONS
+from resources.warehouse import Warehouse
+from tests.assets.survey.test_predictor import put
+
+(PREVIOUS,) = load_models("models: {baseline/previous-round: {}}").resolve(["baseline/previous-round"])
+SEGMENT = "country:kenya"
+ANSWERS = {
+    round_id: [number / 100, 1 - number / 100 - 0.1, 0.1]
+    for number, round_id in enumerate([f"A{n}" for n in range(1, 8)] + ["B2"])
+}
+
+
+def asked(house: Warehouse, contents: dict[str, set[int]]) -> None:
+    """Rounds that asked some of three questions; each has one answer to all of them."""
+    for round_id, questions in contents.items():
+        rows = (
+            {"question_id": f"{round_id}q{q}", "question_text": f"Question number {q}?", "observed": ANSWERS[round_id]}
+            for q in questions
+        )
+        put(house, f"{round_id}/{SEGMENT}", *rows)
+
+
+def said(predictor: Predictor, round_id: str) -> dict[str, list[float] | None]:
+    rows = predictor.rows(predictor.plan(f"{round_id}/{SEGMENT}"), {})
+    shares = [None if text is None else [share / 100 for share in json.loads(text)] for text in rows["response"].to_pylist()]
+    return dict(zip(rows["question_id"].to_pylist(), shares, strict=True))
+
+
+def predictor_of(house: Warehouse) -> Predictor:
+    return Predictor(house, PredictOptions((PREVIOUS,)), stored=lambda keys: PREDICTIONS.empty_table())
+
+
+def in_words(contents: dict[str, set[int]], round_id: str, question: int) -> list[float] | None:
+    """The definition: the newest earlier round of the series that asked it."""
+    earlier = [r for r in contents if r[0] == round_id[0] and int(r[1:]) < int(round_id[1:]) and question in contents[r]]
+    return ANSWERS[max(earlier, key=lambda r: int(r[1:]))] if earlier else None
+
+
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_each_question_has_its_latest_earlier_answer_in_whatever_order_rounds_are_run(data: st.DataObject) -> None:
+    contents = data.draw(
+        st.dictionaries(st.sampled_from(sorted(ANSWERS)), st.sets(st.integers(0, 2), min_size=1), min_size=2, max_size=6)
+    )
+    order = data.draw(st.permutations(sorted(contents)))
+    with tempfile.TemporaryDirectory() as folder:
+        house = Warehouse(Path(folder))
+        asked(house, contents)
+        predictor = predictor_of(house)
+        for round_id in order:
+            for question_id, shares in said(predictor, round_id).items():
+                wanted = in_words(contents, round_id, int(question_id[-1]))
+                assert (shares is None) == (wanted is None)
+                assert shares is None or all(abs(a - b) < 1e-12 for a, b in zip(shares, wanted or [], strict=True))
+
+
+def test_a_run_over_a_series_reads_each_round_once_for_its_later_ones(tmp_path: Path) -> None:
+    # Each round read all earlier ones again: 200 rounds of 50 segments were a million reads.
+    house = Warehouse(tmp_path)
+    rounds = [f"A{n}" for n in range(1, 8)]
+    asked(house, {round_id: {0, 1} for round_id in rounds})
+    reads: Counter[tuple[str, bool]] = Counter()
+    plain = house.read_or_empty
+
+    def counting(table: str, **given: Any) -> pa.Table:
+        if table == "survey_responses":
+            reads[given["round"], given["columns"] is not None] += 1
+        return plain(table, **given)
+
+    house.read_or_empty = counting  # type: ignore[method-assign]
+    predictor = predictor_of(house)
+    for round_id in rounds:
+        said(predictor, round_id)
+    assert reads == {(round_id, True): 1 for round_id in rounds[:-1]}
