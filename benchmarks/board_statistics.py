@@ -26,9 +26,9 @@ from dtef_pipeline.aggregation.reliability import reliability
 from dtef_pipeline.aggregation.resampling import Resampling, interval, within_limits
 from dtef_pipeline.aggregation.responsiveness import context_shown, responsiveness
 from dtef_pipeline.aggregation.studentised import studentised_interval
-from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL
-from dtef_pipeline.scoring.corrected import corrected_l2, gini
-from dtef_pipeline.scoring.metrics import Floats, measure
+from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL
+from dtef_pipeline.survey.scoring.metrics import Floats, measure
+from dtef_pipeline.survey.scoring.unbiased import corrected_l2, gini
 from dtef_pipeline.tables import BLUEPRINTS, METRICS, REFERENCE_SCORES, SCORES, SIMILARITIES, SURVEY_RESPONSES
 from tests.dtef_pipeline.aggregation.survey_sets import Design, Sets, expected, simulate
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dtef_pipeline.scoring.ceilings import (
+from dtef_pipeline.survey.scoring.ceilings import (
     DRAWS,
     ceilings,
     divergence_formula,
@@ -22,9 +22,9 @@ from dtef_pipeline.scoring.ceilings import (
     similarity_formula,
     truths,
 )
-from dtef_pipeline.scoring.corrected import measure_corrected
-from dtef_pipeline.scoring.metrics import js
-from dtef_pipeline.scoring.references import reference_scores
+from dtef_pipeline.survey.scoring.metrics import js
+from dtef_pipeline.survey.scoring.references import reference_scores
+from dtef_pipeline.survey.scoring.unbiased import measure_corrected
 from dtef_pipeline.tables import SURVEY_RESPONSES
 
 Floats = npt.NDArray[np.float64]

@@ -84,8 +84,8 @@ def library_pass(survey: Path, round_id: str) -> None:
 def _library_ingest(house, sources, round_id):  # type: ignore[no-untyped-def]
     import pyarrow.compute as pc
 
-    from dtef_pipeline.scoring.references import reference_scores
     from dtef_pipeline.survey.observe import observe
+    from dtef_pipeline.survey.scoring.references import reference_scores
 
     source, survey = sources.read(round_id)
     observed = observe(survey, min_n=source.min_n)
@@ -98,8 +98,8 @@ def _library_ingest(house, sources, round_id):  # type: ignore[no-untyped-def]
 
 
 def _library_blueprints(house, round_id, segments):  # type: ignore[no-untyped-def]
-    from dtef_pipeline.blueprint.options import BlueprintOptions
-    from dtef_pipeline.blueprint.prompts import build_blueprints
+    from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+    from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 
     for segment in segments:
         at = {"round": round_id, "segment": segment}
@@ -109,8 +109,8 @@ def _library_blueprints(house, round_id, segments):  # type: ignore[no-untyped-d
 
 def _library_predictions(house, round_id, segments):  # type: ignore[no-untyped-def]
     from assets.survey.predictor import PredictOptions, Predictor
+    from dtef_pipeline.asking.models import load_models
     from dtef_pipeline.identity import partition_key
-    from dtef_pipeline.prediction.models import load_models
     from dtef_pipeline.tables import PREDICTIONS
 
     models = load_models("{}").resolve([f"baseline/{name}" for name in BASELINES])
@@ -121,7 +121,7 @@ def _library_predictions(house, round_id, segments):  # type: ignore[no-untyped-
 
 
 def _library_scores(house, round_id, segments):  # type: ignore[no-untyped-def]
-    from dtef_pipeline.scoring.score import score_predictions
+    from dtef_pipeline.survey.scoring.score import score_predictions
 
     for segment in segments:
         at = {"round": round_id, "segment": segment}

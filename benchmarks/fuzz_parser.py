@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from dtef_pipeline.prediction.distribution import Parsed
-from dtef_pipeline.prediction.parsing import Reading, parse_response
-from dtef_pipeline.prediction.plaintext import LOOK_BACK
-from dtef_pipeline.prediction.structured import WINDOW
+from dtef_pipeline.survey.reading.distribution import Parsed
+from dtef_pipeline.survey.reading.parsing import Reading, parse_response
+from dtef_pipeline.text.plain import LOOK_BACK
+from dtef_pipeline.text.structured import WINDOW
 
 STATUSES = ("ok", "unparseable", "wrong_length", "refused", "missing")
 OPTIONS: tuple[tuple[str, ...] | None, ...] = (

@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from assets.survey.predictor import PredictOptions, Predictor, windows
-from dtef_pipeline.blueprint.options import BlueprintOptions
-from dtef_pipeline.blueprint.prompts import build_blueprints
-from dtef_pipeline.prediction.assemble import requests_for
-from dtef_pipeline.prediction.models import ModelSpec
-from dtef_pipeline.prediction.request import Response
+from dtef_pipeline.asking.calls import requests_for
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Response
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from resources.gateway import Gateway
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from dtef_pipeline.asking.request import Response
 from dtef_pipeline.identity import digest, request_key
-from dtef_pipeline.prediction.request import Response
 from resources.responses.claims import Claims
 from resources.responses.files import export_responses, import_responses
 from resources.responses.store import ResponseStore

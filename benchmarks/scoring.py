@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dtef_pipeline.prediction.parsing import parse_response, parse_responses
-from dtef_pipeline.scoring.lines import score_lines
-from dtef_pipeline.scoring.metrics import measure
-from dtef_pipeline.scoring.score import score_predictions
+from dtef_pipeline.survey.reading.parsing import parse_response, parse_responses
+from dtef_pipeline.survey.scoring.json_lines import score_lines
+from dtef_pipeline.survey.scoring.metrics import measure
+from dtef_pipeline.survey.scoring.score import score_predictions
 from dtef_pipeline.tables import METRICS, PREDICTIONS, SURVEY_RESPONSES
 
 OPTIONS = ["Strongly disagree", "Somewhat disagree", "Somewhat agree", "Strongly agree"]

@@ -20,12 +20,12 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from dtef_pipeline.blueprint.options import BlueprintOptions
+from dtef_pipeline.asking.models import Budget, Models, ModelSpec, UniqueKeys, base_selector
 from dtef_pipeline.drift.evidence import ALPHA, BASELINE
 from dtef_pipeline.drift.options import ALL_OTHERS, WatchOptions
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import round_order, split_partition_key
-from dtef_pipeline.prediction.models import Budget, Models, ModelSpec, UniqueKeys, base_selector
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 
 Level = Literal["WARN", "ERROR", "OFF"]
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dtef_pipeline.asking.models import Models, load_models
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.prediction.models import Models, load_models
 from resources.settings import Settings, shipped
 
 

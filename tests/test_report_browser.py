@@ -14,16 +14,16 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.aggregation.published import GAPS
-from dtef_pipeline.blueprint.options import BlueprintOptions
-from dtef_pipeline.blueprint.prompts import build_blueprints
+from dtef_pipeline.asking.calls import baseline_rows
+from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.drift.checks import drift_checks
-from dtef_pipeline.prediction.assemble import baseline_rows
-from dtef_pipeline.prediction.models import load_models
 from dtef_pipeline.report.page import SECTIONS, build_report
-from dtef_pipeline.scoring.references import reference_scores
-from dtef_pipeline.scoring.score import score_predictions
 from dtef_pipeline.survey.adapters import read_survey
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.survey.scoring.references import reference_scores
+from dtef_pipeline.survey.scoring.score import score_predictions
 from tests.dtef_pipeline.report.browser import PATIENCE, Browser, until
 from tests.dtef_pipeline.rows import scores_table, survey_rows
 

@@ -10,7 +10,7 @@ import dagster as dg
 # those of assets; the tests fail if that ceases to work.
 from dagster._core.execution.plan.instance_concurrency_context import InstanceConcurrencyContext
 
-from dtef_pipeline.prediction.models import ModelSpec
+from dtef_pipeline.asking.models import ModelSpec
 from resources.gateway.slots import provider_of
 
 LOOK_AGAIN_S = 1.0

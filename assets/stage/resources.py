@@ -8,10 +8,10 @@ import dagster as dg
 
 from assets.stage.shared_gateway import Command
 from assets.survey.predictor import Answer
+from dtef_pipeline.asking.models import Budget, Models
+from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.identity import digest
 from dtef_pipeline.panel import Panel
-from dtef_pipeline.prediction.models import Budget, Models
-from dtef_pipeline.prediction.request import Failure, Request
 from resources.gateway import Gateway
 from resources.gateway.progress import RunProgress, shown_progress
 from resources.known_models import known_models

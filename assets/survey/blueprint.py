@@ -11,10 +11,10 @@ from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.resources import Store
 from assets.survey.ingest import survey_responses
-from dtef_pipeline.blueprint.options import FORMATS, TASKS, BlueprintOptions
-from dtef_pipeline.blueprint.prompts import build_blueprints, left_out
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import split_partition_key
+from dtef_pipeline.survey.blueprint.options import FORMATS, TASKS, BlueprintOptions
+from dtef_pipeline.survey.blueprint.prompts import build_blueprints, left_out
 
 
 class BlueprintConfig(dg.Config):

@@ -15,8 +15,8 @@ from assets.stage.versions import content_version
 from assets.survey.rounds import survey_files
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.scoring.references import CEILING_SEED, reference_scores
 from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.survey.scoring.references import CEILING_SEED, reference_scores
 
 
 @dg.asset(deps=[survey_files], **stage(1, "survey_responses", code_version="3"))

@@ -10,9 +10,9 @@ from assets.stage.partitions import CHOSEN_TAG, ROUNDS_TAG, SNAPSHOT_TAG
 from assets.stage.resources import Store
 from assets.survey.automation import nightly_drift
 from assets.survey.rounds import known_keys, range_tags, ranges
+from dtef_pipeline.asking.models import Models
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.panel import Panel
-from dtef_pipeline.prediction.models import Models
 from resources.warehouse import Warehouse
 
 LEFT_OUT_TAG = "dtef/left_out"

@@ -14,19 +14,19 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.errors import DtefError, WarehouseError
-from dtef_pipeline.identity import digest, round_order, split_partition_key
-from dtef_pipeline.prediction.assemble import (
+from dtef_pipeline.asking.calls import (
     answered_rows,
     baseline_rows,
     merge_predictions,
     requests_for,
     select_prompts,
 )
-from dtef_pipeline.prediction.baselines import OF_NEIGHBOURS, PREVIOUS_COLUMNS, PREVIOUS_ROUND, previous_answers
-from dtef_pipeline.prediction.models import ModelSpec
-from dtef_pipeline.prediction.neighbours import COLUMNS, RoundAnswers
-from dtef_pipeline.prediction.request import Failure, Request
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Failure, Request
+from dtef_pipeline.errors import DtefError, WarehouseError
+from dtef_pipeline.identity import digest, round_order, split_partition_key
+from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS, PREVIOUS_COLUMNS, PREVIOUS_ROUND, previous_answers
+from dtef_pipeline.survey.baselines.neighbours import COLUMNS, RoundAnswers
 from dtef_pipeline.tables import PREDICTIONS
 from resources.warehouse import Warehouse
 

@@ -12,7 +12,7 @@ from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.resources import Store
 from assets.survey.predict import predictions
 from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.scoring.score import score_predictions
+from dtef_pipeline.survey.scoring.score import score_predictions
 from dtef_pipeline.tables import ANSWERED, METRICS, SCORES
 
 

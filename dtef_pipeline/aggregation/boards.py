@@ -18,7 +18,7 @@ from dtef_pipeline.aggregation.cells import CELL, MODEL, BoardOptions, cells_sql
 from dtef_pipeline.aggregation.intervals import ASKED, WHO, board_intervals
 from dtef_pipeline.aggregation.noise import SamplingNoise, sampling_noise
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL
+from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL
 from dtef_pipeline.tables import METRICS
 
 VIEWS: Mapping[str, tuple[str, ...]] = {

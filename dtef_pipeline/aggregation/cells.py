@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from dtef_pipeline.aggregation.resampling import RESAMPLES, SEED
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.scoring.policy import CREDITS
+from dtef_pipeline.survey.scoring.policy import CREDITS
 from dtef_pipeline.tables import ANSWERED, CORRECTED, DISTANCES, METRICS, STATUSES
 
 KEYS = (

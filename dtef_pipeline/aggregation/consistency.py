@@ -21,7 +21,7 @@ import pandas as pd
 from dtef_pipeline.aggregation.cells import BoardOptions
 from dtef_pipeline.aggregation.resampling import MIN_CLUSTERS, why_none
 from dtef_pipeline.aggregation.variance_ratio import VarianceRatio, variance_ratio
-from dtef_pipeline.scoring.metrics import Floats
+from dtef_pipeline.survey.scoring.metrics import Floats
 
 ASKED = ["model", "model_variant", "context_level", "condition"]
 _NUMBERS = ("segment_sd_expected", "segment_sd_true", "segment_sd_low", "segment_sd_high", "segment_p")

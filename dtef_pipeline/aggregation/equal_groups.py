@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.aggregation.cells import BoardOptions, has_table
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.scoring import metrics
-from dtef_pipeline.scoring.columns import dont_know_flags, matrix
-from dtef_pipeline.scoring.metrics import BLOCK, Floats
+from dtef_pipeline.survey.scoring import metrics
+from dtef_pipeline.survey.scoring.matrices import dont_know_flags, matrix
+from dtef_pipeline.survey.scoring.metrics import BLOCK, Floats
 from dtef_pipeline.tables import DISTANCES
 
 DRAWS = 30

@@ -18,7 +18,7 @@ from dtef_pipeline.aggregation.differences import MARGIN, cluster_sums, paired_s
 from dtef_pipeline.aggregation.permutation import holm, permutations_for
 from dtef_pipeline.aggregation.resampling import RESAMPLES, SEED
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.prediction.experiments import Asked
+from dtef_pipeline.survey.experiments import Asked
 
 DECISIONS = ("better", "worse", "equivalent", "undecided")
 _KEYS = ["model", "condition"]

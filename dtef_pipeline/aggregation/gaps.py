@@ -20,7 +20,7 @@ from dtef_pipeline.aggregation.equal_groups import ASKED, Ints, Scores, null_sco
 from dtef_pipeline.aggregation.permutation import holm, permutations_for
 from dtef_pipeline.aggregation.published import GAPS, QUESTION_GAPS
 from dtef_pipeline.aggregation.resampling import CONFIDENCE, MIN_CLUSTERS, why_none
-from dtef_pipeline.scoring.metrics import Floats
+from dtef_pipeline.survey.scoring.metrics import Floats
 
 _TIE = 1e-9
 """A null gap that is smaller by rounding alone reaches the real one."""

@@ -20,7 +20,7 @@ from dtef_pipeline.aggregation.cells import BoardOptions, identify
 from dtef_pipeline.aggregation.noise import Deviations, SamplingNoise
 from dtef_pipeline.aggregation.resampling import CONFIDENCE, MIN_CLUSTERS, Floats, Resampling, interval, why_none, within_limits
 from dtef_pipeline.aggregation.studentised import studentised_interval
-from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL
+from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL
 from dtef_pipeline.tables import CORRECTED
 
 Codes = npt.NDArray[np.int64]

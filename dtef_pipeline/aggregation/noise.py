@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.aggregation.cells import BoardOptions, has_table, identify
-from dtef_pipeline.scoring import metrics
-from dtef_pipeline.scoring.columns import Places, dont_know_flags, matrix
-from dtef_pipeline.scoring.corrected import corrected_l2, gini
-from dtef_pipeline.scoring.metrics import Floats
+from dtef_pipeline.survey.scoring import metrics
+from dtef_pipeline.survey.scoring.matrices import Places, dont_know_flags, matrix
+from dtef_pipeline.survey.scoring.metrics import Floats
+from dtef_pipeline.survey.scoring.unbiased import corrected_l2, gini
 from dtef_pipeline.tables import DISTANCES
 
 Deviations = npt.NDArray[np.float32]

@@ -25,7 +25,7 @@ from dtef_pipeline.aggregation.cells import (
 from dtef_pipeline.aggregation.published import RELIABILITY
 from dtef_pipeline.aggregation.resampling import CONFIDENCE, MIN_CLUSTERS, why_none
 from dtef_pipeline.aggregation.variance_ratio import variance_ratio
-from dtef_pipeline.scoring.metrics import Floats
+from dtef_pipeline.survey.scoring.metrics import Floats
 
 POWER = 0.8
 """Share of cases in which a detectable difference is found by a two-sided test at 5 %."""

@@ -18,7 +18,7 @@ from dtef_pipeline.aggregation.gaps import gaps
 from dtef_pipeline.aggregation.reliability import reliability
 from dtef_pipeline.aggregation.responsiveness import context_shown, responsiveness
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL
+from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL
 
 Connection = duckdb.DuckDBPyConnection
 READ = ("scores", "survey_responses", "reference_scores", "blueprints")

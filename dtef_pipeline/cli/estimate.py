@@ -13,14 +13,14 @@ import sqlalchemy as sa
 
 from assets.survey.predictor import limited_prompts
 from dtef_pipeline.aggregation.costs import answer_lengths
-from dtef_pipeline.blueprint.prompts import build_blueprints
+from dtef_pipeline.asking.calls import select_prompts
+from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.cli.selection import BUDGETS, RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import request_keys, split_partition_key
-from dtef_pipeline.prediction.assemble import select_prompts
-from dtef_pipeline.prediction.estimate import answer_limits, expected_answers, prompts_to_ask
-from dtef_pipeline.prediction.models import Budget, ModelSpec
 from dtef_pipeline.report.text import render
+from dtef_pipeline.survey.blueprint.prompts import build_blueprints
+from dtef_pipeline.survey.estimate import answer_limits, expected_answers, prompts_to_ask
 from resources.gateway.prices import Price, price
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore

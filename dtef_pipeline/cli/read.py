@@ -14,8 +14,6 @@ import pyarrow as pa
 from assets.survey.moved_questions import named
 from dtef_pipeline.aggregation.cells import BoardOptions
 from dtef_pipeline.aggregation.views import READ, view
-from dtef_pipeline.blueprint.export import weval_yaml
-from dtef_pipeline.blueprint.options import BlueprintOptions
 from dtef_pipeline.drift.checks import COLUMNS, ROUND_SERIES, SEGMENT_SERIES, drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
@@ -23,6 +21,8 @@ from dtef_pipeline.drift.words import by_verdict, reaches
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
 from dtef_pipeline.report.drift_text import drift_text
 from dtef_pipeline.report.text import intervals, named_apart, render, with_ranks
+from dtef_pipeline.survey.blueprint.export import weval_yaml
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.tables import METRICS
 from resources.panel_file import known_panel
 from resources.settings import Settings
@@ -194,7 +194,7 @@ def _drift_rows(checks: pa.Table, by: str, output: str) -> str:
 
 
 def score(file: TextIO) -> int:
-    from dtef_pipeline.scoring.lines import score_lines
+    from dtef_pipeline.survey.scoring.json_lines import score_lines
 
     malformed = 0
     for line in score_lines(file):
@@ -204,7 +204,7 @@ def score(file: TextIO) -> int:
 
 
 def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...], conditions: tuple[str, ...]) -> None:
-    from dtef_pipeline.prediction.assemble import select_prompts
+    from dtef_pipeline.asking.calls import select_prompts
 
     house = warehouse()
     segments = house.values("blueprints", "segment", round=round_id)

@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dtef_pipeline.blueprint.options import BlueprintOptions
+from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import partition_key
-from dtef_pipeline.prediction.experiments import Asked, Experiment, asked_models, load_experiment
-from dtef_pipeline.prediction.models import Budget, Models, ModelSpec
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, load_experiment
 from resources.settings import shipped
 from resources.warehouse import Warehouse
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
+from dtef_pipeline.asking.models import base_selector
 from dtef_pipeline.drift.evidence import ALPHA, BASELINE
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.prediction.models import base_selector
 
 ALL_OTHERS = ""
 """In `since`, what the date of all models that are not named is under."""

@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.blueprint.options import BlueprintOptions
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.words import by_verdict, change_words, moved_words, odds, place_words, shift_interval
 from dtef_pipeline.report.text import named_apart, render
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 
 _WHERE = ["round", "segment", "model", "context_level", "condition"]
 _RULE = ["lowest", "lowest_snapshot", "highest", "highest_snapshot"]

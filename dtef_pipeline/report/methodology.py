@@ -9,8 +9,8 @@ from dtef_pipeline.aggregation import cells, resampling
 from dtef_pipeline.aggregation.boards import MIN_SEGMENTS
 from dtef_pipeline.aggregation.cells import BoardOptions
 from dtef_pipeline.report.markup import described, section
-from dtef_pipeline.scoring import metrics
-from dtef_pipeline.scoring.policy import CREDITS
+from dtef_pipeline.survey.scoring import metrics
+from dtef_pipeline.survey.scoring.policy import CREDITS
 from dtef_pipeline.tables import METRICS
 
 _HOW = "How to read and to repeat the numbers; formulas, assumptions, references and the simulations that check them are in docs/statistics.md."

@@ -7,8 +7,8 @@ import pandas as pd
 
 from dtef_pipeline.aggregation.cells import has_table
 from dtef_pipeline.report.markup import Column, dollars, paragraph, percent, section, table, text, whole
-from dtef_pipeline.scoring.policy import CREDITS
 from dtef_pipeline.survey.quarantine import REASONS
+from dtef_pipeline.survey.scoring.policy import CREDITS
 from dtef_pipeline.tables import STATUSES
 
 _HOW = "What was read of each round, what was set aside before anything was asked and why, and which predictions have a score. "

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from dtef_pipeline.blueprint.tokens import estimate_tokens
+from dtef_pipeline.asking.models import Budget, ModelSpec
+from dtef_pipeline.asking.request import Request
+from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import GatewayError
-from dtef_pipeline.prediction.models import Budget, ModelSpec
-from dtef_pipeline.prediction.request import Request
 from resources.gateway.prices import Price
 
 # Tokenizers differ: what a prompt is estimated at is reserved with a margin, and some for the frame around the messages.

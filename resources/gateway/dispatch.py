@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from dtef_pipeline.prediction.request import Failure, Response
+from dtef_pipeline.asking.request import Failure, Response
 from resources.gateway.budget import Accounts, Usage
 from resources.gateway.queues import SAME_REFUSALS, Job, Pool
 from resources.gateway.retries import Backoff

@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from dtef_pipeline.asking.models import Budget, ModelSpec
+from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.errors import GatewayError
-from dtef_pipeline.prediction.models import Budget, ModelSpec
-from dtef_pipeline.prediction.request import Failure, Request
 from resources.gateway.breaker import Breaker, BreakerRules
 from resources.gateway.budget import Accounts
 from resources.gateway.dispatch import Asking, Rules

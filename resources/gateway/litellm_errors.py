@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from dtef_pipeline.prediction.models import ModelSpec
+from dtef_pipeline.asking.models import ModelSpec
 from resources.gateway.retries import retry_after
 from resources.gateway.transport import CallError, Scope
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 
-from dtef_pipeline.prediction.models import ModelSpec
-from dtef_pipeline.prediction.request import Request
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Request
 from resources.gateway.litellm_errors import call_error
 from resources.gateway.litellm_module import load_litellm
 from resources.gateway.prices import own_price

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
-from dtef_pipeline.prediction.models import ModelSpec
-from dtef_pipeline.prediction.request import Request
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Request
 from resources.gateway.breaker import Breaker
 from resources.gateway.budget import Usage
 from resources.gateway.prices import Price

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import inf
 from urllib.parse import urlsplit
 
-from dtef_pipeline.prediction.models import ModelSpec
+from dtef_pipeline.asking.models import ModelSpec
 from resources.gateway.retries import Backoff
 
 FIRST_LIMIT = 32

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from dtef_pipeline.prediction.models import ModelSpec
-from dtef_pipeline.prediction.request import Request
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Request
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ from typing import Any, BinaryIO, NamedTuple, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dtef_pipeline.asking.request import Response
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import request_key
-from dtef_pipeline.prediction.request import Response
 from resources.responses import database as db
 from resources.responses.store import PAGE, RESPONSES, ResponseStore
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 import pyarrow as pa
 import sqlalchemy as sa
 
-from dtef_pipeline.prediction.request import Response
+from dtef_pipeline.asking.request import Response
 from resources.responses import database as db
 from resources.responses.database import ResponseDatabase
 

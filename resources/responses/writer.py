@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from dtef_pipeline.prediction.request import Response
+from dtef_pipeline.asking.request import Response
 from resources.responses.store import ResponseStore
 
 _T = TypeVar("_T")

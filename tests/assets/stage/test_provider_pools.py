@@ -15,7 +15,7 @@ import yaml
 from assets.launch import materialize
 from assets.stage.provider_pools import provider_pools
 from assets.survey.rounds import known_keys
-from dtef_pipeline.prediction.models import ModelSpec
+from dtef_pipeline.asking.models import ModelSpec
 from tests.assets.conftest import write_survey
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import distribution, ok

@@ -12,13 +12,13 @@ import pytest
 
 from assets.survey import predictor as module
 from assets.survey.predictor import Plan, PredictOptions, Predictor, windows
-from dtef_pipeline.blueprint.options import BlueprintOptions
-from dtef_pipeline.blueprint.prompts import build_blueprints
+from dtef_pipeline.asking.models import ModelSpec, load_models
+from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.prediction.baselines import OF_NEIGHBOURS
-from dtef_pipeline.prediction.models import ModelSpec, load_models
-from dtef_pipeline.prediction.request import Failure, Request
+from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.tables import PREDICTIONS
 from resources.responses.store import RESPONSES
 from resources.warehouse import Warehouse

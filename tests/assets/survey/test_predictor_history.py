@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.survey.predictor import PredictOptions, Predictor
-from dtef_pipeline.prediction.models import load_models
+from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.tables import PREDICTIONS
 from resources.warehouse import Warehouse
 from tests.assets.survey.test_predictor import put

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from dtef_pipeline.scoring.corrected import corrected_l2, gini
-from dtef_pipeline.scoring.metrics import js
+from dtef_pipeline.survey.scoring.metrics import js
+from dtef_pipeline.survey.scoring.unbiased import corrected_l2, gini
 
 Floats = npt.NDArray[np.float64]
 

@@ -13,14 +13,14 @@ import pytest
 from dtef_pipeline.aggregation.boards import ALL_VIEWS, board
 from dtef_pipeline.aggregation.cells import BoardOptions
 from dtef_pipeline.aggregation.segment_results import segment_results
-from dtef_pipeline.blueprint.options import BlueprintOptions
-from dtef_pipeline.blueprint.prompts import build_blueprints
+from dtef_pipeline.asking.calls import baseline_rows
+from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.prediction.assemble import baseline_rows
-from dtef_pipeline.prediction.models import load_models
-from dtef_pipeline.scoring.score import score_predictions
 from dtef_pipeline.survey.adapters import read_survey
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.survey.scoring.score import score_predictions
 from dtef_pipeline.tables import SEGMENT_RESULTS
 from tests.dtef_pipeline.rows import scores_table
 

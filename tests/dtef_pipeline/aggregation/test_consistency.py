@@ -8,7 +8,7 @@ from scipy.stats import f
 
 from dtef_pipeline.aggregation.cells import BoardOptions
 from dtef_pipeline.aggregation.consistency import consistency_components
-from dtef_pipeline.scoring.metrics import js
+from dtef_pipeline.survey.scoring.metrics import js
 
 Floats = npt.NDArray[np.float64]
 

@@ -9,9 +9,9 @@ import pytest
 
 from dtef_pipeline.aggregation.cells import BoardOptions
 from dtef_pipeline.aggregation.experiments import comparison, condition_usage, paired_cells
+from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.prediction.experiments import Asked, Experiment, asked_models
-from dtef_pipeline.prediction.models import load_models
+from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models
 from dtef_pipeline.tables import PREDICTIONS, REFERENCE_SCORES
 from tests.dtef_pipeline.rows import scores_table
 

@@ -14,7 +14,7 @@ from dtef_pipeline.aggregation.cells import BoardOptions, load_cells
 from dtef_pipeline.aggregation.gaps import gaps
 from dtef_pipeline.aggregation.published import GAPS, QUESTION_GAPS
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.scoring.metrics import js
+from dtef_pipeline.survey.scoring.metrics import js
 from tests.dtef_pipeline.rows import scores_table, survey_rows
 
 Floats = npt.NDArray[np.float64]

@@ -13,7 +13,7 @@ from dtef_pipeline.aggregation.cells import BoardOptions, load_cells
 from dtef_pipeline.aggregation.intervals import COLUMNS, board_intervals
 from dtef_pipeline.aggregation.resampling import Resampling
 from dtef_pipeline.aggregation.studentised import studentised_interval
-from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL
+from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL
 from tests.dtef_pipeline.rows import reference_table, scores_table, survey_rows
 
 RESAMPLES = 60

@@ -9,8 +9,8 @@ import pytest
 from dtef_pipeline.aggregation import noise as noise_module
 from dtef_pipeline.aggregation.cells import BoardOptions, load_cells
 from dtef_pipeline.aggregation.noise import REPLICATES, SamplingNoise, sampling_noise
-from dtef_pipeline.scoring.corrected import corrected_l2, gini
-from dtef_pipeline.scoring.metrics import js
+from dtef_pipeline.survey.scoring.metrics import js
+from dtef_pipeline.survey.scoring.unbiased import corrected_l2, gini
 from tests.dtef_pipeline.rows import scores_table, survey_rows
 
 PREDICTED = [0.2, 0.3, 0.5]

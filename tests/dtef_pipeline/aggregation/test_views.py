@@ -19,8 +19,8 @@ from dtef_pipeline.aggregation.views import ALL_VIEWS, STATISTICS, view
 from dtef_pipeline.cli.dtef import BOARDS
 from dtef_pipeline.cli.dtef import STATISTICS as NAMED_STATISTICS
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL
-from dtef_pipeline.scoring.references import reference_scores
+from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL
+from dtef_pipeline.survey.scoring.references import reference_scores
 from tests.dtef_pipeline.rows import scores_table, survey_rows
 
 OPTIONS = BoardOptions(resamples=300)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dtef_pipeline.asking.request import Response
 from dtef_pipeline.identity import digest, request_key
-from dtef_pipeline.prediction.request import Response
 from resources.responses.store import ResponseStore
 from tests.dtef_pipeline.cli.commands import ok, refused, strict
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dtef_pipeline.prediction.models import Budget, load_models
+from dtef_pipeline.asking.models import Budget, load_models
 from tests.dtef_pipeline.cli.commands import CHOSEN, SEGMENTS, distribution, dtef, ok, query, refused, serve_as
 from tests.fake_llm_server import FakeLLM, Fault, always
 

@@ -16,7 +16,7 @@ from dtef_pipeline.aggregation.published import COMPARISONS, GAPS
 from dtef_pipeline.aggregation.resampling import MIN_CLUSTERS, RESAMPLES, SEED
 from dtef_pipeline.drift.checks import drift_checks
 from dtef_pipeline.report.page import SECTIONS, build_report
-from dtef_pipeline.scoring.policy import CREDITS
+from dtef_pipeline.survey.scoring.policy import CREDITS
 from dtef_pipeline.tables import METRICS, SURVEY_QUARANTINE
 from tests.dtef_pipeline.rows import scores_table, survey_rows
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
-from dtef_pipeline.scoring.references import reference_scores
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.observe import Observed, observe
+from dtef_pipeline.survey.scoring.references import reference_scores
 
 #                segments, questions, pairs in the JSON, pairs of the folder with fewer than 10 respondents
 EXPECTED = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtef_pipeline.prediction.models import ModelSpec
-from dtef_pipeline.prediction.request import Request
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Request
 from resources.gateway import Gateway
 from resources.gateway.breaker import BreakerRules
 from resources.gateway.retries import Backoff

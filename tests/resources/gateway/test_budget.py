@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dtef_pipeline.asking.models import Budget, ModelSpec
+from dtef_pipeline.asking.request import Request
 from dtef_pipeline.errors import GatewayError
-from dtef_pipeline.prediction.models import Budget, ModelSpec
-from dtef_pipeline.prediction.request import Request
 from resources.gateway.budget import UNBOUNDED_ANSWER, Accounts, Usage
 from resources.gateway.prices import Price
 

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.errors import GatewayError, WarehouseError
-from dtef_pipeline.prediction.models import ModelSpec
 from resources.gateway.gateway import Answers
 from resources.gateway.progress import ModelProgress
 from resources.gateway.retries import Backoff

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.errors import GatewayError
-from dtef_pipeline.prediction.models import Budget
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import FakeLLM, Fault, always
 from tests.resources.gateway.gateway_setup import gateway, model, requests

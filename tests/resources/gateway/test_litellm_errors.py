@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.prediction.models import ModelSpec
-from dtef_pipeline.prediction.request import Request
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Request
 from resources.gateway.litellm_module import load_litellm
 from resources.gateway.litellm_transport import LitellmTransport
 from resources.gateway.transport import CallError, Reply, Scope

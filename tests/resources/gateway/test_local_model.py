@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Request
 from dtef_pipeline.errors import GatewayError
-from dtef_pipeline.prediction.models import ModelSpec
-from dtef_pipeline.prediction.request import Request
 from resources.gateway import Gateway, local_model
 from resources.gateway.local_model import letter_probabilities, prompt, question_of, rotations, shortened
 from resources.responses.store import ResponseStore

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from dtef_pipeline.prediction.models import ModelSpec
+from dtef_pipeline.asking.models import ModelSpec
 from resources.gateway.prices import FREE, Price, price
 from tests.conftest import ROOT
 
@@ -41,7 +41,7 @@ def test_tokens_at_a_price_are_dollars() -> None:
 
 def test_a_price_of_the_models_file_needs_no_litellm() -> None:
     code = (
-        "import sys; from resources.gateway.prices import price; from dtef_pipeline.prediction.models import ModelSpec\n"
+        "import sys; from resources.gateway.prices import price; from dtef_pipeline.asking.models import ModelSpec\n"
         "price(ModelSpec(name='m', model='openai/m', input_price=1, output_price=1)); assert 'litellm' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dtef_pipeline.prediction.models import ModelSpec
+from dtef_pipeline.asking.models import ModelSpec
 from resources.gateway.retries import Backoff
 from resources.gateway.slots import FIRST_LIMIT, ProviderSlots, provider_of
 

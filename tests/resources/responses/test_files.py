@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dtef_pipeline.asking.request import Response
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import request_key
-from dtef_pipeline.prediction.request import Response
 from resources.responses import files as response_files
 from resources.responses import store as response_store
 from resources.responses.files import SUFFIXES, Imported, export_responses, import_responses

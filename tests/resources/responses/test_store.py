@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from dtef_pipeline.asking.request import Response
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.prediction.request import Response
 from resources.responses import database as db
 from resources.responses.database import SCHEMA_VERSION
 from resources.responses.store import RESPONSES, ResponseStore

@@ -1,0 +1,123 @@
+"""Baseline predictors: models that ask nobody. They answer in the same form as a language model and are scored by the same code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dtef_pipeline.asking.models import BASELINES, ModelSpec
+from dtef_pipeline.errors import ConfigError, DtefError
+from dtef_pipeline.identity import digest, question_key, round_order
+from dtef_pipeline.survey.baselines.neighbours import NO_CONTEXT, NO_NEIGHBOUR, Prediction, Prompt, RoundAnswers
+
+Row = Mapping[str, Any]
+Previous = Mapping[tuple[str, ...], Sequence[float]]
+UNIFORM, POPULATION_MARGINAL = "baseline/uniform", "baseline/population-marginal"
+PREVIOUS_ROUND = "baseline/previous-round"
+NEAREST_SEGMENTS, EMPIRICAL_BAYES = "baseline/nearest-segments", "baseline/empirical-bayes"
+OF_NEIGHBOURS = (NEAREST_SEGMENTS, EMPIRICAL_BAYES)
+"""Baselines that read the other segments of the round and the context questions of the prompt."""
+DEFAULT_SEED = 0
+_BLOCK = 500
+"""Prompts answered at a time: bounds the memory of many context questions and many segments."""
+
+
+PREVIOUS_COLUMNS = ("round", "question_order", "question_text", "options", "observed")
+"""Columns of `survey_responses` that `previous_answers` needs."""
+
+
+def previous_answers(earlier: pa.Table, round_id: str) -> dict[tuple[str, ...], list[float]]:
+    """Each question's answer in the latest earlier round of the same series, by `question_key`.
+
+    `earlier`: `survey_responses` rows of the same segment in any rounds. Of duplicates within a round the first counts.
+    """
+    series = round_order(round_id)[0]
+    rows = [
+        row
+        for row in earlier.select(list(PREVIOUS_COLUMNS)).to_pylist()
+        if round_order(row["round"])[0] == series and round_order(row["round"]) < round_order(round_id)
+    ]
+    rows.sort(key=lambda row: (*round_order(row["round"])[1:], -row["question_order"]))
+    return {question_key(row["question_text"], row["options"]): row["observed"] for row in rows}
+
+
+def baseline_distribution(model: ModelSpec, row: Row, draw: int, previous: Previous) -> Sequence[float] | None:
+    """The baseline's prediction for one `survey_responses` row, as fractions, or None where it has nothing to say.
+
+    None leads to the status `missing`, never to a score of 0. Baselines OF_NEIGHBOURS answer prompts, not rows: `of_neighbours`.
+    Raises ConfigError for a baseline that does not exist.
+    """
+    if model.model not in _BASELINES:
+        raise ConfigError(f"unknown baseline {model.model!r}; known: {', '.join(BASELINES)}")
+    return _BASELINES[model.model](model, row, draw, previous)
+
+
+def as_response(distribution: Sequence[float]) -> str:
+    """The distribution as a language model is asked to write it, at full precision."""
+    total = sum(distribution)
+    if not total > 0:
+        raise DtefError(f"a baseline produced {list(distribution)}: not a distribution")
+    return json.dumps([100 * share for share in distribution])
+
+
+def of_neighbours(model: ModelSpec, prompts: Sequence[Prompt], survey: pa.Table, answers: RoundAnswers) -> list[Prediction]:
+    """What a baseline OF_NEIGHBOURS predicts for each prompt, as fractions; None where it has nothing to say.
+
+    `survey`: the segment's own `survey_responses`; `answers`: those of the round's segments. Equal prompts are answered once.
+    """
+    neighbours = answers.beside(survey)
+    predict = neighbours.nearest if model.model == NEAREST_SEGMENTS else neighbours.shrunken
+    distinct = list(dict.fromkeys(prompts))
+    said: dict[Prompt, Prediction] = {}
+    for start in range(0, len(distinct), _BLOCK):
+        block = distinct[start : start + _BLOCK]
+        said.update(zip(block, predict(block), strict=True))
+    return [said[prompt] for prompt in prompts]
+
+
+def why_missing(model: ModelSpec, *, context: bool = True) -> str:
+    """Why a baseline had nothing to say, for the row's `error`. `context`: whether the prompt shows context questions."""
+    if model.model == NEAREST_SEGMENTS and not context:
+        return NO_CONTEXT
+    return _WHY_MISSING.get(model.model, "this baseline needs nothing and never misses")
+
+
+def _uniform(model: ModelSpec, row: Row, draw: int, previous: Previous) -> Sequence[float]:
+    k = len(row["options"])
+    return [1 / k] * k
+
+
+def _column(name: str) -> Callable[[ModelSpec, Row, int, Previous], Sequence[float] | None]:
+    return lambda model, row, draw, previous: row[name]
+
+
+def _dirichlet(model: ModelSpec, row: Row, draw: int, previous: Previous) -> Sequence[float]:
+    seed = model.seed if model.seed is not None else DEFAULT_SEED
+    entropy = int(digest(seed, row["round"], row["segment"], row["question_id"], draw), 16)
+    return list(np.random.default_rng(entropy).dirichlet(np.ones(len(row["options"]))).tolist())
+
+
+def _previous_round(model: ModelSpec, row: Row, draw: int, previous: Previous) -> Sequence[float] | None:
+    return previous.get(question_key(row["question_text"], row["options"]))
+
+
+_BASELINES: Mapping[str, Callable[[ModelSpec, Row, int, Previous], Sequence[float] | None]] = {
+    UNIFORM: _uniform,
+    POPULATION_MARGINAL: _column("population"),
+    "baseline/leave-one-out-marginal": _column("others"),
+    "baseline/shuffled-segment": _column("shuffled"),
+    "baseline/dirichlet": _dirichlet,
+    PREVIOUS_ROUND: _previous_round,
+}
+
+_WHY_MISSING = {
+    "baseline/leave-one-out-marginal": "no other segment of this attribute answered the question",
+    EMPIRICAL_BAYES: "no other segment of this attribute answered the question",
+    NEAREST_SEGMENTS: NO_NEIGHBOUR,
+    "baseline/shuffled-segment": "no other segment of the round answered the question",
+    PREVIOUS_ROUND: "no readable earlier round of the series asked this segment the same question with the same options",
+}

@@ -1,0 +1,212 @@
+"""Baselines that look at other segments: who answered the context questions of a prompt most alike, and what they said on its target.
+
+Only segments of the same attribute are compared. Nobody is in two of them, so no respondent of the target segment stands behind what is
+predicted for it; segments of another attribute hold its own respondents (the women of Kenya are in both `country:kenya` and
+`gender:female`) and would give its answer away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.survey.scoring.metrics import js
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Prompt = tuple[str, tuple[str, ...]]
+"""The target question and the context questions, by id."""
+Prediction = Sequence[float] | None
+
+COLUMNS = ("segment", "attribute", "question_id", "observed", "n")
+"""What of `survey_responses` is read of the other segments."""
+
+NEAREST = 3
+"""So many segments answer together: the mean of three is less noisy than one small segment, and an attribute of few segments still has them."""
+
+NO_CONTEXT = "the prompt has no context questions, which tell the segments that are near"
+NO_NEIGHBOUR = "no other segment of this attribute answered the question and a context question of the prompt"
+
+_DECIMALS = 12
+"""Similarities that are equal but for rounding are a tie, which the order of the segments decides."""
+
+
+@dataclass(frozen=True)
+class RoundAnswers:
+    """What the segments of a round answered, as arrays.
+
+    `shares` (segments, questions, options) are fractions, 0 beyond a question's own options; `n` (segments, questions) are respondents, 0
+    where a segment has no answer.
+    """
+
+    segments: npt.NDArray[np.object_]
+    attributes: npt.NDArray[np.object_]
+    questions: Mapping[str, int]
+    shares: Floats
+    n: Ints
+
+    @classmethod
+    def of(cls, survey: pa.Table) -> RoundAnswers:
+        """`survey`: the COLUMNS of `survey_responses` rows of one round, of any segments."""
+        columns = {name: survey[name].to_pylist() for name in ("segment", "attribute", "question_id")}
+        attribute = dict(zip(columns["segment"], columns["attribute"], strict=True))
+        segments = {segment: place for place, segment in enumerate(sorted(attribute))}
+        questions = {question: place for place, question in enumerate(sorted(set(columns["question_id"])))}
+        rows = np.array([segments[name] for name in columns["segment"]], dtype=np.int64)
+        places = np.array([questions[name] for name in columns["question_id"]], dtype=np.int64)
+        observed = _padded(survey["observed"])
+        shares = np.zeros((len(segments), len(questions), observed.shape[1]))
+        shares[rows, places] = observed
+        n = np.zeros((len(segments), len(questions)), dtype=np.int64)
+        n[rows, places] = survey["n"].to_numpy()
+        named = np.array(list(segments), dtype=object)
+        return cls(named, np.array([attribute[name] for name in segments], dtype=object), questions, shares, n)
+
+    def beside(self, survey: pa.Table) -> Neighbours:
+        """The other segments of the attribute. `survey`: the segment's own `survey_responses`."""
+        segment, attribute = survey["segment"][0].as_py(), survey["attribute"][0].as_py()
+        others = np.flatnonzero((self.attributes == attribute) & (self.segments != segment))
+        asked = survey["question_id"].to_pylist()
+        places = np.array([self.questions.get(question, -1) for question in asked], dtype=np.int64)
+        own, left_out = _padded(survey["observed"]), _padded(survey["others"])
+        width = max(own.shape[1], self.shares.shape[2])
+        return Neighbours(
+            questions={question: place for place, question in enumerate(asked)},
+            sizes=np.diff(survey["observed"].combine_chunks().offsets.to_numpy()),
+            observed=_widened(own, width),
+            others=_widened(left_out, width),
+            shares=_widened(self.shares[np.ix_(others, places)], width),
+            n=np.where(places >= 0, self.n[np.ix_(others, places)], 0),
+        )
+
+
+def _padded(column: pa.ChunkedArray) -> Floats:
+    """Distributions as one array, 0 beyond their own lengths; all 0 where there is none."""
+    lists = column.combine_chunks()
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
+    option = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    padded = np.zeros((len(lists), int(lengths.max(initial=0))))
+    padded[np.repeat(np.arange(len(lists)), lengths), option] = lists.flatten().to_numpy()
+    return padded
+
+
+def _widened(shares: Floats, options: int) -> Floats:
+    return np.pad(shares, [(0, 0)] * (shares.ndim - 1) + [(0, options - shares.shape[-1])])
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """A segment and the other segments of its attribute, on the questions that it answered itself.
+
+    `observed`, `others` (questions, options): its own answers and the leave-one-out marginal of the attribute, 0 where there is none;
+    `shares` (neighbours, questions, options) and `n` (neighbours, questions) as in RoundAnswers. `questions` are their places, `sizes`
+    their numbers of options.
+    """
+
+    questions: Mapping[str, int]
+    sizes: Ints
+    observed: Floats
+    others: Floats
+    shares: Floats
+    n: Ints
+
+    def nearest(self, prompts: Sequence[Prompt]) -> list[Prediction]:
+        """For each prompt the answer of the NEAREST segments that answered its target; None where there is none.
+
+        Near is the mean `js` similarity over the context questions that both answered; the answers are weighted by their respondents.
+        The segment's own answer to the target plays no part.
+        """
+        context = _Context.of(prompts, self.questions)
+        return self._cut(context.targets, self._mean_answer(context.targets, *self._closeness(context)))
+
+    def shrunken(self, prompts: Sequence[Prompt]) -> list[Prediction]:
+        """For each prompt `others + w (nearest - others)`, `others` being the leave-one-out marginal of the attribute; None without it.
+
+        w, in 0..1, is what would have served best on the context questions of the prompt: the least-squares slope of the segment's own
+        answers less `others` on `nearest` less `others`, over all of their options. `nearest` to a context question is told from the other
+        context questions alone, as that to the target is told from questions other than the target. w is 0 without two context questions.
+        """
+        context = _Context.of(prompts, self.questions)
+        base = self.others[context.targets]
+        near = self._mean_answer(context.targets, *self._closeness(context))
+        weight = np.where(np.isnan(near[:, 0]), 0, self._weights(context))[:, None]
+        blend = base + weight * (np.nan_to_num(near) - base)
+        return self._cut(context.targets, np.where(_is_there(base)[:, None], blend, np.nan))
+
+    @cached_property
+    def _compared(self) -> npt.NDArray[np.bool_]:
+        """(questions, neighbours): the neighbour answered too."""
+        return self.n.T > 0
+
+    @cached_property
+    def _similarity(self) -> Floats:
+        """(questions, neighbours): `js` of the segment's answer and the neighbour's, 0 where the neighbour has none."""
+        question, neighbour = np.nonzero(self._compared)
+        similarity = np.zeros(self._compared.shape)
+        if len(question):
+            similarity[question, neighbour] = js(self.shares[neighbour, question], self.observed[question])
+        return similarity
+
+    def _closeness(self, context: _Context) -> tuple[Floats, Ints]:
+        """(prompts, neighbours): the sum of similarities over the context questions that both answered, and how many these are."""
+        shape = (len(context.targets), len(self.n))
+        sums, counts = np.zeros(shape), np.zeros(shape, dtype=np.int64)
+        np.add.at(sums, context.prompt, self._similarity[context.question])
+        np.add.at(counts, context.prompt, self._compared[context.question])
+        return sums, counts
+
+    def _mean_answer(self, asked: Ints, sums: Floats, counts: Ints) -> Floats:
+        """(rows, options): the mean answer to the questions `asked` of the nearest that answered, weighted by n; NaN where none did.
+
+        `sums`, `counts` (rows, neighbours): similarity over, and number of, the questions that tell how near a neighbour is to each row.
+        """
+        known = (counts > 0) & self._compared[asked]
+        mean = np.divide(sums, counts, out=np.full(sums.shape, -1.0), where=known)
+        order = np.argsort(-np.round(mean, _DECIMALS), axis=1, kind="stable")[:, :NEAREST]
+        weight = np.take_along_axis(np.where(known, self.n.T[asked], 0), order, axis=1).astype(np.float64)
+        total = (weight[:, :, None] * self.shares[order, asked[:, None]]).sum(axis=1)
+        respondents = weight.sum(axis=1)[:, None]
+        return np.asarray(np.divide(total, respondents, out=np.full(total.shape, np.nan), where=respondents > 0))
+
+    def _weights(self, context: _Context) -> Floats:
+        """(prompts,): w of each prompt, 0..1, from its context questions."""
+        sums, counts = self._closeness(context)
+        without = sums[context.prompt] - self._similarity[context.question]
+        near = self._mean_answer(context.question, without, counts[context.prompt] - self._compared[context.question])
+        base = self.others[context.question]
+        usable = (~np.isnan(near[:, 0]) & _is_there(base))[:, None]
+        away, found = np.where(usable, near - base, 0), np.where(usable, self.observed[context.question] - base, 0)
+        prompts = len(context.targets)
+        product = np.bincount(context.prompt, (away * found).sum(axis=1), prompts)
+        square = np.bincount(context.prompt, (away**2).sum(axis=1), prompts)
+        return np.asarray(np.clip(np.divide(product, square, out=np.zeros(prompts), where=square > 0), 0, 1))
+
+    def _cut(self, asked: Ints, shares: Floats) -> list[Prediction]:
+        """The shares of each question's own options; None where there is no answer."""
+        rows = zip(shares.tolist(), self.sizes[asked].tolist(), np.isnan(shares[:, 0]).tolist(), strict=True)
+        return [None if absent else row[:size] for row, size, absent in rows]
+
+
+def _is_there(distributions: Floats) -> npt.NDArray[np.bool_]:
+    return np.asarray(distributions.sum(axis=1) > 0)
+
+
+@dataclass(frozen=True)
+class _Context:
+    """Which question stands in the context of which prompt, as places: one pair of `prompt` and `question` for each."""
+
+    targets: Ints
+    prompt: Ints
+    question: Ints
+
+    @classmethod
+    def of(cls, prompts: Sequence[Prompt], questions: Mapping[str, int]) -> _Context:
+        shown = [(place, questions[name]) for place, (_, context) in enumerate(prompts) for name in context]
+        pairs = np.array(shown, dtype=np.int64).reshape(-1, 2)
+        return cls(np.array([questions[target] for target, _ in prompts], dtype=np.int64), pairs[:, 0], pairs[:, 1])

@@ -1,0 +1,224 @@
+"""What a researcher chooses about prompts, and what those choices may be."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.identity import digest
+from dtef_pipeline.survey.blueprint.systems import check_system
+
+TASKS = ("distribution", "shift", "synthetic-individuals", "batch")
+FORMATS = ("attribute-label", "distribution-context", "narrative")
+PROFILES = ("segment", "population")
+REASONINGS = ("standard", "cot")
+ORDERS = ("given", "reversed", "rotated-N")
+SELECTIONS = ("survey-order", "random")
+BATCH_SIZES = (2, 3, 4, 5)
+MOST_INDIVIDUALS = 500
+
+_STANDARD_RESERVE = 256
+_THINKING_TOKENS = 768
+_TOKENS_AN_INDIVIDUAL = 6
+_TOKENS_A_QUESTION = 96
+_WORDS = re.compile(r"[a-z][a-z0-9-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class BlueprintOptions:
+    """How blueprints are made. Raises ConfigError naming the option, what arrived and what is allowed.
+
+    `context_levels`: numbers of context questions, or `all`. `token_budget`: tokens of prompt and answer together, of which `answer_reserve`
+    are kept for the answer (none given: as many as the task and the reasoning need). `seed` matters to the `random` selection alone,
+    `batch_size` to the task `batch`, `individuals` to `synthetic-individuals`. `option_order`: `given`, `reversed`, or `rotated-2`: the
+    list begins with the third option. `profile`: who is asked about, the segment or all respondents of the survey (`population`). `system`:
+    id of a system prompt; one that is not shipped has its words in `system_text`.
+    """
+
+    context_levels: tuple[str, ...] = ("0",)
+    selection: str = "survey-order"
+    seed: int = 20_260_101
+    token_budget: int = 4096
+    answer_reserve: int | None = None
+    show_n: bool = False
+    format: str = "attribute-label"
+    task: str = "distribution"
+    batch_size: int = 3
+    individuals: int = 20
+    reasoning: str = "standard"
+    structured: bool = False
+    option_order: str = "given"
+    profile: str = "segment"
+    system: str = "default"
+    system_text: str = ""
+
+    def __post_init__(self) -> None:
+        for level in self.context_levels:
+            if level != "all" and not (level.isascii() and level.isdigit() and len(level) < 7 and str(int(level)) == level):
+                raise ConfigError(f"context level {level!r}: allowed: a whole number such as 0, 5, 10, or all")
+        if not self.context_levels:
+            raise ConfigError("no context level given: allowed: a whole number such as 0, 5, 10, or all")
+        _one_of("context selection", self.selection, SELECTIONS)
+        _one_of("format", self.format, FORMATS)
+        _one_of("task", self.task, TASKS)
+        _one_of("reasoning", self.reasoning, REASONINGS)
+        _one_of("profile", self.profile, PROFILES)
+        if self.profile == "population" and self.task == "shift":
+            others = ", ".join(task for task in TASKS if task != "shift")
+            raise ConfigError(
+                "profile 'population' with the task shift, whose prompt gives the answer of all respondents away: "
+                f"allowed: {others}, or the profile segment"
+            )
+        if self.option_order not in ORDERS[:2] and not re.fullmatch(r"rotated-[1-9][0-9]?", self.option_order):
+            raise ConfigError(f"option order {self.option_order!r}: allowed: given, reversed, rotated-1, rotated-2, ...")
+        if self.batch_size not in BATCH_SIZES:
+            raise ConfigError(f"batch of {self.batch_size} questions: allowed: {', '.join(map(str, BATCH_SIZES))}")
+        if not 1 <= self.individuals <= MOST_INDIVIDUALS:
+            raise ConfigError(f"{self.individuals} individuals: allowed: 1 to {MOST_INDIVIDUALS}")
+        if not _WORDS.fullmatch(self.system):
+            raise ConfigError(f"system prompt id {self.system!r}: allowed: lower-case letters, digits and hyphens")
+        check_system(self.system, self.system_text)
+        if not 0 <= self.reserve < self.token_budget:
+            raise ConfigError(
+                f"token budget {self.token_budget} with {self.reserve} kept for the answer: "
+                "allowed: a reserve of 0 or more that is smaller than the budget"
+            )
+
+    @property
+    def reserve(self) -> int:
+        """Tokens kept for the answer."""
+        return self._usual_reserve() if self.answer_reserve is None else self.answer_reserve
+
+    @property
+    def answer_tokens(self) -> int | None:
+        """Fewest tokens a model must be allowed to answer with; None: the model's own setting will do."""
+        return self.reserve if self.reserve > _STANDARD_RESERVE else None
+
+    def order_of(self, count: int) -> list[int]:
+        """Which of `count` options stands at each place of the list, as its place in the survey."""
+        if self.option_order == "reversed":
+            return list(range(count))[::-1]
+        turn = 0 if self.option_order == "given" else int(self.option_order.removeprefix("rotated-"))
+        return [(turn + place) % count for place in range(count)]
+
+    @property
+    def condition(self) -> str:
+        """These options but the context levels, in short: `distribution/attribute-label`, `batch=3/narrative+cot+reversed`.
+
+        `of_condition` reads it back. What is as usual is left out, but for the task and the format.
+        """
+        numbers = {"batch": self.batch_size, "synthetic-individuals": self.individuals}
+        task = f"{self.task}={numbers[self.task]}" if self.task in numbers else self.task
+        usual = BlueprintOptions()
+        flags = {
+            self.profile: self.profile != usual.profile,
+            self.reasoning: self.reasoning != usual.reasoning,
+            "structured": self.structured,
+            self.option_order: self.option_order != usual.option_order,
+            f"system={self.system}{_trace(self.system_text)}": self.system != usual.system,
+            self.selection: self.selection != usual.selection,
+            f"seed={self.seed}": self.seed != usual.seed and self.selection == "random",
+            "show-n": self.show_n,
+            f"tokens={self.token_budget}": self.token_budget != usual.token_budget,
+            f"reserve={self.reserve}": self.reserve != self._usual_reserve(),
+        }
+        return "+".join([f"{task}/{self.format}", *(flag for flag, said in flags.items() if said)])
+
+    @property
+    def recipe(self) -> str:
+        """All options but the context levels, as JSON: what makes a level again as it was."""
+        return json.dumps({name: value for name, value in asdict(self).items() if name != "context_levels"}, sort_keys=True)
+
+    @classmethod
+    def of_recipe(cls, recipe: str, context_levels: Iterable[str]) -> BlueprintOptions:
+        return cls(context_levels=tuple(context_levels), **json.loads(recipe))
+
+    @classmethod
+    def of_condition(
+        cls, condition: str, context_levels: Iterable[str] = ("0",), system_prompts: Mapping[str, str] | None = None
+    ) -> BlueprintOptions:
+        """The options that a condition spells. `system_prompts`: words of system prompts that are not shipped, by id.
+
+        A format may be left out (`shift+cot`), and so may the task's number (`batch`). Raises ConfigError for a word that says nothing
+        or that contradicts another.
+        """
+        head, *flags = condition.strip().split("+")
+        named, _, form = head.partition("/")
+        task, _, number = named.partition("=")
+        options: dict[str, Any] = {"task": task} | ({"format": form} if form else {})
+        if "=" in named:
+            if task not in ("batch", "synthetic-individuals"):
+                raise ConfigError(f"condition {condition!r}: the task {task} takes no number")
+            options["batch_size" if task == "batch" else "individuals"] = _whole(condition, named, number)
+        for flag in flags:
+            said = _flag(condition, flag)
+            if repeated := said.keys() & options.keys():
+                raise ConfigError(f"condition {condition!r}: {flag!r} says the {min(repeated).replace('_', ' ')} a second time")
+            options |= said
+        system, _, trace = options.pop("system", "default").partition("~")
+        words = (system_prompts or {}).get(system, "")
+        if trace and words and _trace(words) != f"~{trace}":
+            raise ConfigError(
+                f"condition {condition!r}: the words of the system prompt {system!r} are others now: {system}{_trace(words)}"
+            )
+        return cls(tuple(context_levels), **options, system=system, system_text=words)
+
+    def _usual_reserve(self) -> int:
+        answer = {
+            "synthetic-individuals": _TOKENS_AN_INDIVIDUAL * self.individuals,
+            "batch": _TOKENS_A_QUESTION * self.batch_size,
+        }
+        thinking = _THINKING_TOKENS if self.reasoning == "cot" else 0
+        return max(_STANDARD_RESERVE, answer.get(self.task, 0)) + thinking
+
+
+def _trace(words: str) -> str:
+    """What tells one wording of an own system prompt from another; nothing for the shipped ones, whose words stay."""
+    return f"~{digest(words)[:6]}" if words else ""
+
+
+def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ConfigError(f"{what} {value!r}: allowed: {', '.join(allowed)}")
+
+
+_PLAIN_FLAGS: Mapping[str, Mapping[str, Any]] = {
+    "cot": {"reasoning": "cot"},
+    "structured": {"structured": True},
+    "reversed": {"option_order": "reversed"},
+    "random": {"selection": "random"},
+    "show-n": {"show_n": True},
+    "population": {"profile": "population"},
+}
+_NUMBER_FLAGS = {"seed": "seed", "tokens": "token_budget", "reserve": "answer_reserve"}
+
+
+def _flag(condition: str, flag: str) -> Mapping[str, Any]:
+    name, _, value = flag.partition("=")
+    if flag in _PLAIN_FLAGS:
+        return _PLAIN_FLAGS[flag]
+    if flag.startswith("rotated-"):
+        return {"option_order": flag}
+    if name in _NUMBER_FLAGS:
+        return {_NUMBER_FLAGS[name]: _whole(condition, flag, value)}
+    if name == "system":
+        return {"system": value}
+    allowed = [*_PLAIN_FLAGS, "rotated-N", "system=ID", *(f"{number}=N" for number in _NUMBER_FLAGS)]
+    raise ConfigError(
+        f"condition {condition!r}: {flag!r} says nothing; allowed after the task and format: {', '.join(allowed)}"
+    )
+
+
+def _whole(condition: str, said: str, number: str) -> int:
+    if not (number.isascii() and number.isdigit()):
+        raise ConfigError(f"condition {condition!r}: {said!r} needs a whole number")
+    return int(number)
+
+
+def context_order(level: str) -> tuple[float, str]:
+    """Sort key of context levels: 0, 5, 10, all."""
+    return (float("inf") if level == "all" else float(level), level)

@@ -1,0 +1,262 @@
+"""Blueprints of one segment: a prompt a (question or batch of questions, context level, condition)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+import pyarrow as pa
+
+from dtef_pipeline.asking.tokens import estimate_tokens
+from dtef_pipeline.errors import DtefError
+from dtef_pipeline.identity import blueprint_hash, digest, prompt_id
+from dtef_pipeline.survey.blueprint import wording
+from dtef_pipeline.survey.blueprint.answers import form_for_system, form_for_user, response_schema
+from dtef_pipeline.survey.blueprint.batches import batches
+from dtef_pipeline.survey.blueprint.formats import context_heading, context_question
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions, context_order
+from dtef_pipeline.survey.blueprint.systems import system_prompt
+from dtef_pipeline.tables import BLUEPRINTS
+
+_SEPARATOR_TOKENS = 2  # the blank line between two parts
+_FROM_SURVEY = ("round", "segment", "question_id", "question_order", "options", "circular")
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A question of the segment, with its text as context and what that costs."""
+
+    row: Row
+    kind: str  # the same for a question and its duplicates
+    context: str
+    context_tokens: int
+
+    @property
+    def id(self) -> str:
+        return str(self.row["question_id"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """The prompt of some targets before it has context."""
+
+    targets: Sequence[_Question]
+    head: str
+    tail: str
+    tokens: int
+    room: int
+    """Tokens left for context; negative when the prompt does not fit even without."""
+
+
+def build_blueprints(survey: pa.Table, *options: BlueprintOptions) -> pa.Table:
+    """Blueprints of one segment, by question, context level and condition.
+
+    `survey`: `survey_responses` rows of one (round, segment). `options`: one a condition, or several where the context levels of a
+    condition are made in several ways. Every question is a target, circular and duplicate ones too (they carry flags), but for those
+    that `left_out` names. Context never holds a question of the prompt, a duplicate of one, or a circular question. Raises DtefError
+    when nothing can be asked.
+    """
+    rows = sorted(survey.to_pylist(), key=lambda row: row["question_order"])
+    shown: dict[tuple[str, bool, str], list[_Question]] = {}
+    for choice in options:
+        key = _shown_in(choice)
+        shown[key] = shown.get(key) or [_question(row, choice) for row in rows]
+    prompts = [row for choice in options for row in _Asking(shown[_shown_in(choice)], choice).rows()]
+    if not prompts:
+        raise DtefError(f"{rows[0]['round']}/{rows[0]['segment']}: {_why_nothing(rows, options)}")
+    prompts.sort(key=lambda row: (row["question_order"], context_order(row["context_level"]), row["condition"]))
+    whole = blueprint_hash({row["prompt_id"] for row in prompts})
+    columns = {name: [row.get(name) for row in prompts] for name in BLUEPRINTS.names}
+    columns["blueprint_hash"] = [whole] * len(prompts)
+    return pa.table(columns, schema=BLUEPRINTS)
+
+
+def left_out(survey: pa.Table, blueprints: pa.Table, options: Sequence[BlueprintOptions]) -> dict[str, list[str]]:
+    """Ids of the questions that a condition does not ask, in survey order, by condition; conditions that ask all are not named.
+
+    A question is left out when it does not fit the token budget even without context, or when the task `shift` has no answer of all
+    respondents to start from.
+    """
+    asked = set(zip(blueprints["condition"].to_pylist(), blueprints["question_id"].to_pylist(), strict=True))
+    questions = survey.sort_by("question_order")["question_id"].to_pylist()
+    found = {c: [q for q in questions if (c, q) not in asked] for c in dict.fromkeys(choice.condition for choice in options)}
+    return {condition: missing for condition, missing in found.items() if missing}
+
+
+def _why_nothing(rows: Sequence[Row], options: Sequence[BlueprintOptions]) -> str:
+    if all(choice.task == "shift" for choice in options) and not any(row["population"] for row in rows):
+        return "the task shift needs the answers of all respondents, and no question of the survey has them"
+    room = options[0].token_budget - options[0].reserve
+    return f"no question fits {room} tokens (token budget less the answer's reserve), not even without context"
+
+
+def _shown_in(options: BlueprintOptions) -> tuple[str, bool, str]:
+    """What the text of a context question depends on."""
+    return options.format, options.show_n, options.profile
+
+
+def _question(row: Row, options: BlueprintOptions) -> _Question:
+    if options.profile == "population":
+        row = _of_everyone(row)
+    people = wording.people(options.profile)
+    text = context_question(row, options.format, people, show_n=options.show_n) if row["observed"] else ""
+    return _Question(row, row["duplicate_of"] or row["question_id"], text, estimate_tokens(text) + _SEPARATOR_TOKENS)
+
+
+def _of_everyone(row: Row) -> Row:
+    """The row with all respondents in the place of the segment: its own answers and size are gone, so no prompt can show them."""
+    return {**row, "observed": row["population"], "n": row["population_n"], "population": None}
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """All questions of one segment asked in one condition."""
+
+    questions: Sequence[_Question]
+    options: BlueprintOptions
+
+    @cached_property
+    def system(self) -> str:
+        options = self.options
+        return system_prompt(options.system, options.system_text, options.task, form_for_system(options), options.profile)
+
+    @cached_property
+    def heading(self) -> str:
+        known = any(question.row["population"] for question in self.questions)
+        return context_heading(self.options.format, wording.people(self.options.profile), population_known=known)
+
+    @cached_property
+    def heading_tokens(self) -> int:
+        return estimate_tokens(self.heading) + _SEPARATOR_TOKENS
+
+    @cached_property
+    def in_all_rows(self) -> Mapping[str, Any]:
+        options = self.options
+        return {
+            "condition": options.condition,
+            "recipe": options.recipe,
+            "system": self.system,
+            "answer_tokens": options.answer_tokens,
+        }
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Rows of `blueprints`, with `question_order` besides."""
+        levels = sorted(set(self.options.context_levels), key=context_order)
+        for draft in self._drafts():
+            yield from self._prompts_of(draft, levels)
+
+    def _drafts(self) -> Iterator[_Draft]:
+        """The prompts that fit the budget at least without context."""
+        drafts = (self._draft([question]) for question in self.questions if self._can_ask(question))
+        fitting = (draft for draft in drafts if draft.room >= 0)
+        if self.options.task != "batch":
+            yield from fitting
+            return
+        alone = [draft.targets[0] for draft in fitting]
+        for places in batches([question.kind for question in alone], self.options.batch_size):
+            yield from self._split([alone[place] for place in places])
+
+    def _can_ask(self, question: _Question) -> bool:
+        return self.options.task != "shift" or bool(question.row["population"])
+
+    def _split(self, targets: Sequence[_Question]) -> Iterator[_Draft]:
+        """One prompt of all targets, or, where that does not fit, prompts of half of them."""
+        draft = self._draft(targets)
+        if draft.room >= 0:
+            yield draft
+            return
+        half = (len(targets) + 1) // 2
+        yield from self._split(targets[:half])
+        yield from self._split(targets[half:])
+
+    def _draft(self, targets: Sequence[_Question]) -> _Draft:
+        head, tail = self._head(targets[0].row), self._tail(targets)
+        tokens = estimate_tokens(f"{self.system}\n{head}\n{tail}") + 2 * _SEPARATOR_TOKENS
+        return _Draft(targets, head, tail, tokens, self.options.token_budget - self.options.reserve - tokens)
+
+    def _head(self, row: Row) -> str:
+        """Who is asked about."""
+        if self.options.profile == "population":
+            return wording.population_profile()
+        return wording.profile(row["attribute"], row["value"])
+
+    def _tail(self, targets: Sequence[_Question]) -> str:
+        """What stands after the context: the question or questions, and the form of the answer."""
+        row, task = targets[0].row, self.options.task
+        form = form_for_user(self.options, [len(target.row["options"]) for target in targets])
+        if task == "batch":
+            asked = [(target.row["question_text"], self._listed(target.row, "options")) for target in targets]
+            return f"{wording.target_questions(asked)}\n\n{form}"
+        question = wording.target_question(row["question_text"], self._listed(row, "options"))
+        if task == "shift":
+            everyone = wording.population_answer(self._listed(row, "options"), self._listed(row, "population"))
+            return f"{everyone}\n\n{question}\n\n{form}"
+        return f"{question}\n\n{form}"
+
+    def _listed(self, row: Row, column: str) -> list[Any]:
+        """The values of a column that has one an option, in the order in which the prompt lists the options."""
+        values = row[column]
+        return [values[place] for place in self.options.order_of(len(values))]
+
+    def _prompts_of(self, draft: _Draft, levels: Sequence[str]) -> Iterator[dict[str, Any]]:
+        candidates = self._context_candidates(draft.targets)
+        costs = list(accumulate((c.context_tokens for c in candidates), initial=self.heading_tokens))[1:]
+        fitting = bisect_right(costs, draft.room)
+        schema = response_schema(self.options, [len(target.row["options"]) for target in draft.targets])
+        for level in levels:
+            requested = None if level == "all" else int(level)
+            included = min(fitting, len(candidates) if requested is None else requested)
+            chosen = candidates[:included]
+            context = [self.heading, *(c.context for c in chosen)] if chosen else []
+            user = "\n\n".join([draft.head, *context, draft.tail])
+            in_prompt = {
+                **self.in_all_rows,
+                "context_level": level,
+                "prompt_id": self._prompt_id(draft.targets, user, schema),
+                "user": user,
+                "response_schema": schema,
+                "context_requested": requested,
+                "context_included": included,
+                "context_question_ids": [c.id for c in chosen],
+                "tokens": draft.tokens + (costs[included - 1] if included else 0),
+            }
+            for place, target in enumerate(draft.targets):
+                of_question = {name: target.row[name] for name in _FROM_SURVEY}
+                yield {**of_question, **in_prompt, "reading": self._reading(draft, place)}
+
+    def _prompt_id(self, targets: Sequence[_Question], user: str, schema: str | None) -> str:
+        limits: dict[str, Any] = {"response_schema": schema, "answer_tokens": self.options.answer_tokens}
+        if self.options.task == "batch":
+            return prompt_id(self.system, user, [t.id for t in targets], [t.row["options"] for t in targets], **limits)
+        return prompt_id(self.system, user, targets[0].id, targets[0].row["options"], **limits)
+
+    def _reading(self, draft: _Draft, place: int) -> dict[str, Any] | None:
+        """How the answer to the target at this place is read; None where it is one distribution in the survey's order."""
+        options, count = self.options, len(draft.targets[place].row["options"])
+        order = options.order_of(count)
+        individual, together = options.task == "synthetic-individuals", options.task == "batch"
+        special = {
+            "order": order if order != list(range(count)) else None,
+            "place": place if together else None,
+            "size": len(draft.targets) if together else None,
+            "individuals": options.individuals if individual else None,
+            "marked": True if options.reasoning == "cot" else None,
+        }
+        said = any(value is not None for value in special.values())
+        return {"task": "individuals" if individual else "distribution", **special} if said else None
+
+    def _context_candidates(self, targets: Sequence[_Question]) -> list[_Question]:
+        kinds = {target.kind for target in targets}
+        allowed = [q for q in self.questions if q.context and not q.row["circular"] and q.kind not in kinds]
+        if self.options.selection == "random":
+            # The same order for every segment of the round, so that segments are compared on the same context.
+            asked = [t.id for t in targets] if self.options.task == "batch" else targets[0].id
+            seed = int(digest(self.options.seed, targets[0].row["round"], asked)[:16], 16)
+            return sorted(allowed, key=lambda q: digest(seed, q.id))
+        return allowed

@@ -1,0 +1,71 @@
+"""What a run will ask, before it is asked: requests, tokens, and how many tokens answers take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+
+# Tokens of an answer as models write it, by a rule that errs on the high side: `45.2, ` is up to 5, a letter in quotes 4.
+_A_PERCENTAGE, _A_LETTER, _AN_ARRAY, _A_KEY = 5, 4, 3, 5
+_REASONING = 300
+
+PROMPTS = ["prompt_id", "condition", "tokens", "answer_tokens", "answer_expected"]
+_ROWS = ("round", "segment", "condition", "prompt_id", "tokens", "answer_tokens")
+
+
+def prompts_to_ask(blueprints: pa.Table, conditions: Sequence[BlueprintOptions]) -> pd.DataFrame:
+    """The distinct prompts of each condition, in the order (round, segment, condition).
+
+    `blueprints`: of any number of segments. Columns: `prompt_id`, `condition`, `tokens` (of the prompt, estimated), `answer_tokens` (that a
+    model must be allowed; null: its own setting), `answer_expected` (tokens of a usual answer, without what a model thinks unasked).
+    """
+    frame = blueprints.select(list(_ROWS)).to_pandas()
+    frame["options"] = pc.list_value_length(blueprints["options"]).to_numpy()
+    keys = ["round", "segment", "condition", "prompt_id"]
+    by_prompt = frame.groupby(keys, sort=True, dropna=False)
+    prompts = by_prompt.agg(tokens=("tokens", "first"), answer_tokens=("answer_tokens", "first")).reset_index()
+    # A question of a batch stands once a context level where the level makes no difference, so questions are counted within one.
+    levels = blueprints["context_level"].to_pandas().groupby([frame[key] for key in keys]).nunique()
+    per_level = by_prompt["options"].agg(["sum", "size"]).div(levels.rename(None), axis=0).reset_index()
+    prompts["answer_expected"] = 0.0
+    for options in conditions:
+        of = prompts["condition"] == options.condition
+        prompts.loc[of, "answer_expected"] = _expected(options, per_level.loc[of, "sum"], per_level.loc[of, "size"])
+    distinct: pd.DataFrame = prompts[PROMPTS].drop_duplicates(["condition", "prompt_id"], ignore_index=True)
+    return distinct
+
+
+def _expected(options: BlueprintOptions, choices: pd.Series[float], questions: pd.Series[float]) -> pd.Series[float]:
+    """Tokens of an answer about so many questions with so many options together."""
+    answer = _A_PERCENTAGE * choices + _AN_ARRAY * questions
+    if options.task == "synthetic-individuals":
+        answer = questions * 0 + _A_LETTER * options.individuals + _AN_ARRAY
+    if options.task == "batch":
+        answer = answer + _A_KEY * questions + _AN_ARRAY
+    fixed = _A_KEY * (options.structured + (options.reasoning == "cot"))
+    return answer + fixed + (_REASONING if options.reasoning == "cot" else 0)
+
+
+def answer_limits(prompts: pd.DataFrame, model: ModelSpec) -> pd.Series[float]:
+    """Tokens the model may answer with, a prompt; NaN: as many as it likes."""
+    if model.is_local:  # it writes nothing but letters
+        return prompts["answer_expected"]
+    if model.max_tokens is None:
+        return prompts["tokens"] * float("nan")
+    return prompts["answer_tokens"].fillna(0).clip(lower=model.max_tokens).astype(float)
+
+
+def expected_answers(prompts: pd.DataFrame, model: ModelSpec, measured: Mapping[tuple[str, str], float]) -> pd.Series[float]:
+    """Tokens each answer will take: the mean of earlier answers of the (variant, condition) if there are any, else what the rule says."""
+    known = prompts["condition"].map(
+        {condition: mean for (variant, condition), mean in measured.items() if variant == model.variant}
+    )
+    expected = known.astype(float).fillna(prompts["answer_expected"])
+    most = answer_limits(prompts, model)
+    return expected.where(most.isna() | (expected < most), most)

@@ -1,0 +1,228 @@
+"""Experiments: two or more ways of asking, compared on the same cells. Read from YAML files:
+
+    name: reasoning
+    hypothesis: A model that reasons before it answers comes closer to the observed distribution.
+    conditions:
+      - {name: standard, condition: distribution/attribute-label}
+      - {name: reasoned, reasoning: cot, settings: {temperature: 0.7}}
+    models: [gpt-4.1-mini]
+
+The first condition is the one that the others are compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from dtef_pipeline.asking.models import SAMPLING, Models, ModelSpec, UniqueKeys
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+
+
+def _levels(value: Any) -> Any:
+    """Context levels as people write them: 5, '5' or all."""
+    if isinstance(value, list):
+        return [str(level) if isinstance(level, int) and not isinstance(level, bool) else level for level in value]
+    return value
+
+
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+_Levels = Annotated[list[str], BeforeValidator(_levels), Field(min_length=1)]
+
+
+class Condition(BaseModel):
+    """One way of asking. Either `condition` spells it, or the fields of `BlueprintOptions` do."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    name: _Name
+    condition: str | None = None
+    task: str | None = None
+    format: str | None = None
+    reasoning: str | None = None
+    structured: bool | None = None
+    option_order: str | None = None
+    profile: str | None = None
+    system: str | None = None
+    batch_size: int | None = None
+    individuals: int | None = None
+    selection: str | None = None
+    seed: int | None = None
+    show_n: bool | None = None
+    token_budget: int | None = None
+    answer_reserve: int | None = None
+    settings: dict[str, Any] = {}
+    """Sampling parameters that models get in this condition; baselines, which have none, do not."""
+    contexts: _Levels | None = None
+    """Context levels, in place of the experiment's."""
+
+    def options(self, context_levels: Sequence[str], system_prompts: Mapping[str, str]) -> BlueprintOptions:
+        fields = self.model_dump(exclude={"name", "condition", "settings", "contexts"}, exclude_none=True)
+        if self.condition is None:
+            text = system_prompts.get(self.system or "", "")
+            options = BlueprintOptions(tuple(context_levels), **fields, system_text=text)
+            _refuse_idle(fields, options)
+            return options
+        if fields:
+            raise ConfigError(f"condition and {', '.join(fields)} are given; allowed: either condition or single fields")
+        return BlueprintOptions.of_condition(self.condition, context_levels, system_prompts)
+
+
+class Experiment(BaseModel):
+    """A comparison as its file tells it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    name: _Name
+    hypothesis: Annotated[str, Field(min_length=1)]
+    conditions: Annotated[list[Condition], Field(min_length=2)]
+    models: list[str] = []
+    """Selectors, as `dtef run --model` takes them."""
+    contexts: _Levels = ["0"]
+    questions: Annotated[int, Field(ge=1)] | None = None
+    draws: Annotated[int, Field(ge=1)] = 1
+    rounds: list[str] = []
+    system_prompts: dict[str, str] = {}
+    """Words of system prompts that are not shipped, by id."""
+
+    @property
+    def compares_contexts(self) -> bool:
+        """Whether the conditions differ in what context they show, and in nothing else."""
+        return any(condition.contexts is not None and condition.contexts != self.contexts for condition in self.conditions)
+
+    def options(self, condition: Condition) -> BlueprintOptions:
+        return condition.options(condition.contexts or self.contexts, self.system_prompts)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A model in a condition of an experiment."""
+
+    model: str
+    """The model as it is called without the settings of the condition."""
+    name: str
+    """Of the condition in its experiment."""
+    options: BlueprintOptions
+    spec: ModelSpec
+
+
+def asked_models(experiment: Experiment, models: Models, selectors: Sequence[str]) -> tuple[Asked, ...]:
+    """Every model in every condition: model by model, conditions in the order of the file.
+
+    Raises ConfigError when a model is unknown or cannot have a condition's settings, and when a language model would be asked the same in
+    two conditions (baselines are: they stand beside the others).
+    """
+    asked = tuple(_asked(experiment, models, selectors))
+    first: dict[tuple[str, str, str, tuple[str, ...]], str] = {}
+    for one in asked:
+        seen = first.setdefault((one.model, one.spec.variant, _effect(one.options), one.options.context_levels), one.name)
+        if seen != one.name and not one.spec.is_baseline:
+            raise ConfigError(
+                f"experiment {experiment.name!r}: {one.model} is asked the same in the conditions {seen!r} and {one.name!r}: allowed: "
+                "settings other than the model's own, and without context only what changes a prompt that shows none"
+            )
+    return asked
+
+
+def _effect(options: BlueprintOptions) -> str:
+    """The condition, less what changes no prompt that shows no context."""
+    if set(options.context_levels) != {"0"}:
+        return options.condition
+    usual = BlueprintOptions()
+    return replace(options, format=usual.format, show_n=usual.show_n, selection=usual.selection, seed=usual.seed).condition
+
+
+def _refuse_idle(fields: Mapping[str, Any], options: BlueprintOptions) -> None:
+    """ConfigError for fields that would silently do nothing."""
+    needed = {
+        "batch_size": options.task == "batch",
+        "individuals": options.task == "synthetic-individuals",
+        "seed": options.selection == "random",
+    }
+    allowed = {"batch_size": "task: batch", "individuals": "task: synthetic-individuals", "seed": "selection: random"}
+    for name, has_effect in needed.items():
+        if name in fields and not has_effect:
+            raise ConfigError(f"{name}: {fields[name]} does nothing here; allowed: with {allowed[name]}")
+
+
+def _asked(experiment: Experiment, models: Models, selectors: Sequence[str]) -> Iterator[Asked]:
+    for base in models.resolve(selectors):
+        for condition in experiment.conditions:
+            try:
+                (spec,) = models.resolve([base.name], condition.settings)
+            except ConfigError as error:
+                raise ConfigError(f"experiment {experiment.name!r}: condition {condition.name!r}: {error}") from error
+            yield Asked(base.name, condition.name, experiment.options(condition), spec)
+
+
+def load_experiment(path: Path) -> Experiment:
+    """Read an experiment file. Raises ConfigError with the file, the condition, the field, what arrived and what is allowed."""
+    try:
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path}: not a readable experiment file: {error}") from error
+    if not isinstance(document, dict):
+        raise ConfigError(
+            f"{path}: expected a mapping with {', '.join(Experiment.model_fields)}; got {type(document).__name__}"
+        )
+    try:
+        experiment = Experiment.model_validate(document)
+    except ValidationError as error:
+        raise ConfigError(f"{path}: {'; '.join(_reasons(document, error))}") from error
+    _check(experiment, str(path))
+    return experiment
+
+
+def _reasons(document: Mapping[str, Any], error: ValidationError) -> Iterator[str]:
+    for fault in error.errors(include_url=False, include_context=False):
+        model: type[BaseModel] = Experiment
+        place = list(fault["loc"])
+        if place[:1] == ["conditions"] and len(place) > 1:
+            model, number = Condition, int(place[1])
+            given = document["conditions"][number]
+            name = given.get("name", number + 1) if isinstance(given, dict) else number + 1
+            place[:2] = [f"condition {name!r}"]
+        where = ": ".join(str(part) for part in place)
+        if fault["type"] == "extra_forbidden":
+            yield f"{where}: unknown key; known: {', '.join(model.model_fields)}"
+        elif fault["type"] == "missing":
+            yield f"{where}: is missing"
+        else:
+            yield f"{where}: {fault['msg']}, got {fault['input']!r}"
+
+
+def _check(experiment: Experiment, file: str) -> None:
+    """What the fields alone do not show: spellings, settings, and that the conditions differ as a run can ask them."""
+    seen: dict[tuple[str, str, tuple[str, ...]], str] = {}
+    for condition in experiment.conditions:
+        where = f"{file}: condition {condition.name!r}"
+        try:
+            options = experiment.options(condition)
+            _check_settings(condition.settings)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}") from error
+        settings = ",".join(f"{key}={value}" for key, value in sorted(condition.settings.items()))
+        other = seen.setdefault((options.condition, settings, options.context_levels), condition.name)
+        if other != condition.name or [c.name for c in experiment.conditions].count(condition.name) > 1:
+            raise ConfigError(f"{where}: is {other!r} again; every condition is to have its own name and way of asking")
+    levels = {options_levels for _, _, options_levels in seen}
+    if len(levels) > 1 and len({(asked, settings) for asked, settings, _ in seen}) > 1:
+        raise ConfigError(f"{file}: contexts: conditions that differ in contexts may differ in nothing else")
+    if len({len(of) for of in levels}) > 1:
+        raise ConfigError(
+            f"{file}: contexts: every condition is to have as many, because the first is compared with the first; "
+            f"got {'; '.join(', '.join(of) for of in sorted(levels))}"
+        )
+
+
+def _check_settings(settings: Mapping[str, Any]) -> None:
+    if unknown := [key for key in settings if key not in SAMPLING]:
+        raise ConfigError(f"settings: unknown {', '.join(map(repr, unknown))}; allowed: {', '.join(SAMPLING)}")
+    any_model = Models(specs={"any": ModelSpec(name="any", model="any/model")}, collections={})
+    any_model.resolve(["any"], settings)

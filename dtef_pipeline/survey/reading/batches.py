@@ -1,0 +1,127 @@
+"""The answers to several questions in the text of one response, taken apart so that each question reads its own part alone.
+
+Read are a JSON object with the keys Q1, Q2, ... (in any order; `Question 1` and `1` are as good; each value an array, an object
+or a text), lines that begin with `Q1:` or `Question 1`, and exactly as many arrays as there are questions, in one array. What
+follows the last `DISTRIBUTIONS:` is read first. A question without a part of its own has no answer, and never another's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from dtef_pipeline.text.plain import without_thinking
+from dtef_pipeline.text.structured import Pairs, as_text, decoded, objects_in, unfenced, value_at
+
+Parts = dict[int, list[str]]
+"""The texts that answer each question, by its number: Q1 is 1."""
+
+_MARKER = re.compile(
+    r"(?im)(?:^[^\w\n\[{]{0,8}|[.!?)] )(?:(?:my |the )?(?:final |predicted |estimated ){0,2}distributions|"
+    r"(?:my |the )?final (?:answer|distribution|prediction|estimate)s?|answers)[*_ ]{0,4}:"
+)
+_QUESTION = re.compile(r"\s*(?:(?:q|question)[\s_#-]*)?([0-9]{1,2})\s*[:.]?\s*", re.IGNORECASE)
+_HEADER = re.compile(
+    r"(?im)(?<!\w)(?:q|question)[ _#]?([0-9]{1,2})(?!\w)[\"'*_` )\]]{0,4}(?:\([^()\n]{0,80}\)[*_ ]{0,4})?[:=]"
+    r"|^[^\w\n]{0,8}(?:q|question)[ _#]?([0-9]{1,2})(?!\w)[\"'*_` )\]]{0,4}(?:[.)–—-]|$)"
+)
+_NUMBERED_ARRAY = re.compile(r"(?m)^[^\w\n\[]{0,6}([0-9]{1,2})[.):] ?[*_]{0,2} ?(?=\[)")
+_BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
+_ARRAY_OF_ARRAYS = re.compile(r"\[\s{0,9}\[")
+_LOOK_BACK = 12_000
+"""Only this many characters at the end of a response are read: room for five questions, each with its explanation."""
+_HEADERS = 60
+"""Headers looked at, from the end of the text."""
+_NAMING_KEYS = ("question", "id", "question_id")
+
+
+def parts_by_question(text: str, size: int, *, marked: bool = False) -> Parts:
+    """The texts that answer each of `size` questions, by number from 1; none when the response has no answers by question.
+
+    More than one text for a question: the response answers it more than once. Number 0: it counts from another number than 1.
+    """
+    outside = without_thinking(text)[-_LOOK_BACK:]
+    for region in _regions(outside, marked):
+        parts = (
+            _of_objects(region) or _of_lines(region, _HEADER) or _of_lines(region, _NUMBERED_ARRAY) or _in_order(region, size)
+        )
+        if parts:
+            return parts
+    return {}
+
+
+def _regions(text: str, marked: bool) -> Iterator[str]:
+    """What follows the last marker; the whole where the answer needs no marker, or is JSON and nothing else."""
+    end = 0
+    for marker in _MARKER.finditer(text):
+        end = marker.end()
+    if end:
+        yield text[end:]
+    if not marked or (not end and decoded(unfenced(text)) is not None):
+        yield text
+
+
+def _of_objects(text: str) -> Parts:
+    parts: Parts = {}
+    for found in objects_in(text):
+        for number, value in _answers(found.pairs):
+            parts.setdefault(number, []).append("" if value is None else _text_of(value))
+    return parts
+
+
+def _text_of(value: Any) -> str:
+    try:
+        return as_text(value)
+    except RecursionError:
+        return "nested too deeply"
+
+
+def _answers(pairs: Pairs) -> list[tuple[int, Any]]:
+    """Question numbers and answers of an object: by its keys, by those of the objects in it, or by what its key `question` says."""
+    if own := _of_keys(pairs):
+        return own
+    named = [value for key, value in pairs if key.strip().casefold() in _NAMING_KEYS]
+    number = _number(str(named[0])[:40]) if len(named) == 1 else None
+    if number is not None:
+        rest = [pair for pair in pairs if pair[0].strip().casefold() not in _NAMING_KEYS]
+        return [(number, rest[0][1] if len(rest) == 1 else Pairs(rest))]
+    return [answer for _, inner in pairs if isinstance(inner, Pairs) for answer in _of_keys(inner)]
+
+
+def _of_keys(pairs: Pairs) -> list[tuple[int, Any]]:
+    numbered = [(_number(key), value) for key, value in pairs if not _is_number(value)]
+    return [(number, value) for number, value in numbered if number is not None]
+
+
+def _number(key: str) -> int | None:
+    found = _QUESTION.fullmatch(key) if len(key) < 40 else None
+    return int(found[1]) if found else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float)  # `{"1": 40, "2": 60}` numbers options
+
+
+def _of_lines(text: str, header: re.Pattern[str]) -> Parts:
+    """What follows each header, up to the next one or to the first blank line."""
+    headers = list(deque(header.finditer(text), maxlen=_HEADERS))
+    parts: Parts = {}
+    for place, found in enumerate(headers):
+        stop = headers[place + 1].start() if place + 1 < len(headers) else len(text)
+        said = _BLANK_LINE.split(text[found.end() : stop].strip(), 1)[0]
+        parts.setdefault(int(found[1] or found[2]), []).append(said)
+    return parts
+
+
+def _in_order(text: str, size: int) -> Parts:
+    """Exactly as many arrays of numbers as questions, in one array, and no other such array."""
+    opening = _ARRAY_OF_ARRAYS.search(text)
+    found = value_at(text, opening.start()) if opening else None
+    if found is None or not isinstance(found.value, list) or _ARRAY_OF_ARRAYS.search(text, found.end):
+        return {}
+    arrays = found.value
+    if len(arrays) != size or not all(isinstance(inner, list) and all(map(_is_number, inner)) for inner in arrays):
+        return {}
+    return {place: [as_text(inner)] for place, inner in enumerate(arrays, start=1)}

@@ -1,0 +1,221 @@
+"""Readings of unlabelled values in a plain text (see `plaintext`): arrays, values on a line, values in a column.
+
+Each reader yields candidates: a place in the text, the values found there and what is to be said of them. Choosing among
+them is the business of `parsing`. All patterns are possessive or bounded: time is linear in the text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from dtef_pipeline.text.plain import recent
+
+# Groups are atomic, `(?>...)`, and not possessive: before 3.11.5 Python loses its place in a possessive group that fails half-way.
+NUMBER = r"[-+]?+(?:[0-9]++(?>(?:\.[0-9]++)?)|\.[0-9]++)(?>(?:e[-+]?+[0-9]++)?)"
+COMMA_NUMBER = r"[-+]?+(?:[0-9]++(?>(?:,[0-9]++)*)(?>(?:\.[0-9]++)?)|\.[0-9]++)(?>(?:e[-+]?+[0-9]++)?)"
+ABOUT = r"(?>(?:(?:~|about|around|approximately|approx\.?|roughly|circa|ca\.|nearly) ?)?)"
+PERCENT = r"(?>(?: ?(?:%|percent\b|per cent\b|pct\b))?)"
+
+_GAP = r"(?: ?[,;/|] ?(?:and )?| and | & | |\t)"
+_STANDS_ALONE = r"(?! ?[-–→] ?[0-9])(?![\w:])(?!\.[0-9])(?! to [0-9])(?! or [0-9])"
+_VALUE = ABOUT + NUMBER + PERCENT + _STANDS_ALONE
+_RUN = re.compile(rf"(?<![\w.,–-]){_VALUE}(?>(?:{_GAP}{_VALUE})+)")
+_COLUMN = re.compile(rf"(?m)(?>(?:^[ |]*+(?>(?:[-–•·] )?){ABOUT}{COMMA_NUMBER}{PERCENT}[ ,;|.]*+(?:\n|\Z)){{2,}})")
+_ARRAY = re.compile(r"\[([^\[\]{}]*)\]")
+_INTERVAL = re.compile(r"(?:[%0-9]|\bci|\binterval|\brange)[ :,=]*\Z")
+_BOUNDS = re.compile(r"\b(?:between|from) ?\Z")
+_CITATION = re.compile(r"\[ ?\^?[0-9]{1,3} ?\]")
+_ITEM = re.compile(rf"{ABOUT}({COMMA_NUMBER})\.?{PERCENT}")
+_RANGE = re.compile(rf"{ABOUT}{NUMBER}{PERCENT} ?(?:[-–]|to) ?{NUMBER}{PERCENT}")
+_NOT_A_NUMBER = re.compile(r"[-+]?(?:nan|inf|infinity|null|none|n/a)")
+_NUMBERS = re.compile(NUMBER)
+_COMMA_NUMBERS = re.compile(COMMA_NUMBER)
+_THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
+_CLOSE_COMMA = re.compile(r",(?! )")
+"""A comma that separates as one of thousands would: `1,200,800` may be two numbers, `1,200, 800` are."""
+_REMARK = re.compile(r"(?://|#)[^\n]*|\([^()\n0-9]{1,80}+\)")
+_DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
+_NEARBY = 200
+"""How far a line is looked along, so that one endless line costs no more than many short ones."""
+_ALNUM = re.compile(r"[^\W_]")
+
+
+class Candidate(NamedTuple):
+    """One reading: `status` is ok, wrong_length or unparseable; `values` as written, in option order when ok.
+
+    `prose`: it stands in the middle of a sentence, and so never displaces an array or a list.
+    """
+
+    start: int
+    end: int
+    status: str
+    values: tuple[float, ...]
+    how: str
+    prose: bool = False
+
+
+def candidate(start: int, end: int, values: Sequence[float], n: int, how: str, *, prose: bool = False) -> Candidate:
+    """A reading of `values`, judged: is it a distribution, and over n options?"""
+    if fault := not_a_distribution(values):
+        return Candidate(start, end, "unparseable", (), f"{how}: {fault}")
+    if len(values) != n:
+        return Candidate(start, end, "wrong_length", (), f"{how} of {len(values)} values for {n} options")
+    if not how.startswith("array") and _maybe_thousands(values):
+        return Candidate(start, end, "unparseable", (), f"{how}: a point may be a decimal or a thousands separator")
+    return Candidate(start, end, "ok", tuple(values), how, prose)
+
+
+def not_a_distribution(values: Sequence[float]) -> str:
+    """Why the values are no distribution; empty when they are one."""
+    if any(not math.isfinite(v) for v in values):
+        return "a value is not a finite number"
+    if any(v < 0 for v in values):
+        return "a value is negative"
+    total = in_order_sum(values)
+    if total == 0:
+        return "all values are zero"
+    return "" if math.isfinite(total) else "the values add up to infinity"
+
+
+def _maybe_thousands(values: Sequence[float]) -> bool:
+    """`1.200` beside `800`: counts with a European separator, or not."""
+    return max(values) >= 100 and any(v != int(v) for v in values) and not near_whole(in_order_sum(values))
+
+
+def in_order_sum(values: Sequence[float]) -> float:
+    """Sum from left to right, plainly rounded: what the vectorised path computes too (`sum` compensates from 3.12 on)."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
+def near_whole(total: float, points: float = 5.0) -> bool:
+    """Whether a total is that of percentages or of fractions, give or take so many percentage points."""
+    return abs(total - 100) <= points or abs(total - 1) <= points / 100
+
+
+def number(text: str, joined: bool = False) -> float:
+    """The value of one written number; `joined`: a comma in it is a thousands separator or a decimal comma."""
+    if joined and "," in text:
+        text = text.replace(",", "") if _THOUSANDS.fullmatch(text) else text.replace(",", ".")
+    return float(text)
+
+
+def joinable(text: str) -> bool:
+    """Whether a number with commas in it can be one number: `1,200` or `45,2`, not `45,30,15`."""
+    return "," not in text or bool(_THOUSANDS.fullmatch(text) or _DECIMAL_COMMA.fullmatch(text))
+
+
+def hide(pattern: re.Pattern[str], text: str, filler: str) -> str:
+    """The text with each match painted over, places unchanged."""
+    return pattern.sub(lambda found: filler * (found.end() - found.start()), text)
+
+
+def read_unlabelled(text: str, n: int) -> Iterator[Candidate]:
+    """Every unlabelled reading of the text."""
+    text = hide(_CITATION, text, " ")
+    yield from _arrays(text, n)
+    rest = hide(_ARRAY, text, "\x1a")
+    yield from _columns(rest, n)
+    yield from _runs(rest, n)
+
+
+def _arrays(text: str, n: int) -> Iterator[Candidate]:
+    for found in recent(_ARRAY.finditer(text), n):
+        content = _REMARK.sub("", found[1])
+        values = _array_values(content)
+        if len(values) < 2 or _INTERVAL.search(text, max(0, found.start() - 12), found.start()):
+            continue
+        if _like_citations(values) and not _own_line(text, found.start(), found.end()):
+            continue
+        how = "array" if content == found[1] else "array with remarks"
+        if "-" in content and _has_range(content):
+            how = "array with a range in it"
+        yield candidate(found.start(), found.end(), values, n, how)
+
+
+def _items(content: str) -> list[str]:
+    separator = next((s for s in (";", ",", "|") if s in content), None)
+    return [item.strip() for item in content.strip(" ,;|\n").split(separator)]
+
+
+def _has_range(content: str) -> bool:
+    return any(_RANGE.fullmatch(item) for item in _items(content))
+
+
+def _array_values(content: str) -> list[float]:
+    """Values of an array's inside; NaN for what stands in a value's place and is none; empty when it is no such array."""
+    values = []
+    for item in _items(content):
+        if (found := _ITEM.fullmatch(item)) and joinable(found[1]):
+            values.append(number(found[1], joined=True))
+        elif _RANGE.fullmatch(item) or _NOT_A_NUMBER.fullmatch(item):
+            values.append(math.nan)
+        else:
+            return []
+    return values
+
+
+def _like_citations(values: Sequence[float]) -> bool:
+    """Small rising whole numbers, such as the sources [2, 5]."""
+    rising = all(a < b for a, b in pairwise(values))
+    return rising and values[0] >= 1 and values[-1] < 90 and all(v == int(v) for v in values) and sum(values) < 90
+
+
+def _own_line(text: str, start: int, end: int) -> bool:
+    """Whether what lies from start to end has its line to itself, or follows a colon or an equals sign."""
+    before = text[max(0, start - _NEARBY) : start].rpartition("\n")[2].rstrip()
+    after = text[end : end + _NEARBY].partition("\n")[0]
+    sources = before.endswith(("sources:", "source:", "references:", "refs:", "ref:", "see:"))
+    return not sources and (before.endswith((":", "=")) or not _ALNUM.search(before)) and not _ALNUM.search(after)
+
+
+def _columns(text: str, n: int) -> Iterator[Candidate]:
+    for found in recent(_COLUMN.finditer(text), n):
+        numbers = _COMMA_NUMBERS.findall(_without_bullets(found[0]))
+        if all(map(joinable, numbers)):
+            values = [number(v, joined=True) for v in numbers]
+            yield candidate(found.start(), found.end(), values, n, "column of values")
+
+
+def _without_bullets(column: str) -> str:
+    return re.sub(r"(?m)^[ |]*[-–•·] ", "", column)
+
+
+def _runs(text: str, n: int) -> Iterator[Candidate]:
+    """Values on one line. Amid prose they must add up to a whole; so must `60/40` and an array cut off before its end."""
+    for found in recent(_RUN.finditer(text), n):
+        values = _run_values(found[0], n)
+        whole = near_whole(in_order_sum(values))
+        cut_off = "[" in text[max(0, found.start() - 2) : found.start()]
+        if cut_off and not near_whole(in_order_sum(values), 1.0):
+            yield Candidate(found.start(), found.end(), "unparseable", (), "array without its end")
+            continue
+        own_line = _own_line(text, found.start(), found.end())
+        bounds = _BOUNDS.search(text, max(0, found.start() - 10), found.start())
+        if (whole and not bounds) or (own_line and "/" not in found[0]):
+            yield candidate(found.start(), found.end(), values, n, "list of values", prose=not own_line)
+
+
+def _run_values(run: str, n: int) -> list[float]:
+    """`45,2; 30,1` and `1,200; 800` hold commas inside their numbers, `45,30,15,10` does not: length and separators decide."""
+    split = [float(v) for v in _NUMBERS.findall(run)]
+    if len(split) == n or "," not in run:
+        return split
+    numbers = _COMMA_NUMBERS.findall(run)
+    if len(numbers) != n or not all(map(joinable, numbers)):
+        return split
+    joined = [number(v, joined=True) for v in numbers]
+    with_comma = [v for v in numbers if "," in v]
+    thousands = sum(1 for v in with_comma if _THOUSANDS.fullmatch(v))
+    between = _COMMA_NUMBERS.sub("", run)
+    comma_separates = "," in between
+    if thousands == len(with_comma):
+        return split if _CLOSE_COMMA.search(between) else joined
+    certain = thousands == 0 and near_whole(in_order_sum(joined)) and (not comma_separates or len(with_comma) == n)
+    return joined if certain else split

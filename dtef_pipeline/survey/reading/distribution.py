@@ -1,0 +1,180 @@
+"""One distribution in the text of a response.
+
+The rules, in order:
+
+1. Thinking (`<think>...</think>`) is not part of the answer, nor is anything in a JSON object beside its key `distribution`.
+   Of what remains, the end is read (`plaintext.LOOK_BACK` characters).
+2. What follows the last marker (`DISTRIBUTION:`, `Final answer:`, ...) is read first; the whole text only if that fails.
+   A `marked` response (reasoning first, then a marked last line) is read after its marker alone, the line of the marker first.
+3. Arrays, values on a line or in a column, and values beside labels, letters or numbers of options are candidates.
+   The last candidate that is a distribution over the expected number of options wins.
+4. Without one: the last list of another length makes it `wrong_length`; else the last thing in the place of a distribution
+   that is none (negative, a range, all zero, not a number) makes it `unparseable`; else an apology makes it `refused`.
+
+Percentages, fractions, counts and ratios are all normalised to sum 1; a total more than three points from 100 % is told in
+the reason. Where two readings of the same words differ the response is `unparseable` rather than guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dtef_pipeline.survey.reading.candidates import Candidate, in_order_sum, near_whole, read_unlabelled
+from dtef_pipeline.survey.reading.labelled import read_any_labels, read_enumerated, read_labelled
+from dtef_pipeline.text.labels import Labels
+from dtef_pipeline.text.plain import LOOK_BACK, answer_text, without_thinking
+from dtef_pipeline.text.structured import only_the_answer
+
+_MARKER = re.compile(
+    r"(?<!\w)(?:(?:final|predicted|estimated)? ?(?:answer|distribution|prediction|estimate|output|result|response)s?|final)"
+    r" ?(?:\([^()\n]{0,60}\) ?)?:"
+)
+_FINAL_LINE = re.compile(
+    r"(?m)(?:^[^\w\n\[{]{0,8}|[.!?)] )(?:(?:my |the )?(?:final |predicted |estimated )*(?:answer|distribution)s?|final)"
+    r" ?(?:\([^()\n]{0,60}\) ?)?: ?"
+)
+"""The mark of a last line: where a line or a sentence begins, so that `the population's distribution: ...` is none."""
+ONE_ARRAY = re.compile(r"(?:```)?(?:json)? ?\n?\[[^\[\]]*\]\.?")
+_REFUSAL = re.compile(
+    r"\b(?:sorry|apologi[sz]e|cannot|cant|can not|unable to|not able to|wont|will not|decline|as an ai|not comfortable"
+    r"|not appropriate|inappropriate|not possible to)\b"
+)
+
+
+NO_DISTRIBUTION = "no distribution in the response"
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """How a response was read.
+
+    `status` is ok | unparseable | wrong_length | refused | missing; `distribution` holds fractions that sum to 1 in the
+    survey's option order, only when ok; `reason` says how it was read, or why it was not.
+    """
+
+    status: str
+    distribution: tuple[float, ...] | None
+    reason: str
+
+
+def unparseable(reason: str) -> Parsed:
+    return Parsed("unparseable", None, reason)
+
+
+def read_distribution(text: str | None, n: int, labels: Labels | None, *, marked: bool = False) -> Parsed:
+    """The distribution over `n` options, in the order in which they are listed. Never raises on any text."""
+    plain = answer_text(only_the_answer(without_thinking(text), "distribution", marked=marked)) if text else ""
+    if not plain:
+        return unparseable(why_empty(text))
+    best: Candidate | None = None
+    for part in _marked_parts(plain) if marked else _parts(plain):
+        best = _best(_candidates(part, n, labels))
+        if best and best.status == "ok":
+            return _parsed(best)
+    if best:
+        return Parsed(best.status, None, best.how)
+    if refuses(plain, labels, marked=marked):
+        return Parsed("refused", None, "an apology or a refusal, and no distribution")
+    return unparseable("no distribution after the reasoning" if marked else NO_DISTRIBUTION)
+
+
+def why_empty(text: str | None) -> str:
+    return "empty response" if not text or text.isspace() else "nothing outside the thinking"
+
+
+def refuses(plain: str, labels: Labels | None, *, marked: bool = False) -> bool:
+    """Whether the words outside the options are an apology or a refusal. A reasoning may say `cannot` of many things, but late."""
+    plain = plain[:300] if marked else plain[-LOOK_BACK:]
+    if not _REFUSAL.search(plain):
+        return False
+    return labels is None or bool(_REFUSAL.search(labels.without(plain)))
+
+
+def _parts(plain: str) -> Iterator[str]:
+    """What follows the last marker, then the whole."""
+    end = 0
+    for marker in _MARKER.finditer(plain):
+        end = marker.end()
+    if end:
+        yield plain[end:].lstrip()
+    yield plain
+
+
+def _marked_parts(plain: str) -> Iterator[str]:
+    """The line of the last marker, then all that follows it; a response that is one array has no reasoning to be mistaken for."""
+    end = 0
+    for marker in _FINAL_LINE.finditer(plain):
+        end = marker.end()
+    if end:
+        line = plain[end:].partition("\n")[0]
+        if line and line.count("[") == line.count("]"):
+            yield line
+        yield plain[end:].lstrip()
+    elif ONE_ARRAY.fullmatch(plain):
+        yield plain
+
+
+def _candidates(text: str, n: int, labels: Labels | None) -> list[Candidate]:
+    """Every reading of the text. A label says more than the letter, the number or the place of its row."""
+    unlabelled = list(read_unlabelled(text, n))
+    if labels is None:
+        return [*unlabelled, *read_enumerated(text, n, None), *read_any_labels(text, n)]
+    labelled = read_labelled(text, labels)
+    named = [(c.start, c.end) for c in labelled if c.status == "ok"]
+    weaker = [_in_named_order(c, text, labels) for c in unlabelled] + read_enumerated(text, n, labels)
+    return labelled + [c for c in weaker if not _overlaps_last(c, named)]
+
+
+def _overlaps_last(one: Candidate, spans: Sequence[tuple[int, int]]) -> bool:
+    return any(one.start < end and one.end > start for start, end in spans[-2:])
+
+
+def _in_named_order(found: Candidate, text: str, labels: Labels) -> Candidate:
+    """A table's row of values put in the order of its header; values beside options named in another order are not read."""
+    if found.status != "ok" or found.how not in ("list of values", "array with remarks"):
+        return found
+    if found.how == "array with remarks":
+        order = labels.order_in(text[found.start : found.end])
+        if order and order != list(range(len(found.values))):
+            return found._replace(status="unparseable", how="array whose remarks name the options in another order")
+        return found
+    before = text[max(0, found.start - 2000) : found.start]
+    if "|" in text[found.start : found.end]:
+        lines = before.split("\n")[-3:]
+        order = labels.order_in("\n".join(line for line in lines if "|" in line))
+        if sorted(order) == list(range(len(found.values))):
+            values = tuple(found.values[order.index(i)] for i in range(len(order)))
+            return found._replace(values=values, how="table row")
+    else:
+        line_after = text[found.end : found.end + 2000].partition("\n")[0]
+        order = labels.order_in(before.rpartition("\n")[2] + " ; " + line_after)
+    if order and order != sorted(order) and len(order) == len(found.values):
+        return found._replace(status="unparseable", how="values beside the options named in another order")
+    return found
+
+
+def _best(candidates: list[Candidate]) -> Candidate | None:
+    """The last candidate of the best status, a list before a sentence.
+
+    It is unparseable when another reading of the same words says otherwise.
+    """
+    for status in ("ok", "wrong_length", "unparseable"):
+        of_status = [c for c in candidates if c.status == status]
+        chosen = [c for c in of_status if not c.prose] or of_status
+        if chosen:
+            last = max(chosen, key=lambda c: (c.end, c.start))
+            rival = next((c for c in of_status if c.start < last.end and c.end > last.start and c.values != last.values), None)
+            return last._replace(status="unparseable", how=f"two readings: {last.how}, {rival.how}") if rival else last
+    return None
+
+
+def _parsed(found: Candidate) -> Parsed:
+    total = in_order_sum(found.values)
+    return Parsed("ok", tuple(v / total for v in found.values), found.how + total_note(total))
+
+
+def total_note(total: float) -> str:
+    """What the reason says of a total that is that of neither percentages nor fractions."""
+    return "" if near_whole(total, 3.0) else f"; raw total {total:.6g}"

@@ -1,0 +1,202 @@
+"""The answers of single people in the text of a response, counted into a distribution.
+
+Read are a JSON array of option letters, `{"answers": [...]}`, letters on a line (`a, c, b`) or one a line (`1. a`, `Person 1: a`),
+and options by their label instead of the letter. What follows the last `ANSWERS:` is read first. An entry that is no option
+makes the response `unparseable`: an answer is never guessed, nor left out. From half to twice as many people as were asked are
+counted, with their number in the reason; fewer or more make it `wrong_length`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+from dtef_pipeline.survey.reading.candidates import COMMA_NUMBER, PERCENT
+from dtef_pipeline.survey.reading.distribution import ONE_ARRAY, Parsed, refuses, unparseable, why_empty
+from dtef_pipeline.text.labels import Labels
+from dtef_pipeline.text.plain import answer_text, without_thinking
+from dtef_pipeline.text.structured import WINDOW, Pairs, as_text, decoded, only_the_answer, unfenced
+
+_WHO = r"(?:person|individual|respondent|participant|people|p|r)"
+_MARKER = re.compile(
+    r"(?m)(?:^[^\w\n\[{]{0,8}|[.!?)] )(?:(?:my |the )?(?:final )?(?:answer|response)s?|final|individuals) ?(?:\([^()\n]{0,60}\) ?)?: ?"
+)
+_LIST = re.compile(r"\[([^\[\]]*)\]")
+_NUMBERED = re.compile(
+    rf"(?:[-•·] )?(?:{_WHO} ?(?:no\.? ?|#)?[0-9]{{1,4}}(?: ?\([^()\n]{{0,80}}\))?|#?[0-9]{{1,4}}) ?[:.)=–-]+ ?"
+    rf"|{_WHO} ?#?[0-9]{{1,4}} |[-•·] "
+)
+_LETTERED = re.compile(r"\(?(?:option |answer )?([a-z]{1,2})(?:[).:]+|(?= ?[-–=(]|\Z))[ )=–:-]*(.*)", re.DOTALL)
+_PERSON_KEY = re.compile(rf"\s*(?:{_WHO}\s*)?#?[0-9]{{1,4}}\s*", re.IGNORECASE)
+_ANSWER_KEYS = ("answer", "response", "choice", "option", "letter")
+_LOOK_BACK = 12_000
+"""Only this many characters at the end of a response are read: room for hundreds of people on lines of their own."""
+_MOST = 1001
+"""Entries looked at: one more than twice the most people that can be asked."""
+_PROSE_LINES = 100
+"""Lines looked at beyond those of twice as many people as were asked."""
+_SHARE = re.compile(rf"(?:^|[ :=]){COMMA_NUMBER}{PERCENT}[ )}}]*$")
+_LISTS = 20
+"""Lists looked at, from the end."""
+
+
+def read_individuals(text: str | None, labels: Labels, asked: int | None, *, marked: bool = False) -> Parsed:
+    """How many individuals gave each option, as a distribution in the order in which the options are listed.
+
+    `asked`: how many people were to answer (None: any number). Never raises on any text.
+    """
+    outside = without_thinking(text) if text else ""
+    response = answer_text(only_the_answer(_as_answers(outside), "answers", marked=marked), _LOOK_BACK)
+    if not response:
+        return unparseable(why_empty(text))
+    entries = next(filter(None, (_entries(part, labels, asked) for part in _parts(response, marked))), [])
+    if _name_options(entries, labels):
+        return _counted(entries, labels, asked)
+    if entries and all(map(_SHARE.search, entries)):
+        return unparseable("percentages where individuals were asked")
+    if refuses(response, labels, marked=marked):
+        return Parsed("refused", None, "an apology or a refusal, and no answers of individuals")
+    if entries:
+        return unparseable(f"individuals: {entries[0][:60]!r} is no option")
+    return unparseable("no answers after the reasoning" if marked else "no answers of individuals in the response")
+
+
+def _as_answers(text: str) -> str:
+    """A response that is one JSON value, with its people's answers alone: `[{"person": 1, "answer": "a"}]`, `{"Person 1": "a"}`."""
+    value = decoded(unfenced(text[-WINDOW:]))
+    people = value.named("answers")[-1:] if isinstance(value, Pairs) else []
+    answers = _of_people(people[0] if people else value)
+    return text if answers is None else f"ANSWERS: {as_text(answers)}"
+
+
+def _of_people(value: Any) -> list[Any] | None:
+    if isinstance(value, Pairs) and value and all(_PERSON_KEY.fullmatch(key[:40]) for key, _ in value):
+        return [inner for _, inner in value]
+    if isinstance(value, list) and value and all(isinstance(entry, Pairs) for entry in value):
+        chosen = [[inner for key, inner in entry if key.strip().casefold() in _ANSWER_KEYS] for entry in value]
+        return [answers[0] for answers in chosen] if all(len(answers) == 1 for answers in chosen) else None
+    return None
+
+
+def _parts(response: str, marked: bool) -> Iterator[str]:
+    """What follows the last marker; the whole where the answer needs no marker, or is nothing but a list."""
+    end = 0
+    for marker in _MARKER.finditer(response):
+        end = marker.end()
+    if end:
+        yield response[end:]
+    if not marked or (not end and ONE_ARRAY.fullmatch(response)):
+        yield response
+
+
+def _entries(part: str, labels: Labels, asked: int | None) -> list[str]:
+    """What each person said, in words: of the last list in brackets that names an option, else of the lines."""
+    lists = [_split(inside, labels) for inside in _LIST.findall(part)[-_LISTS:]]
+    naming = [entries for entries in lists if _name_options(entries, labels)]
+    if len(naming) > 1 and asked is not None and len(naming[-1]) != asked:
+        return [f"{len(naming)} lists, the last of {len(naming[-1])} people"]
+    if naming:
+        return naming[-1]
+    if "[" in part and not lists:
+        return [part[part.rindex("[") :]]  # a list without its end
+    by_line = _entries_by_line(part, labels, _MOST if asked is None else 2 * asked + _PROSE_LINES)
+    return lists[-1] if lists and not _name_options(by_line, labels) else by_line
+
+
+def _name_options(entries: Sequence[str], labels: Labels) -> bool:
+    return any(option_of(entry, labels) is not None for entry in entries)
+
+
+def _entries_by_line(part: str, labels: Labels, most: int) -> list[str]:
+    """The entries of the last `most` lines but the prose before the first and after the last that says something of people."""
+    lines = [line.strip() for line in part.split("\n")[-most:]]
+    entries_of = {line: _line_entries(line, labels) for line in dict.fromkeys(lines)}
+    said = [entries_of[line] for line in lines]
+    saying = [place for place, entries in enumerate(said) if entries]
+    if not saying:
+        return []
+    first, last = saying[0], saying[-1]
+    return [entry for place in range(first, last + 1) for entry in said[place] or [lines[place]]]
+
+
+def _line_entries(line: str, labels: Labels) -> list[str]:
+    """What a line says of people; nothing when it is prose."""
+    entries = _split(line, labels)
+    return [] if _is_prose(line, entries, labels) else entries
+
+
+def _is_prose(line: str, entries: Sequence[str], labels: Labels) -> bool:
+    if _NUMBERED.match(line) or _name_options(entries, labels):
+        return False
+    return line in ("", "json") or line.endswith((":", "!")) or sum(len(word) > 2 for word in line.split()) > 3
+
+
+def _split(line: str, labels: Labels) -> list[str]:
+    """The entries of a line or a list; one that names an option as a whole (`No, never`) is not taken apart."""
+    if option_of(line, labels) is not None:
+        return [line]
+    separator = next((s for s in (";", ",", "|", "\n") if s in line), None)
+    if separator is None:
+        words = line.split(" ")[:_MOST]
+        return words if all(option_of(word, labels) is not None for word in words) else [line]
+    entries = [item.strip() for item in line.strip(" \n,;|").split(separator)][:_MOST]
+    return _joined(entries, labels) if separator == "," and any("," in name for name in labels.names) else entries
+
+
+def _joined(items: Sequence[str], labels: Labels) -> list[str]:
+    """Items put together again where a comma stands inside a label: quotes are gone, so that only the label can tell."""
+    most = max(name.count(",") for name in labels.names) + 1
+    entries: list[str] = []
+    place = 0
+    while place < len(items):
+        joined = (", ".join(items[place:stop]) for stop in range(min(place + most, len(items)), place, -1))
+        entry = next((text for text in joined if option_of(text, labels) is not None), items[place])
+        entries.append(entry)
+        place += entry.count(", ") + 1
+    return entries
+
+
+@lru_cache(maxsize=4096)
+def option_of(entry: str, labels: Labels) -> int | None:
+    """The option that an entry names, by label, by letter or by both, a person's number before it or not.
+
+    None when it names none, or when label and letter disagree.
+    """
+    named = _named(entry, labels)
+    numbered = _NUMBERED.match(entry) if named is None else None
+    return _named(entry[numbered.end() :], labels) if numbered else named
+
+
+def _named(entry: str, labels: Labels) -> int | None:
+    entry = entry.strip(" .,;")
+    by_label, by_letter = labels.exactly(entry), _by_letter(entry, labels)
+    if by_label is None:
+        return by_letter
+    return by_label if by_letter in (None, by_label) else None
+
+
+def _by_letter(entry: str, labels: Labels) -> int | None:
+    found = _LETTERED.fullmatch(entry)
+    if found is None:
+        return None
+    place = 0
+    for letter in found[1]:
+        place = 26 * place + ord(letter) - ord("a") + 1
+    said = found[2].strip().rstrip(")")
+    if place > len(labels.names) or (said and labels.exactly(said) != place - 1):
+        return None
+    return place - 1
+
+
+def _counted(entries: Sequence[str], labels: Labels, asked: int | None) -> Parsed:
+    options = [option_of(entry, labels) for entry in entries]
+    if None in options:
+        strange = entries[options.index(None)]
+        return unparseable(f"individuals: {strange[:60]!r} is no option")
+    people = len(options)
+    if asked is not None and not asked <= 2 * people <= 4 * asked:
+        return Parsed("wrong_length", None, f"{people} of {asked} individuals")
+    shares = tuple(options.count(option) / people for option in range(len(labels.names)))
+    return Parsed("ok", shares, f"{people} of {asked} individuals" if asked not in (None, people) else f"{people} individuals")

@@ -1,0 +1,178 @@
+"""From a model's free text to a distribution over a question's options.
+
+`parse_response` reads one response, `parse_responses` a column of them; both give the same result. A `Reading` says what was
+asked for: one distribution (`distribution`), the answers of single people (`individuals`), or one of several questions
+(`batches`), and in which order the options were listed. Whatever the reading, the result is in the survey's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.survey.reading.batches import parts_by_question
+from dtef_pipeline.survey.reading.distribution import (
+    NO_DISTRIBUTION,
+    Parsed,
+    read_distribution,
+    refuses,
+    unparseable,
+    why_empty,
+)
+from dtef_pipeline.survey.reading.individuals import read_individuals
+from dtef_pipeline.survey.reading.whole_columns import ColumnsInMaking, ParsedColumns
+from dtef_pipeline.text.labels import Labels, labels_of
+from dtef_pipeline.text.plain import answer_text
+
+
+class Reading(NamedTuple):
+    """How the answer to a prompt is read: a row of `tables.READING`. Without arguments: one distribution as the survey lists it."""
+
+    task: str | None = None
+    order: tuple[int, ...] | None = None
+    place: int | None = None
+    individuals: int | None = None
+    size: int | None = None
+    marked: bool | None = None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any] | None) -> Reading:
+        if row is None:
+            return AS_IN_THE_SURVEY
+        order = row["order"]
+        return cls(**{**row, "order": None if order is None else tuple(order)})
+
+
+AS_IN_THE_SURVEY = Reading()
+
+
+def parse_response(
+    text: str | None, n_options: int, options: Sequence[str] | None = None, reading: Reading = AS_IN_THE_SURVEY
+) -> Parsed:
+    """The distribution over `n_options` that a response states; with `options`, values may stand beside their labels.
+
+    `options` and the result are in the survey's order, whatever the order in which the prompt listed them. Never raises on any
+    text. Raises ValueError when `options` are not `n_options` many.
+    """
+    if options is not None and len(options) != n_options:
+        raise ValueError(f"n_options is {n_options}, but {len(options)} options were given: {list(options)!r}")
+    if n_options < 2:
+        return unparseable(f"a question with {n_options} options has no distribution to predict")
+    order = reading.order
+    if order is None:
+        return _read_as_listed(text, n_options, options, reading)
+    if sorted(order) != list(range(n_options)):
+        return Parsed("missing", None, f"the prompt listed options {list(order)}, the survey has {n_options}")
+    listed = None if options is None else [options[option] for option in order]
+    return _in_survey_order(_read_as_listed(text, n_options, listed, reading), order)
+
+
+def _in_survey_order(parsed: Parsed, order: Sequence[int]) -> Parsed:
+    if parsed.distribution is None:
+        return parsed
+    shares = dict(zip(order, parsed.distribution, strict=True))
+    return Parsed(parsed.status, tuple(shares[option] for option in range(len(order))), parsed.reason)
+
+
+def _read_as_listed(text: str | None, n: int, options: Sequence[str] | None, reading: Reading) -> Parsed:
+    labels = labels_of(tuple(options)) if options is not None else None
+    marked = bool(reading.marked)
+    if reading.task == "individuals":
+        # Without labels, letters alone are understood.
+        return read_individuals(text, labels or labels_of(("",) * n), reading.individuals, marked=marked)
+    if reading.place is None:
+        return read_distribution(text, n, labels, marked=marked)
+    return _read_own_part(text or "", n, labels, reading)
+
+
+def _read_own_part(text: str, n: int, labels: Labels | None, reading: Reading) -> Parsed:
+    """The answer to one question of a batch, from its own part of the response alone."""
+    size, number = reading.size or 0, (reading.place or 0) + 1
+    parts = parts_by_question(text, size, marked=bool(reading.marked))
+    if not parts:
+        return _without_parts(text, labels, bool(reading.marked))
+    if 0 in parts:
+        return unparseable("the questions are not numbered from 1")
+    said = list(dict.fromkeys(part for part in parts.get(number, ()) if part.strip()))
+    if not said:
+        return Parsed("missing", None, f"no answer to question {number} of {size or 'the batch'}")
+    read = [read_distribution(part, n, labels) for part in said]
+    stated = [parsed for parsed in read if parsed.reason != NO_DISTRIBUTION] or read[:1]
+    if any((one.status, one.distribution) != (stated[0].status, stated[0].distribution) for one in stated):
+        return unparseable(f"two answers to question {number}")
+    return stated[0]
+
+
+def _without_parts(text: str, labels: Labels | None, marked: bool) -> Parsed:
+    plain = answer_text(text)
+    if not plain:
+        return unparseable(why_empty(text))
+    if refuses(plain, labels, marked=marked):
+        return Parsed("refused", None, "an apology or a refusal, and no distribution")
+    return unparseable("no answers by question after the reasoning" if marked else "no answers by question in the response")
+
+
+def parse_responses(
+    texts: pa.Array | pa.ChunkedArray | Sequence[str | None],
+    options: pa.Array,
+    reading: pa.StructArray | pa.ChunkedArray | None = None,
+    *,
+    sizes: npt.NDArray[np.int64] | None = None,
+) -> ParsedColumns:
+    """`parse_response` over a column of texts, beside it the lists of `options` and how each is read (schema `tables.READING`).
+
+    `options` may be a dictionary array, as many rows have the same ones.
+    `sizes` (rows,) gives the numbers of options where the options themselves may be unknown (null). Responses that are one clean
+    array (`[a, b, c]` of plain numbers) are read all at once, every other text once however often it occurs; the result is that
+    of `parse_response` on each row, to the last bit. Raises ValueError when the columns are not of one length.
+    """
+    column = _string_array(texts)
+    if len(column) != len(options):
+        raise ValueError(f"{len(column)} texts, but {len(options)} lists of options")
+    if sizes is None:
+        sizes = _numbers_of_options(options)
+    how = _one_array(reading)
+    making = ColumnsInMaking(column, sizes)
+    making.add_clean(*_one_distribution(how, len(column)))
+    rest = making.pending()
+    rows = pa.array(rest)
+    readings = [AS_IN_THE_SURVEY] * len(rest) if how is None else [Reading.of(row) for row in how.take(rows).to_pylist()]
+    known: dict[tuple[object, ...], Parsed] = {}
+    asked = zip(column.take(rows).to_pylist(), options.take(rows).to_pylist(), readings, rest.tolist(), strict=True)
+    for text, labels, one, row in asked:
+        key = (text, int(sizes[row]), None if labels is None else tuple(labels), one)
+        if key not in known:
+            known[key] = parse_response(text, int(sizes[row]), labels, one)
+        making.add(row, known[key])
+    return making.columns()
+
+
+def _numbers_of_options(options: pa.Array) -> npt.NDArray[np.int64]:
+    lists = options.dictionary if isinstance(options, pa.DictionaryArray) else options
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.asarray(lengths[options.indices.to_numpy()]) if isinstance(options, pa.DictionaryArray) else lengths
+
+
+def _one_array(column: pa.Array | pa.ChunkedArray | None) -> pa.StructArray | None:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _string_array(texts: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> pa.Array:
+    if isinstance(texts, pa.ChunkedArray):
+        texts = texts.combine_chunks()
+    array = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.large_string())
+    return array.cast(pa.large_string())
+
+
+def _one_distribution(how: pa.StructArray | None, rows: int) -> tuple[npt.NDArray[np.bool_], pa.ListArray | None]:
+    """Which rows are read as one distribution, whose array is the answer with or without a mark; and their orders."""
+    if how is None or how.null_count == rows:
+        return np.ones(rows, dtype=bool), None
+    fields = dict(zip([field.name for field in how.type], how.flatten(), strict=True))
+    alone = pc.and_(fields["place"].is_null(), pc.fill_null(pc.not_equal(fields["task"], "individuals"), True))
+    return alone.to_numpy(zero_copy_only=False), fields["order"]

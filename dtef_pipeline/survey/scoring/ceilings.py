@@ -1,0 +1,99 @@
+"""What a perfect prediction would score: the true distribution against what a sample of n people happens to answer.
+
+The truth of a segment is unknown, and the observed distribution is more extreme than it: a sample scatters around its truth. So truths are drawn
+from what the sample leaves possible (a Dirichlet posterior), shrunk toward the population by as much as the segments of an attribute are alike:
+where they differ no more than samples of their sizes would by chance, the truth is taken to be the population. The prior strength, in
+respondents, is estimated by moments from the intraclass correlation of the Dirichlet-multinomial (Mosimann 1962; Weir and Hill 2002).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
+
+from dtef_pipeline.survey.scoring.metrics import Floats
+from dtef_pipeline.survey.scoring.policy import similarities
+
+DRAWS = 200
+"""Simulated truths and samples a pair. A pair's ceiling then has a Monte-Carlo standard error of about .003, a mean over 1,000 pairs .0001."""
+MIN_SEGMENTS = 3
+"""Fewest segments of an attribute whose own differences are used; below, all segments of the question are."""
+MAX_STRENGTH = 1e6
+"""Prior strength, in respondents, where the segments show no difference: the truth is the population."""
+
+
+def prior_strength(observed: Floats, n: Floats) -> float:
+    """Respondents that the population counts for beside a segment's own, 0..MAX_STRENGTH, from one question's segments.
+
+    `observed` is (segments, k) fractions, `n` (segments,). With mean squares B between and W within segments, summed over the options, and
+    n0 = (N - sum n^2 / N) / (segments - 1): rho = (B - W) / (B + (n0 - 1) W), strength = (1 - rho) / rho. MAX_STRENGTH where rho <= 0 or
+    where there is nothing to estimate it from: fewer than two segments, or one respondent in each.
+    """
+    segments, total = len(n), n.sum()
+    if segments < 2 or total <= segments:
+        return MAX_STRENGTH
+    mean = n @ observed / total
+    between = (n @ (observed - mean) ** 2).sum() / (segments - 1)
+    within = (n * (1 - (observed**2).sum(axis=1))).sum() / (total - segments)
+    size = (total - (n**2).sum() / total) / (segments - 1)
+    if between <= within:
+        return MAX_STRENGTH
+    # (1 - rho) / rho, with rho's denominator cancelled
+    return float(min(MAX_STRENGTH, size * within / (between - within)))
+
+
+def prior_strengths(observed: Floats, n: Floats, attributes: npt.NDArray[np.str_]) -> Floats:
+    """`prior_strength` (segments,) of each segment: of its attribute, or of all segments where that has fewer than MIN_SEGMENTS."""
+    strengths = np.full(len(n), prior_strength(observed, n))
+    names, place, counts = np.unique(attributes, return_inverse=True, return_counts=True)
+    for attribute in range(len(names)):
+        if counts[attribute] >= MIN_SEGMENTS:
+            rows = place == attribute
+            strengths[rows] = prior_strength(observed[rows], n[rows])
+    return strengths
+
+
+def truths(observed: Floats, n: Floats, population: Floats, strength: Floats, rng: np.random.Generator, draws: int) -> Floats:
+    """Distributions (draws, segments, k) that may be the true ones: Dirichlet(n observed + strength population)."""
+    weights = n[:, None] * observed + strength[:, None] * population
+    drawn = rng.standard_gamma(weights, size=(draws, *weights.shape))
+    return np.asarray(drawn / drawn.sum(axis=-1, keepdims=True))
+
+
+def ceilings(
+    truth: Floats, n: npt.NDArray[np.int64], rng: np.random.Generator, *, ordinal: bool, dont_know: npt.NDArray[np.bool_]
+) -> dict[str, Floats]:
+    """Mean similarity (segments,) under each metric of `truth` (draws, segments, k) to samples of n (segments,) drawn from it.
+
+    Range 0..1, higher = a sample of n says more of its truth. NaN where the metric has no value in any draw.
+    """
+    draws, segments, k = truth.shape
+    sample = rng.multinomial(np.broadcast_to(n, (draws, segments)), truth)
+    values = similarities(truth.reshape(-1, k), sample.reshape(-1, k), ordinal=ordinal, dont_know=dont_know)
+    return {name: _mean_of_scored(value.reshape(draws, segments)) for name, value in values.items()}
+
+
+def _mean_of_scored(values: Floats) -> Floats:
+    scored = np.isfinite(values)
+    total = np.where(scored, values, 0.0).sum(axis=0)
+    return np.asarray(np.divide(total, scored.sum(axis=0), out=np.full(values.shape[1], np.nan), where=scored.any(axis=0)))
+
+
+def divergence_formula(n: npt.ArrayLike, k: npt.ArrayLike) -> Floats:
+    """Expected Jensen-Shannon divergence in bits of a distribution of k options from a sample of n: (k - 1) / (8 n ln 2).
+
+    The first term of its expansion in 1/n: good from n = 50 on where every option is chosen by several people, wrong below n = 20.
+    """
+    return np.asarray((np.asarray(k) - 1) / (8 * np.asarray(n) * np.log(2)))
+
+
+def similarity_formula(n: npt.ArrayLike, k: npt.ArrayLike) -> Floats:
+    """Expected `js` of a distribution of k options against a sample of n, where `divergence_formula` holds.
+
+    The divergence is about chi-squared with k - 1 degrees of freedom over 8 n ln 2, so its root is chi over the root of that:
+    1 - sqrt(2) Gamma(k / 2) / Gamma((k - 1) / 2) / sqrt(8 n ln 2).
+    """
+    options, size = np.asarray(k, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    chi = np.sqrt(2) * np.exp(gammaln(options / 2) - gammaln((options - 1) / 2))
+    return np.asarray(1 - chi / np.sqrt(8 * size * np.log(2)))

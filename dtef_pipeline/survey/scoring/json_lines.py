@@ -1,0 +1,244 @@
+"""Scoring outside the pipeline: JSON lines in, JSON lines out.
+
+In:  `{"response": "...", "expected": [40, 35, 15, 10]}`, with optional `options` (labels, in the order of `expected`), `metric`
+(default js) and `scale` (ordinal, the default, or nominal). Out: the same object plus `status`, `reason`, `predicted`
+(fractions, null unless ok), `score` (the published policy) and every metric (null unless ok).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dtef_pipeline.errors import DtefError
+from dtef_pipeline.survey.reading.distribution import Parsed
+from dtef_pipeline.survey.reading.parsing import parse_response, parse_responses
+from dtef_pipeline.survey.scoring.metrics import measure
+from dtef_pipeline.survey.scoring.policy import checked_metric, policy_scores
+from dtef_pipeline.tables import METRICS
+
+_SCALES = ("ordinal", "nominal")
+_MOST_AT_ONCE = 1000
+_TOO_DEEP = "nested too deeply"
+
+
+class ScoredLine(NamedTuple):
+    """One line of output: strict JSON. `malformed` when the line of input could not be scored and `text` says why."""
+
+    text: str
+    malformed: bool
+
+
+class _LineError(ValueError):
+    """What is wrong with a line."""
+
+
+class _Line(NamedTuple):
+    """A line of input that can be scored: the object, and what of it scoring needs."""
+
+    item: dict[str, Any]
+    response: str | None
+    expected: list[float]
+    options: list[str] | None
+    metric: str
+    scale: str
+
+
+def score_lines(lines: Iterable[str]) -> Iterator[ScoredLine]:
+    """Each line scored, in order. A malformed line gives `{"line": 3, "error": "..."}`; blank ones are counted, not shown.
+
+    Lines are scored many at once: the first at once by itself, then 2, 4, ... and at most 1,000 together.
+    """
+    for chunk in _chunks(lines):
+        read = [(place, _read(line)) for place, line in chunk if line.strip()]
+        results = _score([line for _, line in read if isinstance(line, _Line)])
+        for place, line in read:
+            yield _malformed(place, line) if isinstance(line, str) else _written(place, line.item, next(results))
+
+
+def _chunks(lines: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
+    """Lines with their places. What was read before the input broke off is handed on first."""
+    chunk: list[tuple[int, str]] = []
+    size = 1
+    try:
+        for place, line in enumerate(lines, start=1):
+            chunk.append((place, line))
+            if len(chunk) == size:
+                yield chunk
+                chunk, size = [], min(2 * size, _MOST_AT_ONCE)
+    except Exception:
+        yield chunk
+        raise
+    yield chunk
+
+
+def _read(line: str) -> _Line | str:
+    """A line, or what is wrong with it."""
+    try:
+        item = _object(line)
+        expected = _expected(item)
+        options = _options(item, len(expected))
+        metric, scale = _metric(item), _scale(item)
+        return _Line(item, _response(item), expected, options, metric, scale)
+    except _LineError as error:
+        return str(error)
+    except RecursionError:
+        return _TOO_DEEP
+
+
+def _malformed(place: int, error: str) -> ScoredLine:
+    return ScoredLine(json.dumps({"line": place, "error": error}), True)
+
+
+def _written(place: int, item: dict[str, Any], result: dict[str, Any]) -> ScoredLine:
+    try:
+        return ScoredLine(_ENCODER.encode(item | result), False)
+    except RecursionError:
+        return _malformed(place, _TOO_DEEP)
+
+
+def _score(lines: list[_Line]) -> Iterator[dict[str, Any]]:
+    """What is added to each line: status, reason, predicted, score and every metric."""
+    parsed = _parse(lines)
+    values = _measure(lines, parsed)
+    scores = np.full(len(lines), np.nan)
+    for metric in {line.metric for line in lines}:
+        rows = [row for row, line in enumerate(lines) if line.metric == metric]
+        scores[rows] = policy_scores([parsed[row].status for row in rows], values[metric][rows], metric)
+    columns = {name: _or_none(column) for name, column in {"score": scores, **values}.items()}
+    names = tuple(columns)
+    for one, *measured in zip(parsed, *columns.values(), strict=True):
+        result = {"status": one.status, "reason": one.reason, "predicted": one.distribution}
+        result.update(zip(names, measured, strict=True))
+        yield result
+
+
+def _or_none(column: npt.NDArray[np.float64]) -> list[float | None]:
+    return [None if math.isnan(value) else value for value in column.tolist()]
+
+
+def _parse(lines: list[_Line]) -> list[Parsed]:
+    """Responses read all at once, but for those that no table can hold (lone surrogates)."""
+    fits = [_fits_a_table(line) for line in lines]
+    table = [line for line, fit in zip(lines, fits, strict=True) if fit]
+    read = parse_responses(
+        [line.response for line in table],
+        pa.array([line.options for line in table], pa.list_(pa.string())),
+        sizes=np.array([len(line.expected) for line in table], dtype=np.int64),
+    )
+    together = map(Parsed, *(column.to_pylist() for column in read))
+    return [
+        next(together) if fit else parse_response(line.response, len(line.expected), line.options)
+        for line, fit in zip(lines, fits, strict=True)
+    ]
+
+
+def _fits_a_table(line: _Line) -> bool:
+    texts = [line.response or "", *(line.options or ())]
+    try:
+        return all(text.isascii() or text.encode() for text in texts)
+    except UnicodeEncodeError:
+        return False
+
+
+def _measure(lines: list[_Line], parsed: list[Parsed]) -> dict[str, npt.NDArray[np.float64]]:
+    """Every metric (lines,), NaN where it has no value: the lines of each number of options at once."""
+    values = {name: np.full(len(lines), np.nan) for name in METRICS}
+    rows_of: dict[int, list[int]] = {}
+    for row, (line, one) in enumerate(zip(lines, parsed, strict=True)):
+        if one.distribution is not None:
+            rows_of.setdefault(len(line.expected), []).append(row)
+    for rows in rows_of.values():
+        predicted, expected = [parsed[row].distribution for row in rows], [lines[row].expected for row in rows]
+        for name, measured in measure(predicted, expected).items():  # type: ignore[arg-type]  # none of them is None here
+            values[name][rows] = measured
+    values["emd_normalized"][[line.scale == "nominal" for line in lines]] = np.nan
+    return values
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line) if line.startswith("\ufeff") else _DECODER.decode(line)
+    except _LineError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise _LineError(f"not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise _LineError(f"got {type(found).__name__}; allowed: a JSON object with response and expected")
+    return found
+
+
+def _no_constant(name: str) -> float:
+    raise _LineError(f"not JSON: {name} is no JSON number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise _LineError(f"the number {text[:40]} is too large")
+    return value
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+_ENCODER = json.JSONEncoder(allow_nan=False, check_circular=False)
+
+
+def _scale(item: dict[str, Any]) -> str:
+    scale = "ordinal" if item.get("scale") is None else item["scale"]
+    if scale not in _SCALES:
+        raise _LineError(f"scale: got {scale!r}; allowed: {', '.join(_SCALES)}")
+    return str(scale)
+
+
+def _response(item: dict[str, Any]) -> str | None:
+    if "response" not in item:
+        raise _LineError("no response; allowed: a text, or null when there was none")
+    response = item["response"]
+    if response is not None and not isinstance(response, str):
+        raise _LineError(f"response: got {type(response).__name__}; allowed: a text or null")
+    return response
+
+
+def _expected(item: dict[str, Any]) -> list[float]:
+    values = item.get("expected")
+    allowed = "allowed: a list of 2 or more finite numbers >= 0, not all zero"
+    if not isinstance(values, list) or len(values) < 2:
+        raise _LineError(f"expected: got {_shown(values)}; {allowed}")
+    if not set(map(type, values)) <= {int, float} or min(values) < 0:
+        raise _LineError(f"expected: got {_shown(values)}; {allowed}")
+    try:
+        numbers = [float(v) for v in values]
+    except OverflowError:
+        raise _LineError(f"expected: a number is too large; {allowed}") from None
+    if not 0 < sum(numbers) < math.inf:
+        raise _LineError(f"expected: got {_shown(values)}; {allowed}")
+    return numbers
+
+
+def _options(item: dict[str, Any], n: int) -> list[str] | None:
+    options = item.get("options")
+    if options is None:
+        return None
+    if not isinstance(options, list) or not set(map(type, options)) <= {str}:
+        raise _LineError(f"options: got {_shown(options)}; allowed: a list of texts")
+    if len(options) != n:
+        raise _LineError(f"{len(options)} options for {n} expected values; allowed: one label a value")
+    return options
+
+
+def _metric(item: dict[str, Any]) -> str:
+    try:
+        return checked_metric("js" if item.get("metric") is None else item["metric"])
+    except DtefError as error:
+        raise _LineError(str(error)) from None
+
+
+def _shown(value: object) -> str:
+    text = "nothing" if value is None else json.dumps(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,32 @@
+"""Columns of lists as matrices: what the formulas, one number of options at a time, are made for."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.survey.scoring.metrics import Floats
+
+Places = npt.NDArray[np.int64]
+"""Row numbers."""
+
+
+def matrix(lists: pa.Array, k: int, rows: Places) -> Floats:
+    """(rows, k) values of those rows' lists, each of k values; a column an option in memory, as the metrics work."""
+    starts = lists.offsets.to_numpy()[rows]
+    flat = lists.values.to_numpy(zero_copy_only=False)
+    values = np.empty((len(rows), k), order="F")
+    for option in range(k):
+        values[:, option] = flat[starts + option]
+    return values
+
+
+def dont_know_flags(lists: pa.Array, k: int) -> npt.NDArray[np.bool_]:
+    """(rows, k) flags; a row without them has no such option."""
+    flags = np.zeros((len(lists), k), dtype=bool)
+    given = pc.fill_null(pc.equal(pc.list_value_length(lists), k), False).to_numpy(zero_copy_only=False)
+    values = pc.fill_null(lists.filter(pa.array(given)).flatten(), False)
+    flags[given] = values.to_numpy(zero_copy_only=False).reshape(-1, k)
+    return flags

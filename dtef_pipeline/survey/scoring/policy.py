@@ -1,0 +1,80 @@
+"""The published policy: what the one column `score` says of each status.
+
+`score` is always a similarity, higher is better: of a distance (`tv`, `mae`) it is 1 - distance.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.scoring.metrics import Floats, emd_normalized_on_scale, measure
+from dtef_pipeline.tables import DISTANCES, METRICS, STATUSES
+
+
+class Credit(NamedTuple):
+    """The score of every row of one status; None: the row is left out of every mean."""
+
+    status: str
+    score: float | None
+    reason: str
+
+
+CREDITS = (
+    Credit("unparseable", 0.0, "methodology 4.4: parsing failed entirely"),
+    Credit("refused", 0.0, "the model answered, but gave no distribution"),
+    Credit("wrong_length", 0.1, "methodology 4.4: partial credit for attempting a response"),
+    Credit("error", None, "the call failed: nothing is known of the model"),
+    Credit("missing", None, "nothing was asked or could be asked: nothing is known of the model"),
+    Credit("budget", None, "not asked, because a budget was reached"),
+)
+"""Status `ok` is scored by the metric; where the metric has no value (emd_normalized on a nominal scale) neither has the score."""
+
+_CREDIT = {credit.status: np.nan if credit.score is None else credit.score for credit in CREDITS}
+
+
+def checked_metric(metric: str) -> str:
+    """The metric, if there is one of that name; else a ConfigError that lists them."""
+    if metric not in METRICS:
+        raise ConfigError(f"no metric {metric!r}; allowed: {', '.join(METRICS)}")
+    return metric
+
+
+def policy_scores(
+    status: pa.Array | npt.NDArray[np.str_] | list[str], values: npt.ArrayLike, metric: str
+) -> npt.NDArray[np.float64]:
+    """Scores (rows,) under the policy; NaN where a row has none.
+
+    `status` is (rows,), `values` (rows,) the metric's values, looked at only where the status is ok (NaN: no value there).
+    """
+    checked_metric(metric)
+    states = (status if isinstance(status, pa.Array) else pa.array(list(status), pa.string())).dictionary_encode()
+    named = states.dictionary.to_pylist()
+    if strange := sorted(set(named) - set(STATUSES)):
+        raise ConfigError(f"no status {strange[0]!r}; allowed: {', '.join(STATUSES)}")
+    similarity = np.asarray(values, dtype=np.float64)
+    if metric in DISTANCES:
+        similarity = 1 - similarity
+    code = states.indices.to_numpy(zero_copy_only=False)
+    credit = np.array([np.nan if name == "ok" else _CREDIT[name] for name in named])
+    is_ok = np.array([name == "ok" for name in named], dtype=bool)
+    return np.where(is_ok[code], similarity, credit[code]) if len(code) else np.zeros(0)
+
+
+def similarities(
+    predicted: npt.ArrayLike, observed: npt.ArrayLike, *, ordinal: bool, dont_know: npt.NDArray[np.bool_]
+) -> dict[str, Floats]:
+    """Every metric as a similarity (rows,), higher is better, of one question's rows (rows, k); NaN where there is no value.
+
+    Of a distance 1 - distance. `emd_normalized` has no value on a nominal scale, and leaves out the options `dont_know` (k,).
+    """
+    values = measure(predicted, observed)
+    if not ordinal:
+        values["emd_normalized"] = np.full_like(values["emd_normalized"], np.nan)
+    elif dont_know.any():
+        values["emd_normalized"] = emd_normalized_on_scale(predicted, observed, dont_know)
+    return {name: 1 - value if name in DISTANCES else value for name, value in values.items()}

@@ -1,0 +1,152 @@
+"""Reference scores of every pair: what could be reached at best, and what is reached by knowing nothing of the segment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.errors import DtefError
+from dtef_pipeline.identity import digest, question_key
+from dtef_pipeline.survey.scoring.ceilings import DRAWS, ceilings, prior_strengths, truths
+from dtef_pipeline.survey.scoring.matrices import Places, dont_know_flags, matrix
+from dtef_pipeline.survey.scoring.metrics import Floats, distributions
+from dtef_pipeline.survey.scoring.policy import similarities
+from dtef_pipeline.survey.scoring.unbiased import gini
+from dtef_pipeline.tables import METRICS, REFERENCE_SCORES
+
+CEILING_SEED = 20_261_121
+"""Default seed of the simulated ceilings; each question of a round has its own generator, so that no question moves another."""
+_STRUCTS = ("ceiling", "uniform", "others", "population")
+Columns = dict[str, dict[str, Floats]]
+
+
+def reference_scores(responses: pa.Table, *, draws: int = DRAWS, seed: int = CEILING_SEED) -> pa.Table:
+    """One row of schema REFERENCE_SCORES a row of `responses`, in the same order.
+
+    `responses` are all `survey_responses` rows of a round (or of several): how much the segments of an attribute differ decides how far a
+    segment's observed distribution is believed. Neither the order of the rows nor other questions change a pair's values.
+    Raises DtefError naming a distribution that does not fit its options, or a question whose segments have several lists of options.
+    """
+    responses = responses.combine_chunks()
+    _check_lengths(responses)
+    numbers = {name: np.full(len(responses), np.nan) for name in ("gini", "shrinkage")}
+    structs: Columns = {name: {metric: np.full(len(responses), np.nan) for metric in METRICS} for name in _STRUCTS}
+    for question in _questions(responses):
+        _fill(numbers, structs, question, draws, seed)
+    columns = {name: pa.array(values, from_pandas=True) for name, values in numbers.items()}
+    columns |= {name: _struct(values) for name, values in structs.items()}
+    columns["cluster"] = _clusters(responses)
+    columns |= {name: responses[name] for name in ("round", "segment", "question_id", "n")}
+    return pa.table([columns[name] for name in REFERENCE_SCORES.names], schema=REFERENCE_SCORES)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """The segments that answered one question of a round, in the order of their names; `rows` says where they stand."""
+
+    name: tuple[str, str]  # round and question id
+    rows: Places
+    attributes: npt.NDArray[np.str_]
+    n: npt.NDArray[np.int64]
+    observed: Floats
+    population: Floats
+    others: Floats  # of the segments `has_others` alone
+    has_others: npt.NDArray[np.bool_]
+    ordinal: bool
+    dont_know: npt.NDArray[np.bool_]
+
+    def similarities(self, predicted: Floats, observed: Floats) -> dict[str, Floats]:
+        return similarities(predicted, observed, ordinal=self.ordinal, dont_know=self.dont_know)
+
+
+def _questions(responses: pa.Table) -> Iterator[_Question]:
+    places = pa.array(np.arange(len(responses)))
+    order = responses.select(["round", "question_id", "segment"]).append_column("row", places)
+    order = order.sort_by([("round", "ascending"), ("question_id", "ascending"), ("segment", "ascending")])
+    rows = order["row"].to_numpy()
+    if not len(rows):
+        return
+    lists = {name: responses[name].combine_chunks() for name in ("observed", "population", "others")}
+    changed = [pc.not_equal(order[name][1:], order[name][:-1]).to_numpy() for name in ("round", "question_id")]
+    for part in np.split(rows, np.flatnonzero(changed[0] | changed[1]) + 1):
+        yield _question(responses, lists, part)
+
+
+def _question(responses: pa.Table, lists: dict[str, pa.Array], rows: Places) -> _Question:
+    taken = responses.select(["round", "question_id", "attribute", "n", "scale", "options", "dont_know"]).take(pa.array(rows))
+    first = taken.slice(0, 1).to_pylist()[0]
+    k = len(first["options"])
+    lengths = set(pc.list_value_length(taken["options"]).to_pylist())
+    if lengths != {k}:
+        raise DtefError(
+            f"{first['round']}/{first['question_id']}: options differ between segments: got {sorted(lengths)} of them; "
+            "allowed: one list of options for a question of a round"
+        )
+    has_others = lists["others"].is_valid().to_numpy(zero_copy_only=False)[rows]
+    return _Question(
+        name=(first["round"], first["question_id"]),
+        rows=rows,
+        attributes=np.array(taken["attribute"].to_pylist(), dtype=np.str_),
+        n=taken["n"].to_numpy().astype(np.int64),
+        observed=distributions(matrix(lists["observed"], k, rows), "observed"),
+        population=distributions(matrix(lists["population"], k, rows), "population"),
+        others=matrix(lists["others"], k, rows[has_others]),
+        has_others=has_others,
+        ordinal=first["scale"] == "ordinal",
+        dont_know=dont_know_flags(taken["dont_know"].slice(0, 1).combine_chunks(), k)[0],
+    )
+
+
+def _fill(numbers: dict[str, Floats], structs: Columns, question: _Question, draws: int, seed: int) -> None:
+    rows, observed, n = question.rows, question.observed, question.n.astype(np.float64)
+    strength = prior_strengths(observed, n, question.attributes)
+    numbers["gini"][rows] = gini(observed, n)
+    numbers["shrinkage"][rows] = strength / (n + strength)
+    rng = np.random.default_rng([seed, int(digest(*question.name), 16)])
+    truth = truths(observed, n, question.population, strength, rng, draws)
+    found = {
+        "ceiling": (rows, ceilings(truth, question.n, rng, ordinal=question.ordinal, dont_know=question.dont_know)),
+        "uniform": (rows, question.similarities(np.ones_like(observed), observed)),
+        "population": (rows, question.similarities(question.population, observed)),
+    }
+    if question.has_others.any():
+        found["others"] = rows[question.has_others], question.similarities(question.others, observed[question.has_others])
+    for name, (places, values) in found.items():
+        for metric, value in values.items():
+            structs[name][metric][places] = value
+
+
+def _struct(values: dict[str, Floats]) -> pa.Array:
+    """A struct over the metrics, null where none has a value."""
+    nothing = np.all([np.isnan(value) for value in values.values()], axis=0)
+    arrays = [pa.array(value, from_pandas=True) for value in values.values()]
+    return pa.StructArray.from_arrays(arrays, names=list(values), mask=pa.array(nothing))
+
+
+def _clusters(responses: pa.Table) -> pa.Array:
+    """The identity of each question's text and options, made once a question."""
+    made: dict[tuple[str, ...], str] = {}
+    found = []
+    for text, options in zip(responses["question_text"].to_pylist(), responses["options"].to_pylist(), strict=True):
+        asked = (text, *options)
+        if asked not in made:
+            made[asked] = digest(*question_key(text, options))
+        found.append(made[asked])
+    return pa.array(found, pa.string())
+
+
+def _check_lengths(responses: pa.Table) -> None:
+    k = pc.list_value_length(responses["options"])
+    for name in ("observed", "population", "others"):
+        wrong = responses.filter(pc.fill_null(pc.not_equal(pc.list_value_length(responses[name]), k), name != "others"))
+        if len(wrong):
+            row = wrong.slice(0, 1).to_pylist()[0]
+            raise DtefError(
+                f"{row['round']}/{row['segment']}/{row['question_id']}: {name} got {row[name]}; allowed: a number for each of "
+                f"the options {row['options']}"
+            )

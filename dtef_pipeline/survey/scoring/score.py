@@ -1,0 +1,155 @@
+"""Predictions beside what the segment really answered: the table `scores`."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.errors import DtefError
+from dtef_pipeline.identity import digest
+from dtef_pipeline.survey.reading.parsing import parse_responses
+from dtef_pipeline.survey.reading.whole_columns import ParsedColumns
+from dtef_pipeline.survey.scoring.matrices import Places, dont_know_flags, matrix
+from dtef_pipeline.survey.scoring.metrics import Floats, emd_normalized_on_scale, measure
+from dtef_pipeline.survey.scoring.policy import checked_metric, policy_scores
+from dtef_pipeline.survey.scoring.unbiased import corrected_rps_on_scale, measure_corrected
+from dtef_pipeline.tables import CORRECTED, METRICS, SCORES
+
+_KEY = ("round", "segment", "question_id")
+_CALL_STATUSES = ("answered", "error", "missing", "budget")
+_ORDERED = ("emd_normalized", "rps_corrected")
+"""Columns of `scores` that have a meaning on ordinal scales alone."""
+_OF_SURVEY = ("attribute", "value", "question_order", "n", "circular")
+
+
+def score_predictions(predictions: pa.Table, survey: pa.Table, *, metric: str = "js") -> pa.Table:
+    """One row of schema SCORES a row of `predictions` (schema PREDICTIONS), in the same order.
+
+    `survey` (schema SURVEY_RESPONSES) gives the observed distribution, the options and the scale of each (round, segment,
+    question_id). Answers are parsed; failed and missing calls keep their status; an answer that a content filter stopped is
+    refused. Metrics and corrected errors are null unless the status is ok; `emd_normalized` and `rps_corrected` also on nominal
+    scales and where `dont_know` options leave nothing on the scale (see `metrics.emd_normalized_on_scale`); corrected errors
+    where n < 2. `score` is the published policy under `metric`.
+
+    Raises DtefError naming the first offenders for a prediction without a survey row, a survey key twice, an unknown call
+    status or an observed distribution that does not fit its options; ConfigError for an unknown metric.
+    """
+    checked_metric(metric)
+    place = _places(predictions, survey)
+    parsed = _read(predictions, survey, place)
+    values = _metric_values(parsed, survey, place.to_numpy())
+    columns: dict[str, pa.Array | pa.ChunkedArray] = {
+        "status": parsed.status,
+        "reason": parsed.reason,
+        "predicted": parsed.distribution,
+        "metric": pa.repeat(pa.scalar(metric), len(predictions)),
+        "score": pa.array(policy_scores(parsed.status, values[metric], metric), from_pandas=True),
+    }
+    columns |= {name: pa.array(values[name], from_pandas=True) for name in (*METRICS, *CORRECTED)}
+    columns |= {name: survey[name].take(place) for name in _OF_SURVEY}
+    columns["truth_id"] = _truth_ids(survey).take(place)
+    return pa.table([columns.get(n) if n in columns else predictions[n] for n in SCORES.names], schema=SCORES)
+
+
+def _truth_ids(survey: pa.Table) -> pa.Array:
+    """A hash of what is scored against, a survey row: equal in another ingest exactly when that is."""
+    columns = (survey[name].to_pylist() for name in ("options", "observed", "n"))
+    return pa.array([digest(*row) for row in zip(*columns, strict=True)], pa.string())
+
+
+def _keys(table: pa.Table) -> pa.ChunkedArray:
+    return pc.binary_join_element_wise(*(table[name] for name in _KEY), "\x1f")
+
+
+def _places(predictions: pa.Table, survey: pa.Table) -> pa.Array:
+    """The survey's row of each prediction."""
+    keys = _keys(survey).combine_chunks()
+    if len(keys) != len(pc.unique(keys)):
+        counts = pc.value_counts(keys)
+        twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
+        raise DtefError(f"survey rows with one (round, segment, question_id): {_offenders(twice)}; allowed: each once")
+    wanted = _keys(predictions)
+    places = pc.index_in(wanted, keys)
+    if places.null_count:
+        lost = pc.unique(wanted.filter(pc.is_null(places)))
+        raise DtefError(f"predictions without a survey row: {_offenders(lost)}; ingest the round that they belong to")
+    return places.combine_chunks() if isinstance(places, pa.ChunkedArray) else places
+
+
+def _offenders(keys: pa.Array) -> str:
+    shown = ", ".join("/".join(str(key).split("\x1f")) for key in keys[:5].to_pylist())
+    return shown if len(keys) <= 5 else f"{shown} and {len(keys) - 5} more"
+
+
+def _read(predictions: pa.Table, survey: pa.Table, place: pa.Array) -> ParsedColumns:
+    """Status, distribution and reason of every prediction, whether or not there is an answer to parse."""
+    call = predictions["call_status"].combine_chunks()
+    known = pc.fill_null(pc.is_in(call, pa.array(_CALL_STATUSES)), False)
+    if not pc.all(known, min_count=0).as_py():
+        strange = pc.unique(call.filter(pc.invert(known))).to_pylist()
+        raise DtefError(f"call_status: got {strange[:5]}; allowed: {', '.join(_CALL_STATUSES)}")
+    answered = pc.equal(call, "answered")
+    filtered = pc.and_(answered, pc.fill_null(pc.equal(predictions["finish_reason"].combine_chunks(), "content_filter"), False))
+    to_parse = pc.and_not(answered, filtered)
+    options = pa.DictionaryArray.from_arrays(place, survey["options"].combine_chunks())
+    if pc.all(to_parse, min_count=0).as_py():
+        return parse_responses(predictions["response"], options, predictions["reading"])
+    asked = predictions.select(["response", "reading"]).filter(to_parse)
+    parsed = parse_responses(asked["response"], options.filter(to_parse), asked["reading"])
+    mask = to_parse.to_numpy(zero_copy_only=False)
+    row = pa.array(np.where(mask, np.cumsum(mask) - 1, 0), mask=~mask)
+    why = pc.coalesce(predictions["error"].combine_chunks(), _constant("no response, and no error was recorded", len(call)))
+    return ParsedColumns(
+        pc.if_else(to_parse, parsed.status.take(row), pc.if_else(filtered, "refused", call)),
+        parsed.distribution.take(row),
+        pc.if_else(to_parse, parsed.reason.take(row), pc.if_else(filtered, "stopped by a content filter", why)),
+    )
+
+
+def _constant(text: str, rows: int) -> pa.Array:
+    return pa.repeat(pa.scalar(text), rows)
+
+
+def _metric_values(parsed: ParsedColumns, survey: pa.Table, place: Places) -> dict[str, Floats]:
+    """Every metric (rows,), NaN where it has no value: the parsed rows of each number of options at once."""
+    values = {name: np.full(len(place), np.nan) for name in (*METRICS, *CORRECTED)}
+    ok = parsed.distribution.is_valid().to_numpy(zero_copy_only=False)
+    sizes = pc.fill_null(pc.list_value_length(parsed.distribution), 0).to_numpy(zero_copy_only=False)
+    _check_observed(sizes, ok, survey, place)
+    n = pc.cast(survey["n"], pa.float64()).to_numpy()
+    for k in np.unique(sizes[ok]).tolist():
+        rows = np.flatnonzero(ok & (sizes == k))
+        p, q = matrix(parsed.distribution, k, rows), matrix(survey["observed"].combine_chunks(), k, place[rows])
+        size = n[place[rows]]
+        measured = measure(p, q) | measure_corrected(p, q, size)
+        _on_scale(measured, p, q, size, dont_know_flags(survey["dont_know"].combine_chunks(), k), place[rows])
+        for name, column in measured.items():
+            values[name][rows] = column
+    nominal = ~pc.fill_null(pc.equal(survey["scale"], "ordinal"), False).to_numpy()[place]
+    for name in _ORDERED:
+        values[name][nominal] = np.nan
+    return values
+
+
+def _on_scale(
+    measured: dict[str, Floats], p: Floats, q: Floats, n: Floats, dont_know: npt.NDArray[np.bool_], place: Places
+) -> None:
+    """What has a meaning on scales alone, anew for the rows that have options off the scale, one set of options at a time.
+
+    `dont_know` is of the survey's rows, which are far fewer: the sets are told apart there.
+    """
+    sets, code = np.unique(dont_know, axis=0, return_inverse=True)
+    for number in np.flatnonzero(sets.any(axis=1)):
+        rows = (code.reshape(-1) == number)[place]
+        measured["emd_normalized"][rows] = emd_normalized_on_scale(p[rows], q[rows], sets[number])
+        measured["rps_corrected"][rows] = corrected_rps_on_scale(p[rows], q[rows], n[rows], sets[number])
+
+
+def _check_observed(sizes: npt.NDArray[np.int32], ok: npt.NDArray[np.bool_], survey: pa.Table, place: Places) -> None:
+    lengths = pc.fill_null(pc.list_value_length(survey["observed"]), -1).to_numpy()
+    wrong = ok & (lengths[place] != sizes)
+    if wrong.any():
+        keys = pc.unique(_keys(survey).take(pa.array(place[wrong])))
+        raise DtefError(f"observed distributions that do not fit their options: {_offenders(keys)}")

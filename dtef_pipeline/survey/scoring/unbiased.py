@@ -1,0 +1,117 @@
+"""Errors that do not depend on how many people were asked.
+
+An observed distribution is a sample: even the truth is some way from it, the further the smaller n. These errors subtract what a sample of n
+adds on average, so that their mean over pairs is the same whatever n; a single one can be below 0. Lower is better. n is the number of
+respondents behind the observed distribution; answers are taken to be independent (multinomial).
+
+Source: the sampling variance of a share p of n is p (1 - p) / n, and observed p (1 - p) / (n - 1) estimates it without bias; for the ranked
+probability score this is the correction for a finite ensemble of Ferro, Richardson and Weigel (2008), here of the observation's side.
+
+Rejected with a ConfigError, besides what `metrics` rejects: an n that is negative, infinite, or not one number or one a row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.scoring.metrics import BLOCK, Floats, distributions, fractions, sum_of_options
+
+_SMALLEST = 2
+"""Respondents below which nothing is known of how answers scatter."""
+
+
+def corrected_l2(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
+    """Squared Euclidean distance to the segment's true distribution, unbiased: sum (q - p)^2 - (1 - sum p^2) / (n - 1).
+
+    `predicted` q and `observed` p are (rows, k) or (k,), `n` respondents (rows,) or a number. Range about -1/(n-1)..2, 0 = the truth on
+    average; NaN where n < 2 or unknown.
+    """
+    q, p = fractions(predicted, observed)
+    return _l2(q, p, _less_one(n, p))
+
+
+def corrected_rps(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
+    """Ranked probability score against the true distribution, unbiased: sum (Q - F)^2 - sum F (1 - F) / (n - 1), Q and F cumulative.
+
+    Shapes as of `corrected_l2`; for ordered options alone, and the same when the order is reversed. Range about
+    -(k-1)/(4(n-1))..k-1 (not divided by k - 1); NaN where n < 2 or unknown.
+    """
+    q, p = fractions(predicted, observed)
+    return _rps(q, p, _less_one(n, p))
+
+
+def corrected_rps_on_scale(
+    predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike, dont_know: npt.ArrayLike
+) -> Floats:
+    """`corrected_rps` among those who answered on the scale, NaN where there is nothing to compare.
+
+    `dont_know` is (k,) booleans, one for all rows: as in `metrics.emd_normalized_on_scale` these options are left out of both
+    distributions. n becomes the respondents on the scale: n times their share, to the nearest whole person (published shares are rounded).
+    """
+    q, p = fractions(predicted, observed)
+    on_scale = ~np.asarray(dont_know, dtype=bool)
+    if on_scale.all():
+        return _rps(q, p, _less_one(n, p))
+    respondents = np.rint((_less_one(n, p) + 1) * p[..., on_scale].sum(axis=-1))
+    result = np.full(p.shape[:-1], np.nan)
+    q, p = q[..., on_scale], p[..., on_scale]
+    usable = (q.sum(axis=-1) > 0) & (p.sum(axis=-1) > 0) & (on_scale.sum() > 1)
+    if usable.any():
+        result[usable] = corrected_rps(q[usable], p[usable], respondents[usable])
+    return result
+
+
+def measure_corrected(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike) -> dict[str, Floats]:
+    """Every corrected error by name, in the order of `tables.CORRECTED`: input judged once, each value (rows,) or a single float."""
+    q, p = fractions(predicted, observed)
+    less_one = _less_one(n, p)
+    if p.ndim == 1 or len(p) <= BLOCK:
+        return {name: formula(q, p, less_one) for name, formula in _FORMULAS.items()}
+    values = {name: np.empty(len(p)) for name in _FORMULAS}
+    for start in range(0, len(p), BLOCK):
+        rows = slice(start, start + BLOCK)
+        for name, formula in _FORMULAS.items():
+            values[name][rows] = formula(q[rows], p[rows], less_one[rows])
+    return values
+
+
+def gini(observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
+    """Unbiased 1 - sum p^2 of the true distribution: chance that two people differ. Range 0..1; NaN where n < 2 or unknown."""
+    p = distributions(observed, "observed")
+    less_one = _less_one(n, p)
+    return np.asarray((1 - sum_of_options(p * p)) * ((less_one + 1) / less_one))
+
+
+def _l2(q: Floats, p: Floats, less_one: Floats) -> Floats:
+    return np.asarray(sum_of_options((q - p) ** 2) - (1 - sum_of_options(p * p)) / less_one)
+
+
+def _rps(q: Floats, p: Floats, less_one: Floats) -> Floats:
+    """The options are gone through once: whatever the number of them, only columns of rows are held."""
+    reached, real = np.zeros(p.shape[:-1]), np.zeros(p.shape[:-1])
+    score, spread = np.zeros(p.shape[:-1]), np.zeros(p.shape[:-1])
+    for option in range(p.shape[-1] - 1):
+        reached = reached + q[..., option]
+        real = real + p[..., option]
+        score += (reached - real) ** 2
+        spread += real * (1 - real)
+    return np.asarray(score - spread / less_one)
+
+
+_FORMULAS = {"l2_corrected": _l2, "rps_corrected": _rps}
+
+
+def _less_one(n: npt.ArrayLike, observed: Floats) -> Floats:
+    """n - 1 beside each row (rows,) or the single one; NaN where n is unknown or too small. The one place where n is judged."""
+    size = np.asarray(n, dtype=np.float64)
+    if size.ndim and size.shape != observed.shape[:-1]:
+        raise ConfigError(
+            f"n: got shape {size.shape} for distributions of shape {observed.shape}; allowed: a number, or one a row"
+        )
+    wrong = np.isinf(size) | (size < 0)
+    if wrong.any():
+        row = int(np.flatnonzero(np.atleast_1d(wrong))[0])
+        raise ConfigError(f"n: row {row} is {np.atleast_1d(size)[row]}; allowed: a finite number of respondents >= 0")
+    return np.broadcast_to(np.where(size >= _SMALLEST, size - 1, np.nan), observed.shape[:-1])

@@ -1,0 +1,127 @@
+"""Where a plain text names answer options, whole or by an unmistakable beginning.
+
+A label is compared word by word (numbers are words too); punctuation between words is passed over, so that `Yes – often`,
+`yes, often` and `YES (often)` are one label and `Agree` is not found inside `Strongly agree`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from dtef_pipeline.text.plain import plain
+
+_WORD = re.compile(r"[0-9]+|[^\W0-9_]+")
+_BETWEEN_WORDS = re.compile(r"[^\w\n]{0,5}")
+_LAST_MARKS = re.compile(r"(?<![.,;:])[.,;:]*+\Z")
+_MANY = -1
+
+
+class Mention(NamedTuple):
+    """Option number `option` is named up to `end`; `whole` when by its full label."""
+
+    option: int
+    end: int
+    whole: bool
+
+
+class _Node:
+    """One word of the tree of labels: the option that ends here, and the only option that passes here (or _MANY)."""
+
+    __slots__ = ("children", "ends", "only")
+
+    def __init__(self) -> None:
+        self.children: dict[str, _Node] = {}
+        self.ends: int | None = None
+        self.only: int | None = None
+
+
+class Labels:
+    """The labels of one question, ready to be found."""
+
+    def __init__(self, options: Sequence[str]) -> None:
+        self.names = tuple(options)
+        self._root = _Node()
+        self._tails = tuple(_LAST_MARKS.search(plain(option))[0] for option in options)  # type: ignore[index]
+        self.distinct = True
+        """False when two labels are the same words (`-1` and `+1`): then labels decide nothing."""
+        self.numeric = False
+        """True when a label begins with a digit: then a number before a separator may be a label."""
+        for index, option in enumerate(options):
+            self._add(index, _WORD.findall(plain(option)))
+        starts = "|".join(sorted(map(re.escape, self._root.children), key=len, reverse=True))
+        self._starts = re.compile(rf"(?<![^\W_])(?:{starts})(?![^\W_])") if starts else None
+
+    def _add(self, index: int, words: list[str]) -> None:
+        node = self._root
+        for word in words:
+            node = node.children.setdefault(word, _Node())
+            node.only = index if node.only is None else _MANY
+        if not words or node.ends is not None:
+            self.distinct = False
+            return
+        node.ends = index
+        self.numeric = self.numeric or words[0].isdigit()
+
+    def starts(self, text: str) -> Iterator[re.Match[str]]:
+        """Each place where some label may begin."""
+        return self._starts.finditer(text) if self._starts else iter(())
+
+    def mentions(self, text: str, start: int) -> list[Mention]:
+        """The options that the words from `start` on may name, the longest reading first."""
+        found: list[Mention] = []
+        node, place = self._root, start
+        while (word := _WORD.match(text, place)) and (child := node.children.get(word[0])):
+            node = child
+            if node.ends is not None:
+                found.append(Mention(node.ends, word.end(), True))
+                if (tail := self._tails[node.ends]) and text.startswith(tail, word.end()):
+                    found.append(Mention(node.ends, word.end() + len(tail), True))
+            elif node.only != _MANY and node.only is not None and (word.end() - start > 1 or word[0].isdigit()):
+                found.append(Mention(node.only, word.end(), False))
+            gap = _BETWEEN_WORDS.match(text, word.end())
+            place = gap.end() if gap else word.end()
+        return found[::-1]
+
+    def exactly(self, text: str) -> int | None:
+        """The option whose label a plain text is, punctuation aside."""
+        node = self._root
+        for word in _WORD.finditer(text) if self.distinct else ():
+            child = node.children.get(word[0])
+            if child is None:
+                return None
+            node = child
+        return node.ends
+
+    def without(self, text: str) -> str:
+        """The text with the options that it names in full left out."""
+        kept: list[str] = []
+        passed = 0
+        for found in self.starts(text):
+            whole = [m for m in self.mentions(text, found.start()) if m.whole] if found.start() >= passed else []
+            if whole:
+                kept.append(text[passed : found.start()])
+                passed = whole[0].end
+        return " ; ".join([*kept, text[passed:]])
+
+    def order_in(self, text: str) -> list[int]:
+        """The options a text names, in the order of their first mention."""
+        order: list[int] = []
+        passed = 0
+        for found in self.starts(text):
+            if found.start() < passed:
+                continue
+            mentions = self.mentions(text, found.start())
+            if mentions:
+                passed = mentions[0].end
+                if mentions[0].option not in order:
+                    order.append(mentions[0].option)
+        return order
+
+
+@lru_cache(maxsize=4096)
+def labels_of(options: tuple[str, ...]) -> Labels:
+    """`Labels`, made once a question."""
+    return Labels(options)

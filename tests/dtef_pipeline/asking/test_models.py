@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from dtef_pipeline.asking.models import BASELINES, LOCAL_MODELS, Budget, ModelSpec, load_models
+from dtef_pipeline.errors import ConfigError
+from tests.conftest import ROOT
+
+SHIPPED = ROOT / "data" / "models.yaml"
+
+
+def spec(**settings: object) -> ModelSpec:
+    return ModelSpec.model_validate({"name": "m", "model": "openai/gpt-4.1-mini", **settings})
+
+
+class TestVariant:
+    def test_is_the_model_string_and_the_sorted_sampling_parameters(self) -> None:
+        assert spec().variant == "openai/gpt-4.1-mini[max_tokens=256,temperature=0]"
+        assert spec(seed=7, top_p=0.5, temperature=0.7).variant == (
+            "openai/gpt-4.1-mini[max_tokens=256,seed=7,temperature=0.7,top_p=0.5]"
+        )
+
+    @pytest.mark.parametrize("zero", [0, 0.0, -0.0])
+    def test_temperature_zero_is_zero_however_spelled(self, zero: float) -> None:
+        assert spec(temperature=zero).variant == spec().variant
+        assert spec(temperature=zero).sampling["temperature"] == 0
+
+    def test_unset_is_not_zero(self) -> None:
+        assert spec(temperature=None, max_tokens=None).variant == "openai/gpt-4.1-mini"
+        assert spec(temperature=None, max_tokens=None).sampling == {}
+
+    @pytest.mark.parametrize(
+        "setting",
+        [
+            {"name": "other"},
+            {"api_base": "http://h/v1"},
+            {"api_key_env": "K"},
+            {"timeout": 1},
+            {"retries": 0},
+            {"max_concurrency": 1},
+            {"input_price": 1, "output_price": 2},
+        ],
+    )
+    def test_does_not_depend_on_how_the_model_is_reached(self, setting: dict[str, object]) -> None:
+        assert spec(**setting).variant == spec().variant
+
+    def test_of_a_baseline_holds_its_seed_and_nothing_else(self) -> None:
+        assert ModelSpec(name="u", model="baseline/uniform").variant == "baseline/uniform"
+        assert ModelSpec(name="d", model="baseline/dirichlet").variant == "baseline/dirichlet[seed=0]"
+        assert ModelSpec(name="d", model="baseline/dirichlet", seed=3).variant == "baseline/dirichlet[seed=3]"
+
+    def test_of_the_local_model_needs_no_token_limit(self) -> None:
+        assert ModelSpec(name="l", model=LOCAL_MODELS[0]).variant == "local/smollm2-135m[temperature=0]"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"temperature": -1}, "greater than or equal to 0"),
+        ({"temperature": float("nan")}, "finite"),
+        ({"max_tokens": 0}, "greater than or equal to 1"),
+        ({"input_price": 1}, "together or not at all"),
+        ({"model": "baseline/unifrom"}, "there is no 'baseline/unifrom'; known: baseline/uniform"),
+        ({"model": "baseline/uniform", "temperature": 0}, "takes no temperature"),
+        ({"model": "baseline/uniform", "seed": 1}, "has no randomness"),
+        ({"model": "local/llama"}, "known: local/smollm2-135m"),
+        ({"model": "local/smollm2-135m", "temperature": 1}, "samples nothing"),
+        ({"temprature": 1}, "Extra inputs"),
+    ],
+)
+def test_a_setting_out_of_range_is_refused(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        spec(**settings)
+
+
+class TestLoading:
+    def test_an_unknown_key_is_an_error_with_the_file_the_model_and_the_known_keys(self, tmp_path: Path) -> None:
+        file = tmp_path / "mine.yaml"
+        file.write_text("models: {mini: {model: openai/x, api_key: sk-planted}}")
+        with pytest.raises(ConfigError, match=r"mine.yaml: model 'mini': unknown key 'api_key'; known: model, temp") as caught:
+            load_models(file)
+        assert "api_base" in str(caught.value)
+        assert "sk-planted" not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("modles: {}", "unknown key 'modles'; known: collections, models"),
+            ("models: [a]", "models: expected a mapping of names, got list"),
+            ("models: {a: 3}", "model 'a': expected a mapping"),
+            ("models: {a: {}}", "model 'a': model: Field required"),
+            ("models: {a: {model: openai/x, top_p: 2}}", "top_p: .*less than or equal to 1, got 2"),
+            ("models: {a: {model: x/y}, a: {model: x/z}}", "the key 'a' is given twice"),
+            ("models: {a: {model: x/y, model: x/z}}", "the key 'model' is given twice"),
+            ("models: {a: {model: x/y}}\ncollections: {c: [b]}", "collection 'c': no model 'b'; known: a"),
+            ("collections: {c: gpt}", "expected a list of model names, got 'gpt'"),
+            ("models: {c: {model: x/y}}\ncollections: {c: [c]}", "a model of this name too"),
+            ("models: {", "not a readable model file"),
+            ("models.yaml", "expected a mapping of names, got str 'models.yaml'"),
+        ],
+    )
+    def test_a_malformed_file_is_one_clear_error(self, text: str, message: str) -> None:
+        with pytest.raises(ConfigError, match=message):
+            load_models(text)
+
+    def test_a_missing_file_is_a_config_error(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match=r"none\.yaml: not a readable model file"):
+            load_models(tmp_path / "none.yaml")
+
+    def test_an_empty_file_holds_no_models(self) -> None:
+        assert load_models("").specs == {}
+
+    def test_a_later_file_adds_and_replaces(self) -> None:
+        first = "models: {a: {model: x/a}, b: {model: x/b}}\ncollections: {c: [a], d: [a, b]}"
+        later = "models: {a: {model: x/A}, e: {model: x/e}}\ncollections: {c: [e, b]}"
+        models = load_models(first, later)
+        assert [models.specs[name].model for name in "abe"] == ["x/A", "x/b", "x/e"]
+        assert models.collections == {"c": ("e", "b"), "d": ("a", "b")}
+
+    def test_one_variant_at_two_addresses_is_refused_with_the_ways_out(self) -> None:
+        text = "models: {a: {model: openai/x}, b: {model: openai/x, api_base: 'http://h/v1'}}"
+        with pytest.raises(ConfigError, match=r"'a' and 'b' are both openai/x.*served-model-name"):
+            load_models(text)
+        load_models(text.replace("'http", "'http").replace("b: {model: openai/x", "b: {model: hosted_vllm/x"))
+
+    def test_addresses_that_differ_by_a_slash_are_the_same(self) -> None:
+        load_models("models: {a: {model: openai/x, api_base: 'http://h/v1'}, b: {model: openai/x, api_base: 'http://h/v1/'}}")
+
+
+class TestSelecting:
+    models = load_models(
+        "models: {mini: {model: openai/gpt-4.1-mini}, haiku: {model: anthropic/claude}, baseline/uniform: }\n"
+        "collections: {core: [mini, haiku]}"
+    )
+
+    def test_names_collections_and_litellm_strings(self) -> None:
+        chosen = self.models.resolve(["haiku", "core", "groq/llama/x", "baseline/dirichlet", "local/smollm2-135m"])
+        assert [one.name for one in chosen] == ["haiku", "mini", "groq/llama/x", "baseline/dirichlet", "local/smollm2-135m"]
+        assert chosen[2].variant == "groq/llama/x[max_tokens=256,temperature=0]"
+
+    def test_a_variant_is_chosen_once_whatever_it_is_called(self) -> None:
+        assert [one.name for one in self.models.resolve(["mini", "openai/gpt-4.1-mini", "core"])] == ["mini", "haiku"]
+
+    @pytest.mark.parametrize(
+        ("selector", "message"),
+        [
+            ("minni", "no model or collection 'minni'; known: mini, "),
+            ("baseline/unifrom", "known: baseline/uniform, "),
+            ("local/llama", "no model or collection 'local/llama'; known: "),
+            ("openai/", "no model or collection"),
+            ("", "no model or collection ''"),
+        ],
+    )
+    def test_an_unknown_word_lists_what_is_known_nearest_first(self, selector: str, message: str) -> None:
+        with pytest.raises(ConfigError, match=message):
+            self.models.resolve([selector])
+
+    def test_a_litellm_string_does_not_answer_for_a_server_of_the_same_variant(self) -> None:
+        models = load_models("models: {mine: {model: openai/x, api_base: 'http://h/v1'}}")
+        with pytest.raises(ConfigError, match=r"'mine' and 'openai/x' are both"):
+            models.resolve(["openai/x"])
+
+
+class TestShipped:
+    models = load_models(SHIPPED)
+
+    def test_baselines_and_local_models_are_the_known_ones(self) -> None:
+        assert self.models.collections["baselines"] == BASELINES
+        assert self.models.collections["local"] == LOCAL_MODELS
+
+    def test_core_is_a_dozen_models_of_several_providers_with_their_keys(self) -> None:
+        core = self.models.resolve(["core"])
+        assert len(core) >= 12
+        assert len({one.model.split("/")[0] for one in core}) >= 5
+        assert all(one.api_key_env for one in core)
+
+
+class TestSettingsOfASelector:
+    models = load_models(
+        "models:\n"
+        "  mini: {model: openai/gpt-4.1-mini, api_base: 'http://h/v1', budget: {max_calls: 7}}\n"
+        "  deep: {model: openai/deep, temperature: null}\n"
+        "  baseline/uniform:\n"
+        "collections: {core: [mini, deep], all: [mini, baseline/uniform]}"
+    )
+
+    def one(self, selector: str) -> ModelSpec:
+        (found,) = self.models.resolve([selector])
+        return found
+
+    @pytest.mark.parametrize(
+        "selector",
+        [
+            "mini@max_tokens=512,temperature=0.7",
+            "mini@temperature=0.70,max_tokens=512",
+            "mini@ max_tokens = 512 , temperature=.7",
+        ],
+    )
+    def test_however_written_the_name_is_one_and_resolves_to_itself(self, selector: str) -> None:
+        found = self.one(selector)
+        assert found.name == "mini@max_tokens=512,temperature=0.7"
+        assert found.variant == "openai/gpt-4.1-mini[max_tokens=512,temperature=0.7]"
+        assert self.one(found.name) == found
+
+    def test_only_what_is_asked_changes_and_not_how_the_model_is_reached(self) -> None:
+        found, mini = self.one("mini@seed=3"), self.one("mini")
+        assert (found.api_base, found.budget) == (mini.api_base, mini.budget)
+        assert found.sampling == {**mini.sampling, "seed": 3}
+
+    def test_a_setting_the_model_has_anyway_makes_no_other_model(self) -> None:
+        assert self.one("mini@temperature=0") == self.one("mini")
+        assert self.one("mini@max_tokens=256,top_p=1").name == "mini@top_p=1"
+
+    def test_null_is_not_sent(self) -> None:
+        assert self.one("mini@temperature=null").variant == "openai/gpt-4.1-mini[max_tokens=256]"
+        assert self.one("deep@temperature=null").name == "deep"
+
+    def test_they_hold_for_every_member_of_a_collection_and_for_litellm_strings(self) -> None:
+        assert [one.name for one in self.models.resolve(["core@temperature=0.7"])] == [
+            "mini@temperature=0.7",
+            "deep@temperature=0.7",
+        ]
+        assert self.one("openai/x@seed=1").variant == "openai/x[max_tokens=256,seed=1,temperature=0]"
+        assert self.one("baseline/dirichlet@seed=3").variant == "baseline/dirichlet[seed=3]"
+
+    def test_an_at_sign_of_the_model_string_stays_its_own(self) -> None:
+        assert self.one("vertex_ai/claude@20250101").model == "vertex_ai/claude@20250101"
+        assert self.one("vertex_ai/claude@20250101@seed=1").model == "vertex_ai/claude@20250101"
+
+    def test_settings_given_apart_hold_for_all_but_baselines_and_over_the_selectors_own(self) -> None:
+        found = self.models.resolve(["all", "deep@temperature=1,seed=2"], {"temperature": 0.7})
+        assert [one.name for one in found] == ["mini@temperature=0.7", "baseline/uniform", "deep@seed=2,temperature=0.7"]
+
+    @pytest.mark.parametrize(
+        ("selector", "message"),
+        [
+            ("mini@temp=1", r"'mini@temp=1': setting 'temp=1'; allowed, each once: temperature=\.\.\., max_tokens"),
+            ("mini@api_base=http://x", "setting 'api_base=http://x'; allowed"),
+            ("mini@seed=1,seed=2", "setting 'seed=2'; allowed, each once"),
+            ("mini@seed=1,", "setting ''; allowed"),
+            ("mini@seed=", "setting 'seed='; allowed"),
+            ("mini@temperature=hot", "model 'mini' with temperature=hot: temperature: .*valid number.*got 'hot'"),
+            ("mini@temperature=true", "model 'mini' with temperature=true: temperature: "),
+            ("mini@top_p=2", "top_p: .*less than or equal to 1, got '2'"),
+            ("mini@temperature", "no model or collection 'mini@temperature'; known: mini, .*settings follow an @"),
+            ("all@temperature=0.5", "baseline/uniform is computed from the survey, so it takes no temperature"),
+            ("local/smollm2-135m@temperature=1", "samples nothing"),
+            ("nobody@temperature=1", "no model or collection 'nobody'"),
+        ],
+    )
+    def test_what_is_no_setting_is_refused_with_what_is(self, selector: str, message: str) -> None:
+        with pytest.raises(ConfigError, match=message):
+            self.models.resolve([selector])
+
+    def test_an_unknown_setting_given_apart_is_refused(self) -> None:
+        with pytest.raises(ConfigError, match="unknown setting 'heat'; allowed: temperature"):
+            self.models.resolve(["mini"], {"heat": 1})
+
+
+class TestBudget:
+    def test_it_is_read_from_the_file_and_is_no_part_of_the_variant(self) -> None:
+        text = "models: {a: {model: x/y, budget: {max_cost_usd: 5, max_calls: 10}}, b: {model: x/y}}"
+        a, b = load_models(text).specs.values()
+        assert (a.budget.max_cost_usd, a.budget.max_calls, a.budget.max_tokens) == (5, 10, None)
+        assert b.budget == Budget()
+        assert a.variant == b.variant
+
+    @pytest.mark.parametrize(
+        ("budget", "message"),
+        [
+            ("{max_calls: -1}", "budget.max_calls: .*greater than or equal to 0, got -1"),
+            ("{max_cost_usd: -1}", "budget.max_cost_usd: .*greater than or equal to 0, got -1"),
+            ("{max_tokens: 1.5}", "budget.max_tokens: .*integer.*got 1.5"),
+            ("{max_calls: true}", "budget.max_calls: true and false are no values.*got True"),
+            ("{max_dollars: 5}", "budget.max_dollars: unknown key; known: max_cost_usd, max_calls, max_tokens"),
+            ("5", "budget: .*dictionary"),
+        ],
+    )
+    def test_a_fault_names_the_file_the_model_and_the_bound(self, budget: str, message: str) -> None:
+        with pytest.raises(ConfigError, match=f"model text 1: model 'a': {message}"):
+            load_models(f"models: {{a: {{model: x/y, budget: {budget}}}}}")
+
+    def test_a_baseline_takes_none(self) -> None:
+        with pytest.raises(ConfigError, match="takes no budget"):
+            load_models("models: {baseline/uniform: {budget: {max_calls: 1}}}")
+
+
+@pytest.mark.parametrize("setting", ["temperature: false", "max_tokens: true", "retries: true", "timeout: true", "seed: false"])
+def test_true_and_false_are_no_numbers(setting: str) -> None:
+    """`temperature: false` was read as temperature 0."""
+    with pytest.raises(ConfigError, match=rf"model 'a': {setting.partition(':')[0]}: true and false are no values"):
+        load_models(f"models: {{a: {{model: x/y, {setting}}}}}")

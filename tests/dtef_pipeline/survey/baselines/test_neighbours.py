@@ -1,0 +1,296 @@
+"""Baselines that look at other segments: against a definition in plain loops, and that they see nothing they must not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.survey.adapters import read_survey
+from dtef_pipeline.survey.baselines.baselines import EMPIRICAL_BAYES, NEAREST_SEGMENTS, of_neighbours
+from dtef_pipeline.survey.baselines.neighbours import NEAREST, RoundAnswers
+from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.survey.scoring.metrics import js
+from tests.dtef_pipeline.rows import survey_rows
+
+Answers = Mapping[str, Mapping[str, tuple[int, Sequence[float]]]]
+"""Of each segment and question, n and the observed distribution."""
+
+NEAR, SHRUNKEN = (ModelSpec(name=name, model=name) for name in (NEAREST_SEGMENTS, EMPIRICAL_BAYES))
+KENYA = "country:kenya"
+
+
+def row(segment: str, question: str, n: int, observed: Sequence[float], others: Sequence[float] | None) -> dict[str, Any]:
+    attribute, _, value = segment.partition(":")
+    k = len(observed)
+    return {
+        "segment": segment,
+        "attribute": attribute,
+        "value": value.title(),
+        "question_id": question,
+        "options": [f"o{place}" for place in range(k)],
+        "dont_know": [False] * k,
+        "observed": list(observed),
+        "n": n,
+        "population": None,
+        "others": others if others is None else list(others),
+        "shuffled": None,
+    }
+
+
+def left_out(answers: Answers, segment: str, question: str) -> list[float] | None:
+    """The leave-one-out marginal: the other segments of the attribute, weighted by n."""
+    attribute = segment.partition(":")[0] + ":"
+    found = [of[question] for name, of in answers.items() if name.startswith(attribute) and name != segment and question in of]
+    if not found:
+        return None
+    total = sum(n for n, _ in found)
+    return [sum(n * shares[place] for n, shares in found) / total for place in range(len(found[0][1]))]
+
+
+def survey(answers: Answers, *segments: str) -> pa.Table:
+    names = segments or tuple(answers)
+    return survey_rows(*(row(s, q, n, p, left_out(answers, s, q)) for s in names for q, (n, p) in answers[s].items()))
+
+
+def predicted(model: ModelSpec, answers: Answers, *prompts: tuple[str, tuple[str, ...]], segment: str = KENYA) -> list[Any]:
+    return of_neighbours(model, prompts, survey(answers, segment), RoundAnswers.of(survey(answers)))
+
+
+def naive_nearest(answers: Answers, segment: str, target: str, context: Sequence[str]) -> list[float] | None:
+    """The definition, in loops."""
+    attribute, own = segment.partition(":")[0] + ":", answers[segment]
+    near = []
+    for name in sorted(answers):
+        shared = [q for q in context if q in answers[name] and q in own]
+        if name != segment and name.startswith(attribute) and target in answers[name] and shared:
+            similarity = sum(float(js(own[q][1], answers[name][q][1])) for q in shared) / len(shared)
+            near.append((-round(similarity, 12), name))
+    chosen = [answers[name][target] for _, name in sorted(near)[:NEAREST]]
+    total = sum(n for n, _ in chosen)
+    return [sum(n * shares[place] for n, shares in chosen) / total for place in range(len(own[target][1]))] if chosen else None
+
+
+def naive_shrunken(answers: Answers, segment: str, target: str, context: Sequence[str]) -> list[float] | None:
+    others, near = left_out(answers, segment, target), naive_nearest(answers, segment, target, context)
+    if others is None:
+        return None
+    product = square = 0.0
+    for question in context:
+        base = left_out(answers, segment, question)
+        guess = naive_nearest(answers, segment, question, [other for other in context if other != question])
+        if base is not None and guess is not None:
+            for own, nearest, marginal in zip(answers[segment][question][1], guess, base, strict=True):
+                product += (own - marginal) * (nearest - marginal)
+                square += (nearest - marginal) ** 2
+    weight = min(max(product / square, 0), 1) if square > 0 else 0.0
+    return others if near is None else [o + weight * (p - o) for o, p in zip(others, near, strict=True)]
+
+
+def lopsided(seed: int) -> dict[str, dict[str, tuple[int, list[float]]]]:
+    """Nine countries and two ages of very unlike sizes, questions of two to five options, a third of the answers not there."""
+    rng = np.random.default_rng(seed)
+    sizes = {f"q{place}": int(rng.integers(2, 6)) for place in range(7)}
+    segments = [KENYA, *(f"country:{name}" for name in "abcdefgh"), "age:young", "age:old"]
+    answers: dict[str, dict[str, tuple[int, list[float]]]] = {}
+    for segment in segments:
+        n = int(rng.choice([10, 15, 40, 900]))
+        kept = [q for q in sizes if segment == KENYA or rng.random() < 0.67]
+        answers[segment] = {q: (n, rng.dirichlet(np.full(sizes[q], 0.7)).tolist()) for q in kept}
+    return {segment: of for segment, of in answers.items() if of}
+
+
+def prompts_of(answers: Answers, segment: str = KENYA) -> list[tuple[str, tuple[str, ...]]]:
+    questions = list(answers[segment])
+    return [(q, tuple(other for other in questions if other != q)[:size]) for q in questions for size in (0, 1, 2, 6)]
+
+
+def close(found: Sequence[Sequence[float] | None], meant: Sequence[Sequence[float] | None]) -> None:
+    assert [one is None for one in found] == [one is None for one in meant]
+    for one, other in zip(found, meant, strict=True):
+        assert one is None or one == pytest.approx(other, abs=1e-12)
+
+
+HAND: Answers = {
+    KENYA: {"c": (50, [0.5, 0.5]), "t": (50, [0.9, 0.1])},
+    "country:like": {"c": (10, [0.5, 0.5]), "t": (10, [0.2, 0.8])},
+    "country:near": {"c": (30, [0.6, 0.4]), "t": (30, [0.4, 0.6])},
+    "country:far": {"c": (60, [0.9, 0.1]), "t": (60, [0.6, 0.4])},
+    "country:opposite": {"c": (900, [1.0, 0.0]), "t": (900, [1.0, 0.0])},
+}
+
+
+class TestNearest:
+    def test_the_three_nearest_answer_weighted_by_their_respondents(self) -> None:
+        (found,) = predicted(NEAR, HAND, ("t", ("c",)))
+        assert found == pytest.approx([(10 * 0.2 + 30 * 0.4 + 60 * 0.6) / 100, (10 * 0.8 + 30 * 0.6 + 60 * 0.4) / 100])
+
+    def test_without_context_or_without_an_answering_segment_there_is_nothing_to_say(self) -> None:
+        alone = {KENYA: HAND[KENYA], "age:young": HAND["country:like"]}
+        unasked = {KENYA: HAND[KENYA], "country:like": {"c": HAND["country:like"]["c"]}}
+        strangers = {KENYA: HAND[KENYA], "country:like": {"t": HAND["country:like"]["t"]}}
+        assert predicted(NEAR, HAND, ("t", ())) == [None]
+        for answers in (alone, unasked, strangers):
+            assert predicted(NEAR, answers, ("t", ("c",))) == [None]
+        assert predicted(NEAR, HAND) == []
+
+    def test_segments_as_near_as_each_other_are_taken_in_the_order_of_their_names(self) -> None:
+        shares = {"d": 1.0, "b": 0.3, "a": 0.0, "c": 0.6}
+        twins = {f"country:{name}": {"c": (20, [0.3, 0.7]), "t": (20, [p, 1 - p])} for name, p in shares.items()}
+        twins[KENYA] = {**HAND[KENYA]}
+        (found,) = predicted(NEAR, twins, ("t", ("c",)))
+        assert found == pytest.approx([0.3, 0.7])
+
+
+class TestShrunken:
+    def test_the_weight_is_the_least_squares_slope_on_the_context_by_hand(self) -> None:
+        # With one neighbour nearest and others are the same everywhere, so two are needed and three nearest would be all: `big` has no `t`.
+        answers: Answers = {
+            KENYA: {"a": (50, [0.5, 0.5]), "b": (50, [0.5, 0.5]), "t": (50, [0.1, 0.9])},
+            "country:p": {"a": (10, [0.8, 0.2]), "b": (10, [0.8, 0.2]), "t": (10, [0.6, 0.4])},
+            "country:q": {"a": (10, [0.8, 0.2]), "b": (10, [0.8, 0.2]), "t": (10, [0.6, 0.4])},
+            "country:r": {"a": (10, [0.8, 0.2]), "b": (10, [0.8, 0.2]), "t": (10, [0.6, 0.4])},
+            "country:z": {"a": (30, [0.0, 1.0]), "b": (30, [0.0, 1.0]), "t": (30, [0.0, 1.0])},
+        }
+        # In a and b: nearest .8, others .4, own .5, so w = .1 * .4 / .4 ** 2 = .25. In t: nearest .6, others .3.
+        (found,) = predicted(SHRUNKEN, answers, ("t", ("a", "b")))
+        assert found == pytest.approx([0.3 + 0.25 * 0.3, 0.7 - 0.25 * 0.3])
+
+    def test_a_segment_that_answers_like_its_nearest_is_moved_all_the_way_and_one_like_the_others_not_at_all(self) -> None:
+        base = {f"country:{name}": {q: (20, [0.9, 0.1]) for q in "abt"} for name in "klm"}
+        base |= {f"country:{name}": {q: (20, [0.1, 0.9]) for q in "abt"} for name in "xyz"}
+        asked = ("t", ("a", "b"))
+        like = {KENYA: {q: (20, [0.9, 0.1]) for q in "abt"}, **base}
+        middle = {KENYA: {q: (20, [0.5, 0.5]) for q in "abt"}, **base}
+        assert predicted(SHRUNKEN, like, asked) == [pytest.approx([0.9, 0.1])] == predicted(NEAR, like, asked)
+        assert predicted(SHRUNKEN, middle, asked) == [pytest.approx([0.5, 0.5])]
+
+    def test_without_two_context_questions_it_is_the_leave_one_out_marginal(self) -> None:
+        marginal = pytest.approx(left_out(HAND, KENYA, "t"))
+        assert predicted(SHRUNKEN, HAND, ("t", ()), ("t", ("c",))) == [marginal, marginal]
+
+    def test_without_another_segment_of_the_attribute_there_is_nothing_to_say(self) -> None:
+        assert predicted(SHRUNKEN, {KENYA: HAND[KENYA]}, ("t", ()), ("t", ("c",))) == [None, None]
+
+
+class TestBoth:
+    @pytest.mark.parametrize("seed", range(12))
+    def test_it_is_what_the_definition_in_loops_gives(self, seed: int) -> None:
+        answers = lopsided(seed)
+        for segment in (KENYA, "age:young"):
+            if segment in answers:
+                prompts = prompts_of(answers, segment)
+                for model, naive in ((NEAR, naive_nearest), (SHRUNKEN, naive_shrunken)):
+                    close(
+                        predicted(model, answers, *prompts, segment=segment),
+                        [naive(answers, segment, target, context) for target, context in prompts],
+                    )
+
+    @pytest.mark.parametrize("model", [NEAR, SHRUNKEN], ids=lambda model: model.name)
+    def test_the_segments_own_answer_to_the_target_plays_no_part(self, model: ModelSpec) -> None:
+        answers = lopsided(3)
+        for target, context in prompts_of(answers):
+            n, shares = answers[KENYA][target]
+            changed = {**answers, KENYA: {**answers[KENYA], target: (n + 500, shares[::-1])}}
+            assert predicted(model, changed, (target, context)) == predicted(model, answers, (target, context))
+
+    @pytest.mark.parametrize("model", [NEAR, SHRUNKEN], ids=lambda model: model.name)
+    def test_segments_of_another_attribute_play_no_part(self, model: ModelSpec) -> None:
+        """Its own respondents are among theirs."""
+        answers = lopsided(4)
+        prompts = prompts_of(answers)
+        without = {segment: of for segment, of in answers.items() if segment.startswith("country")}
+        assert predicted(model, without, *prompts) == predicted(model, answers, *prompts)
+
+    @pytest.mark.parametrize("model", [NEAR, SHRUNKEN], ids=lambda model: model.name)
+    def test_neither_the_order_of_rows_nor_that_of_prompts_changes_a_digit(self, model: ModelSpec) -> None:
+        answers = lopsided(5)
+        prompts, whole = prompts_of(answers), survey(answers)
+        shuffled = whole.take(pa.array(np.random.default_rng(1).permutation(len(whole))))
+        own = survey(answers, KENYA)
+        found = of_neighbours(model, prompts, own, RoundAnswers.of(whole))
+        assert of_neighbours(model, prompts, own, RoundAnswers.of(shuffled)) == found
+        assert of_neighbours(model, prompts[::-1], own, RoundAnswers.of(whole))[::-1] == found
+        assert [one for prompt in prompts for one in of_neighbours(model, [prompt], own, RoundAnswers.of(whole))] == found
+
+    @pytest.mark.parametrize("model", [NEAR, SHRUNKEN], ids=lambda model: model.name)
+    def test_ten_times_the_respondents_everywhere_change_nothing(self, model: ModelSpec) -> None:
+        answers = lopsided(6)
+        larger = {segment: {q: (10 * n, shares) for q, (n, shares) in of.items()} for segment, of in answers.items()}
+        close(predicted(model, larger, *prompts_of(answers)), predicted(model, answers, *prompts_of(answers)))
+
+    @pytest.mark.parametrize("model", [NEAR, SHRUNKEN], ids=lambda model: model.name)
+    def test_every_prediction_is_a_distribution_over_the_options_of_its_question(self, model: ModelSpec) -> None:
+        answers = lopsided(7)
+        for (target, _), found in zip(prompts_of(answers), predicted(model, answers, *prompts_of(answers)), strict=True):
+            if found is not None:
+                assert len(found) == len(answers[KENYA][target][1])
+                assert min(found) >= 0
+                assert math.fsum(found) == pytest.approx(1, abs=1e-12)
+
+    def test_a_question_that_no_other_segment_was_asked_is_no_fault(self) -> None:
+        answers = {**HAND, KENYA: {**HAND[KENYA], "own": (50, [0.2, 0.3, 0.5])}}
+        rounds = RoundAnswers.of(survey(answers, *(segment for segment in answers if segment != KENYA)))
+        asked = [("own", ("c",)), ("t", ("own",)), ("t", ("c", "own"))]
+        own = survey(answers, KENYA)
+        assert of_neighbours(NEAR, asked, own, rounds) == [None, None, *of_neighbours(NEAR, [("t", ("c",))], own, rounds)]
+
+
+def kinds_of_segments(*, distinct: bool, seed: int) -> dict[str, dict[str, tuple[int, list[float]]]]:
+    """24 countries of 60 respondents, 20 questions of four options: of three kinds, or all of one."""
+    rng = np.random.default_rng(seed)
+    truth = (
+        rng.dirichlet(np.ones(4), size=(3, 20)) if distinct else np.repeat(rng.dirichlet(np.ones(4), size=(1, 20)), 3, axis=0)
+    )
+    return {
+        f"country:{place:02}": {f"q{q}": (60, (rng.multinomial(60, truth[place % 3, q]) / 60).tolist()) for q in range(20)}
+        for place in range(24)
+    }
+
+
+def mean_score(answers: Answers, model: ModelSpec | None) -> float:
+    """Mean js over all segments and questions with ten context questions; None: the leave-one-out marginal."""
+    scores: list[float] = []
+    rounds = RoundAnswers.of(survey(answers))
+    for segment, of in answers.items():
+        prompts = [(target, tuple(q for q in of if q != target)[:10]) for target in of]
+        marginal = [left_out(answers, segment, target) for target in of]
+        said = of_neighbours(model, prompts, survey(answers, segment), rounds) if model else marginal
+        scores += js(said, [shares for _, shares in of.values()]).tolist()
+    return float(np.mean(scores))
+
+
+def test_where_kinds_of_segments_differ_the_nearest_tell_and_where_none_do_shrinkage_keeps_to_the_marginal() -> None:
+    kinds, same = kinds_of_segments(distinct=True, seed=11), kinds_of_segments(distinct=False, seed=12)
+    marginal, near, shrunken = (mean_score(kinds, model) for model in (None, NEAR, SHRUNKEN))
+    assert near > marginal + 0.15
+    assert shrunken == pytest.approx(near, abs=0.005)
+    marginal, near, shrunken = (mean_score(same, model) for model in (None, NEAR, SHRUNKEN))
+    assert near < marginal - 0.01
+    assert shrunken == pytest.approx(marginal, abs=0.003)
+
+
+def test_on_a_published_round_ten_answers_are_worth_a_little_less_than_the_marginal(real_surveys: Path) -> None:
+    """GD4, ten context questions in survey order, every clean pair."""
+    whole = observe(read_survey(real_surveys / "surveys" / "gd4.json", "GD4")).responses
+    rounds = RoundAnswers.of(whole)
+    scores: dict[str, list[float]] = {name: [] for name in ("others", NEAR.name, SHRUNKEN.name)}
+    for segment in pc.unique(whole["segment"]).to_pylist():
+        own = whole.filter(pc.equal(whole["segment"], segment)).sort_by("question_order")
+        rows = own.filter(pc.invert(own["circular"])).to_pylist()
+        kind = {row["question_id"]: row["duplicate_of"] or row["question_id"] for row in rows}
+        prompts = [(q, tuple(other for other in kind if kind[other] != kind[q])[:10]) for q in kind]
+        for name, said in (
+            ("others", [row["others"] for row in rows]),
+            *((model.name, of_neighbours(model, prompts, own, rounds)) for model in (NEAR, SHRUNKEN)),
+        ):
+            scores[name] += [float(js(p, row["observed"])) for p, row in zip(said, rows, strict=True)]
+    found = {name: float(np.mean(of)) for name, of in scores.items()}
+    assert found == pytest.approx({"others": 0.8127, NEAR.name: 0.8077, SHRUNKEN.name: 0.8119}, abs=0.0006)

@@ -1,0 +1,348 @@
+"""What holds for every way to ask: any task, format, order and system prompt, on any survey."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dtef_pipeline.asking.tokens import estimate_tokens
+from dtef_pipeline.errors import DtefError
+from dtef_pipeline.identity import blueprint_hash, prompt_id
+from dtef_pipeline.survey.blueprint.answers import form_for_system, form_for_user, response_schema
+from dtef_pipeline.survey.blueprint.options import BATCH_SIZES, FORMATS, PROFILES, REASONINGS, TASKS, BlueprintOptions
+from dtef_pipeline.survey.blueprint.prompts import build_blueprints, left_out
+from dtef_pipeline.survey.blueprint.systems import SHIPPED
+from dtef_pipeline.survey.blueprint.wording import option_letter
+from tests.dtef_pipeline.rows import survey_rows
+from tests.dtef_pipeline.survey.blueprint.test_options import OWN, choices
+
+PLAIN = survey_rows(*({} for _ in range(8)))
+FORMS = [
+    BlueprintOptions(task=task, reasoning=reasoning, structured=structured, profile=profile)
+    for task, reasoning, structured, profile in product(TASKS, REASONINGS, (False, True), PROFILES)
+    if (task, profile) != ("shift", "population")
+]
+MARKERS = {
+    "distribution": "DISTRIBUTION:",
+    "shift": "DISTRIBUTION:",
+    "synthetic-individuals": "ANSWERS:",
+    "batch": "DISTRIBUTIONS:",
+}
+KEYS = {
+    "distribution": ["distribution"],
+    "shift": ["distribution"],
+    "synthetic-individuals": ["answers"],
+    "batch": ["Q1", "Q2"],
+}
+
+
+def asked(table: Any = PLAIN, condition: str = "distribution", levels: tuple[str, ...] = ("0",)) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = build_blueprints(table, BlueprintOptions.of_condition(condition, levels, OWN)).to_pylist()
+    return rows
+
+
+@st.composite
+def surveys(draw: st.DrawFn) -> Any:
+    """Up to seven questions of two to four options; some circular, some duplicates of an earlier one, some long."""
+    rows: list[dict[str, Any]] = []
+    for place in range(draw(st.integers(1, 7))):
+        first = next((row for row in rows if draw(st.booleans()) and not row["duplicate_of"]), None)
+        count = len(first["options"]) if first else draw(st.integers(2, 4))
+        people = draw(st.lists(st.integers(0, 30), min_size=count, max_size=count).filter(any))
+        length = draw(st.sampled_from([1, 1, 1, 300, 3000]))
+        rows.append(
+            {
+                "question_text": first["question_text"] if first else f"Question {place}? " + "word " * length,
+                "options": first["options"] if first else [f"choice {place} {letter}" for letter in "wxyz"[:count]],
+                "duplicate_of": f"q{rows.index(first)}" if first else None,
+                "circular": draw(st.sampled_from([False, False, True])),
+                "dont_know": [False] * count,
+                "observed": [number / sum(people) for number in people],
+                "population": draw(st.just([1 / count] * count) | st.none()),
+                "others": None,
+                "shuffled": None,
+            }
+        )
+    return survey_rows(*rows)
+
+
+def built(survey: Any, options: BlueprintOptions) -> list[dict[str, Any]]:
+    """The rows; none where nothing can be asked."""
+    try:
+        rows: list[dict[str, Any]] = build_blueprints(survey, options).to_pylist()
+    except DtefError:
+        return []
+    return rows
+
+
+LEVELS = st.sampled_from([("0",), ("2",), ("1", "all")])
+
+
+@settings(deadline=None)
+@given(surveys(), choices(), LEVELS)
+def test_context_never_gives_a_target_of_the_prompt_away(
+    survey: Any, options: BlueprintOptions, levels: tuple[str, ...]
+) -> None:
+    questions = {row["question_id"]: row for row in survey.to_pylist()}
+    of_prompt = defaultdict(set)
+    rows = built(survey, BlueprintOptions.of_condition(options.condition, levels, OWN))
+    for row in rows:
+        of_prompt[row["prompt_id"]].add(row["question_id"])
+    for row in rows:
+        kinds = {questions[asked]["duplicate_of"] or asked for asked in of_prompt[row["prompt_id"]]}
+        shown = [questions[shown] for shown in row["context_question_ids"]]
+        assert len(shown) == row["context_included"] <= (row["context_requested"] or len(questions))
+        assert not any(question["circular"] for question in shown)
+        assert kinds.isdisjoint(question["duplicate_of"] or question["question_id"] for question in shown)
+        assert all(row["user"].count(f"Question: {question['question_text']}") >= 1 for question in shown)
+
+
+@settings(deadline=None)
+@given(surveys(), choices(), LEVELS)
+def test_prompts_fit_the_budget_and_are_counted_in_full(
+    survey: Any, options: BlueprintOptions, levels: tuple[str, ...]
+) -> None:
+    for row in built(survey, BlueprintOptions.of_condition(options.condition, levels, OWN)):
+        assert row["tokens"] <= options.token_budget - options.reserve
+        assert row["tokens"] >= estimate_tokens(row["system"] + "\n" + row["user"])
+        assert row["answer_tokens"] == options.answer_tokens
+
+
+@settings(deadline=None)
+@given(surveys(), choices())
+def test_what_is_asked_and_what_is_left_out_are_all_questions(survey: Any, options: BlueprintOptions) -> None:
+    rows = built(survey, options)
+    if rows:
+        found = [row["question_id"] for row in rows]
+        missing = left_out(survey, build_blueprints(survey, options), [options]).get(options.condition, [])
+        assert sorted(found + missing) == sorted(survey["question_id"].to_pylist())
+        unknown = {row["question_id"] for row in survey.to_pylist() if row["population"] is None}
+        assert options.task != "shift" or unknown <= set(missing)
+
+
+@settings(deadline=None)
+@given(surveys(), choices())
+def test_the_reading_says_the_order_in_which_the_prompt_lists_the_options(survey: Any, options: BlueprintOptions) -> None:
+    for row in built(survey, options):
+        reading = row["reading"] or {}
+        count = len(row["options"])
+        order = reading.get("order") or list(range(count))
+        assert sorted(order) == list(range(count))
+        assert reading.get("order") != list(range(count))
+        listed = "\n".join(f"{option_letter(place)}. {row['options'][option]}" for place, option in enumerate(order))
+        name = "" if reading.get("place") is None else f"Q{reading['place'] + 1}. "
+        assert f"{name}Question" in row["user"]
+        assert listed in row["user"]
+        assert bool(reading.get("marked")) == (options.reasoning == "cot")
+        assert (reading.get("task") == "individuals") == (options.task == "synthetic-individuals")
+
+
+@settings(deadline=None)
+@given(surveys(), choices())
+def test_questions_of_a_batch_share_one_prompt_and_know_their_place(survey: Any, options: BlueprintOptions) -> None:
+    by_prompt = defaultdict(list)
+    for row in built(survey, options):
+        by_prompt[row["prompt_id"]].append(row)
+    for rows in by_prompt.values():
+        assert len({(row["system"], row["user"], row["response_schema"]) for row in rows}) == 1
+        if options.task == "batch":
+            assert [row["reading"]["place"] for row in rows] == list(range(len(rows)))
+            assert {row["reading"]["size"] for row in rows} == {len(rows)}
+            assert len(rows) <= max(options.batch_size, 3)
+        else:
+            assert len(rows) == 1
+
+
+@given(st.sampled_from(FORMS), st.sampled_from(["system", "user", "question", "option", "schema"]), st.data())
+def test_a_change_of_one_character_is_another_prompt(options: BlueprintOptions, where: str, data: st.DataObject) -> None:
+    row = build_blueprints(PLAIN, options).to_pylist()[0]
+    parts: dict[str, Any] = {
+        "system": row["system"],
+        "user": row["user"],
+        "question": row["question_id"],
+        "option": row["options"][0],
+        "schema": row["response_schema"] or "{}",
+    }
+    place = data.draw(st.integers(0, len(parts[where])))
+    mark = data.draw(st.characters(codec="utf-8"))
+    cut = data.draw(st.integers(place, min(place + 1, len(parts[where]))))
+    changed = parts[where][:place] + mark + parts[where][cut:]
+
+    def identity(part: dict[str, Any]) -> str:
+        options_asked = [part["option"], *row["options"][1:]]
+        return prompt_id(part["system"], part["user"], part["question"], options_asked, response_schema=part["schema"])
+
+    assert (identity(parts) == identity({**parts, where: changed})) == (changed == parts[where])
+
+
+@pytest.mark.parametrize("options", FORMS, ids=lambda options: options.condition)
+def test_a_change_in_the_survey_is_another_prompt_where_it_is_seen(options: BlueprintOptions) -> None:
+    def ids(**first: Any) -> list[str]:
+        return [str(p) for p in build_blueprints(survey_rows(first, {}, {}, {}), options)["prompt_id"].to_pylist()]
+
+    plain = ids()
+    changes: list[dict[str, Any]] = [
+        {"question_text": "Question number 0 ?"},
+        {"options": ["agree", "Neutral", "Disagree"]},
+        {"question_id": "q00"},
+    ]
+    if options.task == "shift":
+        changes.append({"population": [0.401, 0.399, 0.2]})
+    together = 2 if options.task == "batch" else 1
+    for change in changes:
+        assert [one == other for one, other in zip(plain, ids(**change), strict=True)] == [False] * together + [True] * (
+            4 - together
+        )
+
+
+@pytest.mark.parametrize("options", FORMS, ids=lambda options: options.condition)
+def test_system_user_and_schema_ask_for_one_form(options: BlueprintOptions) -> None:
+    system, user, schema = form_for_system(options), form_for_user(options, [3, 4]), response_schema(options, [3, 4])
+    marker = MARKERS[options.task]
+    marked = options.reasoning == "cot" and not options.structured
+    for text in (system, user):
+        assert (marker in text) == marked
+        assert ("step" in text) == (options.reasoning == "cot")
+        assert ("only" in text) == (not marked)
+        assert ("JSON object" in text) == (options.structured or options.task == "batch")
+        assert ('"reasoning"' in text) == (options.reasoning == "cot" and options.structured)
+    assert (schema is not None) == options.structured
+    if schema is not None:
+        example = json.loads(system[system.index("{") :])
+        properties = list(json.loads(schema)["properties"])
+        assert properties == list(example) == (["reasoning"] if options.reasoning == "cot" else []) + KEYS[options.task]
+        assert all(f'"{key}"' in user for key in properties)
+
+
+def objects(schema: Any) -> list[dict[str, Any]]:
+    inner = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
+    return ([schema] if isinstance(schema, dict) else []) + [found for part in inner for found in objects(part)]
+
+
+@pytest.mark.parametrize("options", [form for form in FORMS if form.structured], ids=lambda options: options.condition)
+def test_schemas_are_such_as_every_provider_takes(options: BlueprintOptions) -> None:
+    schema = json.loads(response_schema(options, [3, 4]) or "")
+    assert schema["additionalProperties"] is False
+    assert schema["required"] == list(schema["properties"])
+    allowed = {"type", "properties", "required", "additionalProperties", "items", "enum", *schema["properties"]}
+    assert {key for part in objects(schema) for key in part} <= allowed
+
+
+def test_individuals_may_only_answer_with_letters_that_are_listed() -> None:
+    schema = json.loads(asked(condition="synthetic-individuals+structured")[0]["response_schema"])
+    assert schema["properties"]["answers"]["items"]["enum"] == ["a", "b", "c"]
+
+
+def test_a_batch_lists_its_questions_in_survey_order_and_shows_none_of_them() -> None:
+    rows = asked(condition="batch=3", levels=("2",))
+    assert [row["reading"]["place"] for row in rows] == [0, 1, 2, 0, 1, 2, 0, 1]
+    assert rows[0]["context_question_ids"] == ["q3", "q4"]
+    assert rows[3]["context_question_ids"] == ["q0", "q1"]
+    last = rows[7]["user"]
+    assert last.index("Q1. Question number 6?\na. Agree") < last.index("Q2. Question number 7?\na. Agree")
+    assert '"Q1" (3 numbers) and "Q2" (3 numbers)' in last
+
+
+def test_a_circular_question_may_be_in_a_batch_and_keeps_its_flag() -> None:
+    rows = asked(survey_rows({"circular": True}, {}, {}), "batch", ("all",))
+    assert [row["circular"] for row in rows] == [True, False, False]
+    assert len({row["prompt_id"] for row in rows}) == 1
+
+
+def test_a_batch_too_long_for_the_budget_is_split() -> None:
+    long = {"question_text": "word " * 1900}
+    rows = asked(survey_rows(long, {}, long, {}, {"question_text": "word " * 5000}), "batch=4", ("all",))
+    assert [(row["question_id"], row["reading"]["place"], row["reading"]["size"]) for row in rows] == [
+        ("q0", 0, 2),
+        ("q1", 1, 2),
+        ("q2", 0, 2),
+        ("q3", 1, 2),
+    ]
+
+
+def test_a_lone_question_of_a_batch_is_asked_as_one() -> None:
+    (row,) = asked(survey_rows({}), "batch")
+    assert "Question to predict\n\nQ1. Question number 0?" in row["user"]
+    assert 'the key "Q1" (3 numbers), which is an array' in row["user"]
+
+
+def test_shift_gives_the_answer_of_all_respondents_in_the_order_of_the_prompt() -> None:
+    user = asked(condition="shift+reversed")[0]["user"]
+    everyone = (
+        "answered the question to predict\na. Disagree: 20.0%\nb. Neutral: 40.0%\nc. Agree: 40.0%\n\nQuestion to predict\n"
+    )
+    assert everyone in user
+    assert "a. Disagree\nb. Neutral\nc. Agree\n\nAdjust" in user
+
+
+def test_shift_leaves_out_questions_without_an_answer_of_all_respondents() -> None:
+    table = survey_rows({}, {"population": None}, {})
+    options = BlueprintOptions(task="shift")
+    rows = build_blueprints(table, options)
+    assert rows["question_id"].to_pylist() == ["q0", "q2"]
+    assert left_out(table, rows, [options, BlueprintOptions()]) == {
+        "shift/attribute-label": ["q1"],
+        "distribution/attribute-label": ["q0", "q1", "q2"],
+    }
+    with pytest.raises(
+        DtefError, match="S1/country:kenya: the task shift needs the answers of all respondents, and no question"
+    ):
+        build_blueprints(survey_rows({"population": None}), options)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_names_the_group_and_says_nothing_of_unknown_populations(form: str) -> None:
+    table = survey_rows(*({"population": None} for _ in range(4)))
+    for row in asked(table, f"distribution/{form}", ("all",)):
+        assert row["user"].startswith("Demographic group\nCountry: Kenya\n")
+        assert "respondents" not in row["user"]
+
+
+def test_formats_differ_in_context_alone() -> None:
+    bare = [{row["prompt_id"] for row in asked(condition=f"distribution/{form}")} for form in FORMATS]
+    assert bare[0] == bare[1] == bare[2]
+    shown = [{row["prompt_id"] for row in asked(condition=f"distribution/{form}", levels=("1",))} for form in FORMATS]
+    assert not shown[0] & shown[1]
+    assert not shown[0] & shown[2]
+    assert not shown[1] & shown[2]
+
+
+def test_a_rotation_by_all_options_is_the_order_of_the_survey() -> None:
+    rows, plain = asked(condition="distribution+rotated-3"), asked()
+    assert [row["reading"] for row in rows] == [None] * 8
+    assert [row["prompt_id"] for row in rows] == [row["prompt_id"] for row in plain]
+
+
+def test_context_stays_in_the_order_of_the_survey() -> None:
+    user = asked(condition="distribution+reversed", levels=("1",))[0]["user"]
+    assert "a. Agree: 50.0%\nb. Neutral: 30.0%\nc. Disagree: 20.0%" in user
+    assert "a. Disagree\nb. Neutral\nc. Agree\n" in user
+
+
+@pytest.mark.parametrize("system", SHIPPED)
+@pytest.mark.parametrize("size", BATCH_SIZES)
+def test_the_user_text_is_the_same_whatever_the_system_prompt(system: str, size: int) -> None:
+    condition = f"batch={size}+cot"
+    with_system, plain = asked(condition=f"{condition}+system={system}"), asked(condition=condition)
+    assert [row["user"] for row in with_system] == [row["user"] for row in plain]
+    assert len({row["system"] for row in [*with_system, *plain]}) == (1 if system == "default" else 2)
+
+
+def test_no_system_prompt_is_an_empty_text_and_an_own_one_stands_as_written() -> None:
+    assert {row["system"] for row in asked(condition="shift+system=none")} == {""}
+    assert {row["system"] for row in asked(condition="shift+system=plain")} == {OWN["plain"]}
+
+
+def test_the_order_of_conditions_does_not_matter_and_the_hash_is_of_distinct_prompts() -> None:
+    options = [
+        BlueprintOptions.of_condition(text, ("0", "2")) for text in ("shift/narrative", "batch", "distribution+rotated-3")
+    ]
+    one, other = build_blueprints(PLAIN, *options), build_blueprints(PLAIN, *options[::-1])
+    assert one.equals(other)
+    assert one["blueprint_hash"].to_pylist() == [blueprint_hash(set(one["prompt_id"].to_pylist()))] * len(one)

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.survey.blueprint.narrative import narrative
+from dtef_pipeline.survey.blueprint.wording import percent
+
+OPTIONS = ["Agree", "Neutral", "Disagree", "Unsure"]
+FIGURE = re.compile(r"\d+\.\d%")
+
+
+def said(observed: list[float], population: list[float] | None = None) -> str:
+    return narrative(OPTIONS[: len(observed)], observed, population)
+
+
+@pytest.mark.parametrize(
+    ("observed", "expected"),
+    [
+        ([0.92, 0.08], "Almost all of this group (92.0%) chose “Agree”. Next came “Neutral” (8.0%)."),
+        ([0.3, 0.7], "A large majority of this group (70.0%) chose “Neutral”. Next came “Agree” (30.0%)."),
+        (
+            [0.55, 0.15, 0.3],
+            "A majority of this group (55.0%) chose “Agree”. Next came “Disagree” (30.0%), then “Neutral” (15.0%).",
+        ),
+        (
+            [0.5, 0.3, 0.2],
+            "Half of this group (50.0%) chose “Agree”. Next came “Neutral” (30.0%), then “Disagree” (20.0%).",
+        ),
+        (
+            [0.2, 0.4, 0.3, 0.1],
+            "The most common answer of this group was “Neutral” (40.0%). "
+            "Next came “Disagree” (30.0%), “Agree” (20.0%), then “Unsure” (10.0%).",
+        ),
+        (
+            [0.4, 0.4, 0.2],
+            "The most common answers of this group were “Agree” and “Neutral”, with 40.0% each. Next came “Disagree” (20.0%).",
+        ),
+        (
+            [0.6, 0.2, 0.2],
+            "A majority of this group (60.0%) chose “Agree”. Next came “Neutral” and “Disagree” (20.0% each).",
+        ),
+        (
+            [0.5, 0.0, 0.5],
+            "This group was evenly divided between “Agree” and “Disagree”, with 50.0% each. Nobody chose “Neutral”.",
+        ),
+        (
+            [0.25] * 4,
+            "This group was evenly spread over the options: 25.0% chose each of “Agree”, “Neutral”, “Disagree” and “Unsure”.",
+        ),
+        ([1 / 3] * 3, "This group was evenly spread over the options: 33.3% chose each of “Agree”, “Neutral” and “Disagree”."),
+        ([0.0, 1.0, 0.0], "Everyone in this group chose “Neutral”."),
+        (
+            [0.7, 0.3, 0.0, 0.0],
+            "A large majority of this group (70.0%) chose “Agree”. Next came “Neutral” (30.0%). "
+            "Nobody chose “Disagree” or “Unsure”.",
+        ),
+        ([0.9996, 0.0004], "Almost all of this group (100.0%) chose “Agree”. Next came “Neutral” (0.0%)."),
+    ],
+)
+def test_the_group_is_told_from_its_most_common_answer_down(observed: list[float], expected: str) -> None:
+    assert said(observed) == expected
+
+
+@pytest.mark.parametrize(
+    ("observed", "population", "expected"),
+    [
+        ([0.6, 0.4], [0.6, 0.4], "All respondents together answered the same way."),
+        ([0.6, 0.4], [0.60001, 0.39999], "All respondents together answered the same way."),
+        (
+            [0.6, 0.4],
+            [0.59, 0.41],
+            "All respondents together answered almost the same way: no option differs by more than 1 percentage point.",
+        ),
+        (
+            [0.6, 0.4],
+            [0.581, 0.419],
+            "All respondents together answered almost the same way: no option differs by more than 1.9 percentage points.",
+        ),
+        (
+            [0.6, 0.4],
+            [0.58, 0.42],
+            "Compared with all respondents, this group chose “Agree” slightly more often (60.0% against 58.0%) "
+            "and “Neutral” slightly less often (40.0% against 42.0%).",
+        ),
+        (
+            [0.6, 0.4],
+            [0.55, 0.45],
+            "Compared with all respondents, this group chose “Agree” more often (60.0% against 55.0%) "
+            "and “Neutral” less often (40.0% against 45.0%).",
+        ),
+        (
+            [0.6, 0.4],
+            [0.5, 0.5],
+            "Compared with all respondents, this group chose “Agree” much more often (60.0% against 50.0%) "
+            "and “Neutral” much less often (40.0% against 50.0%).",
+        ),
+        (
+            [0.6, 0.4],
+            [0.4, 0.6],
+            "Compared with all respondents, this group chose “Agree” far more often (60.0% against 40.0%) "
+            "and “Neutral” far less often (40.0% against 60.0%).",
+        ),
+        (
+            [0.5, 0.3, 0.2],
+            [0.46, 0.33, 0.21],
+            "Compared with all respondents, this group chose “Agree” slightly more often (50.0% against 46.0%) "
+            "and “Neutral” slightly less often (30.0% against 33.0%). "
+            "The other option differs by less than 2 percentage points.",
+        ),
+        (
+            [0.4, 0.3, 0.2, 0.1],
+            [0.36, 0.312, 0.214, 0.114],
+            "Compared with all respondents, this group chose “Agree” slightly more often (40.0% against 36.0%). "
+            "The other options differ by less than 2 percentage points.",
+        ),
+        (
+            [1.0, 0.0],
+            [0.9, 0.1],
+            "Compared with all respondents, this group chose “Agree” much more often (100.0% against 90.0%) "
+            "and “Neutral” not at all (0.0% against 10.0%).",
+        ),
+    ],
+)
+def test_differences_are_told_by_their_size_with_both_figures(
+    observed: list[float], population: list[float], expected: str
+) -> None:
+    assert said(observed, population).removeprefix(said(observed) + " ") == expected
+
+
+def shares(count: int) -> st.SearchStrategy[list[float]]:
+    """Fractions as surveys have them: counts of people, with zeros and ties."""
+    counts = st.lists(st.integers(0, 60) | st.just(0), min_size=count, max_size=count).filter(any)
+    return counts.map(lambda people: [number / sum(people) for number in people])
+
+
+pairs = st.integers(2, 7).flatmap(lambda count: st.tuples(shares(count), shares(count)))
+
+
+@given(pairs)
+def test_every_figure_is_that_of_its_option(pair: tuple[list[float], list[float]]) -> None:
+    observed, population = pair
+    names = [f"option {letter}" for letter in "ABCDEFG"[: len(observed)]]
+    text = narrative(names, observed, population)
+    own, everyone = (dict(zip(names, map(percent, values), strict=True)) for values in pair)
+    compared = re.findall(r"“([^”]+)” (?:(?:far |much |slightly )?(more|less) often|not at all) \((\S+) against (\S+)\)", text)
+    for name, direction, group, all_of_them in compared:
+        assert (group, all_of_them) == (own[name], everyone[name])
+        assert direction == (
+            "" if observed[names.index(name)] == 0 else "more" if float(group[:-1]) > float(all_of_them[:-1]) else "less"
+        )
+    levels = narrative(names, observed, None)
+    assert set(FIGURE.findall(levels)) <= set(own.values())
+    assert len(FIGURE.findall(text)) == len(FIGURE.findall(levels)) + 2 * len(compared)
+    for name, share in zip(names, observed, strict=True):
+        assert levels.count(f"“{name}”") == (1 if share or max(observed) < 1 else 0)
+
+
+@given(pairs)
+def test_exactly_the_differences_of_two_points_or_more_are_told(pair: tuple[list[float], list[float]]) -> None:
+    observed, population = pair
+    names = [f"option {letter}" for letter in "ABCDEFG"[: len(observed)]]
+    tail = narrative(names, observed, population).removeprefix(narrative(names, observed, None))
+    gaps = {
+        name: abs(round(10 * float(percent(a)[:-1])) - round(10 * float(percent(b)[:-1])))
+        for name, a, b in zip(names, observed, population, strict=True)
+    }
+    told: list[str] = re.findall(r"“([^”]+)”", tail)
+    assert sorted(told) == sorted(name for name, gap in gaps.items() if gap >= 20)
+    assert [gaps[name] for name in told] == sorted((gaps[name] for name in told), reverse=True)
+
+
+@given(pairs)
+def test_nothing_is_said_of_all_respondents_where_their_answer_is_unknown(pair: tuple[list[float], list[float]]) -> None:
+    text = narrative([f"option {place}" for place in range(len(pair[0]))], pair[0], None)
+    assert "respondents" not in text
+    assert text[0].isupper()
+    assert text.endswith(".")
+    assert "  " not in text

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.blueprint.options import (
+    BATCH_SIZES,
+    FORMATS,
+    MOST_INDIVIDUALS,
+    PROFILES,
+    REASONINGS,
+    TASKS,
+    BlueprintOptions,
+)
+from dtef_pipeline.survey.blueprint.systems import SHIPPED
+from tests.conftest import ROOT
+
+OWN = {"plain": "In plain words.", "a-2": "Answer."}
+ORDERS = st.sampled_from(["given", "reversed"]) | st.integers(1, 99).map("rotated-{}".format)
+
+
+@st.composite
+def choices(draw: st.DrawFn) -> BlueprintOptions:
+    """Any options; what has no meaning for the task or the selection stays as usual, for a condition does not spell it."""
+    task, selection = draw(st.sampled_from(TASKS)), draw(st.sampled_from(["survey-order", "random"]))
+    system = draw(st.sampled_from([*SHIPPED, *OWN]))
+    chosen: dict[str, Any] = {
+        "task": task,
+        "selection": selection,
+        "format": draw(st.sampled_from(FORMATS)),
+        "profile": draw(st.sampled_from(PROFILES)) if task != "shift" else "segment",
+        "reasoning": draw(st.sampled_from(REASONINGS)),
+        "structured": draw(st.booleans()),
+        "show_n": draw(st.booleans()),
+        "option_order": draw(ORDERS),
+        "system": system,
+        "system_text": OWN.get(system, ""),
+        "token_budget": draw(st.sampled_from([4096, 6000, 128_000])),
+    }
+    if task == "batch":
+        chosen["batch_size"] = draw(st.sampled_from(BATCH_SIZES))
+    if task == "synthetic-individuals":
+        chosen["individuals"] = draw(st.integers(1, MOST_INDIVIDUALS))
+    if selection == "random":
+        chosen["seed"] = draw(st.integers(0, 2**40))
+    usual = BlueprintOptions(**chosen)
+    reserve = draw(st.none() | st.integers(0, 4095).filter(lambda tokens: tokens != usual.reserve))
+    return BlueprintOptions(**chosen, answer_reserve=reserve)
+
+
+@given(choices())
+def test_a_condition_spells_the_options_and_is_read_back(options: BlueprintOptions) -> None:
+    assert BlueprintOptions.of_condition(options.condition, system_prompts=OWN) == options
+    assert BlueprintOptions.of_recipe(options.recipe, options.context_levels) == options
+
+
+@given(choices(), choices())
+def test_other_options_are_another_condition(one: BlueprintOptions, other: BlueprintOptions) -> None:
+    assert (one == other) == (one.condition == other.condition)
+
+
+@pytest.mark.parametrize(
+    ("spelled", "condition"),
+    [
+        ("distribution", "distribution/attribute-label"),
+        (" shift+cot ", "shift/attribute-label+cot"),
+        ("batch", "batch=3/attribute-label"),
+        ("batch=5/narrative", "batch=5/narrative"),
+        ("synthetic-individuals+cot", "synthetic-individuals=20/attribute-label+cot"),
+        ("shift/narrative+reversed+structured+cot", "shift/narrative+cot+structured+reversed"),
+        ("distribution+cot+population", "distribution/attribute-label+population+cot"),
+        ("distribution+seed=5", "distribution/attribute-label"),
+        ("distribution+reserve=256", "distribution/attribute-label"),
+    ],
+)
+def test_a_condition_may_be_spelled_in_short(spelled: str, condition: str) -> None:
+    assert BlueprintOptions.of_condition(spelled).condition == condition
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("guess", "task 'guess': allowed: distribution, shift, synthetic-individuals, batch"),
+        ("", "task '': allowed: distribution"),
+        ("shift/table", "format 'table': allowed: attribute-label, distribution-context, narrative"),
+        ("shift+loud", r"condition 'shift\+loud': 'loud' says nothing; allowed after the task and format: cot, structured"),
+        ("shift+", "'' says nothing"),
+        ("shift+rotated-0", "option order 'rotated-0': allowed: given, reversed, rotated-1"),
+        ("shift+rotated-x", "option order 'rotated-x'"),
+        ("shift+reversed+rotated-2", "'rotated-2' says the option order a second time"),
+        ("shift+cot+cot", "'cot' says the reasoning a second time"),
+        ("shift=2", "the task shift takes no number"),
+        ("shift=", "the task shift takes no number"),
+        ("batch=two", "'batch=two' needs a whole number"),
+        ("batch=6", "batch of 6 questions: allowed: 2, 3, 4, 5"),
+        ("batch=1", "batch of 1 questions: allowed: 2, 3, 4, 5"),
+        ("synthetic-individuals=0", "0 individuals: allowed: 1 to 500"),
+        ("synthetic-individuals=501", "501 individuals: allowed: 1 to 500"),
+        ("shift+seed=-1", "'seed=-1' needs a whole number"),
+        ("shift+tokens=²", "needs a whole number"),
+        ("shift+tokens=200", "token budget 200 with 256 kept for the answer: allowed: a reserve of 0 or more"),
+        ("shift+system=mine", "unknown system prompt 'mine': allowed: default, brief, persona, none, or an id of your own"),
+        (
+            "shift+population",
+            "profile 'population' with the task shift, .* allowed: distribution, synthetic-individuals, batch, or",
+        ),
+        ("batch+population+population", "'population' says the profile a second time"),
+        ("shift+system=My One", "system prompt id 'My One': allowed: lower-case letters, digits and hyphens"),
+    ],
+)
+def test_a_condition_that_cannot_be_says_what_is_allowed(condition: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        BlueprintOptions.of_condition(condition)
+
+
+def test_a_profile_that_is_none_says_what_is_allowed() -> None:
+    with pytest.raises(ConfigError, match="profile 'everyone': allowed: segment, population"):
+        BlueprintOptions(profile="everyone")
+
+
+def test_a_recipe_from_before_there_were_profiles_is_about_the_segment() -> None:
+    recipe = {name: value for name, value in json.loads(BlueprintOptions().recipe).items() if name != "profile"}
+    assert BlueprintOptions.of_recipe(json.dumps(recipe), ["0"]) == BlueprintOptions()
+
+
+def test_a_shipped_system_prompt_keeps_its_words() -> None:
+    with pytest.raises(ConfigError, match="system prompt 'brief' is shipped and keeps its words"):
+        BlueprintOptions.of_condition("shift+system=brief", system_prompts={"brief": "Something else."})
+
+
+def test_an_own_system_prompt_of_blanks_has_no_words() -> None:
+    with pytest.raises(ConfigError, match="unknown system prompt 'mine'"):
+        BlueprintOptions(system="mine", system_text=" \n")
+
+
+@pytest.mark.parametrize(
+    ("condition", "reserve", "answer_tokens"),
+    [
+        ("distribution", 256, None),
+        ("distribution+cot", 1024, 1024),
+        ("synthetic-individuals=100", 600, 600),
+        ("synthetic-individuals=20", 256, None),
+        ("batch=4", 384, 384),
+        ("batch=2+cot", 1024, 1024),
+        ("distribution+cot+reserve=100", 100, None),
+    ],
+)
+def test_room_for_the_answer_grows_with_what_is_asked(condition: str, reserve: int, answer_tokens: int | None) -> None:
+    options = BlueprintOptions.of_condition(condition)
+    assert (options.reserve, options.answer_tokens) == (reserve, answer_tokens)
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("given", [0, 1, 2, 3]),
+        ("reversed", [3, 2, 1, 0]),
+        ("rotated-2", [2, 3, 0, 1]),
+        ("rotated-5", [1, 2, 3, 0]),
+        ("rotated-4", [0, 1, 2, 3]),
+    ],
+)
+def test_options_are_listed_in_the_chosen_order(order: str, expected: list[int]) -> None:
+    assert BlueprintOptions(option_order=order).order_of(4) == expected
+
+
+@given(ORDERS, st.integers(2, 60))
+def test_an_order_is_a_permutation(order: str, count: int) -> None:
+    assert sorted(BlueprintOptions(option_order=order).order_of(count)) == list(range(count))
+
+
+def test_the_page_on_prompts_names_every_choice() -> None:
+    page = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8")
+    flags = ("cot", "structured", "reversed", "rotated-N", "random", "seed=N", "show-n", "population", "tokens=N", "reserve=N")
+    words = [*TASKS, *FORMATS, *SHIPPED, *(f"+{flag}" for flag in flags)]
+    assert [word for word in words if word not in page] == []
+
+
+def test_two_wordings_of_one_system_prompt_are_two_conditions() -> None:
+    one, other = (BlueprintOptions(system="mine", system_text=words) for words in ("Be brief.", "Be exact."))
+    assert one.condition != other.condition
+    assert BlueprintOptions.of_condition(one.condition, system_prompts={"mine": "Be brief."}) == one
+    with pytest.raises(ConfigError, match="the words of the system prompt 'mine' are others now: mine~"):
+        BlueprintOptions.of_condition(one.condition, system_prompts={"mine": "Be exact."})

@@ -1,0 +1,126 @@
+"""The profile `population`: everyone is asked about, so nothing of the segment may be in the prompt, nor anything that differs by segment."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from dtef_pipeline.errors import DtefError
+from dtef_pipeline.survey.blueprint.options import FORMATS, BlueprintOptions
+from dtef_pipeline.survey.blueprint.prompts import build_blueprints
+from dtef_pipeline.survey.blueprint.systems import SHIPPED
+from tests.dtef_pipeline.rows import survey_rows
+from tests.dtef_pipeline.survey.blueprint.test_conditions import surveys
+from tests.dtef_pipeline.survey.blueprint.test_options import OWN, choices
+
+SEGMENTS: tuple[dict[str, Any], ...] = (
+    {"segment": "country:kenya", "attribute": "country", "value": "Kenya", "observed": [0.61, 0.28, 0.11], "n": 41, "segment_n": 43},
+    {"segment": "gender:female", "attribute": "gender", "value": "Female", "observed": [0.07, 0.17, 0.76], "n": 59, "segment_n": 67},
+)  # fmt: skip
+TASKS_OF_EVERYONE = ("distribution", "synthetic-individuals=10", "batch=3")
+CONDITIONS = [
+    f"{task}/{form}+population{flags}"
+    for task in TASKS_OF_EVERYONE
+    for form in FORMATS
+    for flags in ("", "+cot+structured+reversed", "+random+show-n", "+system=persona", "+system=brief")
+]
+
+
+def asked(condition: str, levels: tuple[str, ...] = ("0", "2", "all"), **changed: Any) -> list[list[dict[str, Any]]]:
+    """The blueprints of each of the two segments."""
+    options = BlueprintOptions.of_condition(condition, levels, OWN)
+    tables = [survey_rows(*({**segment, **changed} for _ in range(6))) for segment in SEGMENTS]
+    return [build_blueprints(table, options).to_pylist() for table in tables]
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_segments_with_the_same_questions_have_the_same_prompts(condition: str) -> None:
+    kenya, women = asked(condition)
+    assert [row["prompt_id"] for row in kenya] == [row["prompt_id"] for row in women]
+    assert [(row["system"], row["user"]) for row in kenya] == [(row["system"], row["user"]) for row in women]
+    assert [row["segment"] for row in kenya] != [row["segment"] for row in women]
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_nothing_of_the_segment_is_in_the_prompt(condition: str) -> None:
+    for rows, segment in zip(asked(condition), SEGMENTS, strict=True):
+        for row in rows:
+            text = f"{row['system']}\n{row['user']}"
+            assert not re.search("country|gender|kenya|female|group", text, re.IGNORECASE)
+            own = [f"{100 * share:.1f}%" for share in segment["observed"]]
+            assert not any(figure in text for figure in own)
+            assert not re.search(rf"\b({segment['n']}|{segment['segment_n']}|300) ", text)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_context_shows_the_answers_of_all_respondents_and_their_number(form: str) -> None:
+    (row, *_), _ = asked(f"distribution/{form}+population+show-n", ("1",))
+    assert row["user"].startswith("Respondents\nAll respondents of the survey\n\nHow the respondents answered other questions")
+    assert "Question: Question number 1? (400 respondents)\n" in row["user"]
+    told = (
+        "“Agree” and “Neutral”, with 40.0% each. Next came “Disagree” (20.0%)." if form == "narrative" else "a. Agree: 40.0%\n"
+    )
+    assert told in row["user"]
+
+
+def test_figures_of_everyone_stand_once_so_that_parentheses_and_differences_fall_away() -> None:
+    lists, beside = (asked(f"distribution/{form}+population")[0] for form in FORMATS[:2])
+    assert [row["prompt_id"] for row in lists] == [row["prompt_id"] for row in beside]
+    assert "Compared with" not in asked("distribution/narrative+population")[0][2]["user"]
+
+
+def test_it_shows_the_context_questions_that_the_segments_own_prompt_shows() -> None:
+    for plain, everyone in zip(asked("distribution"), asked("distribution+population"), strict=True):
+        assert [row["context_question_ids"] for row in plain] == [row["context_question_ids"] for row in everyone]
+        assert not {row["prompt_id"] for row in plain} & {row["prompt_id"] for row in everyone}
+
+
+def test_a_question_that_everyones_answer_is_unknown_of_is_asked_but_never_shown() -> None:
+    kenya, _ = asked("distribution+population", ("0", "all"), population=None, population_n=None)
+    assert [row["context_included"] for row in kenya] == [0] * 12
+    one_known = survey_rows({}, {"population": None, "population_n": None}, {})
+    rows = build_blueprints(one_known, BlueprintOptions(("all",), profile="population")).to_pylist()
+    assert [row["context_question_ids"] for row in rows] == [["q2"], ["q0", "q2"], ["q0"]]
+
+
+def test_a_circular_question_stays_out_of_the_context() -> None:
+    table = survey_rows({"circular": True}, {}, {})
+    rows = build_blueprints(table, BlueprintOptions(("all",), profile="population")).to_pylist()
+    assert [row["context_question_ids"] for row in rows] == [["q1", "q2"], ["q2"], ["q1"]]
+
+
+@pytest.mark.parametrize("system", SHIPPED)
+def test_every_shipped_system_prompt_speaks_of_the_respondents(system: str) -> None:
+    (row, *_), _ = asked(f"distribution+population+system={system}")
+    assert ("respondents" in row["system"]) == (system != "none")
+
+
+def test_an_own_system_prompt_stands_as_written() -> None:
+    (row, *_), _ = asked("distribution+population+system=plain")
+    assert row["system"] == OWN["plain"]
+
+
+@settings(deadline=None, max_examples=60)
+@given(surveys(), choices())
+def test_the_segments_own_answers_and_sizes_change_no_prompt(survey: Any, options: BlueprintOptions) -> None:
+    if options.task == "shift":
+        return
+    options = BlueprintOptions.of_condition(options.condition, ("0", "1", "all"), OWN)
+    about_all = BlueprintOptions(**{**_fields(options), "profile": "population"})
+    rows = survey.to_pylist()
+    changed = survey_rows(*({**row, "observed": row["observed"][::-1], "n": row["n"] + 7, "value": "Chile"} for row in rows))
+    assert _prompts(survey, about_all) == _prompts(changed, about_all)
+
+
+def _fields(options: BlueprintOptions) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in BlueprintOptions.__slots__}
+
+
+def _prompts(survey: Any, options: BlueprintOptions) -> list[str] | str:
+    try:
+        return [str(prompt) for prompt in build_blueprints(survey, options)["prompt_id"].to_pylist()]
+    except DtefError as error:
+        return str(error)

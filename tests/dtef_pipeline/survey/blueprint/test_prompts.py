@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.asking.tokens import estimate_tokens
+from dtef_pipeline.errors import ConfigError, DtefError
+from dtef_pipeline.identity import prompt_id
+from dtef_pipeline.survey.adapters import read_survey
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.blueprint.prompts import build_blueprints
+from dtef_pipeline.survey.blueprint.wording import option_letter, profile
+from dtef_pipeline.survey.observe import observe
+from tests.dtef_pipeline.rows import survey_rows
+
+PLAIN = survey_rows(*({} for _ in range(8)))
+
+
+def prompts(table: Any = PLAIN, **options: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = build_blueprints(table, BlueprintOptions(**options)).to_pylist()
+    return rows
+
+
+def test_a_prompt_has_the_four_parts_of_the_methodology() -> None:
+    row = prompts(context_levels=("2",))[0]
+    assert "JSON array" in row["system"]
+    profile_part, heading, first, second, target = row["user"].split("\n\n", 4)
+    assert profile_part == "Demographic group\nCountry: Kenya"
+    assert heading.startswith("How this group answered")
+    assert first == "Question: Question number 1?\na. Agree: 50.0%\nb. Neutral: 30.0%\nc. Disagree: 20.0%"
+    assert second.startswith("Question: Question number 2?")
+    assert target.startswith("Question to predict\nQuestion number 0?\na. Agree\nb. Neutral\nc. Disagree\n")
+
+
+def test_context_counts_exactly_n_questions_after_leaving_the_target_out() -> None:
+    for row in prompts(context_levels=("0", "5", "all")):
+        wanted = {"0": 0, "5": 5, "all": 7}[row["context_level"]]
+        assert row["context_included"] == len(row["context_question_ids"]) == wanted
+        assert row["question_id"] not in row["context_question_ids"]
+        assert row["context_requested"] == (None if row["context_level"] == "all" else wanted)
+
+
+def test_context_holds_neither_circular_questions_nor_duplicates_of_the_target() -> None:
+    table = survey_rows({"circular": True}, {}, {"duplicate_of": "q1"}, {})
+    by_target = {row["question_id"]: row["context_question_ids"] for row in prompts(table, context_levels=("all",))}
+    assert by_target == {"q0": ["q1", "q2", "q3"], "q1": ["q3"], "q2": ["q3"], "q3": ["q1", "q2"]}
+
+
+def test_fewer_questions_than_asked_for_are_all_included_and_the_request_is_kept() -> None:
+    row = prompts(survey_rows({}, {}, {}), context_levels=("10",))[0]
+    assert (row["context_requested"], row["context_included"]) == (10, 2)
+
+
+def test_context_shrinks_until_the_prompt_fits_the_budget() -> None:
+    whole = prompts(context_levels=("all",))[0]
+    tight = prompts(context_levels=("all",), token_budget=whole["tokens"] + 99, answer_reserve=100)[0]
+    assert tight["context_included"] == whole["context_included"] - 1
+    assert tight["tokens"] <= whole["tokens"] - 1
+
+
+def test_a_question_that_cannot_fit_is_left_out_and_the_others_are_asked() -> None:
+    table = survey_rows({}, {"question_text": "word " * 5000}, {})
+    assert [row["question_id"] for row in prompts(table)] == ["q0", "q2"]
+    with pytest.raises(DtefError, match=r"S1/country:kenya: no question fits 20 tokens \(token budget less"):
+        prompts(token_budget=40, answer_reserve=20)
+
+
+def test_levels_made_in_different_ways_stand_side_by_side_and_can_be_made_again() -> None:
+    plain, shown = (
+        BlueprintOptions(context_levels=("0",)),
+        BlueprintOptions(context_levels=("2",), show_n=True, selection="random"),
+    )
+    rows = build_blueprints(PLAIN, plain, shown).to_pylist()
+    assert [row["context_level"] for row in rows[:4]] == ["0", "2", "0", "2"]
+    again = BlueprintOptions.of_recipe(rows[1]["recipe"], ["2"])
+    assert again == shown
+    assert {row["prompt_id"] for row in rows if row["context_level"] == "2"} == {
+        row["prompt_id"] for row in build_blueprints(PLAIN, again).to_pylist()
+    }
+
+
+def test_stored_token_count_covers_the_whole_prompt() -> None:
+    for row in prompts(context_levels=("0", "3", "all")):
+        exact = estimate_tokens(row["system"]) + estimate_tokens(row["user"])
+        assert exact <= row["tokens"] <= exact + 5 * (row["context_included"] + 3)
+
+
+def test_random_selection_is_seeded_and_the_same_for_every_segment() -> None:
+    other = survey_rows(*({"segment": "country:chile", "value": "Chile"} for _ in range(8)))
+    chosen = [row["context_question_ids"] for row in prompts(context_levels=("3",), selection="random")]
+    assert chosen == [row["context_question_ids"] for row in prompts(other, context_levels=("3",), selection="random")]
+    assert chosen != [row["context_question_ids"] for row in prompts(context_levels=("3",), selection="random", seed=1)]
+    assert chosen != [row["context_question_ids"] for row in prompts(context_levels=("3",))]
+
+
+def test_n_is_shown_only_when_asked_for() -> None:
+    assert "respondents" not in prompts(context_levels=("1",))[0]["user"]
+    assert "Question number 1? (40 respondents)" in prompts(context_levels=("1",), show_n=True)[0]["user"]
+
+
+def test_prompt_id_changes_with_every_part_and_with_nothing_else() -> None:
+    base = prompt_id("system", "user", "q", ["a", "b"])
+    assert base == prompt_id("system", "user", "q", ("a", "b"))
+    changed = [
+        prompt_id("system.", "user", "q", ["a", "b"]),
+        prompt_id("system", "user ", "q", ["a", "b"]),
+        prompt_id("system", "user", "q2", ["a", "b"]),
+        prompt_id("system", "user", "q", ["b", "a"]),
+        prompt_id("system", "user", "q", ["a,b"]),
+    ]
+    assert len({base, *changed}) == 6
+
+
+def test_blueprint_hash_is_one_for_the_segment_and_moves_with_any_prompt() -> None:
+    rows = prompts(context_levels=("0", "5"))
+    assert len({row["blueprint_hash"] for row in rows}) == 1
+    assert rows[0]["blueprint_hash"] != prompts(context_levels=("0",))[0]["blueprint_hash"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"context_levels": ("many",)}, "context level 'many': allowed: a whole number"),
+        ({"context_levels": ("-1",)}, "context level '-1'"),
+        ({"context_levels": ("05",)}, "context level '05'"),
+        ({"context_levels": ()}, "no context level given"),
+        ({"selection": "nearest"}, "context selection 'nearest': allowed: survey-order, random"),
+        ({"token_budget": 100, "answer_reserve": 100}, "token budget 100 with 100 kept for the answer"),
+    ],
+)
+def test_unusable_options_say_what_is_allowed(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        BlueprintOptions(**options)
+
+
+def test_options_are_lettered_beyond_z() -> None:
+    assert [option_letter(i) for i in (0, 25, 26, 51, 52)] == ["a", "z", "aa", "az", "ba"]
+
+
+def test_a_segment_of_several_attributes_has_a_line_for_each() -> None:
+    assert profile("ageGroup+homeOwner", "18-25, yes") == "Demographic group\nAge: 18-25\nHome owner: yes"
+
+
+@given(st.text(max_size=300), st.text(max_size=300))
+def test_token_estimate_never_shrinks_when_text_is_added(one: str, other: str) -> None:
+    assert estimate_tokens(one + "\n" + other) >= max(estimate_tokens(one), estimate_tokens(other))
+
+
+def test_token_estimate_errs_on_the_high_side_of_a_real_tokenizer(real_surveys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = importlib.util.find_spec("litellm")
+    assert spec is not None
+    assert spec.origin is not None
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(Path(spec.origin).parent / "litellm_core_utils" / "tokenizers"))
+    import tiktoken
+
+    encoding = tiktoken.get_encoding("cl100k_base")
+    survey = observe(read_survey(real_surveys / "surveys" / "gd4.json")).responses.slice(0, 116)
+    plain = BlueprintOptions(context_levels=("0", "10", "all"))
+    others = [BlueprintOptions.of_condition(text, ("10",)) for text in ("batch=5/narrative+cot", "shift/distribution-context")]
+    rows = build_blueprints(survey, plain, *others).to_pylist()
+    ratios = [row["tokens"] / len(encoding.encode(row["system"] + "\n" + row["user"])) for row in rows]
+    assert min(ratios) >= 1.0
+    assert max(ratios) < 1.35

@@ -1,0 +1,231 @@
+"""Ceilings: the prior strength and the simulation, by hand, against plain loops, by closed form, and calibrated where the truth is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.stats import binom
+
+from dtef_pipeline.survey.scoring import ceilings as module
+from dtef_pipeline.survey.scoring import metrics
+from dtef_pipeline.survey.scoring.ceilings import (
+    DRAWS,
+    MAX_STRENGTH,
+    ceilings,
+    divergence_formula,
+    prior_strength,
+    prior_strengths,
+    similarity_formula,
+    truths,
+)
+from dtef_pipeline.tables import DISTANCES, METRICS
+
+Floats = npt.NDArray[np.float64]
+ALL_ON_SCALE = np.zeros(4, dtype=bool)
+
+
+def generator(seed: int = 1) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def of_truth(
+    truth: Floats, n: npt.ArrayLike, draws: int, *, ordinal: bool = True, dont_know: Floats | None = None
+) -> dict[str, Floats]:
+    """Ceilings of segments whose truths (segments, k) are known."""
+    flags = np.zeros(truth.shape[1], dtype=bool) if dont_know is None else np.asarray(dont_know, dtype=bool)
+    spread = np.broadcast_to(truth, (draws, *truth.shape))
+    sizes = np.broadcast_to(np.asarray(n, dtype=np.int64), len(truth))
+    return ceilings(spread, sizes, generator(), ordinal=ordinal, dont_know=flags)
+
+
+def naive_strength(observed: Floats, n: Floats) -> float:
+    """Intraclass correlation of the answers themselves, by an analysis of variance of a 0/1 variable an option."""
+    between = within = 0.0
+    everyone = sum(n)
+    for option in range(observed.shape[1]):
+        grand = sum(n[s] * observed[s, option] for s in range(len(n))) / everyone
+        for s in range(len(n)):
+            yes = n[s] * observed[s, option]
+            between += n[s] * (observed[s, option] - grand) ** 2 / (len(n) - 1)
+            within += (yes * (1 - observed[s, option]) ** 2 + (n[s] - yes) * observed[s, option] ** 2) / (everyone - len(n))
+    size = (everyone - sum(v * v for v in n) / everyone) / (len(n) - 1)
+    rho = (between - within) / (between + (size - 1) * within)
+    return (1 - rho) / rho
+
+
+class TestPriorStrength:
+    def test_by_hand(self) -> None:
+        # Two segments of 10, 8:2 and 2:8: B = 10 (.09 + .09) 2 = 3.6; W = 2 x 10 (1 - .68) / 18 = .3556; n0 = 10.
+        found = prior_strength(np.array([[0.8, 0.2], [0.2, 0.8]]), np.array([10.0, 10.0]))
+        assert found == pytest.approx(10 * 0.3555556 / (3.6 - 0.3555556), rel=1e-6)
+
+    def test_is_what_plain_loops_say_on_lopsided_segments(self) -> None:
+        rng = generator(3)
+        observed, n = rng.dirichlet([4, 1, 0.3, 2], 7), rng.integers(10, 600, 7).astype(np.float64)
+        assert prior_strength(observed, n) == pytest.approx(naive_strength(observed, n))
+
+    def test_the_order_of_options_and_segments_does_not_matter(self) -> None:
+        rng = generator(4)
+        observed, n = rng.dirichlet([4, 1, 2], 6), rng.integers(10, 90, 6).astype(np.float64)
+        moved = [3, 1, 5, 0, 2, 4]
+        assert prior_strength(observed[moved][:, [2, 0, 1]], n[moved]) == pytest.approx(prior_strength(observed, n))
+
+    def test_is_found_again_where_it_is_known(self) -> None:
+        rng = generator(5)
+        for strength in (5, 50):
+            truth, n = rng.dirichlet(strength * np.array([0.5, 0.3, 0.2]), 3000), rng.integers(15, 300, 3000)
+            found = prior_strength(rng.multinomial(n, truth) / n[:, None], n.astype(np.float64))
+            assert found == pytest.approx(strength, rel=0.1)
+
+    def test_segments_that_answer_alike_are_taken_for_the_population(self) -> None:
+        assert prior_strength(np.array([[0.5, 0.5]] * 4), np.full(4, 30.0)) == MAX_STRENGTH
+
+    def test_segments_that_all_answer_with_one_voice_each_are_believed(self) -> None:
+        """The question that defines an attribute: each segment gives its own value."""
+        assert prior_strength(np.eye(3), np.array([40.0, 90.0, 20.0])) == 0
+
+    @pytest.mark.parametrize(
+        ("observed", "n"), [(np.array([[0.5, 0.5]]), [30.0]), (np.eye(2), [1.0, 1.0]), (np.empty((0, 3)), [])]
+    )
+    def test_what_cannot_be_estimated_is_taken_for_the_population(self, observed: Floats, n: list[float]) -> None:
+        assert prior_strength(observed, np.array(n)) == MAX_STRENGTH
+
+    def test_attributes_have_their_own_and_those_of_few_segments_that_of_the_question(self) -> None:
+        rng = generator(6)
+        observed, n = rng.dirichlet([2, 2, 1], 9), np.full(9, 50.0)
+        attributes = np.array(["country"] * 4 + ["gender"] * 2 + ["age"] * 3)
+        found = prior_strengths(observed, n, attributes)
+        assert found[:4].tolist() == [prior_strength(observed[:4], n[:4])] * 4
+        assert found[4:6].tolist() == [prior_strength(observed, n)] * 2
+        assert found[6:].tolist() == [prior_strength(observed[6:], n[6:])] * 3
+
+
+class TestTruths:
+    def test_lie_between_observed_and_population_by_the_shrinkage(self) -> None:
+        observed, population = np.array([[0.9, 0.1, 0.0]] * 3), np.array([[0.2, 0.3, 0.5]] * 3)
+        n, strength = np.array([40.0, 40.0, 40.0]), np.array([0.0, 40.0, MAX_STRENGTH])
+        drawn = truths(observed, n, population, strength, generator(), 4000)
+        weight = (strength / (n + strength))[:, None]
+        assert drawn.sum(axis=-1) == pytest.approx(1)
+        assert drawn.mean(axis=0) == pytest.approx((1 - weight) * observed + weight * population, abs=0.005)
+        share = observed[1, 0] * 0.5 + population[1, 0] * 0.5
+        assert drawn[:, 1, 0].var() == pytest.approx(share * (1 - share) / 81, rel=0.1)
+
+
+class TestCeilings:
+    def test_by_hand_with_one_respondent_of_two_options(self) -> None:
+        """A sample of one from 50:50 is always 1:0: every metric is that of the uniform distribution against it."""
+        found = of_truth(np.array([[0.5, 0.5]]), 1, 20)
+        expected = metrics.measure([0.5, 0.5], [1, 0])
+        similar = {name: 1 - value if name in DISTANCES else value for name, value in expected.items()}
+        assert {name: float(value[0]) for name, value in found.items()} == pytest.approx(
+            {n: float(v) for n, v in similar.items()}
+        )
+
+    def test_is_the_mean_over_all_samples_there_are(self) -> None:
+        """Against the exact sum over the binomial distribution."""
+        n, share = 12, 0.7
+        yes = np.arange(n + 1)
+        samples = np.column_stack([yes, n - yes]) / n
+        exact = binom.pmf(yes, n, share) @ metrics.js(np.broadcast_to([share, 1 - share], samples.shape), samples)
+        found = of_truth(np.array([[share, 1 - share]]), n, 20_000)["js"][0]
+        assert found == pytest.approx(exact, abs=0.002)
+
+    def test_rises_with_n_and_reaches_one_where_all_agree(self) -> None:
+        truth = np.array([[0.4, 0.3, 0.2, 0.1]] * 4 + [[1.0, 0.0, 0.0, 0.0]])
+        found = of_truth(truth, [10, 40, 160, 640, 10], 400)
+        assert tuple(found) == METRICS
+        for values in found.values():
+            assert (np.diff(values[:4]) > 0).all()
+            assert values[4] == 1
+
+    def test_nominal_scales_have_none_under_normalised_emd(self) -> None:
+        truth = np.array([[0.4, 0.3, 0.2, 0.1]])
+        found = of_truth(truth, 30, 50, ordinal=False)
+        assert np.isnan(found["emd_normalized"]).all()
+        assert np.isfinite([values for name, values in found.items() if name != "emd_normalized"]).all()
+
+    def test_options_off_the_scale_are_left_out_of_normalised_emd(self) -> None:
+        truth = np.array([[0.2, 0.15, 0.15, 0.5], [0.0, 0.0, 0.0, 1.0]])
+        found = of_truth(truth, 4000, 100, dont_know=np.array([0, 0, 0, 1]))["emd_normalized"]
+        only = of_truth(np.array([[0.4, 0.3, 0.3]]), 2000, 100)["emd_normalized"]
+        assert found[0] == pytest.approx(only[0], abs=0.001)
+        assert np.isnan(found[1])
+
+    def test_equal_seeds_give_equal_ceilings(self) -> None:
+        truth = np.array([[0.4, 0.3, 0.2, 0.1]] * 3)
+        assert of_truth(truth, 30, 50)["js"].tolist() == of_truth(truth, 30, 50)["js"].tolist()
+
+    def test_its_error_is_as_small_as_stated(self) -> None:
+        repeated = of_truth(np.array([[0.4, 0.3, 0.2, 0.1]] * 300), 33, DRAWS)["js"]
+        assert repeated.std() < 0.004
+
+
+class TestClosedForm:
+    def test_by_hand(self) -> None:
+        assert divergence_formula(100, 5) == pytest.approx(4 / (800 * np.log(2)))
+        # two options: the root of chi-squared with one degree of freedom is |normal|, of mean sqrt(2 / pi)
+        assert similarity_formula(100, 2) == pytest.approx(1 - np.sqrt(2 / np.pi) / np.sqrt(800 * np.log(2)))
+
+    @pytest.mark.parametrize("n", [50, 100, 450])
+    @pytest.mark.parametrize("truth", [[0.6, 0.4], [0.4, 0.3, 0.2, 0.1], [0.15, 0.25, 0.3, 0.2, 0.1]])
+    def test_agrees_with_the_simulation_from_fifty_respondents_on(self, n: int, truth: list[float]) -> None:
+        found, squared = of_truth(np.array([truth]), n, 4000)["js"][0], divergence(truth, n, 4000)
+        assert squared == pytest.approx(float(divergence_formula(n, len(truth))), rel=0.08)
+        assert found == pytest.approx(float(similarity_formula(n, len(truth))), abs=0.005)
+
+    def test_fails_where_options_are_near_zero_or_respondents_few(self) -> None:
+        rare = [0.97, 0.01, 0.01, 0.01]
+        assert divergence(rare, 50, 4000) > 1.15 * float(divergence_formula(50, 4))
+        assert divergence([0.7, 0.1, 0.1, 0.1], 12, 4000) > 1.12 * float(divergence_formula(12, 4))
+
+
+def divergence(truth: list[float], n: int, draws: int) -> float:
+    """Mean simulated Jensen-Shannon divergence in bits."""
+    samples = generator().multinomial(n, truth, draws)
+    return float(((1 - metrics.js(np.broadcast_to(truth, samples.shape), samples)) ** 2).mean())
+
+
+SIZES, STRENGTH, QUESTIONS, SEGMENTS, SIMULATED = (15, 33, 100, 450), 10, 250, 12, 40
+
+
+@pytest.fixture(scope="module")
+def calibration() -> dict[str, dict[int, float]]:
+    """Truths are drawn, samples are shown, ceilings are made of the samples alone. Mean ceiling by n, for each way to make one."""
+    rng = generator(11)
+    n = np.resize(SIZES, SEGMENTS)
+    found: dict[str, list[Floats]] = {"real": [], "shrunk": [], "not shrunk": [], "observed": []}
+    for _ in range(QUESTIONS):
+        truth = rng.dirichlet(STRENGTH * rng.dirichlet(np.full(4, 3.0)), SEGMENTS)
+        observed = rng.multinomial(n, truth) / n[:, None]
+        believed = {"real": np.broadcast_to(truth, (SIMULATED, *truth.shape)), **believed_truths(observed, n, rng)}
+        for name, drawn in believed.items():
+            found[name].append(ceilings(drawn, n, rng, ordinal=True, dont_know=ALL_ON_SCALE)["js"])
+    means = {name: np.mean(values, axis=0) for name, values in found.items()}
+    return {name: {size: float(values[n == size].mean()) for size in SIZES} for name, values in means.items()}
+
+
+def believed_truths(observed: Floats, n: npt.NDArray[np.int64], rng: np.random.Generator) -> dict[str, Floats]:
+    size = n.astype(np.float64)
+    population = np.broadcast_to(size @ observed / size.sum(), observed.shape)
+    strength = np.full(len(n), prior_strength(observed, size))
+    return {
+        "shrunk": truths(observed, size, population, strength, rng, SIMULATED),
+        "not shrunk": truths(observed, size, population, np.zeros(len(n)), rng, SIMULATED),
+        "observed": np.broadcast_to(observed, (SIMULATED, *observed.shape)),
+    }
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_the_mean_ceiling_is_what_the_truth_really_scores(calibration: dict[str, dict[int, float]], n: int) -> None:
+    assert calibration["shrunk"][n] == pytest.approx(calibration["real"][n], abs=0.003)
+
+
+def test_without_shrinkage_small_segments_get_too_high_a_ceiling(calibration: dict[str, dict[int, float]]) -> None:
+    for wrong in ("not shrunk", "observed"):
+        assert calibration[wrong][15] > calibration["real"][15] + 0.015
+
+
+def test_the_settings_stand_where_the_docs_say() -> None:
+    assert (module.DRAWS, module.MIN_SEGMENTS) == (200, 3)

@@ -1,0 +1,195 @@
+"""Each metric four ways: by hand, against an independent definition on lopsided data, by an invariance, on rejected input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.spatial.distance import cosine as cosine_distance
+from scipy.spatial.distance import jensenshannon
+from scipy.stats import wasserstein_distance
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.scoring import metrics
+from dtef_pipeline.tables import METRICS
+
+GUESS, TRUTH = [45.2, 30.1, 15.5, 9.2], [40, 35, 15, 10]
+LEFT, RIGHT = [50, 30, 20], [20, 30, 50]
+FIRST, SECOND = [1, 0, 0, 0, 0], [0, 1, 0, 0, 0]
+Vector = npt.NDArray[np.float64]
+
+BY_HAND = [
+    ("js", GUESS, TRUTH, 0.948749),
+    ("cosine", GUESS, TRUTH, 0.992099),
+    ("emd", GUESS, TRUTH, 0.937),
+    ("emd_normalized", GUESS, TRUTH, 0.979),
+    ("tv", GUESS, TRUTH, 0.057),
+    ("mae", GUESS, TRUTH, 0.0285),
+    ("top_hit", GUESS, TRUTH, 1.0),
+    ("js", LEFT, RIGHT, 0.690459),
+    ("emd", LEFT, RIGHT, 0.4),
+    ("emd_normalized", LEFT, RIGHT, 0.7),
+    ("tv", LEFT, RIGHT, 0.3),
+    ("mae", LEFT, RIGHT, 0.2),
+    ("top_hit", LEFT, RIGHT, 0.0),
+    ("js", FIRST, SECOND, 0.0),
+    ("cosine", FIRST, SECOND, 0.0),
+    ("emd", FIRST, SECOND, 0.0),
+    ("emd_normalized", FIRST, SECOND, 0.75),
+    ("emd_normalized", [1, 0, 0], [0, 0, 1], 0.0),
+    ("top_hit", [25, 25, 25, 25], TRUTH, 0.25),
+    ("top_hit", [40, 40, 20], [45, 45, 10], 1.0),
+]
+
+
+def naive_top_hit(p: Vector, q: Vector) -> float:
+    top = [i for i in range(len(p)) if p[i] == max(p)]
+    return sum(q[i] == max(q) for i in top) / len(top)
+
+
+def steps(p: Vector, q: Vector) -> float:
+    scale = np.arange(len(p))
+    return float(wasserstein_distance(scale, scale, p, q))
+
+
+NAIVE: dict[str, Callable[[Vector, Vector], float]] = {
+    "js": lambda p, q: 1 - float(jensenshannon(p, q, base=2)),
+    "cosine": lambda p, q: 1 - float(cosine_distance(p, q)),
+    "emd": lambda p, q: max(0.0, 1 - steps(p, q)),
+    "emd_normalized": lambda p, q: 1 - steps(p, q) / (len(p) - 1),
+    "tv": lambda p, q: max(float(abs(p[list(s)].sum() - q[list(s)].sum())) for s in subsets(len(p))),
+    "mae": lambda p, q: sum(abs(a - b) for a, b in zip(p, q, strict=True)) / len(p),
+    "top_hit": naive_top_hit,
+}
+
+
+def subsets(n: int) -> list[list[int]]:
+    return [[i for i in range(n) if bits >> i & 1] for bits in range(2**n)]
+
+
+def lopsided(rows: int, k: int, seed: int) -> Vector:
+    """Distributions with most of the mass in few options, and exact zeros."""
+    drawn = np.random.default_rng(seed).dirichlet(np.full(k, 0.3), rows)
+    drawn[drawn < 0.02] = 0
+    return drawn / drawn.sum(axis=1, keepdims=True)
+
+
+def metric(name: str) -> metrics.Metric:
+    found: metrics.Metric = getattr(metrics, name)
+    return found
+
+
+@pytest.mark.parametrize(("name", "predicted", "observed", "value"), BY_HAND)
+def test_metric_has_the_value_worked_out_by_hand(
+    name: str, predicted: list[float], observed: list[float], value: float
+) -> None:
+    assert float(metric(name)(predicted, observed)) == pytest.approx(value, abs=5e-7)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5, 9])
+@pytest.mark.parametrize("name", METRICS)
+def test_metric_agrees_with_an_independent_definition_on_lopsided_data(name: str, k: int) -> None:
+    p, q = lopsided(60, k, 1), lopsided(60, k, 2)
+    expected = [NAIVE[name](a, b) for a, b in zip(p, q, strict=True)]
+    assert metric(name)(p, q) == pytest.approx(expected, abs=1e-7 if name == "js" else 1e-12)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_metric_does_not_mind_units(name: str) -> None:
+    p, q = lopsided(50, 4, 3), lopsided(50, 4, 4)
+    assert metric(name)(128 * p, q * 1024) == pytest.approx(metric(name)(p, q), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["js", "cosine", "tv", "mae", "top_hit"])
+def test_metric_without_order_does_not_mind_the_order_of_options(name: str) -> None:
+    p, q = lopsided(50, 5, 5), lopsided(50, 5, 6)
+    order = [3, 0, 4, 1, 2]
+    assert metric(name)(p[:, order], q[:, order]) == pytest.approx(metric(name)(p, q), abs=1e-7)
+
+
+@pytest.mark.parametrize("name", ["emd", "emd_normalized"])
+def test_metric_with_order_does_not_mind_the_scale_being_reversed(name: str) -> None:
+    p, q = lopsided(50, 5, 5), lopsided(50, 5, 6)
+    assert metric(name)(p[:, ::-1], q[:, ::-1]) == pytest.approx(metric(name)(p, q), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", [n for n in METRICS if n != "top_hit"])
+def test_metric_is_symmetric(name: str) -> None:
+    p, q = lopsided(50, 6, 7), lopsided(50, 6, 8)
+    assert metric(name)(p, q) == pytest.approx(metric(name)(q, p), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_identical_rows_give_exactly_the_best_value(name: str) -> None:
+    p = lopsided(2000, 7, 9)
+    assert set(metric(name)(p, p)) == {0.0 if name in ("tv", "mae") else 1.0}
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("k", [2, 4, 12, 130])
+def test_metric_of_one_row_is_that_of_the_row_among_many_to_the_last_bit(name: str, k: int) -> None:
+    p, q = lopsided(40, k, 10), lopsided(40, k, 11)
+    assert [float(metric(name)(a, b)) for a, b in zip(p, q, strict=True)] == metric(name)(p, q).tolist()
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_value_lies_between_zero_and_one(name: str) -> None:
+    values = metric(name)(lopsided(500, 3, 12), lopsided(500, 3, 13))
+    assert values.shape == (500,)
+    assert ((values >= 0) & (values <= 1)).all()
+
+
+@pytest.mark.parametrize(
+    ("predicted", "observed", "message"),
+    [
+        ([-1, 2], [1, 1], r"predicted: row 0 is no distribution: got \[-1.0, 2.0\]"),
+        ([[1, 1], [0, 0]], [[1, 1], [1, 1]], "predicted: row 1 is no distribution"),
+        ([1, 1], [np.nan, 1], "observed: row 0 is no distribution"),
+        ([1, 1], [np.inf, 1], "observed: row 0 is no distribution"),
+        ([1, 1], [1e308, 1e308 * 1.5], "observed: row 0 is no distribution"),
+        ([1, 1, 1], [1, 1], r"one shape; got \(3,\) and \(2,\)"),
+        ([1], [1], "2 options or more"),
+        (1.0, [1, 1], "2 options or more"),
+        (np.ones((2, 2, 2)), np.ones((2, 2, 2)), "2 options or more"),
+    ],
+)
+@pytest.mark.parametrize("name", METRICS)
+def test_metric_rejects_what_is_no_distribution(name: str, predicted: object, observed: object, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        metric(name)(predicted, observed)  # type: ignore[arg-type]
+
+
+def test_measure_gives_every_metric_in_the_order_of_the_table() -> None:
+    p, q = lopsided(20, 4, 14), lopsided(20, 4, 15)
+    measured = metrics.measure(p, q)
+    assert tuple(measured) == METRICS
+    assert all((measured[name] == metric(name)(p, q)).all() for name in METRICS)
+
+
+def test_no_rows_give_no_values() -> None:
+    assert metrics.js(np.empty((0, 3)), np.empty((0, 3))).shape == (0,)
+
+
+def test_dont_know_options_are_left_out_of_the_scale_and_the_rest_renormalised() -> None:
+    flags = [False, False, False, True]
+    assert float(metrics.emd_normalized_on_scale([50, 0, 0, 50], [0, 0, 10, 90], flags)) == 0.0
+    assert float(metrics.emd_normalized_on_scale([25, 15, 10, 50], [10, 15, 25, 50], flags)) == pytest.approx(0.7)
+    assert float(metrics.emd_normalized_on_scale(GUESS, TRUTH, [False] * 4)) == pytest.approx(0.979)
+
+
+def test_nothing_on_the_scale_gives_no_value() -> None:
+    rows = metrics.emd_normalized_on_scale([[0, 0, 1], [1, 1, 0]], [[1, 1, 1], [1, 1, 1]], [False, False, True])
+    assert np.isnan(rows[0])
+    assert rows[1] == 1.0
+    assert np.isnan(metrics.emd_normalized_on_scale([1, 1], [1, 1], [False, True]))
+
+
+def test_many_rows_are_measured_as_each_by_itself_to_the_last_bit() -> None:
+    rows, rng = 2 * metrics.BLOCK + 7, np.random.default_rng(5)
+    predicted, observed = rng.dirichlet(np.ones(4), rows), rng.dirichlet(np.ones(4), rows)
+    together = metrics.measure(predicted, observed)
+    for row in (0, metrics.BLOCK - 1, metrics.BLOCK, rows - 1):
+        alone = metrics.measure(predicted[row], observed[row])
+        assert {name: float(values[row]) for name, values in together.items()} == {n: float(v) for n, v in alone.items()}

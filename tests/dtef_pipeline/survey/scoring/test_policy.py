@@ -1,0 +1,56 @@
+"""What `score` says of each status."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.scoring.policy import CREDITS, checked_metric, policy_scores, similarities
+from dtef_pipeline.tables import METRICS, STATUSES
+
+
+def test_every_status_but_ok_has_one_credit_with_a_reason() -> None:
+    assert sorted(c.status for c in CREDITS) == sorted(set(STATUSES) - {"ok"})
+    assert all(c.reason for c in CREDITS)
+
+
+def test_policy_is_the_published_one() -> None:
+    status = ["ok", "unparseable", "refused", "wrong_length", "error", "missing", "budget"]
+    scores = policy_scores(status, [0.9, *[math.nan] * 6], "js")
+    assert scores[:4].tolist() == [0.9, 0.0, 0.0, 0.1]
+    assert all(map(math.isnan, scores[4:]))
+
+
+def test_score_of_a_distance_is_a_similarity() -> None:
+    assert policy_scores(["ok", "wrong_length"], [0.25, math.nan], "tv").tolist() == [0.75, 0.1]
+    assert policy_scores(["ok"], [0.0], "mae").tolist() == [1.0]
+
+
+def test_no_predictions_have_no_scores() -> None:
+    assert policy_scores([], [], "js").tolist() == []
+
+
+def test_a_metric_without_a_value_gives_no_score() -> None:
+    assert math.isnan(policy_scores(["ok"], [math.nan], "emd_normalized")[0])
+
+
+def test_unknown_names_are_answered_with_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"no metric 'kl'; allowed: js, cosine, emd"):
+        checked_metric("kl")
+    with pytest.raises(ConfigError, match=r"no status 'fine'; allowed: ok, unparseable"):
+        policy_scores(["fine"], [1.0], "js")
+
+
+def test_similarities_of_distances_are_one_minus_them_and_scales_are_respected() -> None:
+    p, q = [[0.5, 0.3, 0.2, 0.0], [0.2, 0.3, 0.1, 0.4]], [[0.2, 0.3, 0.5, 0.0], [0.2, 0.3, 0.1, 0.4]]
+    off = np.array([False, False, False, True])
+    found = similarities(p, q, ordinal=True, dont_know=off)
+    assert tuple(found) == METRICS
+    assert found["tv"] == pytest.approx([0.7, 1.0])
+    assert found["mae"] == pytest.approx([0.85, 1.0])
+    assert found["emd_normalized"] == pytest.approx([0.7, 1.0])
+    assert similarities(p, q, ordinal=True, dont_know=np.zeros(4, dtype=bool))["emd_normalized"] == pytest.approx([0.8, 1.0])
+    assert np.isnan(similarities(p, q, ordinal=False, dont_know=off)["emd_normalized"]).all()

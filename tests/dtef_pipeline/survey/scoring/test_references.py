@@ -1,0 +1,149 @@
+"""The table of reference scores: what a perfect prediction and those who know nothing of the segment would score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from dtef_pipeline.errors import DtefError
+from dtef_pipeline.survey.scoring import metrics
+from dtef_pipeline.survey.scoring.ceilings import MAX_STRENGTH
+from dtef_pipeline.survey.scoring.references import reference_scores
+from dtef_pipeline.tables import DISTANCES, METRICS, REFERENCE_SCORES, SURVEY_RESPONSES
+from tests.dtef_pipeline.rows import survey_rows
+
+COUNTRIES, GENDERS = ("chile", "india", "kenya", "peru"), ("female", "male")
+
+
+def a_round(questions: int = 3, *, round_id: str = "S1", seed: int = 1) -> pa.Table:
+    """Every segment of two attributes answers every question, each in its own way."""
+    rng = np.random.default_rng(seed)
+    segments = [("country", value) for value in COUNTRIES] + [("gender", value) for value in GENDERS]
+    rows = []
+    for question in range(questions):
+        for attribute, value in segments:
+            rows.append(
+                {
+                    "round": round_id,
+                    "question_id": f"q{question}",
+                    "question_text": f"Question number {question}?",
+                    "segment": f"{attribute}:{value}",
+                    "attribute": attribute,
+                    "value": value,
+                    "observed": rng.dirichlet([4, 3, 2]).tolist(),
+                    "n": int(rng.integers(15, 300)),
+                }
+            )
+    return survey_rows(*rows)
+
+
+def by_pair(table: pa.Table) -> dict[tuple[str, str, str], dict[str, Any]]:
+    return {(row["round"], row["segment"], row["question_id"]): row for row in table.to_pylist()}
+
+
+def test_each_pair_has_its_row_in_the_order_of_the_survey() -> None:
+    survey = a_round()
+    found = reference_scores(survey)
+    assert found.schema.equals(REFERENCE_SCORES)
+    keys = ["round", "segment", "question_id", "n"]
+    assert found.select(keys).to_pylist() == survey.select(keys).to_pylist()
+    for row in found.to_pylist():
+        assert all(0 < row["ceiling"][metric] <= 1 for metric in METRICS)
+        assert 0 <= row["shrinkage"] <= 1
+
+
+def test_references_are_the_metrics_of_those_distributions() -> None:
+    (row,) = reference_scores(survey_rows({"observed": [0.2, 0.3, 0.5]})).to_pylist()
+    for name, predicted in (("uniform", [1, 1, 1]), ("others", [0.3, 0.3, 0.4]), ("population", [0.4, 0.4, 0.2])):
+        measured = {metric: float(value) for metric, value in metrics.measure(predicted, [0.2, 0.3, 0.5]).items()}
+        assert row[name] == pytest.approx({m: 1 - v if m in DISTANCES else v for m, v in measured.items()})
+    assert row["gini"] == pytest.approx(0.62 * 40 / 39)
+
+
+def test_no_other_segment_of_the_attribute_is_null_not_zero() -> None:
+    alone, both = reference_scores(survey_rows({"others": None, "others_n": None}, {})).to_pylist()
+    assert alone["others"] is None
+    assert alone["population"] is not None
+    assert both["others"] is not None
+
+
+def test_one_segment_alone_is_taken_for_the_population() -> None:
+    (row,) = reference_scores(survey_rows({})).to_pylist()
+    assert row["shrinkage"] == pytest.approx(MAX_STRENGTH / (MAX_STRENGTH + 40))
+
+
+def test_one_respondent_has_a_ceiling_but_no_gini() -> None:
+    (row,) = reference_scores(survey_rows({"n": 1, "observed": [1.0, 0.0, 0.0]})).to_pylist()
+    assert row["gini"] is None
+    assert 0 <= row["ceiling"]["js"] < 1
+
+
+def test_nominal_questions_have_no_normalised_emd() -> None:
+    (row,) = reference_scores(survey_rows({"scale": "nominal"})).to_pylist()
+    for name in ("ceiling", "uniform", "others", "population"):
+        assert row[name]["emd_normalized"] is None
+        assert row[name]["emd"] is not None
+
+
+def test_options_off_the_scale_are_left_out_of_normalised_emd() -> None:
+    (row,) = reference_scores(survey_rows({"dont_know": [False, False, True], "observed": [0.6, 0.2, 0.2]})).to_pylist()
+    assert row["uniform"]["emd_normalized"] == pytest.approx(0.75)
+    assert row["population"]["emd_normalized"] == pytest.approx(0.75)
+
+
+def test_neither_the_order_of_the_rows_nor_other_questions_nor_other_rounds_move_a_pair() -> None:
+    survey = a_round()
+    whole = by_pair(reference_scores(survey))
+    mixed = survey.take(pa.array(np.random.default_rng(2).permutation(len(survey))))
+    assert by_pair(reference_scores(mixed)) == whole
+    one = survey.filter(pc.equal(survey["question_id"], "q1"))
+    assert by_pair(reference_scores(one)) == {key: row for key, row in whole.items() if key[2] == "q1"}
+    both = by_pair(reference_scores(pa.concat_tables([survey, a_round(round_id="S2", seed=5)])))
+    assert {key: row for key, row in both.items() if key[0] == "S1"} == whole
+
+
+def test_equal_input_gives_equal_rows_and_another_seed_other_draws() -> None:
+    survey = a_round()
+    assert reference_scores(survey).equals(reference_scores(survey))
+    assert not reference_scores(survey, seed=2).equals(reference_scores(survey))
+
+
+def test_a_chunked_and_sliced_table_is_read_as_any_other() -> None:
+    survey = a_round()
+    pieces = pa.concat_tables([a_round().slice(0, 5), a_round().slice(5)])
+    assert reference_scores(pieces).equals(reference_scores(survey))
+    padded = pa.concat_tables([a_round(1, round_id="S0"), survey]).combine_chunks().slice(6)
+    assert reference_scores(padded).equals(reference_scores(survey))
+
+
+def test_the_same_question_has_one_cluster_in_all_segments_and_rounds() -> None:
+    survey = survey_rows(
+        {"question_id": "a", "question_text": "Is it so?"},
+        {"question_id": "b", "question_text": "is it  so:", "round": "S2", "segment": "gender:male"},
+        {"question_id": "c", "question_text": "Is it so?", "options": ["Agree", "Neutral", "Never"]},
+    )
+    first, second, third = reference_scores(survey)["cluster"].to_pylist()
+    assert first == second != third
+
+
+def test_no_rows_give_no_rows() -> None:
+    assert reference_scores(SURVEY_RESPONSES.empty_table()).equals(REFERENCE_SCORES.empty_table())
+
+
+def test_a_distribution_that_does_not_fit_its_options_is_named() -> None:
+    with pytest.raises(
+        DtefError,
+        match=r"S1/country:kenya/q0: observed got \[0\.5, 0\.5\]; allowed: a number for each of the options \['Agree'",
+    ):
+        reference_scores(survey_rows({"observed": [0.5, 0.5]}))
+
+
+def test_one_question_with_two_lists_of_options_is_named() -> None:
+    fewer = {"question_id": "q0", "segment": "country:peru", "options": ["Yes", "No"]}
+    fewer |= {"observed": [0.5, 0.5], "population": [0.5, 0.5], "others": [0.5, 0.5], "dont_know": [False, False]}
+    with pytest.raises(DtefError, match=r"S1/q0: options differ between segments"):
+        reference_scores(survey_rows({"question_id": "q0"}, fewer))

@@ -1,0 +1,230 @@
+"""From predictions and survey to the table `scores`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.errors import ConfigError, DtefError
+from dtef_pipeline.survey.reading.parsing import parse_response
+from dtef_pipeline.survey.scoring import metrics
+from dtef_pipeline.survey.scoring.score import score_predictions
+from dtef_pipeline.tables import CORRECTED, METRICS, PREDICTIONS, READING, SCORES, SURVEY_RESPONSES
+
+LIKERT = ["Disagree", "Neutral", "Agree", "Don't know"]
+
+
+def survey_row(question: str, observed: list[float], **fields: Any) -> dict[str, Any]:
+    row = {
+        "round": "GD4",
+        "segment": "country:kenya",
+        "attribute": "country",
+        "value": "Kenya",
+        "question_id": question,
+        "question_order": 3,
+        "options": LIKERT[: len(observed)],
+        "scale": "ordinal",
+        "dont_know": [False] * len(observed),
+        "observed": observed,
+        "n": 57,
+        "circular": False,
+    }
+    return row | fields
+
+
+def prediction(question: str, response: str | None, **fields: Any) -> dict[str, Any]:
+    row = {
+        "round": "GD4",
+        "segment": "country:kenya",
+        "snapshot": "base",
+        "question_id": question,
+        "context_level": "5",
+        "model": "m",
+        "draw": 0,
+        "call_status": "answered",
+        "response": response,
+        "finish_reason": "stop",
+    }
+    return row | fields
+
+
+def scores(predictions: list[dict[str, Any]], survey: list[dict[str, Any]], metric: str = "js") -> list[dict[str, Any]]:
+    table = score_predictions(
+        pa.Table.from_pylist(predictions, schema=PREDICTIONS),
+        pa.Table.from_pylist(survey, schema=SURVEY_RESPONSES),
+        metric=metric,
+    )
+    assert table.schema.equals(SCORES)
+    return table.to_pylist()
+
+
+SURVEY = [survey_row("q3", [0.2, 0.3, 0.5]), survey_row("q4", [0.4, 0.35, 0.15, 0.1], question_order=4)]
+
+
+def test_an_answer_is_scored_beside_its_own_question_in_the_order_of_the_predictions() -> None:
+    rows = scores([prediction("q4", "[45.2, 30.1, 15.5, 9.2]"), prediction("q3", "[50, 30, 20]")], SURVEY)
+    assert [r["question_id"] for r in rows] == ["q4", "q3"]
+    assert [r["question_order"] for r in rows] == [4, 3]
+    assert rows[0]["score"] == rows[0]["js"] == pytest.approx(0.948749, abs=5e-7)
+    assert rows[1]["js"] == pytest.approx(0.690459, abs=5e-7)
+    assert rows[1]["predicted"] == [0.5, 0.3, 0.2]
+    assert (rows[0]["value"], rows[0]["n"], rows[0]["metric"], rows[0]["context_level"]) == ("Kenya", 57, "js", "5")
+
+
+def test_every_status_is_kept_with_its_reason_and_only_ok_has_metrics() -> None:
+    rows = scores(
+        [
+            prediction("q3", "[50, 30, 20]"),
+            prediction("q3", "I do not know the answer"),
+            prediction("q3", "I'm sorry, I can't do that."),
+            prediction("q3", "[50, 50]"),
+            prediction("q3", None),
+            prediction("q3", None, call_status="error", error="timeout after 60 s"),
+            prediction("q3", None, call_status="missing", error="no previous round"),
+            prediction("q3", None, call_status="missing"),
+            prediction("q3", "[50, 30, 20]", finish_reason="content_filter"),
+            prediction("q3", None, call_status="budget", error="max_cost_usd reached"),
+        ],
+        SURVEY,
+    )
+    assert [r["status"] for r in rows] == [
+        "ok", "unparseable", "refused", "wrong_length", "unparseable", "error", "missing", "missing", "refused", "budget",
+    ]  # fmt: skip
+    assert [r["score"] for r in rows][1:] == [0.0, 0.0, 0.1, 0.0, None, None, None, 0.0, None]
+    assert rows[5]["reason"] == "timeout after 60 s"
+    assert rows[6]["reason"] == "no previous round"
+    assert rows[9]["reason"] == "max_cost_usd reached"
+    assert all(r["reason"] for r in rows)
+    assert all(r[name] is None for r in rows[1:] for name in (*METRICS, "predicted"))
+
+
+def reading(**fields: Any) -> dict[str, Any]:
+    return dict.fromkeys(READING.names) | fields
+
+
+def test_answers_are_read_as_their_prompt_asked() -> None:
+    batch = '{"Q1": [20, 30, 50], "Q2": [1, 1, 1, 1]}'
+    rows = scores(
+        [
+            prediction("q3", "[50, 20, 30]", reading=reading(task="distribution", order=[2, 0, 1])),
+            prediction("q3", '["a", "b", "c", "c"]', reading=reading(task="individuals", individuals=4)),
+            prediction("q3", batch, reading=reading(task="distribution", place=0, size=3)),
+            prediction("q4", batch, reading=reading(task="distribution", place=1, size=3)),
+            prediction("q3", batch, reading=reading(task="distribution", place=2, size=3)),
+            prediction("q3", "So [1, 1, 1].\nDISTRIBUTION: [20, 30, 50]", reading=reading(task="distribution", marked=True)),
+        ],
+        SURVEY,
+    )
+    assert [row["predicted"] for row in rows] == [
+        [0.2, 0.3, 0.5], [0.25, 0.25, 0.5], [0.2, 0.3, 0.5], [0.25] * 4, None, [0.2, 0.3, 0.5],
+    ]  # fmt: skip
+    assert [rows[place]["js"] for place in (0, 2, 5)] == [1.0, 1.0, 1.0]
+    assert (rows[4]["status"], rows[4]["score"], rows[4]["reason"]) == ("missing", None, "no answer to question 3 of 3")
+
+
+def test_columns_hold_the_values_of_the_row_path() -> None:
+    texts = ["[50, 30, 20]", "Agree: 20%\nDisagree: 50%\nNeutral: 30%", "0.1, 0.1, 0.8", "[1e-05, 3, 2]"]
+    for row, text in zip(scores([prediction("q3", t) for t in texts], SURVEY), texts, strict=True):
+        parsed = parse_response(text, 3, LIKERT[:3])
+        assert (row["status"], row["reason"]) == (parsed.status, parsed.reason)
+        assert parsed.distribution is not None
+        assert row["predicted"] == list(parsed.distribution)
+        measured = metrics.measure(parsed.distribution, [0.2, 0.3, 0.5])
+        assert {name: row[name] for name in METRICS} == {name: float(v) for name, v in measured.items()}
+
+
+def test_nominal_questions_have_no_normalised_emd_and_no_score_under_it() -> None:
+    survey = [survey_row("q1", [0.2, 0.3, 0.5], scale="nominal"), survey_row("q2", [0.2, 0.3, 0.5])]
+    nominal, ordinal = scores([prediction("q1", "[5, 3, 2]"), prediction("q2", "[5, 3, 2]")], survey, "emd_normalized")
+    assert (nominal["status"], nominal["emd_normalized"], nominal["score"]) == ("ok", None, None)
+    assert nominal["emd"] == pytest.approx(0.4)
+    assert ordinal["score"] == ordinal["emd_normalized"] == pytest.approx(0.7)
+
+
+def test_dont_know_options_are_off_the_scale_of_normalised_emd_alone() -> None:
+    flags = [False, False, False, True]
+    survey = [
+        survey_row("plain", [0.1, 0.15, 0.25, 0.5]),
+        survey_row("flagged", [0.1, 0.15, 0.25, 0.5], dont_know=flags),
+        survey_row("silent", [0.0, 0.0, 0.0, 1.0], dont_know=flags),
+        survey_row("unknown", [0.1, 0.15, 0.25, 0.5], dont_know=None),
+    ]
+    names = ["plain", "flagged", "silent", "unknown"]
+    plain, flagged, silent, unknown = scores([prediction(q, "[25, 15, 10, 50]") for q in names], survey)
+    assert flagged["emd_normalized"] == pytest.approx(0.7)
+    assert plain["emd_normalized"] == unknown["emd_normalized"] == pytest.approx(0.9)
+    assert silent["emd_normalized"] is None
+    assert plain["emd"] == flagged["emd"]
+    assert plain["js"] == flagged["js"]
+
+
+def test_corrected_errors_are_of_the_pairs_own_n() -> None:
+    survey = [
+        survey_row("small", [0.2, 0.3, 0.5], n=11),
+        survey_row("large", [0.2, 0.3, 0.5], n=101),
+        survey_row("one", [0, 0, 1], n=1),
+    ]
+    small, large, one = scores([prediction(q, "[50, 30, 20]") for q in ("small", "large", "one")], survey)
+    assert (small["l2_corrected"], small["rps_corrected"]) == (pytest.approx(0.18 - 0.062), pytest.approx(0.18 - 0.041))
+    assert (large["l2_corrected"], large["rps_corrected"]) == (pytest.approx(0.18 - 0.0062), pytest.approx(0.18 - 0.0041))
+    assert (one["l2_corrected"], one["rps_corrected"], one["status"]) == (None, None, "ok")
+
+
+def test_corrected_errors_of_what_could_not_be_read_are_null_whatever_the_policy() -> None:
+    unreadable, short = scores([prediction("q3", "I do not know"), prediction("q3", "[50, 50]")], SURVEY)
+    assert {row[name] for row in (unreadable, short) for name in CORRECTED} == {None}
+
+
+def test_the_corrected_ranked_error_is_of_ordinal_scales_and_those_on_them() -> None:
+    seen = [0.1, 0.15, 0.25, 0.5]
+    survey = [
+        survey_row("nominal", [0.2, 0.3, 0.5], scale="nominal"),
+        survey_row("flagged", seen, dont_know=[False, False, False, True], n=22),
+        survey_row("silent", [0.0, 0.0, 0.0, 1.0], dont_know=[False, False, False, True]),
+    ]
+    answers = [prediction("nominal", "[5, 3, 2]"), *(prediction(q, "[25, 15, 10, 50]") for q in ("flagged", "silent"))]
+    nominal, flagged, silent = scores(answers, survey)
+    assert nominal["rps_corrected"] is None
+    assert nominal["l2_corrected"] is not None
+    assert flagged["rps_corrected"] == pytest.approx(0.18 - 0.041)
+    assert silent["rps_corrected"] is None
+
+
+def test_score_of_a_distance_is_one_minus_it() -> None:
+    (row,) = scores([prediction("q3", "[50, 30, 20]")], SURVEY, "tv")
+    assert (row["metric"], row["tv"], row["score"]) == ("tv", pytest.approx(0.3), pytest.approx(0.7))
+
+
+def test_no_predictions_give_no_scores() -> None:
+    assert scores([], SURVEY) == []
+    assert scores([], []) == []
+
+
+def test_a_prediction_without_a_survey_row_is_named() -> None:
+    lost = [prediction("q9", "[1, 1]"), prediction("q3", "[1, 1, 1]"), prediction("q8", "[1, 1]", segment="x:y")]
+    with pytest.raises(DtefError, match=r"without a survey row: GD4/country:kenya/q9, GD4/x:y/q8; ingest"):
+        scores(lost, SURVEY)
+
+
+def test_many_lost_predictions_are_counted() -> None:
+    with pytest.raises(DtefError, match=r"and 15 more"):
+        scores([prediction(f"lost{i}", "[1, 1]") for i in range(20)], SURVEY)
+
+
+def test_a_survey_key_twice_is_named() -> None:
+    with pytest.raises(DtefError, match=r"GD4/country:kenya/q3; allowed: each once"):
+        scores([prediction("q3", "[1, 1, 1]")], [SURVEY[0], SURVEY[0]])
+
+
+def test_an_observed_distribution_of_another_length_is_named() -> None:
+    with pytest.raises(DtefError, match=r"do not fit their options: GD4/country:kenya/q3"):
+        scores([prediction("q3", "[1, 1, 1]")], [survey_row("q3", [0.5, 0.5], options=LIKERT[:3])])
+
+
+def test_unknown_call_status_and_metric_are_answered_with_the_known_ones() -> None:
+    with pytest.raises(DtefError, match=r"call_status: got \['done'\]; allowed: answered, error, missing, budget"):
+        scores([prediction("q3", "[1, 1, 1]", call_status="done")], SURVEY)
+    with pytest.raises(ConfigError, match=r"no metric 'kl'; allowed: js"):
+        scores([], SURVEY, "kl")

@@ -1,0 +1,183 @@
+"""Noise-corrected errors: by hand, against plain loops, by an invariance, on rejected input, and by simulation over n."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.scoring import metrics
+from dtef_pipeline.survey.scoring.unbiased import corrected_l2, corrected_rps, corrected_rps_on_scale, gini, measure_corrected
+from dtef_pipeline.tables import CORRECTED
+
+Floats = npt.NDArray[np.float64]
+GUESS, SEEN, N = [0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 11
+BOTH = {"l2_corrected": corrected_l2, "rps_corrected": corrected_rps}
+SIZES = (15, 33, 100, 450)
+SAMPLES = 20_000
+
+
+def naive_l2(q: Floats, p: Floats, n: float) -> float:
+    """Squared error less the sum of the unbiased variances of the shares."""
+    return sum((a - b) ** 2 for a, b in zip(q, p, strict=True)) - sum(b * (1 - b) / (n - 1) for b in p)
+
+
+def naive_rps(q: Floats, p: Floats, n: float) -> float:
+    total = 0.0
+    for step in range(1, len(p)):
+        reached, real = sum(q[:step]), sum(p[:step])
+        total += (reached - real) ** 2 - real * (1 - real) / (n - 1)
+    return total
+
+
+def lopsided(rows: int, k: int, seed: int) -> tuple[Floats, Floats, Floats]:
+    rng = np.random.default_rng(seed)
+    q, p = rng.dirichlet(np.full(k, 0.3), (2, rows))
+    return q, p, rng.integers(2, 500, rows).astype(np.float64)
+
+
+def test_values_by_hand() -> None:
+    # squared error .09 + .09; spread 1 - (.04 + .09 + .25) = .62, a tenth of it
+    assert corrected_l2(GUESS, SEEN, N) == pytest.approx(0.18 - 0.062)
+    # steps .5 against .2 and .8 against .5; spread .16 + .25
+    assert corrected_rps(GUESS, SEEN, N) == pytest.approx(0.18 - 0.041)
+    assert corrected_l2(SEEN, SEEN, N) == pytest.approx(-0.062)
+    assert gini(SEEN, N) == pytest.approx(0.62 * 1.1)
+
+
+@pytest.mark.parametrize(("name", "naive"), [("l2_corrected", naive_l2), ("rps_corrected", naive_rps)])
+@pytest.mark.parametrize("k", [2, 5, 9])
+def test_every_error_is_what_plain_loops_say_on_lopsided_rows(name: str, naive: Callable[..., float], k: int) -> None:
+    q, p, n = lopsided(60, k, seed=k)
+    expected = [naive(*row) for row in zip(q, p, n, strict=True)]
+    assert BOTH[name](q, p, n) == pytest.approx(expected)
+    assert measure_corrected(q, p, n)[name] == pytest.approx(expected)
+
+
+def test_many_rows_are_measured_as_each_by_itself_to_the_last_bit() -> None:
+    q, p, n = lopsided(metrics.BLOCK + 7, 4, seed=5)
+    together = measure_corrected(q, p, n)
+    assert tuple(together) == CORRECTED
+    for row in (0, metrics.BLOCK - 1, metrics.BLOCK, metrics.BLOCK + 6):
+        assert {name: values[row] for name, values in together.items()} == measure_corrected(q[row], p[row], n[row])
+
+
+def test_percentages_and_counts_are_as_good_as_fractions() -> None:
+    for error in BOTH.values():
+        assert error(np.multiply(GUESS, 100), [2, 3, 5], N) == pytest.approx(float(error(GUESS, SEEN, N)))
+
+
+def test_reversing_the_scale_changes_nothing_and_l2_has_no_scale() -> None:
+    q, p, n = lopsided(40, 5, seed=3)
+    assert corrected_rps(q[:, ::-1], p[:, ::-1], n) == pytest.approx(corrected_rps(q, p, n))
+    mixed = [3, 0, 4, 2, 1]
+    assert corrected_l2(q[:, mixed], p[:, mixed], n) == pytest.approx(corrected_l2(q, p, n))
+    assert corrected_rps(q[:, mixed], p[:, mixed], n) != pytest.approx(corrected_rps(q, p, n))
+
+
+def test_with_two_options_the_squared_error_is_twice_the_ranked_one() -> None:
+    q, p, n = lopsided(40, 2, seed=4)
+    assert corrected_l2(q, p, n) == pytest.approx(2 * corrected_rps(q, p, n))
+
+
+def test_options_off_the_scale_are_left_out_with_those_who_chose_them() -> None:
+    off = [False, True, False, False]
+    q, p = [0.25, 0.5, 0.15, 0.1], [0.1, 0.5, 0.15, 0.25]
+    assert corrected_rps_on_scale(q, p, 22, off) == pytest.approx(float(corrected_rps(GUESS, SEEN, N)))
+    assert corrected_rps_on_scale(q, p, 22, [False] * 4) == corrected_rps(q, p, 22)
+
+
+def test_rounded_shares_count_whole_respondents_on_the_scale() -> None:
+    """A published 4.9 % of 41 is two people: a division by 0.009 must not come of it."""
+    almost = corrected_rps_on_scale([0.5, 0.5, 0.0], [0.049, 0.0, 0.951], 41, [False, False, True])
+    assert almost == pytest.approx(0.25)
+    one = corrected_rps_on_scale([0.5, 0.5, 0.0], [0.0249, 0.0, 0.9751], 41, [False, False, True])
+    assert np.isnan(one)
+
+
+def test_nothing_on_the_scale_gives_no_value() -> None:
+    q, p = [[0.5, 0.5, 0.0]] * 2 + [[0.0, 0.0, 1.0]], [[0.0, 0.0, 1.0], [0.5, 0.5, 0.0], [0.5, 0.5, 0.0]]
+    found = corrected_rps_on_scale(q, p, [40, 40, 40], [False, False, True])
+    assert np.isnan(found).tolist() == [True, False, True]
+    assert np.isnan(corrected_rps_on_scale(GUESS, SEEN, 40, [False, True, True]))
+
+
+@pytest.mark.parametrize("n", [0, 1, np.nan])
+def test_too_few_or_unknown_respondents_give_no_value(n: float) -> None:
+    for value in (corrected_l2(GUESS, SEEN, n), corrected_rps(GUESS, SEEN, n), gini(SEEN, n)):
+        assert np.isnan(value)
+    assert np.isnan(corrected_l2([GUESS, GUESS], [SEEN, SEEN], [n, 11])).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("error", [corrected_l2, corrected_rps])
+def test_rejected_input_says_what_arrived_and_what_is_allowed(error: Callable[..., Floats]) -> None:
+    rows = [SEEN, SEEN, SEEN]
+    with pytest.raises(
+        ConfigError, match=r"n: got shape \(2,\) for distributions of shape \(3, 3\); allowed: a number, or one a row"
+    ):
+        error(rows, rows, [10, 20])
+    with pytest.raises(ConfigError, match=r"n: row 1 is -5\.0; allowed: a finite number of respondents >= 0"):
+        error(rows, rows, [10, -5, 3])
+    with pytest.raises(ConfigError, match=r"n: row 0 is inf"):
+        error(SEEN, SEEN, np.inf)
+    with pytest.raises(ConfigError, match=r"must have one shape; got \(3,\) and \(2,\)"):
+        error(SEEN, [0.5, 0.5], 10)
+    with pytest.raises(ConfigError, match=r"observed: row 0 is no distribution"):
+        error(SEEN, [0, 0, 0], 10)
+
+
+def test_no_rows_give_no_values() -> None:
+    nobody = np.empty((0, 3))
+    assert all(len(values) == 0 for values in measure_corrected(nobody, nobody, np.empty(0)).values())
+
+
+def samples(truth: Floats, n: int) -> Floats:
+    return np.random.default_rng([7, n]).multinomial(n, truth, SAMPLES) / n
+
+
+def simulated(error: Callable[..., Floats], truth: Floats, guess: Floats, n: int) -> tuple[float, float]:
+    """Mean over samples of n people of one truth, and the mean's standard error."""
+    seen = samples(truth, n)
+    values = error(np.broadcast_to(guess, seen.shape), seen, np.full(SAMPLES, n))
+    values = values[np.isfinite(values)]
+    return float(values.mean()), float(values.std() / np.sqrt(len(values)))
+
+
+TRUE, SAID = np.array([0.55, 0.25, 0.15, 0.05]), np.array([0.4, 0.3, 0.2, 0.1])
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_simulated_means_do_not_move_with_n(n: int) -> None:
+    """Same prediction, same truth, segments of 15 to 450 people: the mean is the error against the truth itself (within 4 standard errors)."""
+    for error, target in (
+        (corrected_l2, float(((SAID - TRUE) ** 2).sum())),
+        (corrected_rps, float(((SAID - TRUE).cumsum()[:-1] ** 2).sum())),
+    ):
+        mean, deviation = simulated(error, TRUE, SAID, n)
+        assert abs(mean - target) < 4 * deviation
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_simulated_means_on_the_scale_do_not_move_with_n(n: int) -> None:
+    off = np.array([False, False, False, True])
+    kept_said, kept_true = (values[:3] / values[:3].sum() for values in (SAID, TRUE))
+    target = float(((kept_said - kept_true).cumsum()[:-1] ** 2).sum())
+    mean, deviation = simulated(lambda q, p, size: corrected_rps_on_scale(q, p, size, off), TRUE, SAID, n)
+    assert abs(mean - target) < 4 * deviation
+
+
+def test_simulated_raw_errors_do_move_with_n() -> None:
+    """What the correction is for: uncorrected, the same prediction looks three times as bad in small segments, and similarity falls."""
+    raw = {n: float(((SAID - samples(TRUE, n)) ** 2).sum(axis=1).mean()) for n in SIZES}
+    similar = {n: float(metrics.js(np.broadcast_to(SAID, (SAMPLES, 4)), samples(TRUE, n)).mean()) for n in SIZES}
+    assert raw[15] > 1.9 * raw[450]
+    assert similar[15] < similar[450] - 0.05
+
+
+def test_gini_is_unbiased() -> None:
+    for n in SIZES:
+        values = gini(samples(TRUE, n), n)
+        assert abs(values.mean() - (1 - (TRUE**2).sum())) < 4 * values.std() / np.sqrt(SAMPLES)
