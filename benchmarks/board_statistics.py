@@ -17,20 +17,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dtef_pipeline.aggregation.boards import VIEWS, board, load_evidence
-from dtef_pipeline.aggregation.cells import BoardOptions
-from dtef_pipeline.aggregation.comparisons import comparisons, tiers
-from dtef_pipeline.aggregation.consistency import consistency_components
-from dtef_pipeline.aggregation.gaps import gaps
-from dtef_pipeline.aggregation.reliability import reliability
-from dtef_pipeline.aggregation.resampling import Resampling, interval, within_limits
-from dtef_pipeline.aggregation.responsiveness import context_shown, responsiveness
-from dtef_pipeline.aggregation.studentised import studentised_interval
+from dtef_pipeline.boards.boards import VIEWS, board, load_evidence
+from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.boards.comparisons import comparisons, tiers
+from dtef_pipeline.boards.reliability import reliability
+from dtef_pipeline.statistics.resampling import Resampling, interval, within_limits
+from dtef_pipeline.statistics.studentised import studentised_interval
 from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL
+from dtef_pipeline.survey.boards.consistency import consistency_components
+from dtef_pipeline.survey.boards.gaps import gaps
+from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness
 from dtef_pipeline.survey.scoring.metrics import Floats, measure
 from dtef_pipeline.survey.scoring.unbiased import corrected_l2, gini
 from dtef_pipeline.tables import BLUEPRINTS, METRICS, REFERENCE_SCORES, SCORES, SIMILARITIES, SURVEY_RESPONSES
-from tests.dtef_pipeline.aggregation.survey_sets import Design, Sets, expected, simulate
+from tests.made.surveys import Design, Sets, expected, simulate
 
 MODELS, ROUNDS, SEGMENTS, QUESTIONS, LEVELS, OPTIONS = 30, 3, 50, 110, ("0", "all"), 4
 PAIRS = ROUNDS * SEGMENTS * QUESTIONS

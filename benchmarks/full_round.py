@@ -135,7 +135,7 @@ def _library_results(house, round_id, segments):  # type: ignore[no-untyped-def]
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from dtef_pipeline.aggregation.segment_results import segment_results
+    from dtef_pipeline.survey.boards.segment_results import segment_results
 
     scores = pa.concat_tables([house.read("scores", round=round_id, segment=segment) for segment in segments])
     results = segment_results(scores)

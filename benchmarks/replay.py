@@ -23,7 +23,7 @@ from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from resources.gateway import Gateway
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.rows import survey_rows
+from tests.made.scores import survey_rows
 
 ROUND, QUESTIONS, LEVELS = "B1", 100, ("0", "5")
 MODELS = tuple(ModelSpec(name=f"m{i}", model=f"openai/m{i}", api_base="http://127.0.0.1:9/v1") for i in range(5))

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.aggregation.cells import BoardOptions
-from dtef_pipeline.aggregation.differences import MARGIN, paired_statistics, resampling_of, verdicts
-from dtef_pipeline.aggregation.permutation import FEWEST_PERMUTATIONS, SIGNIFICANCE, holm, sign_flip_p
-from dtef_pipeline.aggregation.responsiveness import responsiveness
+from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.statistics.differences import MARGIN, paired_statistics, resampling_of, verdicts
+from dtef_pipeline.statistics.permutation import FEWEST_PERMUTATIONS, SIGNIFICANCE, holm, sign_flip_p
+from dtef_pipeline.survey.boards.responsiveness import responsiveness
 
 Floats = npt.NDArray[np.float64]
 

@@ -13,7 +13,6 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.aggregation.published import GAPS
 from dtef_pipeline.asking.calls import baseline_rows
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.drift.checks import drift_checks
@@ -21,11 +20,12 @@ from dtef_pipeline.report.page import SECTIONS, build_report
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
+from dtef_pipeline.survey.boards.schemas import GAPS
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.scoring.references import reference_scores
 from dtef_pipeline.survey.scoring.score import score_predictions
 from tests.dtef_pipeline.report.browser import PATIENCE, Browser, until
-from tests.dtef_pipeline.rows import scores_table, survey_rows
+from tests.made.scores import scores_table, survey_rows
 
 websockets_client = pytest.importorskip("websockets.sync.client", reason="no websockets client to talk to Chromium with")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

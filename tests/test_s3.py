@@ -16,7 +16,7 @@ from dtef_pipeline.errors import WarehouseError
 from resources.warehouse import Warehouse
 from tests.assets.conftest import write_survey
 from tests.conftest import ROOT
-from tests.dtef_pipeline.rows import scores_table, survey_rows
+from tests.made.scores import scores_table, survey_rows
 from tests.s3_server import Server, running
 
 BUCKET = "surveys"

@@ -10,11 +10,11 @@ from dagster import AssetExecutionContext, Config
 from pydantic import Field
 
 from assets.stage.resources import Store
-from dtef_pipeline.aggregation.boards import Evidence, load_evidence
-from dtef_pipeline.aggregation.cells import TARGETS, BoardOptions
-from dtef_pipeline.aggregation.resampling import RESAMPLES, SEED
-from dtef_pipeline.aggregation.views import READ, Connection, view
+from dtef_pipeline.boards.boards import Evidence, load_evidence
+from dtef_pipeline.boards.cells import TARGETS, BoardOptions
 from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
+from dtef_pipeline.survey.boards.views import READ, Connection, view
 from dtef_pipeline.tables import METRICS
 from resources.warehouse import TABLES
 

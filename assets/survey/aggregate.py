@@ -12,8 +12,8 @@ from assets.stage.checks import keys_repeated
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.resources import Store
 from assets.survey.score import scores
-from dtef_pipeline.aggregation.segment_results import segment_results as aggregate
 from dtef_pipeline.identity import split_partition_key
+from dtef_pipeline.survey.boards.segment_results import segment_results as aggregate
 from dtef_pipeline.tables import SEGMENT_RESULTS
 
 

@@ -11,8 +11,8 @@ from assets.stage.roll_up import BoardConfig, clean, of_views, publish
 from assets.stage.schema_metadata import column_schema
 from assets.survey.aggregate import segment_results
 from assets.survey.predict import predictions
-from dtef_pipeline.aggregation.costs import cost_breakdown
-from dtef_pipeline.aggregation.costs import costs as add_up_costs
+from dtef_pipeline.boards.costs import cost_breakdown
+from dtef_pipeline.boards.costs import costs as add_up_costs
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.charts import as_markdown_image, context_curves, forest, heat_map
 

@@ -18,9 +18,9 @@ from assets.stage.shared_gateway import command_of
 from assets.stage.versions import content_version
 from assets.survey.blueprint import blueprints
 from assets.survey.predictor import Plan, PredictOptions, Predictor, windows
-from dtef_pipeline.aggregation.costs import cost_breakdown
 from dtef_pipeline.asking.models import Budget, Models
 from dtef_pipeline.asking.request import Failure
+from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL, UNIFORM

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 import click
 import pandas as pd
 
-from dtef_pipeline.aggregation.cells import BoardOptions
-from dtef_pipeline.aggregation.costs import cost_breakdown
-from dtef_pipeline.aggregation.differences import MARGIN
-from dtef_pipeline.aggregation.experiments import comparison, condition_usage, paired_cells
-from dtef_pipeline.aggregation.views import READ, view
 from dtef_pipeline.asking.models import Models, base_selector
+from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.cli.read import render_view, warehouse
 from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.text import intervals, named_apart, render
+from dtef_pipeline.statistics.differences import MARGIN
+from dtef_pipeline.survey.boards.experiments import comparison, condition_usage, paired_cells
+from dtef_pipeline.survey.boards.views import READ, view
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, load_experiment
 from resources.known_models import known_models
 from resources.settings import Settings

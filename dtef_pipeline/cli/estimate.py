@@ -12,9 +12,9 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from assets.survey.predictor import limited_prompts
-from dtef_pipeline.aggregation.costs import answer_lengths
 from dtef_pipeline.asking.calls import select_prompts
 from dtef_pipeline.asking.models import Budget, ModelSpec
+from dtef_pipeline.boards.costs import answer_lengths
 from dtef_pipeline.cli.selection import BUDGETS, RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import request_keys, split_partition_key

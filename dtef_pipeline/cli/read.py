@@ -12,8 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from assets.survey.moved_questions import named
-from dtef_pipeline.aggregation.cells import BoardOptions
-from dtef_pipeline.aggregation.views import READ, view
+from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.drift.checks import COLUMNS, ROUND_SERIES, SEGMENT_SERIES, drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
@@ -23,6 +22,7 @@ from dtef_pipeline.report.drift_text import drift_text
 from dtef_pipeline.report.text import intervals, named_apart, render, with_ranks
 from dtef_pipeline.survey.blueprint.export import weval_yaml
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.boards.views import READ, view
 from dtef_pipeline.tables import METRICS
 from resources.panel_file import known_panel
 from resources.settings import Settings

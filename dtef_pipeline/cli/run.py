@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import pyarrow.compute as pc
 
-from dtef_pipeline.aggregation.cells import BoardOptions
+from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.cli import after_run as summary
 from dtef_pipeline.cli.read import warehouse
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection

@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.aggregation.cells import has_table
+from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.judged import place_in_time
 from dtef_pipeline.drift.nights import Floats, Night
 from dtef_pipeline.drift.options import WatchOptions

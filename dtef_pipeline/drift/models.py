@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.aggregation.cells import scores_of_this_version
+from dtef_pipeline.boards.cells import scores_of_this_version
 from dtef_pipeline.drift.changes import (
     APART,
     Answers,

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dtef_pipeline.aggregation.cells import has_table
+from dtef_pipeline.boards.cells import has_table
 
 
 def rounds_moved(checks: pa.Table) -> list[str]:

@@ -12,12 +12,12 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.aggregation.permutation import SIGNIFICANCE
 from dtef_pipeline.report.drift_chart import HEIGHT as DRIFT_HEIGHT
 from dtef_pipeline.report.drift_chart import grouped, timeline
 from dtef_pipeline.report.markup import asked_alike, is_unknown, level_order, shortened
 from dtef_pipeline.report.palette import STEPS, colour, steps
 from dtef_pipeline.report.svg import Place, across, as_markdown_image, axis, domain, dot, down, drawing, group, label, line
+from dtef_pipeline.statistics.permutation import SIGNIFICANCE
 from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL, UNIFORM
 
 __all__ = ["as_markdown_image", "context_curves", "drift_lines", "forest", "gap_chart", "heat_map", "panel", "references"]

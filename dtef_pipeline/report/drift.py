@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.aggregation.cells import has_table
+from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.models import ModelDrift, model_drift
 from dtef_pipeline.drift.questions import with_texts

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 
-from dtef_pipeline.aggregation.permutation import SIGNIFICANCE
 from dtef_pipeline.report.charts import by_significance, gap_chart
 from dtef_pipeline.report.markup import (
     Column,
@@ -25,6 +24,7 @@ from dtef_pipeline.report.markup import (
     with_intervals,
     with_name,
 )
+from dtef_pipeline.statistics.permutation import SIGNIFICANCE
 
 _HOW = (
     "How much better a model does on the best segment of an attribute than on the worst. Groups that differ in nothing but size show a gap, "

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.aggregation.boards import MIN_SEGMENTS
+from dtef_pipeline.boards.boards import MIN_SEGMENTS
 from dtef_pipeline.report.charts import forest
 from dtef_pipeline.report.markup import (
     DASH,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 from html import escape
 
-from dtef_pipeline.aggregation import cells, resampling
-from dtef_pipeline.aggregation.boards import MIN_SEGMENTS
-from dtef_pipeline.aggregation.cells import BoardOptions
+from dtef_pipeline.boards import cells
+from dtef_pipeline.boards.boards import MIN_SEGMENTS
+from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.report.markup import described, section
+from dtef_pipeline.statistics import resampling
 from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.policy import CREDITS
 from dtef_pipeline.tables import METRICS

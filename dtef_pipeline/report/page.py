@@ -6,7 +6,6 @@ from html import escape
 
 import duckdb
 
-from dtef_pipeline.aggregation.responsiveness import context_shown
 from dtef_pipeline.report.attributes import attributes, consistency, metrics
 from dtef_pipeline.report.context import context
 from dtef_pipeline.report.drift import drift, reliability
@@ -20,6 +19,7 @@ from dtef_pipeline.report.questions import questions
 from dtef_pipeline.report.script import SCRIPT
 from dtef_pipeline.report.sources import Boards, boards, published
 from dtef_pipeline.report.style import STYLE
+from dtef_pipeline.survey.boards.responsiveness import context_shown
 
 SECTIONS = {
     "leaderboard": "Leaderboard",

@@ -14,9 +14,9 @@ import duckdb
 import pandas as pd
 from scipy.stats import norm
 
-from dtef_pipeline.aggregation.cells import BoardOptions, cells_sql, has_table, parameters
-from dtef_pipeline.aggregation.resampling import CONFIDENCE
+from dtef_pipeline.boards.cells import BoardOptions, cells_sql, has_table, parameters
 from dtef_pipeline.report.markup import level_order, paragraph, section
+from dtef_pipeline.statistics.resampling import CONFIDENCE
 from dtef_pipeline.tables import STATUSES
 
 MOST_BYTES = 4_000_000

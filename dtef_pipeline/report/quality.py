@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.aggregation.cells import has_table
+from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.report.markup import Column, dollars, paragraph, percent, section, table, text, whole
 from dtef_pipeline.survey.quarantine import REASONS
 from dtef_pipeline.survey.scoring.policy import CREDITS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.aggregation.cells import has_table
+from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.report.charts import LEAVE_ONE_OUT
 from dtef_pipeline.report.markup import (
     Column,

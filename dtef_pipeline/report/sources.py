@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.aggregation.boards import load_evidence
-from dtef_pipeline.aggregation.cells import BoardOptions, has_table
-from dtef_pipeline.aggregation.views import view
+from dtef_pipeline.boards.boards import load_evidence
+from dtef_pipeline.boards.cells import BoardOptions, has_table
 from dtef_pipeline.report.text import named_apart
+from dtef_pipeline.survey.boards.views import view
 
 Boards = Mapping[str, pd.DataFrame]
 """Boards by view."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.aggregation.costs import costs
+from dtef_pipeline.boards.costs import costs
 from tests.assets.conftest import Pipeline
 from tests.fake_llm_server import Call, FakeLLM
 

@@ -16,9 +16,9 @@ import assets.survey.blueprint
 import assets.survey.ingest
 from assets.launch import BOARD_NAMES, STAGE_NAMES, Outcome
 from assets.survey.predictor import Predictor
-from dtef_pipeline.aggregation.resampling import MIN_CLUSTERS, RESAMPLES, SEED
 from dtef_pipeline.cli.run import dagster_instance
 from dtef_pipeline.identity import split_partition_key
+from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED
 from dtef_pipeline.survey.observe import Observed
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey

@@ -15,7 +15,7 @@ from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.tables import BLUEPRINTS, SCORES, SURVEY_RESPONSES
 from resources import warehouse as module
 from resources.warehouse import TABLES, Warehouse
-from tests.dtef_pipeline.rows import scores_table, survey_rows
+from tests.made.scores import scores_table, survey_rows
 
 KENYA = {"round": "S1", "segment": "country:kenya"}
 CHILE = {"round": "S1", "segment": "country:chile"}

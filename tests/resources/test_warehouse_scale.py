@@ -14,7 +14,7 @@ import pytest
 
 from dtef_pipeline.errors import WarehouseError
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.rows import scores_table, survey_rows
+from tests.made.scores import scores_table, survey_rows
 
 ROUNDS, SEGMENTS = [f"R{n}" for n in range(1, 7)], [f"country:c{n}" for n in range(5)]
 

@@ -22,7 +22,7 @@ from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.tables import PREDICTIONS
 from resources.responses.store import RESPONSES
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.rows import survey_rows
+from tests.made.scores import survey_rows
 
 KEYS = ["S1/country:chile", "S1/country:kenya", "S2/country:kenya"]
 LLM = ModelSpec(name="m", model="openai/m")

@@ -16,7 +16,7 @@ from dtef_pipeline.drift.paired import paired
 from dtef_pipeline.drift.rule import drift_verdict
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.tables import DRIFT_CHECKS, EVIDENCE, RULE
-from tests.dtef_pipeline.rows import scores_table
+from tests.made.scores import scores_table
 
 STABLE = Design(night_sd=0.02)
 

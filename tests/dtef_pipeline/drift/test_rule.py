@@ -9,7 +9,7 @@ import pytest
 
 from dtef_pipeline.drift.checks import ROUND_SERIES, drift_checks, headline
 from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, snapshot_time
-from tests.dtef_pipeline.rows import scores_table
+from tests.made.scores import scores_table
 
 DAY_1, DAY_2 = datetime(2026, 1, 1), datetime(2026, 1, 2)
 

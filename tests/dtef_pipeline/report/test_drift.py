@@ -17,7 +17,7 @@ from dtef_pipeline.report.charts import drift_lines
 from dtef_pipeline.report.drift import drift
 from dtef_pipeline.report.drift_chart import baseline_mean, timeline
 from tests.dtef_pipeline.drift.nights import label, nights
-from tests.dtef_pipeline.rows import scores_table
+from tests.made.scores import scores_table
 
 FELL = nights([*[0.8] * 6, *[0.6] * 6])
 STAYED = nights([0.8] * 12, model="steady")

@@ -12,7 +12,7 @@ import pytest
 
 from dtef_pipeline.report.pairs import pair_data, pairs
 from dtef_pipeline.tables import REFERENCE_SCORES
-from tests.dtef_pipeline.rows import scores_table, survey_rows
+from tests.made.scores import scores_table, survey_rows
 
 ROOM = 10**7
 

@@ -20,7 +20,7 @@ from dtef_pipeline.report.methodology import methodology
 from dtef_pipeline.report.quality import costs, quality
 from dtef_pipeline.report.questions import questions
 from dtef_pipeline.survey.scoring.policy import CREDITS
-from tests.dtef_pipeline.rows import scores_table, survey_rows
+from tests.made.scores import scores_table, survey_rows
 
 OTHERS = "baseline/leave-one-out-marginal"
 

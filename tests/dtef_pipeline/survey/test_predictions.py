@@ -27,7 +27,7 @@ from dtef_pipeline.survey.baselines.neighbours import RoundAnswers
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.tables import PREDICTIONS
-from tests.dtef_pipeline.rows import survey_rows
+from tests.made.scores import survey_rows
 
 LLM = ModelSpec(name="gpt", model="openai/gpt", temperature=0)
 WARM = ModelSpec(name="warm", model="openai/gpt", temperature=0.7)

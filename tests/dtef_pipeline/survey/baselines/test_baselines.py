@@ -19,7 +19,7 @@ from dtef_pipeline.survey.baselines.baselines import (
     why_missing,
 )
 from dtef_pipeline.survey.reading.parsing import parse_response
-from tests.dtef_pipeline.rows import AGREE, survey_rows
+from tests.made.scores import AGREE, survey_rows
 
 MARGINAL, LEAVE_ONE_OUT = "baseline/population-marginal", "baseline/leave-one-out-marginal"
 SHUFFLED, DIRICHLET, PREVIOUS = "baseline/shuffled-segment", "baseline/dirichlet", "baseline/previous-round"

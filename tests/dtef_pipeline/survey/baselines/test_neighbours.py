@@ -18,7 +18,7 @@ from dtef_pipeline.survey.baselines.baselines import EMPIRICAL_BAYES, NEAREST_SE
 from dtef_pipeline.survey.baselines.neighbours import NEAREST, RoundAnswers
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.scoring.metrics import js
-from tests.dtef_pipeline.rows import survey_rows
+from tests.made.scores import survey_rows
 
 Answers = Mapping[str, Mapping[str, tuple[int, Sequence[float]]]]
 """Of each segment and question, n and the observed distribution."""

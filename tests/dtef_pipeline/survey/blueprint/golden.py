@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from dtef_pipeline.survey.blueprint.options import FORMATS, REASONINGS, TASKS, BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
-from tests.dtef_pipeline.rows import survey_rows
+from tests.made.scores import survey_rows
 
 FOLDER = Path(__file__).parent / "golden"
 TARGET = "lonely"

@@ -14,7 +14,7 @@ from dtef_pipeline.survey.blueprint.options import PROFILES, REASONINGS, TASKS, 
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.blueprint.wording import option_letter
 from dtef_pipeline.survey.reading.parsing import parse_responses
-from tests.dtef_pipeline.rows import survey_rows
+from tests.made.scores import survey_rows
 
 EVERY_WAY = [
     BlueprintOptions(task=task, profile=profile, reasoning=reasoning, structured=structured, option_order=order, individuals=10)

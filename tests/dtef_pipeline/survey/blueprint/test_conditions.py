@@ -19,8 +19,8 @@ from dtef_pipeline.survey.blueprint.options import BATCH_SIZES, FORMATS, PROFILE
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints, left_out
 from dtef_pipeline.survey.blueprint.systems import SHIPPED
 from dtef_pipeline.survey.blueprint.wording import option_letter
-from tests.dtef_pipeline.rows import survey_rows
 from tests.dtef_pipeline.survey.blueprint.test_options import OWN, choices
+from tests.made.scores import survey_rows
 
 PLAIN = survey_rows(*({} for _ in range(8)))
 FORMS = [

@@ -9,7 +9,7 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.blueprint.export import not_for_weval, weval_yaml
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
-from tests.dtef_pipeline.rows import survey_rows
+from tests.made.scores import survey_rows
 
 SURVEY = survey_rows({}, {"observed": [1 / 3, 1 / 3, 1 / 3]})
 

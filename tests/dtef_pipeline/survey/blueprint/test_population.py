@@ -12,9 +12,9 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.blueprint.options import FORMATS, BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.blueprint.systems import SHIPPED
-from tests.dtef_pipeline.rows import survey_rows
 from tests.dtef_pipeline.survey.blueprint.test_conditions import surveys
 from tests.dtef_pipeline.survey.blueprint.test_options import OWN, choices
+from tests.made.scores import survey_rows
 
 SEGMENTS: tuple[dict[str, Any], ...] = (
     {"segment": "country:kenya", "attribute": "country", "value": "Kenya", "observed": [0.61, 0.28, 0.11], "n": 41, "segment_n": 43},

@@ -16,7 +16,7 @@ from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.blueprint.wording import option_letter, profile
 from dtef_pipeline.survey.observe import observe
-from tests.dtef_pipeline.rows import survey_rows
+from tests.made.scores import survey_rows
 
 PLAIN = survey_rows(*({} for _ in range(8)))
 

@@ -14,7 +14,7 @@ from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.ceilings import MAX_STRENGTH
 from dtef_pipeline.survey.scoring.references import reference_scores
 from dtef_pipeline.tables import DISTANCES, METRICS, REFERENCE_SCORES, SURVEY_RESPONSES
-from tests.dtef_pipeline.rows import survey_rows
+from tests.made.scores import survey_rows
 
 COUNTRIES, GENDERS = ("chile", "india", "kenya", "peru"), ("female", "male")
 

@@ -1,0 +1,171 @@
+"""Comparing the conditions of an experiment: every model in every condition, paired with the same model in the first condition.
+
+Cells are those of `boards`: (round, segment, question) at a context level, draws averaged. Where the conditions differ in what context they
+show, their context levels are paired in order. What is said of a difference, and what is decided, is by whole questions (see `differences`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import duckdb
+import numpy as np
+import pandas as pd
+
+from dtef_pipeline.boards.cells import BoardOptions, cells_sql, has_table, parameters, scores_of_this_version
+from dtef_pipeline.boards.costs import REQUESTS_SQL
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.statistics.differences import MARGIN, cluster_sums, paired_statistics, places, resampling_of, verdicts
+from dtef_pipeline.statistics.permutation import holm, permutations_for
+from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
+from dtef_pipeline.survey.experiments import Asked
+
+DECISIONS = ("better", "worse", "equivalent", "undecided")
+_KEYS = ["model", "condition"]
+_STATISTICS = ["low", "high", "p", "p_holm", "n_questions", "margin", "decision", "note", "seed"]
+
+
+@scores_of_this_version()
+def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: BoardOptions) -> pd.DataFrame:
+    """The scored and unscored cells of an experiment, each beside the same cell of the same model in the first condition.
+
+    `connection` has a `scores` view; `options.snapshot` is set, for answers of several snapshots do not compare. Columns: `model`,
+    `condition` (the name in the experiment), `condition_place` (0: the first), `round`, `segment`, `question_id`, `context_place` (of the
+    context level among those of the condition), `cluster` (of the question: as in `load_cells`), `score` (0-1; null: unscored),
+    `first_score`, `n_total`, `n_ok`, `n_answered` (predictions).
+    """
+    connection.execute("SET threads = 1")
+    connection.register("asked", _asked_frame(asked))
+    known = has_table(connection, "reference_scores")
+    clusters = (
+        "reference_scores" if known else "(SELECT round, segment, question_id, NULL::VARCHAR AS cluster FROM placed LIMIT 0)"
+    )
+    found = connection.execute(
+        f"""
+        {cells_sql(options)}
+        , placed AS (
+            SELECT asked.model, asked.name AS condition, asked.model_place, asked.condition_place, asked.context_place,
+                cells.* EXCLUDE (model, condition)
+            FROM cells JOIN asked ON cells.model_variant = asked.variant AND cells.condition = asked.condition
+                AND cells.context_level = asked.context_level
+        ), first AS (FROM placed WHERE condition_place = 0)
+        SELECT model, placed.condition, placed.condition_place, round, segment, question_id, context_place,
+            coalesce(known.cluster, round || '/' || question_id) AS cluster, placed.score, first.score AS first_score,
+            placed.n_total, placed.n_ok, placed.n_answered
+        FROM placed LEFT JOIN first USING (model, round, segment, question_id, context_place)
+            LEFT JOIN {clusters} AS known USING (round, segment, question_id)
+        ORDER BY placed.model_place, placed.condition_place, round, segment, question_id, context_place
+        """,
+        parameters(options),
+    ).df()
+    connection.unregister("asked")
+    return found
+
+
+def comparison(
+    cells: pd.DataFrame, usage: pd.DataFrame, *, margin: float = MARGIN, resamples: int = RESAMPLES, seed: int = SEED
+) -> pd.DataFrame:
+    """Each model in each condition against the first condition, over the cells that both have a score for, of those asked in every condition.
+
+    `cells` as of `paired_cells`, `usage` as of `condition_usage`. Columns: `model`, `condition`, `n_pairs`, `score` and `first_score`
+    (means over the pairs), `difference` (their difference; null in the first condition, which is compared with nothing), `low` and `high`
+    (95 % interval), `p` (sign flips of whole questions), `p_holm` (adjusted over the rows of the table), `n_questions`, `margin`, `decision`,
+    `note`, `seed`, `n_total` (predictions), `parse_rate`, and the columns of `usage`. `decision`: `better` or `worse` (p_holm < .05), else
+    `equivalent` (the 90 % interval lies within +-`margin`), else `undecided`. Raises ConfigError for a margin that is not above 0 and
+    below 1.
+    """
+    if not 0 < margin < 1:
+        raise ConfigError(f"margin {margin}: allowed: a difference of scores above 0 and below 1, such as {MARGIN}")
+    cells = _asked_everywhere(cells)
+    paired = cells[cells["score"].notna() & cells["first_score"].notna()]
+    means = paired.groupby(_KEYS)[["score", "first_score"]].mean().assign(n_pairs=paired.groupby(_KEYS).size())
+    table = cells.groupby(_KEYS, sort=False)[["condition_place", "n_total", "n_ok", "n_answered"]].agg(
+        {"condition_place": "first", "n_total": "sum", "n_ok": "sum", "n_answered": "sum"}
+    )
+    table = table.join(means)
+    table["n_pairs"] = table["n_pairs"].fillna(0).astype(int)
+    table["difference"] = (table["score"] - table["first_score"]).where(table["condition_place"] > 0)
+    table["parse_rate"] = table["n_ok"] / table["n_answered"].where(table["n_answered"] > 0)
+    decided = _decided(paired[paired["condition_place"] > 0], margin, resamples, seed)
+    table = table.join(decided.set_index(_KEYS))
+    compared = table["condition_place"] > 0
+    unpaired = compared & (table["n_pairs"] == 0)
+    table.loc[unpaired, ["n_questions", "decision", "note"]] = (0, DECISIONS[-1], "no cell has a score in both conditions")
+    unread = compared & ((table["n_ok"] == 0) | _of_first(table, "n_ok").eq(0)) & ~unpaired
+    table.loc[unread, ["decision", "note"]] = (DECISIONS[-1], "no answer could be read in one of the two")
+    table["margin"] = np.where(compared, margin, np.nan)
+    table["seed"] = pd.Series(seed, index=table.index, dtype="Int64").where(compared)
+    table["n_questions"] = table["n_questions"].astype("Int64")
+    columns = ["n_pairs", "score", "first_score", "difference", *_STATISTICS, "n_total", "parse_rate"]
+    return table[columns].reset_index().merge(usage, on=_KEYS, how="left")
+
+
+def _of_first(table: pd.DataFrame, name: str) -> pd.Series:
+    """A column's value in the first condition of each row's model."""
+    first = table[name].where(table["condition_place"] == 0)
+    return first.groupby(level="model").transform("first")
+
+
+def _decided(paired: pd.DataFrame, margin: float, resamples: int, seed: int) -> pd.DataFrame:
+    """Interval, test and decision of each model and condition that has pairs."""
+    column, rows = places(paired, _KEYS)
+    cluster, clusters = places(paired, ["cluster"])
+    shape = (len(clusters), len(rows))
+    sums = cluster_sums(cluster, column, paired["score"] - paired["first_score"], shape)
+    statistics = paired_statistics(
+        sums,
+        cluster_sums(cluster, column, np.ones(len(paired)), shape),
+        resampling_of(shape[0], resamples, seed),
+        permutations=permutations_for(shape[1]),
+        seed=seed,
+    )
+    table = pd.concat([rows, statistics.rename(columns={"n_clusters": "n_questions"})], axis=1)
+    table["p_holm"] = holm(table["p"])
+    table["decision"] = verdicts(table, DECISIONS, margin)
+    small = table["decision"].isin(DECISIONS[:2]) & (table["difference"].abs() < margin)
+    table.loc[small, "note"] = f"found, but smaller than the margin of {margin:g}"
+    return table[[*_KEYS, "low", "high", "p", "p_holm", "n_questions", "decision", "note"]]
+
+
+def _asked_everywhere(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells that a model was asked in every one of its conditions: what other runs asked in one of them compares with nothing."""
+    cell = ["model", "round", "segment", "question_id", "context_place"]
+    in_conditions = cells.groupby(cell)["condition"].transform("nunique")
+    return cells[in_conditions == cells.groupby("model")["condition"].transform("nunique")]
+
+
+def condition_usage(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: BoardOptions) -> pd.DataFrame:
+    """Tokens and dollars of each model in each condition.
+
+    Columns: `model`, `condition`, `prompt_tokens`, `completion_tokens`, `cost_usd` (null: no known price), `unpriced` (answers).
+
+    `connection` has a `predictions` view. A request that two conditions share counts in one of them, as everywhere. Baselines have no rows.
+    """
+    connection.register("asked", _asked_frame(asked))
+    wanted: Mapping[str, object] = {"snapshot": options.snapshot, "rounds": list(options.rounds)}
+    found = connection.execute(
+        f"""
+        SELECT asked.model, asked.name AS condition, sum(prompt_tokens)::BIGINT AS prompt_tokens,
+            sum(completion_tokens)::BIGINT AS completion_tokens, sum(cost_usd) AS cost_usd,
+            count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced
+        FROM ({REQUESTS_SQL}) AS requests JOIN asked ON requests.model_variant = asked.variant
+            AND requests.condition = asked.condition AND requests.context_level = asked.context_level
+        WHERE snapshot = $snapshot AND (len($rounds) = 0 OR list_contains($rounds, round)) GROUP BY ALL
+        """,
+        wanted,
+    ).df()
+    connection.unregister("asked")
+    return found
+
+
+def _asked_frame(asked: Sequence[Asked]) -> pd.DataFrame:
+    """One row a (model, condition, context level), with their places in the experiment."""
+    models = {name: place for place, name in enumerate(dict.fromkeys(one.model for one in asked))}
+    names = {name: place for place, name in enumerate(dict.fromkeys(one.name for one in asked))}
+    rows = [
+        (one.model, models[one.model], one.name, names[one.name], one.options.condition, one.spec.variant, level, place)
+        for one in asked
+        for place, level in enumerate(one.options.context_levels)
+    ]
+    columns = ["model", "model_place", "name", "condition_place", "condition", "variant", "context_level", "context_place"]
+    return pd.DataFrame(rows, columns=columns)

@@ -1,0 +1,191 @@
+"""Context responsiveness: whether a model's scores rise with the answers of the group that it is shown, or stay what it thought anyway.
+
+All is paired within a (segment, question) as one model variant answered it under one condition, at several context levels: hard questions
+and small segments are so in every level, and drop out.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dtef_pipeline.boards.cells import BoardOptions, has_table
+from dtef_pipeline.boards.comparisons import context_size
+from dtef_pipeline.statistics.differences import (
+    MARGIN,
+    Codes,
+    Floats,
+    cluster_sums,
+    paired_statistics,
+    places,
+    ratio_intervals,
+    resampling_of,
+    verdicts,
+    without_rounding,
+)
+from dtef_pipeline.statistics.permutation import holm, permutations_for
+from dtef_pipeline.statistics.resampling import CONFIDENCE
+from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS
+
+_GROUP = ["model", "model_variant", "condition"]
+_PAIR = [*_GROUP, "round", "segment", "question_id"]
+_PROMPT = ["round", "segment", "question_id", "context_level", "condition"]
+VERDICTS = ("evidence-adapting", "hurt by context", "stereotype-holding", "undecided")
+
+
+class _Rows(NamedTuple):
+    """The scored cells of pairs with two levels or more, as columns; the highest and lowest level are those of the cell's group."""
+
+    group: Codes
+    cluster: Codes
+    pair: Codes
+    score: Floats
+    size: Floats  # of the context level as it was asked for
+    shown: Floats  # context questions really shown; NaN: unknown
+    noise: npt.NDArray[np.float32] | None  # (rows, replicates)
+
+
+def context_shown(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    """How many context questions the prompts of each (round, segment, question_id, context_level, condition) really show.
+
+    Columns: those and `context_included` (mean, where a question stands in several prompts). Empty without a `blueprints` view.
+    """
+    known = has_table(connection, "blueprints")
+    if not known:
+        return pd.DataFrame({**{name: pd.Series(dtype=object) for name in _PROMPT}, "context_included": pd.Series(dtype=float)})
+    keys = ", ".join(_PROMPT)
+    return connection.execute(
+        f"SELECT {keys}, avg(context_included) AS context_included FROM blueprints GROUP BY {keys} ORDER BY {keys}"
+    ).df()
+
+
+def responsiveness(
+    cells: pd.DataFrame, shown: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None = None
+) -> pd.DataFrame:
+    """How each model variant's score changes with context, a row a condition; as RESPONSIVENESS.
+
+    `cells` as of `load_cells` (and `noise` aligned with them, as in `comparisons`), `shown` as of `context_shown`.
+
+    `slope`: change of score per context question shown, sum (x - mean x)(score - mean score) / sum (x - mean x)^2, means within pairs with
+    two levels or more; null where the numbers shown are unknown or do not differ. `difference`: score at the highest level less that at the
+    lowest, mean over the pairs with both; `p` is of its sign-flip test by whole question clusters, `p_holm` adjusted over the rows of the
+    same condition. Verdict: evidence-adapting or hurt by context (p_holm < .05), stereotype-holding (the 90 % interval of the difference lies
+    within +-0.01), else undecided, as where no answer could be read at a level. Without two context levels a model has no row.
+    """
+    where, rows, groups, clusters = _paired(cells, shown, noise)
+    if not len(groups):
+        return pd.DataFrame(RESPONSIVENESS.empty_table().to_pandas())
+    shape = (clusters, len(groups))
+    table = pd.concat([groups, _change(rows, shape, options), _slope(rows, shape, options)], axis=1)
+    table["levels"] = _levels(cells.iloc[where]["context_level"].astype(str).to_numpy(), rows.group, len(groups))
+    pairs = pd.DataFrame({"group": rows.group, "cluster": rows.cluster, "pair": rows.pair}).groupby("group")
+    table["n_pairs"], table["n_questions"] = pairs["pair"].nunique(), pairs["cluster"].nunique()
+    table["p_holm"] = table.groupby("condition")["p"].transform(lambda p: holm(p))
+    table["verdict"] = verdicts(table, VERDICTS, MARGIN)
+    unread = _unread(cells.iloc[where], rows.group, len(groups))
+    table["verdict"] = table["verdict"].where(unread == "", VERDICTS[-1])
+    table["note"] = table["note"].where(unread == "", unread)
+    return table.assign(targets=options.targets, metric=options.metric, seed=options.seed)[list(RESPONSIVENESS.names)]
+
+
+def _paired(
+    cells: pd.DataFrame, shown: pd.DataFrame, noise: npt.NDArray[np.float32] | None
+) -> tuple[npt.NDArray[np.intp], _Rows, pd.DataFrame, int]:
+    """Places in `cells` of the scored rows whose pair has another level, the rows as columns, their groups, and the number of clusters."""
+    pair = cells.groupby(_PAIR, observed=True, sort=False).ngroup().to_numpy()
+    scored = cells["score"].notna().to_numpy()
+    where = np.flatnonzero(scored & (np.bincount(pair, weights=scored)[pair] > 1))
+    kept = cells.iloc[where]
+    group, groups = places(kept, _GROUP)
+    cluster, clusters = places(kept, ["cluster"])
+    level, levels = places(kept, ["context_level"])
+    size = levels["context_level"].map(context_size).to_numpy(dtype=np.float64)[level]
+    score = kept["score"].to_numpy(dtype=np.float64)
+    deviations = None if noise is None else np.nan_to_num(noise[where])
+    rows = _Rows(group, cluster, np.unique(pair[where], return_inverse=True)[1], score, size, _shown(kept, shown), deviations)
+    return where, rows, groups, len(clusters)
+
+
+def _shown(cells: pd.DataFrame, shown: pd.DataFrame) -> Floats:
+    prompt, prompts = places(cells, _PROMPT)
+    return prompts.merge(shown, on=_PROMPT, how="left")["context_included"].to_numpy(dtype=np.float64)[prompt]
+
+
+def _change(rows: _Rows, shape: tuple[int, int], options: BoardOptions) -> pd.DataFrame:
+    """Highest level against lowest, on the pairs that have both: each group's statistics."""
+    highest, lowest = np.full(shape[1], -np.inf), np.full(shape[1], np.inf)
+    np.maximum.at(highest, rows.group, rows.size)
+    np.minimum.at(lowest, rows.group, rows.size)
+    most, least = rows.size == highest[rows.group], rows.size == lowest[rows.group]
+    both = np.bincount(rows.pair, weights=most | least)[rows.pair] > 1
+    most, least = most & both, least & both
+    contrast = most.astype(np.float64) - least
+    sums = _cluster_sums(rows, contrast, shape)
+    counts = cluster_sums(rows.cluster, rows.group, most, shape)
+    statistics = paired_statistics(
+        sums,
+        counts,
+        resampling_of(shape[0], options.resamples, options.seed),
+        permutations=permutations_for(shape[1]),
+        seed=options.seed,
+        noise=_noise_sums(rows, contrast, shape),
+    ).drop(columns=["n_pairs", "n_clusters"])
+    for name, level in (("least", least), ("most", most)):
+        pairs = counts.sum(axis=0)
+        with np.errstate(invalid="ignore"):
+            statistics[f"{name}_score"] = np.bincount(rows.group, weights=rows.score * level, minlength=shape[1]) / pairs
+            context = np.where(level, rows.shown, 0.0)
+            statistics[f"{name}_context"] = np.bincount(rows.group, weights=context, minlength=shape[1]) / pairs
+    return statistics
+
+
+def _slope(rows: _Rows, shape: tuple[int, int], options: BoardOptions) -> pd.DataFrame:
+    """Regression of score on context questions shown, with an intercept of its own for each pair."""
+    known = ~np.isnan(rows.shown)
+    pairs = np.bincount(rows.pair, weights=known)
+    means = np.bincount(rows.pair, weights=np.where(known, rows.shown, 0.0)) / np.maximum(pairs, 1)
+    centred = np.where(known, rows.shown - means[rows.pair], 0.0)
+    numerators = _cluster_sums(rows, centred, shape)
+    denominators = cluster_sums(rows.cluster, rows.group, centred**2, shape)
+    total = denominators.sum(axis=0)
+    slope = np.divide(numerators.sum(axis=0), total, out=np.full(shape[1], np.nan), where=total > 0)
+    resampling = resampling_of(shape[0], options.resamples, options.seed)
+    noise = _noise_sums(rows, centred, shape)
+    ((low, high),) = ratio_intervals(resampling, numerators, denominators, (CONFIDENCE,), noise)
+    return pd.DataFrame({"slope": slope, "slope_low": low, "slope_high": high})
+
+
+def _cluster_sums(rows: _Rows, contrast: Floats, shape: tuple[int, int]) -> Floats:
+    """Sums of contrast x score: 0, and not what rounding leaves, where a score does not change."""
+    sums = cluster_sums(rows.cluster, rows.group, contrast * rows.score, shape)
+    return without_rounding(sums, cluster_sums(rows.cluster, rows.group, np.abs(contrast) * rows.score, shape))
+
+
+def _noise_sums(rows: _Rows, contrast: Floats, shape: tuple[int, int]) -> npt.NDArray[np.float32] | None:
+    if rows.noise is None:
+        return None
+    replicates = (cluster_sums(rows.cluster, rows.group, contrast * column, shape) for column in rows.noise.T)
+    return np.stack([replicate.astype(np.float32) for replicate in replicates])
+
+
+def _unread(cells: pd.DataFrame, group: Codes, groups: int) -> pd.Series:
+    """Of each group, the levels at which no answer could be read, in words: scores of unreadable answers say nothing of context."""
+    level = cells["context_level"].astype(str)
+    read = cells["n_ok"].groupby([group, level.to_numpy()], sort=False).sum()
+    none = sorted(read.index[read == 0], key=lambda at: context_size(at[1]))
+    said = pd.Series("", index=range(groups), dtype=object)
+    for place in {place for place, _ in none}:
+        said[place] = f"no answer could be read at level {', '.join(level for of, level in none if of == place)}"
+    return said
+
+
+def _levels(level: npt.NDArray[np.object_], group: Codes, groups: int) -> list[str]:
+    """The levels of each group, from the smallest: `0, 5, all`."""
+    found = pd.DataFrame({"group": group, "level": level}).drop_duplicates()
+    found = found.sort_values("level", key=lambda levels: levels.map(context_size))
+    names = found.groupby("group")["level"].agg(", ".join)
+    return [str(names[place]) for place in range(groups)]

@@ -1,0 +1,89 @@
+"""One row a (segment, model variant, context level, snapshot): counts, means and per-question scores."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.statistics.resampling import Resampling, interval, within_limits
+from dtef_pipeline.tables import ANSWERED, METRICS, SEGMENT_RESULTS, STATUSES
+
+_KEYS = "round, segment, snapshot, attribute, value, model, model_variant, context_level, condition, targets, metric"
+_ANSWERED = ", ".join(f"'{status}'" for status in ANSWERED)
+
+COUNTS_SQL = ", ".join(
+    [
+        "count(*) AS n_total",
+        "count(score) AS n_scored",
+        *(f"count(*) FILTER (status = '{status}') AS n_{status}" for status in STATUSES),
+        f"count(*) FILTER (status = 'ok') / nullif(count(*) FILTER (status IN ({_ANSWERED})), 0) AS parse_rate",
+    ]
+)
+
+_SQL = f"""
+WITH targeted AS (
+    SELECT scores.*, targets FROM scores, (VALUES ('clean'), ('all')) AS t(targets) WHERE targets = 'all' OR NOT circular
+),
+per_question AS (
+    SELECT {_KEYS}, question_id, min(question_order) AS question_order, avg(score) AS score, count(score) AS n_scored
+    FROM targeted GROUP BY {_KEYS}, question_id
+),
+questions AS (
+    SELECT {_KEYS}, list(struct_pack(question_id, score, n_scored) ORDER BY question_order, question_id) AS questions
+    FROM per_question GROUP BY {_KEYS}
+),
+means AS (
+    SELECT {_KEYS}, {COUNTS_SQL}, avg(score) AS score, {", ".join(f"avg({m}) AS {m}" for m in METRICS)}
+    FROM targeted GROUP BY {_KEYS}
+)
+SELECT {", ".join(name for name in SEGMENT_RESULTS.names if name not in ("score_low", "score_high"))} FROM means JOIN questions USING ({_KEYS})
+ORDER BY targets DESC, context_level, model, model_variant, snapshot, condition
+"""
+
+
+def segment_results(scores: pa.Table) -> pa.Table:
+    """Aggregate `scores` rows (any number of segments and snapshots) into `segment_results` rows.
+
+    Means are over predictions, draws included; metric means over parsed predictions alone; `score` over those the published policy
+    scores. Context levels, conditions and snapshots are never mixed. Every group stands twice, for `targets` clean and all. The interval is
+    the bootstrap of the segment's questions: it holds for questions like these, asked of this segment.
+    """
+    # One thread: sums of several are added in any order, and equal scores are to give equal digits.
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.execute("SET enable_progress_bar = false")
+        connection.register("scores", scores)
+        rows: pa.Table = connection.sql(_SQL).to_arrow_table()
+    low, high = _intervals(rows)
+    return (
+        rows.append_column("score_low", low)
+        .append_column("score_high", high)
+        .select(SEGMENT_RESULTS.names)
+        .cast(SEGMENT_RESULTS)
+    )
+
+
+def _intervals(rows: pa.Table) -> tuple[pa.Array, pa.Array]:
+    """Ends of the interval of each row's score; those of a segment are resampled together, and apart from other segments."""
+    groups = rows.select(["round", "segment"]).to_pandas()
+    low, high = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
+    for _, places in sorted(groups.groupby(["round", "segment"], sort=True).indices.items()):
+        sums, counts = _question_sums(rows["questions"].take(pa.array(places)))
+        if len(sums):
+            ratios = Resampling(len(sums)).ratios(sums, counts)
+            low[places], high[places] = within_limits(ratios.value, *interval(ratios.replicates, ratios.n_clusters))
+    return pa.array(low, from_pandas=True), pa.array(high, from_pandas=True)
+
+
+def _question_sums(questions: pa.ChunkedArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Sums of scores and how many were scored, each (questions, rows), of a column of `questions` lists."""
+    lists = questions.combine_chunks()
+    flat = lists.flatten()
+    asked, names = pd.factorize(flat.field("question_id").to_pandas(), sort=True)
+    column = np.repeat(np.arange(len(lists)), lists.value_lengths().to_numpy())
+    sums, counts = np.zeros((len(names), len(lists))), np.zeros((len(names), len(lists)))
+    counts[asked, column] = flat.field("n_scored").to_numpy()
+    sums[asked, column] = np.nan_to_num(flat.field("score").to_numpy(zero_copy_only=False)) * counts[asked, column]
+    return sums, counts

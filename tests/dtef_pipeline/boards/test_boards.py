@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.asking.calls import baseline_rows
+from dtef_pipeline.asking.models import load_models
+from dtef_pipeline.boards.boards import ALL_VIEWS, board
+from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.adapters import read_survey
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.blueprint.prompts import build_blueprints
+from dtef_pipeline.survey.boards.segment_results import segment_results
+from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.survey.scoring.score import score_predictions
+from dtef_pipeline.tables import SEGMENT_RESULTS
+from tests.made.scores import scores_table
+
+MARGINAL = "baseline/population-marginal"
+
+
+def boarded(rows: list[dict[str, Any]], by: str = "overall", **options: Any) -> pd.DataFrame:
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table(rows))
+        return board(connection, by, BoardOptions(**options))
+
+
+def of(model: str, *scores: float | None, **given: Any) -> list[dict[str, Any]]:
+    """Scores of a model on q0, q1, ...; None: the call failed."""
+    return [
+        {
+            "model": model,
+            "model_variant": model,
+            "question_id": f"q{i}",
+            "score": score,
+            "status": "error" if score is None else "ok",
+            **given,
+        }
+        for i, score in enumerate(scores)
+    ]
+
+
+def test_score_is_the_mean_over_scored_cells_and_says_how_many() -> None:
+    row = boarded(of("m", 0.5, 0.7, None)).iloc[0]
+    assert row["score"] == pytest.approx(0.6)
+    assert (row["n_pairs"], row["n_total"], row["n_error"]) == (2, 3, 1)
+    assert row["coverage"] == pytest.approx(2 / 3)
+    assert row["parse_rate"] == 1.0
+
+
+def test_models_of_different_coverage_are_ranked_on_the_cells_they_share_with_the_marginal() -> None:
+    rows = [*of(MARGINAL, 0.9, 0.3), *of("easy-half", 0.8), *of("everything", 0.95, 0.35)]
+    frame = boarded(rows).set_index("model")
+    assert frame.loc["easy-half", "score"] > frame.loc["everything", "score"]
+    assert list(frame["rank"]) == [1, 2, 3]
+    assert list(frame.index) == ["everything", MARGINAL, "easy-half"]
+    assert frame.loc["easy-half", "vs_marginal"] == pytest.approx(-0.1)
+    assert frame.loc["easy-half", "adjusted_score"] == pytest.approx(0.6 - 0.1)
+
+
+def test_shared_cells_are_those_every_model_has_a_score_for() -> None:
+    rows = [*of(MARGINAL, 0.9, 0.3, 0.1), *of("half", 0.8, None, 0.2)]
+    frame = boarded(rows, cells="shared").set_index("model")
+    assert list(frame["n_pairs"]) == [2, 2]
+    assert frame.loc[MARGINAL, "score"] == pytest.approx(0.5)
+    assert frame.loc["half", "score"] == pytest.approx(0.5)
+
+
+def test_context_levels_are_never_mixed() -> None:
+    frame = boarded([*of("m", 0.5), *of("m", 0.9, context_level="all"), *of("m", 0.7, context_level="10")])
+    assert list(zip(frame["context_level"], frame["score"], strict=True)) == [("0", 0.5), ("10", 0.7), ("all", 0.9)]
+
+
+def test_circular_pairs_are_left_out_unless_all_targets_are_asked_for() -> None:
+    rows = [*of("m", 0.5), {**of("m", 0.0, 0.0)[1], "circular": True}]
+    assert boarded(rows).iloc[0]["score"] == 0.5
+    assert boarded(rows, targets="all").iloc[0]["score"] == 0.25
+
+
+def test_the_latest_snapshot_of_a_cell_counts_and_base_is_the_oldest() -> None:
+    rows = [*of("m", 0.1, 0.3), *of("m", 0.9, snapshot="2026-01-02"), *of("m", 0.5, snapshot="2026-01-01")]
+    assert boarded(rows).iloc[0]["score"] == pytest.approx((0.9 + 0.3) / 2)
+    assert boarded(rows, snapshot="2026-01-01").iloc[0]["score"] == 0.5
+
+
+def test_a_night_of_failed_calls_leaves_the_answers_before_it_on_the_board() -> None:
+    rows = [*of("m", 0.4, 0.6, snapshot="2026-01-01"), *of("m", None, 0.8, snapshot="2026-01-02")]
+    row = boarded(rows).iloc[0]
+    assert (row["n_pairs"], row["score"]) == (2, pytest.approx(0.6))
+
+
+def test_draws_are_averaged_within_a_cell_before_cells_are() -> None:
+    rows = [*of("m", 0.2), *of("m", 0.4, draw=1), *of("m", 0.6, draw=2), {**of("m", 0.0, 0.9)[1]}]
+    row = boarded(rows).iloc[0]
+    assert row["n_pairs"] == 2
+    assert row["score"] == pytest.approx((0.4 + 0.9) / 2)
+
+
+def test_published_policy_holds_under_every_metric() -> None:
+    rows = [
+        {**of("m", 0.5)[0], "cosine": 0.8, "tv": 0.25},
+        {"question_id": "q1", "status": "unparseable", "score": 0.0, "model": "m", "model_variant": "m"},
+        {"question_id": "q2", "status": "wrong_length", "score": 0.1, "model": "m", "model_variant": "m"},
+        {"question_id": "q3", "status": "error", "score": None, "model": "m", "model_variant": "m"},
+    ]
+    assert boarded(rows).iloc[0]["score"] == pytest.approx((0.5 + 0 + 0.1) / 3)
+    assert boarded(rows, metric="cosine").iloc[0]["score"] == pytest.approx((0.8 + 0 + 0.1) / 3)
+    assert boarded(rows, metric="tv").iloc[0]["score"] == pytest.approx((0.75 + 0 + 0.1) / 3)
+    assert boarded(rows).iloc[0]["parse_rate"] == pytest.approx(1 / 3)
+
+
+def test_a_model_with_few_segments_is_shown_but_not_ranked() -> None:
+    everywhere = [row for i in range(12) for row in of("m", 0.5, segment=f"country:c{i}")]
+    frame = boarded([*everywhere, *of("pilot", 0.9, segment="country:c1")]).set_index("model")
+    assert frame.loc["m", "rank"] == 1
+    assert pd.isna(frame.loc["pilot", "rank"])
+
+
+def test_breakdowns_hold_each_group_by_itself() -> None:
+    rows = [*of("m", 0.2, 0.4), *of("m", 0.8, segment="gender:male", attribute="gender", value="Male", round="S2")]
+    assert dict(boarded(rows, "attribute")[["attribute", "score"]].to_numpy().tolist()) == pytest.approx(
+        {"country": 0.3, "gender": 0.8}
+    )
+    assert list(boarded(rows, "segment")["segment"]) == ["country:kenya", "gender:male"]
+    assert list(boarded(rows, "round")["round"]) == ["S1", "S2"]
+    assert len(boarded(rows, "question")) == 3
+    assert boarded(rows, rounds=("S2",)).iloc[0]["score"] == 0.8
+
+
+def test_consistency_is_the_spread_of_segment_means() -> None:
+    means = {"country:a": [0.2, 0.4], "country:b": [0.7, 0.7], "country:c": [0.5, 0.5]}
+    rows = [row for segment, scores in means.items() for row in of("m", *scores, segment=segment)]
+    rows += [row for segment in means for row in of("even", 0.4, 0.4, segment=segment)]
+    frame = boarded(rows, "consistency").set_index("model")
+    assert list(frame.index) == ["even", "m"]
+    assert frame.loc["m", "segment_sd"] == pytest.approx(np.std([0.3, 0.7, 0.5], ddof=1))
+    assert (frame.loc["m", "lowest_segment"], frame.loc["m", "highest_segment"]) == ("country:a", "country:b")
+
+
+def test_metric_view_ranks_every_model_under_every_metric() -> None:
+    rows = [{**of("a", 0.9)[0], "cosine": 0.1, "tv": 0.2}, {**of("b", 0.1)[0], "cosine": 0.9, "tv": 0.1}]
+    frame = boarded(rows, "metric").set_index("model")
+    assert list(frame["js_rank"]) == [1, 2]
+    assert frame.loc["b", "cosine_rank"] == 1
+    assert frame.loc["b", "tv"] == pytest.approx(0.9)
+    assert frame.loc["b", "tv_rank"] == 1
+
+
+@pytest.mark.parametrize("options", [{"metric": "kl"}, {"targets": "some"}, {"cells": "few"}])
+def test_unknown_board_options_list_what_is_allowed(options: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="allowed: "):
+        BoardOptions(**options)
+    with pytest.raises(ConfigError, match=f"view 'planet': allowed: {', '.join(ALL_VIEWS)}"):
+        boarded(of("m", 0.5), "planet")
+
+
+def naive_results(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], tuple[int, int, float | None]]:
+    """Counts and means by a plain loop: (n_total, n_scored, mean score) a group."""
+    groups: dict[tuple[Any, ...], list[float | None]] = defaultdict(list)
+    for row in scores_table(rows).to_pylist():
+        for targets in ("clean", "all"):
+            if targets == "all" or not row["circular"]:
+                groups[(row["segment"], row["snapshot"], row["model"], row["context_level"], targets)].append(row["score"])
+    found = {}
+    for key, scores in groups.items():
+        known = [score for score in scores if score is not None]
+        found[key] = (len(scores), len(known), sum(known) / len(known) if known else None)
+    return found
+
+
+def test_segment_results_agree_with_a_naive_loop_on_lopsided_data() -> None:
+    rng = np.random.default_rng(7)
+    rows = [
+        {
+            **of("m", float(rng.random()) if rng.random() > 0.2 else None)[0],
+            "model": f"m{rng.integers(3)}",
+            "segment": f"country:c{rng.integers(4)}",
+            "snapshot": ["base", "2026-01-01"][rng.integers(2)],
+            "context_level": ["0", "all"][rng.integers(2)],
+            "question_id": f"q{rng.integers(6)}",
+            "draw": i,
+            "circular": bool(rng.random() < 0.2),
+        }
+        for i in range(400)
+    ]
+    results = segment_results(scores_table(rows))
+    assert results.schema == SEGMENT_RESULTS
+    found = {
+        (row["segment"], row["snapshot"], row["model"], row["context_level"], row["targets"]): (
+            row["n_total"],
+            row["n_scored"],
+            row["score"],
+        )
+        for row in results.to_pylist()
+    }
+    expected = naive_results(rows)
+    assert found.keys() == expected.keys()
+    for key, (total, scored, mean) in expected.items():
+        assert found[key] == (total, scored, pytest.approx(mean, abs=1e-12) if mean is not None else None)
+
+
+def test_per_question_scores_are_in_survey_order() -> None:
+    rows = [{**row, "question_order": 9 - i} for i, row in enumerate(of("m", 0.1, 0.2, None))]
+    questions = segment_results(scores_table(rows)).to_pylist()[0]["questions"]
+    assert questions == [
+        {"question_id": "q2", "score": None, "n_scored": 0},
+        {"question_id": "q1", "score": 0.2, "n_scored": 1},
+        {"question_id": "q0", "score": 0.1, "n_scored": 1},
+    ]
+
+
+def test_published_reference_numbers_are_reproduced(real_surveys: Path) -> None:
+    models = load_models("{}").resolve(["baseline/uniform", MARGINAL, "baseline/leave-one-out-marginal"])
+    tables = []
+    for number in range(1, 6):
+        survey = observe(read_survey(real_surveys / "surveys" / f"gd{number}.json")).responses
+        for segment in survey["segment"].unique().to_pylist():
+            rows = survey.filter(pa.compute.equal(survey["segment"], segment))
+            prompts = build_blueprints(rows, BlueprintOptions())
+            made = pa.concat_tables([baseline_rows(prompts, rows, model, 1, "base", {}) for model in models])
+            tables.append(score_predictions(made, rows))
+    with duckdb.connect() as connection:
+        connection.register("scores", pa.concat_tables(tables))
+        frame = board(connection, "overall", BoardOptions(targets="all")).set_index("model")
+    assert set(frame["n_pairs"]) == {10_288}
+    assert frame["score"].round(4).to_dict() == {
+        "baseline/uniform": 0.6523,
+        MARGINAL: 0.8315,
+        "baseline/leave-one-out-marginal": 0.8185,
+    }

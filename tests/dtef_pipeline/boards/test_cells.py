@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.boards.cells import KEYS, BoardOptions, has_table, identify, load_cells
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.tables import METRICS
+from tests.made.scores import reference_row, reference_table, scores_table
+
+
+def cells_of(rows: list[dict[str, Any]], references: list[dict[str, Any]] | None = None, **options: Any) -> pd.DataFrame:
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table(rows))
+        if references is not None:
+            connection.register("reference_scores", reference_table(references))
+        return load_cells(connection, BoardOptions(**options))
+
+
+def test_a_row_is_a_cell_with_its_draws_averaged_and_counted() -> None:
+    rows = [
+        {"score": 0.5, "l2_corrected": 0.1},
+        {"score": 0.7, "draw": 1, "l2_corrected": 0.3},
+        {"score": 0.0, "draw": 2, "status": "unparseable"},
+        {"score": None, "draw": 3, "status": "error"},
+    ]
+    cell = cells_of(rows).iloc[0]
+    assert (cell["n_total"], cell["n_ok"], cell["n_answered"]) == (4, 2, 3)
+    assert cell["score"] == pytest.approx(0.4)
+    assert cell["parsed_score"] == pytest.approx(0.6)
+    assert cell["l2_corrected"] == pytest.approx(0.2)
+
+
+def test_an_unscored_cell_is_null_and_not_zero() -> None:
+    assert np.isnan(cells_of([{"score": None, "status": "error"}])["score"]).all()
+
+
+def test_references_are_those_of_the_boards_metric() -> None:
+    references = [reference_row(cluster="k", n=40, gini=0.6, ceiling={"js": 0.9, "tv": 0.95}, others=None)]
+    for metric, ceiling in (("js", 0.9), ("tv", 0.95)):
+        cell = cells_of([{"tv": 0.2}], references, metric=metric).iloc[0]
+        assert (cell["ceiling"], cell["cluster"], cell["n"], cell["gini"]) == (ceiling, "k", 40, 0.6)
+        assert np.isnan(cell["others"])
+
+
+def test_without_references_a_question_is_its_own_cluster_and_the_rest_is_null() -> None:
+    frame = cells_of([{"question_id": "q1"}, {"question_id": "q2"}])
+    assert frame["cluster"].astype(str).tolist() == ["S1/q1", "S1/q2"]
+    assert frame[["n", "gini", "ceiling", "uniform", "others", "population"]].isna().all(axis=None)
+
+
+def test_the_same_question_of_two_rounds_and_segments_is_one_cluster() -> None:
+    places = [("S1", "country:kenya"), ("S1", "country:chile"), ("S2", "country:kenya")]
+    rows = [{"round": r, "segment": s} for r, s in places]
+    frame = cells_of(rows, [reference_row(round=r, segment=s, cluster="same") for r, s in places])
+    assert frame["cluster"].tolist() == ["same"] * 3
+
+
+def test_the_order_of_the_scores_does_not_matter() -> None:
+    rows = [{"question_id": f"q{q}", "model": m, "score": q / 10 + 0.01} for q in range(5) for m in ("a", "b")]
+    pd.testing.assert_frame_equal(cells_of(rows), cells_of(rows[::-1]), check_categorical=False)
+
+
+def test_identify_agrees_with_a_naive_loop() -> None:
+    rng = np.random.default_rng(1)
+    columns = ["a", "b", "c"]
+    frame = pd.DataFrame({name: pd.Categorical(rng.choice(list("xyz"), size=50)) for name in columns})
+    code, rows = identify(frame, columns)
+    for place in range(50):
+        assert rows.iloc[code[place]].tolist() == frame.iloc[place].tolist()
+    assert len(rows) == len({tuple(row) for row in frame.to_numpy().tolist()})
+    assert identify(frame, [])[0].tolist() == [0] * 50
+    assert len(identify(frame.iloc[:0], columns)[1]) == 0
+
+
+def test_identify_takes_more_combinations_than_a_number_holds() -> None:
+    columns = [f"c{i}" for i in range(14)]
+    many = pd.DataFrame(
+        {name: pd.Categorical.from_codes([0, 1, 41, 1], categories=[str(i) for i in range(42)]) for name in columns}
+    )
+    code, rows = identify(many, columns)
+    assert code.tolist() == [0, 1, 2, 1]
+    assert rows["c0"].tolist() == ["0", "1", "41"]
+
+
+def test_keys_are_categories_and_no_scores_make_no_cells() -> None:
+    assert all(isinstance(cells_of([{}])[name].dtype, pd.CategoricalDtype) for name in KEYS)
+    assert len(cells_of([])) == 0
+
+
+def test_a_table_is_found_whether_registered_view_or_table() -> None:
+    with duckdb.connect() as connection:
+        connection.register("a", pa.table({"x": [1]}))
+        connection.execute("CREATE VIEW b AS SELECT 1 AS x")
+        connection.execute("CREATE TABLE c AS SELECT 1 AS x")
+        assert [has_table(connection, name) for name in "abcd"] == [True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"resamples": -1}, "resamples -1: allowed: a whole number of 0 or more"),
+        ({"resamples": 10.5}, r"resamples 10\.5: allowed"),
+        ({"seed": -3}, "seed -3: allowed"),
+        ({"metric": "bleu"}, f"metric 'bleu': allowed: {', '.join(METRICS)}"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        BoardOptions(**options)

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dtef_pipeline.boards.costs import VIEWS, answer_lengths, cost_breakdown, costs
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.tables import PREDICTIONS
+
+
+def prediction(**given: Any) -> dict[str, Any]:
+    """One `predictions` row of a language model; what is not given is plain."""
+    row: dict[str, Any] = {
+        "round": "S1",
+        "segment": "country:kenya",
+        "snapshot": "base",
+        "question_id": "q0",
+        "context_level": "0",
+        "condition": "distribution/attribute-label",
+        "model": "m",
+        "model_variant": "openai/m[temperature=0]",
+        "draw": 0,
+        "request_key": "k0",
+        "call_status": "answered",
+        "prompt_tokens": 100,
+        "completion_tokens": 10,
+        "cost_usd": 0.5,
+        **given,
+    }
+    if row["call_status"] != "answered":
+        row |= {"prompt_tokens": None, "completion_tokens": None, "cost_usd": None}
+    return row
+
+
+@contextmanager
+def predictions(*rows: dict[str, Any]) -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        connection.register("predictions", pa.Table.from_pylist([prediction(**row) for row in rows], schema=PREDICTIONS))
+        yield connection
+
+
+def table(*rows: dict[str, Any]) -> list[dict[str, Any]]:
+    with predictions(*rows) as connection:
+        found: list[dict[str, Any]] = costs(connection).to_pylist()
+        return found
+
+
+def breakdown(by: list[str], *rows: dict[str, Any], **chosen: Any) -> pd.DataFrame:
+    with predictions(*rows) as connection:
+        return cost_breakdown(connection, by, **chosen)
+
+
+def test_an_unknown_view_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ConfigError, match="costs by colour: allowed: model, round, segment, snapshot, condition"):
+        breakdown(["model", "colour"], {})
+
+
+def test_the_questions_of_one_prompt_are_one_request() -> None:
+    again = {"prompt_tokens": 0, "completion_tokens": 0, "cost_usd": 0.0}
+    (row,) = table({"question_id": "q0"}, {"question_id": "q1", **again}, {"question_id": "q2", **again})
+    assert (row["answered"], row["prompt_tokens"], row["completion_tokens"], row["cost_usd"]) == (1, 100, 10, 0.5)
+
+
+def test_a_request_that_two_runs_wrote_with_its_usage_is_paid_once() -> None:
+    """A prompt without context to show reads the same at two context levels; each run wrote its level with the whole usage."""
+    (row,) = table({"context_level": "0"}, {"context_level": "5"})
+    assert (row["answered"], row["cost_usd"]) == (1, 0.5)
+
+
+def test_a_request_that_two_rounds_share_counts_in_the_first() -> None:
+    (row,) = table({"round": "S2"}, {"round": "S1"})
+    assert (row["round"], row["answered"], row["prompt_tokens"]) == ("S1", 1, 100)
+
+
+def test_unknown_prices_are_counted_and_are_not_zero() -> None:
+    (row,) = table({"request_key": "a", "cost_usd": None}, {"request_key": "b", "cost_usd": None})
+    assert (row["answered"], row["cost_usd"], row["unpriced"]) == (2, None, 2)
+    (row,) = table({"request_key": "a", "cost_usd": None}, {"request_key": "b", "cost_usd": 0.25})
+    assert (row["cost_usd"], row["unpriced"]) == (0.25, 1)
+
+
+def test_an_unknown_price_of_a_batch_is_unknown() -> None:
+    """The further questions of a prompt have cost 0, which hid that nothing is known."""
+    (row,) = table({"cost_usd": None}, {"question_id": "q1", "cost_usd": 0.0, "prompt_tokens": 0, "completion_tokens": 0})
+    assert (row["cost_usd"], row["unpriced"]) == (None, 1)
+    (free,) = table({"cost_usd": 0.0}, {"question_id": "q1", "cost_usd": 0.0})
+    assert (free["cost_usd"], free["unpriced"]) == (0.0, 0)
+
+
+def test_failed_calls_and_calls_stopped_by_a_budget_are_told_apart_with_a_reason_each() -> None:
+    rows = (
+        {"request_key": "a"},
+        {"request_key": "b", "call_status": "error", "error": "too long"},
+        {"request_key": "c", "call_status": "budget", "error": "max_calls of 2 was reached"},
+        {"request_key": "d", "call_status": "budget", "error": "max_calls of 2 was reached"},
+    )
+    (row,) = table(*rows)
+    assert (row["answered"], row["failed"], row["budget_stopped"], row["unpriced"]) == (1, 1, 2, 0)
+    (shown,) = breakdown(["model"], *rows).to_dict("records")
+    assert (shown["reason"], shown["stop_reason"]) == ("too long", "max_calls of 2 was reached")
+
+
+def test_a_request_answered_in_a_later_run_is_not_failed_too() -> None:
+    (row,) = table({"context_level": "0", "call_status": "error", "error": "down"}, {"context_level": "5"})
+    assert (row["answered"], row["failed"], row["cost_usd"]) == (1, 0, 0.5)
+
+
+def test_baselines_ask_nobody_and_have_no_rows() -> None:
+    assert table({"model": "baseline/uniform", "model_variant": "baseline/uniform", "cost_usd": 0.0}) == []
+    assert table({"model": "mine", "model_variant": "baseline/dirichlet[seed=3]"}) == []
+
+
+def test_rounds_and_a_snapshot_can_be_chosen_and_the_dearest_stands_first() -> None:
+    rows = (
+        {"request_key": "a", "round": "S1", "snapshot": "base", "cost_usd": 1.0},
+        {"request_key": "b", "round": "S2", "snapshot": "base", "cost_usd": 2.0},
+        {"request_key": "c", "round": "S2", "snapshot": "later", "cost_usd": 4.0},
+        {"request_key": "d", "round": "S3", "snapshot": "later", "cost_usd": None},
+    )
+    assert breakdown(["round"], *rows)[["round", "cost_usd"]].values.tolist()[:2] == [["S2", 6.0], ["S1", 1.0]]
+    assert breakdown(["round"], *rows)["round"].tolist() == ["S2", "S1", "S3"]
+    assert breakdown(["snapshot"], *rows, rounds=["S1", "S2"], snapshot="base")["cost_usd"].tolist() == [3.0]
+
+
+def test_the_length_of_answers_is_the_mean_over_requests_of_the_rounds() -> None:
+    rows = (
+        {"request_key": "a", "completion_tokens": 10},
+        {"request_key": "b", "completion_tokens": 30},
+        {"request_key": "b", "question_id": "q1", "completion_tokens": 0},
+        {"request_key": "c", "completion_tokens": 1000, "round": "S2"},
+    )
+    with predictions(*rows) as connection:
+        found = answer_lengths(connection, ["S1"])
+    assert found == {("openai/m[temperature=0]", "distribution/attribute-label"): 20.0}
+
+
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "round": st.sampled_from(["S1", "S2"]),
+            "segment": st.sampled_from(["a:x", "a:y"]),
+            "condition": st.sampled_from(["distribution/narrative", "shift/narrative"]),
+            "question_id": st.sampled_from(["q0", "q1"]),
+            "request_key": st.sampled_from(["a", "b", "c", "d"]),
+            "call_status": st.sampled_from(["answered", "error", "budget"]),
+            "prompt_tokens": st.integers(0, 50),
+            "cost_usd": st.one_of(st.none(), st.integers(0, 64).map(lambda n: n / 64)),
+        }
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=15, deadline=None)
+@given(ROWS)
+def test_sums_are_those_of_a_plain_loop_over_requests_in_every_view(rows: list[dict[str, Any]]) -> None:
+    by_request: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by_request[row["request_key"]].append(prediction(**row))
+    wanted: dict[tuple[str, str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for of_request in by_request.values():
+        place = min((row["round"], row["segment"], row["condition"]) for row in of_request)
+        statuses = {row["call_status"] for row in of_request}
+        status = next(name for name in ("answered", "error", "budget") if name in statuses)
+        wanted[place][status] += 1
+        wanted[place]["prompt_tokens"] += max(row["prompt_tokens"] or 0 for row in of_request)
+        answered = [row for row in of_request if row["call_status"] == "answered"]
+        priced = [row["cost_usd"] for row in answered if row["cost_usd"] is not None]
+        wanted[place]["cost_usd"] += max(priced, default=0)
+        wanted[place]["unpriced"] += bool(answered) and not any(priced) and len(priced) < len(answered)
+    got = {(row["round"], row["segment"], row["condition"]): row for row in table(*rows)}
+    assert set(got) == set(wanted)
+    for place, sums in wanted.items():
+        counted = (got[place]["answered"], got[place]["failed"], got[place]["budget_stopped"], got[place]["prompt_tokens"])
+        assert counted == (sums["answered"], sums["error"], sums["budget"], sums["prompt_tokens"])
+        assert ((got[place]["cost_usd"] or 0), got[place]["unpriced"]) == (sums["cost_usd"], sums["unpriced"])
+    for view in VIEWS:
+        frame = breakdown([view], *rows)
+        assert frame["answered"].sum() == sum(sums["answered"] for sums in wanted.values())
+        assert frame["cost_usd"].sum() == sum(sums["cost_usd"] for sums in wanted.values())

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pytest
+from scipy.stats import f, norm, t
+
+from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.boards.reliability import model_detectable, reliability, rerun_detectable
+from dtef_pipeline.survey.boards.schemas import RELIABILITY
+from tests.made.scores import scores_table
+
+Floats = npt.NDArray[np.float64]
+SHROUT_FLEISS = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
+"""Six targets rated by four judges (Shrout & Fleiss 1979, table 2): ICC(1,1) = .17, 95 % interval -.13 to .72."""
+
+
+def drawn(scores: Any, model: str = "m", **given: Any) -> list[dict[str, Any]]:
+    """Score rows of cells q0, q1, ..., each a list of the scores of its draws; None: the call failed."""
+    return [
+        {"model": model, "model_variant": model, "question_id": f"q{cell}", "draw": draw, "score": score}
+        | {"status": "error" if score is None else "ok"}
+        | given
+        for cell, draws in enumerate(scores)
+        for draw, score in enumerate(draws)
+    ]
+
+
+def reliable(scores: pa.Table | list[dict[str, Any]], reference: pa.Table | None = None, **options: Any) -> pd.DataFrame:
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table(scores) if isinstance(scores, list) else scores)
+        if reference is not None:
+            connection.register("known", reference)
+            connection.execute("CREATE TEMP VIEW reference_scores AS FROM known")
+        return reliability(connection, BoardOptions(**options))
+
+
+def references(questions: int, others: float | None, population: float, per_cluster: int = 1) -> pa.Table:
+    rows = [
+        {
+            "round": "S1",
+            "segment": "country:kenya",
+            "question_id": f"q{i}",
+            "cluster": f"c{i // per_cluster}",
+            "others": {"js": others},
+            "population": {"js": population},
+        }
+        for i in range(questions)
+    ]
+    struct = pa.struct([("js", pa.float64())])
+    texts = [(name, pa.string()) for name in ("round", "segment", "question_id", "cluster")]
+    return pa.Table.from_pylist(rows, pa.schema([*texts, ("others", struct), ("population", struct)]))
+
+
+def test_the_classic_table_of_shrout_and_fleiss_has_its_icc() -> None:
+    row = reliable(drawn(np.array(SHROUT_FLEISS) / 10)).iloc[0]
+    assert row["icc"] == pytest.approx(0.1657, abs=5e-5)
+    assert row["high"] == pytest.approx(0.7226, abs=5e-5)
+    assert row["low"] == 0  # a negative share of variance, -.13 in the paper, is none
+    assert (row["n_cells"], row["n_draws"]) == (6, 24)
+    table = np.array(SHROUT_FLEISS) / 10
+    assert row["within_sd"] == pytest.approx(np.sqrt(table.var(axis=1, ddof=1).mean()))
+
+
+def naive_icc(cells: list[list[float]], quantile: float | None) -> float:
+    """The intraclass correlation at which the weighted F is `quantile` (None: 1), by loops and bisection."""
+    total = sum(len(cell) for cell in cells)
+    squares = sum((score - sum(cell) / len(cell)) ** 2 for cell in cells for score in cell)
+    within, target = squares / (total - len(cells)), 1.0
+    if quantile is not None:
+        target = float(f.ppf(quantile, len(cells) - 1, total - len(cells)))
+
+    def statistic(icc: float) -> float:
+        weights = [1 / (icc / (1 - icc) + 1 / len(cell)) for cell in cells]
+        means = [sum(cell) / len(cell) for cell in cells]
+        middle = sum(w * m for w, m in zip(weights, means, strict=True)) / sum(weights)
+        return sum(w * (m - middle) ** 2 for w, m in zip(weights, means, strict=True)) / (len(cells) - 1) / within
+
+    low, high = 0.0, 1 - 1e-12
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if statistic(middle) > target else (low, middle)
+    return low
+
+
+def test_unbalanced_draws_agree_with_a_naive_loop() -> None:
+    rng = np.random.default_rng(8)
+    cells = [list(center + 0.1 * rng.standard_normal(1 + i % 5)) for i, center in enumerate(0.5 + 0.2 * rng.random(30))]
+    row = reliable(drawn(cells)).iloc[0]
+    repeated = [cell for cell in cells if len(cell) > 1]
+    assert (row["n_cells"], row["n_draws"]) == (len(repeated), sum(map(len, repeated)))
+    assert row["icc"] == pytest.approx(naive_icc(repeated, None), abs=1e-9)
+    assert row["low"] == pytest.approx(naive_icc(repeated, 0.975), abs=1e-9)
+    assert row["high"] == pytest.approx(naive_icc(repeated, 0.025), abs=1e-9)
+    squares = sum((score - np.mean(cell)) ** 2 for cell in repeated for score in cell)
+    assert row["within_sd"] ** 2 == pytest.approx(squares / (sum(map(len, repeated)) - len(repeated)))
+    assert row["between_sd"] ** 2 == pytest.approx(row["icc"] / (1 - row["icc"]) * row["within_sd"] ** 2)
+
+
+def test_a_shift_and_a_scale_of_all_scores_leave_the_icc() -> None:
+    scores = np.random.default_rng(9).random((12, 3))
+    plain, moved = (reliable(drawn(values)).iloc[0] for values in (scores, 0.2 + scores / 4))
+    assert list(moved[["icc", "low", "high"]]) == pytest.approx(list(plain[["icc", "low", "high"]]), abs=1e-9)
+    assert moved["within_sd"] == pytest.approx(plain["within_sd"] / 4)
+
+
+def test_a_known_icc_is_recovered_and_covered() -> None:
+    rng = np.random.default_rng(31)
+    sets, cells, draws, icc = 1000, 20, 3, 0.6
+    scores = 0.5 + 0.1 * np.sqrt(icc) * rng.standard_normal((sets, cells, 1))
+    scores = scores + 0.1 * np.sqrt(1 - icc) * rng.standard_normal((sets, cells, draws))
+    place = np.indices(scores.shape).reshape(3, -1)
+    rows = place.shape[1]
+    plain = {"round": "S1", "segment": "s", "attribute": "a", "value": "s", "context_level": "0", "condition": "c"}
+    table = pa.table(
+        {name: [value] * rows for name, value in (plain | {"snapshot": "base", "status": "ok", "circular": False}).items()}
+        | {"model": [f"m{i:04}" for i in place[0]], "model_variant": ["v"] * rows, "question_id": [f"q{i}" for i in place[1]]}
+        | {"draw": place[2], "js": scores.ravel()}
+        | {name: pa.nulls(rows, pa.float64()) for name in ("l2_corrected", "rps_corrected")}
+    )
+    # Every second set has lost the third draw of half of its cells.
+    lost = (place[0] % 2 == 1) & (place[1] % 2 == 1) & (place[2] == 2)
+    found = reliable(table.filter(pa.array(~lost)))
+    assert found["icc"].median() == pytest.approx(icc, abs=0.02)
+    assert (found["between_sd"] ** 2).mean() == pytest.approx(0.01 * icc, rel=0.05)
+    assert 0.93 <= ((found["low"] <= icc) & (icc <= found["high"])).mean() <= 0.97
+    assert np.sqrt((found["within_sd"] ** 2).mean()) == pytest.approx(0.1 * np.sqrt(1 - icc), rel=0.01)
+
+
+def test_draws_that_always_score_alike_are_reliable_without_an_interval() -> None:
+    row = reliable(drawn([[score] * 3 for score in (0.1, 0.2, 0.7, 0.4, 0.9, 0.6)])).iloc[0]
+    assert (row["icc"], row["within_sd"], row["rerun_detectable"]) == (1.0, 0.0, 0.0)
+    assert pd.isna(row["low"])
+    assert pd.isna(row["high"])
+    assert row["note"].startswith("all draws of a cell score alike: no interval")
+
+
+def test_only_scored_draws_of_the_snapshot_that_counts_are_compared() -> None:
+    rows = drawn([[0.1, 0.5], [0.2, 0.3], [0.6, None]], snapshot="base")
+    rows += drawn([[0.4, 0.4]], snapshot="2026-01-01")
+    row = reliable(rows).iloc[0]
+    assert (row["n_cells"], row["n_draws"]) == (2, 4)
+    assert row["within_sd"] == pytest.approx(np.sqrt(0.005 / 2))
+    assert reliable(rows, snapshot="base").iloc[0]["within_sd"] == pytest.approx(np.sqrt((0.08 + 0.005) / 2))
+    assert pd.isna(row["icc"])
+    assert "2 cells with repeated draws: at least 5 are needed" in row["note"]
+
+
+def test_single_draws_and_empty_tables_have_no_row() -> None:
+    assert len(reliable(drawn([[0.1], [0.5]]))) == 0
+    empty = reliable([])
+    assert list(empty.columns) == RELIABILITY.names
+    assert pa.Table.from_pandas(empty, schema=RELIABILITY, preserve_index=False).num_rows == 0
+
+
+def test_unparseable_draws_score_under_the_policy() -> None:
+    rows = drawn([[0.4, 0.6]]) + drawn([[0.0]], draw=2, status="unparseable")
+    row = reliable([{**row, "js": row["score"] if row.get("status") == "ok" else None} for row in rows]).iloc[0]
+    assert row["n_draws"] == 3
+    assert row["within_sd"] == pytest.approx(np.std([0.4, 0.6, 0.0], ddof=1))
+
+
+def test_reruns_differ_by_their_draws_alone() -> None:
+    assert rerun_detectable(0.01, 800) == pytest.approx((1.959964 + 0.841621) * 0.1 * np.sqrt(2 / 800), rel=1e-6)
+    rng = np.random.default_rng(3)
+    size = rerun_detectable(0.04, 50)
+    means = 0.2 * rng.standard_normal((2, 20_000, 50)).mean(axis=2)
+    differ = np.abs(means[0] + size - means[1]) / (0.2 * np.sqrt(2 / 50)) > norm.ppf(0.975)
+    assert differ.mean() == pytest.approx(0.8, abs=0.01)
+
+
+def test_two_models_are_as_hard_to_tell_apart_as_this_one_from_the_reference() -> None:
+    scores = np.random.default_rng(4).random((10, 2))
+    row = reliable(drawn(scores), references(10, None, 0.4, per_cluster=2)).iloc[0]
+    by_cluster = scores.mean(axis=1).reshape(5, 2).mean(axis=1) - 0.4
+    error = by_cluster.std(ddof=1) / np.sqrt(5)
+    assert row["model_detectable"] == pytest.approx((t.ppf(0.975, 4) + t.ppf(0.8, 4)) * error)
+    better = reliable(drawn(scores), references(10, 0.1, 0.4, per_cluster=2)).iloc[0]
+    assert better["model_detectable"] == pytest.approx(
+        row["model_detectable"]
+    )  # a constant reference: its level does not matter
+    assert better["note"] == ""
+
+
+def test_a_models_detectable_difference_is_found_in_eighty_percent_of_sets() -> None:
+    rng = np.random.default_rng(5)
+    clusters, counts = 30, np.full(30, 4.0)
+    differences = counts * 0.1 * rng.standard_normal((4000, clusters))
+    size = (t.ppf(0.975, 29) + t.ppf(0.8, 29)) * 0.1 / np.sqrt(clusters)
+    means = differences.sum(axis=1) / counts.sum()
+    errors = (differences / 4).std(axis=1, ddof=1) / np.sqrt(clusters)
+    assert (np.abs(means + size) / errors > t.ppf(0.975, 29)).mean() == pytest.approx(0.8, abs=0.03)
+    assert np.mean([model_detectable(row, counts) for row in differences[:400]]) == pytest.approx(size, rel=0.02)
+
+
+def test_without_reference_scores_or_with_few_questions_the_note_says_so() -> None:
+    scores = np.random.default_rng(6).random((8, 2))
+    none, few = reliable(drawn(scores)).iloc[0], reliable(drawn(scores), references(8, 0.5, 0.5, per_cluster=2)).iloc[0]
+    assert pd.isna(none["model_detectable"])
+    assert none["note"] == "no reference scores to compare with: ingest the round again"
+    assert few["note"] == "4 questions: at least 5 are needed"

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.tests_null import equivalence_rate
+from dtef_pipeline.statistics.differences import cluster_sums, paired_statistics, places, resampling_of, verdicts
+
+WORDS = ("higher", "lower", "equivalent", "undecided")
+
+
+def statistics(sums: np.ndarray[Any, Any], counts: np.ndarray[Any, Any], resamples: int = 500) -> pd.DataFrame:
+    resampling = resampling_of(len(sums), resamples, 1)
+    return paired_statistics(sums, counts, resampling, permutations=9_999, seed=1)
+
+
+def test_the_difference_is_over_pairs_and_the_effect_in_deviations_of_clusters() -> None:
+    sums = np.array([[0.2], [0.1], [0.6], [0.0], [0.1], [0.0]])
+    counts = np.array([[2.0], [1.0], [3.0], [1.0], [1.0], [0.0]])
+    row = statistics(sums, counts).iloc[0]
+    assert (row["n_pairs"], row["n_clusters"]) == (8, 5)
+    assert row["difference"] == pytest.approx(1.0 / 8)
+    assert row["effect_size"] == pytest.approx(0.125 / np.std([0.1, 0.1, 0.2, 0.0, 0.1], ddof=1))
+    assert row["p"] == 2 / 2**4
+    assert row["low"] < row["narrow_low"] < row["difference"] < row["narrow_high"] < row["high"]
+    assert row["note"] == ""
+
+
+def test_four_clusters_get_neither_interval_nor_test_and_are_told_why() -> None:
+    row = statistics(np.full((4, 1), 0.3), np.ones((4, 1))).iloc[0]
+    assert row[["low", "high", "narrow_low", "p"]].isna().all()
+    assert row["note"] == "4 questions: at least 5 are needed"
+
+
+def test_without_resamples_there_is_a_test_and_no_interval() -> None:
+    row = statistics(np.full((6, 1), 0.3), np.ones((6, 1)), resamples=0).iloc[0]
+    assert row[["low", "high"]].isna().all()
+    assert row["p"] == 2 / 64
+
+
+def test_columns_do_not_disturb_each_other() -> None:
+    generator = np.random.default_rng(1)
+    sums, counts = generator.normal(size=(9, 3)), generator.integers(1, 6, size=(9, 3)).astype(float)
+    together = statistics(sums, counts)
+    for column in range(3):
+        alone = statistics(sums[:, [column]], counts[:, [column]])
+        pd.testing.assert_frame_equal(together.iloc[[column]].reset_index(drop=True), alone)
+
+
+def test_nothing_to_compare_is_an_empty_table() -> None:
+    assert len(statistics(np.empty((0, 0)), np.empty((0, 0)))) == 0
+    row = statistics(np.zeros((7, 1)), np.zeros((7, 1))).iloc[0]
+    assert row[["difference", "low", "p", "effect_size"]].isna().all()
+
+
+def test_sums_by_cluster_and_column_are_those_of_plain_loops() -> None:
+    clusters, columns, values = np.array([0, 2, 2, 0, 2]), np.array([1, 0, 0, 1, 1]), [0.1, 0.2, 0.4, 0.8, 1.6]
+    expected = np.zeros((3, 2))
+    for cluster, column, value in zip(clusters, columns, values, strict=True):
+        expected[cluster, column] += value
+    assert cluster_sums(clusters, columns, values, (3, 2)).tolist() == expected.tolist()
+
+
+def test_places_follow_the_text_and_not_the_order_of_rows_or_categories() -> None:
+    frame = pd.DataFrame({"a": pd.Categorical(["z", "b", "z"], categories=["z", "x", "b"]), "b": ["1", "2", "1"]})
+    code, labels = places(frame, ["a", "b"])
+    assert code.tolist() == [1, 0, 1]
+    assert labels.to_numpy().tolist() == [["b", "2"], ["z", "1"]]
+
+
+class TestVerdicts:
+    def of(self, **given: float) -> str:
+        plain = {"difference": 0.005, "p": 0.2, "p_holm": 0.4, "narrow_low": -0.02, "narrow_high": 0.03, "effect_size": 0.1}
+        return str(verdicts(pd.DataFrame([{**plain, **given}]), WORDS, 0.01)[0])
+
+    def test_a_difference_that_is_found_comes_before_its_size(self) -> None:
+        assert self.of(p_holm=0.049) == "higher"
+        assert self.of(p_holm=0.049, difference=-0.005, narrow_low=-0.009, narrow_high=-0.001) == "lower"
+
+    def test_equivalent_is_an_interval_within_the_margin_on_both_sides(self) -> None:
+        assert self.of(narrow_low=-0.004, narrow_high=0.009) == "equivalent"
+        assert self.of(narrow_low=-0.004, narrow_high=0.011) == "undecided"
+        assert self.of(narrow_low=-0.011, narrow_high=0.001) == "undecided"
+
+    def test_without_interval_and_test_nothing_is_decided(self) -> None:
+        unknown = dict.fromkeys(("p", "p_holm", "narrow_low", "narrow_high", "effect_size"), np.nan)
+        assert self.of(**unknown) == "undecided"
+        assert self.of(**{**unknown, "difference": 0.0}) == "undecided"
+
+    def test_no_difference_anywhere_is_equivalent_even_without_interval(self) -> None:
+        assert (
+            self.of(difference=0.0, p=1.0, p_holm=1.0, effect_size=np.nan, narrow_low=np.nan, narrow_high=np.nan)
+            == "equivalent"
+        )
+
+
+def test_a_difference_at_the_margin_is_called_equivalent_in_5_percent_of_sets() -> None:
+    """Of 1,000 sets the standard error is 0.69 points; three of them are allowed on top."""
+    assert equivalence_rate(0.01, sets=1_000, seed=1) < 0.05 + 0.0207
+    assert equivalence_rate(0.0, sets=300, seed=2) > 0.8

@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm, t
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, Floats, Resampling, interval, tempered, why_none, within_limits
+from tests.made.surveys import Design, Sets, expected, simulate
+
+
+def lopsided(rng: np.random.Generator, clusters: int = 12, columns: int = 3) -> tuple[Floats, Floats]:
+    counts = rng.integers(1, 30, size=(clusters, columns)).astype(np.float64)
+    return counts * rng.uniform(0.3, 0.9, size=counts.shape), counts
+
+
+def centred(rng: np.random.Generator, *shape: int, sd: float) -> Floats:
+    noise = rng.normal(0, sd, size=shape)
+    return (noise - noise.mean(axis=0)) * np.sqrt(shape[0] / (shape[0] - 1))
+
+
+def test_totals_are_counts_times_sums() -> None:
+    resampling = Resampling(2, resamples=50)
+    assert set(resampling.weights.sum(axis=1)) == {2.0}
+    totals = resampling.totals(np.array([[1.0], [10.0]]))
+    assert set(totals[:, 0]) <= {2.0, 11.0, 20.0}
+    assert totals[:, 0].tolist() == [first + 10 * second for first, second in resampling.weights.tolist()]
+
+
+def test_ratios_agree_with_a_naive_loop_over_drawn_clusters() -> None:
+    sums, counts = lopsided(np.random.default_rng(1))
+    resampling = Resampling(len(sums), resamples=40)
+    found = resampling.ratios(sums, counts)
+    for resample, weights in enumerate(resampling.weights.astype(int)):
+        drawn = [cluster for cluster, times in enumerate(weights) for _ in range(times)]
+        for column in range(sums.shape[1]):
+            expected = sum(sums[c, column] for c in drawn) / sum(counts[c, column] for c in drawn)
+            assert found.replicates[resample, column] == pytest.approx(expected, abs=1e-12)
+    assert found.value == pytest.approx(sums.sum(axis=0) / counts.sum(axis=0))
+
+
+def test_variance_is_that_between_clusters_and_noise_is_not_counted_twice() -> None:
+    rng = np.random.default_rng(2)
+    sums, counts = lopsided(rng, clusters=60, columns=2)
+    noise = centred(rng, 20, 60, 2, sd=1.5)
+    found = Resampling(60, resamples=20_000).ratios(sums, counts, noise)
+    for column in range(2):
+        total = counts[:, column].sum()
+        ratio = sums[:, column].sum() / total
+        between = sum(((a - ratio * b) / total) ** 2 for a, b in zip(sums[:, column], counts[:, column], strict=True))
+        drawn = sum(float(np.mean(noise[:, cluster, column] ** 2)) for cluster in range(60)) / total**2
+        assert drawn < between
+        assert found.replicates[:, column].var() == pytest.approx(between + drawn / 60, rel=0.08)
+        assert found.between[column] == pytest.approx(1 - drawn / (between + drawn / 60), abs=0.02)
+
+
+def test_where_clusters_differ_by_less_than_the_noise_the_noise_alone_is_left_and_counts_as_five_clusters() -> None:
+    noise = centred(np.random.default_rng(3), 20, 30, 1, sd=2.0)
+    found = Resampling(30, resamples=20_000).ratios(np.full((30, 1), 5.0), np.full((30, 1), 10.0), noise)
+    assert found.between.tolist() == [0.0]
+    known = (noise**2).mean(axis=0).sum() / 300**2
+    assert found.replicates.var() == pytest.approx(known * 5 / (29 + 5), rel=0.05)
+
+
+def test_variance_that_the_noise_finds_too_small_is_a_mean_of_both() -> None:
+    """6 clusters, 5 degrees of freedom: as much weight as the noise has; 46 clusters: nine times as much."""
+    assert tempered(np.array([1.0, 1.0, 4.0]), np.array([3.0, 3.0, 3.0]), [6, 46, 6]).tolist() == [2.0, pytest.approx(1.2), 4.0]
+
+
+def test_a_single_cluster_keeps_its_noise_and_its_place_among_others() -> None:
+    noise = centred(np.random.default_rng(3), 20, 6, 2, sd=0.5)
+    sums, counts = np.full((6, 2), 5.0), np.full((6, 2), 10.0)
+    sums[1:, 0] = counts[1:, 0] = noise[:, 1:, 0] = 0
+    drawn = Resampling(6).ratios(sums, counts, noise).replicates[:, 0]
+    drawn = drawn[np.isfinite(drawn)]
+    assert drawn.var() == pytest.approx((noise[:, 0, 0] ** 2).mean() / 100, rel=0.1)
+
+
+def test_ends_of_a_score_stay_between_0_and_1_and_reach_further_from_the_nearer_limit() -> None:
+    value, away = np.array([0.9, 0.5, 0.1, 1.0, 0.0]), 0.15
+    low, high = within_limits(value, value - away, value + away)
+    assert low[:3] == pytest.approx([9 / (9 + np.exp(away / 0.09)), 1 / (1 + np.exp(0.6)), 1 / (1 + 9 * np.exp(away / 0.09))])
+    assert high[:3] == pytest.approx(1 - low[2::-1])
+    assert (low[3:].tolist(), high[3:].tolist()) == ([0.85, -0.15], [1.15, 0.15])
+    assert value[0] - low[0] > away > high[0] - value[0]
+
+
+def test_equal_noise_moves_two_columns_together() -> None:
+    rng = np.random.default_rng(4)
+    noise = np.repeat(centred(rng, 20, 30, 1, sd=2.0), 2, axis=2)
+    replicates = Resampling(30).ratios(np.full((30, 2), 5.0), np.full((30, 2), 10.0), noise).replicates
+    assert replicates[:, 0].tolist() == replicates[:, 1].tolist()
+
+
+def test_a_column_in_few_clusters_has_the_interval_it_would_have_alone() -> None:
+    rng = np.random.default_rng(5)
+    sums, counts = lopsided(rng, clusters=200, columns=2)
+    sums[8:, 1] = counts[8:, 1] = 0
+    together = Resampling(200, resamples=20_000).ratios(sums, counts)
+    alone = Resampling(8, resamples=20_000).ratios(sums[:8, 1:], counts[:8, 1:])
+    assert together.n_clusters.tolist() == [200, 8]
+    spread = np.nanstd(together.replicates[:, 1])
+    assert spread == pytest.approx(alone.replicates.std(), rel=0.1)
+
+
+def test_interval_moves_and_stretches_with_the_scores() -> None:
+    sums, counts = lopsided(np.random.default_rng(6))
+    noise = centred(np.random.default_rng(7), 20, *sums.shape, sd=0.5)
+
+    def ends(sums: Floats, noise: Floats) -> Floats:
+        found = Resampling(len(sums)).ratios(sums, counts, noise)
+        return np.array(interval(found.replicates, found.n_clusters, found.between))
+
+    assert ends(3 * sums + 0.5 * counts, 3 * noise) == pytest.approx(3 * ends(sums, noise) + 0.5, abs=1e-6)
+    assert ends(-sums, -noise)[::-1] == pytest.approx(-ends(sums, noise), abs=0.01)
+
+
+def test_interval_takes_the_expanded_percentiles() -> None:
+    replicates = np.linspace(0, 1, 100_001)[:, None]
+    for clusters in (5, 10, 100):
+        low, high = interval(replicates, clusters)
+        tail = norm.cdf(-np.sqrt(clusters / (clusters - 1)) * t.ppf(0.975, clusters - 1))
+        assert low[0] == pytest.approx(tail, abs=1e-6)
+        assert high[0] == pytest.approx(1 - tail, abs=1e-6)
+    assert interval(replicates, 10, 0.0)[0][0] == pytest.approx(0.025, abs=1e-6)
+    assert interval(replicates, 10**9, confidence=0.9)[0][0] == pytest.approx(0.05, abs=1e-6)
+
+
+def test_no_interval_of_few_clusters_or_of_replicates_that_are_not_finite() -> None:
+    replicates = np.random.default_rng(8).normal(size=(1000, 4))
+    replicates[:, 1] = np.nan
+    replicates[:100, 2] = np.inf
+    replicates[:10, 3] = np.nan
+    low, high = interval(replicates, [MIN_CLUSTERS - 1, 50, 50, 50])
+    assert np.isnan(low).tolist() == np.isnan(high).tolist() == [True, True, True, False]
+    kept = replicates[10:, 3]
+    assert low[0:4][3] == pytest.approx(np.quantile(kept, norm.cdf(-np.sqrt(50 / 49) * t.ppf(0.975, 49))))
+    assert why_none(1) == "1 question: at least 5 are needed"
+    assert why_none(3) == "3 questions: at least 5 are needed"
+    assert why_none(5) == ""
+
+
+def test_nothing_to_divide_by_is_no_ratio() -> None:
+    sums, counts = np.zeros((6, 2)), np.zeros((6, 2))
+    sums[:, 1], counts[:, 1] = 2.0, 4.0
+    found = Resampling(6).ratios(sums, counts, np.zeros((20, 6, 2)))
+    low, high = interval(found.replicates, found.n_clusters, found.between)
+    assert np.isnan([found.value[0], low[0], high[0]]).all()
+    assert (found.value[1], low[1], high[1]) == (0.5, 0.5, 0.5)
+
+
+def test_equal_seeds_draw_alike_and_nothing_to_draw_is_refused() -> None:
+    assert Resampling(9, seed=1).weights.tolist() == Resampling(9, seed=1).weights.tolist()
+    assert Resampling(9, seed=1).weights.tolist() != Resampling(9, seed=2).weights.tolist()
+    with pytest.raises(ConfigError, match="got 0 clusters, 2000 resamples"):
+        Resampling(0)
+    with pytest.raises(ConfigError, match="got 5 clusters, 0 resamples"):
+        Resampling(5, resamples=0)
+
+
+def share(top: Floats, bottom: Floats, noise: Floats, truth: float) -> float:
+    """Share of the sets whose interval holds the truth."""
+    found = Resampling(len(top)).ratios(top, bottom, noise)
+    low, high = interval(found.replicates, found.n_clusters, found.between)
+    return float(np.mean((low <= truth) & (truth <= high)))
+
+
+def held(made: Sets, truth: float) -> float:
+    """Share of the sets whose interval of the score, as the boards have it, holds the truth."""
+    found = Resampling(len(made.counts)).ratios(made.sums["score"], made.counts, made.noise["score"])
+    low, high = within_limits(found.value, *interval(found.replicates, found.n_clusters, found.between))
+    return float(np.mean((low <= truth) & (truth <= high)))
+
+
+MIXED, SIZES = (15, 30, 60, 120, 450), (15, 60, 450)
+
+
+@pytest.mark.parametrize(
+    ("design", "sets"),
+    [
+        (Design(60, SIZES), 1000),
+        (Design(60, (50,)), 1500),
+        (Design(8, MIXED), 3000),
+        (Design(8, (50,)), 4000),
+        (Design(5, MIXED), 4000),
+        (Design(5, (50,)), 4000),
+        (Design(30, (15, 15, 15), mood=0.2), 1000),
+        (Design(60, (15,), mood=0, slip=0), 1500),
+        (Design(8, (15,), mood=0, slip=0), 4000),
+    ],
+    ids=lambda value: f"{value.questions}-{len(value.sizes)}" if isinstance(value, Design) else "",
+)
+def test_intervals_hold_the_expected_score_in_93_to_97_of_100_surveys(design: Design, sets: int) -> None:
+    """The share of 1,000 sets has a standard error of 0.7 points, that of 4,000 of 0.35."""
+    rng = np.random.default_rng(11)
+    made, truth = simulate(rng, design, sets), expected(rng, design)[0]
+    assert 0.93 <= held(made, truth) <= 0.97
+
+
+@pytest.mark.parametrize(
+    ("design", "sets"),
+    [(Design(40, SIZES), 1500), (Design(40, (40,)), 2000), (Design(8, SIZES), 4000), (Design(8, (40,)), 4000)],
+)
+def test_intervals_of_skill_and_of_the_advantage_over_the_marginal_hold_the_truth(design: Design, sets: int) -> None:
+    """Skill from the uniform distribution to a ceiling of .9, both parts observed; score less that of the population, paired."""
+    rng, names = np.random.default_rng(14), ("score", "uniform", "marginal")
+    made = simulate(rng, design, sets, names)
+    score, uniform, marginal = expected(rng, design, names)
+    sums, noise = made.sums, made.noise
+
+    room = 0.9 * made.counts - sums["uniform"]
+    skill = (sums["score"] - sums["uniform"]).sum(axis=0) / room.sum(axis=0)
+    moved = noise["score"] - (1 - skill) * noise["uniform"]
+    assert 0.93 <= share(sums["score"] - sums["uniform"], room, moved, (score - uniform) / (0.9 - uniform)) <= 0.97
+    gained, moved = sums["score"] - sums["marginal"], noise["score"] - noise["marginal"]
+    assert 0.93 <= share(gained, made.counts, moved, score - marginal) <= 0.97
+
+
+def test_cells_taken_as_independent_hold_it_far_less_often() -> None:
+    rng = np.random.default_rng(12)
+    design = Design(30, (60,) * 12, slip=0.1)
+    made, truth = simulate(rng, design, 500), expected(rng, design)[0]
+    cells = made.cells.reshape(-1, 500)
+    error = 1.96 * cells.std(axis=0, ddof=1) / np.sqrt(len(cells))
+    assert np.mean(np.abs(cells.mean(axis=0) - truth) <= error) < 0.75
+    assert 0.92 <= held(made, truth) <= 0.98
+
+
+def test_noise_counted_twice_would_make_the_intervals_too_wide() -> None:
+    rng = np.random.default_rng(13)
+    design = Design(60, (15,), mood=0.0, slip=0.0)
+    made, truth = simulate(rng, design, 1000), expected(rng, design)[0]
+    found = Resampling(60).ratios(made.sums["score"], made.counts)
+    drawn = Resampling(60).noise(made.noise["score"]) / made.counts.sum(axis=0)
+    low, high = interval(found.replicates + drawn, found.n_clusters)
+    assert np.mean((low <= truth) & (truth <= high)) > 0.985
+    assert 0.94 <= held(made, truth) <= 0.98

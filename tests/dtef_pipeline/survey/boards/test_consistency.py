@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+from scipy.stats import f
+
+from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.survey.boards.consistency import consistency_components
+from dtef_pipeline.survey.scoring.metrics import js
+
+Floats = npt.NDArray[np.float64]
+
+
+def cells_of(scores: Floats, ceilings: Floats | None = None, models: list[str] | None = None) -> pd.DataFrame:
+    """Cells of scores (models, segments, questions), NaN: unscored; ceilings (segments, questions) or (models, segments, questions)."""
+    model, segment, question = (place.ravel() for place in np.indices(scores.shape))
+    known = np.full(scores.shape, np.nan) if ceilings is None else np.broadcast_to(ceilings, scores.shape)
+    names = np.array(models or [f"m{i}" for i in range(len(scores))])
+    frame = pd.DataFrame(
+        {"model": names[model], "round": "S1", "segment": segment.astype(str), "cluster": question.astype(str)}
+    )
+    frame["model_variant"], frame["context_level"], frame["condition"] = frame["model"], "0", "c"
+    return frame.assign(score=scores.ravel(), ceiling=known.ravel())
+
+
+def components(scores: Floats, ceilings: Floats | None = None) -> pd.DataFrame:
+    return consistency_components(cells_of(scores, ceilings), BoardOptions())
+
+
+def test_a_balanced_layout_gives_the_textbook_analysis_of_variance() -> None:
+    scores = np.array([[0.50, 0.62, 0.55, 0.71, 0.48], [0.60, 0.66, 0.67, 0.79, 0.53], [0.41, 0.57, 0.50, 0.68, 0.44]])
+    row = components(scores[None]).iloc[0]
+    segments, questions = scores.shape
+    between = questions * ((scores.mean(axis=1) - scores.mean()) ** 2).sum() / (segments - 1)
+    left = scores - scores.mean(axis=1, keepdims=True) - scores.mean(axis=0) + scores.mean()
+    residual = (left**2).sum() / ((segments - 1) * (questions - 1))
+    ratio, freedom = between / residual, (segments - 1, (segments - 1) * (questions - 1))
+    low, high = ((ratio / f.ppf(place, *freedom) - 1) / questions * residual for place in (0.975, 0.025))
+    assert row["segment_sd_true"] == pytest.approx(np.sqrt((between - residual) / questions), rel=1e-9)
+    assert row["segment_sd_low"] == pytest.approx(np.sqrt(low), rel=1e-9)
+    assert row["segment_sd_high"] == pytest.approx(np.sqrt(high), rel=1e-9)
+    assert row["segment_p"] == pytest.approx(f.sf(ratio, *freedom), rel=1e-9)
+    assert row["segment_sd_expected"] == pytest.approx(np.sqrt(residual / questions), rel=1e-9)
+    assert row["consistency_note"] == "ceilings are not known: not adjusted for sample size"
+
+
+def naive_f(
+    score: Floats, segment: npt.NDArray[np.int64], question: npt.NDArray[np.int64], size: Floats
+) -> tuple[float, float]:
+    """F and p of the segments after questions and a parabola, by two least-squares fits with dummy columns."""
+    fixed = np.column_stack([question[:, None] == np.unique(question), size[segment], size[segment] ** 2]).astype(float)
+    full = np.column_stack([fixed, segment[:, None] == np.unique(segment)])
+    left = []
+    for columns in (fixed, full):
+        effects, *_ = np.linalg.lstsq(columns, score)
+        left.append((((score - columns @ effects) ** 2).sum(), len(score) - np.linalg.matrix_rank(columns)))
+    (without, freedom_without), (with_, freedom) = left
+    groups = freedom_without - freedom
+    statistic = (without - with_) / groups / (with_ / freedom)
+    return float(statistic), float(f.sf(statistic, groups, freedom))
+
+
+def test_unbalanced_layouts_agree_with_two_least_squares_fits() -> None:
+    rng = np.random.default_rng(2)
+    scores = 0.7 + 0.1 * rng.standard_normal((8, 12)) + 0.05 * rng.standard_normal((8, 1))
+    scores[rng.random(scores.shape) < 0.4] = np.nan
+    ceilings = 0.9 - 0.02 * np.arange(8)[:, None] + 0.01 * rng.standard_normal((8, 12))
+    segment, question = np.nonzero(np.isfinite(scores))
+    known = ceilings[segment, question]
+    excess = known - np.array([known[question == one].mean() for one in question])
+    size = np.array([excess[segment == one].mean() for one in range(8)])
+    _, p = naive_f(scores[segment, question], segment, question, size)
+    assert components(scores[None], ceilings).iloc[0]["segment_p"] == pytest.approx(p, rel=1e-6)
+
+
+def test_question_effects_and_a_shift_of_all_scores_change_nothing() -> None:
+    rng = np.random.default_rng(4)
+    scores = rng.random((1, 6, 9))
+    shifted = scores + rng.random(9) + 3
+    columns = ["segment_sd_true", "segment_sd_low", "segment_sd_high", "segment_p"]
+    assert components(shifted)[columns].to_numpy() == pytest.approx(components(scores)[columns].to_numpy(), rel=1e-9)
+    assert 10 * components(scores)[columns[:3]].to_numpy() == pytest.approx(components(10 * scores)[columns[:3]].to_numpy())
+
+
+def test_a_known_component_is_recovered_and_covered() -> None:
+    rng = np.random.default_rng(21)
+    sets, segments, questions, sd = 1000, 20, 15, 0.04
+    scores = 0.7 + 0.1 * rng.standard_normal((sets, 1, questions)) + sd * rng.standard_normal((sets, segments, 1))
+    scores = scores + 0.08 * rng.standard_normal((sets, segments, questions))
+    scores[:, rng.random((segments, questions)) < 0.3] = np.nan
+    found = components(scores)
+    assert np.sqrt((found["segment_sd_true"] ** 2).mean()) == pytest.approx(sd, rel=0.03)
+    covered = (found["segment_sd_low"] <= sd) & (sd <= found["segment_sd_high"])
+    assert 0.93 <= covered.mean() <= 0.97
+    raw = np.nanmean(scores, axis=2).std(axis=1, ddof=1)
+    assert (raw**2).mean() == pytest.approx(
+        (found["segment_sd_true"] ** 2 + found["segment_sd_expected"] ** 2).mean(), rel=0.05
+    )
+
+
+def test_segments_without_effects_are_told_apart_in_five_percent_of_sets() -> None:
+    rng = np.random.default_rng(22)
+    scores = 0.7 + 0.1 * rng.standard_normal((1000, 1, 10)) + 0.08 * rng.standard_normal((1000, 15, 10))
+    assert 0.03 <= (components(scores)["segment_p"] < 0.05).mean() <= 0.07
+
+
+def sampled(sets: int, sizes: npt.NDArray[np.int64], strength: float, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Scores and ceilings of groups that are equal but for their sizes, under a model off the truth by a Dirichlet of `strength`."""
+    shape = (sets, len(sizes), 30)
+    truth = rng.dirichlet(np.full(4, 1.5), (sets, 1, 30))
+    gamma = rng.standard_gamma(strength * truth + 0.01)
+    said = gamma / gamma.sum(axis=-1, keepdims=True)
+    observed = (
+        rng.multinomial(np.broadcast_to(sizes[:, None], shape), np.broadcast_to(truth, (*shape, 4))) / sizes[:, None, None]
+    )
+    flat = observed.reshape(-1, 4)
+    score, perfect = (js(np.broadcast_to(one, observed.shape).reshape(-1, 4), flat).reshape(shape) for one in (said, truth))
+    return score, np.broadcast_to(perfect.mean(axis=(0, 2))[:, None], shape)
+
+
+@pytest.mark.parametrize("strength", [10, 100])
+def test_sample_size_alone_is_no_difference_between_segments(strength: float) -> None:
+    rng = np.random.default_rng(23)
+    sizes = np.array([15, 18, 22, 27, 33, 40, 50, 62, 80, 110, 160, 250, 400])
+    scores, ceilings = sampled(300, sizes, strength, rng)
+    adjusted, raw = components(scores, ceilings), components(scores)
+    shortfall = components(ceilings - scores)
+    # Small samples scatter more than large ones, which the F test does not know: a little above 5 %.
+    assert (adjusted["segment_p"] < 0.05).mean() <= 0.10
+    assert adjusted["segment_sd_true"].mean() < 0.01
+    assert (raw["segment_p"] < 0.05).mean() > 0.9
+    assert (shortfall["segment_p"] < 0.05).mean() > 0.3
+
+
+def test_what_cannot_be_told_is_null_and_says_why() -> None:
+    rng = np.random.default_rng(1)
+    few = components(rng.random((1, 6, 4))).iloc[0]
+    one = components(rng.random((1, 1, 9))).iloc[0]
+    apart = np.full((1, 2, 10), np.nan)
+    apart[0, 0, :5], apart[0, 1, 5:] = rng.random((2, 5))
+    constant = components(np.full((1, 4, 8), 0.5)).iloc[0]
+    for row, note in (
+        (few, "4 questions: at least 5 are needed"),
+        (one, "one segment"),
+        (components(apart).iloc[0], "too few segments and shared questions"),
+        (constant, "too few segments and shared questions"),
+    ):
+        assert row[["segment_sd_expected", "segment_sd_true", "segment_sd_low", "segment_sd_high", "segment_p"]].isna().all()
+        assert row["consistency_note"].startswith(note)
+    nothing = components(np.full((1, 4, 8), np.nan))
+    assert len(nothing) == 0
+    assert "segment_sd_true" in nothing.columns
+
+
+def test_models_asked_alike_and_models_asked_otherwise_stand_in_one_table() -> None:
+    rng = np.random.default_rng(6)
+    scores = rng.random((3, 7, 9))
+    scores[2, 3:] = np.nan
+    together = components(scores)
+    for place in range(3):
+        alone = components(scores[place : place + 1])
+        columns = together.columns.difference(["model", "model_variant"])
+        assert together.loc[[place], columns].reset_index(drop=True).equals(alone[columns])

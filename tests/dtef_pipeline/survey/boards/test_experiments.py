@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.asking.models import load_models
+from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.boards.experiments import comparison, condition_usage, paired_cells
+from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models
+from dtef_pipeline.tables import PREDICTIONS, REFERENCE_SCORES
+from tests.made.scores import scores_table
+
+MODELS = load_models("models: {m: {model: openai/m}, other: {model: openai/other}}")
+COLD, WARM = "openai/m[max_tokens=256,temperature=0]", "openai/m[max_tokens=256,temperature=0.7]"
+PLAIN, COT = "distribution/attribute-label", "distribution/attribute-label+cot"
+
+
+def experiment(*conditions: dict[str, Any], **given: Any) -> Experiment:
+    return Experiment.model_validate({"name": "e", "hypothesis": "h", "conditions": list(conditions), **given})
+
+
+REASONING = experiment({"name": "standard"}, {"name": "reasoned", "reasoning": "cot"})
+TEMPERATURE = experiment({"name": "cold"}, {"name": "warm", "settings": {"temperature": 0.7}})
+CONTEXT = experiment({"name": "none"}, {"name": "five", "contexts": ["5"]})
+
+
+def of(condition: str, *scores: float | None, variant: str = COLD, **given: Any) -> list[dict[str, Any]]:
+    """Scores of m on q0, q1, ...; None: the call failed."""
+    return [
+        {
+            "model": "m",
+            "model_variant": variant,
+            "condition": condition,
+            "question_id": f"q{i}",
+            "score": score,
+            "status": "error" if score is None else "ok",
+            **given,
+        }
+        for i, score in enumerate(scores)
+    ]
+
+
+def asked(chosen: Experiment, *models: str) -> tuple[Asked, ...]:
+    return asked_models(chosen, MODELS, models or ("m",))
+
+
+def compared(chosen: Experiment, rows: list[dict[str, Any]], predictions: list[dict[str, Any]] = []) -> pd.DataFrame:  # noqa: B006
+    options = BoardOptions(snapshot="base")
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table(rows))
+        connection.register("predictions", pa.Table.from_pylist(predictions, schema=PREDICTIONS))
+        cells = paired_cells(connection, asked(chosen), options)
+        return comparison(cells, condition_usage(connection, asked(chosen), options)).set_index("condition")
+
+
+def test_each_condition_is_compared_with_the_first_on_the_cells_both_have() -> None:
+    found = compared(REASONING, of(PLAIN, 0.4, 0.6, 0.9, None) + of(COT, 0.5, None, 0.8, 0.1))
+    reasoned = found.loc["reasoned"]
+    assert reasoned["n_pairs"] == 2
+    assert reasoned["score"] == pytest.approx((0.5 + 0.8) / 2)
+    assert reasoned["first_score"] == pytest.approx((0.4 + 0.9) / 2)
+    assert reasoned["difference"] == pytest.approx(0.0)
+    first = found.loc["standard"]
+    assert (first["n_pairs"], first["score"]) == (3, pytest.approx((0.4 + 0.6 + 0.9) / 3))
+    assert pd.isna(first["difference"])
+
+
+def test_conditions_that_differ_in_settings_alone_are_told_apart_by_the_variant() -> None:
+    found = compared(TEMPERATURE, of(PLAIN, 0.4) + of(PLAIN, 0.7, variant=WARM))
+    assert found.loc["warm", "difference"] == pytest.approx(0.3)
+    assert found["model"].tolist() == ["m", "m"]
+
+
+def test_context_levels_that_are_compared_are_paired_in_order() -> None:
+    found = compared(CONTEXT, of(PLAIN, 0.4, 0.5) + of(PLAIN, 0.6, 0.9, context_level="5"))
+    assert found.loc["five", ["n_pairs", "difference"]].tolist() == [2, pytest.approx(0.3)]
+
+
+def test_draws_of_a_cell_are_averaged_before_they_are_paired() -> None:
+    cold = of(PLAIN, 0.4, draw=0) + of(PLAIN, 0.6, draw=1) + of(PLAIN, None, draw=2)
+    found = compared(TEMPERATURE, cold + of(PLAIN, 0.9, variant=WARM))
+    assert found.loc["warm", ["n_pairs", "first_score", "difference"]].tolist() == [1, 0.5, pytest.approx(0.4)]
+    assert found.loc["cold", "n_total"] == 3
+
+
+def test_other_snapshots_models_and_circular_questions_stay_out() -> None:
+    stray = [
+        *of(PLAIN, 0.0, snapshot="later"),
+        *of(COT, 0.0, variant=WARM),
+        *of(COT, 0.0, model="other", model_variant="openai/other"),
+        *of(COT, 0.0, question_id="q9", circular=True),
+    ]
+    plain = of(PLAIN, 0.4) + of(COT, 0.5)
+    pd.testing.assert_frame_equal(compared(REASONING, plain + stray), compared(REASONING, plain))
+
+
+def test_the_parse_rate_is_over_what_was_answered() -> None:
+    rows = of(PLAIN, 0.4, 0.4, 0.4) + of(COT, 0.5, 0.0, None)
+    rows[4]["status"] = "unparseable"
+    assert compared(REASONING, rows).loc["reasoned", ["parse_rate", "n_total"]].tolist() == [0.5, 3]
+
+
+def test_what_another_run_asked_in_one_condition_alone_stays_out() -> None:
+    found = compared(REASONING, of(PLAIN, 0.4, 0.9, 0.9) + of(COT, 0.5))
+    assert found["n_pairs"].tolist() == [1, 1]
+    assert found["score"].tolist() == [0.4, 0.5]
+    assert found["n_total"].tolist() == [1, 1]
+
+
+def test_nothing_scored_is_no_pair_and_no_mean() -> None:
+    found = compared(REASONING, of(PLAIN, None) + of(COT, None))
+    assert found["n_pairs"].tolist() == [0, 0]
+    assert found[["score", "difference", "parse_rate"]].isna().all().all()
+    assert len(compared(REASONING, of("shift/narrative", 0.4))) == 0
+
+
+def test_tokens_and_dollars_are_those_of_the_model_in_the_condition() -> None:
+    def call(key: str, condition: str, variant: str = COLD, **given: Any) -> dict[str, Any]:
+        at = {"round": "S1", "segment": "country:kenya", "snapshot": "base", "question_id": "q0", "context_level": "0"}
+        usage = {"prompt_tokens": 100, "completion_tokens": 7, "cost_usd": 0.25, "call_status": "answered"}
+        return {**at, **usage, "request_key": key, "condition": condition, "model_variant": variant, "model": "m", **given}
+
+    calls = [
+        call("a", PLAIN),
+        call("b", COT, completion_tokens=300),
+        call("c", COT, cost_usd=None),
+        call("d", COT, variant=WARM),
+        call("e", COT, snapshot="later"),
+    ]
+    found = compared(REASONING, of(PLAIN, 0.4) + of(COT, 0.5), calls)
+    usage = ["prompt_tokens", "completion_tokens", "cost_usd", "unpriced"]
+    assert found.loc["standard", usage].tolist() == [100, 7, 0.25, 0]
+    assert found.loc["reasoned", usage].tolist() == [200, 307, 0.25, 1]
+
+
+def test_a_pair_knows_its_cell_for_what_comes_after_the_means() -> None:
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table(of(PLAIN, 0.4, 0.5) + of(COT, 0.6, None)))
+        cells = paired_cells(connection, asked(REASONING), BoardOptions(snapshot="base"))
+    columns = ["condition", "round", "segment", "question_id", "score", "first_score"]
+    assert cells[cells["condition_place"] == 1][columns].values.tolist()[0] == [
+        "reasoned",
+        "S1",
+        "country:kenya",
+        "q0",
+        0.6,
+        0.4,
+    ]
+    assert len(cells) == 4
+
+
+def table(rows: list[dict[str, Any]], **given: Any) -> pd.DataFrame:
+    """The comparison of the two conditions of REASONING, with 300 resamples and other arguments."""
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table(rows))
+        connection.register("predictions", PREDICTIONS.empty_table())
+        chosen, options = asked(REASONING), BoardOptions(snapshot="base")
+        usage = condition_usage(connection, chosen, options)
+        return comparison(paired_cells(connection, chosen, options), usage, **{"resamples": 300, **given}).set_index(
+            "condition"
+        )
+
+
+def changed(*by: float, **given: Any) -> pd.DataFrame:
+    """q0, q1, ... in one segment, changed by so much in the second condition."""
+    return table(of(PLAIN, *[0.5] * len(by)) + of(COT, *(0.5 + change for change in by)), **given)
+
+
+class TestDecisions:
+    def test_interval_test_and_decision_by_hand(self) -> None:
+        found = changed(0.1, 0.2, 0.1, 0.2, 0.1, 0.2).loc["reasoned"]
+        assert found["difference"] == pytest.approx(0.15)
+        assert found["low"] < 0.15 < found["high"]
+        assert (found["p"], found["p_holm"], found["n_questions"]) == (2 / 64, 2 / 64, 6)
+        assert (found["decision"], found["margin"], found["note"]) == ("better", 0.01, "")
+        assert changed(*[-0.1, -0.2] * 3).loc["reasoned", "decision"] == "worse"
+
+    def test_what_lies_within_the_margin_is_equivalent_and_what_does_not_is_undecided(self) -> None:
+        changes = [0.02, -0.02, 0.03, -0.03] * 4
+        assert changed(*changes).loc["reasoned", "decision"] == "undecided"
+        found = changed(*changes, margin=0.05).loc["reasoned"]
+        assert (found["decision"], found["margin"]) == ("equivalent", 0.05)
+        assert changed(*[0.0] * 6).loc["reasoned", ["decision", "p"]].tolist() == ["equivalent", 1.0]
+
+    def test_a_difference_that_is_found_but_does_not_matter_says_so(self) -> None:
+        found = changed(*[0.002, 0.003] * 4).loc["reasoned"]
+        assert (found["decision"], found["note"]) == ("better", "found, but smaller than the margin of 0.01")
+
+    def test_fifty_segments_of_a_question_are_not_fifty_questions(self) -> None:
+        """Differences that all questions share over their segments were taken for certain."""
+        rows = [
+            row
+            for segment in range(30)
+            for condition, change in ((PLAIN, 0.0), (COT, 0.1))
+            for row in of(condition, *(0.5 + change * sign for sign in (1, 1, -1, 1, -1, 1)), segment=f"country:{segment}")
+        ]
+        found = table(rows).loc["reasoned"]
+        assert (found["n_pairs"], found["n_questions"]) == (180, 6)
+        assert found["p"] > 0.5
+        assert found["decision"] == "undecided"
+
+    def test_four_questions_decide_nothing_and_say_why(self) -> None:
+        found = changed(0.1, 0.1, 0.1, 0.1).loc["reasoned"]
+        assert (found["decision"], found["note"]) == ("undecided", "4 questions: at least 5 are needed")
+        assert found[["low", "high", "p", "p_holm"]].isna().all()
+
+    def test_the_first_condition_is_compared_with_nothing(self) -> None:
+        first = changed(*[0.1] * 6).loc["standard"]
+        assert (
+            first[["difference", "low", "high", "p", "p_holm", "n_questions", "margin", "decision", "note", "seed"]]
+            .isna()
+            .all()
+        )
+
+    def test_no_shared_cell_is_undecided(self) -> None:
+        found = table(of(PLAIN, 0.4, None) + of(COT, None, 0.5)).loc["reasoned"]
+        assert (found["n_pairs"], found["n_questions"]) == (0, 0)
+        assert (found["decision"], found["note"]) == ("undecided", "no cell has a score in both conditions")
+
+    def test_p_is_adjusted_over_the_rows_of_the_table(self) -> None:
+        other = {"model": "other", "model_variant": "openai/other[max_tokens=256,temperature=0]"}
+        rows = of(PLAIN, *[0.5] * 8) + of(COT, *[0.6] * 8) + of(PLAIN, *[0.5] * 8, **other) + of(COT, *[0.5, 0.6] * 4, **other)
+        with duckdb.connect() as connection:
+            connection.register("scores", scores_table(rows))
+            cells = paired_cells(connection, asked(REASONING, "m", "other"), BoardOptions(snapshot="base"))
+        usage = pd.DataFrame(columns=["model", "condition", "cost_usd"])
+        found = comparison(cells, usage).set_index(["model", "condition"])
+        assert found.xs("reasoned", level=1)["p"].tolist() == [2 / 256, 2 / 16]
+        assert found.xs("reasoned", level=1)["p_holm"].tolist() == [4 / 256, 2 / 16]
+
+    def test_the_seed_is_recorded_and_gives_the_same_table_again(self) -> None:
+        changes = list(range(-5, 20))
+        again = [changed(*(change / 100 for change in changes), seed=seed).loc["reasoned"] for seed in (1, 1, 2)]
+        assert again[0]["seed"] == 1
+        pd.testing.assert_series_equal(again[0], again[1])
+        assert again[0]["low"] != again[2]["low"]
+
+    @pytest.mark.parametrize("margin", [0.0, -0.1, 1.0, float("nan")])
+    def test_a_margin_that_is_none_is_refused(self, margin: float) -> None:
+        with pytest.raises(ConfigError, match=r"margin .*: allowed: a difference of scores above 0 and below 1"):
+            changed(0.1, margin=margin)
+
+
+def test_the_same_question_of_two_rounds_is_one_cluster_where_references_say_so() -> None:
+    rows = [row for name in ("S1", "S2") for row in of(PLAIN, 0.4, round=name) + of(COT, 0.5, round=name)]
+    references = [{"round": name, "segment": "country:kenya", "question_id": "q0", "cluster": "same"} for name in ("S1", "S2")]
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table(rows))
+        without = paired_cells(connection, asked(REASONING), BoardOptions(snapshot="base"))
+        connection.register("reference_scores", pa.Table.from_pylist(references, schema=REFERENCE_SCORES))
+        known = paired_cells(connection, asked(REASONING), BoardOptions(snapshot="base"))
+    assert without["cluster"].tolist() == ["S1/q0", "S2/q0"] * 2
+    assert known["cluster"].tolist() == ["same"] * 4
+    pd.testing.assert_frame_equal(known.drop(columns="cluster"), without.drop(columns="cluster"))

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from dtef_pipeline.boards.cells import BoardOptions, load_cells
+from dtef_pipeline.survey.boards import noise as noise_module
+from dtef_pipeline.survey.boards.noise import REPLICATES, SamplingNoise, sampling_noise
+from dtef_pipeline.survey.scoring.metrics import js
+from dtef_pipeline.survey.scoring.unbiased import corrected_l2, gini
+from tests.made.scores import scores_table, survey_rows
+
+PREDICTED = [0.2, 0.3, 0.5]
+
+
+def answer(question: int = 0, model: str = "m", **given: Any) -> dict[str, Any]:
+    predicted = None if given.get("status", "ok") != "ok" else PREDICTED
+    return {"question_id": f"q{question}", "model": model, "model_variant": model, "predicted": predicted, "tv": 0.3, **given}
+
+
+def noise_of(scores: list[dict[str, Any]], survey: list[dict[str, Any]], **options: Any) -> SamplingNoise:
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table(scores))
+        connection.register("survey_responses", survey_rows(*survey))
+        chosen = BoardOptions(**options)
+        found = sampling_noise(connection, load_cells(connection, chosen), chosen)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def many_replicates(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(noise_module, "REPLICATES", 20_000)
+    return 20_000
+
+
+@pytest.mark.usefixtures("many_replicates")
+def test_deviations_spread_as_a_naive_loop_over_drawn_answers_does() -> None:
+    found = noise_of([answer()], [{"n": 25, "observed": [0.6, 0.3, 0.1], "others": [0.3, 0.4, 0.3]}])
+    rng = np.random.default_rng(5)
+    scores, uniform, others, errors, spreads = [], [], [], [], []
+    for _ in range(6_000):
+        people = rng.choice(3, size=25, p=[0.6, 0.3, 0.1])
+        drawn = [float(np.mean(people == option)) for option in range(3)]
+        scores.append(float(js(PREDICTED, drawn)))
+        uniform.append(float(js([1, 1, 1], drawn)))
+        others.append(float(js([0.3, 0.4, 0.3], drawn)))
+        errors.append(float(corrected_l2(PREDICTED, drawn, 25)))
+        spreads.append(float(gini(drawn, 25)))
+    assert found.score[0].std() == pytest.approx(np.std(scores), rel=0.04)
+    assert found.l2_corrected[0].std() == pytest.approx(np.std(errors), rel=0.04)
+    pair = found.pair[0]
+    assert found.uniform[pair].std() == pytest.approx(np.std(uniform), rel=0.04)
+    assert found.others[pair].std() == pytest.approx(np.std(others), rel=0.04)
+    assert found.gini[pair].std() == pytest.approx(np.std(spreads), rel=0.04)
+    together = np.corrcoef(found.score[0], found.uniform[pair])[0, 1]
+    assert together == pytest.approx(np.corrcoef(scores, uniform)[0, 1], abs=0.04)
+
+
+@pytest.mark.usefixtures("many_replicates")
+def test_noise_shrinks_with_the_root_of_n() -> None:
+    found = noise_of([answer(0), answer(1)], [{"n": 50}, {"n": 5_000}])
+    assert found.score[0].std() / found.score[1].std() == pytest.approx(10, rel=0.1)
+
+
+def test_deviations_are_centred_and_alike_for_models_that_predict_alike() -> None:
+    scores = [answer(q, model) for q in range(3) for model in ("a", "b")] + [
+        answer(q, "a", context_level="5") for q in range(3)
+    ]
+    found = noise_of(scores, [{}, {}, {}])
+    assert found.score.shape == (9, REPLICATES)
+    assert np.abs(found.score.mean(axis=1)).max() < 1e-6
+    # Rows by model, context level, question: a 0, a 5, b 0.
+    assert found.score[:3].tolist() == found.score[3:6].tolist() == found.score[6:].tolist()
+    assert found.score[0].tolist() != found.score[1].tolist()
+
+
+def test_distances_deviate_the_other_way_round() -> None:
+    found = noise_of([answer()], [{}], metric="tv")
+    assert np.corrcoef(found.score[0], found.l2_corrected[0])[0, 1] < -0.8
+
+
+def test_a_draw_that_was_not_parsed_has_its_score_whatever_the_answers_were() -> None:
+    alone = noise_of([answer()], [{}]).score[0]
+    unread = answer(draw=1, status="unparseable", score=0.0)
+    assert noise_of([answer(), unread], [{}]).score[0].tolist() == pytest.approx((alone / 2).tolist())
+    failed = answer(draw=1, status="error", score=None)
+    assert noise_of([answer(), failed], [{}]).score[0].tolist() == pytest.approx(alone.tolist())
+    assert noise_of([unread], [{}]).score.tolist() == [[0.0] * REPLICATES]
+    assert noise_of([answer(), unread], [{}]).l2_corrected[0].tolist() == noise_of([answer()], [{}]).l2_corrected[0].tolist()
+
+
+def test_draws_of_a_cell_are_averaged_on_the_same_answers() -> None:
+    other = answer(draw=1, predicted=[0.7, 0.2, 0.1])
+    first, second = (noise_of([row], [{}]).score[0] for row in (answer(), other))
+    assert noise_of([answer(), other], [{}]).score[0].tolist() == pytest.approx(((first + second) / 2).tolist(), abs=1e-6)
+
+
+def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = [answer(q, draw=draw, predicted=[0.1 * draw, 0.5, 0.5 - 0.1 * draw]) for q in range(7) for draw in range(5)]
+    whole = noise_of(scores, [{}] * 7).score
+    monkeypatch.setattr(noise_module, "_BLOCK", 3)
+    assert noise_of(scores, [{}] * 7).score == pytest.approx(whole, abs=1e-6)
+
+
+def test_a_metric_without_a_value_has_no_noise() -> None:
+    scores = [answer(0, emd_normalized=None), answer(1, emd_normalized=0.5)]
+    found = noise_of(
+        scores, [{"scale": "nominal"}, {"scale": "ordinal", "dont_know": [False, False, True]}], metric="emd_normalized"
+    )
+    assert found.score[0].tolist() == [0.0] * REPLICATES
+    assert found.score[1].std() > 0
+
+
+def test_questions_of_different_length_and_pairs_that_are_not_known() -> None:
+    four = {"options": ["a", "b", "c", "d"], "dont_know": [False] * 4, "observed": [0.1, 0.2, 0.3, 0.4], "others": None}
+    scores = [answer(0), answer(1, predicted=[0.25] * 4), answer(2)]
+    found = noise_of(scores, [{}, {**four, "population": [0.25] * 4}])
+    assert (found.score.std(axis=1) > 0).tolist() == [True, True, False]
+    assert (found.uniform[found.pair].std(axis=1) > 0).tolist() == [True, True, False]
+    assert (found.others[found.pair].std(axis=1) > 0).tolist() == [True, False, False]
+
+
+def test_without_the_survey_there_is_no_noise_and_without_scores_an_empty_one() -> None:
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table([answer()]))
+        cells = load_cells(connection, BoardOptions())
+        assert sampling_noise(connection, cells, BoardOptions()) is None
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table([]))
+        connection.register("survey_responses", survey_rows({}))
+        empty = sampling_noise(connection, load_cells(connection, BoardOptions()), BoardOptions())
+    assert empty is not None
+    assert empty.score.shape == (0, REPLICATES)

@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from benchmarks.tests_null import responsive_cells, responsive_rate
+from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness
+from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS
+from dtef_pipeline.tables import BLUEPRINTS
+
+QUICK = BoardOptions(resamples=300)
+PROMPT = ["round", "segment", "question_id", "context_level", "condition"]
+
+
+def cells(scores: Mapping[str, list[float | None]], **given: Any) -> pd.DataFrame:
+    """Scores of a model on q0, q1, ... of one segment, by context level."""
+    rows = [(level, f"q{i}", score) for level, column in scores.items() for i, score in enumerate(column)]
+    frame = pd.DataFrame(rows, columns=["context_level", "question_id", "score"])
+    frame["score"] = frame["score"].astype(float)
+    plain = {"round": "S1", "segment": "kenya", "condition": "c", "model": "m", "cluster": frame["question_id"], "n_ok": 1}
+    frame = frame.assign(**{**plain, **given})
+    return frame.assign(model_variant=frame["model"])
+
+
+def shown(frame: pd.DataFrame, all_: float = 20) -> pd.DataFrame:
+    """As many context questions as were asked for; `all` shows 20."""
+    prompts = frame[PROMPT].drop_duplicates().reset_index(drop=True)
+    return prompts.assign(context_included=[all_ if level == "all" else float(level) for level in prompts["context_level"]])
+
+
+def responded(frame: pd.DataFrame, options: BoardOptions = QUICK) -> dict[str, Any]:
+    (row,) = responsiveness(frame, shown(frame), options).to_dict("records")
+    return {str(name): value for name, value in row.items()}
+
+
+def test_slope_and_difference_by_hand() -> None:
+    row = responded(cells({"0": [0.5] * 6, "10": [0.6] * 6, "all": [0.7, 0.7, 0.7, 0.7, 0.7, 0.8]}))
+    assert row["levels"] == "0, 10, all"
+    assert (row["n_pairs"], row["n_questions"], row["permutations"]) == (6, 6, 64)
+    # Per pair: x - mean x = -10, 0, 10; 0.2 more over 20 questions, in one of six 0.3.
+    assert row["slope"] == pytest.approx((5 * 0.2 + 0.3) / 6 / 20)
+    assert [row["least_score"], row["most_score"], row["difference"]] == pytest.approx([0.5, 4.3 / 6, 1.3 / 6])
+    assert (row["least_context"], row["most_context"]) == (0, 20)
+    assert row["p"] == row["p_holm"] == 2 / 64
+    assert row["verdict"] == "evidence-adapting"
+    assert row["slope_low"] <= row["slope"] <= row["slope_high"]
+    assert row["low"] <= row["difference"] <= row["high"]
+
+
+def lopsided(seed: int) -> pd.DataFrame:
+    """Two models, questions in 1 to 5 segments, three levels, a third of the scores missing."""
+    generator = np.random.default_rng(seed)
+    rows = [
+        (model, f"q{question}", f"s{segment}", level, None if generator.random() < 0.33 else generator.random())
+        for model in ("m", "n")
+        for question in range(7)
+        for segment in range(generator.integers(1, 6))
+        for level in ("0", "5", "all")
+    ]
+    frame = pd.DataFrame(rows, columns=["model", "question_id", "segment", "context_level", "score"])
+    frame["score"] = frame["score"].astype(float)
+    return frame.assign(round="S1", condition="c", model_variant=frame["model"], cluster=frame["question_id"], n_ok=1)
+
+
+def by_definition(frame: pd.DataFrame, context: dict[tuple[str, str, str], float]) -> dict[str, float]:
+    """One model's pairs by plain loops."""
+    pairs: dict[tuple[str, str], dict[str, tuple[float, float]]] = {}
+    for row in frame.itertuples():
+        if not np.isnan(row.score):
+            x = context[row.segment, row.question_id, row.context_level]
+            pairs.setdefault((row.segment, row.question_id), {})[row.context_level] = (x, row.score)
+    numerator = denominator = 0.0
+    changes = []
+    several = {pair: levels for pair, levels in pairs.items() if len(levels) > 1}
+    for levels in several.values():
+        xs, ys = zip(*levels.values(), strict=True)
+        for x, y in levels.values():
+            numerator += (x - sum(xs) / len(xs)) * (y - sum(ys) / len(ys))
+            denominator += (x - sum(xs) / len(xs)) ** 2
+        if "0" in levels and "all" in levels:
+            changes.append(levels["all"][1] - levels["0"][1])
+    return {
+        "n_pairs": len(several),
+        "n_questions": len({question for _, question in several}),
+        "slope": numerator / denominator,
+        "difference": sum(changes) / len(changes),
+    }
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_as_plain_loops_over_lopsided_pairs_say(seed: int) -> None:
+    frame = lopsided(seed)
+    context = shown(frame)
+    context["context_included"] += np.random.default_rng(seed).integers(0, 4, len(context))
+    of = {(row.segment, row.question_id, row.context_level): float(row.context_included) for row in context.itertuples()}
+    for row in responsiveness(frame, context, QUICK).to_dict("records"):
+        expected = by_definition(frame[frame["model"] == row["model"]], of)
+        assert {name: row[name] for name in expected} == pytest.approx(expected)
+
+
+def test_how_hard_a_question_is_drops_out_and_the_order_of_rows_does_not_matter() -> None:
+    frame = lopsided(3)
+    context = shown(frame)
+    table = responsiveness(frame, context, QUICK)
+    pd.testing.assert_frame_equal(responsiveness(frame.sample(frac=1, random_state=1), context.iloc[::-1], QUICK), table)
+    pd.testing.assert_frame_equal(
+        responsiveness(frame.astype(dict.fromkeys([*PROMPT, "model", "cluster"], "category")), context, QUICK), table
+    )
+    harder = frame.assign(score=frame["score"] + frame["question_id"].str[1:].astype(float) / 10)
+    names = ["slope", "slope_low", "slope_high", "difference", "low", "high", "p"]
+    pd.testing.assert_frame_equal(responsiveness(harder, context, QUICK)[names], table[names])
+
+
+def test_conditions_are_adjusted_each_by_itself() -> None:
+    frame = lopsided(4)
+    both = pd.concat([frame, frame.assign(condition="d")])
+    table = responsiveness(both, shown(both), QUICK)
+    alone = responsiveness(frame, shown(frame), QUICK)
+    for condition in ("c", "d"):
+        assert table.loc[table["condition"] == condition, "p_holm"].tolist() == alone["p_holm"].tolist()
+
+
+class TestVerdict:
+    def test_a_model_whose_answers_could_not_be_read_holds_nothing(self) -> None:
+        # At a parse rate of 0 the same policy score at both levels was called stereotype-holding.
+        frame = cells({"0": [0.0] * 6, "5": [0.0] * 6}).assign(n_ok=0)
+        row = responded(frame)
+        assert (row["verdict"], row["note"]) == ("undecided", "no answer could be read at level 0, 5")
+        frame["n_ok"] = (frame["context_level"] == "0").astype(int)
+        assert responded(frame)["note"] == "no answer could be read at level 5"
+
+    def of(self, change: list[float]) -> str:
+        return str(responded(cells({"0": [0.5] * len(change), "5": [0.5 + value for value in change]}))["verdict"])
+
+    def test_rising_scores_adapt_and_falling_ones_are_hurt(self) -> None:
+        assert self.of([0.02, 0.03, 0.04] * 4) == "evidence-adapting"
+        assert self.of([-0.02, -0.03, -0.04] * 4) == "hurt by context"
+
+    def test_scores_that_stay_within_a_hundredth_hold_the_stereotype(self) -> None:
+        assert self.of([0.001, -0.001, 0.002, -0.002] * 3) == "stereotype-holding"
+        assert self.of([0.0] * 6) == "stereotype-holding"
+
+    def test_scores_that_go_anywhere_are_undecided(self) -> None:
+        assert self.of([0.05, -0.05, 0.1, -0.1] * 3) == "undecided"
+
+    def test_four_questions_decide_nothing(self) -> None:
+        row = responded(cells({"0": [0.5] * 4, "5": [0.5] * 4}))
+        assert (row["verdict"], row["note"]) == ("undecided", "4 questions: at least 5 are needed")
+        assert np.isnan([row["p"], row["low"], row["high"], row["slope_low"]]).all()
+
+
+class TestWhatIsMissing:
+    def test_a_model_with_one_context_level_has_no_row_and_breaks_nothing(self) -> None:
+        one = cells({"0": [0.5] * 6}, model="one")
+        two = cells({"0": [0.5] * 6, "5": [0.6] * 6})
+        assert responsiveness(pd.concat([one, two]), shown(two), QUICK)["model"].tolist() == ["m"]
+        nothing = responsiveness(one, shown(one), QUICK)
+        assert len(nothing) == 0
+        assert list(nothing.columns) == RESPONSIVENESS.names
+
+    def test_nothing_at_all_and_nothing_scored_is_an_empty_table(self) -> None:
+        frame = cells({"0": [None] * 6, "5": [0.5] * 6})
+        assert len(responsiveness(frame, shown(frame), QUICK)) == 0
+        assert len(responsiveness(frame.iloc[:0], shown(frame), QUICK)) == 0
+
+    def test_pairs_without_the_highest_level_count_for_the_slope_alone(self) -> None:
+        full = {"0": [0.5] * 6, "5": [0.6] * 6, "all": [0.7] * 5 + [None]}
+        row = responded(cells(full))
+        assert (row["n_pairs"], row["difference"]) == (6, pytest.approx(0.2))
+        without = responded(cells({level: column[:5] for level, column in full.items()}))
+        assert row["slope"] > without["slope"]
+
+    def test_without_blueprints_there_is_a_difference_and_no_slope(self) -> None:
+        with duckdb.connect() as connection:
+            unknown = context_shown(connection)
+        frame = cells({"0": [0.5] * 6, "5": [0.6] * 6})
+        (row,) = responsiveness(frame, unknown, QUICK).to_dict("records")
+        assert row["difference"] == pytest.approx(0.1)
+        assert np.isnan([row["slope"], row["slope_low"], row["slope_high"], row["least_context"], row["most_context"]]).all()
+
+    def test_levels_that_show_the_same_have_no_slope(self) -> None:
+        frame = cells({"50": [0.5] * 6, "all": [0.6] * 6})
+        (row,) = responsiveness(frame, shown(frame, all_=50), QUICK).to_dict("records")
+        assert np.isnan(row["slope"])
+        assert np.isnan(row["slope_low"])
+
+
+def test_context_is_what_the_prompts_show_on_average() -> None:
+    plain = {"round": "S1", "segment": "kenya", "question_id": "q0", "condition": "c"}
+    rows = [{**plain, "context_level": level, "context_included": n} for level, n in (("0", 0), ("all", 17), ("all", 20))]
+    with duckdb.connect() as connection:
+        connection.register("blueprints", pa.Table.from_pylist(rows, schema=BLUEPRINTS))
+        assert context_shown(connection)[["context_level", "context_included"]].to_numpy().tolist() == [
+            ["0", 0.0],
+            ["all", 18.5],
+        ]
+
+
+def test_noise_of_the_observed_answers_cancels_between_levels_unless_the_model_changed() -> None:
+    frame = cells({"0": [0.5] * 8, "5": list(0.5 + 0.01 * np.random.default_rng(5).normal(size=8))})
+    drawn = np.random.default_rng(6).normal(0, 0.1, size=(8, 20)).astype(np.float32)
+
+    def width(noise: np.ndarray[Any, Any] | None) -> float:
+        table = responsiveness(frame, shown(frame), QUICK, noise)
+        return float((table["high"] - table["low"])[0])
+
+    assert width(np.vstack([drawn, drawn])) == pytest.approx(width(None), rel=1e-3)
+    assert width(np.vstack([drawn, 0 * drawn])) > 3 * width(None)
+
+
+def test_the_table_has_the_published_schema() -> None:
+    frame = lopsided(7)
+    table = responsiveness(frame, shown(frame), QUICK)
+    assert pa.Table.from_pandas(table, schema=RESPONSIVENESS, preserve_index=False).num_rows == 2
+    assert table[["targets", "metric", "seed"]].drop_duplicates().to_numpy().tolist() == [["clean", "js", QUICK.seed]]
+
+
+def test_of_models_that_react_to_no_context_5_percent_are_said_to() -> None:
+    """Of 1,500 models the standard error is 0.56 points; three of them are allowed on top."""
+    assert responsive_rate(0.0, models=1_500, seed=1) < 0.05 + 0.0169
+    assert responsive_rate(0.05, models=100, seed=2) > 0.9
+
+
+def test_pairs_taken_as_independent_would_find_reactions_in_many() -> None:
+    frame, context = responsive_cells(200, 0.0, seed=3)
+    alone = frame.assign(cluster=frame["question_id"].astype(str) + frame["segment"].astype(str))
+    unclustered = responsiveness(alone, context, BoardOptions(resamples=0))
+    assert (unclustered["p"] < 0.05).mean() > 0.12

@@ -1,0 +1,161 @@
+"""Views: boards with what belongs beside them, and the tables of statistics, under one name each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from dtef_pipeline.boards.boards import load_evidence
+from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.cli.dtef import BOARDS
+from dtef_pipeline.cli.dtef import STATISTICS as NAMED_STATISTICS
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.statistics.resampling import SEED
+from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL
+from dtef_pipeline.survey.boards.views import ALL_VIEWS, STATISTICS, view
+from dtef_pipeline.survey.scoring.references import reference_scores
+from tests.made.scores import scores_table, survey_rows
+
+OPTIONS = BoardOptions(resamples=300)
+SEGMENTS = tuple(f"country:{name}" for name in "abcdef")
+QUESTIONS = 12
+WHOLE = {POPULATION_MARGINAL: 0.9, "good": 0.8, "poor": 0.5}
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Three models on 72 pairs at two levels, two draws; `partly` answered 24 of the pairs, `mute` nothing readable."""
+    generator = np.random.default_rng(5)
+    scored: list[dict[str, Any]] = []
+    asked: list[dict[str, Any]] = []
+    for place, segment in enumerate(SEGMENTS):
+        for question in range(QUESTIONS):
+            at = {"segment": segment, "question_id": f"q{question:02}", "value": segment}
+            asked.append({**at, "question_text": f"Question {question}?", "n": 20 + 30 * place})
+            for level in ("0", "5"):
+                for draw in (0, 1):
+                    row = {**at, "context_level": level, "draw": draw}
+                    for model, mean in WHOLE.items():
+                        score = float(np.clip(mean + 0.05 * generator.normal(), 0, 1))
+                        scored.append(
+                            {**row, "model": model, "model_variant": model, "score": score, "predicted": [0.5, 0.3, 0.2]}
+                        )
+                    scored.append({**row, "model": "mute", "model_variant": "mute", "status": "unparseable", "score": 0.0})
+                    if question < 4:
+                        scored.append(
+                            {**row, "model": "partly", "model_variant": "partly", "score": 0.7, "predicted": [0.5, 0.3, 0.2]}
+                        )
+    survey = survey_rows(*asked)
+    with duckdb.connect() as made:
+        made.register("scores_rows", scores_table(scored))
+        made.register("survey_rows", survey)
+        made.register("reference_rows", reference_scores(survey, draws=20))
+        for name, rows in (
+            ("scores", "scores_rows"),
+            ("survey_responses", "survey_rows"),
+            ("reference_scores", "reference_rows"),
+        ):
+            made.execute(f"CREATE VIEW {name} AS FROM {rows}")
+        yield made
+
+
+def board(connection: duckdb.DuckDBPyConnection, by: str = "overall", options: BoardOptions = OPTIONS) -> pd.DataFrame:
+    frame = view(connection, by, options)
+    return frame[frame["context_level"] == "0"].set_index("model") if "context_level" in frame else frame.set_index("model")
+
+
+def test_the_command_offers_every_view() -> None:
+    assert (*BOARDS, *NAMED_STATISTICS) == ALL_VIEWS
+    assert tuple(NAMED_STATISTICS) == tuple(STATISTICS)
+
+
+def test_an_unknown_view_is_refused_with_those_there_are(connection: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(ConfigError, match=r"view 'luck': allowed: overall, round,.* reliability"):
+        view(connection, "luck", OPTIONS)
+
+
+OLD = [
+    (by, resamples, False)
+    for by in ("overall", "consistency", "metric", "comparisons", "reliability")
+    for resamples in (0, 300)
+]
+# Of files of two versions, views that need nothing of the lacking columns are right as they are.
+OLD += [(by, 300, True) for by in ("overall", "consistency", "comparisons", "gaps")]
+
+
+@pytest.mark.parametrize(("by", "resamples", "mixed"), OLD)
+def test_scores_of_an_earlier_version_are_said_to_be_with_the_remedy(
+    tmp_path: Path, by: str, resamples: int, mixed: bool
+) -> None:
+    # They ended in DuckDB's own error and a traceback.
+    rows = scores_table([{}])
+    pq.write_table(rows.drop_columns(["l2_corrected", "rps_corrected"]), tmp_path / "b.parquet")
+    if mixed:
+        pq.write_table(rows, tmp_path / "a.parquet")
+    with duckdb.connect() as made:
+        made.execute(f"CREATE VIEW scores AS SELECT * FROM read_parquet('{tmp_path}/*.parquet')")
+        with pytest.raises(WarehouseError, match="made by an earlier version and have no column l2_corrected"):
+            view(made, by, BoardOptions(resamples=resamples))
+
+
+@pytest.mark.parametrize("by", ALL_VIEWS)
+def test_every_view_has_rows_and_is_the_same_again(connection: duckdb.DuckDBPyConnection, by: str) -> None:
+    first = view(connection, by, OPTIONS)
+    assert len(first) > 0
+    pd.testing.assert_frame_equal(first, view(connection, by, OPTIONS, load_evidence(connection, OPTIONS)))
+
+
+@pytest.mark.parametrize("by", [name for name in ALL_VIEWS if name != "metric"])
+def test_what_was_drawn_can_be_drawn_again_by_the_seed_in_the_table(connection: duckdb.DuckDBPyConnection, by: str) -> None:
+    assert set(view(connection, by, OPTIONS)["seed"]) == {SEED}
+
+
+def test_tiers_stand_on_the_overall_board_and_need_resamples(connection: duckdb.DuckDBPyConnection) -> None:
+    found = board(connection)["tier"].dropna().to_dict()
+    # `partly` has 4 questions: not tested, so not told apart
+    assert found == {POPULATION_MARGINAL: 1, "good": 2, "partly": 2, "poor": 3, "mute": 4}
+    assert "tier" not in view(connection, "overall", BoardOptions(resamples=0))
+    assert "tier" not in view(connection, "attribute", OPTIONS)
+
+
+def test_a_row_says_what_its_reader_should_know(connection: duckdb.DuckDBPyConnection) -> None:
+    notes = board(connection)["note"]
+    assert notes[POPULATION_MARGINAL] == "contains the segments' own answers: it can come near the ceiling or pass it"
+    assert notes["good"] == ""
+    assert "no answer could be read" in notes["mute"]
+    assert (
+        "has a score for 33% of the pairs: its rank supposes the same lead over the marginal on the others" in notes["partly"]
+    )
+
+
+def test_every_mean_of_a_board_has_its_interval(connection: duckdb.DuckDBPyConnection) -> None:
+    row = board(connection).loc["good"]
+    for name, low, high in (
+        ("score", "score_low", "score_high"),
+        ("adjusted_score", "adjusted_low", "adjusted_high"),
+        ("parsed_score", "parsed_low", "parsed_high"),
+        ("vs_marginal", "vs_marginal_low", "vs_marginal_high"),
+    ):
+        assert row[low] < row[name] < row[high], name
+
+
+def test_consistency_is_ranked_by_what_sample_sizes_do_not_explain(connection: duckdb.DuckDBPyConnection) -> None:
+    found = board(connection, "consistency")
+    known = found[found["segment_sd_true"].notna()]
+    assert len(known) > 2
+    assert known["segment_sd_true"].is_monotonic_increasing
+    assert known["rank"].tolist() == known["segment_sd_true"].rank(method="min").astype(int).tolist()
+
+
+def test_a_model_that_cannot_be_read_is_neither_reliable_nor_steady(connection: duckdb.DuckDBPyConnection) -> None:
+    again = board(connection, "reliability").loc["mute"]
+    assert np.isnan(again["icc"])
+    assert again["note"].startswith("no answer could be read")
+    assert board(connection, "context").loc["mute", "verdict"] == "undecided"
