@@ -19,8 +19,8 @@ import pandas as pd
 from scipy.signal import lfilter
 
 from dtef_pipeline.drift.evidence import BASELINE
-from dtef_pipeline.drift.judged import judged as verdict
 from dtef_pipeline.drift.rule import drift_verdict
+from dtef_pipeline.drift.verdict import judged as verdict
 
 Floats = npt.NDArray[np.float64]
 

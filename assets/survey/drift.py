@@ -17,7 +17,7 @@ from assets.survey.aggregate import segment_results
 from assets.survey.moved_questions import named
 from dtef_pipeline.drift.checks import COLUMNS, headline
 from dtef_pipeline.drift.checks import drift_checks as check_drift
-from dtef_pipeline.drift.words import by_verdict, moved_words, place_words
+from dtef_pipeline.drift.verdict_text import by_verdict, moved_words, place_words
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.panel import Severity
 from dtef_pipeline.tables import DRIFT_CHECKS

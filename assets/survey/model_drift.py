@@ -15,8 +15,8 @@ from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.history import MODEL_SERIES
 from dtef_pipeline.drift.models import ModelDrift
 from dtef_pipeline.drift.models import model_drift as drift_of_models
-from dtef_pipeline.drift.telling import after_telling, carry_over, message, untold
-from dtef_pipeline.drift.words import by_verdict
+from dtef_pipeline.drift.notifications import after_telling, carry_over, message, untold
+from dtef_pipeline.drift.verdict_text import by_verdict
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.charts import as_markdown_image, drift_lines
 from dtef_pipeline.tables import MODEL_DRIFT

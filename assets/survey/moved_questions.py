@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from dtef_pipeline.drift.questions import rounds_moved, with_texts
+from dtef_pipeline.survey.moved_questions import rounds_moved, with_texts
 from resources.warehouse import Warehouse
 
 

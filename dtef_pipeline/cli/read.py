@@ -16,7 +16,7 @@ from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.drift.checks import COLUMNS, ROUND_SERIES, SEGMENT_SERIES, drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.words import by_verdict, reaches
+from dtef_pipeline.drift.verdict_text import by_verdict, reaches
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
 from dtef_pipeline.report.drift_text import drift_text
 from dtef_pipeline.report.text import intervals, named_apart, render, with_ranks

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.drift.evidence import RESOLUTION
-from dtef_pipeline.drift.nights import Floats, Night, parse_rate
+from dtef_pipeline.drift.snapshots import Floats, Night, parse_rate
 from dtef_pipeline.identity import round_order
 
 PARSE_RATE_CHANGE = 0.01

@@ -13,10 +13,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.drift.judged import judged, place_in_time
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, snapshot_time
-from dtef_pipeline.drift.words import place_words
+from dtef_pipeline.drift.verdict import judged, place_in_time
+from dtef_pipeline.drift.verdict_text import place_words
 from dtef_pipeline.identity import digest
 from dtef_pipeline.tables import DRIFT_CHECKS
 

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.boards.cells import has_table
-from dtef_pipeline.drift.judged import place_in_time
-from dtef_pipeline.drift.nights import Floats, Night
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import snapshot_time
+from dtef_pipeline.drift.snapshots import Floats, Night
+from dtef_pipeline.drift.verdict import place_in_time
 from dtef_pipeline.tables import ANSWERED
 
 MODEL_SERIES = ("model", "model_variant", "context_level", "condition")

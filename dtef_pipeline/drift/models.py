@@ -28,11 +28,11 @@ from dtef_pipeline.drift.changes import (
     provider_changes,
 )
 from dtef_pipeline.drift.history import Histories, History
-from dtef_pipeline.drift.judged import Judged, judged, place_in_time
-from dtef_pipeline.drift.nights import Epoch, Night, latest_epoch, parse_rate
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.paired import Paired, paired
 from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict
+from dtef_pipeline.drift.snapshots import Epoch, Night, latest_epoch, parse_rate
+from dtef_pipeline.drift.verdict import Judged, judged, place_in_time
 from dtef_pipeline.identity import round_order
 from dtef_pipeline.tables import DRIFT_SERIES, MODEL_DRIFT
 

@@ -13,8 +13,7 @@ import pandas as pd
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.models import ModelDrift, model_drift
-from dtef_pipeline.drift.questions import with_texts
-from dtef_pipeline.drift.words import by_verdict, change_words, moved_words, odds
+from dtef_pipeline.drift.verdict_text import by_verdict, change_words, moved_words, odds
 from dtef_pipeline.report.drift_chart import HEIGHT, Rows, described, grouped, key, timeline
 from dtef_pipeline.report.markup import (
     Column,
@@ -35,6 +34,7 @@ from dtef_pipeline.report.markup import (
 )
 from dtef_pipeline.report.svg import drawing
 from dtef_pipeline.report.text import named_apart
+from dtef_pipeline.survey.moved_questions import with_texts
 
 _HOW = (
     "Whether a model answers the same prompts otherwise than it did. The first snapshots are the baseline, and later ones are compared with "

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from dtef_pipeline.drift.rule import snapshot_time
-from dtef_pipeline.drift.words import odds
+from dtef_pipeline.drift.verdict_text import odds
 from dtef_pipeline.report.svg import Place, domain, dot, down, group, label, line
 
 HEIGHT = 190

@@ -11,8 +11,8 @@ import pytest
 from dtef_pipeline.tables import SURVEY_RESPONSES
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import REFERENCES, dtef, ok, query, refused, strict, use
-from tests.dtef_pipeline.drift.nights import nights
 from tests.made.scores import scores_table
+from tests.made.snapshots import nights
 
 
 class TestSegmentsAndRounds:

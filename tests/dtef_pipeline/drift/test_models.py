@@ -15,8 +15,8 @@ from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.tables import DRIFT_SERIES, MODEL_DRIFT, PREDICTIONS
-from tests.dtef_pipeline.drift.nights import label, nights
 from tests.made.scores import scores_table
+from tests.made.snapshots import label, nights
 
 Rows = list[dict[str, Any]]
 STEADY = [0.8, 0.801, 0.799, 0.8, 0.8]

@@ -12,12 +12,12 @@ import pytest
 
 from dtef_pipeline.drift.checks import drift_checks
 from dtef_pipeline.drift.models import ModelDrift, model_drift
-from dtef_pipeline.drift.words import odds, reaches
+from dtef_pipeline.drift.verdict_text import odds, reaches
 from dtef_pipeline.report.charts import drift_lines
 from dtef_pipeline.report.drift import drift
 from dtef_pipeline.report.drift_chart import baseline_mean, timeline
-from tests.dtef_pipeline.drift.nights import label, nights
 from tests.made.scores import scores_table
+from tests.made.snapshots import label, nights
 
 FELL = nights([*[0.8] * 6, *[0.6] * 6])
 STAYED = nights([0.8] * 12, model="steady")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.tests_null import equivalence_rate
+from benchmarks.false_positive_rate import equivalence_rate
 from dtef_pipeline.statistics.differences import cluster_sums, paired_statistics, places, resampling_of, verdicts
 
 WORDS = ("higher", "lower", "equivalent", "undecided")

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from benchmarks.tests_null import Design, clustered_rate, family_rate, unclustered_rate
+from benchmarks.false_positive_rate import Design, clustered_rate, family_rate, unclustered_rate
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.statistics.permutation import holm, permutations_for, sign_flip_p, sign_flips
 

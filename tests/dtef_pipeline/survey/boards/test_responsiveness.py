@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from benchmarks.tests_null import responsive_cells, responsive_rate
+from benchmarks.false_positive_rate import responsive_cells, responsive_rate
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.drift.judged import Judged, judged
 from dtef_pipeline.drift.rule import drift_verdict
+from dtef_pipeline.drift.verdict import Judged, judged
 
 THRESHOLD = math.log10(20)
 
