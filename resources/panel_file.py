@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.panel import Panel, load_panel
+from dtef_pipeline.survey.panel import Panel, load_panel
 from resources.settings import Settings
 
 

@@ -11,7 +11,7 @@ from assets.survey.predictor import Answer
 from dtef_pipeline.asking.models import Budget, Models
 from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.identity import digest
-from dtef_pipeline.panel import Panel
+from dtef_pipeline.survey.panel import Panel
 from resources.gateway import Gateway
 from resources.gateway.progress import RunProgress, shown_progress
 from resources.known_models import known_models

@@ -12,7 +12,7 @@ from assets.survey.automation import nightly_drift
 from assets.survey.rounds import known_keys, range_tags, ranges
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.panel import Panel
+from dtef_pipeline.survey.panel import Panel
 from resources.warehouse import Warehouse
 
 LEFT_OUT_TAG = "dtef/left_out"

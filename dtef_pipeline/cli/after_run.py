@@ -12,7 +12,7 @@ from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.cli.read import render_view, warehouse
 from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.report.text import intervals, named_apart, render
+from dtef_pipeline.report.terminal import intervals, named_apart, render
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.boards.experiments import comparison, condition_usage, paired_cells
 from dtef_pipeline.survey.boards.views import READ, view

@@ -18,7 +18,7 @@ from dtef_pipeline.boards.costs import answer_lengths
 from dtef_pipeline.cli.selection import BUDGETS, RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import request_keys, split_partition_key
-from dtef_pipeline.report.text import render
+from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.estimate import answer_limits, expected_answers, prompts_to_ask
 from resources.gateway.prices import Price, price

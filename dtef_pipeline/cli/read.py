@@ -18,8 +18,8 @@ from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict_text import by_verdict, reaches
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
-from dtef_pipeline.report.drift_text import drift_text
-from dtef_pipeline.report.text import intervals, named_apart, render, with_ranks
+from dtef_pipeline.report.drift_terminal import drift_text
+from dtef_pipeline.report.terminal import intervals, named_apart, render, with_ranks
 from dtef_pipeline.survey.blueprint.export import weval_yaml
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.views import READ, view

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.report.text import render
+from dtef_pipeline.report.terminal import render
 from resources.responses.files import export_responses, import_responses
 from resources.responses.store import ResponseStore
 from resources.settings import Settings

@@ -33,7 +33,7 @@ from dtef_pipeline.report.markup import (
     without_lone_condition,
 )
 from dtef_pipeline.report.svg import drawing
-from dtef_pipeline.report.text import named_apart
+from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.survey.moved_questions import with_texts
 
 _HOW = (

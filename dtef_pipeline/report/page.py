@@ -6,20 +6,20 @@ from html import escape
 
 import duckdb
 
-from dtef_pipeline.report.attributes import attributes, consistency, metrics
-from dtef_pipeline.report.context import context
 from dtef_pipeline.report.drift import drift, reliability
-from dtef_pipeline.report.gaps import gaps
-from dtef_pipeline.report.heatmap import heat_map_section
 from dtef_pipeline.report.leaderboard import comparisons, leaderboard
-from dtef_pipeline.report.methodology import methodology
-from dtef_pipeline.report.pairs import pairs
-from dtef_pipeline.report.quality import costs, quality
-from dtef_pipeline.report.questions import questions
 from dtef_pipeline.report.script import SCRIPT
-from dtef_pipeline.report.sources import Boards, boards, published
 from dtef_pipeline.report.style import STYLE
 from dtef_pipeline.survey.boards.responsiveness import context_shown
+from dtef_pipeline.survey.report.attributes import attributes, consistency, metrics
+from dtef_pipeline.survey.report.context import context
+from dtef_pipeline.survey.report.gaps import gaps
+from dtef_pipeline.survey.report.heatmap import heat_map_section
+from dtef_pipeline.survey.report.methodology import methodology
+from dtef_pipeline.survey.report.pairs import pairs
+from dtef_pipeline.survey.report.quality import costs, quality
+from dtef_pipeline.survey.report.questions import questions
+from dtef_pipeline.survey.report.tables import Boards, boards, published
 
 SECTIONS = {
     "leaderboard": "Leaderboard",

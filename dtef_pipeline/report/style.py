@@ -2,8 +2,8 @@
 
 from importlib.resources import files
 
-from dtef_pipeline.report.heatmap import HEAT_STYLE
 from dtef_pipeline.report.svg import CHART_STYLE, DARK, LIGHT
+from dtef_pipeline.survey.report.heatmap import HEAT_STYLE
 
 _COLOURS = f":root{{color-scheme:light dark;{LIGHT}}}@media screen and (prefers-color-scheme:dark){{:root{{{DARK}}}}}"
 _PAGE = files("dtef_pipeline.report").joinpath("page.css").read_text(encoding="utf-8")

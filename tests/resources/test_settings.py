@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.panel import Panel
+from dtef_pipeline.survey.panel import Panel
 from resources.panel_file import known_panel
 from resources.settings import Settings
 

@@ -7,7 +7,7 @@ import pytest
 from dtef_pipeline.asking.models import Budget, load_models
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.panel import Panel, load_panel
+from dtef_pipeline.survey.panel import Panel, load_panel
 from tests.conftest import ROOT
 
 MODELS = load_models(

@@ -9,7 +9,7 @@ import pandas as pd
 
 from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.boards.cells import BoardOptions, has_table
-from dtef_pipeline.report.text import named_apart
+from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.survey.boards.views import view
 
 Boards = Mapping[str, pd.DataFrame]

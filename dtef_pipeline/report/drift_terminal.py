@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.verdict_text import by_verdict, change_words, moved_words, odds, place_words, shift_interval
-from dtef_pipeline.report.text import named_apart, render
+from dtef_pipeline.report.terminal import named_apart, render
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 
 _WHERE = ["round", "segment", "model", "context_level", "condition"]

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.report.pairs import pair_data, pairs
+from dtef_pipeline.survey.report.pairs import pair_data, pairs
 from dtef_pipeline.tables import REFERENCE_SCORES
 from tests.made.scores import scores_table, survey_rows
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.report.text import render
+from dtef_pipeline.report.terminal import render
 
 FRAME = pd.DataFrame(
     {

@@ -25,7 +25,7 @@ from dtef_pipeline.report.markup import (
     with_intervals,
     with_name,
 )
-from dtef_pipeline.report.text import with_ranks
+from dtef_pipeline.report.terminal import with_ranks
 from dtef_pipeline.tables import CORRECTED, DISTANCES, METRICS
 
 

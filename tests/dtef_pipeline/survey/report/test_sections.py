@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.report.attributes import attributes, consistency
-from dtef_pipeline.report.context import context
-from dtef_pipeline.report.heatmap import heat_map_section
 from dtef_pipeline.report.leaderboard import comparisons, leaderboard
-from dtef_pipeline.report.methodology import methodology
-from dtef_pipeline.report.quality import costs, quality
-from dtef_pipeline.report.questions import questions
+from dtef_pipeline.survey.report.attributes import attributes, consistency
+from dtef_pipeline.survey.report.context import context
+from dtef_pipeline.survey.report.heatmap import heat_map_section
+from dtef_pipeline.survey.report.methodology import methodology
+from dtef_pipeline.survey.report.quality import costs, quality
+from dtef_pipeline.survey.report.questions import questions
 from dtef_pipeline.survey.scoring.policy import CREDITS
 from tests.made.scores import scores_table, survey_rows
 
