@@ -29,7 +29,7 @@ from dtef_pipeline.survey.boards.gaps import gaps
 from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness
 from dtef_pipeline.survey.scoring.metrics import Floats, measure
 from dtef_pipeline.survey.scoring.unbiased import corrected_l2, gini
-from dtef_pipeline.tables import BLUEPRINTS, METRICS, REFERENCE_SCORES, SCORES, SIMILARITIES, SURVEY_RESPONSES
+from dtef_pipeline.survey.tables import BLUEPRINTS, METRICS, REFERENCE_SCORES, SCORES, SIMILARITIES, SURVEY_RESPONSES
 from tests.made.surveys import Design, Sets, expected, simulate
 
 MODELS, ROUNDS, SEGMENTS, QUESTIONS, LEVELS, OPTIONS = 30, 3, 50, 110, ("0", "all"), 4

@@ -25,7 +25,7 @@ from dtef_pipeline.survey.scoring.ceilings import (
 from dtef_pipeline.survey.scoring.metrics import js
 from dtef_pipeline.survey.scoring.references import reference_scores
 from dtef_pipeline.survey.scoring.unbiased import measure_corrected
-from dtef_pipeline.tables import SURVEY_RESPONSES
+from dtef_pipeline.survey.tables import SURVEY_RESPONSES
 
 Floats = npt.NDArray[np.float64]
 SIZES = np.array([15, 33, 100, 450])

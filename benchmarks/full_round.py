@@ -111,7 +111,7 @@ def _library_predictions(house, round_id, segments):  # type: ignore[no-untyped-
     from assets.survey.predictor import PredictOptions, Predictor
     from dtef_pipeline.asking.models import load_models
     from dtef_pipeline.identity import partition_key
-    from dtef_pipeline.tables import PREDICTIONS
+    from dtef_pipeline.survey.tables import PREDICTIONS
 
     models = load_models("{}").resolve([f"baseline/{name}" for name in BASELINES])
     predictor = Predictor(house, PredictOptions(models), stored=lambda keys: PREDICTIONS.empty_table())

@@ -22,7 +22,7 @@ from dtef_pipeline.survey.reading.parsing import parse_response, parse_responses
 from dtef_pipeline.survey.scoring.json_lines import score_lines
 from dtef_pipeline.survey.scoring.metrics import measure
 from dtef_pipeline.survey.scoring.score import score_predictions
-from dtef_pipeline.tables import METRICS, PREDICTIONS, SURVEY_RESPONSES
+from dtef_pipeline.survey.tables import METRICS, PREDICTIONS, SURVEY_RESPONSES
 
 OPTIONS = ["Strongly disagree", "Somewhat disagree", "Somewhat agree", "Strongly agree"]
 SEGMENTS, QUESTIONS, SAMPLE = 49, 116, 10_000

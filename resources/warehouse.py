@@ -23,9 +23,9 @@ import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from dtef_pipeline import tables
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.identity import round_order
+from dtef_pipeline.survey import tables
 from dtef_pipeline.survey.boards import schemas as published
 
 

@@ -15,7 +15,7 @@ from dtef_pipeline.boards.cells import TARGETS, BoardOptions
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
 from dtef_pipeline.survey.boards.views import READ, Connection, view
-from dtef_pipeline.tables import METRICS
+from dtef_pipeline.survey.tables import METRICS
 from resources.warehouse import TABLES
 
 Make = Callable[[Connection, BoardOptions, Evidence | None], Mapping[str, pd.DataFrame]]

@@ -14,7 +14,7 @@ from assets.stage.resources import Store
 from assets.survey.score import scores
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.boards.segment_results import segment_results as aggregate
-from dtef_pipeline.tables import SEGMENT_RESULTS
+from dtef_pipeline.survey.tables import SEGMENT_RESULTS
 
 
 class AggregateConfig(dg.Config):

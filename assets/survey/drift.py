@@ -20,7 +20,7 @@ from dtef_pipeline.drift.checks import drift_checks as check_drift
 from dtef_pipeline.drift.verdict_text import by_verdict, moved_words, place_words
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.panel import Severity
-from dtef_pipeline.tables import DRIFT_CHECKS
+from dtef_pipeline.survey.tables import DRIFT_CHECKS
 
 _SHOWN = [
     "model",

@@ -19,7 +19,7 @@ from dtef_pipeline.drift.notifications import after_telling, carry_over, message
 from dtef_pipeline.drift.verdict_text import by_verdict
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.charts import as_markdown_image, drift_lines
-from dtef_pipeline.tables import MODEL_DRIFT
+from dtef_pipeline.survey.tables import MODEL_DRIFT
 
 _SHOWN = ["verdict", "model", "context_level", "n_snapshots", "direction", "shift", "shift_low", "shift_high", "first_snapshot"]
 _MOST_PANELS = 12

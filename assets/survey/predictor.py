@@ -27,7 +27,7 @@ from dtef_pipeline.errors import DtefError, WarehouseError
 from dtef_pipeline.identity import digest, round_order, split_partition_key
 from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS, PREVIOUS_COLUMNS, PREVIOUS_ROUND, previous_answers
 from dtef_pipeline.survey.baselines.neighbours import COLUMNS, RoundAnswers
-from dtef_pipeline.tables import PREDICTIONS
+from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.warehouse import Warehouse
 
 Answer = Callable[[Sequence[Request]], Mapping[str, Failure]]

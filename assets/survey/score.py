@@ -13,7 +13,8 @@ from assets.stage.resources import Store
 from assets.survey.predict import predictions
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.scoring.score import score_predictions
-from dtef_pipeline.tables import ANSWERED, METRICS, SCORES
+from dtef_pipeline.survey.tables import METRICS, SCORES
+from dtef_pipeline.tables import ANSWERED
 
 
 class ScoreConfig(dg.Config):

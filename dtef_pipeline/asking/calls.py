@@ -23,7 +23,7 @@ from dtef_pipeline.survey.baselines.baselines import (
 )
 from dtef_pipeline.survey.baselines.neighbours import RoundAnswers
 from dtef_pipeline.survey.blueprint.answers import is_one_distribution
-from dtef_pipeline.tables import PREDICTIONS, READING
+from dtef_pipeline.survey.tables import PREDICTIONS, READING
 
 _USAGE = ("prompt_tokens", "completion_tokens", "cost_usd")
 _FROM_PROMPT = ("round", "segment", "question_id", "context_level", "condition", "prompt_id", "blueprint_hash", "reading")

@@ -19,7 +19,7 @@ from dtef_pipeline.boards.intervals import ASKED, WHO, board_intervals
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.noise import SamplingNoise, sampling_noise
-from dtef_pipeline.tables import METRICS
+from dtef_pipeline.survey.tables import METRICS
 
 VIEWS: Mapping[str, tuple[str, ...]] = {
     "overall": (),

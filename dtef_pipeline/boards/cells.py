@@ -20,7 +20,8 @@ import pyarrow as pa
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
 from dtef_pipeline.survey.scoring.policy import CREDITS
-from dtef_pipeline.tables import ANSWERED, CORRECTED, DISTANCES, METRICS, STATUSES
+from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
+from dtef_pipeline.tables import ANSWERED, STATUSES
 
 KEYS = (
     *("round", "segment", "question_id", "context_level", "condition"),

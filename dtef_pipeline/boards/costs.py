@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.tables import COSTS
+from dtef_pipeline.survey.tables import COSTS
 
 VIEWS: Mapping[str, tuple[str, ...]] = {
     "model": ("model", "model_variant"),

@@ -21,7 +21,7 @@ from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, Floats
 from dtef_pipeline.statistics.studentised import studentised_interval
 from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.noise import Deviations, SamplingNoise
-from dtef_pipeline.tables import CORRECTED
+from dtef_pipeline.survey.tables import CORRECTED
 
 Codes = npt.NDArray[np.int64]
 Chosen = npt.NDArray[np.bool_]

@@ -23,7 +23,7 @@ from dtef_pipeline.report.terminal import intervals, named_apart, render, with_r
 from dtef_pipeline.survey.blueprint.export import weval_yaml
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.views import READ, view
-from dtef_pipeline.tables import METRICS
+from dtef_pipeline.survey.tables import METRICS
 from resources.panel_file import known_panel
 from resources.settings import Settings
 from resources.warehouse import TABLES, Warehouse

@@ -18,7 +18,7 @@ from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, snapshot_time
 from dtef_pipeline.drift.verdict import judged, place_in_time
 from dtef_pipeline.drift.verdict_text import place_words
 from dtef_pipeline.identity import digest
-from dtef_pipeline.tables import DRIFT_CHECKS
+from dtef_pipeline.survey.tables import DRIFT_CHECKS
 
 Codes = npt.NDArray[np.integer[Any]]
 

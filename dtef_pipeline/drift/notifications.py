@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from dtef_pipeline.drift.checks import headline
-from dtef_pipeline.tables import MODEL_DRIFT
+from dtef_pipeline.survey.tables import MODEL_DRIFT
 
 VERSION = 1
 """Of the message: raised when a field goes or changes its meaning."""

@@ -13,7 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from dtef_pipeline.tables import METRICS
+from dtef_pipeline.survey.tables import METRICS
 
 PERCENT_COLUMNS = ("coverage", "parse_rate")
 SIGNED_COLUMNS = ("vs_marginal", "difference", "excess", "slope")

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from dtef_pipeline.survey.tables import SURVEY_RESPONSES
 from dtef_pipeline.survey.validation import listed
-from dtef_pipeline.tables import SURVEY_RESPONSES
 
 COLUMNS: list[str] = SURVEY_RESPONSES.names
 

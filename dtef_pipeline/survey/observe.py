@@ -16,7 +16,7 @@ from dtef_pipeline.survey.attributes import canonical, vocabulary
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.quarantine import pair_fault, segment_fault
 from dtef_pipeline.survey.scales import scale_of
-from dtef_pipeline.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE, SURVEY_RESPONSES
+from dtef_pipeline.survey.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE, SURVEY_RESPONSES
 
 MIN_N = 10
 """Smallest number of respondents behind a distribution that is used."""
@@ -33,7 +33,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Observed:
-    """The three tables of one round, in the schemas of `dtef_pipeline.tables`."""
+    """The three tables of one round, in the schemas of `dtef_pipeline.survey.tables`."""
 
     responses: pa.Table
     quarantine: pa.Table

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from dtef_pipeline.identity import digest
-from dtef_pipeline.tables import METRICS, REFERENCE_SCORES, SCORES, SURVEY_RESPONSES
+from dtef_pipeline.survey.tables import METRICS, REFERENCE_SCORES, SCORES, SURVEY_RESPONSES
 
 AGREE = ["Agree", "Neutral", "Disagree"]
 

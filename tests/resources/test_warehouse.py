@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.tables import BLUEPRINTS, SCORES, SURVEY_RESPONSES
+from dtef_pipeline.survey.tables import BLUEPRINTS, SCORES, SURVEY_RESPONSES
 from resources import warehouse as module
 from resources.warehouse import TABLES, Warehouse
 from tests.made.scores import scores_table, survey_rows

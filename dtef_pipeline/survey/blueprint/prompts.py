@@ -20,7 +20,7 @@ from dtef_pipeline.survey.blueprint.batches import batches
 from dtef_pipeline.survey.blueprint.formats import context_heading, context_question
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, context_order
 from dtef_pipeline.survey.blueprint.systems import system_prompt
-from dtef_pipeline.tables import BLUEPRINTS
+from dtef_pipeline.survey.tables import BLUEPRINTS
 
 _SEPARATOR_TOKENS = 2  # the blank line between two parts
 _FROM_SURVEY = ("round", "segment", "question_id", "question_order", "options", "circular")

@@ -23,7 +23,7 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.matrices import dont_know_flags, matrix
 from dtef_pipeline.survey.scoring.metrics import BLOCK, Floats
-from dtef_pipeline.tables import DISTANCES
+from dtef_pipeline.survey.tables import DISTANCES
 
 DRAWS = 30
 """Samples a cell. The mean of a cell's null scores is off by 1/sqrt(30) of their spread, which makes an expected gap 1.7 % too large."""

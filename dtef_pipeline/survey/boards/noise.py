@@ -22,7 +22,7 @@ from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.matrices import Places, dont_know_flags, matrix
 from dtef_pipeline.survey.scoring.metrics import Floats
 from dtef_pipeline.survey.scoring.unbiased import corrected_l2, gini
-from dtef_pipeline.tables import DISTANCES
+from dtef_pipeline.survey.tables import DISTANCES
 
 Deviations = npt.NDArray[np.float32]
 REPLICATES = 20

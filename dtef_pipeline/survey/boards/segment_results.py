@@ -9,7 +9,8 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.statistics.resampling import Resampling, interval, within_limits
-from dtef_pipeline.tables import ANSWERED, METRICS, SEGMENT_RESULTS, STATUSES
+from dtef_pipeline.survey.tables import METRICS, SEGMENT_RESULTS
+from dtef_pipeline.tables import ANSWERED, STATUSES
 
 _KEYS = "round, segment, snapshot, attribute, value, model, model_variant, context_level, condition, targets, metric"
 _ANSWERED = ", ".join(f"'{status}'" for status in ANSWERED)

@@ -26,7 +26,7 @@ from dtef_pipeline.report.markup import (
     with_name,
 )
 from dtef_pipeline.report.terminal import with_ranks
-from dtef_pipeline.tables import CORRECTED, DISTANCES, METRICS
+from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
 
 
 def attributes(frame: pd.DataFrame) -> str:

@@ -12,7 +12,7 @@ from dtef_pipeline.report.markup import described, section
 from dtef_pipeline.statistics import resampling
 from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.policy import CREDITS
-from dtef_pipeline.tables import METRICS
+from dtef_pipeline.survey.tables import METRICS
 
 _HOW = "How to read and to repeat the numbers; formulas, assumptions, references and the simulations that check them are in docs/statistics.md."
 

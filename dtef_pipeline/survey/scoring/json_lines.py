@@ -21,7 +21,7 @@ from dtef_pipeline.survey.reading.distribution import Parsed
 from dtef_pipeline.survey.reading.parsing import parse_response, parse_responses
 from dtef_pipeline.survey.scoring.metrics import measure
 from dtef_pipeline.survey.scoring.policy import checked_metric, policy_scores
-from dtef_pipeline.tables import METRICS
+from dtef_pipeline.survey.tables import METRICS
 
 _SCALES = ("ordinal", "nominal")
 _MOST_AT_ONCE = 1000

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.scoring.metrics import Floats, emd_normalized_on_scale, measure
-from dtef_pipeline.tables import DISTANCES, METRICS, STATUSES
+from dtef_pipeline.survey.tables import DISTANCES, METRICS
+from dtef_pipeline.tables import STATUSES
 
 
 class Credit(NamedTuple):

@@ -17,7 +17,7 @@ from dtef_pipeline.survey.scoring.matrices import Places, dont_know_flags, matri
 from dtef_pipeline.survey.scoring.metrics import Floats, distributions
 from dtef_pipeline.survey.scoring.policy import similarities
 from dtef_pipeline.survey.scoring.unbiased import gini
-from dtef_pipeline.tables import METRICS, REFERENCE_SCORES
+from dtef_pipeline.survey.tables import METRICS, REFERENCE_SCORES
 
 CEILING_SEED = 20_261_121
 """Default seed of the simulated ceilings; each question of a round has its own generator, so that no question moves another."""

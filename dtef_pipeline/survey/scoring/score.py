@@ -15,7 +15,7 @@ from dtef_pipeline.survey.scoring.matrices import Places, dont_know_flags, matri
 from dtef_pipeline.survey.scoring.metrics import Floats, emd_normalized_on_scale, measure
 from dtef_pipeline.survey.scoring.policy import checked_metric, policy_scores
 from dtef_pipeline.survey.scoring.unbiased import corrected_rps_on_scale, measure_corrected
-from dtef_pipeline.tables import CORRECTED, METRICS, SCORES
+from dtef_pipeline.survey.tables import CORRECTED, METRICS, SCORES
 
 _KEY = ("round", "segment", "question_id")
 _CALL_STATUSES = ("answered", "error", "missing", "budget")

@@ -19,7 +19,7 @@ from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
-from dtef_pipeline.tables import PREDICTIONS
+from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.responses.store import RESPONSES
 from resources.warehouse import Warehouse
 from tests.made.scores import survey_rows

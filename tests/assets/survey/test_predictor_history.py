@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from assets.survey.predictor import PredictOptions, Predictor
 from dtef_pipeline.asking.models import load_models
-from dtef_pipeline.tables import PREDICTIONS
+from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.warehouse import Warehouse
 from tests.assets.survey.test_predictor import put
 

@@ -21,7 +21,7 @@ from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.boards.segment_results import segment_results
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.scoring.score import score_predictions
-from dtef_pipeline.tables import SEGMENT_RESULTS
+from dtef_pipeline.survey.tables import SEGMENT_RESULTS
 from tests.made.scores import scores_table
 
 MARGINAL = "baseline/population-marginal"

@@ -10,7 +10,7 @@ import pytest
 
 from dtef_pipeline.boards.cells import KEYS, BoardOptions, has_table, identify, load_cells
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.tables import METRICS
+from dtef_pipeline.survey.tables import METRICS
 from tests.made.scores import reference_row, reference_table, scores_table
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.boards.costs import VIEWS, answer_lengths, cost_breakdown, costs
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.tables import PREDICTIONS
+from dtef_pipeline.survey.tables import PREDICTIONS
 
 
 def prediction(**given: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.tables import SURVEY_RESPONSES
+from dtef_pipeline.survey.tables import SURVEY_RESPONSES
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import REFERENCES, dtef, ok, query, refused, strict, use
 from tests.made.scores import scores_table

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.drift.notifications import NOT_COMPARED, after_telling, carry_over, message, untold
-from dtef_pipeline.tables import MODEL_DRIFT
+from dtef_pipeline.survey.tables import MODEL_DRIFT
 
 VERDICTS = [None, "none", "watch", "drift"]
 

@@ -17,7 +17,7 @@ from dtef_pipeline.report.page import SECTIONS, build_report
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED
 from dtef_pipeline.survey.boards.schemas import COMPARISONS, GAPS
 from dtef_pipeline.survey.scoring.policy import CREDITS
-from dtef_pipeline.tables import METRICS, SURVEY_QUARANTINE
+from dtef_pipeline.survey.tables import METRICS, SURVEY_QUARANTINE
 from tests.made.scores import scores_table, survey_rows
 
 MARGINAL, UNIFORM = "baseline/population-marginal", "baseline/uniform"

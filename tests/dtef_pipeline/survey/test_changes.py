@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.survey.changes import Changes, changes
-from dtef_pipeline.tables import SURVEY_RESPONSES
+from dtef_pipeline.survey.tables import SURVEY_RESPONSES
 
 Pairs = dict[tuple[str, str], dict[str, Any]]
 

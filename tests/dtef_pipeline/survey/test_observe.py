@@ -14,7 +14,7 @@ from dtef_pipeline.survey.attributes import segment
 from dtef_pipeline.survey.model import Answer, Question, Survey
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.quarantine import REASONS
-from dtef_pipeline.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE, SURVEY_RESPONSES
+from dtef_pipeline.survey.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE, SURVEY_RESPONSES
 
 CONCERN = ("More excited than concerned", "Equally concerned and excited", "More concerned than excited")
 Cell = tuple[tuple[float | None, ...], int | None]

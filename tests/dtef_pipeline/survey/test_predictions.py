@@ -26,7 +26,7 @@ from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS
 from dtef_pipeline.survey.baselines.neighbours import RoundAnswers
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
-from dtef_pipeline.tables import PREDICTIONS
+from dtef_pipeline.survey.tables import PREDICTIONS
 from tests.made.scores import survey_rows
 
 LLM = ModelSpec(name="gpt", model="openai/gpt", temperature=0)

@@ -12,7 +12,7 @@ from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.boards.experiments import comparison, condition_usage, paired_cells
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models
-from dtef_pipeline.tables import PREDICTIONS, REFERENCE_SCORES
+from dtef_pipeline.survey.tables import PREDICTIONS, REFERENCE_SCORES
 from tests.made.scores import scores_table
 
 MODELS = load_models("models: {m: {model: openai/m}, other: {model: openai/other}}")

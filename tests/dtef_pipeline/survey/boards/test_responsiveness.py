@@ -13,7 +13,7 @@ from benchmarks.false_positive_rate import responsive_cells, responsive_rate
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS
-from dtef_pipeline.tables import BLUEPRINTS
+from dtef_pipeline.survey.tables import BLUEPRINTS
 
 QUICK = BoardOptions(resamples=300)
 PROMPT = ["round", "segment", "question_id", "context_level", "condition"]

@@ -15,7 +15,7 @@ from benchmarks.fuzz_parser import READINGS, cases, read
 from dtef_pipeline.survey.blueprint.options import TASKS, BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.reading.parsing import AS_IN_THE_SURVEY, Reading, parse_response, parse_responses
-from dtef_pipeline.tables import READING, SURVEY_RESPONSES
+from dtef_pipeline.survey.tables import READING, SURVEY_RESPONSES
 
 THREE = ("Agree", "Disagree", "Unsure")
 GOOD3 = (0.5, 0.3, 0.2)

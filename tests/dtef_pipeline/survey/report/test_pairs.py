@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.survey.report.pairs import pair_data, pairs
-from dtef_pipeline.tables import REFERENCE_SCORES
+from dtef_pipeline.survey.tables import REFERENCE_SCORES
 from tests.made.scores import scores_table, survey_rows
 
 ROOM = 10**7

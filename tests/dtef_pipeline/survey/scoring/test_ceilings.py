@@ -19,7 +19,7 @@ from dtef_pipeline.survey.scoring.ceilings import (
     similarity_formula,
     truths,
 )
-from dtef_pipeline.tables import DISTANCES, METRICS
+from dtef_pipeline.survey.tables import DISTANCES, METRICS
 
 Floats = npt.NDArray[np.float64]
 ALL_ON_SCALE = np.zeros(4, dtype=bool)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.survey.scoring.json_lines import score_lines
-from dtef_pipeline.tables import METRICS
+from dtef_pipeline.survey.tables import METRICS
 
 
 def scored(**fields: Any) -> dict[str, Any]:

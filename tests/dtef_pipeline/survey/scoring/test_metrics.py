@@ -13,7 +13,7 @@ from scipy.stats import wasserstein_distance
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.scoring import metrics
-from dtef_pipeline.tables import METRICS
+from dtef_pipeline.survey.tables import METRICS
 
 GUESS, TRUTH = [45.2, 30.1, 15.5, 9.2], [40, 35, 15, 10]
 LEFT, RIGHT = [50, 30, 20], [20, 30, 50]

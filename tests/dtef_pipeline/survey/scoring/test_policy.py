@@ -9,7 +9,8 @@ import pytest
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.scoring.policy import CREDITS, checked_metric, policy_scores, similarities
-from dtef_pipeline.tables import METRICS, STATUSES
+from dtef_pipeline.survey.tables import METRICS
+from dtef_pipeline.tables import STATUSES
 
 
 def test_every_status_but_ok_has_one_credit_with_a_reason() -> None:

@@ -13,7 +13,7 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.ceilings import MAX_STRENGTH
 from dtef_pipeline.survey.scoring.references import reference_scores
-from dtef_pipeline.tables import DISTANCES, METRICS, REFERENCE_SCORES, SURVEY_RESPONSES
+from dtef_pipeline.survey.tables import DISTANCES, METRICS, REFERENCE_SCORES, SURVEY_RESPONSES
 from tests.made.scores import survey_rows
 
 COUNTRIES, GENDERS = ("chile", "india", "kenya", "peru"), ("female", "male")

@@ -11,7 +11,7 @@ from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.survey.reading.parsing import parse_response
 from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.score import score_predictions
-from dtef_pipeline.tables import CORRECTED, METRICS, PREDICTIONS, READING, SCORES, SURVEY_RESPONSES
+from dtef_pipeline.survey.tables import CORRECTED, METRICS, PREDICTIONS, READING, SCORES, SURVEY_RESPONSES
 
 LIKERT = ["Disagree", "Neutral", "Agree", "Don't know"]
 

@@ -11,7 +11,7 @@ import pytest
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.unbiased import corrected_l2, corrected_rps, corrected_rps_on_scale, gini, measure_corrected
-from dtef_pipeline.tables import CORRECTED
+from dtef_pipeline.survey.tables import CORRECTED
 
 Floats = npt.NDArray[np.float64]
 GUESS, SEEN, N = [0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 11
