@@ -16,12 +16,13 @@ import pytest
 from dtef_pipeline.asking.calls import baseline_rows
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.drift.checks import drift_checks
-from dtef_pipeline.report.page import SECTIONS, build_report
+from dtef_pipeline.report.page import build_report
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.boards.schemas import GAPS
 from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.survey.report.chapters import SECTIONS
 from dtef_pipeline.survey.scoring.references import reference_scores
 from dtef_pipeline.survey.scoring.score import score_predictions
 from tests.dtef_pipeline.report.browser import PATIENCE, Browser, until

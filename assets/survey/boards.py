@@ -14,7 +14,8 @@ from assets.survey.predict import predictions
 from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.boards.costs import costs as add_up_costs
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.report.charts import as_markdown_image, context_curves, forest, heat_map
+from dtef_pipeline.report.charts import as_markdown_image, forest, heat_map
+from dtef_pipeline.survey.report.charts import context_curves
 
 BREAKDOWNS = {
     "breakdown_round": "round",

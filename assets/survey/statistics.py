@@ -9,8 +9,9 @@ from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
 from assets.stage.roll_up import BoardConfig, clean, of_views, publish
 from assets.survey.aggregate import segment_results
-from dtef_pipeline.report.charts import as_markdown_image, gap_chart
+from dtef_pipeline.report.charts import as_markdown_image
 from dtef_pipeline.survey.boards.views import gap_tables
+from dtef_pipeline.survey.report.charts import gap_chart
 
 
 @dg.asset(deps=[segment_results], **roll_up("comparisons", code_version="1"))

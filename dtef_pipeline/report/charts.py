@@ -14,13 +14,13 @@ import pandas as pd
 
 from dtef_pipeline.report.drift_chart import HEIGHT as DRIFT_HEIGHT
 from dtef_pipeline.report.drift_chart import grouped, timeline
-from dtef_pipeline.report.markup import asked_alike, is_unknown, level_order, shortened
+from dtef_pipeline.report.markup import is_unknown, shortened
 from dtef_pipeline.report.palette import STEPS, colour, steps
 from dtef_pipeline.report.svg import Place, across, as_markdown_image, axis, domain, dot, down, drawing, group, label, line
-from dtef_pipeline.statistics.permutation import SIGNIFICANCE
 from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL, UNIFORM
+from dtef_pipeline.survey.report.groups import asked_alike
 
-__all__ = ["as_markdown_image", "context_curves", "drift_lines", "forest", "gap_chart", "heat_map", "panel", "references"]
+__all__ = ["as_markdown_image", "drift_lines", "forest", "heat_map", "panel", "references"]
 LEAVE_ONE_OUT = "baseline/leave-one-out-marginal"
 _SAME = 1e-9
 """Two scores nearer than this are one: sums in another order."""
@@ -122,25 +122,6 @@ def _square(x: float, y: float, width: float, height: float, value: float, edges
     return f'<rect x="{x:.2f}%" y="{y}" width="{width:.2f}%" height="{height}" fill="{fill}"/>{number}'
 
 
-def context_curves(frame: pd.DataFrame) -> str:
-    """A panel a model: its mean score over the context levels, with intervals. Takes leaderboard rows of several levels; it stands alone."""
-    first = sorted(frame["condition"].astype(str).unique())[:1]
-    rows = frame[frame["condition"].isin(first) & frame["score"].notna()]
-    bounds = score_domain(rows, references(rows).values())
-    levels = sorted(rows["context_level"].astype(str).unique(), key=level_order)
-    panels = [
-        panel(str(own["model"].iloc[0]), levels, _by(own, "context_level"), bounds, references(rows))
-        for _, own in moving(rows).groupby("model_variant", sort=True, observed=True)
-    ]
-    return _grid(panels, "Mean score over the number of context questions, a panel a model")
-
-
-def moving(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of models whose score is not the same at every level that they have: a baseline that reads no prompt has no curve."""
-    spread = rows.groupby("model_variant", observed=True)["score"].agg(lambda scores: scores.max() - scores.min())
-    return rows[rows["model_variant"].isin(spread[spread > _SAME].index)]
-
-
 def drift_lines(series: pd.DataFrame, checks: pd.DataFrame | None = None) -> str:
     """A panel a series: its timeline. Takes rows of `drift_series` and, for what is said of them, of `model_drift`; it stands alone."""
     rows = [] if checks is None else checks.astype(object).where(checks.notna(), None).to_dict("records")
@@ -153,10 +134,6 @@ def score_domain(rows: pd.DataFrame, others: Iterable[float] = ()) -> tuple[floa
     """Ends of an axis that holds the scores of all rows, their intervals, and other values."""
     known = [value for name in ("score", "score_low", "score_high") if name in rows for value in rows[name].dropna()]
     return domain([*known, *others])
-
-
-def _by(rows: pd.DataFrame, key: str) -> dict[str, Mapping[Any, Any]]:
-    return {str(row[key]): row for row in rows.to_dict("records")}
 
 
 def panel(
@@ -221,44 +198,6 @@ def _grid(panels: Sequence[str], title: str, height: int = _PANEL_HEIGHT) -> str
     ]
     rows = -(-len(panels) // _PANELS_ACROSS)
     return drawing(placed, max((height + 12) * rows, 20), title, standalone=True)
-
-
-def gap_chart(frame: pd.DataFrame, *, standalone: bool = True, most: int = 24) -> str:
-    """The observed gap of a model within an attribute as a dot, over the range expected of equal groups. Takes rows of `gaps`.
-
-    A dot is filled where the gap is significant: p, adjusted for the number of gaps tested, below .05. At most `most` rows, smallest adjusted p
-    first, then the largest excess.
-    """
-    rows = _one_group(frame)
-    rows = by_significance(rows[rows["gap"].notna()]).head(most)
-    low, high = domain([0.0, *rows["gap"], *rows["expected_high"].dropna()])
-    place = across(low, high)
-    bottom = 14 + _ROW * len(rows)
-    parts = [_gap_row(row, place, 8 + _ROW * at) for at, row in enumerate(rows.to_dict("records"))]
-    title = f"Gap between the best and the worst segment, beside the gap expected from sample size, {len(rows)} rows"
-    return drawing([axis(place, low, high, 4, bottom), *parts], bottom + 22, title, standalone=standalone)
-
-
-def by_significance(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `gaps` in the order of their adjusted p, smallest first, then of their excess, largest first."""
-    keys = ["p_holm", "excess", "attribute", "model"]
-    return rows.sort_values(keys, ascending=[True, False, True, True], kind="stable", na_position="last")
-
-
-def _gap_row(row: Mapping[Any, Any], place: Place, y: float) -> str:
-    parts = [line(0, y + _ROW, 100, y + _ROW, "grid")]
-    parts.append(label(0, y + 12, f"{row['attribute']}: {row['model']}", kind="halo", anchor="start"))
-    low, high, expected = row["expected_low"], row["expected_high"], row["expected_gap"]
-    if not is_unknown(low) and not is_unknown(high):
-        parts.append(line(place(low), y + 22, place(high), y + 22, "expected"))
-    if not is_unknown(expected):
-        parts.append(line(place(expected), y + 17, place(expected), y + 27, "middle"))
-    p = row["p_holm"]
-    is_significant = not is_unknown(p) and p < SIGNIFICANCE
-    parts.append(dot(place(row["gap"]), y + 22, "dot beyond" if is_significant else "dot within"))
-    said = f"{row['attribute']}, {row['model']}: gap {row['gap']:.4f}"
-    said += "" if is_unknown(expected) else f", expected {expected:.4f}"
-    return group(parts, said + ("" if is_unknown(p) else f", p (Holm) {p:.3f}"))
 
 
 def _one_group(frame: pd.DataFrame) -> pd.DataFrame:

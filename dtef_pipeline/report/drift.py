@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from html import escape
 from typing import Any
 
@@ -12,7 +11,7 @@ import pandas as pd
 
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.checks import headline
-from dtef_pipeline.drift.models import ModelDrift, model_drift
+from dtef_pipeline.drift.models import ModelDrift
 from dtef_pipeline.drift.verdict_text import by_verdict, change_words, moved_words, odds
 from dtef_pipeline.report.drift_chart import HEIGHT, Rows, described, grouped, key, timeline
 from dtef_pipeline.report.markup import (
@@ -34,7 +33,7 @@ from dtef_pipeline.report.markup import (
 )
 from dtef_pipeline.report.svg import drawing
 from dtef_pipeline.report.terminal import named_apart
-from dtef_pipeline.survey.moved_questions import with_texts
+from dtef_pipeline.survey.report.tables import _found
 
 _HOW = (
     "Whether a model answers the same prompts otherwise than it did. The first snapshots are the baseline, and later ones are compared with "
@@ -61,16 +60,6 @@ def drift(connection: duckdb.DuckDBPyConnection) -> str:
         else paragraph("No model was asked.")
     )
     return section("drift", "Drift", _HOW, body + _segments(connection))
-
-
-def _found(connection: duckdb.DuckDBPyConnection) -> ModelDrift:
-    """The published tables where they exist, else the same computed from the scores."""
-    if has_table(connection, "model_drift") and has_table(connection, "drift_series"):
-        return ModelDrift(
-            *(connection.sql(f"SELECT * FROM {name}").to_arrow_table() for name in ("model_drift", "drift_series"))
-        )
-    computed = model_drift(connection)
-    return replace(computed, checks=with_texts(computed.checks, connection))
 
 
 def _named(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

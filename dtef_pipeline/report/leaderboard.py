@@ -16,7 +16,6 @@ from dtef_pipeline.report.markup import (
     DASH,
     Column,
     as_is,
-    asked_alike,
     figure,
     fold,
     four,
@@ -38,6 +37,7 @@ from dtef_pipeline.report.markup import (
     whole,
     with_intervals,
 )
+from dtef_pipeline.survey.report.groups import asked_alike
 
 _HOW = (
     "Higher is better: a dot is a model's mean score, its whisker the 95 % interval. A model left of the marginal lines does worse than "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -186,35 +186,6 @@ def with_name(frame: pd.DataFrame, value: str, name: str, *, shown: Shown) -> li
 def as_is(markup: Any) -> str:
     """Markup made by this package, not data."""
     return str(markup)
-
-
-def level_order(level: str) -> tuple[int, str]:
-    """Context levels by number, `all` last."""
-    return (2**31, level) if level == "all" else (int(level), level)
-
-
-def level_title(level: str) -> str:
-    if level == "0":
-        return "Without context questions"
-    return "With all context questions that fit" if level == "all" else f"With {level} context questions"
-
-
-def asked_alike(frame: pd.DataFrame, *, richest: bool = False) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The rows of each context level and condition under a heading (markup), most context first; numbers of two groups never compare.
-
-    `richest`: of each condition only the level of most context.
-    """
-    if not len(frame):
-        return
-    several = len(set(frame["condition"])) > 1
-    keys = {(str(level), str(condition)) for level, condition in zip(frame["context_level"], frame["condition"], strict=True)}
-    done: set[str] = set()
-    for level, condition in sorted(keys, key=lambda key: (-level_order(key[0])[0], key[1])):
-        if richest and condition in done:
-            continue
-        done.add(condition)
-        asked = f", asked as <code>{escape(condition)}</code>" if several else ""
-        yield escape(level_title(level)) + asked, frame[(frame["context_level"] == level) & (frame["condition"] == condition)]
 
 
 def described(facts: Mapping[str, Any]) -> str:

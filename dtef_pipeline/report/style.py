@@ -7,4 +7,8 @@ from dtef_pipeline.survey.report.heatmap import HEAT_STYLE
 
 _COLOURS = f":root{{color-scheme:light dark;{LIGHT}}}@media screen and (prefers-color-scheme:dark){{:root{{{DARK}}}}}"
 _PAGE = files("dtef_pipeline.report").joinpath("page.css").read_text(encoding="utf-8")
-STYLE = "\n".join([_COLOURS, CHART_STYLE, HEAT_STYLE, _PAGE])
+_CHAPTERS = [
+    files("dtef_pipeline.survey.report").joinpath(name).read_text(encoding="utf-8")
+    for name in ("heatmap.css", "pairs.css", "questions.css")
+]
+STYLE = "\n".join([_COLOURS, CHART_STYLE, HEAT_STYLE, *_CHAPTERS, _PAGE])

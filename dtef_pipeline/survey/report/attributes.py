@@ -9,7 +9,6 @@ import pandas as pd
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
-    asked_alike,
     fold,
     four,
     note,
@@ -26,6 +25,7 @@ from dtef_pipeline.report.markup import (
     with_name,
 )
 from dtef_pipeline.report.terminal import with_ranks
+from dtef_pipeline.survey.report.groups import asked_alike
 from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
 
 

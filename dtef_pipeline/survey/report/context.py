@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from dtef_pipeline.report.charts import line_key, moving, panel, references, score_domain
+from dtef_pipeline.report.charts import line_key, panel, references, score_domain
 from dtef_pipeline.report.markup import (
     DASH,
     Column,
     as_is,
-    level_order,
     note,
     p_value,
     paragraph,
@@ -26,6 +25,8 @@ from dtef_pipeline.report.markup import (
     without_lone_condition,
 )
 from dtef_pipeline.report.svg import drawing
+from dtef_pipeline.survey.report.charts import moving
+from dtef_pipeline.survey.report.groups import level_order
 
 _HOW = (
     "Mean score over the number of context questions shown; the lines across are the ceiling and the marginals. A model that uses the "

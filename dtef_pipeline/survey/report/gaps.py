@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from dtef_pipeline.report.charts import by_significance, gap_chart
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
-    asked_alike,
     figure,
     fold,
     four,
@@ -25,6 +23,8 @@ from dtef_pipeline.report.markup import (
     with_name,
 )
 from dtef_pipeline.statistics.permutation import SIGNIFICANCE
+from dtef_pipeline.survey.report.charts import by_significance, gap_chart
+from dtef_pipeline.survey.report.groups import asked_alike
 
 _HOW = (
     "How much better a model does on the best segment of an attribute than on the worst. Groups that differ in nothing but size show a gap, "

@@ -8,8 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.report.markup import asked_alike, fold, paragraph, section, shortened, text, three
+from dtef_pipeline.report.markup import fold, paragraph, section, shortened, text, three
 from dtef_pipeline.report.palette import STEPS, colour, steps
+from dtef_pipeline.survey.report.groups import asked_alike
 
 _HOW = (
     "Mean score of each model in each segment, at the highest context level: yellow is high, dark blue is low. Models stand in the order of the "

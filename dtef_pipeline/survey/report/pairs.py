@@ -15,8 +15,9 @@ import pandas as pd
 from scipy.stats import norm
 
 from dtef_pipeline.boards.cells import BoardOptions, cells_sql, has_table, parameters
-from dtef_pipeline.report.markup import level_order, paragraph, section
+from dtef_pipeline.report.markup import paragraph, section
 from dtef_pipeline.statistics.resampling import CONFIDENCE
+from dtef_pipeline.survey.report.groups import level_order
 from dtef_pipeline.tables import STATUSES
 
 MOST_BYTES = 4_000_000

@@ -10,7 +10,6 @@ from dtef_pipeline.report.charts import LEAVE_ONE_OUT
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
-    asked_alike,
     fold,
     four,
     long_text,
@@ -22,6 +21,7 @@ from dtef_pipeline.report.markup import (
     three,
     whole,
 )
+from dtef_pipeline.survey.report.groups import asked_alike
 
 _HOW = (
     "Mean scores over the segments that answered, at the highest context level. Mean, best, worst and the largest excess gap leave baselines "

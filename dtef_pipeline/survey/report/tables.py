@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import duckdb
 import pandas as pd
 
 from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.boards.cells import BoardOptions, has_table
+from dtef_pipeline.drift.models import ModelDrift, model_drift
 from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.survey.boards.views import view
+from dtef_pipeline.survey.moved_questions import with_texts
 
 Boards = Mapping[str, pd.DataFrame]
 """Boards by view."""
@@ -44,3 +47,13 @@ def boards(connection: duckdb.DuckDBPyConnection) -> Boards:
         else named_apart(view(connection, by, options, evidence))
         for by, table in _PUBLISHED.items()
     }
+
+
+def _found(connection: duckdb.DuckDBPyConnection) -> ModelDrift:
+    """The published tables where they exist, else the same computed from the scores."""
+    if has_table(connection, "model_drift") and has_table(connection, "drift_series"):
+        return ModelDrift(
+            *(connection.sql(f"SELECT * FROM {name}").to_arrow_table() for name in ("model_drift", "drift_series"))
+        )
+    computed = model_drift(connection)
+    return replace(computed, checks=with_texts(computed.checks, connection))

@@ -12,17 +12,15 @@ import pytest
 
 from dtef_pipeline.report.charts import (
     as_markdown_image,
-    by_significance,
-    context_curves,
     drift_lines,
     forest,
-    gap_chart,
     heat_map,
     panel,
     references,
 )
 from dtef_pipeline.report.palette import STEPS, colour, steps
 from dtef_pipeline.report.svg import DARK, LEFT, LIGHT, RIGHT, across, domain, down, ticks
+from dtef_pipeline.survey.report.charts import by_significance, context_curves, gap_chart
 
 MARGINAL, OTHERS = "baseline/population-marginal", "baseline/leave-one-out-marginal"
 

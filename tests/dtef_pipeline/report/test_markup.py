@@ -10,7 +10,6 @@ import pytest
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
-    asked_alike,
     four,
     long_text,
     name_with_notes,
@@ -104,10 +103,3 @@ def test_columns_that_are_not_there_or_say_nothing_are_left_out() -> None:
     assert "why" in table(frame.assign(note=["why", ""]), columns, caption="c")
     assert table(frame.head(0), columns, caption="c") == "<p>Nothing.</p>"
     assert as_is("<i>") == "<i>"
-
-
-def test_groups_come_most_context_first_and_never_mix() -> None:
-    frame = pd.DataFrame({"context_level": ["0", "10", "5", "all", "5"], "condition": ["a", "a", "a", "a", "b"], "x": range(5)})
-    assert [list(rows["x"]) for _, rows in asked_alike(frame)] == [[3], [1], [2], [4], [0]]
-    assert [list(rows["x"]) for _, rows in asked_alike(frame, richest=True)] == [[3], [4]]
-    assert list(asked_alike(frame.head(0))) == []

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.drift.checks import drift_checks
-from dtef_pipeline.report.page import SECTIONS, build_report
+from dtef_pipeline.report.page import build_report
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED
 from dtef_pipeline.survey.boards.schemas import COMPARISONS, GAPS
+from dtef_pipeline.survey.report.chapters import SECTIONS
 from dtef_pipeline.survey.scoring.policy import CREDITS
 from dtef_pipeline.survey.tables import METRICS, SURVEY_QUARANTINE
 from tests.made.scores import scores_table, survey_rows
