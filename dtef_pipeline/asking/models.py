@@ -22,6 +22,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from dtef_pipeline.documents import UniqueKeys, mapping
 from dtef_pipeline.errors import ConfigError
 
 BASELINES = (
@@ -227,27 +228,13 @@ def load_models(*sources: str | Path) -> Models:
     for number, source in enumerate(sources, start=1):
         where = str(source) if isinstance(source, Path) else f"model text {number}"
         document = _document(source, where)
-        for name, body in _mapping(document.get("models"), f"{where}: models").items():
+        for name, body in mapping(document.get("models"), f"{where}: models").items():
             specs[str(name)] = _spec(str(name), body, where)
-        for name, members in _mapping(document.get("collections"), f"{where}: collections").items():
+        for name, members in mapping(document.get("collections"), f"{where}: collections").items():
             listed[str(name)] = (members, where)
     collections = {name: _members(name, members, specs, where) for name, (members, where) in listed.items()}
     _refuse_shared_variants(specs.values())
     return Models(specs=specs, collections=collections)
-
-
-class UniqueKeys(yaml.SafeLoader):
-    """YAML in which a key said twice in one mapping is an error instead of a silent overwrite."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is given twice", key_node.start_mark)
-            if key_node.tag != "tag:yaml.org,2002:merge":
-                seen.add(key)
-        return super().construct_mapping(node, deep)
 
 
 def _document(source: str | Path, where: str) -> dict[str, Any]:
@@ -256,22 +243,14 @@ def _document(source: str | Path, where: str) -> dict[str, Any]:
         document = yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"{where}: not a readable model file: {error}") from error
-    found = _mapping(document, where)
+    found = mapping(document, where)
     if unknown := [str(key) for key in found if key not in ("collections", "models")]:
         raise ConfigError(f"{where}: unknown key {', '.join(map(repr, unknown))}; known: collections, models")
     return found
 
 
-def _mapping(value: Any, where: str) -> dict[Any, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise ConfigError(f"{where}: expected a mapping of names, got {type(value).__name__} {str(value)[:60]!r}")
-    return value
-
-
 def _spec(name: str, body: Any, where: str) -> ModelSpec:
-    values = _mapping(body, f"{where}: model {name!r}")
+    values = mapping(body, f"{where}: model {name!r}")
     known = [field for field in ModelSpec.model_fields if field != "name"]
     if unknown := [str(key) for key in values if key not in known]:
         # The keys alone: a value may be an API key in the wrong place.

@@ -20,7 +20,8 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from dtef_pipeline.asking.models import SAMPLING, Models, ModelSpec, UniqueKeys
+from dtef_pipeline.asking.models import SAMPLING, Models, ModelSpec
+from dtef_pipeline.documents import UniqueKeys
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 

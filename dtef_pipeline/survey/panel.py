@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator
 
-from dtef_pipeline.asking.models import Budget, Models, ModelSpec, UniqueKeys, base_selector
+from dtef_pipeline.asking.models import Budget, Models, ModelSpec, base_selector
+from dtef_pipeline.documents import Part, UniqueKeys
 from dtef_pipeline.drift.evidence import ALPHA, BASELINE
 from dtef_pipeline.drift.options import ALL_OTHERS, WatchOptions
 from dtef_pipeline.errors import ConfigError
@@ -49,27 +50,14 @@ def _level(value: Any) -> Any:
     return "OFF" if value is False else value
 
 
-class _Part(BaseModel):
-    """No unknown key, no infinity, no guessing of types; a key without a value is a key that was not given."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _given(cls, values: Any) -> Any:
-        if not isinstance(values, Mapping):
-            return values
-        return {key: value for key, value in values.items() if value is not None or key == "temperature"}
-
-
-class Severity(_Part):
+class Severity(Part):
     """How loud a check is about a verdict: OFF names it and passes."""
 
     watch: Annotated[Level, BeforeValidator(_level)] = "WARN"
     drift: Annotated[Level, BeforeValidator(_level)] = "ERROR"
 
 
-class DriftSettings(_Part):
+class DriftSettings(Part):
     """How drift is judged."""
 
     baseline: Annotated[int, Field(ge=2)] = BASELINE
@@ -94,7 +82,7 @@ class DriftSettings(_Part):
         return WatchOptions(self.baseline, self.alpha, self.since)
 
 
-class Panel(_Part):
+class Panel(Part):
     """What a night asks. Empty lists of rounds, segments and context levels stand for all there are."""
 
     models: Annotated[list[str], Field(min_length=1)] = ["baselines"]
