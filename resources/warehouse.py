@@ -25,8 +25,8 @@ import pyarrow.parquet as pq
 
 from dtef_pipeline import tables
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.identity import round_order
 from dtef_pipeline.survey.boards import schemas as published
+from dtef_pipeline.survey.identity import round_order
 
 
 @dataclass(frozen=True, slots=True)
