@@ -8,12 +8,14 @@ import json
 import time
 
 import dagster as dg
-from dagster._core.errors import DagsterUserCodeUnreachableError
-from dagster._core.launcher import CheckRunHealthResult, DefaultRunLauncher, WorkerStatus
-from dagster._core.storage.tags import GRPC_INFO_TAG
-from dagster._grpc.client import DagsterGrpcClient
-from dagster._serdes import ConfigurableClassData
 
+from assets.stage.dagster_internals import (
+    GRPC_INFO_TAG,
+    CheckRunHealthResult,
+    ConfigurableClassData,
+    WorkerStatus,
+    server_answers,
+)
 from resources.responses.processes import runs_since
 
 _LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -22,7 +24,7 @@ SETTLED_S = 90.0
 minute, and gives a retry up for good when it meets one that is away."""
 
 
-class WatchedRunLauncher(DefaultRunLauncher):
+class WatchedRunLauncher(dg.DefaultRunLauncher):
     """Launches runs as processes of the code server, and knows of those on this machine whether they live."""
 
     def __init__(self, inst_data: ConfigurableClassData | None = None) -> None:
@@ -46,9 +48,7 @@ class WatchedRunLauncher(DefaultRunLauncher):
 
     def _is_settled(self, run_id: str, host: str, port: int) -> bool:
         """Whether the code server answers, and did so SETTLED_S ago. A socket's name is new at every start: nobody comes back to it."""
-        try:
-            DagsterGrpcClient(host=host, port=port).ping("")
-        except DagsterUserCodeUnreachableError:
+        if not server_answers(host, port):
             self._back_since.pop(run_id, None)
             return False
         return time.monotonic() - self._back_since.setdefault(run_id, time.monotonic()) >= SETTLED_S

@@ -56,15 +56,6 @@ def normalized(text: str) -> str:
     return re.sub(r"\s+", " ", unicodedata.normalize("NFKC", text)).strip().casefold()
 
 
-def question_key(text: str, options: Sequence[str]) -> tuple[str, ...]:
-    """Two questions of equal key are the same question: same text and options, up to `normalized` and the mark at the end of the text.
-
-    (GD5 asks one before and after its deliberation, once with a question mark and once with a colon.)
-    """
-    asked = normalized(text)
-    return (asked.rstrip(" ?:.!…;,-–—") or asked, *map(normalized, options))
-
-
 def partition_key(round_id: str, segment: str) -> str:
     """The `round_segment` partition: `GD4/country:kenya`."""
     return f"{round_id}/{segment}"
@@ -74,9 +65,3 @@ def split_partition_key(key: str) -> tuple[str, str]:
     """(round, segment) of a partition key."""
     round_id, _, segment = key.partition("/")
     return round_id, segment
-
-
-def round_order(round_id: str) -> tuple[str, int, str]:
-    """Sort key of rounds: GD2 before GD10, GD6 before GD6UK; rounds of one series share the first element."""
-    match = re.fullmatch(r"(.*?)(\d+)(\D*)", round_id)
-    return (match[1], int(match[2]), match[3]) if match else (round_id, 0, "")

@@ -10,10 +10,16 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from dagster import DagsterEventType
-from dagster._core.events.log import EventLogEntry
+from dagster import DagsterEventType, EventLogEntry
+
+# The table of events, to have the ids of many rows from one statement. Replaced by: a public batch of planned materializations.
 from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
+
+# What a class named in `dagster.yaml` is constructed with. Replaced by: the same name in `dagster`.
 from dagster._serdes import ConfigurableClassData
+
+# Dagster's own storage, whose connections are kept open here (`_engine`, `_connect`) and whose `_store_asset_event` and
+# `_store_asset_event_tags` write what belongs to an event. Replaced by: a setting of Dagster that keeps connections.
 from dagster_postgres.event_log import PostgresEventLogStorage
 from dagster_postgres.storage import DagsterPostgresStorage
 from dagster_postgres.utils import create_pg_engine, get_token_provider_from_config, pg_url_from_config

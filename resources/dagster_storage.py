@@ -15,12 +15,18 @@ from threading import Lock
 from typing import Any
 
 import sqlalchemy as sa
-from dagster import DagsterEventType
-from dagster._core.events.log import EventLogEntry
+from dagster import DagsterEventType, EventLogEntry
+
+# Dagster's own storage, whose connections are kept open here: `_connect`, `_initdb`, `_initialized_dbs` and `_db_lock` open a file,
+# `_store_asset_event` and `_store_asset_event_tags` write what belongs to an event. Replaced by: a setting of Dagster that keeps connections.
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorage
+
+# How long a connection waits for another one's write. Replaced by: as above.
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
+
+# What a class named in `dagster.yaml` is constructed with. Replaced by: the same name in `dagster`.
 from dagster._serdes import ConfigurableClassData
 
 _OPEN_FILES = 8

@@ -24,9 +24,9 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.identity import round_order
 from dtef_pipeline.survey import tables
 from dtef_pipeline.survey.boards import schemas as published
+from dtef_pipeline.survey.identity import round_order
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,12 @@ LAYERS = ("dtef_pipeline", "resources", "assets")
 """From the inside out: a package may import itself and those before it."""
 EDGE = ROOT / "dtef_pipeline" / "cli"
 """The command line, the one room of the library that may import `assets`."""
+DAGSTER_INTERNALS = (
+    "assets/stage/dagster_internals.py",
+    "resources/dagster_postgres_storage.py",
+    "resources/dagster_storage.py",
+)
+"""The files that may import `dagster._*`: a new release of Dagster is tried against these."""
 LONGEST_FILE = 400
 HEAVY = ("pandas", "duckdb", "dagster", "litellm", "pyarrow")
 
@@ -48,6 +55,21 @@ def test_imports_never_point_outwards(package: str) -> None:
 
 def test_the_command_line_is_the_one_exception_and_uses_it() -> None:
     assert "assets" in {name for path in modules("dtef_pipeline/cli") for _, name in imported_packages(path)}
+
+
+def private_dagster(path: Path) -> Iterator[str]:
+    """`file:line module` of every import from one of Dagster's private modules."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [f"{node.module}.{alias.name}" for alias in node.names] if isinstance(node, ast.ImportFrom) else []
+        found = [name for name in names if re.match(r"dagster(_\w+)?\.(\w+\.)*_", name)]
+        yield from (f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)} {name}" for name in found)
+
+
+def test_what_is_private_to_dagster_is_imported_in_three_files_alone() -> None:
+    found = {path.relative_to(ROOT).as_posix(): list(private_dagster(path)) for name in LAYERS for path in modules(name)}
+    assert [line for path, lines in found.items() if path not in DAGSTER_INTERNALS for line in lines] == []
+    assert all(found[path] for path in DAGSTER_INTERNALS)
 
 
 @pytest.mark.parametrize("package", LAYERS)

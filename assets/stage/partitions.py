@@ -8,12 +8,7 @@ from typing import Any, TypeVar
 import dagster as dg
 import pyarrow as pa
 
-# A materialize result with this mark logs no materialization of its own: the stages log theirs, each partition with its own data version.
-# Dagster offers no public way to that, nor to let the steps after a partly failed one go on; the tests fail if this one ceases to work.
-from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION as LOGS_NOTHING
-from dagster._core.events import DagsterEvent
-from dagster._core.execution.plan.objects import ErrorSource, StepFailureData, UserFailureData
-
+from assets.stage.dagster_internals import HIDDEN_TAG_PREFIX, LOGS_NOTHING, log_step_failure
 from assets.stage.schema_metadata import column_schema
 from assets.stage.versions import Provenance, log_together
 from dtef_pipeline.errors import DtefError
@@ -23,8 +18,7 @@ warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 ROUND_SEGMENT = dg.DynamicPartitionsDefinition(name="round_segment")
 FAILED_TAG, FAILED_RUN_TAG = "dtef/failed_partitions", "dtef/failed_partitions_run"
-# What begins with .dagster/ is not shown in the list of runs.
-PROCESS_TAG = ".dagster/dtef_process"
+PROCESS_TAG = f"{HIDDEN_TAG_PREFIX}dtef_process"
 """Host and process of a run that a command started: such a command makes its own roll-ups."""
 SNAPSHOT_TAG, ROUNDS_TAG = "dtef/snapshot", "dtef/rounds"
 """What a run is about, for those who read the list of runs."""
@@ -120,9 +114,7 @@ class PartitionRun:
             raise dg.Failure(message, metadata={"failed": dg.MetadataValue.json(sorted(failed))}, allow_retries=False)
         if self._failures:
             # The run goes on, yet its log says that this step failed: a re-execution "from failure" then begins here, not at the last stage.
-            said = UserFailureData("partitions failed", message)  # type: ignore[no-untyped-call]
-            failure = StepFailureData(None, said, ErrorSource.USER_CODE_ERROR)  # type: ignore[no-untyped-call]
-            DagsterEvent.step_failure_event(self.context.op_execution_context.get_step_execution_context(), failure, message)
+            log_step_failure(self.context, message)
 
     def _is_last_stage(self) -> bool:
         graph = self.context.job_def.asset_layer.asset_graph

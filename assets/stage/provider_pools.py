@@ -6,10 +6,7 @@ from contextlib import ExitStack, contextmanager
 
 import dagster as dg
 
-# An asset has one fixed pool, but which providers a run asks is known from its configuration alone. So pools are claimed as the executor claims
-# those of assets; the tests fail if that ceases to work.
-from dagster._core.execution.plan.instance_concurrency_context import InstanceConcurrencyContext
-
+from assets.stage.dagster_internals import InstanceConcurrencyContext
 from dtef_pipeline.asking.models import ModelSpec
 from resources.gateway.slots import provider_of
 

@@ -11,18 +11,17 @@ from collections.abc import Sequence
 import dagster as dg
 import pyarrow as pa
 
-# Dagster writes these tags by itself only where all partitions of a run share one version.
-from dagster._core.definitions.data_version import (
+from assets.stage.dagster_internals import (
     CODE_VERSION_TAG,
     DATA_VERSION_IS_USER_PROVIDED_TAG,
     DATA_VERSION_TAG,
     DEFAULT_DATA_VERSION,
     NULL_EVENT_POINTER,
+    DagsterEventBatchMetadata,
     get_input_data_version_tag,
     get_input_event_pointer_tag,
+    step_of,
 )
-from dagster._core.events import DagsterEvent, DagsterEventBatchMetadata
-
 from dtef_pipeline.identity import digest
 
 
@@ -51,7 +50,7 @@ class Provenance:
         node = context.job_def.asset_layer.asset_graph.get(context.asset_key)
         self._code_version = node.code_version or context.run.run_id
         self._parents = sorted(node.parent_keys)
-        self._step = context.op_execution_context.get_step_execution_context()
+        self._step = step_of(context)
         # What was only observed is not among them: who reads it hashes the rows it made of it.
         made = dg.DagsterEventType.ASSET_MATERIALIZATION
         self._inputs = {parent: _latest(context.instance, parent, made, list(keys)) for parent in self._parents}
@@ -87,8 +86,8 @@ def _latest(
 
 def log_together(context: dg.AssetExecutionContext, materializations: Sequence[dg.AssetMaterialization]) -> None:
     """Log materializations as one batch (DAGSTER_EVENT_BATCH_SIZE), as Dagster does with those it makes itself."""
-    step = context.op_execution_context.get_step_execution_context()
+    step = step_of(context)
     batch = str(uuid.uuid4())
     for place, materialization in enumerate(materializations, start=1):
         end = place == len(materializations)
-        DagsterEvent.asset_materialization(step, materialization, DagsterEventBatchMetadata(batch, end))
+        dg.DagsterEvent.asset_materialization(step, materialization, DagsterEventBatchMetadata(batch, end))

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.run_request import InstigatorType
-from dagster._core.scheduler.instigation import SensorInstigatorData
 
+from assets.stage.dagster_internals import sensor_cursor
 from assets.stage.resources import Store
 from assets.survey.rounds import known_keys, range_tags, ranges, register_round, survey_files
 from dtef_pipeline.errors import DtefError, SurveyError
@@ -233,10 +232,7 @@ def _can_be_read(looks: Mapping[str, Look]) -> dict[str, Any]:
 @dg.asset_check(asset=survey_files.key, name=_CHECK)
 def landings_can_be_read(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
     """Warns of what in the folder DTEF_SURVEYS cannot be read, or not wholly. The sensor `new_round` says so when that changes."""
-    states = context.instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
-    data = [state.instigator_data for state in states if state.instigator_name == new_round.name]
-    cursors = [one.cursor for one in data if isinstance(one, SensorInstigatorData)]
-    return dg.AssetCheckResult(**_can_be_read(_read_cursor(cursors[-1] if cursors else None)))
+    return dg.AssetCheckResult(**_can_be_read(_read_cursor(sensor_cursor(context.instance, new_round.name))))
 
 
 def _first_clauses(trouble: str) -> str:

@@ -24,9 +24,10 @@ from dtef_pipeline.asking.calls import (
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.errors import DtefError, WarehouseError
-from dtef_pipeline.identity import digest, round_order, split_partition_key
+from dtef_pipeline.identity import digest, split_partition_key
 from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS, PREVIOUS_COLUMNS, PREVIOUS_ROUND, previous_answers
 from dtef_pipeline.survey.baselines.neighbours import COLUMNS, RoundAnswers
+from dtef_pipeline.survey.identity import round_order
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.warehouse import Warehouse
 

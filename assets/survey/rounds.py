@@ -9,6 +9,7 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.stage.dagster_internals import RANGE_END, RANGE_START
 from assets.stage.partitions import OWNERS, ROUND_SEGMENT
 from assets.stage.versions import content_version, observation_tags, observed_versions
 from dtef_pipeline.errors import SurveyError, WarehouseError
@@ -18,7 +19,6 @@ from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observe import observe
 from resources.sources import Source, SurveySources
 
-RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 _NAME = str(ROUND_SEGMENT.name)
 
 

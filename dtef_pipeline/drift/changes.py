@@ -11,7 +11,7 @@ import pandas as pd
 
 from dtef_pipeline.drift.evidence import RESOLUTION
 from dtef_pipeline.drift.snapshots import Floats, Night, parse_rate
-from dtef_pipeline.identity import round_order
+from dtef_pipeline.survey.identity import round_order
 
 PARSE_RATE_CHANGE = 0.01
 """Smallest change of the parse rate that is told."""

@@ -33,7 +33,7 @@ from dtef_pipeline.drift.paired import Paired, paired
 from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict
 from dtef_pipeline.drift.snapshots import Epoch, Night, latest_epoch, parse_rate
 from dtef_pipeline.drift.verdict import Judged, judged, place_in_time
-from dtef_pipeline.identity import round_order
+from dtef_pipeline.survey.identity import round_order
 from dtef_pipeline.survey.tables import DRIFT_SERIES, MODEL_DRIFT
 
 _MOST_NAMED = 3

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dtef_pipeline.identity import normalized, question_key
+from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.attributes import canonical, vocabulary
+from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.quarantine import pair_fault, segment_fault
 from dtef_pipeline.survey.scales import scale_of

@@ -25,8 +25,9 @@ from dtef_pipeline.documents import Part, UniqueKeys
 from dtef_pipeline.drift.evidence import ALPHA, BASELINE
 from dtef_pipeline.drift.options import ALL_OTHERS, WatchOptions
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.identity import round_order, split_partition_key
+from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.identity import round_order
 
 Level = Literal["WARN", "ERROR", "OFF"]
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")

@@ -3,7 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.identity import prompt_id, question_key, request_key, request_keys
+from dtef_pipeline.identity import prompt_id, request_key, request_keys
+from dtef_pipeline.survey.identity import question_key
 
 TEXT = st.text()
 

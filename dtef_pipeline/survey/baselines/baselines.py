@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.models import BASELINES, ModelSpec
 from dtef_pipeline.errors import ConfigError, DtefError
-from dtef_pipeline.identity import digest, question_key, round_order
+from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.baselines.neighbours import NO_CONTEXT, NO_NEIGHBOUR, Prediction, Prompt, RoundAnswers
+from dtef_pipeline.survey.identity import question_key, round_order
 
 Row = Mapping[str, Any]
 Previous = Mapping[tuple[str, ...], Sequence[float]]

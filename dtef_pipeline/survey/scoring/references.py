@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.identity import digest, question_key
+from dtef_pipeline.identity import digest
+from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.scoring.ceilings import DRAWS, ceilings, prior_strengths, truths
 from dtef_pipeline.survey.scoring.matrices import Places, dont_know_flags, matrix
 from dtef_pipeline.survey.scoring.metrics import Floats, distributions

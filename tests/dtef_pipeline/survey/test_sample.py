@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.identity import question_key
 from dtef_pipeline.survey.adapters import read_survey
+from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.observe import Observed, observe
 from tests.conftest import ROOT
 

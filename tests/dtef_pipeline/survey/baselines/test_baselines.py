@@ -10,7 +10,6 @@ import pytest
 
 from dtef_pipeline.asking.models import BASELINES, ModelSpec, load_models
 from dtef_pipeline.errors import ConfigError, DtefError
-from dtef_pipeline.identity import question_key
 from dtef_pipeline.survey.baselines.baselines import (
     OF_NEIGHBOURS,
     as_response,
@@ -18,6 +17,7 @@ from dtef_pipeline.survey.baselines.baselines import (
     previous_answers,
     why_missing,
 )
+from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.reading.parsing import parse_response
 from tests.made.scores import AGREE, survey_rows
 

@@ -1,0 +1,118 @@
+"""What is used of Dagster beyond its public interface, in one place: each name with why it is needed and what could replace it.
+
+Nothing else in the project imports `dagster._*`, but `resources/dagster_storage.py` and `resources/dagster_postgres_storage.py`, which are
+storages of Dagster and say so themselves. `pyproject.toml` bounds Dagster to the minor release that these names were tried with. Before the
+bound is raised: `tests/assets/stage/test_dagster_internals.py` says which names have changed, and the line here what they are needed for.
+"""
+
+from typing import Any
+
+import dagster as dg
+
+# The three parts of a provenance tag, and the two tags of a version. Needed because Dagster writes them by itself only where all partitions
+# of a run share one version. Replaced by: a public way to give each partition of a run its own `dg.DataVersion` and its inputs.
+from dagster._core.definitions.data_version import (
+    CODE_VERSION_TAG,
+    DATA_VERSION_IS_USER_PROVIDED_TAG,
+    DATA_VERSION_TAG,
+    DEFAULT_DATA_VERSION,
+    NULL_EVENT_POINTER,
+    get_input_data_version_tag,
+    get_input_event_pointer_tag,
+)
+
+# Selects the states of sensors. Replaced by: a public `DagsterInstance.get_sensor_state(name)`.
+from dagster._core.definitions.run_request import InstigatorType
+
+# The key that marks a result which logs no materialization of its own: stages log theirs, each partition with its own data version.
+# Replaced by: a public `MaterializeResult` that logs nothing.
+from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION as LOGS_NOTHING
+
+# What a code server that is away raises. Replaced by: a public health check of code locations.
+from dagster._core.errors import DagsterUserCodeUnreachableError
+
+# Says that an event belongs to a batch, so that 50 materializations are one write. Replaced by: a public `log_events(events)` of a context.
+from dagster._core.events import DagsterEventBatchMetadata
+
+# Claims slots of pools as the executor does: an asset has one fixed pool, but its configuration tells which providers it asks.
+# Replaced by: a public way to claim and free slots of a pool from within a step.
+from dagster._core.execution.plan.instance_concurrency_context import InstanceConcurrencyContext
+
+# What an event of a failed step is made of, for a step that fails in part while the run goes on.
+# Replaced by: a public way to report a step as failed and let the steps after it run.
+from dagster._core.execution.plan.objects import ErrorSource, StepFailureData, UserFailureData
+
+# What a run launcher answers when run monitoring asks it for a worker's health. Replaced by: the same names in `dagster`, where
+# `DefaultRunLauncher` is already.
+from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
+
+# What the state of a sensor holds, its cursor among it. Replaced by: the `get_sensor_state` named above.
+from dagster._core.scheduler.instigation import SensorInstigatorData
+
+# Two tags select a range of partitions for one run, one holds the address of the code server that started a run's worker, and tags that begin
+# with the prefix are not shown in the list of runs. Replaced by: a `RunRequest` for a range; a public `DagsterRun.code_server`; hidden tags.
+from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG as RANGE_END
+from dagster._core.storage.tags import ASSET_PARTITION_RANGE_START_TAG as RANGE_START
+from dagster._core.storage.tags import GRPC_INFO_TAG, HIDDEN_TAG_PREFIX
+
+# What a class named in `dagster.yaml` is constructed with. Replaced by: the same name in `dagster`.
+from dagster._serdes import ConfigurableClassData
+
+__all__ = [
+    "CODE_VERSION_TAG",
+    "DATA_VERSION_IS_USER_PROVIDED_TAG",
+    "DATA_VERSION_TAG",
+    "DEFAULT_DATA_VERSION",
+    "GRPC_INFO_TAG",
+    "HIDDEN_TAG_PREFIX",
+    "LOGS_NOTHING",
+    "NULL_EVENT_POINTER",
+    "RANGE_END",
+    "RANGE_START",
+    "CheckRunHealthResult",
+    "ConfigurableClassData",
+    "DagsterEventBatchMetadata",
+    "InstanceConcurrencyContext",
+    "WorkerStatus",
+    "get_input_data_version_tag",
+    "get_input_event_pointer_tag",
+    "log_step_failure",
+    "sensor_cursor",
+    "server_answers",
+    "step_of",
+]
+
+
+def step_of(context: dg.AssetExecutionContext) -> Any:
+    """The step behind an asset's context: what events are logged for, and what knows the versions of the step's inputs.
+
+    Replaced by: a public way to log events of a step, and to read the version of an input.
+    """
+    return context.op_execution_context.get_step_execution_context()
+
+
+def log_step_failure(context: dg.AssetExecutionContext, message: str) -> None:
+    """Log that the step failed, without ending it: the run goes on, and a re-execution "from failure" begins with this step."""
+    said = UserFailureData("partitions failed", message)  # type: ignore[no-untyped-call]
+    failure = StepFailureData(None, said, ErrorSource.USER_CODE_ERROR)  # type: ignore[no-untyped-call]
+    dg.DagsterEvent.step_failure_event(step_of(context), failure, message)
+
+
+def sensor_cursor(instance: dg.DagsterInstance, name: str) -> str | None:
+    """The cursor that the sensor of this name wrote last; None before its first tick."""
+    states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
+    data = [state.instigator_data for state in states if state.instigator_name == name]
+    cursors = [one.cursor for one in data if isinstance(one, SensorInstigatorData)]
+    return cursors[-1] if cursors else None
+
+
+def server_answers(host: str, port: int) -> bool:
+    """Whether a code server answers at this address. Replaced by: a public health check of code locations."""
+    # Loads gRPC, which only the run launcher needs.
+    from dagster._grpc.client import DagsterGrpcClient
+
+    try:
+        DagsterGrpcClient(host=host, port=port).ping("")
+    except DagsterUserCodeUnreachableError:
+        return False
+    return True
