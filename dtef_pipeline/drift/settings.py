@@ -30,7 +30,7 @@ def _level(value: Any) -> Any:
     return "OFF" if value is False else value
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
     """No unknown key, no infinity, no guessing of types; a key without a value is a key that was not given."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -43,14 +43,14 @@ class _Part(BaseModel):
         return {key: value for key, value in values.items() if value is not None or key == "temperature"}
 
 
-class Severity(_Part):
+class Severity(Part):
     """How loud a check is about a verdict: OFF names it and passes."""
 
     watch: Annotated[Level, BeforeValidator(_level)] = "WARN"
     drift: Annotated[Level, BeforeValidator(_level)] = "ERROR"
 
 
-class DriftSettings(_Part):
+class DriftSettings(Part):
     """How drift is judged."""
 
     baseline: Annotated[int, Field(ge=2)] = BASELINE
@@ -75,7 +75,8 @@ class DriftSettings(_Part):
         return WatchOptions(self.baseline, self.alpha, self.since)
 
 
-def _no_dates(path: Path, text: str) -> Iterator[str]:
+def no_dates(path: Path, text: str) -> Iterator[str]:
+    """Messages on what looks like a date in a YAML text and is none: file, line, what arrived and what is allowed."""
     for token in yaml.scan(text, Loader=yaml.SafeLoader):
         if isinstance(token, yaml.ScalarToken) and token.plain and _DATE.fullmatch(token.value):
             try:

@@ -19,7 +19,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator
 
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec, UniqueKeys, base_selector
-from dtef_pipeline.drift.settings import DriftSettings, Severity, _no_dates, _Part
+from dtef_pipeline.drift.settings import DriftSettings, Part, Severity, no_dates
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import round_order, split_partition_key
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
@@ -32,7 +32,7 @@ def _words(value: Any) -> Any:
     return value
 
 
-class Panel(_Part, BaseModel):  # named twice for the linter, which looks at this file alone: defaults are copied
+class Panel(Part, BaseModel):  # named twice for the linter, which looks at this file alone: defaults are copied
     """What a night asks. Empty lists of rounds, segments and context levels stand for all there are."""
 
     models: Annotated[list[str], Field(min_length=1)] = ["baselines"]
@@ -110,7 +110,7 @@ def load_panel(path: Path) -> Panel:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"{path}: not a readable panel file: {error}") from error
     except ValueError as error:  # what looks like a date and is none
-        raise ConfigError("; ".join(_no_dates(path, text)) or f"{path}: not a readable panel file: {error}") from error
+        raise ConfigError("; ".join(no_dates(path, text)) or f"{path}: not a readable panel file: {error}") from error
     if document is None:
         return Panel()
     if not isinstance(document, dict):
