@@ -17,9 +17,9 @@ from assets.survey.aggregate import segment_results
 from assets.survey.moved_questions import named
 from dtef_pipeline.drift.checks import COLUMNS, headline
 from dtef_pipeline.drift.checks import drift_checks as check_drift
+from dtef_pipeline.drift.settings import Severity
 from dtef_pipeline.drift.verdict_text import by_verdict, moved_words, place_words
 from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.survey.panel import Severity
 from dtef_pipeline.survey.tables import DRIFT_CHECKS
 
 _SHOWN = [

@@ -11,26 +11,20 @@ drift:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator
 
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec, base_selector
 from dtef_pipeline.documents import Part, UniqueKeys
-from dtef_pipeline.drift.evidence import ALPHA, BASELINE
-from dtef_pipeline.drift.options import ALL_OTHERS, WatchOptions
+from dtef_pipeline.drift.settings import DriftSettings, Severity, no_dates
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.identity import round_order
-
-Level = Literal["WARN", "ERROR", "OFF"]
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def _words(value: Any) -> Any:
@@ -40,50 +34,7 @@ def _words(value: Any) -> Any:
     return value
 
 
-def _dates(value: Any) -> Any:
-    """A date, or dates by model, as people write them: YAML takes 2026-03-01 for a date."""
-    by_model = value if isinstance(value, dict) else {ALL_OTHERS: value}
-    return {model: day.isoformat() if isinstance(day, date) else day for model, day in by_model.items()}
-
-
-def _level(value: Any) -> Any:
-    """YAML takes a bare OFF for false."""
-    return "OFF" if value is False else value
-
-
-class Severity(Part):
-    """How loud a check is about a verdict: OFF names it and passes."""
-
-    watch: Annotated[Level, BeforeValidator(_level)] = "WARN"
-    drift: Annotated[Level, BeforeValidator(_level)] = "ERROR"
-
-
-class DriftSettings(Part):
-    """How drift is judged."""
-
-    baseline: Annotated[int, Field(ge=2)] = BASELINE
-    alpha: Annotated[float, Field(gt=0, lt=1)] = ALPHA
-    since: Annotated[dict[str, str], BeforeValidator(_dates)] = {}
-    """A date, or dates by model."""
-    severity: Severity = Severity()
-    tell: list[Literal["watch", "drift"]] = ["drift"]
-    """Verdicts that the webhook is told of. Most series are to watch sooner or later, whether or not they changed."""
-
-    @field_validator("since")
-    @classmethod
-    def _are_dates(cls, since: dict[str, str]) -> dict[str, str]:
-        try:
-            WatchOptions(since=since)
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
-        return since
-
-    @property
-    def options(self) -> WatchOptions:
-        return WatchOptions(self.baseline, self.alpha, self.since)
-
-
-class Panel(Part):
+class Panel(Part, BaseModel):  # named twice for the linter, which looks at this file alone: defaults are copied
     """What a night asks. Empty lists of rounds, segments and context levels stand for all there are."""
 
     models: Annotated[list[str], Field(min_length=1)] = ["baselines"]
@@ -161,7 +112,7 @@ def load_panel(path: Path) -> Panel:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"{path}: not a readable panel file: {error}") from error
     except ValueError as error:  # what looks like a date and is none
-        raise ConfigError("; ".join(_no_dates(path, text)) or f"{path}: not a readable panel file: {error}") from error
+        raise ConfigError("; ".join(no_dates(path, text)) or f"{path}: not a readable panel file: {error}") from error
     if document is None:
         return Panel()
     if not isinstance(document, dict):
@@ -187,15 +138,6 @@ def _reasons(path: Path, root: Any, error: ValidationError) -> Iterator[str]:
         allowed = "at least one" if fault["type"] == "too_short" else allowed
         # What a check of ours says names what arrived already.
         yield f"{where}: {message}" if fault["type"] == "value_error" else f"{where}: got {got}; allowed: {allowed}"
-
-
-def _no_dates(path: Path, text: str) -> Iterator[str]:
-    for token in yaml.scan(text, Loader=yaml.SafeLoader):
-        if isinstance(token, yaml.ScalarToken) and token.plain and _DATE.fullmatch(token.value):
-            try:
-                date.fromisoformat(token.value)
-            except ValueError as error:
-                yield f"{path}:{token.start_mark.line + 1}: {token.value} is no date: {error}; allowed: a date such as 2026-03-01"
 
 
 def _known(place: Sequence[int | str]) -> Sequence[str]:

@@ -1,0 +1,73 @@
+"""How drift is judged, as people write it in a panel file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BeforeValidator, Field, field_validator
+
+from dtef_pipeline.documents import Part
+from dtef_pipeline.drift.evidence import ALPHA, BASELINE
+from dtef_pipeline.drift.options import ALL_OTHERS, WatchOptions
+from dtef_pipeline.errors import ConfigError
+
+Level = Literal["WARN", "ERROR", "OFF"]
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def _dates(value: Any) -> Any:
+    """A date, or dates by model, as people write them: YAML takes 2026-03-01 for a date."""
+    by_model = value if isinstance(value, dict) else {ALL_OTHERS: value}
+    return {model: day.isoformat() if isinstance(day, date) else day for model, day in by_model.items()}
+
+
+def _level(value: Any) -> Any:
+    """YAML takes a bare OFF for false."""
+    return "OFF" if value is False else value
+
+
+class Severity(Part):
+    """How loud a check is about a verdict: OFF names it and passes."""
+
+    watch: Annotated[Level, BeforeValidator(_level)] = "WARN"
+    drift: Annotated[Level, BeforeValidator(_level)] = "ERROR"
+
+
+class DriftSettings(Part, BaseModel):  # named twice for the linter, which looks at this file alone: defaults are copied
+    """How drift is judged."""
+
+    baseline: Annotated[int, Field(ge=2)] = BASELINE
+    alpha: Annotated[float, Field(gt=0, lt=1)] = ALPHA
+    since: Annotated[dict[str, str], BeforeValidator(_dates)] = {}
+    """A date, or dates by model."""
+    severity: Severity = Severity()
+    tell: list[Literal["watch", "drift"]] = ["drift"]
+    """Verdicts that the webhook is told of. Most series are to watch sooner or later, whether or not they changed."""
+
+    @field_validator("since")
+    @classmethod
+    def _are_dates(cls, since: dict[str, str]) -> dict[str, str]:
+        try:
+            WatchOptions(since=since)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return since
+
+    @property
+    def options(self) -> WatchOptions:
+        return WatchOptions(self.baseline, self.alpha, self.since)
+
+
+def no_dates(path: Path, text: str) -> Iterator[str]:
+    """Messages on what looks like a date in a YAML text and is none: file, line, what arrived and what is allowed."""
+    for token in yaml.scan(text, Loader=yaml.SafeLoader):
+        if isinstance(token, yaml.ScalarToken) and token.plain and _DATE.fullmatch(token.value):
+            try:
+                date.fromisoformat(token.value)
+            except ValueError as error:
+                yield f"{path}:{token.start_mark.line + 1}: {token.value} is no date: {error}; allowed: a date such as 2026-03-01"

@@ -1,0 +1,68 @@
+"""The columns by which a family's tables are grouped, joined and ordered, written once per family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+MODEL = ("model", "model_variant")
+"""Who was asked: a model by its name, and with all its settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The key columns of one family. The examples are of a family that asks prompts, which stand in blueprints, which stand in suites."""
+
+    space: tuple[str, str]
+    """The two levels of a partition: `("suite", "blueprint")`."""
+    item: str
+    """What is asked in a partition: `"prompt"`. The same item may stand in several partitions of one first level."""
+    asked: tuple[str, ...]
+    """The ways of asking, first the one that is named where results are told apart: `("system", "temperature")`."""
+    cluster: str
+    """What results are independent by: `"cluster"`, which is equal in rows of the same prompt wherever it stands."""
+    left_out: str | None = None
+    """A column that is true in rows that are no fair test, which drift and clean boards leave out; None: there are none."""
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The breakdowns of boards, by name: `{"overall": (), "blueprint": ("blueprint", "author")}`."""
+
+    @property
+    def pair(self) -> tuple[str, ...]:
+        """One item in one partition."""
+        return (*self.space, self.item)
+
+    @property
+    def cell(self) -> tuple[str, ...]:
+        """A pair, asked in one way: what all models are asked alike."""
+        return (*self.pair, *self.asked)
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """A cell as one model answered it in one snapshot."""
+        return (*self.cell, *MODEL, "snapshot")
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """A model asked in one way, over all partitions and snapshots: a line of a board, a series of drift."""
+        return (*MODEL, *self.asked)
+
+    @property
+    def variant_series(self) -> tuple[str, ...]:
+        """A series by its variant alone, which stays the same when a model is given another name."""
+        return ("model_variant", *self.asked)
+
+    @property
+    def shared_item(self) -> tuple[str, str]:
+        """An item in all partitions of a first level together."""
+        return (self.space[0], self.item)
+
+    @property
+    def tested(self) -> tuple[str, ...]:
+        """What two snapshots must have in common to be compared: what was asked, and what the answer is scored against and by."""
+        return (*self.pair, "prompt_id", "truth_id", "metric")
+
+    @property
+    def described(self) -> tuple[str, ...]:
+        """Columns that breakdowns group by and that tell no rows apart: `("author",)`."""
+        named = (name for columns in self.groups.values() for name in columns)
+        return tuple(dict.fromkeys(name for name in named if name not in self.pair))

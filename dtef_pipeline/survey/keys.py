@@ -1,0 +1,22 @@
+"""The key columns of the survey family."""
+
+from __future__ import annotations
+
+from dtef_pipeline.keys import Keys
+
+# A partition is GD4/country:kenya. The cluster is the same question, text and options alike, in all segments and rounds. A circular question
+# is one that defines the segment it is asked of.
+KEYS = Keys(
+    space=("round", "segment"),
+    item="question_id",
+    asked=("context_level", "condition"),
+    cluster="cluster",
+    left_out="circular",
+    groups={
+        "overall": (),
+        "round": ("round",),
+        "segment": ("segment", "attribute", "value"),
+        "attribute": ("attribute",),
+        "question": ("round", "question_id"),
+    },
+)

@@ -1,0 +1,36 @@
+"""The key columns of a family: what is derived from them, and that the tables of surveys have them."""
+
+from __future__ import annotations
+
+import pytest
+
+from dtef_pipeline.keys import Keys
+from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.tables import DRIFT_CHECKS, DRIFT_SERIES, REFERENCE_SCORES, SCORES
+
+GAMES = Keys(("league", "scenario"), "seed", ("adapter", "opponent"), "seed", groups={"league": ("league",), "kind": ("kind",)})
+
+
+@pytest.mark.parametrize(
+    ("derived", "columns"),
+    [
+        (GAMES.pair, "league scenario seed"),
+        (GAMES.cell, "league scenario seed adapter opponent"),
+        (GAMES.row, "league scenario seed adapter opponent model model_variant snapshot"),
+        (GAMES.series, "model model_variant adapter opponent"),
+        (GAMES.variant_series, "model_variant adapter opponent"),
+        (GAMES.shared_item, "league seed"),
+        (GAMES.tested, "league scenario seed prompt_id truth_id metric"),
+        (GAMES.described, "kind"),
+        (KEYS.described, "attribute value"),
+    ],
+)
+def test_what_is_derived_is_made_of_the_familys_own_columns(derived: tuple[str, ...], columns: str) -> None:
+    assert derived == tuple(columns.split())
+
+
+def test_tables_of_surveys_have_the_key_columns() -> None:
+    assert {*KEYS.row, *KEYS.tested, *KEYS.described, KEYS.left_out} <= set(SCORES.names)
+    assert {*KEYS.pair, KEYS.cluster} <= set(REFERENCE_SCORES.names)
+    assert DRIFT_CHECKS.names[:6] == [*KEYS.space, *KEYS.series]
+    assert DRIFT_SERIES.names[:4] == [*KEYS.series]
