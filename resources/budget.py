@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from dtef_pipeline.blueprint.tokens import estimate_tokens
 from dtef_pipeline.errors import GatewayError
 from dtef_pipeline.prediction.models import Budget, ModelSpec
-from dtef_pipeline.prediction.request import Request
+from dtef_pipeline.prediction.request import CANDIDATE, Request
 from resources.prices import Price
 
-# Tokenizers differ: what a prompt is estimated at is reserved with a margin, and some for the frame around the messages.
+# Tokenizers differ: what a prompt is estimated at is reserved with a margin, and some for the frame around each message.
 _PROMPT_MARGIN = 1.3
-_FRAME_TOKENS = 20
+_FRAME_TOKENS = 10
 UNBOUNDED_ANSWER = 4096
 """Tokens reserved for an answer that no `max_tokens` bounds."""
 
@@ -25,12 +25,14 @@ class Usage:
     calls: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
+    unpriced: int = 0
+    """Answers whose cost nobody knows; where there is a price, what was reserved for them is in `cost_usd`."""
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(self.calls + other.calls, self.tokens + other.tokens, self.cost_usd + other.cost_usd)
+        return Usage(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
 
     def __sub__(self, other: Usage) -> Usage:
-        return Usage(self.calls - other.calls, self.tokens - other.tokens, self.cost_usd - other.cost_usd)
+        return Usage(*(mine - its for mine, its in zip(astuple(self), astuple(other), strict=True)))
 
 
 class Account:
@@ -77,6 +79,8 @@ class Accounts:
     def __init__(self, of_run: Budget, of_models: Mapping[str, Budget]) -> None:
         self.run = Account("the run's", of_run)
         self.models = {name: Account(f"{name}'s", limits) for name, limits in of_models.items()}
+        self.by_role: dict[str, Usage] = {}
+        """What was used of all models, by what they were asked as."""
         limits = [of_run, *of_models.values()]
         self._counts_tokens = any(one.max_tokens is not None or one.max_cost_usd is not None for one in limits)
 
@@ -97,8 +101,9 @@ class Accounts:
         """What one call may use at most: prompt tokens are estimated on the high side, the answer takes all it may."""
         if not self._counts_tokens:
             return Usage(calls=1)
-        estimated = estimate_tokens(request.system) + estimate_tokens(request.user)
-        prompt = int(_PROMPT_MARGIN * estimated) + _FRAME_TOKENS
+        texts = [message.text for message in request.conversation]
+        # Without a system message too, the frame is taken for that of two.
+        prompt = int(_PROMPT_MARGIN * sum(map(estimate_tokens, texts))) + _FRAME_TOKENS * max(2, len(texts))
         answer = answer_limit(request)
         return Usage(1, prompt + answer, price.of(prompt, answer) if price else 0.0)
 
@@ -113,8 +118,9 @@ class Accounts:
                 account.reserve(usage)
         return not broken
 
-    def settle(self, model: str, reserved: Usage, actual: Usage) -> None:
+    def settle(self, model: str, reserved: Usage, actual: Usage, role: str = CANDIDATE) -> None:
         """A call has ended: what it reserved is replaced by what it used."""
+        self.by_role[role] = self.by_role.get(role, Usage()) + actual
         for account in self._accounts(model):
             account.settle(reserved, actual)
 

@@ -16,7 +16,7 @@ from dtef_pipeline.prediction.models import Budget, ModelSpec
 from dtef_pipeline.prediction.request import Failure, Request
 from resources.asking import Asking, Rules
 from resources.breaker import Breaker, BreakerRules
-from resources.budget import Accounts
+from resources.budget import Accounts, Usage
 from resources.claims import Claims
 from resources.litellm_transport import LitellmTransport
 from resources.local_model import LocalTransport
@@ -91,6 +91,11 @@ class Gateway:
     def models(self) -> tuple[ModelState, ...]:
         """What is known of the models that requests went to, replayed ones included."""
         return tuple(self._models.values())
+
+    @property
+    def used(self) -> Mapping[str, Usage]:
+        """What all `answer` calls so far used, failed calls included, by the role that models were asked in."""
+        return dict(self.accounts.by_role)
 
     def answer(self, requests: Iterable[Request], *, on_progress: OnProgress | None = None) -> Answers:
         """Make sure that every request has an answer in the store, or a failure that says why not.

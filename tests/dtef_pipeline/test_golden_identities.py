@@ -17,6 +17,7 @@ from dtef_pipeline.blueprint.options import BlueprintOptions
 from dtef_pipeline.identity import (
     blueprint_hash,
     digest,
+    messages_id,
     partition_key,
     prompt_id,
     question_key,
@@ -59,6 +60,12 @@ def test_prompt_ids() -> None:
         prompt_id("Be brief.", "user", (QUESTION, "q2"), (tuple(OPTIONS), ("a", "b")), answer_tokens=288)
         == "137d726f2ee46c4e7f82aa51dd0b6939"
     )
+
+
+def test_ids_of_conversations() -> None:
+    said = [("system", "Be brief."), ("user", "Zeile 1\nline 2"), ("assistant", "…"), ("user", "Why?")]
+    assert messages_id(said) == "0bf3465798b6ea1e92785df611dacba3"
+    assert messages_id(said, response_schema='{"type":"array"}', answer_tokens=1024) == "47d02406ba86617ea7ff5bf5559a7a15"
 
 
 def test_the_hash_of_a_segment() -> None:
