@@ -74,15 +74,23 @@ class Account:
 
 
 class Accounts:
-    """The accounts of a run and of those models that have limits of their own (by model name)."""
+    """The accounts of a run and of its models (by name), with the limits that any of them has."""
 
     def __init__(self, of_run: Budget, of_models: Mapping[str, Budget]) -> None:
-        self.run = Account("the run's", of_run)
-        self.models = {name: Account(f"{name}'s", limits) for name, limits in of_models.items()}
+        self.run, self.models = Account("the run's", Budget()), dict[str, Account]()
         self.by_role: dict[str, Usage] = {}
         """What was used of all models, by what they were asked as."""
-        limits = [of_run, *of_models.values()]
-        self._counts_tokens = any(one.max_tokens is not None or one.max_cost_usd is not None for one in limits)
+        self._counts_tokens = False
+        self.limit(of_run, of_models)
+
+    def limit(self, of_run: Budget, of_models: Mapping[str, Budget]) -> None:
+        """Further bounds, as of a later stage of the run: each holds where there is none so far, over what has been used already too."""
+        self.run.limits = _bounded(self.run.limits, of_run)
+        for name, limits in of_models.items():
+            account = self._of(name)
+            account.limits = _bounded(account.limits, limits)
+        given = [account.limits for account in (self.run, *self.models.values())]
+        self._counts_tokens = any(one.max_tokens is not None or one.max_cost_usd is not None for one in given)
 
     def needs_price(self, model: str) -> bool:
         """Whether some limit in dollars concerns this model."""
@@ -129,8 +137,18 @@ class Accounts:
         return next((account.reached for account in self._accounts(model) if account.reached), None)
 
     def _accounts(self, model: str) -> tuple[Account, ...]:
-        own = self.models.get(model)
-        return (self.run, own) if own else (self.run,)
+        return self.run, self._of(model)
+
+    def _of(self, model: str) -> Account:
+        """The account of a model, which is kept from its first call on: a later stage may limit it."""
+        if model not in self.models:
+            self.models[model] = Account(f"{model}'s", Budget())
+        return self.models[model]
+
+
+def _bounded(limits: Budget, further: Budget) -> Budget:
+    """The limits, with those of the further ones where they have none."""
+    return Budget(**{**further.model_dump(), **limits.model_dump(exclude_none=True)})
 
 
 def answer_limit(request: Request) -> int:
