@@ -1,6 +1,6 @@
 """Runs started from the command line: real Dagster runs in this process, on the instance the UI shows."""
 
-import os
+import json
 import re
 import socket
 from collections.abc import Mapping, Sequence
@@ -14,6 +14,7 @@ from assets.stage.partitions import PROCESS_TAG
 from assets.survey.automation import BOARDS, ROLL_UPS, STAGES
 from assets.survey.rounds import known_keys, range_tags, ranges
 from dtef_pipeline.errors import DtefError, Interrupted
+from resources.responses.processes import Process
 
 STAGE_NAMES = [asset.key.to_user_string() for asset in STAGES]
 BOARD_NAMES = [asset.key.to_user_string() for asset in BOARDS]
@@ -72,7 +73,7 @@ def _run(
         instance=instance,
         asset_selection=[dg.AssetKey(name) for name in names],
         run_config=run_config,
-        tags={**tags, PROCESS_TAG: f"{socket.gethostname()}:{os.getpid()}"},
+        tags={**tags, PROCESS_TAG: json.dumps(Process.this()._asdict())},
         raise_on_error=False,
     )
 
@@ -81,19 +82,18 @@ def close_abandoned_runs(instance: dg.DagsterInstance) -> None:
     """Mark runs of command-line processes that were killed on this machine as failed: nobody else will, and they look alive in the UI."""
     started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
     for run in instance.get_runs(started):
-        host, _, process = run.tags.get(PROCESS_TAG, "").rpartition(":")
-        if host == socket.gethostname() and not _is_alive(int(process)):
+        if (process := _process_of(run)) is not None and process.is_dead():
             instance.report_run_failed(run, "The process of this run was killed. The same command continues where it stopped.")
 
 
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+def _process_of(run: dg.DagsterRun) -> Process | None:
+    """The process of the command that started the run; None: Dagster did, or nothing can be known of it."""
+    said = run.tags.get(PROCESS_TAG, "")
+    if said.startswith("{"):
+        return Process(**json.loads(said))
+    # Earlier versions wrote HOST:PID.
+    host, _, pid = said.rpartition(":")
+    return Process(Process.this().machine, int(pid), None) if host == socket.gethostname() else None
 
 
 def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:

@@ -35,6 +35,17 @@ def prompt_id(
     return digest(system, user, question_id, options, *limits)
 
 
+def messages_id(
+    messages: Iterable[tuple[str, str]], *, response_schema: str | None = None, answer_tokens: int | None = None
+) -> str:
+    """The prompt id of a conversation, whose messages are given as (role, text): hash of everything the model sees, and of nothing else.
+
+    What is one system and one user text about a question of a survey has its id by `prompt_id`, never by this one.
+    """
+    limits = [response_schema, answer_tokens] if response_schema or answer_tokens else []
+    return digest("messages", [list(message) for message in messages], *limits)
+
+
 def blueprint_hash(prompt_ids: Iterable[str]) -> str:
     """Hash of the sorted prompt ids of one (round, segment)."""
     return digest(*sorted(prompt_ids))

@@ -19,7 +19,7 @@ warnings.filterwarnings("ignore", category=dg.BetaWarning)
 ROUND_SEGMENT = dg.DynamicPartitionsDefinition(name="round_segment")
 FAILED_TAG, FAILED_RUN_TAG = "dtef/failed_partitions", "dtef/failed_partitions_run"
 PROCESS_TAG = f"{HIDDEN_TAG_PREFIX}dtef_process"
-"""Host and process of a run that a command started: such a command makes its own roll-ups."""
+"""The process of a run that a command started, as JSON: such a command makes its own roll-ups."""
 SNAPSHOT_TAG, ROUNDS_TAG = "dtef/snapshot", "dtef/rounds"
 """What a run is about, for those who read the list of runs."""
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from functools import cached_property
 
 import dagster as dg
+from pydantic import PrivateAttr
 
 from assets.stage.shared_gateway import Command
 from assets.survey.predictor import Answer
@@ -32,6 +33,8 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     warehouse_root: str = ""
     responses_url: str = ""
+    # Dagster makes a resource for each run (in one process: for all its steps) and drops it at the run's end, and with it the gateway.
+    _gateway: Gateway | None = PrivateAttr(default=None)
 
     @cached_property
     def settings(self) -> Settings:
@@ -79,16 +82,16 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         budgets: Mapping[str, Budget],
         command: Command | None = None,
     ) -> Iterator[Answer]:
-        """A gateway for one run, with a progress display: has requests answered or replayed, window by window.
+        """The gateway of the run, with a progress display: has requests answered or replayed, window by window.
 
-        `expected`: requests of the whole run by model name. `budget`: the run's; `budgets`: of single models, by name. `command`: whose
-        runs share one gateway, and so its budget.
+        All stages of a run that ask share one gateway, and so one budget; with an executor of several processes, those of a process do.
+        `expected`: requests of the stage by model name. `budget`: the run's; `budgets`: of single models, by name; of each bound, the first
+        that a stage gives holds. `command`: whose runs share one gateway among them.
         """
         with shown_progress(log) as display:
-            gateway = (command and command.gateway) or Gateway(self.responses, budget=budget, budgets=budgets)
+            gateway = self._shared_gateway(command)
+            gateway.accounts.limit(budget, budgets)
             gateway.tell = display.say
-            if command is not None:
-                command.gateway = gateway
             progress = RunProgress(display, expected)
 
             def answer(requests: Sequence[Request]) -> Mapping[str, Failure]:
@@ -97,3 +100,10 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
                 return failures
 
             yield answer
+
+    def _shared_gateway(self, command: Command | None) -> Gateway:
+        if command is None:
+            self._gateway = self._gateway or Gateway(self.responses)
+            return self._gateway
+        command.gateway = command.gateway or Gateway(self.responses)
+        return command.gateway

@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Self
 
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.identity import request_key
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.identity import messages_id, request_key
+
+SPEAKERS = ("system", "user", "assistant", "tool")
+CANDIDATE = "candidate"
+ROLES = (CANDIDATE, "judge", "analyst", "embedder")
+"""What a model is asked as: to be measured, to judge what another one wrote, to sum up, or to embed a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation. Raises ConfigError for a role that is none of SPEAKERS."""
+
+    role: str
+    text: str
+
+    def __post_init__(self) -> None:
+        _one_of("role of a message", self.role, SPEAKERS)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One draw of one prompt by one model variant in one snapshot."""
+    """One draw of one prompt by one model variant in one snapshot.
+
+    The prompt is a system and a user text, or else a conversation (`of_messages`). Raises ConfigError when it is both, or when the role
+    is none of ROLES.
+    """
 
     prompt_id: str
-    system: str
+    system: str | None
+    """None or empty: no system message is sent."""
     user: str
     model: ModelSpec
     draw: int
@@ -29,10 +53,54 @@ class Request:
     key: str = ""
     """Primary key in the response store; made here unless it is given."""
 
+    messages: tuple[Message, ...] = ()
+    """A conversation, in place of `system` and `user`."""
+    role: str = CANDIDATE
+    """What the model is asked as: costs are split by it. It changes neither the prompt nor the key."""
+
     def __post_init__(self) -> None:
+        _one_of("role of a request", self.role, ROLES)
+        if self.messages and (self.system or self.user):
+            raise ConfigError("a request has messages and a system or user text beside them: allowed: one of the two forms")
         if not self.key:
             key = request_key(self.prompt_id, self.model.variant, self.draw, self.snapshot)
             object.__setattr__(self, "key", key)
+
+    @classmethod
+    def of_messages(
+        cls,
+        messages: Sequence[Message],
+        model: ModelSpec,
+        draw: int,
+        snapshot: str,
+        *,
+        role: str = CANDIDATE,
+        response_schema: str | None = None,
+        answer_tokens: int | None = None,
+    ) -> Self:
+        """The request of a conversation, under the id of its messages. One without a system message is sent without one."""
+        if not messages:
+            raise ConfigError("a conversation without messages: allowed: at least one")
+        said = ((message.role, message.text) for message in messages)
+        return cls(
+            prompt_id=messages_id(said, response_schema=response_schema, answer_tokens=answer_tokens),
+            system=None,
+            user="",
+            model=model,
+            draw=draw,
+            snapshot=snapshot,
+            response_schema=response_schema,
+            answer_tokens=answer_tokens,
+            messages=tuple(messages),
+            role=role,
+        )
+
+    @property
+    def conversation(self) -> tuple[Message, ...]:
+        """What is sent, in either form."""
+        if self.messages:
+            return self.messages
+        return (*([Message("system", self.system)] if self.system else []), Message("user", self.user))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +125,8 @@ class Response:
     answered_at: datetime
     reasoning: str | None = None
     """What the model thought before it answered, where the provider sends that apart from the answer."""
+    role: str = CANDIDATE
+    """What the model was asked as: one of ROLES."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +138,8 @@ class Failure:
     attempts: int
     status: str = "error"
     """error | budget: the request was not sent, because a budget was reached."""
+
+
+def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ConfigError(f"{what} {value!r}: allowed: {', '.join(allowed)}")

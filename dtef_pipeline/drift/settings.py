@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, field_validator
 
 from dtef_pipeline.documents import Part
 from dtef_pipeline.drift.evidence import ALPHA, BASELINE

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from dtef_pipeline.asking.models import Budget, ModelSpec
-from dtef_pipeline.asking.request import Request
+from dtef_pipeline.asking.request import CANDIDATE, Request
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import GatewayError
 from resources.gateway.prices import Price
 
-# Tokenizers differ: what a prompt is estimated at is reserved with a margin, and some for the frame around the messages.
+# Tokenizers differ: what a prompt is estimated at is reserved with a margin, and some for the frame around each message.
 _PROMPT_MARGIN = 1.3
-_FRAME_TOKENS = 20
+_FRAME_TOKENS = 10
 UNBOUNDED_ANSWER = 4096
 """Tokens reserved for an answer that no `max_tokens` bounds."""
 
@@ -25,12 +25,14 @@ class Usage:
     calls: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
+    unpriced: int = 0
+    """Answers whose cost nobody knows; where there is a price, what was reserved for them is in `cost_usd`."""
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(self.calls + other.calls, self.tokens + other.tokens, self.cost_usd + other.cost_usd)
+        return Usage(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
 
     def __sub__(self, other: Usage) -> Usage:
-        return Usage(self.calls - other.calls, self.tokens - other.tokens, self.cost_usd - other.cost_usd)
+        return Usage(*(mine - its for mine, its in zip(astuple(self), astuple(other), strict=True)))
 
 
 class Account:
@@ -72,13 +74,23 @@ class Account:
 
 
 class Accounts:
-    """The accounts of a run and of those models that have limits of their own (by model name)."""
+    """The accounts of a run and of its models (by name), with the limits that any of them has."""
 
     def __init__(self, of_run: Budget, of_models: Mapping[str, Budget]) -> None:
-        self.run = Account("the run's", of_run)
-        self.models = {name: Account(f"{name}'s", limits) for name, limits in of_models.items()}
-        limits = [of_run, *of_models.values()]
-        self._counts_tokens = any(one.max_tokens is not None or one.max_cost_usd is not None for one in limits)
+        self.run, self.models = Account("the run's", Budget()), dict[str, Account]()
+        self.by_role: dict[str, Usage] = {}
+        """What was used of all models, by what they were asked as."""
+        self._counts_tokens = False
+        self.limit(of_run, of_models)
+
+    def limit(self, of_run: Budget, of_models: Mapping[str, Budget]) -> None:
+        """Further bounds, as of a later stage of the run: each holds where there is none so far, over what has been used already too."""
+        self.run.limits = _bounded(self.run.limits, of_run)
+        for name, limits in of_models.items():
+            account = self._of(name)
+            account.limits = _bounded(account.limits, limits)
+        given = [account.limits for account in (self.run, *self.models.values())]
+        self._counts_tokens = any(one.max_tokens is not None or one.max_cost_usd is not None for one in given)
 
     def needs_price(self, model: str) -> bool:
         """Whether some limit in dollars concerns this model."""
@@ -97,8 +109,9 @@ class Accounts:
         """What one call may use at most: prompt tokens are estimated on the high side, the answer takes all it may."""
         if not self._counts_tokens:
             return Usage(calls=1)
-        estimated = estimate_tokens(request.system) + estimate_tokens(request.user)
-        prompt = int(_PROMPT_MARGIN * estimated) + _FRAME_TOKENS
+        texts = [message.text for message in request.conversation]
+        # Without a system message too, the frame is taken for that of two.
+        prompt = int(_PROMPT_MARGIN * sum(map(estimate_tokens, texts))) + _FRAME_TOKENS * max(2, len(texts))
         answer = answer_limit(request)
         return Usage(1, prompt + answer, price.of(prompt, answer) if price else 0.0)
 
@@ -113,8 +126,9 @@ class Accounts:
                 account.reserve(usage)
         return not broken
 
-    def settle(self, model: str, reserved: Usage, actual: Usage) -> None:
+    def settle(self, model: str, reserved: Usage, actual: Usage, role: str = CANDIDATE) -> None:
         """A call has ended: what it reserved is replaced by what it used."""
+        self.by_role[role] = self.by_role.get(role, Usage()) + actual
         for account in self._accounts(model):
             account.settle(reserved, actual)
 
@@ -123,8 +137,18 @@ class Accounts:
         return next((account.reached for account in self._accounts(model) if account.reached), None)
 
     def _accounts(self, model: str) -> tuple[Account, ...]:
-        own = self.models.get(model)
-        return (self.run, own) if own else (self.run,)
+        return self.run, self._of(model)
+
+    def _of(self, model: str) -> Account:
+        """The account of a model, which is kept from its first call on: a later stage may limit it."""
+        if model not in self.models:
+            self.models[model] = Account(f"{model}'s", Budget())
+        return self.models[model]
+
+
+def _bounded(limits: Budget, further: Budget) -> Budget:
+    """The limits, with those of the further ones where they have none."""
+    return Budget(**{**further.model_dump(), **limits.model_dump(exclude_none=True)})
 
 
 def answer_limit(request: Request) -> int:

@@ -184,7 +184,7 @@ class Asking:
         finally:
             pool.in_flight -= 1
             pool.state.slots.in_flight -= 1
-            self._accounts.settle(pool.spec.name, job.reserved, used)
+            self._accounts.settle(pool.spec.name, job.reserved, used, job.request.role)
 
     def _failed(self, pool: Pool, job: Job, error: CallError, began: float) -> None:
         """What a failed call means for its request, its model and its provider."""
@@ -275,7 +275,7 @@ def _used(reply: Reply, job: Job) -> Usage:
     tokens, cost = job.reserved.tokens, job.reserved.cost_usd
     if reply.prompt_tokens is not None and reply.completion_tokens is not None:
         tokens = reply.prompt_tokens + reply.completion_tokens
-    return Usage(1, tokens, cost if reply.cost_usd is None else reply.cost_usd)
+    return Usage(1, tokens, cost if reply.cost_usd is None else reply.cost_usd, unpriced=int(reply.cost_usd is None))
 
 
 def _response(job: Job, reply: Reply, latency: float, scrub: Scrubber) -> Response:
@@ -298,4 +298,5 @@ def _response(job: Job, reply: Reply, latency: float, scrub: Scrubber) -> Respon
         latency_s=latency,
         attempts=job.sent,
         answered_at=datetime.now(UTC),
+        role=request.role,
     )

@@ -15,7 +15,7 @@ from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.errors import GatewayError
 from resources.gateway.breaker import Breaker, BreakerRules
-from resources.gateway.budget import Accounts
+from resources.gateway.budget import Accounts, Usage
 from resources.gateway.dispatch import Asking, Rules
 from resources.gateway.litellm_transport import LitellmTransport
 from resources.gateway.local_model import LocalTransport
@@ -91,6 +91,11 @@ class Gateway:
     def models(self) -> tuple[ModelState, ...]:
         """What is known of the models that requests went to, replayed ones included."""
         return tuple(self._models.values())
+
+    @property
+    def used(self) -> Mapping[str, Usage]:
+        """What all `answer` calls so far used, failed calls included, by the role that models were asked in."""
+        return dict(self.accounts.by_role)
 
     def answer(self, requests: Iterable[Request], *, on_progress: OnProgress | None = None) -> Answers:
         """Make sure that every request has an answer in the store, or a failure that says why not.

@@ -76,12 +76,11 @@ class LitellmTransport:
 
     def _arguments(self, litellm: Any, request: Request) -> dict[str, Any]:
         spec, sampling = request.model, _sampling(request)
-        messages = [{"role": "system", "content": request.system}] if request.system else []
         if request.response_schema is not None and self._takes_schemas(litellm, spec):
             sampling["response_format"] = _response_format(request.response_schema)
         arguments = {
             "model": spec.model,
-            "messages": [*messages, {"role": "user", "content": request.user}],
+            "messages": [{"role": message.role, "content": message.text} for message in request.conversation],
             "timeout": httpx.Timeout(spec.timeout, connect=min(spec.timeout, CONNECT_TIMEOUT_S)),
             "max_retries": 0,
             "num_retries": 0,

@@ -57,6 +57,10 @@ class LocalTransport:
             )
         if not 1 < len(request.choices) <= len(_LETTERS):
             raise CallError(f"{_MODEL} chooses among 2 to {len(_LETTERS)} options, got {len(request.choices)}", Scope.REQUEST)
+        if (said := [message.role for message in request.conversation if message.role != "system"]) != ["user"]:
+            raise CallError(
+                f"{_MODEL} answers one user message, no conversation; got {', '.join(said) or 'none'}", Scope.REQUEST
+            )
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, request)
 
     async def open(self) -> None:
@@ -68,7 +72,7 @@ class LocalTransport:
     def _answer(self, request: Request) -> Reply:
         if self._server is None:
             self._server = _load()
-        question = question_of(request.user, request.choices)
+        question = question_of(request.conversation[-1].text, request.choices)
         budget = _PROMPT_CHARACTERS
         while True:
             try:

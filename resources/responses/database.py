@@ -15,10 +15,11 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from dtef_pipeline.asking.request import CANDIDATE
 from dtef_pipeline.errors import ConfigError, WarehouseError
 
-SCHEMA_VERSION = 2
-"""1: the first. 2: answers keep `fingerprint` and `reasoning`; claims."""
+SCHEMA_VERSION = 3
+"""1: the first. 2: answers keep `fingerprint` and `reasoning`; claims. 3: answers keep the `role` that the model was asked in."""
 
 PATIENCE_S = 60.0
 """How long to wait for another writer, or for a PostgreSQL server that restarts."""
@@ -52,6 +53,8 @@ responses = sa.Table(
     # Microseconds since 1970 UTC: exact, the same in every engine, and read without parsing.
     sa.Column("answered_at", sa.BigInteger, nullable=False),
     sa.Column("reasoning", sa.Text),
+    # Earlier versions asked candidates alone, and so do those that write beside this one.
+    sa.Column("role", sa.Text, nullable=False, server_default=CANDIDATE),
 )
 # Who is asking now, and what: gone when the answers are there. `resources/responses/claims.py` has the rules.
 claimants = sa.Table(
@@ -184,8 +187,8 @@ class ResponseDatabase:
         there = {column["name"] for column in sa.inspect(connection).get_columns(responses.name)}
         for column in responses.columns:
             if column.name not in there:
-                kind = column.type.compile(connection.dialect)
-                connection.exec_driver_sql(f"ALTER TABLE {responses.name} ADD COLUMN {column.name} {kind}")
+                made = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
+                connection.exec_driver_sql(f"ALTER TABLE {responses.name} ADD COLUMN {made}")
         connection.execute(sa.delete(versions))
         connection.execute(sa.insert(versions).values(schema_version=SCHEMA_VERSION))
 

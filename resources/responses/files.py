@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dtef_pipeline.asking.request import Response
+from dtef_pipeline.asking.request import CANDIDATE, ROLES, Response
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import request_key
 from resources.responses import database as db
@@ -192,6 +192,8 @@ def _column(field: pa.Field) -> _Column:
     nullable = bool(db.responses.c[field.name].nullable)
     if field.name in ("request_key", "prompt_id"):
         allowed, takes = "32 hexadecimal digits", _is_hash
+    elif field.name == "role":
+        allowed, takes = ", ".join(ROLES), lambda value: value in ROLES
     elif pa.types.is_integer(field.type):
         allowed, takes = f"a whole number from 0 to {_LARGEST_COUNT}", _is_count
     elif pa.types.is_floating(field.type):
@@ -207,12 +209,13 @@ _COLUMNS = {field.name: _column(field) for field in RESPONSES}
 
 
 def _response(where: str, row: object) -> Response:
-    """The response of a row. Columns that may be null may also be absent."""
+    """The response of a row. Columns that may be null may also be absent, and so may the role, which earlier versions did not write."""
     if not isinstance(row, Mapping):
         raise WarehouseError(f"{where}: got {_short(row)}; allowed: an object with the columns {', '.join(_COLUMNS)}")
     if unknown := sorted(row.keys() - _COLUMNS.keys()):
         raise WarehouseError(f"{where}: unknown column {', '.join(unknown)}; allowed: {', '.join(_COLUMNS)}")
     values = {name: row.get(name) for name in _COLUMNS} | {"answered_at": _time(row.get("answered_at"))}
+    values["role"] = row.get("role", CANDIDATE)
     for name, column in _COLUMNS.items():
         value = values[name]
         if not (column.nullable if value is None else column.takes(value)):

@@ -37,6 +37,7 @@ RESPONSES = pa.schema(
         ("attempts", pa.int32()),
         ("answered_at", pa.timestamp("us", tz="UTC")),
         ("reasoning", pa.string()),
+        ("role", pa.string()),
     ]
 )
 """The columns of `ResponseStore.responses`: the fields of `Response`."""
@@ -45,6 +46,7 @@ SUMMARY = pa.schema(
     [
         ("model", pa.string()),
         ("snapshot", pa.string()),
+        ("role", pa.string()),
         ("answers", pa.int64()),
         ("prompt_tokens", pa.int64()),
         ("completion_tokens", pa.int64()),
@@ -119,13 +121,13 @@ class ResponseStore:
             rows = self.database.read(partial(_rows, further, {}))
 
     def summary(self) -> pa.Table:
-        """What is in the store, a row for each model and snapshot."""
+        """What is in the store, one row per model, snapshot and role."""
         column = db.responses.c
         last = sa.func.max(column.answered_at)
         sums = [sa.func.sum(summed) for summed in (column.prompt_tokens, column.completion_tokens, column.cost_usd)]
         unpriced = sa.func.count() - sa.func.count(column.cost_usd)
-        statement = sa.select(column.model, column.snapshot, sa.func.count(), *sums, unpriced, last)
-        statement = statement.group_by(column.model, column.snapshot).order_by(column.model, column.snapshot)
+        keys = (column.model, column.snapshot, column.role)
+        statement = sa.select(*keys, sa.func.count(), *sums, unpriced, last).group_by(*keys).order_by(*keys)
         return pa.Table.from_batches([_batch(self.database.read(partial(_rows, statement, {})), SUMMARY)])
 
     def close(self) -> None:

@@ -76,6 +76,31 @@ class TestRoundTrip:
         assert mended == contents(store) == sorted(map(asdict, kept), key=lambda row: str(row["request_key"]))
 
     @every_kind
+    def test_roles_move_with_their_answers(
+        self, store: ResponseStore, elsewhere: ResponseStore, tmp_path: Path, suffix: str
+    ) -> None:
+        store.add([response(1, role="judge"), response(2)])
+        export_responses(store, tmp_path / f"responses{suffix}")
+        import_responses(elsewhere, tmp_path / f"responses{suffix}")
+        assert contents(elsewhere) == contents(store)
+        assert {row["role"] for row in contents(elsewhere)} == {"judge", "candidate"}
+
+    @every_kind
+    def test_a_file_of_an_earlier_version_holds_answers_of_candidates(
+        self, elsewhere: ResponseStore, tmp_path: Path, suffix: str
+    ) -> None:
+        """Its rows have no role."""
+        row = {name: value for name, value in asdict(response(1)).items() if name != "role"}
+        file = tmp_path / f"responses{suffix}"
+        if suffix == ".parquet":
+            pq.write_table(pa.Table.from_pylist([row], RESPONSES.remove(RESPONSES.get_field_index("role"))), file)
+        else:
+            text = json.dumps(row | {"answered_at": row["answered_at"].isoformat()}).encode()
+            file.write_bytes(gzip.compress(text) if suffix.endswith(".gz") else text)
+        assert import_responses(elsewhere, file) == Imported(added=1, known=0)
+        assert contents(elsewhere) == [asdict(response(1))]
+
+    @every_kind
     def test_pages_neither_lose_nor_repeat_a_row(
         self, store: ResponseStore, elsewhere: ResponseStore, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -229,6 +254,7 @@ class TestBadFiles:
             "completion_tokens",
             "cost_usd",
             "reasoning",
+            "role",
         }
         if name in optional:
             assert import_responses(elsewhere, file) == Imported(1, 0)

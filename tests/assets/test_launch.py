@@ -1,0 +1,91 @@
+"""Runs whose command was killed are ended by the next command; runs of commands that live, or that nobody here can see, are not."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import dagster as dg
+import pytest
+
+from assets.launch import close_abandoned_runs, materialize
+from assets.stage.partitions import PROCESS_TAG
+from resources.responses.processes import Process
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def ended() -> int:
+    """The number of a process that is no more."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def status_after(instance: dg.DagsterInstance, tag: str | None) -> dg.DagsterRunStatus:
+    """What the next command makes of a run that has begun, and of whose process the tag tells."""
+    tags = {} if tag is None else {PROCESS_TAG: tag}
+    run = dg.DagsterRun("job", status=dg.DagsterRunStatus.STARTED, tags=tags)
+    instance.add_run(run)
+    close_abandoned_runs(instance)
+    found = instance.get_run_by_id(run.run_id)
+    assert found
+    return found.status
+
+
+def tag(process: Process) -> str:
+    return json.dumps(process._asdict())
+
+
+def test_a_run_of_a_living_command_goes_on(instance: dg.DagsterInstance) -> None:
+    assert status_after(instance, tag(Process.this())) == dg.DagsterRunStatus.STARTED
+
+
+def test_a_run_of_a_killed_command_is_ended(instance: dg.DagsterInstance, ended: int) -> None:
+    assert status_after(instance, tag(Process.this()._replace(pid=ended))) == dg.DagsterRunStatus.FAILURE
+
+
+@pytest.mark.skipif(Process.this().started is None, reason="this machine does not say when a process was started")
+def test_a_process_number_that_was_given_to_another_program_keeps_no_dead_run_alive(instance: dg.DagsterInstance) -> None:
+    """Only host name and number were looked at: after a restart of the machine a dead run could look alive for good."""
+    before = Process.this()._replace(started="1")
+    assert status_after(instance, tag(before)) == dg.DagsterRunStatus.FAILURE
+
+
+def test_a_run_in_another_container_of_the_same_host_name_is_left_alone(
+    instance: dg.DagsterInstance, ended: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process has a number that means nothing here, and was taken for dead: a living run was ended."""
+
+    @dg.asset
+    def nothing() -> None: ...
+
+    monkeypatch.setattr("assets.launch.defs", dg.Definitions([nothing]))
+    with monkeypatch.context() as there:
+        there.setattr("resources.responses.processes._machine", lambda: f"{socket.gethostname()} the-same-boot pid:[1]")
+        there.setattr(os, "getpid", lambda: ended)
+        (run_id,) = materialize(instance, ["nothing"], [], {}).run_ids
+    run = instance.get_run_by_id(run_id)
+    assert run
+    assert status_after(instance, run.tags[PROCESS_TAG]) == dg.DagsterRunStatus.STARTED
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_tags_of_earlier_versions_are_read_as_before(instance: dg.DagsterInstance, ended: int, alive: bool) -> None:
+    number = os.getpid() if alive else ended
+    of_the_living, of_the_dead = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.FAILURE
+    assert status_after(instance, f"{socket.gethostname()}:{number}") == (of_the_living if alive else of_the_dead)
+    assert status_after(instance, f"another-{socket.gethostname()}:{number}") == dg.DagsterRunStatus.STARTED
+
+
+def test_runs_that_dagster_started_are_none_of_a_commands_business(instance: dg.DagsterInstance) -> None:
+    assert status_after(instance, None) == dg.DagsterRunStatus.STARTED

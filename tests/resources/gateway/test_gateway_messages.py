@@ -1,0 +1,131 @@
+"""What arrives at the server of a conversation, and how usage is split by the role a model was asked in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.asking.models import Budget, ModelSpec
+from dtef_pipeline.asking.request import Message, Request
+from resources.gateway import Gateway
+from resources.gateway.budget import Accounts, Usage
+from resources.responses.store import ResponseStore
+from tests.fake_llm_server import FakeLLM
+from tests.resources.gateway.gateway_setup import gateway, model, requests
+
+TALK = (
+    Message("system", "You play cards."),
+    Message("user", "Your move?"),
+    Message("assistant", "Pass."),
+    Message("tool", "The other one bids."),
+    Message("user", "And now?"),
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ResponseStore]:
+    with ResponseStore(tmp_path / "responses.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture
+def server() -> Iterator[FakeLLM]:
+    with FakeLLM() as running:
+        yield running
+
+
+def talk(spec: ModelSpec, *messages: Message, role: str = "candidate") -> Request:
+    return Request.of_messages(messages or TALK, spec, 0, "base", role=role)
+
+
+def test_every_message_arrives_in_its_role_and_order(store: ResponseStore, server: FakeLLM) -> None:
+    assert not gateway(store).answer([talk(model(server))]).failures
+    (call,) = server.calls
+    assert call.body["messages"] == [
+        {"role": "system", "content": "You play cards."},
+        {"role": "user", "content": "Your move?"},
+        {"role": "assistant", "content": "Pass."},
+        {"role": "tool", "content": "The other one bids."},
+        {"role": "user", "content": "And now?"},
+    ]
+
+
+def test_a_conversation_is_replayed_and_a_longer_one_is_asked(store: ResponseStore, server: FakeLLM) -> None:
+    spec = model(server)
+    gateway(store).answer([talk(spec)])
+    again = gateway(store).answer([talk(spec), talk(spec, *TALK, Message("assistant", "Raise."), Message("user", "And?"))])
+    assert (again.replayed, again.asked, server.answered) == (1, 1, 2)
+
+
+@pytest.mark.parametrize("system", [None, ""])
+def test_a_null_system_prompt_sends_no_system_message(store: ResponseStore, server: FakeLLM, system: str | None) -> None:
+    gateway(store).answer([Request("p", system, "question", model(server), 0, "base")])
+    assert server.calls[0].body["messages"] == [{"role": "user", "content": "question"}]
+
+
+def test_a_conversation_without_a_system_message_sends_none(store: ResponseStore, server: FakeLLM) -> None:
+    gateway(store).answer([talk(model(server), Message("user", "question"))])
+    assert server.calls[0].body["messages"] == [{"role": "user", "content": "question"}]
+
+
+def test_what_models_used_is_split_by_their_role(store: ResponseStore, server: FakeLLM) -> None:
+    """The judge of an answer costs too, and is not what the candidate costs."""
+    spec = model(server, input_price=1.0, output_price=1.0)
+    asking = gateway(store)
+    asking.answer(requests(spec, 3))
+    judging = talk(spec, Message("user", "Is this answer right?"), role="judge")
+    asking.answer([judging])
+    candidate, judge = asking.used["candidate"], asking.used["judge"]
+    assert (candidate.calls, judge.calls) == (3, 1)
+    assert (candidate.tokens, judge.tokens) == (3 * 8, 8)
+    assert candidate.cost_usd == pytest.approx(3 * judge.cost_usd)
+    assert candidate.cost_usd + judge.cost_usd == pytest.approx(asking.accounts.run.spent.cost_usd)
+    assert asking.used.keys() == {"candidate", "judge"}
+    assert store.responses([judging.key])["role"].to_pylist() == ["judge"]
+    assert [(row["role"], row["answers"]) for row in store.summary().to_pylist()] == [("candidate", 3), ("judge", 1)]
+
+
+def test_an_answer_of_unknown_price_is_not_counted_as_free(store: ResponseStore, server: FakeLLM) -> None:
+    asking = gateway(store)
+    asking.answer(requests(model(server), 2))
+    assert asking.used["candidate"] == Usage(calls=2, tokens=16, cost_usd=0.0, unpriced=2)
+
+
+def test_a_budget_holds_over_all_roles(store: ResponseStore, server: FakeLLM) -> None:
+    asking = gateway(store, budget=Budget(max_calls=3))
+    spec = model(server)
+    asking.answer(requests(spec, 2))
+    judged = asking.answer([talk(spec, Message("user", f"judge {number}"), role="judge") for number in range(4)])
+    assert [failure.status for failure in judged.failures.values()] == ["budget"] * 3
+    assert server.answered == 3
+
+
+def test_the_whole_conversation_is_reserved_for() -> None:
+    """Only a system and a user text were estimated: of a long conversation a budget would have seen nothing."""
+    accounts = Accounts(Budget(max_tokens=10_000), {})
+    short, long = (
+        accounts.estimate(talk(ModelSpec(name="m", model="openai/m"), *TALK[:end]), None).tokens for end in (2, len(TALK))
+    )
+    spoken = sum(len(message.text.split()) for message in TALK[2:])
+    assert long >= short + spoken
+
+
+def test_the_local_model_says_that_it_holds_no_conversations(store: ResponseStore) -> None:
+    spec = ModelSpec(name="local/smollm2-135m", model="local/smollm2-135m")
+    pytest.importorskip("xllamacpp", reason="needs the extra `local`")
+    request = Request("p", None, "", spec, 0, "base", ("Yes", "No"), messages=TALK)
+    (failure,) = Gateway(store, environ={}).answer([request]).failures.values()
+    assert "answers one user message, no conversation; got user, assistant, tool, user" in failure.message
+
+
+def test_the_local_model_answers_one_user_message_in_either_form(store: ResponseStore) -> None:
+    spec = ModelSpec(name="local/smollm2-135m", model="local/smollm2-135m")
+    pytest.importorskip("xllamacpp", reason="needs the extra `local`")
+    user = "Is it so?\na. Yes\nb. No\n\nReply in percent."
+    plain = Request("p", "system", user, spec, 0, "base", ("Yes", "No"))
+    said = Request("q", None, "", spec, 0, "base", ("Yes", "No"), messages=(Message("user", user),))
+    assert Gateway(store, environ={}).answer([plain, said]).failures == {}
+    first, second = store.responses([plain.key, said.key])["text"].to_pylist()
+    assert first == second

@@ -1,0 +1,121 @@
+"""Every module path that stands in a file users have keeps working: each is read from where it stands, and imported."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dtef_pipeline.survey.adapters import adapters
+
+ROOT = Path(__file__).resolve().parent.parent
+PUBLIC = {
+    "dtef_pipeline.survey.adapters": ["Adapter", "RoundsAdapter", "adapter_for", "adapters", "read_survey", "read_surveys"],
+    "dtef_pipeline.survey.attributes": ["segment", "segment_key", "unique_keys", "vocabulary"],
+    "dtef_pipeline.survey.model": ["Answer", "Finding", "Question", "Segment", "Survey", "Unreadable"],
+    "dtef_pipeline.survey.validation": ["check_question", "checked", "percentage", "round_id", "whole_number"],
+}
+"""What adapters outside this project import: `docs/add-a-survey.md`."""
+
+
+def document(path: str) -> Any:
+    return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
+
+
+def imported(path: str) -> object:
+    """What `module` or `module:name` stands for."""
+    module, _, name = path.partition(":")
+    found = importlib.import_module(module)
+    return getattr(found, name) if name else found
+
+
+def custom_classes(value: Any) -> Iterator[str]:
+    """`module:class` wherever a YAML document names one."""
+    if isinstance(value, dict):
+        if {"module", "class"} <= value.keys():
+            yield f"{value['module']}:{value['class']}"
+        for part in value.values():
+            yield from custom_classes(part)
+
+
+@pytest.mark.parametrize(
+    ("file", "paths"),
+    [
+        ("dagster.yaml", {"assets.run_launcher:WatchedRunLauncher", "resources.dagster_storage:SqliteStorage"}),
+        (
+            "deploy/dagster.yaml",
+            {"assets.run_launcher:WatchedRunLauncher", "resources.dagster_postgres_storage:PostgresStorage"},
+        ),
+    ],
+)
+def test_classes_that_a_dagster_home_names_are_where_they_were(file: str, paths: set[str]) -> None:
+    """Copies of these files are in every DAGSTER_HOME: what they name cannot move."""
+    assert set(custom_classes(document(file))) == paths
+    assert all(isinstance(imported(path), type) for path in paths)
+
+
+def test_the_code_location_is_the_module_that_workspaces_and_services_name() -> None:
+    module = document("workspace.yaml")["load_from"][0]["python_module"]["module_name"]
+    service = (ROOT / "deploy" / "dtef-code.service").read_text(encoding="utf-8")
+    assert re.findall(r"(?<= -m )\S+", service) == [module] == ["assets.definitions"]
+    assert hasattr(imported(module), "defs")
+
+
+def test_the_code_location_keeps_its_name() -> None:
+    """The state of schedules and sensors is kept under it."""
+    names = [
+        place["location_name"]
+        for file in ("workspace.yaml", "deploy/workspace.yaml")
+        for entry in document(file)["load_from"]
+        for place in entry.values()
+    ]
+    assert names == ["dtef", "dtef"]
+
+
+def test_entry_points_can_be_loaded() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["scripts"] == {"dtef": "dtef_pipeline.cli:main"}
+    assert callable(imported(project["scripts"]["dtef"]))
+    named = project["entry-points"]["dtef.adapters"]
+    assert set(named) == {"global-dialogues", "dtef-json", "long-table"}
+    assert {type(adapter).__name__ for adapter in adapters()} >= {imported(path).__name__ for path in named.values()}  # type: ignore[attr-defined]
+
+
+def test_an_installation_made_before_names_adapters_that_are_still_there() -> None:
+    """An editable checkout keeps the entry points of the day it was installed."""
+    for entry_point in importlib.metadata.entry_points(group="dtef.adapters"):
+        assert callable(entry_point.load())
+
+
+@pytest.mark.parametrize(("module", "name"), [(module, name) for module, names in PUBLIC.items() for name in names])
+def test_what_adapters_of_others_import_is_there(module: str, name: str) -> None:
+    assert hasattr(importlib.import_module(module), name)
+
+
+def test_what_the_guide_for_adapters_imports_is_there() -> None:
+    guide = (ROOT / "docs" / "add-a-survey.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^from (dtef_pipeline\.[\w.]+) import (.+)$", guide, re.MULTILINE)
+    assert lines
+    for module, names in lines:
+        assert [name for name in names.split(", ") if not hasattr(importlib.import_module(module), name)] == []
+
+
+def test_the_vocabulary_that_people_edit_is_where_the_guide_says() -> None:
+    assert (ROOT / "dtef_pipeline" / "survey" / "vocabulary.toml").is_file()
+
+
+def test_the_fake_server_of_the_docs_starts_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.fake_llm_server", "--help"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "--latency" in done.stdout
