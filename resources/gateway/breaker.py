@@ -32,6 +32,8 @@ class Breaker:
         self._failures = 0
         self.failed_probes = 0
         """In a row."""
+        self.openings = 0
+        """How often it was opened, or kept open by a failed probe: calls that span one of these moments met an outage."""
         self._probing = False
         self._was_reached = False
         self.open_until: float | None = None
@@ -70,6 +72,7 @@ class Breaker:
         self._failures += 1
         if not probe and self._failures < self._rules.failures:
             return False
+        self.openings += 1
         self.open_until = now + min(self._rules.longest, self._rules.cool_down * 2.0**self.failed_probes)
         return True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -20,6 +20,15 @@ from resources.responses.writer import ResponseWriter
 _LONGEST_SLEEP_S = 5.0
 
 
+async def _set_or_late(event: asyncio.Event, seconds: float) -> None:
+    """Until the event is set, or the seconds are over."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass
+
+
 @dataclass(frozen=True)
 class Rules:
     """How a set of requests is asked."""
@@ -29,6 +38,10 @@ class Rules:
     backoff: Backoff
     grace: float
     """Seconds that calls in flight are given to end, once the run is being stopped."""
+    clock: Callable[[], float] = time.monotonic
+    """Seconds that only grow."""
+    wait: Callable[[asyncio.Event, float], Awaitable[None]] = _set_or_late
+    """Returns when the event is set, or so many seconds of the clock later."""
 
 
 class Asking:
@@ -100,10 +113,13 @@ class Asking:
 
     async def _dispatch_until_done(self) -> None:
         while not self._stopping:
+            for pool in self._pools:
+                if pool.undecidable:
+                    self._end_undecided(pool)
             self._drop_the_hopeless()
             if all(pool.finished for pool in self._pools):
                 return
-            now = time.monotonic()
+            now = self._rules.clock()
             self._send_what_may(now)
             if any(pool.hungry for pool in self._pools):
                 self._flight.need()
@@ -113,11 +129,7 @@ class Asking:
 
     async def _until_something_changes(self, now: float) -> None:
         times = [moment for pool in self._pools if (moment := pool.next_time(now)) is not None]
-        try:
-            async with asyncio.timeout(min([_LONGEST_SLEEP_S, *(moment - now for moment in times)])):
-                await self._changed.wait()
-        except TimeoutError:
-            pass
+        await self._rules.wait(self._changed, min([_LONGEST_SLEEP_S, *(moment - now for moment in times)]))
         self._changed.clear()
 
     def _send_what_may(self, now: float) -> None:
@@ -145,7 +157,8 @@ class Asking:
             if self._accounts.reached(pool.spec.name):
                 self._changed.set()
             return False
-        job.reserved, job.probe = usage, pool.state.breaker.start()
+        job.reserved = usage
+        job.begin(pool.state.breaker)
         self.sent += job.sent == 0
         job.sent += 1
         pool.in_flight += 1
@@ -167,7 +180,7 @@ class Asking:
 
     async def _call(self, pool: Pool, job: Job) -> None:
         """One attempt. Its slot is its own until the answer is committed."""
-        began, used = time.monotonic(), Usage(calls=1)
+        began, used = self._rules.clock(), Usage(calls=1)
         try:
             reply = await pool.state.transport.ask(job.request)
         except CallError as error:
@@ -176,9 +189,10 @@ class Asking:
             pool.state.breaker.abandoned(probe=job.probe)
             raise
         else:
-            latency = time.monotonic() - began
+            latency = self._rules.clock() - began
             used = _used(reply, job)
             pool.state.answer(reply.cost_usd)
+            self._end_undecided(pool)
             await self._writer.commit(_response(job, reply, latency, self._scrub))
             pool.done += 1
         finally:
@@ -188,11 +202,12 @@ class Asking:
 
     def _failed(self, pool: Pool, job: Job, error: CallError, began: float) -> None:
         """What a failed call means for its request, its model and its provider."""
-        now, model = time.monotonic(), pool.state
+        now, model = self._rules.clock(), pool.state
         job.last_error = error.message
         if error.scope is Scope.PASSING and not error.rate_limited:
             return self._failed_passing(pool, job, error.reached, now)
         model.breaker.alive()
+        self._end_undecided(pool)
         if error.rate_limited:
             return self._rate_limited(pool, job, error, began, now)
         if error.scope is Scope.MODEL:
@@ -202,18 +217,25 @@ class Asking:
         return self._fail(pool, job, error.message)
 
     def _failed_passing(self, pool: Pool, job: Job, reached: bool, now: float) -> None:
-        breaker = pool.state.breaker
+        """Tried again; whose fault it was shows in what comes next: an answer, or the opening of the breaker."""
+        breaker, backoff = pool.state.breaker, self._rules.backoff
         if breaker.failed(now, probe=job.probe, reached=reached) and breaker.open_until is not None:
             self._tell(
                 f"{job.last_error}; call after call fails, so this model is left alone for {breaker.open_until - now:.3g} s"
             )
+            pool.ask_undecided_again(now + backoff.wait(1))
         if breaker.exhausted:
             self._give_up(pool, f"given up after {breaker.failed_probes} probes: {job.last_error}")
-        # What a probe costs is the breaker's, not the request's.
-        job.failures += not job.probe
-        if job.failures > pool.spec.retries:
-            return self._fail(pool, job, job.last_error)
-        return pool.retry(job, now + self._rules.backoff.wait(max(1, job.failures)))
+        if job.failed(breaker) > pool.spec.retries:
+            pool.undecided.append(job)
+        else:
+            pool.retry(job, now + backoff.wait(max(1, job.failures)))
+
+    def _end_undecided(self, pool: Pool) -> None:
+        """The model answers others, or nothing is left that could tell: these requests failed, and have no attempts left."""
+        undecided, pool.undecided = pool.undecided, []
+        for job in undecided:
+            self._fail(pool, job, job.last_error)
 
     def _rate_limited(self, pool: Pool, job: Job, error: CallError, began: float, now: float) -> None:
         """Wait as long as the server says, and no longer than patience; this is no failure of the request."""

@@ -32,13 +32,32 @@ class Job:
     sent: int = 0
     """Attempts so far, as the server counts them."""
     failures: int = 0
-    """Those that use up the model's `retries`: not rate limits, not probes of a circuit breaker."""
+    """Those that use up the model's `retries`: not rate limits, and nothing of an outage."""
     rate_limits: int = 0
     waited: float = 0.0
     """Seconds waited because of rate limits."""
     last_error: str = ""
     probe: bool = False
     reserved: Usage = field(default_factory=Usage)
+    _openings: int = 0
+    """Of the model's breaker, when the last call began."""
+
+    def begin(self, breaker: Breaker) -> None:
+        """A call begins."""
+        self._forget_outage(breaker)
+        self.probe = breaker.start()
+
+    def failed(self, breaker: Breaker) -> int:
+        """A call failed, and the breaker knows; the attempts that are used up now."""
+        self.failures += not self._forget_outage(breaker)
+        return self.failures
+
+    def _forget_outage(self, breaker: Breaker) -> bool:
+        """Whether the breaker opened since the last call began; what failed until then was the model's fault."""
+        if self._openings == breaker.openings:
+            return False
+        self._openings, self.failures = breaker.openings, 0
+        return True
 
 
 @dataclass
@@ -79,7 +98,8 @@ class ModelState:
 
 @dataclass
 class Pool:
-    """One set of requests to a model: unclaimed -> ready -> in flight -> settled, or back by way of `retries` or `elsewhere`."""
+    """One set of requests to a model: unclaimed -> ready -> in flight -> settled, or back by way of `retries`, `undecided` or
+    `elsewhere`."""
 
     state: ModelState
     total: int = 0
@@ -95,6 +115,8 @@ class Pool:
     ready: deque[Job] = field(default_factory=deque)
     retries: list[tuple[float, int, Job]] = field(default_factory=list)
     """A heap by the time of the next attempt."""
+    undecided: list[Job] = field(default_factory=list)
+    """Their attempts are used up, but perhaps by an outage that has just begun: the next answer ends them, an outage does not."""
     clock: Callable[[], float] = time.monotonic
     _numbers: Iterator[int] = field(default_factory=count, repr=False)
     _samples: deque[tuple[float, int]] = field(default_factory=deque, repr=False)
@@ -105,7 +127,12 @@ class Pool:
 
     @property
     def finished(self) -> bool:
-        return not (self.in_flight or self.claiming or self.ready or self.retries or self.unclaimed or self.elsewhere)
+        return not (self.in_flight or self.claiming or any(self._queues) or self.retries)
+
+    @property
+    def undecidable(self) -> bool:
+        """Nothing will be asked any more that could tell whether the undecided requests or the model are at fault."""
+        return bool(self.undecided) and not (self.in_flight or self.claiming or self.ready or self.retries or self.unclaimed)
 
     @property
     def hungry(self) -> bool:
@@ -136,12 +163,22 @@ class Pool:
     def retry(self, job: Job, when: float) -> None:
         heapq.heappush(self.retries, (when, next(self._numbers), job))
 
+    def ask_undecided_again(self, when: float) -> None:
+        """It was an outage."""
+        for job in self.undecided:
+            self.retry(job, when)
+        self.undecided.clear()
+
     def drain(self) -> list[Job]:
         """Take out everything that is not in flight."""
-        jobs = [*self.unclaimed, *self.elsewhere, *self.ready, *(job for _, _, job in self.retries)]
-        for queue in (self.unclaimed, self.elsewhere, self.ready, self.retries):
+        jobs = [*(job for queue in self._queues for job in queue), *(job for _, _, job in self.retries)]
+        for queue in (*self._queues, self.retries):
             queue.clear()
         return jobs
+
+    @property
+    def _queues(self) -> tuple[deque[Job] | list[Job], ...]:
+        return self.unclaimed, self.elsewhere, self.ready, self.undecided
 
     def progress(self) -> ModelProgress:
         """Counts of this set; rate limits and cost of the whole run."""
