@@ -1,18 +1,29 @@
-"""YAML files that people write: read with unique keys, and checked part by part."""
+"""YAML files that people write: read with unique keys, checked against a model, and every fault told in one form:
+
+panel.yaml:3: drift.baseline: got 1; allowed: greater than or equal to 2
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from dtef_pipeline.errors import ConfigError
 
+Place = tuple[int | str, ...]
+"""Where a value stands in a document: keys and places in lists, from the outside in."""
+_Model = TypeVar("_Model", bound=BaseModel)
+_LONGEST_ECHO = 80
+
 
 class Part(BaseModel):
-    """No unknown key, no infinity, no guessing of types; a key without a value is a key that was not given."""
+    """No unknown key, no infinity, no guessing of types; a key without a value was not given, unless null is one of its values."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -21,26 +32,215 @@ class Part(BaseModel):
     def _given(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
-        return {key: value for key, value in values.items() if value is not None or key == "temperature"}
+        return {key: value for key, value in values.items() if value is not None or cls._takes_null(key)}
+
+    @classmethod
+    def _takes_null(cls, key: Any) -> bool:
+        known = cls.model_fields.get(str(key))
+        return known is None or type(None) in get_args(known.annotation)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document that was read.
+
+    `where`: its file, or what it is called. `text`: as it was read. `values`: its keys, none of an empty file. `members`: what one member of a
+    top-level key is called, such as `model` for `models`: a fault in one then names it, `model 'mini': top_p`.
+    """
+
+    where: str
+    text: str
+    values: dict[Any, Any]
+    members: Mapping[str, str] = field(default_factory=dict)
+
+    def checked(self, model: type[_Model], values: Any = None, place: Place = ()) -> _Model:
+        """The document as a model, or `values` that stand at `place` in it. Raises ConfigError for all that is wrong."""
+        try:
+            return model.model_validate(self.values if values is None else values)
+        except ValidationError as error:
+            found = [self._told((*place, *reason.place), reason.message) for reason in reasons(error, model)]
+            raise ConfigError("; ".join(found)) from error
+
+    def mapping(self, place: Place, known: Iterable[str] | None = None) -> dict[Any, Any]:
+        """The mapping at a place, empty where nothing is said. Raises ConfigError for another value, and for keys that are not `known`."""
+        value: Any = self.values
+        for part in place:
+            value = value.get(part) if isinstance(value, dict) else None
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise self.error(place, f"got {_echo(value)}; allowed: a mapping")
+        if known is not None and (unknown := [str(key) for key in value if key not in (known := list(known))]):
+            # The keys alone: a value may be an API key in the wrong place.
+            raise ConfigError("; ".join(self._told((*place, key), _unknown(known)) for key in unknown))
+        return value
+
+    def error(self, place: Place, message: str) -> ConfigError:
+        """What is wrong at a place, with its file, line and name."""
+        return ConfigError(self._told(place, message))
+
+    def _told(self, place: Place, message: str) -> str:
+        line = _line(yaml.compose(self.text, Loader=yaml.SafeLoader), place)
+        return ": ".join(part for part in (f"{self.where}:{line}", self._named(place), message) if part)
+
+    def _named(self, place: Place) -> str:
+        if len(place) < 2 or (called := self.members.get(str(place[0]))) is None:
+            return spelled(place)
+        name = place[1]
+        if isinstance(name, int):
+            member = self.values[place[0]][name]
+            name = member.get("name", name + 1) if isinstance(member, dict) else name + 1
+        return ": ".join(part for part in (f"{called} {name!r}", spelled(place[2:])) if part)
+
+
+class Reason(NamedTuple):
+    """What is wrong with a value, and where it stands in what was checked."""
+
+    place: Place
+    message: str
+
+
+def reasons(error: ValidationError, model: type[BaseModel]) -> Iterator[Reason]:
+    """All that pydantic found wrong with values for `model`: what arrived and what is allowed, or which keys are known."""
+    for fault in error.errors(include_url=False, include_context=False):
+        place, kind, message = fault["loc"], fault["type"], fault["msg"]
+        if kind == "extra_forbidden":
+            yield Reason(place, _unknown(_owner(model, place).model_fields))
+        elif kind == "missing":
+            yield Reason(place, "is missing")
+        elif kind == "value_error":  # a check of ours, which says what arrived
+            yield Reason(place, message.removeprefix("Value error, "))
+        else:
+            yield Reason(place, f"got {_echo(fault['input'])}; allowed: {_allowed(kind, message)}")
+
+
+def told(error: ValidationError, model: type[BaseModel]) -> str:
+    """The reasons in one line, for values that stand in no document."""
+    return "; ".join(f"{spelled(reason.place)}: {reason.message}".removeprefix(": ") for reason in reasons(error, model))
+
+
+def spelled(place: Place) -> str:
+    """`drift.severity.watch`"""
+    return ".".join(str(part) for part in place)
+
+
+def _unknown(known: Iterable[str]) -> str:
+    return f"unknown key; known: {', '.join(known)}"
+
+
+def _echo(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}..."
+
+
+def _allowed(kind: str, message: str) -> str:
+    """`greater than or equal to 1` of `Input should be greater than or equal to 1`."""
+    allowed = re.sub(r"^\w+ should (be |have |(?=match ))", "", message)
+    if kind == "literal_error":
+        return allowed.replace("'", "").replace(" or ", ", ")
+    if kind == "string_pattern_mismatch":
+        return f"text that {allowed.replace('match pattern', 'matches')}"
+    if kind in ("dict_type", "model_type"):
+        return "a mapping"
+    return re.sub(r"( after validation)?,.*", "", allowed)
+
+
+def _owner(model: type[BaseModel], place: Place) -> type[BaseModel]:
+    """The part of the model that has the field at a place."""
+    for name in place[:-1]:
+        known = model.model_fields.get(str(name))
+        model = next(_models_in(known.annotation), model) if known else model
+    return model
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models_in(argument)
+
+
+def read_document(
+    source: str | Path, kind: str, known: Iterable[str], members: Mapping[str, str] | None = None, *, called: str = "text"
+) -> Document:
+    """A document whose top level is a mapping, or empty.
+
+    Args:
+        source: a `Path` is a file to read, a `str` is YAML text.
+        kind: what it should be, such as `panel file`.
+        known: the top-level keys that it may have. That there are no others is for `Document.checked` to say.
+        members: as in `Document`.
+        called: what a YAML text is called where a file would be named.
+
+    Raises:
+        ConfigError: with the file, and the line where it can be told.
+    """
+    where = str(source) if isinstance(source, Path) else called
+    try:
+        text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{where}: not a readable {kind}: {error}") from error
+    try:
+        values = yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
+    except yaml.YAMLError as error:
+        line, problem = _problem(error, text)
+        raise ConfigError(f"{where}:{line}: not a readable {kind}: {problem}") from error
+    if not isinstance(values, dict | None):
+        raise ConfigError(f"{where}:1: not a readable {kind}: got {_echo(values)}; allowed: a mapping with {', '.join(known)}")
+    return Document(where, text, values or {}, members or {})
+
+
+def _problem(error: yaml.YAMLError, text: str) -> tuple[int, str]:
+    """The 1-based line and what is wrong with it, without what YAML's own message says of both."""
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        begun = f" (begun in line {error.context_mark.line + 1})" if error.context_mark else ""
+        context = f"{error.context}{begun}: " if error.context else ""
+        return (mark.line + 1 if mark else 1), f"{context}{error.problem}"
+    if isinstance(error, yaml.reader.ReaderError):
+        return text.count("\n", 0, error.position) + 1, f"the character {chr(error.character)!r} is not allowed in YAML"
+    return 1, str(error)
+
+
+def _line(node: Any, place: Place) -> int:
+    """The 1-based line of a field, or of the last part of its place that the document has."""
+    line = int(node.start_mark.line) if node else 0
+    for part in place:
+        if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            node = node.value[part]
+        elif isinstance(node, yaml.MappingNode):
+            key, node = next(((key, value) for key, value in node.value if key.value == str(part)), (None, None))
+            if key is not None:
+                line = int(key.start_mark.line)
+                continue
+        if node is None:
+            break
+        line = int(node.start_mark.line)
+    return line + 1
 
 
 class UniqueKeys(yaml.SafeLoader):
-    """YAML in which a key said twice in one mapping is an error instead of a silent overwrite."""
+    """YAML in which a key said twice in one mapping is an error instead of a silent overwrite, and every error has its line."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                raise yaml.constructor.ConstructorError(None, None, f"{_echo(key)} is no key", key_node.start_mark)
             if key in seen:
                 raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is given twice", key_node.start_mark)
             if key_node.tag != "tag:yaml.org,2002:merge":
                 seen.add(key)
         return super().construct_mapping(node, deep)
 
-
-def mapping(value: Any, where: str) -> dict[Any, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise ConfigError(f"{where}: expected a mapping of names, got {type(value).__name__} {str(value)[:60]!r}")
-    return value
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except ValueError as error:  # what looks like a date or a number and is none
+            is_date = node.tag == "tag:yaml.org,2002:timestamp"
+            allowed = "a date such as 2026-03-01" if is_date else "a number such as 5 or 0.7"
+            problem = (
+                f"{node.value} is no {'date' if is_date else 'number'}: {error}; allowed: {allowed}, or quotes around a text"
+            )
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error

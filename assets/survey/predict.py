@@ -21,6 +21,7 @@ from assets.survey.predictor import Plan, PredictOptions, Predictor, windows
 from dtef_pipeline.asking.models import Budget, Models
 from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.boards.costs import cost_breakdown
+from dtef_pipeline.documents import told
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL, UNIFORM
@@ -63,7 +64,7 @@ class PredictConfig(dg.Config):
         try:
             return {name: Budget.model_validate(limits) for name, limits in self.budgets.items()}
         except ValidationError as error:
-            raise ConfigError(f"budgets: {error}") from None
+            raise ConfigError(f"budgets: {told(error, Budget)}") from None
 
     def options(self, models: Models) -> PredictOptions:
         """The two reference baselines are always among the models: they cost nothing and stand in every table."""

@@ -19,10 +19,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from dtef_pipeline.documents import UniqueKeys, mapping
+from dtef_pipeline.documents import Document, read_document, told
 from dtef_pipeline.errors import ConfigError
 
 BASELINES = (
@@ -53,6 +52,8 @@ SAMPLING = (
 _BASELINE_KEYS = frozenset({"name", "model", "seed", "description"})
 _LOCAL_KEYS = frozenset({"name", "model", "temperature", "description"})
 
+_TOP_LEVEL = ("collections", "models")
+_MEMBERS = {"collections": "collection", "models": "model"}
 _Text = Annotated[str, Field(min_length=1, pattern=r"^\S(.*\S)?$")]
 _Penalty = Annotated[float, Field(ge=-2, le=2)]
 _Price = Annotated[float, Field(ge=0)]
@@ -67,7 +68,7 @@ class _Settings(BaseModel):
     @classmethod
     def _refuse_bool(cls, value: Any) -> Any:
         if isinstance(value, bool):
-            raise ValueError("true and false are no values of this setting (null: not sent)")
+            raise ValueError(f"true and false are no values of this setting (null: not sent), got {value}")
         return value
 
 
@@ -224,53 +225,24 @@ def load_models(*sources: str | Path) -> Models:
         ConfigError: with the file, the model or collection, what arrived and what is known.
     """
     specs: dict[str, ModelSpec] = {}
-    listed: dict[str, tuple[Any, str]] = {}
+    listed: dict[str, tuple[Any, Document]] = {}
     for number, source in enumerate(sources, start=1):
-        where = str(source) if isinstance(source, Path) else f"model text {number}"
-        document = _document(source, where)
-        for name, body in mapping(document.get("models"), f"{where}: models").items():
-            specs[str(name)] = _spec(str(name), body, where)
-        for name, members in mapping(document.get("collections"), f"{where}: collections").items():
-            listed[str(name)] = (members, where)
-    collections = {name: _members(name, members, specs, where) for name, (members, where) in listed.items()}
+        document = read_document(source, "model file", _TOP_LEVEL, _MEMBERS, called=f"model text {number}")
+        document.mapping((), known=_TOP_LEVEL)
+        for name in document.mapping(("models",)):
+            specs[str(name)] = _spec(name, document)
+        for name, members in document.mapping(("collections",)).items():
+            listed[str(name)] = (members, document)
+    collections = {name: _members(name, members, specs, document) for name, (members, document) in listed.items()}
     _refuse_shared_variants(specs.values())
     return Models(specs=specs, collections=collections)
 
 
-def _document(source: str | Path, where: str) -> dict[str, Any]:
-    try:
-        text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
-        document = yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{where}: not a readable model file: {error}") from error
-    found = mapping(document, where)
-    if unknown := [str(key) for key in found if key not in ("collections", "models")]:
-        raise ConfigError(f"{where}: unknown key {', '.join(map(repr, unknown))}; known: collections, models")
-    return found
-
-
-def _spec(name: str, body: Any, where: str) -> ModelSpec:
-    values = mapping(body, f"{where}: model {name!r}")
-    known = [field for field in ModelSpec.model_fields if field != "name"]
-    if unknown := [str(key) for key in values if key not in known]:
-        # The keys alone: a value may be an API key in the wrong place.
-        raise ConfigError(f"{where}: model {name!r}: unknown key {', '.join(map(repr, unknown))}; known: {', '.join(known)}")
-    if "/" in name:
-        values = {"model": name, **values}
-    try:
-        return ModelSpec(name=name, **values)
-    except ValidationError as error:
-        raise ConfigError(f"{where}: model {name!r}: {'; '.join(_reasons(error))}") from error
-
-
-def _reasons(error: ValidationError) -> Iterable[str]:
-    for fault in error.errors(include_url=False, include_context=False):
-        place = ".".join(str(part) for part in fault["loc"])
-        message = fault["msg"].removeprefix("Value error, ")
-        if fault["type"] == "extra_forbidden":
-            message = f"unknown key; known: {', '.join(Budget.model_fields)}"
-        echoed = bool(place) and fault["type"] not in ("missing", "extra_forbidden")
-        yield f"{place}: {message}, got {fault['input']!r}" if echoed else f"{place}: {message}".removeprefix(": ")
+def _spec(name: Any, document: Document) -> ModelSpec:
+    place = ("models", name)
+    values = document.mapping(place, known=[field for field in ModelSpec.model_fields if field != "name"])
+    model = {"model": name} if "/" in str(name) else {}
+    return document.checked(ModelSpec, {**model, **values, "name": str(name)}, place)
 
 
 def _split_selector(selector: str) -> tuple[str, dict[str, str | None]]:
@@ -301,7 +273,7 @@ def _with_settings(spec: ModelSpec, settings: Mapping[str, Any]) -> ModelSpec:
     try:
         changed = ModelSpec.model_validate({**given, **settings})
     except ValidationError as error:
-        raise ConfigError(f"{where}: {'; '.join(_reasons(error))}") from error
+        raise ConfigError(f"{where}: {told(error, ModelSpec)}") from error
     differing = {key: getattr(changed, key) for key in sorted(settings) if getattr(changed, key) != getattr(spec, key)}
     return changed.model_copy(update={"name": f"{spec.name}@{_settings_text(differing)}"}) if differing else spec
 
@@ -310,15 +282,15 @@ def _settings_text(settings: Mapping[str, Any]) -> str:
     return ",".join(f"{key}={'null' if value is None else _spelled(value)}" for key, value in settings.items())
 
 
-def _members(name: str, members: Any, specs: Mapping[str, ModelSpec], where: str) -> tuple[str, ...]:
-    place = f"{where}: collection {name!r}"
+def _members(name: str, members: Any, specs: Mapping[str, ModelSpec], document: Document) -> tuple[str, ...]:
+    place = ("collections", name)
     if name in specs:
-        raise ConfigError(f"{place}: there is a model of this name too; give one of them another name")
+        raise document.error(place, "there is a model of this name too; give one of them another name")
     if not isinstance(members, list) or not all(isinstance(member, str) for member in members):
-        raise ConfigError(f"{place}: expected a list of model names, got {members!r}")
+        raise document.error(place, f"got {members!r}; allowed: a list of model names")
     for member in members:
         if member not in specs:
-            raise ConfigError(f"{place}: no model {member!r}; known: {', '.join(_nearest_first(member, specs))}")
+            raise document.error(place, f"no model {member!r}; known: {', '.join(_nearest_first(member, specs))}")
     return tuple(dict.fromkeys(members))
 
 

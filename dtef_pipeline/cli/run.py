@@ -21,6 +21,7 @@ from dtef_pipeline.cli.read import warehouse
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
 from resources.gateway.progress import keep_terminal
 from resources.known_models import known_models
+from resources.panel_file import known_panel
 from resources.settings import Settings, shipped
 from resources.warehouse import Warehouse
 
@@ -112,8 +113,10 @@ def _say_ingested(house: Warehouse, round_id: str, retired: list[str], seconds: 
 
 def run(options: RunOptions) -> int:
     metric = BoardOptions(metric=options.metric).metric
-    house = warehouse()
-    chosen = selection(options, known_models(Settings.from_environment()))
+    house, settings = warehouse(), Settings.from_environment()
+    # The drift stage reads the panel. A fault in it is to be told before anything is asked.
+    known_panel(settings)
+    chosen = selection(options, known_models(settings))
     keys = partition_keys(house, chosen.rounds, chosen.segments)
     started = time.monotonic()
     names = ", ".join(model.name for model in chosen.models)

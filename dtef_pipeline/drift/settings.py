@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from datetime import date
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, Field, field_validator
 
 from dtef_pipeline.documents import Part
@@ -17,7 +13,6 @@ from dtef_pipeline.drift.options import ALL_OTHERS, WatchOptions
 from dtef_pipeline.errors import ConfigError
 
 Level = Literal["WARN", "ERROR", "OFF"]
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def _dates(value: Any) -> Any:
@@ -61,13 +56,3 @@ class DriftSettings(Part, BaseModel):  # named twice for the linter, which looks
     @property
     def options(self) -> WatchOptions:
         return WatchOptions(self.baseline, self.alpha, self.since)
-
-
-def no_dates(path: Path, text: str) -> Iterator[str]:
-    """Messages on what looks like a date in a YAML text and is none: file, line, what arrived and what is allowed."""
-    for token in yaml.scan(text, Loader=yaml.SafeLoader):
-        if isinstance(token, yaml.ScalarToken) and token.plain and _DATE.fullmatch(token.value):
-            try:
-                date.fromisoformat(token.value)
-            except ValueError as error:
-                yield f"{path}:{token.start_mark.line + 1}: {token.value} is no date: {error}; allowed: a date such as 2026-03-01"

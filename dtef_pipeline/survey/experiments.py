@@ -17,11 +17,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, Field
 
 from dtef_pipeline.asking.models import SAMPLING, Models, ModelSpec
-from dtef_pipeline.documents import UniqueKeys
+from dtef_pipeline.documents import Document, Part, read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 
@@ -37,10 +36,8 @@ _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 _Levels = Annotated[list[str], BeforeValidator(_levels), Field(min_length=1)]
 
 
-class Condition(BaseModel):
+class Condition(Part):
     """One way of asking. Either `condition` spells it, or the fields of `BlueprintOptions` do."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     name: _Name
     condition: str | None = None
@@ -75,10 +72,8 @@ class Condition(BaseModel):
         return BlueprintOptions.of_condition(self.condition, context_levels, system_prompts)
 
 
-class Experiment(BaseModel):
+class Experiment(Part):
     """A comparison as its file tells it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     name: _Name
     hypothesis: Annotated[str, Field(min_length=1)]
@@ -163,62 +158,35 @@ def _asked(experiment: Experiment, models: Models, selectors: Sequence[str]) -> 
 
 
 def load_experiment(path: Path) -> Experiment:
-    """Read an experiment file. Raises ConfigError with the file, the condition, the field, what arrived and what is allowed."""
-    try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path}: not a readable experiment file: {error}") from error
-    if not isinstance(document, dict):
-        raise ConfigError(
-            f"{path}: expected a mapping with {', '.join(Experiment.model_fields)}; got {type(document).__name__}"
-        )
-    try:
-        experiment = Experiment.model_validate(document)
-    except ValidationError as error:
-        raise ConfigError(f"{path}: {'; '.join(_reasons(document, error))}") from error
-    _check(experiment, str(path))
+    """Read an experiment file. Raises ConfigError with the file, the line, the condition, the field, what arrived and what is allowed."""
+    document = read_document(path, "experiment file", Experiment.model_fields, {"conditions": "condition"})
+    experiment = document.checked(Experiment)
+    _check(experiment, document)
     return experiment
 
 
-def _reasons(document: Mapping[str, Any], error: ValidationError) -> Iterator[str]:
-    for fault in error.errors(include_url=False, include_context=False):
-        model: type[BaseModel] = Experiment
-        place = list(fault["loc"])
-        if place[:1] == ["conditions"] and len(place) > 1:
-            model, number = Condition, int(place[1])
-            given = document["conditions"][number]
-            name = given.get("name", number + 1) if isinstance(given, dict) else number + 1
-            place[:2] = [f"condition {name!r}"]
-        where = ": ".join(str(part) for part in place)
-        if fault["type"] == "extra_forbidden":
-            yield f"{where}: unknown key; known: {', '.join(model.model_fields)}"
-        elif fault["type"] == "missing":
-            yield f"{where}: is missing"
-        else:
-            yield f"{where}: {fault['msg']}, got {fault['input']!r}"
-
-
-def _check(experiment: Experiment, file: str) -> None:
+def _check(experiment: Experiment, document: Document) -> None:
     """What the fields alone do not show: spellings, settings, and that the conditions differ as a run can ask them."""
     seen: dict[tuple[str, str, tuple[str, ...]], str] = {}
-    for condition in experiment.conditions:
-        where = f"{file}: condition {condition.name!r}"
+    for number, condition in enumerate(experiment.conditions):
+        place = ("conditions", number)
         try:
             options = experiment.options(condition)
             _check_settings(condition.settings)
         except ConfigError as error:
-            raise ConfigError(f"{where}: {error}") from error
+            raise document.error(place, str(error)) from error
         settings = ",".join(f"{key}={value}" for key, value in sorted(condition.settings.items()))
         other = seen.setdefault((options.condition, settings, options.context_levels), condition.name)
         if other != condition.name or [c.name for c in experiment.conditions].count(condition.name) > 1:
-            raise ConfigError(f"{where}: is {other!r} again; every condition is to have its own name and way of asking")
+            raise document.error(place, f"is {other!r} again; every condition is to have its own name and way of asking")
     levels = {options_levels for _, _, options_levels in seen}
     if len(levels) > 1 and len({(asked, settings) for asked, settings, _ in seen}) > 1:
-        raise ConfigError(f"{file}: contexts: conditions that differ in contexts may differ in nothing else")
+        raise document.error(("contexts",), "conditions that differ in contexts may differ in nothing else")
     if len({len(of) for of in levels}) > 1:
-        raise ConfigError(
-            f"{file}: contexts: every condition is to have as many, because the first is compared with the first; "
-            f"got {'; '.join(', '.join(of) for of in sorted(levels))}"
+        raise document.error(
+            ("contexts",),
+            "every condition is to have as many, because the first is compared with the first; "
+            f"got {'; '.join(', '.join(of) for of in sorted(levels))}",
         )
 
 

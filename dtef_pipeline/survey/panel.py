@@ -11,16 +11,15 @@ drift:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, field_validator
 
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec, base_selector
-from dtef_pipeline.documents import Part, UniqueKeys
-from dtef_pipeline.drift.settings import DriftSettings, Severity, no_dates
+from dtef_pipeline.documents import Part, read_document
+from dtef_pipeline.drift.settings import DriftSettings
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
@@ -106,59 +105,4 @@ class Panel(Part, BaseModel):  # named twice for the linter, which looks at this
 
 def load_panel(path: Path) -> Panel:
     """Read a panel file. Raises ConfigError with the file, the line, the field, what arrived and what is allowed."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        document = yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path}: not a readable panel file: {error}") from error
-    except ValueError as error:  # what looks like a date and is none
-        raise ConfigError("; ".join(no_dates(path, text)) or f"{path}: not a readable panel file: {error}") from error
-    if document is None:
-        return Panel()
-    if not isinstance(document, dict):
-        got = type(document).__name__
-        raise ConfigError(f"{path}: expected a mapping with {', '.join(Panel.model_fields)}; got {got}")
-    try:
-        return Panel.model_validate(document)
-    except ValidationError as error:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        raise ConfigError("; ".join(_reasons(path, root, error))) from error
-
-
-def _reasons(path: Path, root: Any, error: ValidationError) -> Iterator[str]:
-    for fault in error.errors(include_url=False, include_context=False):
-        place = fault["loc"]
-        where = f"{path}:{_line(root, place)}: {'.'.join(str(part) for part in place)}"
-        if fault["type"] == "extra_forbidden":
-            yield f"{where}: unknown key; known: {', '.join(_known(place))}"
-            continue
-        got, message = repr(fault["input"]), fault["msg"].removeprefix("Value error, ")
-        allowed = message.removeprefix("Input should be ").replace(" or instance of Severity", "")
-        allowed = allowed.replace("'", "").replace(" or ", ", ") if fault["type"] == "literal_error" else allowed
-        allowed = "at least one" if fault["type"] == "too_short" else allowed
-        # What a check of ours says names what arrived already.
-        yield f"{where}: {message}" if fault["type"] == "value_error" else f"{where}: got {got}; allowed: {allowed}"
-
-
-def _known(place: Sequence[int | str]) -> Sequence[str]:
-    """The keys of the part that a field stands in."""
-    parts: Mapping[Any, type[BaseModel]] = {("budgets",): Budget, ("drift",): DriftSettings, ("drift", "severity"): Severity}
-    owner = parts.get(tuple(place[:-1]), parts.get(tuple(place[:1]), Panel)) if len(place) > 1 else Panel
-    return list(owner.model_fields)
-
-
-def _line(node: Any, place: Sequence[int | str]) -> int:
-    """The 1-based line of a field, or of the last part of its place that the document has."""
-    line = int(node.start_mark.line)
-    for part in place:
-        if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-            node = node.value[part]
-        elif isinstance(node, yaml.MappingNode):
-            key, node = next(((key, value) for key, value in node.value if key.value == str(part)), (None, None))
-            if key is not None:
-                line = int(key.start_mark.line)
-                continue
-        if node is None:
-            break
-        line = int(node.start_mark.line)
-    return line + 1
+    return read_document(path, "panel file", Panel.model_fields).checked(Panel)

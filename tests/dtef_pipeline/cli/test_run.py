@@ -46,6 +46,20 @@ class TestRunRefuses:
         assert "DTEF_MODELS names /nowhere/models.yaml, which is not a file" in refused("run", "--round", "S1")
         assert "DTEF_MODELS" in refused("models")
 
+    def test_a_fault_in_the_panel_is_named_with_its_line_before_anything_is_asked(
+        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The models were asked first; then the last stage ended in a dump of pydantic's."""
+        panel = ingested / "panel.yaml"
+        panel.write_text("models: [mock]\nrouds: [S1]\n", encoding="utf-8")
+        monkeypatch.setenv("DTEF_PANEL", str(panel))
+        with FakeLLM() as server:
+            serve_as(server, ingested, monkeypatch)
+            said = refused("run", "--round", "S1", *CHOSEN, "--model", "fake")
+            assert server.calls == []
+        assert f"error: {panel}:2: rouds: unknown key; known: models, rounds, segments" in said
+        assert not (ingested / "warehouse" / "blueprints").exists()
+
     def test_numbers_below_one_and_a_missing_round(self, ingested: Path) -> None:
         for options in (["--questions", "0"], ["--draws", "0"]):
             assert "is not in the range x>=1" in refused("run", "--round", "S1", *options)

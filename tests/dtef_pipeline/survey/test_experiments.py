@@ -61,13 +61,13 @@ class TestFaults:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("conditions: [{name: a}]", r"mine\.yaml: conditions: .*at least 2 items"),
+            ("conditions: [{name: a}]", r"mine\.yaml:3: conditions: got .*; allowed: at least 2 items"),
             ("draws: 2", "conditions: is missing"),
             (TWO + "\ndraws: 2\ndraws: 3", "the key 'draws' is given twice"),
             (TWO + "\ndraw: 2", "draw: unknown key; known: name, hypothesis, conditions, models, contexts"),
-            (TWO + "\ndraws: 0", "draws: .*greater than or equal to 1, got 0"),
-            (TWO + "\ndraws: true", "draws: .*integer, got True"),
-            (TWO + "\nmodels: mini", "models: .*list, got 'mini'"),
+            (TWO + "\ndraws: 0", "draws: got 0; allowed: greater than or equal to 1"),
+            (TWO + "\ndraws: true", "draws: got True; allowed: a valid integer"),
+            (TWO + "\nmodels: mini", "models: got 'mini'; allowed: a valid list"),
             (TWO + "\ncontexts: [some]", "condition 'a': context level 'some': allowed: a whole number"),
             (TWO + "\ncontexts: []", "contexts: .*at least 1 item"),
             ("conditions: [{name: a}, {name: b, task: guess}]", "condition 'b': task 'guess': allowed: distribution, shift"),
@@ -76,8 +76,8 @@ class TestFaults:
                 "condition 'b': reason: unknown key; known: name, condition, task",
             ),
             ("conditions: [{name: a}, {reasoning: cot}]", "condition 2: name: is missing"),
-            ("conditions: [{name: a}, {name: b c}]", "condition 'b c': name: .*pattern"),
-            ("conditions: [{name: a}, {name: b, structured: 1}]", "condition 'b': structured: .*boolean, got 1"),
+            ("conditions: [{name: a}, {name: b c}]", "condition 'b c': name: got 'b c'; allowed: text that matches"),
+            ("conditions: [{name: a}, {name: b, structured: 1}]", "condition 'b': structured: got 1; allowed: a valid boolean"),
             ("conditions: [{name: a}, 7]", "condition 2: .*got 7"),
             (
                 "conditions: [{name: a}, {name: b, condition: shift+hot}]",
@@ -98,7 +98,7 @@ class TestFaults:
             ("conditions: [{name: a}, {name: b, settings: {temperature: -1}}]", "condition 'b': .*greater than or equal to 0"),
             (
                 "conditions: [{name: a}, {name: b, reasoning: cot, batch_size: 2}]",
-                "condition 'b': batch_size: 2 does nothing here; allowed: with task: batch",
+                r"mine\.yaml:3: condition 'b': batch_size: 2 does nothing here; allowed: with task: batch",
             ),
             (
                 "conditions: [{name: a, individuals: 7}, {name: b, reasoning: cot}]",
@@ -131,7 +131,10 @@ class TestFaults:
 
     @pytest.mark.parametrize(
         ("text", "message"),
-        [("name: [", "not a readable experiment file"), ("- a", "expected a mapping with name, hypothesis")],
+        [
+            ("name: [", r"mine\.yaml:1: not a readable experiment file: while parsing a flow node"),
+            ("- a", "mine\\.yaml:1: not a readable experiment file: got \\['a'\\]; allowed: a mapping with name, hypothesis"),
+        ],
     )
     def test_what_is_no_experiment_is_named(self, tmp_path: Path, text: str, message: str) -> None:
         path = tmp_path / "mine.yaml"

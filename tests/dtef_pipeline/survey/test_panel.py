@@ -74,7 +74,7 @@ class TestReading:
             ("drift:\n  severity:\n    drift: LOUD\n", 3, "drift.severity.drift: got 'LOUD'; allowed: WARN, ERROR, OFF"),
             ("budgets:\n  cold: {max_call: 1}\n", 2, "budgets.cold.max_call: unknown key; known: max_cost_usd, max_calls"),
             ("models:\n- cold\n- 5\n", 3, "models.1: got 5; allowed: a valid string"),
-            ("models: []\n", 1, "models: got []; allowed: at least one"),
+            ("models: []\n", 1, "models: got []; allowed: at least 1 item"),
             ("rounds: GD4\n", 1, "rounds: got 'GD4'; allowed: a valid list"),
             ("\ndraws: 0\n", 2, "draws: got 0; allowed: greater than or equal to 1"),
             ("draws: yes\n", 1, "draws: got True; allowed: a valid integer"),
@@ -85,10 +85,10 @@ class TestReading:
             (
                 "draws: 2\ndrift:\n  since: {warm: 2026-13-01}\n",
                 3,
-                "2026-13-01 is no date: month must be in 1..12; allowed: a date",
+                "not a readable panel file: 2026-13-01 is no date: month must be in 1..12; allowed: a date",
             ),
             ("drift: {tell: [none]}\n", 1, "drift.tell.0: got 'none'; allowed: watch, drift"),
-            ("drift: {severity: OFF}\n", 1, "drift.severity: got False; allowed: a valid dictionary"),
+            ("drift: {severity: OFF}\n", 1, "drift.severity: got False; allowed: a mapping"),
             ("drift: {baseline: 1}\n", 1, "drift.baseline: got 1; allowed: greater than or equal to 2"),
             ("conditions: [nonsense]\n", 1, "conditions: task 'nonsense': allowed: distribution, shift"),
         ],
@@ -103,7 +103,7 @@ class TestReading:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ("- cold\n", "expected a mapping with models"),
+            ("- cold\n", "allowed: a mapping with models"),
             ("a: [", "not a readable panel file"),
             ("draws: 1\ndraws: 2\n", "twice"),
         ],

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+from pydantic import Field
+
+from dtef_pipeline.documents import Part, read_document
+from dtef_pipeline.errors import ConfigError
+
+
+class Ball(Part):
+    name: str
+    size: Annotated[int, Field(ge=1)] = 1
+    colour: str | None = "red"
+
+
+class Box(Part):
+    balls: list[Ball] = Field(default=[])
+    named: dict[str, Ball] = Field(default={})
+
+
+def read(tmp_path: Path, text: str, members: dict[str, str] | None = None) -> Box:
+    path = tmp_path / "box.yaml"
+    path.write_text(text, encoding="utf-8")
+    return read_document(path, "box file", Box.model_fields, members).checked(Box)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("named:\n  a: {name: x\n  b: 1\n", 3, "while parsing a flow mapping (begun in line 2): expected"),
+        ("named: {}\nballs: []\nnamed: {}\n", 3, "the key 'named' is given twice"),
+        ("balls: []\n? [a, b]\n: 1\n", 2, "['a', 'b'] is no key"),
+        (
+            "balls:\n- {name: 2026-13-01}\n",
+            2,
+            "2026-13-01 is no date: month must be in 1..12; allowed: a date such as 2026-03-01",
+        ),
+        ("balls: []\nnamed: '\x01'\n", 2, r"the character '\x01' is not allowed in YAML"),
+        ("- balls\n", 1, "got ['balls']; allowed: a mapping with balls, named"),
+    ],
+)
+def test_what_is_no_yaml_is_named_by_file_and_line_and_without_what_the_parser_adds(
+    tmp_path: Path, text: str, line: int, said: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, text)
+    assert str(caught.value).startswith(f"{tmp_path / 'box.yaml'}:{line}: not a readable box file: {said}")
+    assert "unicode string" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("boxes: 1\n", "1: boxes: unknown key; known: balls, named"),
+        ("balls:\n- {name: a}\n- {name: b, weight: 1}\n", "3: ball 'b': weight: unknown key; known: name, size, colour"),
+        ("balls:\n- size: 0\n  name: a\n", "2: ball 'a': size: got 0; allowed: greater than or equal to 1"),
+        ("balls:\n- {name: a}\n- {size: 2}\n", "3: ball 2: name: is missing"),
+        ("balls: [5]\n", "1: ball 1: got 5; allowed: a mapping"),
+        ("named:\n  a:\n    name: 5\n", "3: named.a.name: got 5; allowed: a valid string"),
+    ],
+)
+def test_a_fault_is_named_by_line_part_and_field_with_what_arrived_and_what_is_allowed(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, text, {"balls": "ball"})
+    assert str(caught.value) == f"{tmp_path / 'box.yaml'}:{said}"
+
+
+def test_all_faults_are_told_at_once_each_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"box\.yaml:2: .*got 0.*; .*box\.yaml:3: .*is missing"):
+        read(tmp_path, "balls:\n- {name: a, size: 0}\n- {size: 1}\n")
+
+
+def test_a_long_value_is_told_by_its_beginning(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, f"balls: {'x' * 5000}\n")
+    assert len(str(caught.value)) < 400
+
+
+def test_a_key_without_a_value_was_not_given_unless_null_is_one_of_its_values(tmp_path: Path) -> None:
+    (ball,) = read(tmp_path, "named:\nballs:\n- {name: a, size: , colour: }\n").balls
+    assert (ball.size, ball.colour) == (1, None)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.yaml: not a readable box file: .*No such file"):
+        read_document(tmp_path / "none.yaml", "box file", [])
