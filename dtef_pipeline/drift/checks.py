@@ -158,7 +158,7 @@ def _row(one: _Series, subject: Subject, baseline: int, threshold: float) -> dic
     items = one.values.index.get_level_values(subject.keys.item).tolist()
     found = verdict_on(one.values[one.order], items, baseline=baseline, threshold=threshold) if one.compared else None
     reason = "; ".join(part for part in (one.rule.reason, *(found.notes if found else ()), one.ended) if part)
-    evidence = {**found.columns, "moved": subject.moved(found.moved)} if found else {}
+    evidence = found.row(subject) if found else {}
     return {**one.keys, **rule, **evidence, "n_prompts": one.rule.n_items, "prompt_set": one.prompt_set, "reason": reason}
 
 

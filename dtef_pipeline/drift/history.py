@@ -49,7 +49,7 @@ class Histories:
         self._by, self._item = ", ".join(subject.keys.series), ", ".join(subject.keys.tested)
         self._chosen = f"(len($only) = 0 OR list_contains($only, {subject.keys.space[0]}))"
         fair = f"NOT {subject.keys.left_out}" if subject.keys.left_out else "true"
-        self._wanted = f"{fair} AND NOT {subject.computed} AND {self._chosen}"
+        self._wanted = f"{fair} AND NOT ({subject.computed}) AND {self._chosen}"
         self._table = f"drift_{uuid.uuid4().hex}"
         self.all = self._series(options)
         self._places = {one: place for place, one in enumerate(self.all) if len(one.times) > 1}

@@ -133,7 +133,7 @@ class _Compared:
         """The row of MODEL_DRIFT."""
         (first, second), item = self._subject.keys.space, self._subject.item
         found = self._verdict
-        evidence = {**found.columns, "moved": self._subject.moved(found.moved)} if found else {}
+        evidence = found.row(self._subject) if found else {}
         told = self._changes()
         return {
             **self._one.keys,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from dtef_pipeline.drift.paired import Moved
 from dtef_pipeline.keys import Keys
 
 
@@ -43,7 +42,3 @@ class Subject:
     def asked(self, row: Mapping[str, Any]) -> str:
         """The way of asking of a row: `system 2`."""
         return self.way.format_map(row)
-
-    def moved(self, found: Sequence[Moved] | None) -> list[dict[str, Any]] | None:
-        """As the column `moved` has it, without texts."""
-        return None if found is None else [{self.item: one.cluster, "shift": one.shift} for one in found]

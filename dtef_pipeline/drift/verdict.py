@@ -11,6 +11,7 @@ import pandas as pd
 
 from dtef_pipeline.drift.evidence import Evidence, evidence
 from dtef_pipeline.drift.paired import Moved, Paired, paired
+from dtef_pipeline.drift.subject import Subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,11 @@ class Verdict:
     pairs: Paired
     seen: Evidence
     since: int
+
+    def row(self, subject: Subject) -> dict[str, Any]:
+        """The columns of EVIDENCE; what moved is named as the family calls it, without its text."""
+        moved = None if self.moved is None else [{subject.item: one.cluster, "shift": one.shift} for one in self.moved]
+        return {**self.columns, "moved": moved}
 
 
 def verdict_on(values: pd.DataFrame, clusters: Sequence[str], *, baseline: int, threshold: float) -> Verdict:
