@@ -20,7 +20,7 @@ from scipy.signal import lfilter
 
 from dtef_pipeline.drift.evidence import BASELINE
 from dtef_pipeline.drift.rule import drift_verdict
-from dtef_pipeline.drift.verdict import judged as verdict
+from dtef_pipeline.drift.verdict import verdict_on
 
 Floats = npt.NDArray[np.float64]
 
@@ -99,7 +99,7 @@ def judged(design: Design, sets: int, seed: int, *, baseline: int = BASELINE) ->
     for values in series(design, sets, seed):
         times = {label: datetime.fromisoformat(label) for label in values.columns}
         flagged.append(drift_verdict(values, times, temperature=0).flagged)
-        found = verdict(values, questions, baseline=baseline, threshold=math.log10(20))
+        found = verdict_on(values, questions, baseline=baseline, threshold=math.log10(20))
         large.append(found.columns["verdict"] != "none")
         highest.append(found.seen.highest or 0.0)
         low, high = found.columns["shift_low"], found.columns["shift_high"]

@@ -147,11 +147,14 @@ def _library_results(house, round_id, segments):  # type: ignore[no-untyped-def]
 
 
 def _library_drift(house, round_id, segments):  # type: ignore[no-untyped-def]
-    from dtef_pipeline.drift.checks import COLUMNS, drift_checks
+    from dtef_pipeline.drift.checks import columns_needed, drift_checks
+    from dtef_pipeline.survey.drift import SUBJECT
 
     for segment in segments:
         at = {"round": round_id, "segment": segment}
-        house.write("drift_checks", drift_checks(house.read("scores", columns=COLUMNS, **at)), **at)
+        house.write(
+            "drift_checks", drift_checks(house.read("scores", columns=columns_needed(SUBJECT.keys), **at), SUBJECT), **at
+        )
 
 
 def dagster_pass(survey: Path, round_id: str) -> None:

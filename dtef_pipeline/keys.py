@@ -11,16 +11,16 @@ MODEL = ("model", "model_variant")
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The key columns of one family. The examples are of a family that asks prompts, which stand in blueprints, which stand in suites."""
+    """The key columns of one family. The examples are of a family that sets tasks, which stand in blueprints, which stand in suites."""
 
     space: tuple[str, str]
     """The two levels of a partition: `("suite", "blueprint")`."""
     item: str
-    """What is asked in a partition: `"prompt"`. The same item may stand in several partitions of one first level."""
+    """What is asked in a partition: `"task_id"`. The same item may stand in several partitions of one first level."""
     asked: tuple[str, ...]
     """The ways of asking, first the one that is named where results are told apart: `("system", "temperature")`."""
     cluster: str
-    """What results are independent by: `"cluster"`, which is equal in rows of the same prompt wherever it stands."""
+    """What results are independent by: `"cluster"`, which is equal in rows of the same task wherever it stands."""
     left_out: str | None = None
     """A column that is true in rows that are no fair test, which drift and clean boards leave out; None: there are none."""
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -21,6 +21,7 @@ from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.boards.schemas import GAPS
+from dtef_pipeline.survey.drift import SUBJECT
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.report.chapters import SECTIONS
 from dtef_pipeline.survey.scoring.references import reference_scores
@@ -83,7 +84,7 @@ def tables() -> dict[str, pa.Table]:
     return {
         "scores": rows,
         "survey_responses": survey_rows(*survey),
-        "drift_checks": drift_checks(rows),
+        "drift_checks": drift_checks(rows, SUBJECT),
         "gaps": pa.Table.from_pylist([gap], schema=GAPS),
     }
 

@@ -15,11 +15,12 @@ from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.survey.aggregate import segment_results
 from assets.survey.moved_questions import named
-from dtef_pipeline.drift.checks import COLUMNS, headline
+from dtef_pipeline.drift.checks import columns_needed, headline
 from dtef_pipeline.drift.checks import drift_checks as check_drift
 from dtef_pipeline.drift.settings import Severity
 from dtef_pipeline.drift.verdict_text import by_verdict, moved_words, place_words
 from dtef_pipeline.identity import split_partition_key
+from dtef_pipeline.survey.drift import SUBJECT
 from dtef_pipeline.survey.tables import DRIFT_CHECKS
 
 _SHOWN = [
@@ -51,8 +52,8 @@ def drift_checks(context: dg.AssetExecutionContext, store: Store) -> dg.Material
         with run.attempt(key):
             round_id, segment = split_partition_key(key)
             at = {"round": round_id, "segment": segment}
-            scores = store.warehouse.read("scores", columns=COLUMNS, **at)
-            rows = named(store.warehouse, check_drift(scores, options=options, watched=watched[round_id]))
+            scores = store.warehouse.read("scores", columns=columns_needed(SUBJECT.keys), **at)
+            rows = named(store.warehouse, check_drift(scores, SUBJECT, options=options, watched=watched[round_id]))
             store.warehouse.write("drift_checks", rows, **at)
             run.done(
                 key,
@@ -60,7 +61,7 @@ def drift_checks(context: dg.AssetExecutionContext, store: Store) -> dg.Material
                     "dagster/row_count": len(rows),
                     "flagged": pc.sum(pc.cast(rows["flagged"], "int64")).as_py() or 0,
                     **counted_verdicts(rows),
-                    "headline": headline(rows),
+                    "headline": headline(rows, SUBJECT),
                     "preview": markdown(rows, _SHOWN, most=12),
                 },
             )
@@ -100,7 +101,7 @@ def counted_verdicts(rows: pa.Table) -> dict[str, int]:
 def drift_result(rows: pa.Table, checked: int, severity: Severity) -> dg.AssetCheckResult:
     """A check's result over rows with verdicts, of `checked` series in all: as loud as the worst of them, which stands first."""
     found = rows.filter(pc.field("verdict").isin(["watch", "drift"])).to_pylist()
-    found.sort(key=by_verdict)
+    found.sort(key=by_verdict(SUBJECT.keys))
     levels = {getattr(severity, row["verdict"]) for row in found} - {"OFF"}
     return dg.AssetCheckResult(
         passed=not levels,
@@ -116,12 +117,12 @@ def drift_result(rows: pa.Table, checked: int, severity: Severity) -> dg.AssetCh
 
 def _said(row: Mapping[str, Any]) -> str:
     """One offender: who, where, how much, since when, and what changed besides."""
-    who = f"{row['verdict']}: {row['model']}{place_words(row)} at context {row['context_level']}, {row['condition']}"
+    who = f"{row['verdict']}: {row['model']}{place_words(row, SUBJECT.keys)} at context {row['context_level']}, {row['condition']}"
     if row["verdict"] == "watch":
         return f"{who}: {row['reason']}"
     size = f"{row['direction']} by {abs(row['shift']):.4f}"
     bounds = f" ({row['shift_low']:.4f} to {row['shift_high']:.4f})" if row["shift_low"] is not None else ""
     since = f" since {row['first_snapshot']}"
     changes = "".join(f"; {one['before']} -> {one['after']}" for one in row.get("changes") or ())
-    moved = moved_words((row["moved"] or ())[:3])
+    moved = moved_words((row["moved"] or ())[:3], SUBJECT)
     return f"{who}: {size}{bounds}{since}{changes}{f'; moved most: {moved}' if moved else ''}"

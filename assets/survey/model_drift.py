@@ -12,13 +12,13 @@ from assets.stage.resources import Store
 from assets.survey.drift import counted_verdicts, drift_checks, drift_result
 from assets.survey.moved_questions import named
 from dtef_pipeline.drift.checks import headline
-from dtef_pipeline.drift.history import MODEL_SERIES
 from dtef_pipeline.drift.models import ModelDrift
 from dtef_pipeline.drift.models import model_drift as drift_of_models
 from dtef_pipeline.drift.notifications import after_telling, carry_over, message, untold
 from dtef_pipeline.drift.verdict_text import by_verdict
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.charts import as_markdown_image, drift_lines
+from dtef_pipeline.survey.drift import SUBJECT
 from dtef_pipeline.survey.tables import MODEL_DRIFT
 
 _SHOWN = ["verdict", "model", "context_level", "n_snapshots", "direction", "shift", "shift_low", "shift_high", "first_snapshot"]
@@ -36,17 +36,17 @@ def model_drift(context: dg.AssetExecutionContext, store: Store) -> dg.Materiali
     if not store.warehouse.values("scores", "round"):
         raise WarehouseError("no scores yet: materialize the stages of a round first")
     with store.warehouse.connect(only=["scores", "predictions"]) as connection:
-        found = drift_of_models(connection, store.panel.drift.options)
-    checks = carry_over(named(store.warehouse, found.checks), _earlier(context, store))
+        found = drift_of_models(connection, SUBJECT, store.panel.drift.options)
+    checks = carry_over(named(store.warehouse, found.checks), _earlier(context, store), SUBJECT.keys)
     store.warehouse.write("model_drift", checks)
     store.warehouse.write("drift_series", found.series)
     store.warehouse.refresh_database()
     told = _tell(context, store, checks)
-    ranked = pa.Table.from_pylist(sorted(checks.to_pylist(), key=by_verdict), checks.schema)
+    ranked = pa.Table.from_pylist(sorted(checks.to_pylist(), key=by_verdict(SUBJECT.keys)), checks.schema)
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(checks),
-            "headline": headline(checks),
+            "headline": headline(checks, SUBJECT),
             **counted_verdicts(checks),
             "models": markdown(ranked, _SHOWN, most=30),
             "webhook": told,
@@ -91,7 +91,7 @@ def _tell(context: dg.AssetExecutionContext, store: Store, checks: pa.Table) -> 
         return "off: DTEF_WEBHOOK is not set"
     if not news:
         return "nothing new to tell"
-    sent = store.webhook.send(message(checks, tell))
+    sent = store.webhook.send(message(checks, SUBJECT, tell))
     if sent.problem:
         context.log.warning(f"webhook: {sent.problem}, after {sent.attempts} attempts; sent again with the next `model_drift`")
         return f"failed, and sent again the next time: {sent.problem}"
@@ -102,5 +102,6 @@ def _tell(context: dg.AssetExecutionContext, store: Store, checks: pa.Table) -> 
 def _plot(ranked: pa.Table, found: ModelDrift) -> dict[str, Any]:
     """The timelines of the series that one would look at first."""
     first = ranked.slice(0, _MOST_PANELS).to_pandas()
-    series = found.series.to_pandas().merge(first[list(MODEL_SERIES)], on=list(MODEL_SERIES))
+    keys = list(SUBJECT.keys.series)
+    series = found.series.to_pandas().merge(first[keys], on=keys)
     return {"timeline": dg.MetadataValue.md(as_markdown_image(drift_lines(series, first)))} if len(series) else {}

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from assets.survey.moved_questions import named
 from dtef_pipeline.boards.cells import BoardOptions
-from dtef_pipeline.drift.checks import COLUMNS, ROUND_SERIES, SEGMENT_SERIES, drift_checks
+from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict_text import by_verdict, reaches
@@ -23,6 +23,7 @@ from dtef_pipeline.report.terminal import intervals, named_apart, render, with_r
 from dtef_pipeline.survey.blueprint.export import weval_yaml
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.views import READ, view
+from dtef_pipeline.survey.drift import SUBJECT
 from dtef_pipeline.survey.tables import METRICS
 from resources.panel_file import known_panel
 from resources.settings import Settings
@@ -166,7 +167,7 @@ def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str
 
 def _model_checks(house: Warehouse, rounds: Sequence[str], options: WatchOptions) -> pa.Table:
     with house.connect(only=("scores", "predictions"), rounds=rounds) as connection:
-        checks = model_drift(connection, options, rounds=rounds).checks
+        checks = model_drift(connection, SUBJECT, options, only=rounds).checks
     if len(checks) and options.since and checks["latest_snapshot"].null_count == len(checks):
         raise ConfigError(f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}")
     if not len(checks):
@@ -177,14 +178,14 @@ def _model_checks(house: Warehouse, rounds: Sequence[str], options: WatchOptions
 
 
 def _round_checks(house: Warehouse, rounds: Sequence[str], by: str, options: WatchOptions) -> pa.Table:
-    series = ROUND_SERIES if by == "round" else SEGMENT_SERIES
-    checks = [drift_checks(house.read("scores", columns=COLUMNS, round=r), series=series, options=options) for r in rounds]
-    return pa.concat_tables(checks)
+    columns, levels = columns_needed(SUBJECT.keys), 1 if by == "round" else 2
+    scores = (house.read("scores", columns=columns, round=r) for r in rounds)
+    return pa.concat_tables([drift_checks(rows, SUBJECT, levels=levels, options=options) for rows in scores])
 
 
 def _drift_rows(checks: pa.Table, by: str, output: str) -> str:
     """For other programs; in CSV, which has no lists, those are JSON."""
-    rows = sorted(checks.to_pylist(), key=by_verdict)
+    rows = sorted(checks.to_pylist(), key=by_verdict(SUBJECT.keys))
     left_out = {"round": ["segment"], "model": ["told"]}.get(by, [])
     frame = pd.DataFrame(rows, columns=checks.column_names).drop(columns=left_out)
     for field in checks.schema if output == "csv" else ():

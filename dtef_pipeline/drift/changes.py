@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.drift.evidence import RESOLUTION
-from dtef_pipeline.drift.snapshots import Floats, Night, parse_rate
-from dtef_pipeline.survey.identity import round_order
+from dtef_pipeline.drift.snapshots import Floats, Snapshot, parse_rate
+from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.keys import Keys
 
 PARSE_RATE_CHANGE = 0.01
 """Smallest change of the parse rate that is told."""
-_CELL = ["round", "segment", "question_id"]
 _MOST_NAMED = 3
 WHATS = {
     "answers": "answers",
@@ -23,13 +23,10 @@ WHATS = {
     "served_model": "served model",
     "fingerprint": "fingerprint",
     "prompts": "prompts",
-    "survey": "survey answers",
     "metric": "metric",
     "panel": "panel",
 }
-"""What can change, and what people call it."""
-APART = {"prompts": "other prompts", "survey": "other survey answers", "metric": "another metric", "panel": "another panel"}
-"""What makes snapshots that cannot be compared different tests."""
+"""What can change besides a family's truth, and what people call it."""
 
 
 class Change(NamedTuple):
@@ -41,7 +38,7 @@ class Change(NamedTuple):
     after: str
 
 
-class Answers(NamedTuple):
+class AnsweredShares(NamedTuple):
     """The snapshots that are compared; arrays are (items, snapshots), NaN where an item was not asked.
 
     `parsed`: mean score of the draws that could be parsed. `ok`, `answered`: how many draws could be parsed, and were answered.
@@ -52,12 +49,14 @@ class Answers(NamedTuple):
     ok: Floats
     answered: Floats
 
-    def first(self, snapshots: int | None) -> Answers:
+    def first(self, snapshots: int | None) -> AnsweredShares:
         """Of the first so many snapshots."""
-        return Answers(self.labels[:snapshots], *(values[:, :snapshots] for values in (self.parsed, self.ok, self.answered)))
+        return AnsweredShares(
+            self.labels[:snapshots], *(values[:, :snapshots] for values in (self.parsed, self.ok, self.answered))
+        )
 
 
-def answer_changes(found: Answers, first: int) -> list[Change]:
+def answer_changes(found: AnsweredShares, first: int) -> list[Change]:
     """Whether answers changed at snapshot `first`, or how many of them could be parsed; each over the items known on both sides."""
     changes = []
     before, after = _means(found.parsed[:, :first]), _means(found.parsed[:, first:])
@@ -70,7 +69,7 @@ def answer_changes(found: Answers, first: int) -> list[Change]:
     return changes + parse_changes(found, first)
 
 
-def parse_changes(found: Answers, first: int) -> list[Change]:
+def parse_changes(found: AnsweredShares, first: int) -> list[Change]:
     rates = [parse_rate(found.ok[:, part], found.answered[:, part]) for part in (slice(first), slice(first, None))]
     was, now = rates
     if was is None or now is None or abs(now - was) < PARSE_RATE_CHANGE:
@@ -78,7 +77,7 @@ def parse_changes(found: Answers, first: int) -> list[Change]:
     return [Change("parse_rate", found.labels[first], f"parsed {100 * was:.1f} %", f"parsed {100 * now:.1f} %")]
 
 
-def mean_differences(found: Answers, baseline: Sequence[str]) -> Floats:
+def mean_differences(found: AnsweredShares, baseline: Sequence[str]) -> Floats:
     """(snapshots,) mean difference to the baseline over the items that were parsed in it and in the snapshot; NaN where there are none."""
     reference = _means(found.parsed[:, [label in baseline for label in found.labels]])
     return _means((found.parsed - reference[:, None]).T)
@@ -93,22 +92,22 @@ def _means(values: Floats) -> Floats:
     )
 
 
-def provider_changes(nights: Sequence[Night], first: int | None) -> list[Change]:
+def provider_changes(snapshots: Sequence[Snapshot], first: int | None) -> list[Change]:
     """The change of served model and of fingerprint nearest to snapshot `first`; where that is None, the first there is."""
-    named: dict[str, Callable[[Night], frozenset[str]]] = {
-        "served_model": lambda night: night.served,
-        "fingerprint": lambda night: night.fingerprints,
+    named: dict[str, Callable[[Snapshot], frozenset[str]]] = {
+        "served_model": lambda snapshot: snapshot.served,
+        "fingerprint": lambda snapshot: snapshot.fingerprints,
     }
     changes = []
     for what, of in named.items():
-        told = [(at, of(night)) for at, night in enumerate(nights) if of(night)]
+        told = [(at, of(snapshot)) for at, snapshot in enumerate(snapshots) if of(snapshot)]
         seen: set[str] = set()
         found = []
         for (_, was), (at, now) in pairwise(told):
             seen |= was
-            # Several may serve side by side: a night that saw fewer of them is no change.
+            # Several may serve side by side: a snapshot that saw fewer of them is no change.
             if now - seen or not now & was:
-                found.append((at, Change(what, nights[at].label, ", ".join(sorted(was)), ", ".join(sorted(now)))))
+                found.append((at, Change(what, snapshots[at].label, ", ".join(sorted(was)), ", ".join(sorted(now)))))
         changes += _nearest(found, first)
     return changes
 
@@ -119,68 +118,75 @@ def _nearest(found: Sequence[tuple[int, Change]], first: int | None) -> list[Cha
     return [min(found, key=lambda one: 0 if first is None else abs(one[0] - first))[1]]
 
 
-def panel_changes(nights: Sequence[Night], labels: pd.DataFrame, first: int | None) -> list[Change]:
-    """What was asked otherwise from one snapshot to the next, a change each of prompts, survey, metric and panel.
+def item_changes(snapshots: Sequence[Snapshot], labels: pd.DataFrame, subject: Subject, first: int | None) -> list[Change]:
+    """What was asked otherwise from one snapshot to the next: a change each of prompts, truth, metric and panel (which items were asked).
 
-    The one nearest to snapshot `first`; where that is None, the first there is. `labels`: by item code, the columns of `differences`.
+    The one nearest to snapshot `first`; where that is None, the first there is. `labels`: as for `differences`.
     """
     by_what: dict[str, list[tuple[int, Change]]] = {}
-    for at, (before, after) in enumerate(pairwise(nights), start=1):
+    for at, (before, after) in enumerate(pairwise(snapshots), start=1):
         if not np.array_equal(before.items, after.items):
-            for change in differences(before, after, labels):
+            for change in differences(before, after, labels, subject):
                 by_what.setdefault(change.what, []).append((at, change))
     return [change for found in by_what.values() for change in _nearest(found, first)]
 
 
-def differences(before: Night, after: Night, labels: pd.DataFrame) -> list[Change]:
+def differences(before: Snapshot, after: Snapshot, labels: pd.DataFrame, subject: Subject) -> list[Change]:
     """How what `after` asked differs from what `before` did.
 
-    `labels`: by item code: round, segment, question_id, prompt_id, truth_id, metric. A (round, segment, question) that both asked has other
-    prompts when no prompt is asked in both, another survey when no truth is; what only one asked is a change of the panel.
+    `labels`: by item code, the columns `Keys.tested`. A pair that both asked has other prompts when no prompt is asked in both, another truth
+    when no truth is; what only one asked is a change of the panel.
     """
     was, now = labels.loc[before.items], labels.loc[after.items]
-    pairs = was.merge(now, on=_CELL, suffixes=("", "_now"))
+    pair = list(subject.keys.pair)
+    pairs = was.merge(now, on=pair, suffixes=("", "_now"))
     same = pd.DataFrame({name: pairs[name] == pairs[f"{name}_now"] for name in ("prompt_id", "truth_id", "metric")})
-    cells = same.groupby([pairs[name] for name in _CELL]).any()
+    cells = same.groupby([pairs[name] for name in pair]).any()
     other = (~cells).sum()
-    whole = f"of {len(cells)} (segment, question) pairs"
+    whole = f"of {len(cells)} ({subject.keys.space[1]}, {subject.item}) pairs"
     found: list[tuple[str, str, str]] = []
     if other["prompt_id"]:
         found.append(("prompts", f"the prompts of {before.label}", f"other prompts for {other['prompt_id']} {whole}"))
     if other["truth_id"]:
-        answers = f"other survey answers for {other['truth_id']} {whole}"
-        found.append(("survey", f"the survey answers that {before.label} was scored against", answers))
+        truths = f"other {subject.truths} for {other['truth_id']} {whole}"
+        found.append((subject.truth, f"the {subject.truths} that {before.label} was scored against", truths))
     if other["metric"]:
         scored = [f"scored by {', '.join(sorted(set(part['metric'])))}" for part in (was, now)]
         found.append(("metric", scored[0], scored[1]))
-    if len(cells) < max(len(part.drop_duplicates(_CELL)) for part in (was, now)):
-        found.append(("panel", panel_words(was), f"{panel_words(now)}{_added(was, now)}"))
+    if len(cells) < max(len(part.drop_duplicates(pair)) for part in (was, now)):
+        found.append(("panel", asked_words(was, subject), f"{asked_words(now, subject)}{_added(was, now, subject.keys)}"))
     return [Change(what, after.label, *words) for what, *words in found]
 
 
-def panel_words(asked: pd.DataFrame) -> str:
-    """How much was asked: `10 questions in 2 segments of GD4, 20 prompts`."""
-    rounds = sorted(set(asked["round"]), key=round_order)
-    questions = len(asked[["round", "question_id"]].drop_duplicates())
-    segments = len(asked[["round", "segment"]].drop_duplicates())
-    where = ", ".join(rounds) if len(rounds) <= _MOST_NAMED else f"{len(rounds)} rounds"
-    return f"{_count(questions, 'question')} in {_count(segments, 'segment')} of {where}, {_count(len(asked), 'prompt')}"
+def apart(what: str, subject: Subject) -> str:
+    """What makes snapshots that cannot be compared different tests: `other prompts`. `what`: of a change that `differences` found."""
+    return {subject.truth: f"other {subject.truths}", "prompts": "other prompts"}.get(what, f"another {what}")
+
+
+def asked_words(asked: pd.DataFrame, subject: Subject) -> str:
+    """How much was asked: `10 tasks in 2 blueprints of S1, 20 prompts`."""
+    first, second = subject.keys.space
+    values = sorted(set(asked[first]), key=subject.in_order)
+    items = len(asked[list(subject.keys.shared_item)].drop_duplicates())
+    seconds = len(asked[[first, second]].drop_duplicates())
+    where = ", ".join(values) if len(values) <= _MOST_NAMED else f"{len(values)} {first}s"
+    return f"{_count(items, subject.item)} in {_count(seconds, second)} of {where}, {_count(len(asked), 'prompt')}"
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _added(was: pd.DataFrame, now: pd.DataFrame) -> str:
-    """Which rounds came or went; where none did, which segments and questions."""
-    parts = _came_or_went(was, now, ["round"])
-    parts = parts or _came_or_went(was, now, ["round", "segment"]) + _came_or_went(was, now, ["round", "question_id"])
+def _added(was: pd.DataFrame, now: pd.DataFrame, keys: Keys) -> str:
+    """What came or went of the space's first level; where nothing did, of the second, and which items."""
+    parts = _came_or_went(was, now, keys.space[:1])
+    parts = parts or _came_or_went(was, now, keys.space) + _came_or_went(was, now, keys.shared_item)
     return f" ({'; '.join(parts)})" if parts else ""
 
 
-def _came_or_went(was: pd.DataFrame, now: pd.DataFrame, columns: list[str]) -> list[str]:
+def _came_or_went(was: pd.DataFrame, now: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     before, after = (
-        set(map("/".join, part[columns].drop_duplicates().itertuples(index=False, name=None))) for part in (was, now)
+        set(map("/".join, part[list(columns)].drop_duplicates().itertuples(index=False, name=None))) for part in (was, now)
     )
     found = {"added": sorted(after - before), "dropped": sorted(before - after)}
     return [f"{word} {_named(names)}" for word, names in found.items() if names]

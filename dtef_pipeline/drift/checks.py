@@ -15,48 +15,45 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, snapshot_time
-from dtef_pipeline.drift.verdict import judged, place_in_time
+from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.drift.verdict import place_in_time, verdict_on
 from dtef_pipeline.drift.verdict_text import place_words
 from dtef_pipeline.identity import digest
-from dtef_pipeline.survey.tables import DRIFT_CHECKS
+from dtef_pipeline.keys import Keys
 
 Codes = npt.NDArray[np.integer[Any]]
 
-SEGMENT_SERIES = ("round", "segment", "model", "model_variant", "context_level", "condition")
-ROUND_SERIES = ("round", "model", "model_variant", "context_level", "condition")
-COLUMNS = (
-    *SEGMENT_SERIES,
-    "snapshot",
-    "temperature",
-    "prompt_id",
-    "question_id",
-    "draw",
-    "score",
-    "answered_at",
-    "circular",
-    "truth_id",
-    "metric",
-)
-_ASKED = ("metric", "prompt_id", "question_id", "truth_id")
+_MEASURED = ("snapshot", "temperature", "draw", "score", "answered_at")
+
+
+def columns_needed(keys: Keys) -> tuple[str, ...]:
+    """The columns of `scores` that `drift_checks` reads."""
+    left_out = () if keys.left_out is None else (keys.left_out,)
+    return (*keys.space, *keys.series, *_compared(keys), *_MEASURED, *left_out)
+
+
+def _compared(keys: Keys) -> tuple[str, ...]:
+    """The columns that two snapshots within a partition must have in common."""
+    return ("metric", "prompt_id", keys.item, "truth_id")
 
 
 class _Test(NamedTuple):
-    """What a snapshot asked, and what its answers were scored against (a truth a question) and by."""
+    """What a snapshot asked, and what its answers were scored against (one truth per item) and by."""
 
     metrics: tuple[str, ...]
     prompts: tuple[str, ...]
     truths: tuple[tuple[str, str], ...]
 
-    def unlike(self, later: _Test) -> str:
-        """What makes a later snapshot another test."""
+    def unlike(self, later: _Test, truths: str) -> str:
+        """What makes a later snapshot another test. `truths`: what items are scored against, as people call it."""
         if self.prompts != later.prompts:
             return "other prompts"
-        return "survey answers changed" if self.truths != later.truths else "scored by another metric"
+        return f"{truths} changed" if self.truths != later.truths else "scored by another metric"
 
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """The snapshots of one prompt set; `order` is their order in time, `ended` why the set has no later ones (None: it has the latest)."""
+    """Snapshots that asked the same; `order` is their order in time, `ended` why there are no later ones (None: they are the latest)."""
 
     keys: dict[str, Any]
     prompt_set: str
@@ -71,30 +68,34 @@ class _Series:
 
 
 def drift_checks(
-    scores: pa.Table, *, series: Sequence[str] = SEGMENT_SERIES, options: WatchOptions | None = None, watched: int = 1
+    scores: pa.Table, subject: Subject, *, levels: int = 2, options: WatchOptions | None = None, watched: int = 1
 ) -> pa.Table:
-    """Verdicts a (segment, model variant, context level, condition, prompt set); for `ROUND_SERIES` over all segments of a round at once.
+    """Verdicts of schema `subject.checks`, one row per model variant, way of asking and prompt set.
 
-    `scores`: rows of schema SCORES (the columns `COLUMNS` suffice). Snapshots are compared when they asked the same prompts and were scored
-    against the same survey answers by the same metric (one prompt set); circular questions are left out. In round series the column
-    `segment` is null. `watched`: how many tables like this one are watched together; all their series share `options.alpha` evenly.
+    `scores`: the columns `columns_needed`. `levels`: of the space, by which series are told apart: 2, one series per partition; 1, one over
+    all partitions of a first level at once, where the column of the second is null. Snapshots are compared when they asked the same prompts
+    and were scored against the same truths by the same metric (one prompt set); rows that the keys leave out are not looked at. `watched`:
+    how many tables like this one are watched together; all their series share `options.alpha` evenly.
     """
     options = options or WatchOptions()
-    frame = _frame(scores, options)
+    frame = _frame(scores, subject.keys, options)
+    series = (*subject.keys.space[:levels], *subject.keys.series)
     found = [
         one
         for keys, group in frame.groupby(list(series), sort=True, dropna=False)
-        for one in _prompt_sets(dict(zip(series, keys, strict=True)), group)
+        for one in _prompt_sets(dict(zip(series, keys, strict=True)), group, subject)
     ]
     threshold = options.threshold(watched * sum(one.compared for one in found))
-    rows = [_row(one, options.baseline, threshold) for one in found]
-    return pa.table({name: [row.get(name) for row in rows] for name in DRIFT_CHECKS.names}, schema=DRIFT_CHECKS)
+    rows = [_row(one, subject, options.baseline, threshold) for one in found]
+    return pa.table({name: [row.get(name) for row in rows] for name in subject.checks.names}, schema=subject.checks)
 
 
-def _frame(scores: pa.Table, options: WatchOptions) -> pd.DataFrame:
+def _frame(scores: pa.Table, keys: Keys, options: WatchOptions) -> pd.DataFrame:
     """The rows that count; columns that are compared row by row are categories in the order of their labels, which sorts and groups fast."""
-    compared = ("snapshot", *_ASKED)
-    frame = scores.select(list(COLUMNS)).filter(pc.invert(pc.field("circular"))).to_pandas(categories=list(compared))
+    compared = ("snapshot", *_compared(keys))
+    rows = scores.select(list(columns_needed(keys)))
+    fair = rows if keys.left_out is None else rows.filter(pc.invert(pc.field(keys.left_out)))
+    frame = fair.to_pandas(categories=list(compared))
     for name in compared:
         frame[name] = frame[name].cat.set_categories(sorted(frame[name].cat.categories))
     asked = frame[["snapshot", "model", "model_variant"]].drop_duplicates()
@@ -102,66 +103,66 @@ def _frame(scores: pa.Table, options: WatchOptions) -> pd.DataFrame:
     return frame if len(taken) == len(asked) else pd.DataFrame(frame.merge(taken))
 
 
-def _prompt_sets(keys: dict[str, Any], group: pd.DataFrame) -> list[_Series]:
-    """A series a prompt set: snapshots that asked other prompts are another test, not drift."""
+def _prompt_sets(keys: dict[str, Any], group: pd.DataFrame, subject: Subject) -> list[_Series]:
+    """One series per prompt set: snapshots that asked other prompts are another test, not drift."""
     answered = group.groupby("snapshot", observed=True)["answered_at"].min()
     times = {str(label): snapshot_time(str(label), None if pd.isna(time) else time) for label, time in answered.items()}
     order = sorted(times, key=lambda label: place_in_time(label, times[label]))
-    tests = _tests(group)
+    tests = _tests(group, _compared(subject.keys))
     labels: dict[_Test, list[str]] = {}
     for label in order:
         labels.setdefault(tests[label], []).append(label)
     found = []
     for test, own in labels.items():
         later = order[order.index(own[-1]) + 1 :]
-        ended = f"{test.unlike(tests[later[0]])} since {later[0]}: not comparable" if later else None
-        values, rule = _ruled(group if len(labels) == 1 else group[group["snapshot"].isin(own)], times)
+        ended = f"{test.unlike(tests[later[0]], subject.truths)} since {later[0]}: not comparable" if later else None
+        values, rule = _ruled(group if len(labels) == 1 else group[group["snapshot"].isin(own)], times, subject.keys.item)
         found.append(_Series(keys, digest(*test), values, own, rule, ended))
     return found
 
 
-def _tests(group: pd.DataFrame) -> dict[str, _Test]:
+def _tests(group: pd.DataFrame, compared: Sequence[str]) -> dict[str, _Test]:
     """Of each snapshot. They are nearly always the same, so that each distinct one is spelled out once."""
-    codes = pd.DataFrame({name: group[name].cat.codes for name in ("snapshot", *_ASKED)}).drop_duplicates().to_numpy()
+    codes = pd.DataFrame({name: group[name].cat.codes for name in ("snapshot", *compared)}).drop_duplicates().to_numpy()
     codes = codes[np.lexsort(codes.T[::-1])]
     spelled: dict[bytes, _Test] = {}
     found = {}
     for rows in np.split(codes, np.flatnonzero(np.diff(codes[:, 0])) + 1):
         asked = rows[:, 1:].tobytes()
         if asked not in spelled:
-            spelled[asked] = _test({name: group[name].cat.categories for name in _ASKED}, rows[:, 1:])
+            spelled[asked] = _test([group[name].cat.categories for name in compared], rows[:, 1:])
         found[str(group["snapshot"].cat.categories[rows[0, 0]])] = spelled[asked]
     return found
 
 
-def _test(labels: dict[str, Any], codes: Codes) -> _Test:
+def _test(labels: Sequence[Any], codes: Codes) -> _Test:
     # A truth without a hash was scored before truths had one.
-    metrics, prompts, questions, truths = (
-        ["" if code < 0 else str(labels[name][code]) for code in column] for name, column in zip(_ASKED, codes.T, strict=True)
+    metrics, prompts, items, truths = (
+        ["" if code < 0 else str(own[code]) for code in column] for own, column in zip(labels, codes.T, strict=True)
     )
-    pairs = set(zip(questions, truths, strict=True))
+    pairs = set(zip(items, truths, strict=True))
     return _Test(tuple(sorted(set(metrics))), tuple(sorted(set(prompts))), tuple(sorted(pairs)))
 
 
-def _ruled(rows: pd.DataFrame, times: dict[str, datetime | None]) -> tuple[pd.DataFrame, DriftVerdict]:
+def _ruled(rows: pd.DataFrame, times: dict[str, datetime | None], item: str) -> tuple[pd.DataFrame, DriftVerdict]:
     """Scores (items, snapshots) of one prompt set, snapshots in the order of their labels, and the rule's verdict on them."""
-    means = rows.groupby(["prompt_id", "question_id", "snapshot"], observed=True)["score"].mean()
-    values = means.unstack("snapshot").sort_index(axis=1)  # noqa: PD010 - pivot_table loses nights without a score
+    means = rows.groupby(["prompt_id", item, "snapshot"], observed=True)["score"].mean()
+    values = means.unstack("snapshot").sort_index(axis=1)  # noqa: PD010 - pivot_table loses snapshots without a score
     values.columns = pd.Index([str(label) for label in values.columns])
     temperatures = set(rows["temperature"].dropna())
     return values, drift_verdict(values, times, temperature=float(temperatures.pop()) if len(temperatures) == 1 else None)
 
 
-def _row(one: _Series, baseline: int, threshold: float) -> dict[str, Any]:
+def _row(one: _Series, subject: Subject, baseline: int, threshold: float) -> dict[str, Any]:
     rule = asdict(one.rule)
-    questions = one.values.index.get_level_values("question_id").tolist()
-    found = judged(one.values[one.order], questions, baseline=baseline, threshold=threshold) if one.compared else None
+    items = one.values.index.get_level_values(subject.keys.item).tolist()
+    found = verdict_on(one.values[one.order], items, baseline=baseline, threshold=threshold) if one.compared else None
     reason = "; ".join(part for part in (one.rule.reason, *(found.notes if found else ()), one.ended) if part)
-    evidence = found.columns if found else {}
+    evidence = found.row(subject) if found else {}
     return {**one.keys, **rule, **evidence, "n_prompts": one.rule.n_items, "prompt_set": one.prompt_set, "reason": reason}
 
 
-def headline(checks: pa.Table) -> str:
+def headline(checks: pa.Table, subject: Subject) -> str:
     """What a reader should know first: the largest drift (model, direction, size, since when), else what to watch, else what was compared.
 
     The largest is by its shift; among series to watch by the range that the rule looks at.
@@ -172,7 +173,7 @@ def headline(checks: pa.Table) -> str:
     if drifted:
         worst = max(drifted, key=lambda row: (abs(row["shift"]), row["model"]))
         return (
-            f"Drift in {len(drifted)} of {len(rows)} series. Largest: {_where(worst)}, {worst['direction']} by "
+            f"Drift in {len(drifted)} of {len(rows)} series. Largest: {_where(worst, subject)}, {worst['direction']} by "
             f"{abs(worst['shift']):.4f} since {worst['first_snapshot']}."
             + (f" {len(watched)} more to watch." if watched else "")
         )
@@ -180,7 +181,7 @@ def headline(checks: pa.Table) -> str:
         worst = max(watched, key=lambda row: (row["gap"] or 0, row["model"]))
         size = "" if worst["gap"] is None else f", {worst['lowest']:.4f} to {worst['highest']:.4f}"
         where = f". Compare snapshots {worst['lowest_snapshot']} and {worst['highest_snapshot']}" if size else ""
-        return f"No drift; {len(watched)} of {len(rows)} series to watch. Largest: {_where(worst)}{size}{where}."
+        return f"No drift; {len(watched)} of {len(rows)} series to watch. Largest: {_where(worst, subject)}{size}{where}."
     compared = sum(row["verdict"] is not None for row in rows)
     if compared and all(row["log10_e"] is None for row in rows if row["verdict"] is not None):
         return f"Too early to say: the evidence needs more snapshots ({compared} of {len(rows)} series could be compared)."
@@ -189,5 +190,5 @@ def headline(checks: pa.Table) -> str:
     return f"No drift: {compared} of {len(rows)} series could be compared."
 
 
-def _where(row: dict[str, Any]) -> str:
-    return f"{row['model']}{place_words(row)} at context {row['context_level']}"
+def _where(row: dict[str, Any], subject: Subject) -> str:
+    return f"{row['model']}{place_words(row, subject.keys)} at {subject.asked(row)}"

@@ -26,7 +26,7 @@ ALPHA = 0.05
 RESOLUTION = 0.005
 """Spread of snapshot means below which they are not told apart: a tenth of the smallest gap the documented rule looks at."""
 LASTING = 3
-"""Snapshots since a change before it counts for more than no change: one night off and back is no drift, however far off."""
+"""Snapshots since a change before it counts for more than no change: one snapshot off and back is no drift, however far off."""
 PRIOR_VARIANCES = np.array([1.0, 4.0, 16.0, 64.0])
 """Of the shift, in units of the spread: a mixture finds small shifts and large ones nearly as fast as either prior alone would."""
 
@@ -57,7 +57,7 @@ class Evidence:
 def evidence(means: Floats, spread: Floats, *, baseline: int = BASELINE, threshold: float | None = None) -> Evidence:
     """Evidence of a shift in `means`: (snapshots,) mean paired differences to the baseline, in the order they were taken.
 
-    `spread`: (snapshots,) standard error of each mean as the questions' own differences show it (0: unknown); the spread between snapshots is
+    `spread`: (snapshots,) standard error of each mean as the clusters' own differences show it (0: unknown); the spread between snapshots is
     never taken for smaller than the median of those so far or than RESOLUTION, which can only lower the e-values. `threshold`: log10 of the
     e-value that counts as found; below it the shift is that since the baseline. Means and spreads are in units of the score. The e-value
     after a snapshot does not depend on later snapshots.

@@ -8,17 +8,14 @@ from typing import Any
 import pyarrow as pa
 
 from dtef_pipeline.drift.checks import headline
-from dtef_pipeline.survey.tables import MODEL_DRIFT
+from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.drift.verdict_text import NEWS
+from dtef_pipeline.keys import Keys
 
 VERSION = 1
 """Of the message: raised when a field goes or changes its meaning."""
-TOLD, NOT_COMPARED = ("watch", "drift"), "not compared"
-_SERIES = ("model_variant", "context_level", "condition")
+NOT_COMPARED = "not compared"
 _FIELDS = (
-    "model",
-    "model_variant",
-    "context_level",
-    "condition",
     "verdict",
     "was",
     "direction",
@@ -32,13 +29,14 @@ _FIELDS = (
 _COLUMN = {"was": "told", "low": "shift_low", "high": "shift_high"}
 
 
-def carry_over(checks: pa.Table, earlier: pa.Table) -> pa.Table:
+def carry_over(checks: pa.Table, earlier: pa.Table, keys: Keys) -> pa.Table:
     """`checks` with what was told of the same series before. Both of schema MODEL_DRIFT; `earlier` may be empty."""
-    told = {_series(row): row["told"] for row in earlier.select([*_SERIES, "told"]).to_pylist()}
-    return _with_told(checks, [told.get(_series(row)) for row in checks.select(list(_SERIES)).to_pylist()])
+    series = list(keys.variant_series)
+    told = {tuple(row[name] for name in series): row["told"] for row in earlier.select([*series, "told"]).to_pylist()}
+    return _with_told(checks, [told.get(tuple(row.values())) for row in checks.select(series).to_pylist()])
 
 
-def untold(checks: pa.Table, tell: Sequence[str] = TOLD) -> pa.Table:
+def untold(checks: pa.Table, tell: Sequence[str] = NEWS) -> pa.Table:
     """The series of which something else is to be told than was told last. `tell`: the verdicts worth telling; others count as none.
 
     A series that cannot be compared has nothing to tell, unless something was told of it: then that it is not compared any more.
@@ -47,7 +45,7 @@ def untold(checks: pa.Table, tell: Sequence[str] = TOLD) -> pa.Table:
     return checks.filter(pa.array(news, pa.bool_()))
 
 
-def after_telling(checks: pa.Table, tell: Sequence[str] = TOLD) -> pa.Table:
+def after_telling(checks: pa.Table, tell: Sequence[str] = NEWS) -> pa.Table:
     """`checks` once all of `untold` has arrived."""
     said = [_to_tell(row, tell) for row in checks.to_pylist()]
     # Nobody need be told that all is well, unless something else was said before.
@@ -55,23 +53,23 @@ def after_telling(checks: pa.Table, tell: Sequence[str] = TOLD) -> pa.Table:
     return _with_told(checks, [one if told or one != "none" else None for one, told in zip(said, known, strict=True)])
 
 
-def message(checks: pa.Table, tell: Sequence[str] = TOLD) -> dict[str, Any]:
+def message(checks: pa.Table, subject: Subject, tell: Sequence[str] = NEWS) -> dict[str, Any]:
     """The news of `checks` as one JSON document. Scores are fractions; `was` is what was told last."""
     rows = [{**row, "verdict": _to_tell(row, tell)} for row in untold(checks, tell).to_pylist()]
-    news = [{field: row[_COLUMN.get(field, field)] for field in _FIELDS} for row in rows]
+    news = [{field: row[_COLUMN.get(field, field)] for field in (*subject.keys.series, *_FIELDS)} for row in rows]
     return {
         "version": VERSION,
         "event": "drift",
         "snapshot": max((label for label in checks["latest_snapshot"].to_pylist() if label), key=_in_time, default=None),
-        "text": " ".join([headline(checks), *(_ended(row) for row in rows if row["verdict"] not in TOLD)]),
+        "text": " ".join([headline(checks, subject), *(_ended(row, subject) for row in rows if row["verdict"] not in NEWS)]),
         "series": [{**one, "was": one["was"] or "none"} for one in news],
     }
 
 
-def _ended(row: Mapping[str, Any]) -> str:
+def _ended(row: Mapping[str, Any], subject: Subject) -> str:
     """What is over, for receivers that show the text alone."""
     now = "not compared any more" if row["verdict"] == NOT_COMPARED else "no longer so"
-    return f"{row['model']} at context {row['context_level']}, told as {row['told']}: {now}."
+    return f"{row['model']} at {subject.asked(row)}, told as {row['told']}: {now}."
 
 
 def _to_tell(row: Mapping[str, Any], tell: Sequence[str]) -> str:
@@ -84,9 +82,5 @@ def _in_time(label: str) -> tuple[bool, str]:
     return label != "base", label
 
 
-def _series(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in _SERIES)
-
-
 def _with_told(checks: pa.Table, told: Sequence[str | None]) -> pa.Table:
-    return checks.set_column(MODEL_DRIFT.get_field_index("told"), MODEL_DRIFT.field("told"), pa.array(told, pa.string()))
+    return checks.set_column(checks.schema.get_field_index("told"), checks.schema.field("told"), pa.array(told, pa.string()))

@@ -1,10 +1,11 @@
-"""Snapshots compared question by question with a frozen baseline: what the evidence of drift is made of."""
+"""Snapshots compared cluster by cluster with a frozen baseline: what the evidence of drift is made of."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,20 +16,27 @@ from dtef_pipeline.drift.rule import answered, is_large
 Floats = npt.NDArray[np.float64]
 
 
+class Moved(NamedTuple):
+    """How far a cluster's mean difference moved, in units of the score: since a snapshot, less before it."""
+
+    cluster: str
+    shift: float
+
+
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Differences to the baseline, in units of the score; one place a snapshot that could be compared, in the order given.
+    """Differences to the baseline, in units of the score; one place per snapshot that could be compared, in the order given.
 
     `means`: (snapshots,) mean difference over the items scored in the snapshot and in the baseline. `spread`: (snapshots,) standard error of
-    that mean from how much whole questions differ, without the baseline's own share of it; 0 where there is one question or one snapshot in
-    the baseline. `by_question`: (questions, snapshots) mean differences, NaN where a question has none. `baseline`: how many of the snapshots,
+    that mean from how much whole clusters differ, without the baseline's own share of it; 0 where there is one cluster or one snapshot in
+    the baseline. `by_cluster`: (clusters, snapshots) mean differences, NaN where a cluster has none. `baseline`: how many of the snapshots,
     from the first, are the baseline; fewer than asked for when there are fewer. `level`: mean score of the items in the baseline.
     """
 
     snapshots: tuple[str, ...]
     means: Floats
     spread: Floats
-    by_question: pd.DataFrame
+    by_cluster: pd.DataFrame
     baseline: int
     level: float
 
@@ -57,27 +65,27 @@ class Paired:
         jumps = (sums[-1] - sums[after - 1]) / (n - after) - sums[after - 1] / after
         return int(after[np.argmax(after * (n - after) * jumps**2)])
 
-    def moved(self, first: int, until: int | None = None, *, most: int = 5) -> list[dict[str, str | float]]:
-        """Questions whose mean difference changed most at snapshot `first`: `question`, `shift` (since then less before), largest first.
+    def moved(self, first: int, until: int | None = None, *, most: int = 5) -> list[Moved]:
+        """The clusters whose mean difference changed most at snapshot `first`, the largest change first.
 
         `until`: only the first so many snapshots.
         """
         if not 0 < first < len(self.snapshots):
             return []
-        values = self.by_question.to_numpy()[:, :until]
+        values = self.by_cluster.to_numpy()[:, :until]
         both = np.isfinite(values[:, :first]).any(axis=1) & np.isfinite(values[:, first:]).any(axis=1)
         shifts = np.nanmean(values[both, first:], axis=1) - np.nanmean(values[both, :first], axis=1)
         order = np.argsort(-np.abs(shifts), kind="stable")[:most]
-        names = self.by_question.index.to_numpy()[both]
-        return [{"question": str(names[i]), "shift": float(shifts[i])} for i in order]
+        names = self.by_cluster.index.to_numpy()[both]
+        return [Moved(str(names[i]), float(shifts[i])) for i in order]
 
 
-def paired(values: pd.DataFrame, questions: Sequence[str], *, baseline: int) -> Paired:
+def paired(values: pd.DataFrame, clusters: Sequence[str], *, baseline: int) -> Paired:
     """Each snapshot against the mean of the item's values in the first `baseline` snapshots.
 
     `values`: (items, snapshots), scores 0-1 in the order of time, NaN where an item has none; snapshots that answered too little (`answered`)
-    are left out, and so are those that share no item with the baseline. `questions`: (items,) the question each item asks: items of one
-    question are one cluster. What a snapshot says depends on it and the baseline alone, never on later snapshots.
+    are left out, and so are those that share no item with the baseline. `clusters`: (items,) the cluster each item is of: items of one
+    cluster are not independent. What a snapshot says depends on it and the baseline alone, never on later snapshots.
     """
     values = answered(values)
     frozen = min(baseline, len(values.columns))
@@ -87,30 +95,30 @@ def paired(values: pd.DataFrame, questions: Sequence[str], *, baseline: int) -> 
     differences = scores - reference[:, None]
     shared = np.isfinite(differences)
     compared = np.asarray(shared.any(axis=0))
-    codes, names = pd.factorize(np.asarray(questions, dtype=object), sort=True)
+    codes, names = pd.factorize(np.asarray(clusters, dtype=object), sort=True)
     sums, counts = (
-        _by_question(part[:, compared], codes, len(names))
+        _by_cluster(part[:, compared], codes, len(names))
         for part in (np.where(shared, differences, 0.0), shared.astype(np.float64))
     )
     labels = tuple(str(label) for label, shares in zip(values.columns, compared.tolist(), strict=True) if shares)
     means = _ratio(sums.sum(axis=0), counts.sum(axis=0))
     spread = _standard_error(sums, counts, means) * _without_baseline(len(labels), frozen)
-    by_question = pd.DataFrame(_ratio(sums, counts), index=names, columns=list(labels))
+    by_cluster = pd.DataFrame(_ratio(sums, counts), index=names, columns=list(labels))
     level = float(reference[np.isfinite(reference)].mean()) if np.isfinite(reference).any() else math.nan
-    return Paired(labels, means, spread, by_question, min(frozen, len(labels)), level)
+    return Paired(labels, means, spread, by_cluster, min(frozen, len(labels)), level)
 
 
-def _by_question(values: Floats, codes: npt.NDArray[np.intp], questions: int) -> Floats:
-    """(questions, snapshots) sums over each question's items."""
+def _by_cluster(values: Floats, codes: npt.NDArray[np.intp], clusters: int) -> Floats:
+    """(clusters, snapshots) sums over each cluster's items."""
     order = np.argsort(codes, kind="stable")
-    starts = np.searchsorted(codes[order], np.arange(questions))
-    return np.asarray(np.add.reduceat(values[order], starts, axis=0)) if questions else np.zeros((0, values.shape[1]))
+    starts = np.searchsorted(codes[order], np.arange(clusters))
+    return np.asarray(np.add.reduceat(values[order], starts, axis=0)) if clusters else np.zeros((0, values.shape[1]))
 
 
 def _standard_error(sums: Floats, counts: Floats, means: Floats) -> Floats:
-    """(snapshots,) of the mean over items when whole questions are drawn: sqrt(Q / (Q - 1) sum (sum - n mean)^2) / N.
+    """(snapshots,) of the mean over items when whole clusters are drawn: sqrt(Q / (Q - 1) sum (sum - n mean)^2) / N.
 
-    Where all questions have equally many items this is the standard deviation of question means / sqrt(Q). Cochran (1977), Sampling
+    Where all clusters have equally many items this is the standard deviation of cluster means / sqrt(Q). Cochran (1977), Sampling
     Techniques, 6.4, for a ratio of sums over clusters.
     """
     asked = (counts > 0).sum(axis=0)

@@ -50,7 +50,7 @@ def snapshot_time(label: str, first_answer: datetime | None) -> datetime | None:
 def answered(values: pd.DataFrame) -> pd.DataFrame:
     """The snapshots (columns) with a score for at least half of the items (rows).
 
-    A night without answers says nothing of the model, and must not hide what the other nights say.
+    A snapshot without answers says nothing of the model, and must not hide what the others say.
     """
     return values.loc[:, values.notna().mean() >= MIN_ANSWERED] if len(values) else values
 

@@ -14,11 +14,11 @@ from dtef_pipeline.drift.rule import MIN_ANSWERED
 Floats = npt.NDArray[np.float64]
 Items = npt.NDArray[np.uint64]
 SHARED = 0.5
-"""Share of a panel's items that a snapshot must have asked to be compared with it."""
+"""Share of the items that a snapshot must have asked to be compared on them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Night:
+class Snapshot:
     """One snapshot of one series; arrays are (items,), in the order of `items`, which rises.
 
     `items`: codes of what was asked, answered or not. `score`: under the published policy, draws averaged, NaN where there is none.
@@ -47,55 +47,55 @@ def parse_rate(ok: Floats, answered: Floats) -> float | None:
 
 
 @dataclass(slots=True)
-class Epoch:
-    """Snapshots of one panel in the order of time: each asked mostly what the first `baseline` of them did.
+class Comparable:
+    """Snapshots that can be compared, in the order of time: each asked mostly what the first `baseline` of them did.
 
     `items` is what they are compared on: asked in at least half of the baseline's snapshots. A snapshot that answered too little is none
     of the baseline's.
     """
 
     baseline: int
-    nights: list[Night] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=list)
     items: Items = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
-    _founders: list[Night] = field(default_factory=list)
+    _founders: list[Snapshot] = field(default_factory=list)
 
-    def shared(self, night: Night) -> int:
-        """How many of the items a night asked."""
-        return len(np.intersect1d(self.items, night.items, assume_unique=True))
+    def shared(self, snapshot: Snapshot) -> int:
+        """How many of the items a snapshot asked."""
+        return len(np.intersect1d(self.items, snapshot.items, assume_unique=True))
 
-    def takes(self, night: Night) -> bool:
-        """Whether enough is shared: half of the items; while the baseline is not complete, half of the larger of the two panels.
+    def takes(self, snapshot: Snapshot) -> bool:
+        """Whether enough is shared: half of the items; while the baseline is not complete, half of whichever are more, these or the snapshot's.
 
-        Later a panel may grow: what is new has no baseline and is not compared.
+        Later snapshots may ask more: what is new has no baseline and is not compared.
         """
         is_forming = len(self._founders) < self.baseline
-        return self.shared(night) >= SHARED * (max(len(self.items), len(night.items)) if is_forming else len(self.items))
+        return self.shared(snapshot) >= SHARED * (max(len(self.items), len(snapshot.items)) if is_forming else len(self.items))
 
-    def add(self, night: Night) -> None:
-        self.nights.append(night)
-        if night.is_answered and len(self._founders) < self.baseline:
-            self._founders.append(night)
+    def add(self, snapshot: Snapshot) -> None:
+        self.snapshots.append(snapshot)
+        if snapshot.is_answered and len(self._founders) < self.baseline:
+            self._founders.append(snapshot)
             items, counts = np.unique(np.concatenate([one.items for one in self._founders]), return_counts=True)
             self.items = items[counts >= SHARED * len(self._founders)]
         elif not self._founders:
-            self.items = self.nights[0].items
+            self.items = self.snapshots[0].items
 
-    def grid(self, values: Callable[[Night], Floats]) -> pd.DataFrame:
+    def grid(self, values: Callable[[Snapshot], Floats]) -> pd.DataFrame:
         """(items, snapshots) of one of the arrays; NaN where an item was not asked."""
-        found = np.full((len(self.items), len(self.nights)), np.nan)
-        for at, night in enumerate(self.nights):
-            place = np.searchsorted(self.items, night.items).clip(max=max(len(self.items) - 1, 0))
-            own = self.items[place] == night.items
-            found[place[own], at] = values(night)[own]
-        return pd.DataFrame(found, columns=[night.label for night in self.nights])
+        found = np.full((len(self.items), len(self.snapshots)), np.nan)
+        for at, snapshot in enumerate(self.snapshots):
+            place = np.searchsorted(self.items, snapshot.items).clip(max=max(len(self.items) - 1, 0))
+            own = self.items[place] == snapshot.items
+            found[place[own], at] = values(snapshot)[own]
+        return pd.DataFrame(found, columns=[snapshot.label for snapshot in self.snapshots])
 
 
-def latest_epoch(nights: Sequence[Night], baseline: int) -> Epoch:
-    """The epoch of the last snapshot. A snapshot that asked something else for once does not end the epoch of those around it."""
-    epochs: list[Epoch] = []
-    for night in nights:
-        # The newest panel first: where two would do, the one asked of late is meant.
-        epoch = next((known for known in reversed(epochs) if known.takes(night)), None) or Epoch(baseline)
-        epochs = [*(known for known in epochs if known is not epoch), epoch]
-        epoch.add(night)
-    return epochs[-1]
+def latest_comparable(snapshots: Sequence[Snapshot], baseline: int) -> Comparable:
+    """The snapshots that can be compared with the last one. One that asked something else for once does not part those around it."""
+    groups: list[Comparable] = []
+    for snapshot in snapshots:
+        # The newest group first: where two would do, the one asked of late is meant.
+        group = next((known for known in reversed(groups) if known.takes(snapshot)), None) or Comparable(baseline)
+        groups = [*(known for known in groups if known is not group), group]
+        group.add(snapshot)
+    return groups[-1]

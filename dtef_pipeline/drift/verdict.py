@@ -10,28 +10,39 @@ from typing import Any
 import pandas as pd
 
 from dtef_pipeline.drift.evidence import Evidence, evidence
-from dtef_pipeline.drift.paired import Paired, paired
+from dtef_pipeline.drift.paired import Moved, Paired, paired
+from dtef_pipeline.drift.subject import Subject
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """`columns`: those of EVIDENCE. `notes`: what to add to the rule's reason. `since`: the snapshot from which on what changed is told: of a
-    drift its first, of what is to be watched the place where it would be (only evidence dates a change), else the first after the baseline."""
+class Verdict:
+    """The verdict on one series.
+
+    `columns`: those of EVIDENCE but `moved`. `moved`: the clusters that moved most; None without evidence. `notes`: what to add to the rule's
+    reason. `since`: the place of the first snapshot of what changed. Of a drift this is its first snapshot; of a series to watch the place
+    where one change explains the means best, since only evidence dates a change; else the first snapshot after the baseline.
+    """
 
     columns: dict[str, Any]
+    moved: list[Moved] | None
     notes: tuple[str, ...]
     pairs: Paired
     seen: Evidence
     since: int
 
+    def row(self, subject: Subject) -> dict[str, Any]:
+        """The columns of EVIDENCE; what moved is named as the family calls it, without its text."""
+        moved = None if self.moved is None else [{subject.item: one.cluster, "shift": one.shift} for one in self.moved]
+        return {**self.columns, "moved": moved}
 
-def judged(values: pd.DataFrame, questions: Sequence[str], *, baseline: int, threshold: float) -> Judged:
+
+def verdict_on(values: pd.DataFrame, clusters: Sequence[str], *, baseline: int, threshold: float) -> Verdict:
     """The verdict on a series: `drift` if its range reaches the rule's thresholds and the highest e-value so far the one needed.
 
     The range is that of the paired means (`Paired.is_large`): the rule itself looks at prompts scored in every snapshot alone, and of those
-    there are fewer with every failed call. `values`, `questions`, `baseline`: as for `paired`. `threshold`: log10 of the e-value needed.
+    there are fewer with every failed call. `values`, `clusters`, `baseline`: as for `paired`. `threshold`: log10 of the e-value needed.
     """
-    pairs = paired(values, questions, baseline=baseline)
+    pairs = paired(values, clusters, baseline=baseline)
     # Without a large range there is no drift to date: the shift is then that since the baseline.
     seen = evidence(pairs.means, pairs.spread, baseline=baseline, threshold=threshold if pairs.is_large else None)
     drifted = pairs.is_large and seen.highest is not None and seen.highest >= threshold
@@ -46,15 +57,15 @@ def judged(values: pd.DataFrame, questions: Sequence[str], *, baseline: int, thr
         "shift_high": seen.high,
         "first_snapshot": pairs.snapshots[seen.first] if drifted and seen.first is not None else None,
         "baseline": list(pairs.snapshots[: pairs.baseline]),
-        "moved": pairs.moved(since, seen.until) if seen.first is not None else None,
     }
+    moved = pairs.moved(since, seen.until) if seen.first is not None else None
     notes = []
     if seen.first is None:
         notes.append(f"too few snapshots for evidence ({len(pairs.snapshots)} of {baseline + 1})")
     came_back = drifted and seen.until is not None and seen.until < len(pairs.snapshots)
     if came_back or (columns["verdict"] == "watch" and seen.first is not None):
         notes.append(f"the latest, {pairs.snapshots[-1]}, is {pairs.means[-1]:+.4f} from the baseline")
-    return Judged(columns, tuple(notes), pairs, seen, since)
+    return Verdict(columns, moved, tuple(notes), pairs, seen, since)
 
 
 def place_in_time(label: str, time: datetime | None) -> tuple[bool, datetime, bool, str]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from textwrap import shorten
 from typing import Any
 
 from dtef_pipeline.drift.changes import WHATS
+from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.keys import Keys
 
 VERDICTS = ("drift", "watch", "none")
 """Worst first."""
+NEWS = ("drift", "watch")
+"""Verdicts of series that moved."""
 _QUOTED = 60
-"""Characters of a question's text that are shown."""
+"""Characters of an item's text that are shown."""
 _HUGE = 6.0
 """log10 from which odds are written as a power of ten."""
 
@@ -31,31 +35,36 @@ def shift_interval(row: Mapping[str, Any]) -> str:
     return "" if low is None or high is None or low != low or high != high else f"{low:+.4f} to {high:+.4f}"
 
 
-def place_words(row: Mapping[str, Any]) -> str:
-    """` on GD4/country:kenya`, to follow a model's name; nothing for a series over all rounds."""
-    place = "/".join(row[name] for name in ("round", "segment") if row.get(name))
+def place_words(row: Mapping[str, Any], keys: Keys) -> str:
+    """` on GD4/country:kenya`, to follow a model's name; nothing for a series over all partitions."""
+    place = "/".join(row[name] for name in keys.space if row.get(name))
     return f" on {place}" if place else ""
 
 
-def change_words(change: Mapping[str, Any]) -> str:
+def change_words(change: Mapping[str, Any], subject: Subject) -> str:
     """`parse rate since 2026-01-11: parsed 98.0 %, then parsed 85.0 %`."""
-    return f"{WHATS.get(change['what'], change['what'])} since {change['snapshot']}: {change['before']}, then {change['after']}"
+    what = {**WHATS, subject.truth: subject.truths}.get(change["what"], change["what"])
+    return f"{what} since {change['snapshot']}: {change['before']}, then {change['after']}"
 
 
-def moved_words(moved: Sequence[Mapping[str, Any]]) -> str:
+def moved_words(moved: Sequence[Mapping[str, Any]], subject: Subject) -> str:
     """`GD4/q26 “Do you trust …?” -0.2144, GD4/q21 “How often do you …” -0.2132`."""
-    return ", ".join(f"{one['question']}{_quoted(one.get('text'))} {one['shift']:+.4f}" for one in moved)
+    return ", ".join(f"{one[subject.item]}{_quoted(one.get('text'))} {one['shift']:+.4f}" for one in moved)
 
 
 def _quoted(text: str | None) -> str:
     return f" “{shorten(text, _QUOTED, placeholder=' …')}”" if text else ""
 
 
-def by_verdict(row: Mapping[str, Any]) -> tuple[int, float, str, str]:
-    """Sort key of rows with a verdict: drift first, then the largest shift or range."""
-    place = VERDICTS.index(row["verdict"]) if row["verdict"] in VERDICTS else len(VERDICTS)
-    size = (row["shift"] if row["verdict"] == "drift" else row["gap"]) or 0.0
-    return place, -abs(size), row["model_variant"], row["context_level"]
+def by_verdict(keys: Keys) -> Callable[[Mapping[str, Any]], tuple[int, float, str, str]]:
+    """The sort key of rows with a verdict: drift first, then the largest shift or range."""
+
+    def place(row: Mapping[str, Any]) -> tuple[int, float, str, str]:
+        rank = VERDICTS.index(row["verdict"]) if row["verdict"] in VERDICTS else len(VERDICTS)
+        size = (row["shift"] if row["verdict"] == "drift" else row["gap"]) or 0.0
+        return rank, -abs(size), row["model_variant"], row[keys.asked[0]]
+
+    return place
 
 
 def reaches(rows: Sequence[Mapping[str, Any]], verdict: str) -> bool:

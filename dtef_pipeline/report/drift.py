@@ -33,6 +33,7 @@ from dtef_pipeline.report.markup import (
 )
 from dtef_pipeline.report.svg import drawing
 from dtef_pipeline.report.terminal import named_apart
+from dtef_pipeline.survey.drift import SUBJECT
 from dtef_pipeline.survey.report.tables import _found
 
 _HOW = (
@@ -53,9 +54,9 @@ _MOST = 60
 def drift(connection: duckdb.DuckDBPyConnection) -> str:
     """The section: verdicts on models, timelines, then the segments that the documented rule flags, where there is `drift_checks`."""
     found = _found(connection)
-    rows = sorted(_named(found.checks.to_pylist()), key=by_verdict)
+    rows = sorted(_named(found.checks.to_pylist()), key=by_verdict(SUBJECT.keys))
     body = (
-        paragraph(headline(found.checks)) + _models(rows) + _timelines(rows, found)
+        paragraph(headline(found.checks, SUBJECT)) + _models(rows) + _timelines(rows, found)
         if rows
         else paragraph("No model was asked.")
     )
@@ -80,7 +81,7 @@ def _models(rows: Sequence[Mapping[str, Any]]) -> str:
                 "odds": _unbroken(odds(row["log10_e"]))
                 + (f'<span class="ci">of {odds(row["threshold"])} needed</span>' if row["threshold"] else ""),
                 "n_snapshots": row["n_snapshots"],
-                "changes": _wide([change_words(change) for change in row["changes"] or []]),
+                "changes": _wide([change_words(change, SUBJECT) for change in row["changes"] or []]),
             }
             for row in rows
         ]
@@ -111,7 +112,7 @@ def _wide(lines: Sequence[str]) -> str:
 
 def _figure(row: Mapping[str, Any], own: Rows) -> str:
     """The timeline of a series; beneath it what the rule says, and for one that moved which questions did."""
-    moved = moved_words(row["moved"] or []) if row["verdict"] in _NEWS else ""
+    moved = moved_words(row["moved"] or [], SUBJECT) if row["verdict"] in _NEWS else ""
     said = [
         f"Rule: {'flagged; ' if row['flagged'] else ''}{row['reason']}.",
         *([f"Questions that moved most: {moved}."] if moved else []),

@@ -12,6 +12,7 @@ from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.verdict_text import by_verdict, change_words, moved_words, odds, place_words, shift_interval
 from dtef_pipeline.report.terminal import named_apart, render
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.drift import SUBJECT
 
 _WHERE = ["round", "segment", "model", "context_level", "condition"]
 _RULE = ["lowest", "lowest_snapshot", "highest", "highest_snapshot"]
@@ -20,9 +21,14 @@ _NEWS = ("drift", "watch")
 
 def drift_text(checks: pa.Table) -> str:
     """Rows of MODEL_DRIFT or DRIFT_CHECKS for people: the headline, the series with a verdict, what changed, and why others have none."""
-    rows = sorted(_named(checks), key=by_verdict)
+    rows = sorted(_named(checks), key=by_verdict(SUBJECT.keys))
     compared = [row for row in rows if row["verdict"] is not None]
-    parts = [headline(checks), _verdicts(compared), *(words for row in compared if (words := _details(row))), _left_out(rows)]
+    parts = [
+        headline(checks, SUBJECT),
+        _verdicts(compared),
+        *(words for row in compared if (words := _details(row))),
+        _left_out(rows),
+    ]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -63,15 +69,15 @@ def _details(row: Mapping[str, Any]) -> str:
 
 
 def _title(row: Mapping[str, Any]) -> str:
-    return f"{row['verdict']}: {row['model']}{place_words(row)}, context {row['context_level']}"
+    return f"{row['verdict']}: {row['model']}{place_words(row, SUBJECT.keys)}, context {row['context_level']}"
 
 
 def _lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    yield from (change_words(change) for change in changes)
+    yield from (change_words(change, SUBJECT) for change in changes)
     if row["verdict"] in _NEWS:
         yield f"rule: {row['reason']}"
         if row["moved"]:
-            yield f"questions that moved most: {moved_words(row['moved'])}"
+            yield f"questions that moved most: {moved_words(row['moved'], SUBJECT)}"
 
 
 def _left_out(rows: Sequence[Mapping[str, Any]]) -> str:

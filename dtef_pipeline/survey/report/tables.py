@@ -13,6 +13,7 @@ from dtef_pipeline.boards.cells import BoardOptions, has_table
 from dtef_pipeline.drift.models import ModelDrift, model_drift
 from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.survey.boards.views import view
+from dtef_pipeline.survey.drift import SUBJECT
 from dtef_pipeline.survey.moved_questions import with_texts
 
 Boards = Mapping[str, pd.DataFrame]
@@ -55,5 +56,5 @@ def _found(connection: duckdb.DuckDBPyConnection) -> ModelDrift:
         return ModelDrift(
             *(connection.sql(f"SELECT * FROM {name}").to_arrow_table() for name in ("model_drift", "drift_series"))
         )
-    computed = model_drift(connection)
+    computed = model_drift(connection, SUBJECT)
     return replace(computed, checks=with_texts(computed.checks, connection))

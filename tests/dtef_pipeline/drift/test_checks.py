@@ -15,6 +15,7 @@ from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.paired import paired
 from dtef_pipeline.drift.rule import drift_verdict
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.drift import SUBJECT
 from dtef_pipeline.survey.tables import DRIFT_CHECKS
 from dtef_pipeline.tables import EVIDENCE, RULE
 from tests.made.scores import scores_table
@@ -43,7 +44,7 @@ def stepped(count: int, since: int, by: float, *, questions: int = 4, start: flo
 
 
 def only(rows: list[dict[str, Any]], **options: Any) -> dict[str, Any]:
-    (row,) = drift_checks(scores_table(rows), **options).to_pylist()
+    (row,) = drift_checks(scores_table(rows), SUBJECT, **options).to_pylist()
     return dict(row)
 
 
@@ -88,7 +89,7 @@ class TestVerdict:
 
     def test_what_the_rule_does_not_compare_has_no_verdict_and_no_share_of_alpha(self) -> None:
         warm = nights(stepped(20, 10, 0.2), model="warm", model_variant="warm", temperature=0.7)
-        checks = drift_checks(scores_table([*nights(stepped(20, 10, 0.2)), *warm])).to_pylist()
+        checks = drift_checks(scores_table([*nights(stepped(20, 10, 0.2)), *warm]), SUBJECT).to_pylist()
         cold, hot = sorted(checks, key=lambda row: str(row["model"]))
         assert (hot["verdict"], hot["log10_e"], hot["threshold"], hot["baseline"]) == (None, None, None, None)
         assert hot["reason"] == "not compared: temperature is 0.7, not 0"
@@ -121,9 +122,9 @@ class TestVerdict:
 class TestWatching:
     def test_all_that_is_watched_shares_one_alpha(self) -> None:
         rows = [row for m in "abc" for row in nights(stepped(8, 8, 0), model=m, model_variant=m)]
-        thresholds = drift_checks(scores_table(rows), watched=50)["threshold"].to_pylist()
+        thresholds = drift_checks(scores_table(rows), SUBJECT, watched=50)["threshold"].to_pylist()
         assert thresholds == pytest.approx([math.log10(3 * 50 / 0.05)] * 3)
-        strict = drift_checks(scores_table(rows), options=WatchOptions(alpha=0.01))["threshold"].to_pylist()
+        strict = drift_checks(scores_table(rows), SUBJECT, options=WatchOptions(alpha=0.01))["threshold"].to_pylist()
         assert strict == pytest.approx([math.log10(300)] * 3)
 
     def test_a_drift_that_was_accepted_ends_with_since(self) -> None:
@@ -134,7 +135,7 @@ class TestWatching:
 
     def test_since_of_one_model_leaves_the_others_as_they_are(self) -> None:
         rows = [row for m in "ab" for row in nights(stepped(24, 12, 0.1), model=m, model_variant=f"{m}[temperature=0]")]
-        checks = drift_checks(scores_table(rows), options=WatchOptions(since={"a": label(12)})).to_pylist()
+        checks = drift_checks(scores_table(rows), SUBJECT, options=WatchOptions(since={"a": label(12)})).to_pylist()
         assert [(row["model"], row["verdict"], row["n_snapshots"]) for row in checks] == [("a", "none", 12), ("b", "drift", 24)]
 
     def test_base_is_before_all_dates_and_where_no_time_is_known(self) -> None:
@@ -170,7 +171,7 @@ class TestPromptSets:
     ) -> None:
         rows = nights(stepped(6, 6, 0))
         changed = [{**row, **change} if row["snapshot"] >= label(3) else row for row in rows]
-        first, second = sorted(drift_checks(scores_table(changed)).to_pylist(), key=lambda row: row["lowest_snapshot"])
+        first, second = sorted(drift_checks(scores_table(changed), SUBJECT).to_pylist(), key=lambda row: row["lowest_snapshot"])
         assert first["reason"].endswith(f"; {reason}")
         assert "not comparable" not in second["reason"]
         assert (first["n_snapshots"], second["n_snapshots"]) == (3, 3)
@@ -180,12 +181,12 @@ class TestPromptSets:
         """Scores against new survey answers stood in one series with those against the old ones, and were flagged."""
         rows = nights(stepped(20, 10, 0.2))
         changed = [{**row, "truth_id": "new"} if row["snapshot"] >= label(10) else row for row in rows]
-        assert {row["verdict"] for row in drift_checks(scores_table(changed)).to_pylist()} == {"none"}
+        assert {row["verdict"] for row in drift_checks(scores_table(changed), SUBJECT).to_pylist()} == {"none"}
 
     def test_a_set_of_a_single_night_says_both_why_it_is_not_compared_and_why_it_ended(self) -> None:
         rows = nights(stepped(3, 3, 0))
         odd = [{**row, "prompt_id": "odd"} if row["snapshot"] == label(1) else row for row in rows]
-        reasons = {row["n_snapshots"]: row["reason"] for row in drift_checks(scores_table(odd)).to_pylist()}
+        reasons = {row["n_snapshots"]: row["reason"] for row in drift_checks(scores_table(odd), SUBJECT).to_pylist()}
         assert reasons[1] == (
             "not compared: 1 snapshot of this prompt set, 2 needed; other prompts since 2026-01-03: not comparable"
         )
@@ -203,21 +204,21 @@ class TestHeadline:
             *nights(stepped(20, 12, 0.1), model="rose", model_variant="rose"),
             *nights([*stepped(19, 19, 0), [0.1] * 4], model="dipped", model_variant="dipped"),
         ]
-        text = headline(drift_checks(scores_table(rows)))
+        text = headline(drift_checks(scores_table(rows), SUBJECT), SUBJECT)
         assert text.startswith("Drift in 2 of 3 series. Largest: fell on S1/country:kenya at context 0, down by 0.")
         assert text.endswith(f"since {label(12)}. 1 more to watch.")
 
     def test_then_what_to_watch_then_what_was_compared(self) -> None:
         odd = nights([*stepped(9, 9, 0), [0.2] * 4])
-        watch = headline(drift_checks(scores_table(odd)))
+        watch = headline(drift_checks(scores_table(odd), SUBJECT), SUBJECT)
         assert watch.startswith("No drift; 1 of 1 series to watch. Largest: m on S1/country:kenya at context 0, 0.2000 to 0.6")
         assert f"Compare snapshots {label(9)} and " in watch
         warm = nights(stepped(9, 9, 0), model="warm", model_variant="warm", temperature=1.0)
-        calm = headline(drift_checks(scores_table([*nights(stepped(9, 9, 0)), *warm])))
+        calm = headline(drift_checks(scores_table([*nights(stepped(9, 9, 0)), *warm]), SUBJECT), SUBJECT)
         assert calm == "No drift: 1 of 2 series could be compared."
 
     def test_of_no_scores_there_is_a_table_without_rows(self) -> None:
-        checks = drift_checks(scores_table([]))
+        checks = drift_checks(scores_table([]), SUBJECT)
         assert checks.schema == DRIFT_CHECKS
         assert {name for name, _ in EVIDENCE} <= set(checks.column_names)
-        assert headline(checks) == "Nothing could be compared yet (0 series)."
+        assert headline(checks, SUBJECT) == "Nothing could be compared yet (0 series)."

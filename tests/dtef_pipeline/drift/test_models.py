@@ -14,6 +14,7 @@ import pytest
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.survey.drift import SUBJECT
 from dtef_pipeline.survey.tables import DRIFT_SERIES, MODEL_DRIFT, PREDICTIONS
 from tests.made.scores import scores_table
 from tests.made.snapshots import label, nights
@@ -29,7 +30,7 @@ def found(rows: Rows, *, served: Rows | None = None, rounds: Sequence[str] = (),
         connection.register("scores", scores_table(rows))
         if served is not None:
             connection.register("predictions", pa.Table.from_pylist(served, schema=PREDICTIONS))
-        drift = model_drift(connection, WatchOptions(**options), rounds=rounds)
+        drift = model_drift(connection, SUBJECT, WatchOptions(**options), only=rounds)
         left = [name for (name,) in connection.execute("SHOW TABLES").fetchall()]
         assert set(left) <= {"scores", "predictions"}, "nothing is left in the connection"
     assert drift.checks.schema == MODEL_DRIFT
@@ -259,7 +260,7 @@ def test_alpha_is_shared_by_the_series_at_temperature_0() -> None:
         *nights([0.8], model="once"),
     ]
     checks, _ = found(rows, alpha=0.05)
-    assert {row["threshold"] for row in checks if row["verdict"]} == {np.log10(40)}
+    assert [row["threshold"] for row in checks if row["verdict"]] == pytest.approx([np.log10(40)] * 2)
 
 
 def test_since_and_rounds_narrow_what_is_compared() -> None:
@@ -365,4 +366,4 @@ def test_scores_of_an_earlier_version_say_how_to_mend_them() -> None:
     with duckdb.connect() as connection:
         connection.register("scores", scores_table(nights(STEADY)).drop_columns(["truth_id"]))
         with pytest.raises(WarehouseError, match="have no column truth_id: score those rounds again"):
-            model_drift(connection)
+            model_drift(connection, SUBJECT)

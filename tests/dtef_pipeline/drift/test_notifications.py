@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.drift.notifications import NOT_COMPARED, after_telling, carry_over, message, untold
+from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import MODEL_DRIFT
 
 VERDICTS = [None, "none", "watch", "drift"]
@@ -48,8 +50,8 @@ def test_news_is_a_verdict_other_than_the_one_told_last(verdict: str | None, tol
 def test_what_was_told_goes_with_the_series_and_not_with_its_place() -> None:
     earlier = checks({"model_variant": "v", "told": "drift"}, {"model_variant": "w", "context_level": "5", "told": "watch"})
     now = checks({"model_variant": "w", "context_level": "5"}, {"model_variant": "w"}, {"model_variant": "v"})
-    assert carry_over(now, earlier)["told"].to_pylist() == ["watch", None, "drift"]
-    assert carry_over(now, MODEL_DRIFT.empty_table())["told"].to_pylist() == [None] * 3
+    assert carry_over(now, earlier, KEYS)["told"].to_pylist() == ["watch", None, "drift"]
+    assert carry_over(now, MODEL_DRIFT.empty_table(), KEYS)["told"].to_pylist() == [None] * 3
 
 
 @given(st.lists(st.tuples(st.sampled_from(VERDICTS), st.sampled_from(VERDICTS)), max_size=6))
@@ -66,7 +68,7 @@ def test_each_change_arrives_once_however_often_the_webhook_fails(nights: list[t
     """What a receiver that hears some of the nights knows is the verdict of the last one it heard."""
     table, heard = MODEL_DRIFT.empty_table(), []
     for verdict, arrives in nights:
-        table = carry_over(checks({"verdict": verdict}), table)
+        table = carry_over(checks({"verdict": verdict}), table, KEYS)
         if arrives and len(news := untold(table)):
             heard.append(news["verdict"][0].as_py() or NOT_COMPARED)
             table = after_telling(table)
@@ -80,7 +82,7 @@ def test_each_change_arrives_once_however_often_the_webhook_fails(nights: list[t
 
 def test_verdicts_that_are_not_worth_telling_count_as_none() -> None:
     table = checks({"verdict": "watch"}, {"verdict": "watch", "told": "drift", "model_variant": "w"})
-    news = message(table, ["drift"])["series"]
+    news = message(table, SUBJECT, ["drift"])["series"]
     assert [(one["model_variant"], one["verdict"], one["was"]) for one in news] == [("w", "none", "drift")]
     assert after_telling(table, ["drift"])["told"].to_pylist() == [None, "none"]
     assert len(untold(after_telling(table, ["drift"]), ["drift"])) == 0
@@ -96,7 +98,7 @@ def test_the_message_is_json_with_the_documented_fields() -> None:
         {"model_variant": "w", "verdict": "none", "latest_snapshot": "base"},
         {"model_variant": "x", "verdict": "none", "told": "watch", "shift": None, "shift_low": None, "shift_high": None},
     )
-    sent = json.loads(json.dumps(message(table), allow_nan=False))
+    sent = json.loads(json.dumps(message(table, SUBJECT), allow_nan=False))
     assert {name: sent[name] for name in ("version", "event", "snapshot")} == {
         "version": 1,
         "event": "drift",

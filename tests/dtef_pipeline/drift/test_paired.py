@@ -50,7 +50,7 @@ def test_differences_are_to_the_mean_of_the_items_own_baseline() -> None:
     assert found.means.tolist() == pytest.approx([-0.05, 0.05, 0.2])
     # Standard deviations of the two differences: .0707, .0707, .1414, each over sqrt(2), times sqrt(2 / 1) or sqrt(2 / 3).
     assert found.spread.tolist() == pytest.approx([0.05 * math.sqrt(2), 0.05 * math.sqrt(2), 0.1 * math.sqrt(2 / 3)])
-    assert found.by_question.loc["b"].tolist() == pytest.approx([0, 0, 0.3])
+    assert found.by_cluster.loc["b"].tolist() == pytest.approx([0, 0, 0.3])
     assert found.baseline == 2
 
 
@@ -71,7 +71,7 @@ def test_equals_the_definition_where_questions_have_unequal_items_and_some_are_m
     means, errors, of_question = by_definition(kept, questions, min(baseline, kept.shape[1]))
     np.testing.assert_allclose(found.means, means, atol=1e-12)
     np.testing.assert_allclose(found.spread, errors, atol=1e-12)
-    np.testing.assert_allclose(found.by_question.to_numpy(), [of_question[q] for q in found.by_question.index], atol=1e-12)
+    np.testing.assert_allclose(found.by_cluster.to_numpy(), [of_question[q] for q in found.by_cluster.index], atol=1e-12)
 
 
 def test_items_in_another_order_say_the_same() -> None:
@@ -82,7 +82,7 @@ def test_items_in_another_order_say_the_same() -> None:
     other = paired(frame(*values[order].tolist()), [questions[i] for i in order], baseline=3)
     np.testing.assert_allclose(one.means, other.means, atol=1e-12)
     np.testing.assert_allclose(one.spread, other.spread, atol=1e-12)
-    pd.testing.assert_frame_equal(one.by_question, other.by_question)
+    pd.testing.assert_frame_equal(one.by_cluster, other.by_cluster)
 
 
 def test_spread_is_that_of_the_nights_own_means_within_the_baseline_and_after() -> None:
@@ -114,8 +114,8 @@ def test_a_night_that_answered_too_little_is_left_out_and_no_part_of_the_baselin
 def test_an_item_without_a_baseline_is_compared_with_nothing() -> None:
     found = paired(frame([0.5, 0.5, 0.6], [0.5, 0.5, 0.6], [NAN, NAN, 0.9]), ["a", "b", "c"], baseline=2)
     assert found.means.tolist() == pytest.approx([0, 0, 0.1])
-    assert found.by_question.loc["c"].isna().all()
-    assert [row["question"] for row in found.moved(2)] == ["a", "b"]
+    assert found.by_cluster.loc["c"].isna().all()
+    assert [one.cluster for one in found.moved(2)] == ["a", "b"]
 
 
 def test_a_night_that_shares_no_item_with_the_baseline_is_left_out() -> None:
@@ -152,8 +152,8 @@ def test_the_split_leaves_the_least_squares_of_all(means: list[float], baseline:
     assert left(pairs.split) == pytest.approx(min(left(at) for at in range(begin, len(means))), abs=1e-9)
 
 
-def test_the_questions_that_moved_most_come_first_by_size_whatever_the_direction() -> None:
+def test_the_clusters_that_moved_most_come_first_by_size_whatever_the_direction() -> None:
     rows = [[0.5, 0.5, 0.5 + by, 0.5 + by] for by in (0.1, -0.4, 0.0, 0.2, -0.3, 0.05)]
     moved = paired(frame(*rows), ["a", "b", "c", "d", "e", "f"], baseline=2).moved(2)
-    assert [row["question"] for row in moved] == ["b", "e", "d", "a", "f"]
-    assert [row["shift"] for row in moved] == pytest.approx([-0.4, -0.3, 0.2, 0.1, 0.05])
+    assert [one.cluster for one in moved] == ["b", "e", "d", "a", "f"]
+    assert [one.shift for one in moved] == pytest.approx([-0.4, -0.3, 0.2, 0.1, 0.05])

@@ -7,8 +7,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dtef_pipeline.drift.checks import ROUND_SERIES, drift_checks, headline
+from dtef_pipeline.drift.checks import drift_checks, headline
 from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, snapshot_time
+from dtef_pipeline.survey.drift import SUBJECT
 from tests.made.scores import scores_table
 
 DAY_1, DAY_2 = datetime(2026, 1, 1), datetime(2026, 1, 2)
@@ -99,14 +100,16 @@ def test_headline_names_the_model_with_the_largest_range_and_what_to_compare() -
         *night("2026-01-01", 0.9, model="x"),
         *night("2026-01-02", 0.6, model="x"),
     ]
-    checks = drift_checks(scores_table(rows))
+    checks = drift_checks(scores_table(rows), SUBJECT)
     assert [row["flagged"] for row in checks.to_pylist()] == [True, True]
-    assert "Largest: x on S1/country:kenya" in headline(checks)
-    assert "snapshots 2026-01-02 and 2026-01-01" in headline(checks)
+    assert "Largest: x on S1/country:kenya" in headline(checks, SUBJECT)
+    assert "snapshots 2026-01-02 and 2026-01-01" in headline(checks, SUBJECT)
 
 
 def test_snapshots_of_other_prompts_are_another_series() -> None:
-    checks = drift_checks(scores_table([*night("2026-01-01", 0.8), *night("2026-01-02", 0.2, questions=3)])).to_pylist()
+    checks = drift_checks(
+        scores_table([*night("2026-01-01", 0.8), *night("2026-01-02", 0.2, questions=3)]), SUBJECT
+    ).to_pylist()
     assert [row["n_snapshots"] for row in checks] == [1, 1]
     assert not any(row["flagged"] for row in checks)
 
@@ -114,14 +117,14 @@ def test_snapshots_of_other_prompts_are_another_series() -> None:
 def test_round_series_takes_all_segments_together() -> None:
     rows = [*night("2026-01-01", 0.9), *night("2026-01-02", 0.7), *night("2026-01-01", 0.7, segment="country:chile")]
     rows += night("2026-01-02", 0.9, segment="country:chile")
-    assert [row["flagged"] for row in drift_checks(scores_table(rows)).to_pylist()] == [True, True]
-    (whole,) = drift_checks(scores_table(rows), series=ROUND_SERIES).to_pylist()
+    assert [row["flagged"] for row in drift_checks(scores_table(rows), SUBJECT).to_pylist()] == [True, True]
+    (whole,) = drift_checks(scores_table(rows), SUBJECT, levels=1).to_pylist()
     assert (whole["segment"], whole["flagged"], whole["n_prompts"]) == (None, False, 8)
 
 
 def test_circular_questions_do_not_count() -> None:
     rows = [*night("2026-01-01", 0.8), {**night("2026-01-01", 0.1)[0], "question_id": "c", "circular": True}]
-    (only,) = drift_checks(scores_table(rows)).to_pylist()
+    (only,) = drift_checks(scores_table(rows), SUBJECT).to_pylist()
     assert only["n_prompts"] == 4
 
 
@@ -135,12 +138,12 @@ def test_a_night_without_answers_does_not_hide_drift_of_the_others() -> None:
 
 def test_snapshots_scored_by_different_metrics_are_no_series() -> None:
     rows = [*night("2026-01-01", 0.4), *({**row, "metric": "cosine"} for row in night("2026-01-02", 0.9))]
-    assert not any(row["flagged"] for row in drift_checks(scores_table(rows)).to_pylist())
+    assert not any(row["flagged"] for row in drift_checks(scores_table(rows), SUBJECT).to_pylist())
 
 
 def test_questions_of_one_prompt_count_each_and_conditions_are_apart() -> None:
     rows = [{**row, "prompt_id": "batch"} for day in "12" for row in night(f"2026-01-0{day}", 0.8)]
     other = [{**row, "condition": "batch=4/attribute-label"} for row in rows]
-    checks = drift_checks(scores_table([*rows, *other])).to_pylist()
+    checks = drift_checks(scores_table([*rows, *other]), SUBJECT).to_pylist()
     assert [row["condition"] for row in checks] == ["batch=4/attribute-label", "distribution/attribute-label"]
     assert [row["n_prompts"] for row in checks] == [4, 4]

@@ -16,6 +16,7 @@ from benchmarks.drift_null import Design, judged, series
 from dtef_pipeline.drift.checks import drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.survey.drift import SUBJECT
 from tests.made.snapshots import label
 
 STABLE = Design(night_sd=0.02)
@@ -41,13 +42,13 @@ def models(design: Design, sets: int, seed: int) -> pd.DataFrame:
     """The verdicts of `model_drift` on as many models at once."""
     with duckdb.connect() as connection:
         connection.register("scores", simulated(design, sets, seed))
-        return model_drift(connection).checks.to_pandas()
+        return model_drift(connection, SUBJECT).checks.to_pandas()
 
 
 class TestErrorRates:
     def test_the_rule_alone_cries_wolf_and_drift_does_not(self) -> None:
         """100 nights without drift: every series is flagged by the rule at some time, and none of 12 that share alpha has drifted."""
-        checks = drift_checks(simulated(STABLE, 12, 11))
+        checks = drift_checks(simulated(STABLE, 12, 11), SUBJECT)
         assert checks["verdict"].to_pylist() == ["watch"] * 12
         assert sum(e >= math.log10(20) for e in checks["log10_e"].to_pylist()) <= binom.ppf(0.9999, 12, 0.05)
 
@@ -75,7 +76,7 @@ class TestErrorRates:
     def test_drift_checks_finds_it_in_scores_as_the_simulation_does(self) -> None:
         design = replace(STABLE, shift=-0.08, since=40, nights=50)
         alone = judged(design, 15, 14)
-        checks = drift_checks(simulated(design, 15, 14), options=WatchOptions(alpha=0.75))  # 15 share it: 1 in 20 each
+        checks = drift_checks(simulated(design, 15, 14), SUBJECT, options=WatchOptions(alpha=0.75))  # 15 share it: 1 in 20 each
         np.testing.assert_allclose(checks["log10_e"].to_pylist(), alone.log10_e)
         verdicts = checks["verdict"].to_pylist()
         assert verdicts.count("drift") == round(alone.drift() * 15) >= 12

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.drift.rule import drift_verdict
-from dtef_pipeline.drift.verdict import Judged, judged
+from dtef_pipeline.drift.verdict import Verdict, verdict_on
 
 THRESHOLD = math.log10(20)
 
@@ -21,8 +21,8 @@ def scores(nights: int, *, seed: int = 0, noise: float = 0.1, missing: float = 0
     return pd.DataFrame(values, columns=[f"n{night:03d}" for night in range(nights)])
 
 
-def judge(values: pd.DataFrame) -> Judged:
-    return judged(values, [f"q{row}" for row in range(len(values))], baseline=5, threshold=THRESHOLD)
+def judge(values: pd.DataFrame) -> Verdict:
+    return verdict_on(values, [f"q{row}" for row in range(len(values))], baseline=5, threshold=THRESHOLD)
 
 
 @pytest.mark.parametrize("nights", [60, 150])
@@ -63,6 +63,7 @@ def test_a_drift_that_came_back_is_told_with_its_own_size_and_date_and_where_it_
     assert found.columns["first_snapshot"] == "n020"
     assert found.columns["shift"] == pytest.approx(-0.2, abs=0.03)
     assert found.columns["shift_low"] < -0.2 < found.columns["shift_high"] < 0
-    assert all(question["shift"] < 0 for question in found.columns["moved"])
+    assert found.moved
+    assert all(one.shift < 0 for one in found.moved)
     (note,) = found.notes
     assert note.startswith("the latest, n099, is +0.")

@@ -16,6 +16,7 @@ from dtef_pipeline.drift.verdict_text import odds, reaches
 from dtef_pipeline.report.charts import drift_lines
 from dtef_pipeline.report.drift import drift
 from dtef_pipeline.report.drift_chart import baseline_mean, timeline
+from dtef_pipeline.survey.drift import SUBJECT
 from tests.made.scores import scores_table
 from tests.made.snapshots import label, nights
 
@@ -36,7 +37,7 @@ def shown(rows: list[dict[str, Any]], **tables: pa.Table) -> str:
 def computed(rows: list[dict[str, Any]]) -> ModelDrift:
     with duckdb.connect() as connection:
         connection.register("scores", scores_table(rows))
-        return model_drift(connection)
+        return model_drift(connection, SUBJECT)
 
 
 def test_drift_comes_first_and_says_what_changed_since_when() -> None:
@@ -65,7 +66,7 @@ def test_published_tables_are_taken_as_they_are() -> None:
 
 
 def test_flags_of_the_documented_rule_on_segments_stay_in_sight() -> None:
-    markup = shown(FELL, drift_checks=drift_checks(scores_table([*FELL, *STAYED])))
+    markup = shown(FELL, drift_checks=drift_checks(scores_table([*FELL, *STAYED]), SUBJECT))
     assert "Single segments: 1 flagged of 2 compared (2 series in all); 1 drifted." in markup
     assert "No drift checks of segments yet." in shown(FELL)
 

@@ -16,6 +16,7 @@ from dtef_pipeline.drift.checks import drift_checks
 from dtef_pipeline.report.page import build_report
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED
 from dtef_pipeline.survey.boards.schemas import COMPARISONS, GAPS
+from dtef_pipeline.survey.drift import SUBJECT
 from dtef_pipeline.survey.report.chapters import SECTIONS
 from dtef_pipeline.survey.scoring.policy import CREDITS
 from dtef_pipeline.survey.tables import METRICS, SURVEY_QUARANTINE
@@ -152,7 +153,7 @@ def test_drift_and_quarantine_are_shown_when_there_are_such_tables() -> None:
     )
     text = page(
         dated,
-        drift_checks=drift_checks(scores_table(dated)),
+        drift_checks=drift_checks(scores_table(dated), SUBJECT),
         survey_responses=survey_rows({}, {}),
         survey_quarantine=quarantine,
     )

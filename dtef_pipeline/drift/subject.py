@@ -1,0 +1,44 @@
+"""What a family hands in to have its scores watched for drift."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from dtef_pipeline.keys import Keys
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A family's key columns, its tables of drift, and the words that people read about them. The examples are as in `Keys`.
+
+    Tables name the parts of what was asked by these words: MODEL_DRIFT has the columns `suites`, `n_blueprints` and `n_tasks`, if those are
+    the levels of the space and the word for an item.
+    """
+
+    keys: Keys
+    checks: pa.Schema
+    """DRIFT_CHECKS: one row per series within a partition."""
+    models: pa.Schema
+    """MODEL_DRIFT: one row per series over all partitions."""
+    timeline: pa.Schema
+    """DRIFT_SERIES: one row per snapshot of a series over all partitions."""
+    computed: str
+    """SQL that is true in rows which no model was asked for: `starts_with(model, 'baseline/')`."""
+    in_order: Callable[[str], Any]
+    """Sort key of the values of the space's first level."""
+    item: str
+    """What an item is called, also in the column `moved`: `"task"`."""
+    truth: str
+    """The kind of change when items are scored against something else: `"rubric"`."""
+    truths: str
+    """What items are scored against, as people call it: `"rubrics"`."""
+    way: str
+    """The way of asking, in words around the values of its columns: `"system {system}"`."""
+
+    def asked(self, row: Mapping[str, Any]) -> str:
+        """The way of asking of a row: `system 2`."""
+        return self.way.format_map(row)

@@ -1,0 +1,21 @@
+"""What is watched for drift of surveys: their key columns, tables and words."""
+
+from __future__ import annotations
+
+from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.survey.identity import round_order
+from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.tables import DRIFT_CHECKS, DRIFT_SERIES, MODEL_DRIFT
+
+SUBJECT = Subject(
+    keys=KEYS,
+    checks=DRIFT_CHECKS,
+    models=MODEL_DRIFT,
+    timeline=DRIFT_SERIES,
+    computed="starts_with(model, 'baseline/')",
+    in_order=round_order,
+    item="question",
+    truth="survey",
+    truths="survey answers",
+    way="context {context_level}",
+)

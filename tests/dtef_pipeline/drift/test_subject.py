@@ -1,0 +1,110 @@
+"""Drift of a family with other columns and words: the same verdicts, in its own terms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.drift.checks import drift_checks, headline
+from dtef_pipeline.drift.models import model_drift
+from dtef_pipeline.drift.notifications import message
+from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.keys import Keys
+from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.tables import DRIFT_CHECKS, DRIFT_SERIES, MODEL_DRIFT
+from tests.made.scores import scores_table
+from tests.made.snapshots import label, nights
+
+NAMES = {
+    "round": "league",
+    "segment": "scenario",
+    "question_id": "seed",
+    "context_level": "adapter",
+    "condition": "opponent",
+    "rounds": "leagues",
+    "n_segments": "n_scenarios",
+    "n_questions": "n_deals",
+}
+
+
+def renamed(schema: pa.Schema) -> pa.Schema:
+    moved = pa.list_(pa.struct([("deal", pa.string()), ("shift", pa.float64())]))
+    return pa.schema([(NAMES.get(one.name, one.name), moved if one.name == "moved" else one.type) for one in schema])
+
+
+GAMES = Subject(
+    keys=Keys(("league", "scenario"), "seed", ("adapter", "opponent"), "seed"),
+    checks=renamed(DRIFT_CHECKS),
+    models=renamed(MODEL_DRIFT),
+    timeline=renamed(DRIFT_SERIES),
+    computed="model = 'referee'",
+    in_order=str,
+    item="deal",
+    truth="rules",
+    truths="rules",
+    way="adapter {adapter} against {opponent}",
+)
+FELL = [*nights([0.8] * 6), *nights([0.6] * 8, first=6)]
+RECOUNTED = [*nights([0.9] * 6), *nights([0.6] * 7, first=6, truth_id="recounted")]
+GREW = [*nights([0.8] * 6), *nights([0.8] * 6, first=6), *nights([0.1] * 6, first=6, round="S2", segment="country:mali")]
+VERDICT = [
+    "verdict",
+    "log10_e",
+    "threshold",
+    "direction",
+    "shift",
+    "shift_low",
+    "shift_high",
+    "first_snapshot",
+    "baseline",
+    "gap",
+]
+
+
+def as_games(rows: list[dict[str, Any]]) -> pa.Table:
+    """The scores of surveys under the names of games, which leave nothing out."""
+    table = scores_table(rows).drop_columns(["circular"])
+    return table.rename_columns([NAMES.get(name, name) for name in table.column_names])
+
+
+def models(table: pa.Table, subject: Subject) -> pa.Table:
+    with duckdb.connect() as connection:
+        connection.register("scores", table)
+        return model_drift(connection, subject).checks
+
+
+@pytest.mark.parametrize("rows", [FELL, RECOUNTED, GREW], ids=["fell", "recounted", "grew"])
+def test_verdicts_do_not_depend_on_what_a_family_calls_its_columns(rows: list[dict[str, Any]]) -> None:
+    for survey, games in (
+        (models(scores_table(rows), SUBJECT), models(as_games(rows), GAMES)),
+        (drift_checks(scores_table(rows), SUBJECT), drift_checks(as_games(rows), GAMES)),
+        (drift_checks(scores_table(rows), SUBJECT, levels=1), drift_checks(as_games(rows), GAMES, levels=1)),
+    ):
+        assert games.schema == renamed(survey.schema)
+        assert games.select(VERDICT).equals(survey.select(VERDICT))
+
+
+def test_texts_name_things_as_the_family_does() -> None:
+    checks = models(as_games(FELL), GAMES)
+    assert headline(checks, GAMES).startswith("Drift in 1 of 1 series. Largest: m at adapter 0 against distribution")
+    assert set(message(checks, GAMES)["series"][0]) >= {"adapter", "opponent"}
+    assert checks["moved"][0][0]["deal"].as_py().startswith("S1/q")
+    (row,) = drift_checks(as_games(FELL), GAMES).to_pylist()
+    assert headline(drift_checks(as_games(FELL), GAMES), GAMES).count("m on S1/country:kenya at adapter 0") == 1
+    assert (row["league"], row["scenario"]) == ("S1", "country:kenya")
+
+
+def test_changes_of_what_was_asked_are_in_the_familys_words() -> None:
+    (change,) = models(as_games(RECOUNTED), GAMES)["changes"][0].as_py()
+    assert (change["what"], change["snapshot"]) == ("rules", label(6))
+    assert change["after"] == "other rules for 10 of 10 (scenario, deal) pairs"
+    (change,) = models(as_games(GREW), GAMES)["changes"][0].as_py()
+    assert change["after"] == "20 deals in 2 scenarios of S1, S2, 20 prompts (added S2)"
+
+
+def test_rows_that_no_model_was_asked_for_are_not_watched() -> None:
+    rows = as_games([*FELL, *nights([0.5] * 14, model="referee")])
+    assert models(rows, GAMES)["model"].to_pylist() == ["m"]
