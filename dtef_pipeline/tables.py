@@ -6,6 +6,8 @@ Distributions are fractions that sum to 1, in the survey's option order. Percent
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 
 DISTRIBUTION = pa.list_(pa.float64())
@@ -376,3 +378,11 @@ COSTS = pa.schema(
         ("unpriced", pa.int64()),  # answers whose price is unknown
     ]
 )
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """A table's columns and the folder levels above its files; a null schema is taken from the rows written."""
+
+    schema: pa.Schema | None
+    levels: tuple[str, ...]
