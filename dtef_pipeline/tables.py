@@ -6,6 +6,8 @@ Distributions are fractions that sum to 1, in the survey's option order. Percent
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 
 STATUSES = ("ok", "unparseable", "wrong_length", "error", "refused", "missing", "budget")
@@ -59,3 +61,11 @@ EVIDENCE = (
         pa.list_(pa.struct([("question", pa.string()), ("shift", pa.float64()), ("text", pa.string())])),
     ),  # questions that moved most, most first
 )
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """A table's columns and the folder levels above its files; a null schema is taken from the rows written."""
+
+    schema: pa.Schema | None
+    levels: tuple[str, ...]

@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -24,46 +23,15 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.survey import tables
-from dtef_pipeline.survey.boards import schemas as published
+from dtef_pipeline.survey import stored_tables
 from dtef_pipeline.survey.identity import round_order
+from dtef_pipeline.survey.stored_tables import SEGMENT
+from dtef_pipeline.tables import TableSpec
+
+TABLES: Mapping[str, TableSpec] = stored_tables.TABLES
+"""The tables of all families, by name: this line alone names them."""
 
 
-@dataclass(frozen=True, slots=True)
-class TableSpec:
-    """A table's columns and the folder levels above its files; a null schema is taken from the rows written."""
-
-    schema: pa.Schema | None
-    levels: tuple[str, ...]
-
-
-SEGMENT, SNAPSHOT = ("round", "segment"), ("round", "segment", "snapshot")
-TABLES: Mapping[str, TableSpec] = {
-    "survey_responses": TableSpec(tables.SURVEY_RESPONSES, SEGMENT),
-    "reference_scores": TableSpec(tables.REFERENCE_SCORES, SEGMENT),
-    "survey_quarantine": TableSpec(tables.SURVEY_QUARANTINE, ("round",)),
-    "survey_findings": TableSpec(tables.SURVEY_FINDINGS, ("round",)),
-    "blueprints": TableSpec(tables.BLUEPRINTS, SEGMENT),
-    "predictions": TableSpec(tables.PREDICTIONS, SNAPSHOT),
-    "scores": TableSpec(tables.SCORES, SNAPSHOT),
-    "segment_results": TableSpec(tables.SEGMENT_RESULTS, SNAPSHOT),
-    "drift_checks": TableSpec(tables.DRIFT_CHECKS, SEGMENT),
-    "model_drift": TableSpec(tables.MODEL_DRIFT, ()),
-    "drift_series": TableSpec(tables.DRIFT_SERIES, ()),
-    "leaderboard": TableSpec(None, ()),
-    "breakdown_segment": TableSpec(None, ()),
-    "breakdown_attribute": TableSpec(None, ()),
-    "breakdown_question": TableSpec(None, ()),
-    "breakdown_round": TableSpec(None, ()),
-    "consistency": TableSpec(None, ()),
-    "metric_ranks": TableSpec(None, ()),
-    "comparisons": TableSpec(published.COMPARISONS, ()),
-    "responsiveness": TableSpec(published.RESPONSIVENESS, ()),
-    "gaps": TableSpec(published.GAPS, ()),
-    "question_gaps": TableSpec(published.QUESTION_GAPS, ()),
-    "reliability": TableSpec(published.RELIABILITY, ()),
-    "costs": TableSpec(tables.COSTS, ()),
-}
 _FILE = "part-0.parquet"
 _REQUESTS_AT_ONCE = 8
 """Files read at the same time from an object store, where each waits for the network."""

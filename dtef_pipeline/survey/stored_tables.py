@@ -1,0 +1,37 @@
+"""The tables of the survey family: the columns of each, and the folders the warehouse keeps it in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dtef_pipeline.survey import tables
+from dtef_pipeline.survey.boards import schemas as published
+from dtef_pipeline.tables import TableSpec
+
+SEGMENT, SNAPSHOT = ("round", "segment"), ("round", "segment", "snapshot")
+TABLES: Mapping[str, TableSpec] = {
+    "survey_responses": TableSpec(tables.SURVEY_RESPONSES, SEGMENT),
+    "reference_scores": TableSpec(tables.REFERENCE_SCORES, SEGMENT),
+    "survey_quarantine": TableSpec(tables.SURVEY_QUARANTINE, ("round",)),
+    "survey_findings": TableSpec(tables.SURVEY_FINDINGS, ("round",)),
+    "blueprints": TableSpec(tables.BLUEPRINTS, SEGMENT),
+    "predictions": TableSpec(tables.PREDICTIONS, SNAPSHOT),
+    "scores": TableSpec(tables.SCORES, SNAPSHOT),
+    "segment_results": TableSpec(tables.SEGMENT_RESULTS, SNAPSHOT),
+    "drift_checks": TableSpec(tables.DRIFT_CHECKS, SEGMENT),
+    "model_drift": TableSpec(tables.MODEL_DRIFT, ()),
+    "drift_series": TableSpec(tables.DRIFT_SERIES, ()),
+    "leaderboard": TableSpec(None, ()),
+    "breakdown_segment": TableSpec(None, ()),
+    "breakdown_attribute": TableSpec(None, ()),
+    "breakdown_question": TableSpec(None, ()),
+    "breakdown_round": TableSpec(None, ()),
+    "consistency": TableSpec(None, ()),
+    "metric_ranks": TableSpec(None, ()),
+    "comparisons": TableSpec(published.COMPARISONS, ()),
+    "responsiveness": TableSpec(published.RESPONSIVENESS, ()),
+    "gaps": TableSpec(published.GAPS, ()),
+    "question_gaps": TableSpec(published.QUESTION_GAPS, ()),
+    "reliability": TableSpec(published.RELIABILITY, ()),
+    "costs": TableSpec(tables.COSTS, ()),
+}
