@@ -27,6 +27,7 @@ from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.identity import round_order
 from dtef_pipeline.survey import tables
 from dtef_pipeline.survey.boards import schemas as published
+from dtef_pipeline.tables import without_descriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ class Warehouse:
         folder = self.folder(table, **levels)
         if len(levels) != len(spec.levels):
             raise WarehouseError(f"{table} is written by {spec.levels}; got {tuple(levels)}")
+        rows = without_descriptions(rows)
         file = f"{folder}/{_FILE}"
         if self._uploads:
             buffer = pa.BufferOutputStream()
