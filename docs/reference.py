@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from assets.definitions import defs
 from dtef_pipeline.cli import main
-from dtef_pipeline.meanings import meaning
+from dtef_pipeline.tables import description
 from resources.warehouse import TABLES
 
 PAGE = Path(__file__).with_name("reference.md")
@@ -90,10 +90,16 @@ def _tables() -> list[str]:
     lines = []
     for name, spec in TABLES.items():
         if spec.schema is not None:
-            lines += [f"### {name}", "", f"One file a {', '.join(spec.levels)}.", ""]
+            lines += [f"### {name}", "", _files(spec.levels), ""]
             lines += ["| column | type | meaning |", "| --- | --- | --- |"]
-            lines += [f"| `{field.name}` | {_type(field.type)} | {meaning(name, field.name)} |" for field in spec.schema] + [""]
+            lines += [f"| `{field.name}` | {_type(field.type)} | {description(field)} |" for field in spec.schema] + [""]
     return lines
+
+
+def _files(levels: Sequence[str]) -> str:
+    if not levels:
+        return "One file."
+    return f"One file per {', '.join(levels[:-1])} and {levels[-1]}." if len(levels) > 1 else f"One file per {levels[0]}."
 
 
 def _type(of: pa.DataType) -> str:

@@ -1,66 +1,148 @@
-"""The tables between the stages: column names, types and meanings, in one place.
+"""Columns that the tables of every family have: names, types and descriptions, spliced into each family's own tables.
 
-Distributions are fractions that sum to 1, in the survey's option order. Percentages exist only at the edges
-(files, prompts, reports).
+A description says what a column means in the table at hand: its unit, range and direction where it is a number. It is kept in
+the metadata of the field, for the Dagster UI and docs/reference.md; files are written without it (`without_descriptions`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
+
+_DESCRIPTION = b"description"
+
+
+def field(name: str, type: pa.DataType, description: str) -> pa.Field:
+    """A column and what it means, in one line that begins with a noun and can be understood by itself."""
+    return pa.field(name, type, metadata={_DESCRIPTION: description})
+
+
+def description(column: pa.Field) -> str:
+    """What the column means. Raises KeyError, naming the column, where nothing is said of it."""
+    found = (column.metadata or {}).get(_DESCRIPTION)
+    if found is None:
+        raise KeyError(f"column {column.name} has no description")
+    return str(found.decode())
+
+
+def described(schema: pa.Schema, descriptions: Mapping[str, str]) -> pa.Schema:
+    """The schema of computed rows with a description of each column. Raises KeyError for a column that has none."""
+    return pa.schema([field(column.name, column.type, descriptions[column.name]) for column in schema])
+
+
+def without_descriptions(rows: pa.Table) -> pa.Table:
+    """The rows without descriptions: what is written or hashed does not change when a description is reworded."""
+    plain = pa.schema([column.remove_metadata() for column in rows.schema], metadata=rows.schema.metadata)
+    return pa.Table.from_arrays(rows.columns, schema=plain)
+
 
 STATUSES = ("ok", "unparseable", "wrong_length", "error", "refused", "missing", "budget")
 ANSWERED = ("ok", "unparseable", "wrong_length", "refused")
 """Statuses of a prediction whose model said something: what a parse rate is a rate of."""
 
-COUNTS = pa.schema(
-    [
-        ("n_total", pa.int64()),  # predictions
-        ("n_scored", pa.int64()),  # those with a score under the published policy
-        ("n_ok", pa.int64()),
-        ("n_unparseable", pa.int64()),
-        ("n_wrong_length", pa.int64()),
-        ("n_refused", pa.int64()),
-        ("n_error", pa.int64()),
-        ("n_missing", pa.int64()),
-        ("n_budget", pa.int64()),  # not asked: a budget was reached
-        ("parse_rate", pa.float64()),  # ok / answered (ok, unparseable, wrong length, refused)
-    ]
+SNAPSHOT_FIELD = field("snapshot", pa.string(), "Label of one evaluation pass: base, or the date of a night")
+PROMPT_FIELD = field("prompt_id", pa.string(), "Hash of everything the model sees, and of the target")
+MODEL_FIELDS = (
+    field("model", pa.string(), "Name people use: baseline/uniform, gpt-4.1-mini"),
+    field("model_variant", pa.string(), "Model string plus every sampling parameter"),
 )
+SAMPLE_FIELDS = (
+    field("temperature", pa.float64(), "Sampling temperature; null: not set"),
+    field("draw", pa.int32(), "Repeated sample of the same prompt, from 0"),
+)
+METRIC_FIELD = field("metric", pa.string(), "Metric behind the score")
+ANSWERED_AT_FIELD = field("answered_at", pa.timestamp("us", tz="UTC"), "Time when the response arrived; null: nobody was asked")
+
+REQUEST = (
+    *MODEL_FIELDS,
+    *SAMPLE_FIELDS,
+    field("request_key", pa.string(), "Hash of prompt, model variant, draw and snapshot"),
+)
+"""Who is asked, and under which key the response is stored."""
+REPLY = (
+    field("call_status", pa.string(), "State of the call: answered, error, missing or budget"),
+    field("response", pa.string(), "Raw text as served"),
+    field("error", pa.string(), "Explanation of why there is no response"),
+    field("finish_reason", pa.string(), "Reason the provider gives for the end of the response, such as stop or length"),
+    field("served_model", pa.string(), "Model the provider says it served"),
+    field("fingerprint", pa.string(), "Provider's name for the configuration that answered"),
+    field("prompt_tokens", pa.int32(), "Tokens of the prompt; 0 at all but the first of the rows that share one request"),
+    field("completion_tokens", pa.int32(), "Tokens of the response; 0 at all but the first of the rows that share one request"),
+    field("cost_usd", pa.float64(), "Cost of the call in US dollars; 0 at all but the first row of a request; null: unknown"),
+    field("latency_s", pa.float64(), "Seconds the call took"),
+    field("attempts", pa.int32(), "Calls sent until it was answered or given up"),
+    ANSWERED_AT_FIELD,
+)
+"""What came back."""
+CALL = (SNAPSHOT_FIELD, PROMPT_FIELD, *REQUEST, *REPLY)
+"""The columns of every table of model calls. Usage stands once per request: at the first of the rows that share it."""
+
+PARSE_RATE_FIELD = field("parse_rate", pa.float64(), "Share of responses that could be read, 0-1: higher is better")
+COUNTS = (
+    field("n_total", pa.int64(), "Predictions"),
+    field("n_scored", pa.int64(), "Predictions with a score"),
+    field("n_ok", pa.int64(), "Predictions that were parsed"),
+    field("n_unparseable", pa.int64(), "Responses that could not be read"),
+    field("n_wrong_length", pa.int64(), "Responses with another number of options"),
+    field("n_refused", pa.int64(), "Responses that declined to answer, or that a content filter stopped"),
+    field("n_error", pa.int64(), "Calls that failed for good"),
+    field("n_missing", pa.int64(), "Predictions for which there was nothing to ask or to read"),
+    field("n_budget", pa.int64(), "Predictions not asked for, because a budget was reached"),
+    PARSE_RATE_FIELD,
+)
+"""Predictions by what became of them."""
+
+SPENDING = (
+    field("answered", pa.int64(), "Requests answered: a draw of a prompt counts once, however many rows share it"),
+    field("failed", pa.int64(), "Requests that got no response for good; a rerun asks them again"),
+    field("budget_stopped", pa.int64(), "Requests not sent, because a budget was reached"),
+    field("prompt_tokens", pa.int64(), "Tokens of prompts; each request counts once"),
+    field("completion_tokens", pa.int64(), "Tokens of responses; each request counts once"),
+    field("cost_usd", pa.float64(), "Sum of the known costs in US dollars; null: no cost is known"),
+    field("unpriced", pa.int64(), "Responses whose price is unknown"),
+)
+"""What requests came to."""
 
 RULE = (
-    ("hours", pa.float64()),  # from the oldest to the newest snapshot; null when a time is unknown
-    ("lowest", pa.float64()),
-    ("lowest_snapshot", pa.string()),
-    ("highest", pa.float64()),
-    ("highest_snapshot", pa.string()),
-    ("gap", pa.float64()),  # highest - lowest
-    ("relative_gap", pa.float64()),  # gap / lowest; infinite when lowest is 0
-    ("flagged", pa.bool_()),  # the documented rule
-    ("reason", pa.string()),  # the comparison in words, or why none was made
+    field("hours", pa.float64(), "Hours from the oldest to the newest snapshot; null when a time is unknown"),
+    field("lowest", pa.float64(), "Lowest mean score, 0-1"),
+    field("lowest_snapshot", pa.string(), "Snapshot of the lowest mean"),
+    field("highest", pa.float64(), "Highest mean score, 0-1"),
+    field("highest_snapshot", pa.string(), "Snapshot of the highest mean"),
+    field("gap", pa.float64(), "Highest less lowest mean score, 0-1"),
+    field("relative_gap", pa.float64(), "Gap relative to the lowest mean, 0 or more; infinite when that is 0"),
+    field("flagged", pa.bool_(), "Flag of the documented rule: true from a gap of 0.05 and 10 % on"),
+    field("reason", pa.string(), "Comparison in words, or the reason why none was made"),
 )
+"""The documented drift rule."""
 EVIDENCE = (
-    (
-        "verdict",
-        pa.string(),
-    ),  # none | watch (flagged alone) | drift (flagged, and the evidence reaches the threshold); null: not compared
-    (
-        "log10_e",
-        pa.float64(),
-    ),  # highest e-value against "no drift" so far, as log10: 2 is 100 to 1; null: fewer snapshots than needed
-    ("threshold", pa.float64()),  # log10 of the e-value needed: what is watched together shares one error rate
-    ("direction", pa.string()),  # up | down
-    ("shift", pa.float64()),  # mean paired difference since the change less that before it; without a drift: since the baseline
-    ("shift_low", pa.float64()),  # 95 %, valid however often one looks
-    ("shift_high", pa.float64()),
-    ("first_snapshot", pa.string()),  # likeliest first snapshot of the shift; null unless the verdict is drift
-    ("baseline", pa.list_(pa.string())),  # the first snapshots, frozen: what later ones are compared with
-    (
-        "moved",
-        pa.list_(pa.struct([("question", pa.string()), ("shift", pa.float64()), ("text", pa.string())])),
-    ),  # questions that moved most, most first
+    field("verdict", pa.string(), "Verdict: none, watch (rule alone) or drift (rule and evidence); null: not compared"),
+    field("log10_e", pa.float64(), "Highest e-value against no drift so far, as log10: 2 is 100 to 1; null: too few snapshots"),
+    field("threshold", pa.float64(), "Value of log10_e needed for drift: all that is watched together shares one error rate"),
+    field("direction", pa.string(), "Direction of the shift: up or down"),
+    field("shift", pa.float64(), "Change of the mean score since the drift began, paired; without drift: since the baseline"),
+    field("shift_low", pa.float64(), "Lower end of the 95 % interval of shift, valid however often one looks"),
+    field("shift_high", pa.float64(), "Upper end of the 95 % interval of shift, valid however often one looks"),
+    field("first_snapshot", pa.string(), "Likeliest first snapshot of the shift; null unless the verdict is drift"),
+    field("baseline", pa.list_(pa.string()), "Snapshots of the baseline: the first ones, with which later ones are compared"),
 )
+"""The evidence of drift beside the rule."""
+TIMELINE = (
+    field("compared", pa.bool_(), "Flag: true where the snapshot shares enough with the baseline to be compared with it"),
+    field("in_baseline", pa.bool_(), "Flag: true where the snapshot is part of the baseline"),
+    field("score", pa.float64(), "Mean score over the prompts in the baseline too (not compared: all), 0-1: higher is better"),
+    field("difference", pa.float64(), "Mean paired difference of the score to the baseline: above 0 is better"),
+    field("answers_difference", pa.float64(), "Mean paired difference to the baseline over prompts read in both"),
+    PARSE_RATE_FIELD,
+    field("n_shared", pa.int64(), "Prompts shared with the baseline"),
+    field("n_prompts", pa.int64(), "Prompts of the snapshot"),
+    field("log10_e", pa.float64(), "Evidence against no drift after this snapshot: the e-value as log10, 2 means 100 to 1"),
+    field("served_models", pa.list_(pa.string()), "Models the provider says it served"),
+    field("fingerprints", pa.list_(pa.string()), "Configurations that answered"),
+)
+"""One snapshot of a series."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey import stored_tables
 from dtef_pipeline.survey.identity import round_order
 from dtef_pipeline.survey.stored_tables import SEGMENT
-from dtef_pipeline.tables import TableSpec
+from dtef_pipeline.tables import TableSpec, without_descriptions
 
 TABLES: Mapping[str, TableSpec] = stored_tables.TABLES
 """The tables of all families, by name: this line alone names them."""
@@ -72,6 +72,7 @@ class Warehouse:
         folder = self.folder(table, **levels)
         if len(levels) != len(spec.levels):
             raise WarehouseError(f"{table} is written by {spec.levels}; got {tuple(levels)}")
+        rows = without_descriptions(rows)
         file = f"{folder}/{_FILE}"
         if self._uploads:
             buffer = pa.BufferOutputStream()

@@ -23,6 +23,7 @@ from assets.stage.dagster_internals import (
     step_of,
 )
 from dtef_pipeline.identity import digest
+from dtef_pipeline.tables import without_descriptions
 
 
 def content_version(rows: pa.Table) -> str:
@@ -31,7 +32,9 @@ def content_version(rows: pa.Table) -> str:
     Over Arrow's own bytes (IPC format): a tenth of the time that hashing the rows as JSON takes.
     """
     # Taken one by one: a slice would keep bits of its neighbours beyond its end.
-    plain = rows.replace_schema_metadata(None).combine_chunks().take(pa.array(range(len(rows)), pa.int64()))
+    plain = (
+        without_descriptions(rows).replace_schema_metadata(None).combine_chunks().take(pa.array(range(len(rows)), pa.int64()))
+    )
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, plain.schema) as stream:
         stream.write_table(plain)

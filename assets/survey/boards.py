@@ -15,7 +15,9 @@ from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.boards.costs import costs as add_up_costs
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.charts import as_markdown_image, forest, heat_map
+from dtef_pipeline.survey.boards.schemas import BOARD
 from dtef_pipeline.survey.report.charts import context_curves
+from dtef_pipeline.tables import described
 
 BREAKDOWNS = {
     "breakdown_round": "round",
@@ -54,7 +56,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(rows),
-            **column_schema("leaderboard", rows.schema),
+            **column_schema("leaderboard", described(rows.schema, BOARD)),
             **config.recorded(),
             "board": markdown(best, [name for name in shown if name in best.column_names], most=30),
             "plot": dg.MetadataValue.md(as_markdown_image(forest(best.to_pandas()))),

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.tables import COSTS
+from dtef_pipeline.tables import SPENDING
 
 VIEWS: Mapping[str, tuple[str, ...]] = {
     "model": ("model", "model_variant"),
@@ -55,7 +55,7 @@ def costs(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     keys = ", ".join(_KEYS)
     sql = f"SELECT {keys}, {_SUMS} FROM ({REQUESTS_SQL}) GROUP BY ALL ORDER BY {keys}"
     rows: pa.Table = connection.sql(sql).to_arrow_table()
-    return rows.cast(COSTS)
+    return rows.cast(pa.schema([*(rows.schema.field(key) for key in _KEYS), *SPENDING]))
 
 
 def cost_breakdown(

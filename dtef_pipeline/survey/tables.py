@@ -1,4 +1,4 @@
-"""The tables between the stages: column names, types and meanings, in one place.
+"""The tables between the stages of the survey family: names, types and descriptions of their columns.
 
 Distributions are fractions that sum to 1, in the survey's option order. Percentages exist only at the edges
 (files, prompts, reports).
@@ -8,68 +8,100 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from dtef_pipeline.tables import COUNTS, EVIDENCE, RULE
+from dtef_pipeline.tables import (
+    ANSWERED_AT_FIELD,
+    COUNTS,
+    EVIDENCE,
+    METRIC_FIELD,
+    MODEL_FIELDS,
+    PROMPT_FIELD,
+    REPLY,
+    REQUEST,
+    RULE,
+    SAMPLE_FIELDS,
+    SNAPSHOT_FIELD,
+    SPENDING,
+    TIMELINE,
+    field,
+)
 
 DISTRIBUTION = pa.list_(pa.float64())
 
+ROUND_FIELD = field("round", pa.string(), "Survey wave, upper case: GD4")
+SEGMENT_FIELD = field("segment", pa.string(), "Attribute and value as a slug: country:kenya")
+ATTRIBUTE_FIELD = field("attribute", pa.string(), "Attribute that the segment is a value of: country")
+VALUE_FIELD = field("value", pa.string(), "Value of the segment as people read it: Kenya")
+QUESTION_FIELD = field("question_id", pa.string(), "Question, unique within its round")
+LEVEL_FIELD = field("context_level", pa.string(), "Context questions asked for: 0, 5, 10, ..., all")
+CONDITION_FIELD = field("condition", pa.string(), "Way of asking, in short: distribution/attribute-label, shift/narrative+cot")
+TARGETS_FIELD = field("targets", pa.string(), "Questions that count: clean (circular ones left out) or all (as published)")
+
+_ORDER = field("question_order", pa.int32(), "Place of the question in the survey, from 0")
+_OPTIONS = field("options", pa.list_(pa.string()), "Answer options in the survey's order")
+_CIRCULAR = field("circular", pa.bool_(), "Flag: true where the question defines the segment's own attribute")
+_N = field("n", pa.int32(), "Respondents behind the observed distribution")
+_BLUEPRINT = field("blueprint_hash", pa.string(), "Hash of the sorted prompt ids of this round and segment")
+_PAIR = (ROUND_FIELD, SEGMENT_FIELD, QUESTION_FIELD)
+_ASKED = (LEVEL_FIELD, CONDITION_FIELD)
+
 SURVEY_RESPONSES = pa.schema(
     [
-        ("round", pa.string()),  # survey wave, upper case: GD4
-        ("segment", pa.string()),  # attribute:value-slug: country:kenya
-        ("attribute", pa.string()),
-        ("value", pa.string()),  # the segment's value as people read it: Kenya
-        ("question_id", pa.string()),
-        ("question_order", pa.int32()),  # 0-based place in the survey
-        ("question_text", pa.string()),
-        ("options", pa.list_(pa.string())),
-        ("scale", pa.string()),  # ordinal | nominal
-        ("scale_reason", pa.string()),  # why, naming don't-know options set aside
-        ("dont_know", pa.list_(pa.bool_())),  # per option: off the scale (don't know, prefer not to say, never used)
-        ("observed", DISTRIBUTION),
-        ("n", pa.int32()),  # respondents behind `observed`
-        ("n_source", pa.string()),  # question (its own n) | segment (fallback)
-        ("segment_n", pa.int32()),
-        ("circular", pa.bool_()),  # the question that defines this segment's own attribute
-        ("duplicate_of", pa.string()),  # id of the first question of the round with the same text and options
-        ("population", DISTRIBUTION),  # n-weighted over all segments of the round (it contains this segment)
-        ("population_n", pa.int64()),
-        (
-            "others",
-            DISTRIBUTION,
-        ),  # leave-one-out: n-weighted over the other segments of the same attribute; null if none
-        ("others_n", pa.int64()),
-        ("shuffled", DISTRIBUTION),  # the answer of another segment of the round, drawn by a seed; null if there is none
-        ("shuffled_segment", pa.string()),
+        ROUND_FIELD,
+        SEGMENT_FIELD,
+        ATTRIBUTE_FIELD,
+        VALUE_FIELD,
+        QUESTION_FIELD,
+        _ORDER,
+        field("question_text", pa.string(), "Text of the question as it was asked"),
+        _OPTIONS,
+        field("scale", pa.string(), "Kind of the list of options: ordinal or nominal"),
+        field("scale_reason", pa.string(), "Reason for the kind of scale, naming don't-know options set aside"),
+        field("dont_know", pa.list_(pa.bool_()), "Flags, one per option: true where it is off the scale (don't know)"),
+        field("observed", DISTRIBUTION, "Distribution of the segment's answers: fractions in option order that sum to 1"),
+        _N,
+        field("n_source", pa.string(), "Source of n: question (its own count) or segment (its stated size)"),
+        field("segment_n", pa.int32(), "Stated size of the segment"),
+        _CIRCULAR,
+        field("duplicate_of", pa.string(), "First question of the round with the same text and options; null: none"),
+        field("population", DISTRIBUTION, "Population marginal: n-weighted answer of all segments of the round"),
+        field("population_n", pa.int64(), "Respondents behind the population marginal"),
+        field(
+            "others", DISTRIBUTION, "Leave-one-out marginal: n-weighted answer of the attribute's other segments; null: none"
+        ),
+        field("others_n", pa.int64(), "Respondents behind the leave-one-out marginal"),
+        field("shuffled", DISTRIBUTION, "Answer of another segment of the round, drawn by a seed; null if there is none"),
+        field("shuffled_segment", pa.string(), "Segment whose answer stands in shuffled"),
     ]
 )
 
 SURVEY_QUARANTINE = pa.schema(
     [
-        ("round", pa.string()),
-        ("segment", pa.string()),
-        ("question_id", pa.string()),  # null: the whole segment
-        ("reason", pa.string()),  # a code of dtef_pipeline.survey.quarantine.REASONS
-        ("detail", pa.string()),  # what arrived and what is allowed
-        ("n", pa.int32()),
-        ("percentages", pa.list_(pa.float64())),  # as they arrived; null where a cell was blank
-        ("file", pa.string()),
-        ("line", pa.int32()),
+        ROUND_FIELD,
+        SEGMENT_FIELD,
+        field("question_id", pa.string(), "Question; null: the whole segment"),
+        # Codes of dtef_pipeline.survey.quarantine.REASONS.
+        field("reason", pa.string(), "Code of the fault: n-below-minimum, sum-not-100, ..."),
+        field("detail", pa.string(), "Account of what arrived and what is allowed"),
+        field("n", pa.int32(), "Respondents as stated in the file; null: not stated"),
+        field("percentages", pa.list_(pa.float64()), "Percentages as they arrived; null where a cell was blank"),
+        field("file", pa.string(), "File that the row was read from"),
+        field("line", pa.int32(), "Line of the file, from 1"),
     ]
 )
 
 SURVEY_FINDINGS = pa.schema(
     [
-        ("round", pa.string()),
-        ("level", pa.string()),  # error | warning | info
-        ("code", pa.string()),  # unknown-column, profile-question, open-ended-question, ...
-        ("message", pa.string()),
-        ("items", pa.list_(pa.string())),  # the columns, questions or segments it is about
+        ROUND_FIELD,
+        field("level", pa.string(), "Severity: error, warning or info"),
+        field("code", pa.string(), "Kind of finding: unknown-column, profile-question, open-ended-question, ..."),
+        field("message", pa.string(), "Sentence that tells the finding"),
+        field("items", pa.list_(pa.string()), "Columns, questions or segments that the finding is about"),
     ]
 )
 
 READING = pa.struct(
     [
-        ("task", pa.string()),  # distribution: percentages | individuals: a letter a person
+        ("task", pa.string()),  # distribution: percentages | individuals: one letter per person
         ("order", pa.list_(pa.int32())),  # the option shown at each place, as its place in the survey; null: the survey's order
         ("place", pa.int32()),  # of the question among those of one prompt; null: the prompt has one question
         ("individuals", pa.int32()),  # how many people were to answer; null: not that task
@@ -81,101 +113,79 @@ READING = pa.struct(
 
 BLUEPRINTS = pa.schema(
     [
-        ("round", pa.string()),
-        ("segment", pa.string()),
-        ("question_id", pa.string()),
-        ("context_level", pa.string()),  # requested number of context questions: 0, 5, 10, ..., all
-        ("condition", pa.string()),  # how it is asked, in short: distribution/attribute-label, shift/narrative+cot
-        ("prompt_id", pa.string()),  # hash of system, user, question ids, options and what else reaches the model
-        ("blueprint_hash", pa.string()),  # hash of the sorted prompt_ids of this (round, segment)
-        ("recipe", pa.string()),  # the options that made the prompt, as JSON: `condition` in full
-        ("system", pa.string()),
-        ("user", pa.string()),
-        ("options", pa.list_(pa.string())),  # of this question, in the survey's order
-        ("reading", READING),
-        ("response_schema", pa.string()),  # JSON schema the answer must have; null: free text
-        ("answer_tokens", pa.int32()),  # fewest tokens the model may answer with; null: as many as the model's own setting says
-        ("context_requested", pa.int32()),  # null: all
-        ("context_included", pa.int32()),
-        ("context_question_ids", pa.list_(pa.string())),
-        ("tokens", pa.int32()),  # estimated prompt tokens (system + user)
-        ("circular", pa.bool_()),
+        *_PAIR,
+        *_ASKED,
+        PROMPT_FIELD,
+        _BLUEPRINT,
+        field("recipe", pa.string(), "Options that made the prompt, as JSON"),
+        field("system", pa.string(), "System prompt"),
+        field("user", pa.string(), "User prompt"),
+        _OPTIONS,
+        field("reading", READING, "Form of the response; null: one distribution in the survey's option order"),
+        field("response_schema", pa.string(), "JSON schema the response must have; null: free text"),
+        field("answer_tokens", pa.int32(), "Smallest token limit that the response needs; null: the model's own limit"),
+        field("context_requested", pa.int32(), "Context questions asked for; null: all"),
+        field("context_included", pa.int32(), "Context questions that found room"),
+        field("context_question_ids", pa.list_(pa.string()), "Identifiers of the context questions in the prompt"),
+        field("tokens", pa.int32(), "Estimated prompt tokens, system and user"),
+        _CIRCULAR,
     ]
 )
 
 PREDICTIONS = pa.schema(
     [
-        ("round", pa.string()),
-        ("segment", pa.string()),
-        ("snapshot", pa.string()),
-        ("question_id", pa.string()),
-        ("context_level", pa.string()),
-        ("condition", pa.string()),
-        ("prompt_id", pa.string()),
-        ("blueprint_hash", pa.string()),
-        ("model", pa.string()),  # the name people use: baseline/uniform, gpt-4.1-mini
-        ("model_variant", pa.string()),  # model string plus every sampling parameter
-        ("temperature", pa.float64()),
-        ("draw", pa.int32()),
-        ("request_key", pa.string()),  # hash(prompt_id, model_variant, draw, snapshot)
-        ("reading", READING),  # null for baselines: they answer in the survey's order whatever the condition
-        ("call_status", pa.string()),  # answered | error | missing | budget
-        ("response", pa.string()),  # raw text, as served
-        ("error", pa.string()),  # why there is no response
-        ("finish_reason", pa.string()),
-        ("served_model", pa.string()),
-        ("fingerprint", pa.string()),  # the provider's name for the configuration that answered
-        # Usage stands once a request: at the first of the questions that share a prompt; 0 at the others.
-        ("prompt_tokens", pa.int32()),
-        ("completion_tokens", pa.int32()),
-        ("cost_usd", pa.float64()),  # null: unknown
-        ("latency_s", pa.float64()),
-        ("attempts", pa.int32()),
-        ("answered_at", pa.timestamp("us", tz="UTC")),  # null for baselines: they ask nobody
+        ROUND_FIELD,
+        SEGMENT_FIELD,
+        SNAPSHOT_FIELD,
+        QUESTION_FIELD,
+        *_ASKED,
+        PROMPT_FIELD,
+        _BLUEPRINT,
+        *REQUEST,
+        field("reading", READING, "Form of the response; null: one distribution in the survey's option order"),
+        *REPLY,
     ]
 )
+"""The shared call columns with the keys of a pair. Baselines have no `reading`: they answer in the survey's order whatever the
+condition. Usage stands once per request, at the first of the questions that share a prompt."""
 
+_CHANCE = "less what a sample of n adds on average: lower is better, below 0 by chance"
 SCORES = pa.schema(
     [
-        ("round", pa.string()),
-        ("segment", pa.string()),
-        ("snapshot", pa.string()),
-        ("attribute", pa.string()),
-        ("value", pa.string()),
-        ("question_id", pa.string()),
-        ("question_order", pa.int32()),
-        ("context_level", pa.string()),
-        ("condition", pa.string()),
-        ("prompt_id", pa.string()),
-        ("blueprint_hash", pa.string()),
-        ("model", pa.string()),
-        ("model_variant", pa.string()),
-        ("temperature", pa.float64()),
-        ("draw", pa.int32()),
-        ("n", pa.int32()),
-        ("circular", pa.bool_()),
-        ("truth_id", pa.string()),  # hash of what the prediction was scored against: options, observed distribution and n
-        ("status", pa.string()),  # ok | unparseable | wrong_length | error | refused | missing | budget
-        ("reason", pa.string()),  # how it was read, or why it was not
-        ("predicted", DISTRIBUTION),  # null unless ok
-        ("metric", pa.string()),  # the metric behind `score`
-        (
+        ROUND_FIELD,
+        SEGMENT_FIELD,
+        SNAPSHOT_FIELD,
+        ATTRIBUTE_FIELD,
+        VALUE_FIELD,
+        QUESTION_FIELD,
+        _ORDER,
+        *_ASKED,
+        PROMPT_FIELD,
+        _BLUEPRINT,
+        *MODEL_FIELDS,
+        *SAMPLE_FIELDS,
+        _N,
+        _CIRCULAR,
+        field("truth_id", pa.string(), "Hash of what the prediction was scored against: options, distribution, n"),
+        field("status", pa.string(), "Outcome: ok, unparseable, wrong_length, error, refused, missing or budget"),
+        field("reason", pa.string(), "Account of how the response was read, or why it was not"),
+        field("predicted", DISTRIBUTION, "Predicted distribution; null unless the status is ok"),
+        METRIC_FIELD,
+        field(
             "score",
             pa.float64(),
-        ),  # published policy: metric if ok, 0 unparseable or refused, 0.1 wrong length, null otherwise
-        ("js", pa.float64()),
-        ("cosine", pa.float64()),
-        ("emd", pa.float64()),
-        ("emd_normalized", pa.float64()),  # null on nominal scales
-        ("tv", pa.float64()),  # total variation distance: lower is better
-        ("mae", pa.float64()),  # mean absolute error of the fractions: lower is better
-        ("top_hit", pa.float64()),  # 1 if the predicted top option is an observed top option
-        (
-            "l2_corrected",
-            pa.float64(),
-        ),  # squared error less what the segment's n alone explains; can be below 0; null when n < 2
-        ("rps_corrected", pa.float64()),  # the same of the ranked probability score; null on nominal scales
-        ("answered_at", pa.timestamp("us", tz="UTC")),
+            "Score, 0-1, higher is better: the metric if ok, 0 if unparseable or refused, 0.1 for a wrong length, else null",
+        ),
+        field("js", pa.float64(), "Jensen-Shannon similarity (1 - distance), 0-1: higher is better"),
+        field("cosine", pa.float64(), "Cosine similarity, 0-1: higher is better"),
+        field("emd", pa.float64(), "Earth mover's similarity over the options in order, 0-1: higher is better"),
+        field("emd_normalized", pa.float64(), "Earth mover's similarity over the scale, 0-1: higher is better; null: nominal"),
+        field("tv", pa.float64(), "Total variation distance, 0-1: lower is better"),
+        field("mae", pa.float64(), "Mean absolute error of the fractions, 0-1: lower is better"),
+        field("top_hit", pa.float64(), "Share of predicted top options that are observed ones, 0-1: higher is better"),
+        field("l2_corrected", pa.float64(), f"Squared error {_CHANCE}; null when n < 2"),
+        field("rps_corrected", pa.float64(), f"Ranked probability score {_CHANCE}; null when n < 2 or nominal"),
+        ANSWERED_AT_FIELD,
     ]
 )
 
@@ -183,148 +193,95 @@ METRICS = ("js", "cosine", "emd", "emd_normalized", "tv", "mae", "top_hit")
 """Metric columns of `scores`. Similarities (higher is better) except `tv` and `mae`, which are distances."""
 DISTANCES = ("tv", "mae")
 CORRECTED = ("l2_corrected", "rps_corrected")
-"""Noise-corrected errors in `scores`: unbiased whatever the segment's n, lower is better, below 0 by chance. No policy applies to them."""
+"""Noise-corrected errors in `scores`: unbiased whatever the segment's n, lower is better, below 0 by chance."""
 
 SIMILARITIES = pa.struct([(metric, pa.float64()) for metric in METRICS])
 """A similarity (higher is better, 1 = identical) under each metric: of a distance 1 - distance."""
 
 REFERENCE_SCORES = pa.schema(
     [
-        ("round", pa.string()),
-        ("segment", pa.string()),
-        ("question_id", pa.string()),
-        ("cluster", pa.string()),  # of text and options: the same question has one cluster in all segments and rounds
-        ("n", pa.int32()),
-        ("gini", pa.float64()),  # unbiased 1 - sum p^2 of the segment's true distribution: (1 - sum observed^2) n / (n - 1)
-        ("shrinkage", pa.float64()),  # weight of the population in the truth that the ceiling is simulated from, 0-1
-        ("ceiling", SIMILARITIES),  # expected score of the true distribution against a sample of n
-        ("uniform", SIMILARITIES),  # score of the uniform distribution
-        ("others", SIMILARITIES),  # of the leave-one-out marginal; null where there is none
-        ("population", SIMILARITIES),  # of the population marginal
+        *_PAIR,
+        field("cluster", pa.string(), "Hash of text and options: equal questions of all rounds have one cluster"),
+        _N,
+        field("gini", pa.float64(), "Chance that two people of the segment differ in their answers, 0-1, without bias"),
+        field("shrinkage", pa.float64(), "Weight of the population in the truth that the ceiling is simulated from, 0-1"),
+        field("ceiling", SIMILARITIES, "Score of the true distribution on average over samples of n, 0-1: the best there is"),
+        field("uniform", SIMILARITIES, "Score of the uniform distribution, 0-1: higher is better"),
+        field("others", SIMILARITIES, "Score of the leave-one-out marginal, 0-1: higher is better; null: none"),
+        field("population", SIMILARITIES, "Score of the population marginal, 0-1: higher is better"),
     ]
 )
-"""What a score of each pair could be at best, and what it is for those who know nothing of the segment. Written with `survey_responses`."""
+"""What the score of each pair could be at best, and what it is for those who know nothing of the segment, under each metric.
 
+Written with `survey_responses`."""
+
+_OF_QUESTION = pa.struct([("question_id", pa.string()), ("score", pa.float64()), ("n_scored", pa.int64())])
 SEGMENT_RESULTS = pa.schema(
     [
-        ("round", pa.string()),
-        ("segment", pa.string()),
-        ("snapshot", pa.string()),
-        ("attribute", pa.string()),
-        ("value", pa.string()),
-        ("model", pa.string()),
-        ("model_variant", pa.string()),
-        ("context_level", pa.string()),
-        ("condition", pa.string()),
-        ("targets", pa.string()),  # clean: without circular questions | all: as published
+        ROUND_FIELD,
+        SEGMENT_FIELD,
+        SNAPSHOT_FIELD,
+        ATTRIBUTE_FIELD,
+        VALUE_FIELD,
+        *MODEL_FIELDS,
+        *_ASKED,
+        TARGETS_FIELD,
         *COUNTS,
-        ("metric", pa.string()),
-        ("score", pa.float64()),  # mean under the published policy
-        ("score_low", pa.float64()),  # 95 % interval over questions; null with fewer than 5 of them
-        ("score_high", pa.float64()),
-        *((metric, pa.float64()) for metric in METRICS),  # means over parsed predictions
-        (
-            "questions",
-            pa.list_(
-                pa.struct([("question_id", pa.string()), ("score", pa.float64()), ("n_scored", pa.int64())]),
-            ),
-        ),  # mean score per target question, in survey order
+        METRIC_FIELD,
+        field("score", pa.float64(), "Mean score under the published policy, 0-1: higher is better"),
+        field("score_low", pa.float64(), "Lower end of the 95 % interval of score; null with fewer than 5 questions"),
+        field("score_high", pa.float64(), "Upper end of the 95 % interval of score; null with fewer than 5 questions"),
+        *(
+            field(metric, pa.float64(), f"Mean {metric} of the predictions that were read, 0-1: {better} is better")
+            for metric in METRICS
+            for better in ["lower" if metric in DISTANCES else "higher"]
+        ),
+        field("questions", pa.list_(_OF_QUESTION), "Mean score and number of predictions of each question, in survey order"),
     ]
 )
 
+_MOVED = pa.list_(pa.struct([("question", pa.string()), ("shift", pa.float64()), ("text", pa.string())]))
+MOVED_FIELD = field("moved", _MOVED, "Questions that moved most, largest shift first: id, shift of the score and text")
 DRIFT_CHECKS = pa.schema(
     [
-        ("round", pa.string()),
-        ("segment", pa.string()),
-        ("model", pa.string()),
-        ("model_variant", pa.string()),
-        ("context_level", pa.string()),
-        ("condition", pa.string()),
-        (
-            "prompt_set",
-            pa.string(),
-        ),  # hash of the prompts asked in every snapshot of the series, and of what they were scored against
-        ("n_snapshots", pa.int64()),
-        ("n_prompts", pa.int64()),  # (prompt, question) pairs scored in every snapshot: what the means are over
+        ROUND_FIELD,
+        SEGMENT_FIELD,
+        *MODEL_FIELDS,
+        *_ASKED,
+        field("prompt_set", pa.string(), "Hash of the prompts asked in every snapshot and of what they are scored against"),
+        field("n_snapshots", pa.int64(), "Snapshots compared"),
+        field("n_prompts", pa.int64(), "Pairs of prompt and question that are scored in every snapshot"),
         *RULE,
         *EVIDENCE,
+        MOVED_FIELD,
     ]
 )
 
+_CHANGE = pa.struct([(name, pa.string()) for name in ("what", "snapshot", "before", "after")])
+"""`what`: answers | parse_rate | served_model | fingerprint | prompts | survey | metric | panel; `snapshot`: since when."""
 MODEL_DRIFT = pa.schema(
     [
-        ("model", pa.string()),
-        ("model_variant", pa.string()),
-        ("context_level", pa.string()),
-        ("condition", pa.string()),
-        ("metric", pa.string()),
-        ("rounds", pa.list_(pa.string())),
-        ("n_segments", pa.int64()),
-        ("n_questions", pa.int64()),  # whole questions: what the differences are paired by
-        ("n_prompts", pa.int64()),  # of the baseline: (round, segment, question, prompt, truth)
-        ("n_snapshots", pa.int64()),  # that are compared: baseline and later
-        ("latest_snapshot", pa.string()),
+        *MODEL_FIELDS,
+        *_ASKED,
+        METRIC_FIELD,
+        field("rounds", pa.list_(pa.string()), "Rounds whose questions are compared"),
+        field("n_segments", pa.int64(), "Segments behind the row, counted in each round"),
+        field("n_questions", pa.int64(), "Whole questions behind the row"),
+        field("n_prompts", pa.int64(), "Prompts of the baseline"),
+        field("n_snapshots", pa.int64(), "Snapshots compared"),
+        field("latest_snapshot", pa.string(), "Newest snapshot of the series, compared or not"),
         *RULE,
         *EVIDENCE,
-        # What else changed at the first snapshot of the shift, or since the baseline where there is none: in words that stand alone.
-        (
-            "changes",
-            pa.list_(
-                pa.struct(
-                    [
-                        (
-                            "what",
-                            pa.string(),
-                        ),  # answers | parse_rate | served_model | fingerprint | prompts | survey | metric | panel
-                        ("snapshot", pa.string()),  # since when
-                        ("before", pa.string()),
-                        ("after", pa.string()),
-                    ]
-                )
-            ),
-        ),
-        ("told", pa.string()),  # the verdict that was last sent to the webhook; null: none
+        MOVED_FIELD,
+        field("changes", pa.list_(_CHANGE), "Changes beside the scores: parse rate, served model, prompts, survey, panel, ..."),
+        field("told", pa.string(), "Verdict last sent to the webhook; null: none was sent"),
     ]
 )
-"""One row a (model variant, context level, condition) over all its rounds and segments; not compared (`verdict` null) at another temperature
-than 0 or with one snapshot."""
+"""One row per (model variant, context level, condition) over all its rounds and segments. Not compared (`verdict` null) at
+another temperature than 0 or with one snapshot. `changes`: at the first snapshot of the shift, else since the baseline."""
 
-DRIFT_SERIES = pa.schema(
-    [
-        ("model", pa.string()),
-        ("model_variant", pa.string()),
-        ("context_level", pa.string()),
-        ("condition", pa.string()),
-        ("snapshot", pa.string()),
-        ("compared", pa.bool_()),  # false: other prompts, another survey or metric than the baseline's, or too few answers
-        ("in_baseline", pa.bool_()),
-        ("score", pa.float64()),  # mean over the prompts shared with the baseline; over all its own where not compared
-        ("difference", pa.float64()),  # mean paired difference to the baseline
-        ("answers_difference", pa.float64()),  # the same over the prompts that were parsed in both
-        ("parse_rate", pa.float64()),
-        ("n_shared", pa.int64()),  # prompts shared with the baseline
-        ("n_prompts", pa.int64()),  # prompts of the snapshot
-        ("log10_e", pa.float64()),  # e-value at this snapshot
-        ("served_models", pa.list_(pa.string())),
-        ("fingerprints", pa.list_(pa.string())),
-    ]
-)
-"""One row a (series of MODEL_DRIFT, snapshot): the timeline."""
+DRIFT_SERIES = pa.schema([*MODEL_FIELDS, *_ASKED, SNAPSHOT_FIELD, *TIMELINE])
+"""One row per series of MODEL_DRIFT and snapshot: the timeline."""
 
-COSTS = pa.schema(
-    [
-        ("round", pa.string()),
-        ("segment", pa.string()),
-        ("snapshot", pa.string()),
-        ("model", pa.string()),
-        ("model_variant", pa.string()),
-        ("condition", pa.string()),
-        ("answered", pa.int64()),  # requests: one draw of one prompt, whatever number of questions it holds
-        ("failed", pa.int64()),  # requests that got no answer for good; a rerun asks them again
-        ("budget_stopped", pa.int64()),  # requests not sent, because a budget was reached
-        ("prompt_tokens", pa.int64()),
-        ("completion_tokens", pa.int64()),
-        ("cost_usd", pa.float64()),  # of the answers whose price is known; null: of none
-        ("unpriced", pa.int64()),  # answers whose price is unknown
-    ]
-)
+COSTS = pa.schema([ROUND_FIELD, SEGMENT_FIELD, SNAPSHOT_FIELD, *MODEL_FIELDS, CONDITION_FIELD, *SPENDING])
+"""One row per (round, segment, snapshot, model variant, condition)."""

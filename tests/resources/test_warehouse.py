@@ -13,6 +13,7 @@ import pytest
 
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.tables import BLUEPRINTS, SCORES, SURVEY_RESPONSES
+from dtef_pipeline.tables import without_descriptions
 from resources import warehouse as module
 from resources.warehouse import TABLES, Warehouse
 from tests.made.scores import scores_table, survey_rows
@@ -70,6 +71,25 @@ class TestLayout:
 
 
 class TestWriting:
+    def test_files_hold_no_descriptions_so_that_rewording_one_changes_no_byte(self, house: Warehouse) -> None:
+        rows = survey_rows({}).cast(SURVEY_RESPONSES)
+        assert all(column.metadata for column in rows.schema)
+        house.write("survey_responses", rows, **KENYA)
+        file = Path(house.folder("survey_responses", **KENYA), "part-0.parquet")
+        written = file.read_bytes()
+        assert all(column.metadata is None for column in pq.read_schema(file))
+        house.write("survey_responses", without_descriptions(rows), **KENYA)
+        assert file.read_bytes() == written
+
+    def test_rows_read_and_rows_just_made_go_together_whichever_comes_first(self, house: Warehouse) -> None:
+        made = survey_rows({}).cast(SURVEY_RESPONSES)
+        house.write("survey_responses", made, **KENYA)
+        read = house.read("survey_responses", **KENYA)
+        assert read.equals(made)
+        for rows in (pa.concat_tables([read, made]), pa.concat_tables([made, read])):
+            house.write("survey_responses", rows, **KENYA)
+            assert len(house.read("survey_responses", **KENYA)) == 2
+
     def test_rows_are_replaced_whole_and_no_temporary_file_stays(self, house: Warehouse) -> None:
         size = house.write("survey_responses", survey_rows({}, {}), **KENYA)
         house.write("survey_responses", survey_rows({}), **KENYA)

@@ -1,73 +1,247 @@
-"""The published tables of statistics: comparisons, context responsiveness, gaps between groups, reliability.
+"""The published tables of boards and statistics: comparisons, context responsiveness, gaps between groups, reliability.
 
-All are made of **cells** (see `boards`), never mix context levels or conditions (but to compare them), and stand twice, for `targets` clean
-and all. `low` and `high` are the ends of a 95 % interval, null where there is none; `note` then says why. `p` is of a two-sided test unless said
-otherwise, `p_holm` is adjusted over all rows of the same context level, condition and targets.
+All are made of **cells** (see `boards`), never mix context levels or conditions (but to compare them), and stand twice, for `targets`
+clean and all. `low` and `high` are the ends of a 95 % interval, null where there is none; `note` then says why. `p` is of a two-sided test
+unless said otherwise, `p_holm` is adjusted over all rows of the same context level, condition and targets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import pyarrow as pa
 
+from dtef_pipeline.survey.tables import (
+    ATTRIBUTE_FIELD,
+    CONDITION_FIELD,
+    DISTANCES,
+    LEVEL_FIELD,
+    METRICS,
+    QUESTION_FIELD,
+    ROUND_FIELD,
+    SEGMENT_FIELD,
+    TARGETS_FIELD,
+    VALUE_FIELD,
+)
+from dtef_pipeline.tables import COUNTS, METRIC_FIELD, MODEL_FIELDS, PARSE_RATE_FIELD, description, field
+
 _TEXT, _NUMBER, _COUNT = pa.string(), pa.float64(), pa.int64()
+_ASKED = (*MODEL_FIELDS, LEVEL_FIELD, CONDITION_FIELD, TARGETS_FIELD, METRIC_FIELD)
+_CLUSTERS = field("n_questions", _COUNT, "Whole questions behind the row")
+_PERMUTATIONS = field("permutations", _COUNT, "Sign flips behind p")
+_LOW = field("low", _NUMBER, "Lower end of the 95 % interval of the difference")
+_HIGH = field("high", _NUMBER, "Upper end of the 95 % interval of the difference")
+_P = field("p", _NUMBER, "Probability of a difference at least as large if there were none, 0-1 (two-sided sign-flip test)")
+_P_HOLM = field("p_holm", _NUMBER, "Probability p adjusted by Holm over all rows of the same level, condition and targets, 0-1")
+_NOTE = field("note", _TEXT, "Caution for readers of the row, or the reason why a number is missing")
+_SEED = field("seed", _COUNT, "Seed of all that was drawn")
 
-
-def _schema(texts: Sequence[str], counts: Sequence[str], numbers: Sequence[str], last: Sequence[str]) -> pa.Schema:
-    fields = [*((name, _TEXT) for name in texts), *((name, _COUNT) for name in counts), *((name, _NUMBER) for name in numbers)]
-    return pa.schema([*fields, *((name, _TEXT) for name in last), ("seed", _COUNT)])
-
-
-_ASKED = ("model", "model_variant", "context_level", "condition", "targets", "metric")
-
-COMPARISONS = _schema(
-    (*_ASKED, "other_model", "other_variant"),
-    ("n_pairs", "n_questions", "permutations"),  # shared cells, and the clusters they fall in
-    # difference: score - other_score over the shared cells; effect_size: it over the standard deviation of the clusters' differences
-    ("score", "other_score", "difference", "low", "high", "effect_size", "p", "p_holm"),
-    ("verdict", "note"),  # better | not told apart | not tested: of `model` against `other_model`, by p_holm
+COMPARISONS = pa.schema(
+    [
+        *_ASKED,
+        field("other_model", _TEXT, "Model that the first one is compared with"),
+        field("other_variant", _TEXT, "Variant of the model that the first one is compared with"),
+        field("n_pairs", _COUNT, "Pairs of segment and question that both models have a score for"),
+        _CLUSTERS,
+        _PERMUTATIONS,
+        field("score", _NUMBER, "Mean score of the better model on the shared pairs, 0-1: higher is better"),
+        field("other_score", _NUMBER, "Mean score of the other model on the shared pairs, 0-1: higher is better"),
+        field("difference", _NUMBER, "Lead of the better model: score less other score, 0-1"),
+        _LOW,
+        _HIGH,
+        field("effect_size", _NUMBER, "Difference in units of the standard deviation of the questions' differences"),
+        _P,
+        _P_HOLM,
+        field("verdict", _TEXT, "Verdict by p_holm: better, not told apart or not tested"),
+        _NOTE,
+        _SEED,
+    ]
 )
 """Every two models on the cells that both have a score for, the better one first."""
 
-RESPONSIVENESS = _schema(
-    ("model", "model_variant", "condition", "targets", "metric", "levels"),  # levels: those compared, as `0, 5, all`
-    ("n_pairs", "n_questions", "permutations"),  # (segment, question) pairs with a score at two levels or more
-    (
-        *("slope", "slope_low", "slope_high"),  # change of score per context question shown, within pairs
-        *("least_context", "most_context"),  # mean number of context questions shown at the lowest and the highest level
-        *("least_score", "most_score", "difference", "low", "high", "p", "p_holm"),  # highest level against lowest
-    ),
-    ("verdict", "note"),  # evidence-adapting | stereotype-holding | hurt by context | undecided
+RESPONSIVENESS = pa.schema(
+    [
+        *MODEL_FIELDS,
+        CONDITION_FIELD,
+        TARGETS_FIELD,
+        METRIC_FIELD,
+        field("levels", _TEXT, "Context levels compared, such as 0, 5, all"),
+        field("n_pairs", _COUNT, "Pairs of segment and question with a score at two context levels or more"),
+        _CLUSTERS,
+        _PERMUTATIONS,
+        field("slope", _NUMBER, "Change of the score per context question shown, within pairs: above 0 is better with context"),
+        field("slope_low", _NUMBER, "Lower end of the 95 % interval of slope"),
+        field("slope_high", _NUMBER, "Upper end of the 95 % interval of slope"),
+        field("least_context", _NUMBER, "Mean context questions shown at the lowest level"),
+        field("most_context", _NUMBER, "Mean context questions shown at the highest level"),
+        field("least_score", _NUMBER, "Mean score at the lowest context level, 0-1: higher is better"),
+        field("most_score", _NUMBER, "Mean score at the highest context level, 0-1: higher is better"),
+        field("difference", _NUMBER, "Difference of the mean scores: highest context level less lowest, -1 to 1"),
+        _LOW,
+        _HIGH,
+        _P,
+        _P_HOLM,
+        field("verdict", _TEXT, "Verdict: evidence-adapting, stereotype-holding, hurt by context or undecided"),
+        _NOTE,
+        _SEED,
+    ]
 )
 """Whether a model's score rises with the context it is shown."""
 
-_GAP = ("gap", "expected_gap", "expected_low", "expected_high", "excess", "p", "p_holm")
-GAPS = _schema(
-    (*_ASKED, "attribute", "best_segment", "worst_segment"),
-    ("n_segments", "n_pairs"),
-    ("best_score", "worst_score", *_GAP),  # p one-sided: as large a gap between groups that differ in size alone
-    ("note",),
+_SCORES = (
+    field("best_score", _NUMBER, "Mean score on the best segment, 0-1: higher is better"),
+    field("worst_score", _NUMBER, "Mean score on the worst segment, 0-1: higher is better"),
 )
-"""How much better a model does on the best segment of an attribute than on the worst, beside what sample sizes alone make of equal groups."""
+_EXPECTED = field("expected_gap", _NUMBER, "Gap that groups which differ in size alone would show, 0-1")
+_EXCESS = field(
+    "excess", _NUMBER, "Gap less the expected gap: 0 on average where groups differ in size alone, below 0 by chance"
+)
+GAPS = pa.schema(
+    [
+        *_ASKED,
+        ATTRIBUTE_FIELD,
+        field("best_segment", _TEXT, "Segment of the attribute on which the model has its highest mean score"),
+        field("worst_segment", _TEXT, "Segment of the attribute on which the model has its lowest mean score"),
+        field("n_segments", _COUNT, "Segments compared"),
+        field("n_pairs", _COUNT, "Pairs of segment and question with a score"),
+        *_SCORES,
+        field("gap", _NUMBER, "Distance between the mean scores on the best and the worst segment, 0-1: lower is more even"),
+        _EXPECTED,
+        field("expected_low", _NUMBER, "Lower end of the range that holds 95 % of gaps between equal groups"),
+        field("expected_high", _NUMBER, "Upper end of the range that holds 95 % of gaps between equal groups"),
+        _EXCESS,
+        field("p", _NUMBER, "Probability of as large a gap between groups that differ in size alone, 0-1 (one-sided)"),
+        _P_HOLM,
+        _NOTE,
+        _SEED,
+    ]
+)
+"""How much better a model does on an attribute's best segment than on its worst, beside what sizes alone make of equal groups."""
 
-QUESTION_GAPS = _schema(
-    (*_ASKED, "attribute", "round", "question_id", "best_segment", "worst_segment"),
-    ("n_segments",),
-    ("best_score", "worst_score", "gap", "expected_gap", "excess"),
-    ("note",),
+QUESTION_GAPS = pa.schema(
+    [
+        *_ASKED,
+        ATTRIBUTE_FIELD,
+        ROUND_FIELD,
+        QUESTION_FIELD,
+        field("best_segment", _TEXT, "Segment of the attribute with the model's highest score on the question"),
+        field("worst_segment", _TEXT, "Segment of the attribute with the model's lowest score on the question"),
+        field("n_segments", _COUNT, "Segments with a score on the question"),
+        field("best_score", _NUMBER, "Score on the question in the best segment, 0-1: higher is better"),
+        field("worst_score", _NUMBER, "Score on the question in the worst segment, 0-1: higher is better"),
+        field("gap", _NUMBER, "Distance between the scores in the best and the worst segment, 0-1: lower is more even"),
+        _EXPECTED,
+        _EXCESS,
+        _NOTE,
+        _SEED,
+    ]
 )
 """`gaps` of single questions."""
 
-RELIABILITY = _schema(
-    _ASKED,
-    ("n_cells", "n_draws"),  # cells with two draws or more, and all their draws
-    (
-        *("icc", "low", "high"),  # intraclass correlation of single draws: share of the variance that is between cells
-        *("within_sd", "between_sd"),  # standard deviation of a score between draws of a cell, and of the cells' true scores
-        "rerun_detectable",  # difference of two reruns' means that is found in 80 % of cases
-        "model_detectable",  # difference of two models' means on as many questions that is found in 80 % of cases
-    ),
-    ("note",),
+RELIABILITY = pa.schema(
+    [
+        *_ASKED,
+        field("n_cells", _COUNT, "Pairs of segment and question with two draws or more"),
+        field("n_draws", _COUNT, "Draws of the pairs that have two or more"),
+        field("icc", _NUMBER, "Share of a single draw's variance that lies between pairs, 0-1: 1 means draws always agree"),
+        field("low", _NUMBER, "Lower end of the 95 % interval of icc"),
+        field("high", _NUMBER, "Upper end of the 95 % interval of icc"),
+        field("within_sd", _NUMBER, "Standard deviation of the score between draws of one pair, 0 or more"),
+        field("between_sd", _NUMBER, "Standard deviation of the pairs' true scores, 0 or more"),
+        field("rerun_detectable", _NUMBER, "Smallest difference of two reruns' mean scores that is found in 80 % of cases"),
+        field("model_detectable", _NUMBER, "Smallest difference of two models' mean scores that is found in 80 % of cases"),
+        _NOTE,
+        _SEED,
+    ]
 )
 """How far the scores of repeated draws of the same prompt agree."""
+
+
+def _ends(of: str, name: str) -> dict[str, str]:
+    """Descriptions of the two columns that end the interval of `of`."""
+    return {
+        f"{of}_{end}": f"{which} end of the 95 % interval of {name}; null: none"
+        for end, which in (("low", "Lower"), ("high", "Upper"))
+    }
+
+
+def _described(*columns: pa.Field) -> dict[str, str]:
+    return {column.name: description(column) for column in columns}
+
+
+_COMMON = {
+    **_described(*_ASKED, PARSE_RATE_FIELD),
+    "score": "Mean score under the published policy, 0-1: higher is better",
+    "n_pairs": "Pairs of segment and question with a score",
+}
+_RESAMPLED = {"resamples": "Bootstrap resamples behind the intervals", **_described(_SEED)}
+BOARD: Mapping[str, str] = {
+    **_described(ROUND_FIELD, SEGMENT_FIELD, ATTRIBUTE_FIELD, VALUE_FIELD, QUESTION_FIELD),
+    **_COMMON,
+    **_described(*(column for column in COUNTS if column.name not in ("n_scored", "n_ok"))),
+    **_RESAMPLED,
+    **_described(_NOTE),
+    **_ends("score", "score"),
+    "tier": "Number of the tier, from 1: its models cannot be told apart from its first; null: not ranked or not testable",
+    "rank": "Place by adjusted score, from 1 (best); null: too few segments to be ranked",
+    "rank_low": "Best place in 95 % of the resamples",
+    "rank_high": "Worst place in 95 % of the resamples",
+    "p_best": "Share of resamples in which the model is first, 0-1",
+    "adjusted_score": "Mean of the marginal over the whole board plus the lead over it on shared pairs: higher is better",
+    **_ends("adjusted", "the adjusted score"),
+    "parsed_score": "Mean score over readable responses alone, 0-1: higher is better",
+    **_ends("parsed", "the mean over readable responses"),
+    "vs_marginal": "Lead of the mean score over the population marginal on the pairs that both have: above 0 is better",
+    **_ends("vs_marginal", "the lead over the population marginal"),
+    "coverage": "Share of the board's pairs that the model has a score for, 0-1",
+    "n_segments": "Segments with a score",
+    "n_questions": "Whole questions behind the row",
+    "ceiling": "Mean ceiling of the scored pairs, 0-1: the best mean score there could be",
+    "skill": "Score on a scale from the leave-one-out marginal (0) to the ceiling (1): higher is better",
+    **_ends("skill", "skill"),
+    "skill_from_uniform": "Score on a scale from the uniform distribution (0) to the ceiling (1): higher is better",
+    **_ends("skill_from_uniform", "skill from uniform"),
+    "worth": "Number of real respondents whose answers would predict as well: higher is better; null: cannot be told",
+    **_ends("worth", "worth"),
+    "l2_corrected": "Mean squared error less what samples of n add on average: lower is better, below 0 by chance",
+    **_ends("l2_corrected", "the corrected squared error"),
+    "rps_corrected": "Mean ranked probability score less what samples of n add on average: lower is better, below 0 by chance",
+    **_ends("rps_corrected", "the corrected ranked probability score"),
+}
+"""By name, the columns that `leaderboard` and its breakdowns can have; without resamples there are fewer."""
+
+CONSISTENCY: Mapping[str, str] = {
+    **_COMMON,
+    **_RESAMPLED,
+    "rank": "Place by segment_sd_true, from 1 (most even); null: not known",
+    "segment_sd": "Standard deviation of the segments' mean scores, 0 or more: lower is more even",
+    "segment_sd_expected": "Standard deviation of segment means to expect from sampling alone, 0 or more",
+    "segment_sd_true": "Standard deviation between segments when sampling is accounted for, 0 or more: lower is more even",
+    **_ends("segment_sd", "segment_sd_true"),
+    "segment_p": "Probability of such differences if segments did not differ, 0-1 (F test)",
+    "lowest": "Mean score of the segment with the lowest, 0-1",
+    "lowest_segment": "Segment with the lowest mean score",
+    "highest": "Mean score of the segment with the highest, 0-1",
+    "highest_segment": "Segment with the highest mean score",
+    "n_segments": "Segments with a score, counted in each round",
+    "consistency_note": "Caution about ceilings, or the reason why there is no variance between segments",
+}
+"""By name, the columns of `consistency`."""
+
+METRIC_RANKS: Mapping[str, str] = {
+    **_COMMON,
+    **{
+        metric: f"Mean score under {metric}{' (1 - distance)' if metric in DISTANCES else ''}, 0-1: higher is better"
+        for metric in METRICS
+    },
+    **{f"{metric}_rank": f"Place by {metric}, from 1 (best); null: not ranked" for metric in METRICS},
+}
+"""By name, the columns of `metric_ranks`."""
+
+COMPUTED: Mapping[str, Mapping[str, str]] = {
+    "leaderboard": BOARD,
+    **{f"breakdown_{by}": BOARD for by in ("segment", "attribute", "question", "round")},
+    "consistency": CONSISTENCY,
+    "metric_ranks": METRIC_RANKS,
+}
+"""What the columns of the tables mean whose schemas are taken from the rows computed."""

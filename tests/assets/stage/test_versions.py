@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.stage.versions import content_version
+from dtef_pipeline.tables import field
 
 SCHEMA = pa.schema([("name", pa.string()), ("n", pa.int32()), ("yes", pa.bool_()), ("shares", pa.list_(pa.float64()))])
 ROWS = st.lists(
@@ -44,3 +45,11 @@ def test_a_part_of_a_table_has_the_version_of_the_same_rows_by_themselves(
 @given(ROWS, ROWS)
 def test_other_rows_have_another_version(some: list[dict[str, Any]], others: list[dict[str, Any]]) -> None:
     assert (content_version(table(some)) == content_version(table(others))) == (some == others)
+
+
+def test_a_description_that_is_reworded_makes_no_partition_stale() -> None:
+    plain, *described = (
+        pa.table([["a", "b"]], schema=pa.schema([column]))
+        for column in (pa.field("name", pa.string()), field("name", pa.string(), "Name"), field("name", pa.string(), "Person"))
+    )
+    assert {content_version(rows) for rows in described} == {content_version(plain)}

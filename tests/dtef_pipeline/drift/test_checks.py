@@ -100,7 +100,7 @@ class TestVerdict:
         row = only(nights(values))
         frame = pd.DataFrame(np.array(values).T, columns=[label(night) for night in range(30)])
         rule = drift_verdict(frame, {name: datetime.fromisoformat(name) for name in frame}, temperature=0)
-        for name, _ in RULE:
+        for name in [column.name for column in RULE]:
             expected = getattr(rule, name)
             assert row[name] == (pytest.approx(expected) if isinstance(expected, float) else expected), name
 
@@ -220,5 +220,5 @@ class TestHeadline:
     def test_of_no_scores_there_is_a_table_without_rows(self) -> None:
         checks = drift_checks(scores_table([]), SUBJECT)
         assert checks.schema == DRIFT_CHECKS
-        assert {name for name, _ in EVIDENCE} <= set(checks.column_names)
+        assert {column.name for column in EVIDENCE} <= set(checks.column_names)
         assert headline(checks, SUBJECT) == "Nothing could be compared yet (0 series)."

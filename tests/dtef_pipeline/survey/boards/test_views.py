@@ -19,6 +19,7 @@ from dtef_pipeline.cli.dtef import STATISTICS as NAMED_STATISTICS
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.statistics.resampling import SEED
 from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL
+from dtef_pipeline.survey.boards.schemas import BOARD, CONSISTENCY, METRIC_RANKS
 from dtef_pipeline.survey.boards.views import ALL_VIEWS, STATISTICS, view
 from dtef_pipeline.survey.scoring.references import reference_scores
 from tests.made.scores import scores_table, survey_rows
@@ -159,3 +160,15 @@ def test_a_model_that_cannot_be_read_is_neither_reliable_nor_steady(connection: 
     assert np.isnan(again["icc"])
     assert again["note"].startswith("no answer could be read")
     assert board(connection, "context").loc["mute", "verdict"] == "undecided"
+
+
+def test_boards_are_described_column_by_column_and_no_column_is_described_that_none_has(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    boards_of = {"overall": BOARD, **dict.fromkeys(("round", "segment", "attribute", "question"), BOARD)}
+    boards_of |= {"consistency": CONSISTENCY, "metric": METRIC_RANKS}
+    found: dict[int, set[str]] = {}
+    for by, described in boards_of.items():
+        found.setdefault(id(described), {"targets"}).update(view(connection, by, OPTIONS).columns)
+    for described in (BOARD, CONSISTENCY, METRIC_RANKS):
+        assert found[id(described)] == set(described)

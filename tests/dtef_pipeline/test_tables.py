@@ -1,0 +1,93 @@
+"""Descriptions of columns: every published column has one that can be understood where it stands, and files do not hold them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import chain
+
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline import tables
+from dtef_pipeline.survey.boards.schemas import COMPUTED
+from dtef_pipeline.survey.tables import PREDICTIONS
+from dtef_pipeline.tables import CALL, described, description, field, without_descriptions
+from resources.warehouse import TABLES
+
+NO_NOUN = re.compile(
+    r"(?i)(a|an|as|by|from|how|if|in|it|its|not|of|on|per|than|that|the|their|there|these|they|this|those|to|what|when|where|whether|"
+    r"which|who|whom|whose|why|with)\b"
+)
+"""Words that lead back to something else: a description is read alone, beside one column."""
+SHARED_BLOCKS = ("CALL", "COUNTS", "SPENDING", "RULE", "EVIDENCE", "TIMELINE")
+PUBLISHED: Mapping[str, Mapping[str, str]] = {
+    **{table: {one.name: description(one) for one in spec.schema} for table, spec in TABLES.items() if spec.schema is not None},
+    **COMPUTED,
+}
+
+
+def test_every_published_table_is_described() -> None:
+    assert set(PUBLISHED) == set(TABLES)
+
+
+@pytest.mark.parametrize("table", PUBLISHED)
+def test_every_description_is_one_line_that_begins_with_a_noun_and_stands_alone(table: str) -> None:
+    for column, text in PUBLISHED[table].items():
+        assert text == " ".join(text.split()), column
+        assert not NO_NOUN.match(text), column
+        assert text[0].isupper(), column
+        assert "|" not in text, f"{column}: it would end the cell of a Markdown table"
+
+
+@pytest.mark.parametrize("table", PUBLISHED)
+def test_no_two_columns_of_a_table_have_one_description(table: str) -> None:
+    texts = list(PUBLISHED[table].values())
+    assert sorted(texts) == sorted(set(texts))
+
+
+def test_a_description_is_of_columns_of_one_name() -> None:
+    names: dict[str, set[str]] = {}
+    for column, text in chain.from_iterable(columns.items() for columns in PUBLISHED.values()):
+        names.setdefault(text, set()).add(column)
+    assert {text: found for text, found in names.items() if len(found) > 1} == {}
+
+
+@pytest.mark.parametrize("table", [name for name, spec in TABLES.items() if spec.schema is not None])
+def test_every_score_says_its_range_and_which_way_is_better(table: str) -> None:
+    scores = ("score", "other_score", "best_score", "worst_score", "least_score", "most_score")
+    for column in [name for name in PUBLISHED[table] if name in scores]:
+        assert "0-1" in PUBLISHED[table][column], column
+        assert "higher is better" in PUBLISHED[table][column], column
+
+
+def test_one_column_can_mean_other_things_in_two_tables() -> None:
+    assert PUBLISHED["gaps"]["best_score"] != PUBLISHED["question_gaps"]["best_score"]
+    assert PUBLISHED["predictions"]["cost_usd"] != PUBLISHED["costs"]["cost_usd"]
+
+
+def test_blocks_that_families_share_say_nothing_of_surveys() -> None:
+    for block in SHARED_BLOCKS:
+        for one in getattr(tables, block):
+            said = f"{one.name} {one.type} {description(one)}".lower()
+            assert not [word for word in ("survey", "segment", "question", "round_id") if word in said], one.name
+
+
+def test_predictions_have_every_column_of_a_call() -> None:
+    assert {one.name: description(PREDICTIONS.field(one.name)) for one in CALL} == {one.name: description(one) for one in CALL}
+
+
+def test_a_column_without_a_description_is_an_error_that_names_it() -> None:
+    with pytest.raises(KeyError, match="nonsense"):
+        description(pa.field("nonsense", pa.string()))
+    with pytest.raises(KeyError, match="nonsense"):
+        described(pa.schema([("nonsense", pa.string())]), {"n": "Respondents"})
+
+
+def test_rows_lose_their_descriptions_and_nothing_else() -> None:
+    schema = pa.schema([field("n", pa.int64(), "Respondents"), ("plain", pa.string())], metadata={b"of": b"rows"})
+    rows = pa.table([[1, 2], ["a", None]], schema=schema)
+    found = without_descriptions(rows)
+    assert found.equals(rows)
+    assert found.schema.metadata == {b"of": b"rows"}
+    assert [one.metadata for one in found.schema] == [None, None]
