@@ -15,7 +15,7 @@ import pandas as pd
 
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.statistics.differences import MARGIN, paired_statistics, resampling_of, verdicts
-from dtef_pipeline.statistics.permutation import FEWEST_PERMUTATIONS, SIGNIFICANCE, holm, sign_flip_p
+from dtef_pipeline.statistics.permutation import FEWEST_PERMUTATIONS, SIGNIFICANCE, holm, sign_flips
 from dtef_pipeline.survey.boards.responsiveness import responsiveness
 
 Floats = npt.NDArray[np.float64]
@@ -50,14 +50,14 @@ def clustered_rate(design: Design, sets: int, seed: int) -> float:
     """Share of sets in which flipping whole questions finds a difference at 5 %."""
     found = differences(design, sets, np.random.default_rng(seed))
     sums = np.nansum(found, axis=1)
-    return float(np.mean(sign_flip_p(sums, permutations=FEWEST_PERMUTATIONS, seed=seed) < SIGNIFICANCE))
+    return float(np.mean(sign_flips(sums, permutations=FEWEST_PERMUTATIONS, seed=seed).p < SIGNIFICANCE))
 
 
 def unclustered_rate(design: Design, sets: int, seed: int) -> float:
     """The same when every cell is flipped by itself, as if fifty segments' answers to a question were fifty questions."""
     found = differences(design, sets, np.random.default_rng(seed))
     cells = np.nan_to_num(found.reshape(-1, sets))
-    return float(np.mean(sign_flip_p(cells, permutations=999, seed=seed) < SIGNIFICANCE))
+    return float(np.mean(sign_flips(cells, permutations=999, seed=seed).p < SIGNIFICANCE))
 
 
 def family_rate(models: int, sets: int, seed: int, *, adjusted: bool = True) -> float:
@@ -66,7 +66,7 @@ def family_rate(models: int, sets: int, seed: int, *, adjusted: bool = True) -> 
     left, right = np.triu_indices(models, k=1)
     scores = 0.03 * generator.normal(size=(20, sets, models)) + 0.05 / np.sqrt(50) * generator.normal(size=(20, sets, models))
     sums = (scores[:, :, left] - scores[:, :, right]).reshape(20, -1)
-    p = sign_flip_p(sums, permutations=FEWEST_PERMUTATIONS, seed=seed).reshape(sets, -1)
+    p = sign_flips(sums, permutations=FEWEST_PERMUTATIONS, seed=seed).p.reshape(sets, -1)
     return float(np.mean([(holm(each) if adjusted else each).min() < SIGNIFICANCE for each in p]))
 
 

@@ -1,7 +1,7 @@
 """What paired differences say: their mean with its interval, their test, and the verdict on both.
 
-General: knows clusters and columns, nothing of surveys. A **column** is one comparison; its pairs fall into clusters, and whole clusters are
-resampled and flipped, because pairs of one cluster go wrong together.
+General: it knows clusters and columns, nothing of any family. A **column** is one comparison; its pairs fall into clusters, and whole
+clusters are resampled and flipped, because pairs of one cluster go wrong together.
 """
 
 from __future__ import annotations

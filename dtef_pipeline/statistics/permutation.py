@@ -1,6 +1,6 @@
 """Sign-flip permutation tests of whole clusters, and Holm's adjustment for making many of them.
 
-General: knows clusters and sums, nothing of surveys.
+General: it knows clusters and sums, nothing of any family.
 """
 
 from __future__ import annotations
@@ -30,11 +30,6 @@ class SignFlips(NamedTuple):
 
     p: Floats
     permutations: Counts
-
-
-def sign_flip_p(sums: npt.ArrayLike, *, permutations: int, seed: int) -> Floats:
-    """p of `sign_flips`."""
-    return sign_flips(sums, permutations=permutations, seed=seed).p
 
 
 def sign_flips(sums: npt.ArrayLike, *, permutations: int, seed: int) -> SignFlips:

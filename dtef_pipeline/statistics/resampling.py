@@ -1,6 +1,6 @@
 """Intervals by the bootstrap of whole clusters, crossed with the noise of what was observed.
 
-General: it knows clusters, columns and sums over clusters, nothing of surveys. A cluster is what is drawn anew (a question with everything
+General: it knows clusters, columns and sums over clusters, nothing of any family. A cluster is what is drawn anew (an item with everything
 said of it), a column is a number wanted (a model, a model in a group). One set of cluster weights serves all columns, so that the
 difference of two columns is paired.
 

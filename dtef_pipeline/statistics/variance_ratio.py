@@ -1,6 +1,6 @@
 """The ratio of a variance component to the residual variance, estimated and bounded through the F distribution.
 
-General: knows mean squares, nothing of surveys.
+General: it knows mean squares, nothing of any family.
 """
 
 from __future__ import annotations

@@ -8,13 +8,13 @@ import pytest
 
 from benchmarks.false_positive_rate import Design, clustered_rate, family_rate, unclustered_rate
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.statistics.permutation import holm, permutations_for, sign_flip_p, sign_flips
+from dtef_pipeline.statistics.permutation import holm, permutations_for, sign_flips
 
 Floats = npt.NDArray[np.float64]
 
 
 def flipped(sums: npt.ArrayLike, permutations: int = 9_999, seed: int = 1) -> list[float]:
-    return list(sign_flip_p(sums, permutations=permutations, seed=seed))
+    return list(sign_flips(sums, permutations=permutations, seed=seed).p)
 
 
 def by_definition(sums: list[float]) -> float:
