@@ -12,6 +12,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
+from dtef_pipeline.asking.models import COMPUTED_SQL
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import snapshot_time
@@ -24,7 +25,7 @@ ITEM = ("round", "segment", "question_id", "prompt_id", "truth_id", "metric")
 """What tells two items apart: an item is what was asked, of whom, and what the answer is scored against and by."""
 _KEYS, _ITEM = ", ".join(MODEL_SERIES), ", ".join(ITEM)
 # Baselines ask nobody, and a question that defines its segment is no prediction.
-_WANTED = "NOT circular AND NOT starts_with(model, 'baseline/') AND (len($rounds) = 0 OR list_contains($rounds, round))"
+_WANTED = f"NOT circular AND NOT {COMPUTED_SQL} AND (len($rounds) = 0 OR list_contains($rounds, round))"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

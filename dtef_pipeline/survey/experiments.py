@@ -118,7 +118,7 @@ def asked_models(experiment: Experiment, models: Models, selectors: Sequence[str
     first: dict[tuple[str, str, str, tuple[str, ...]], str] = {}
     for one in asked:
         seen = first.setdefault((one.model, one.spec.variant, _effect(one.options), one.options.context_levels), one.name)
-        if seen != one.name and not one.spec.is_baseline:
+        if seen != one.name and not one.spec.is_computed:
             raise ConfigError(
                 f"experiment {experiment.name!r}: {one.model} is asked the same in the conditions {seen!r} and {one.name!r}: allowed: "
                 "settings other than the model's own, and without context only what changes a prompt that shows none"

@@ -128,7 +128,7 @@ class Panel(Part):
         """What a selector stands for. One that says a temperature keeps it, as do models that have or take none."""
         says_so = "temperature=" in selector.removeprefix(base_selector(selector))
         for spec in models.resolve([selector]):
-            fixed = spec.is_baseline or spec.is_local or spec.temperature is None
+            fixed = spec.is_computed or spec.is_local or spec.temperature is None
             if says_so or fixed or self.temperature is None:
                 yield spec
             else:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.report.charts import line_key, moving, panel, references, score_domain
 from dtef_pipeline.report.markup import (
     DASH,
@@ -126,7 +127,7 @@ def _verdicts(frame: pd.DataFrame) -> str:
         return paragraph("No test of responsiveness yet.")
     shown = with_intervals(frame, [("slope", "slope_low", "slope_high")], shown=signed_five, bounds=signed_five)
     shown = with_intervals(shown, [("difference", "low", "high")], shown=signed, bounds=signed_three)
-    shown["verdict"] = shown["verdict"].mask(shown["model"].str.startswith("baseline/"))
+    shown["verdict"] = shown["verdict"].mask(shown["model_variant"].map(is_computed).astype(bool))
     for score, asked in (("least_score", "least_context"), ("most_score", "most_context")):
         shown[score] = [
             f'{value:.4f}<span class="ci">{count:.1f} questions</span>' if pd.notna(value) else DASH

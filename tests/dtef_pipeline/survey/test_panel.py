@@ -7,6 +7,7 @@ import pytest
 from dtef_pipeline.asking.models import Budget, load_models
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.panel import Panel, load_panel
 from tests.conftest import ROOT
 
@@ -19,6 +20,7 @@ MODELS = load_models(
       cold: {model: openai/cold}
       thinking: {model: openai/thinking, temperature: null}
     """,
+    computed=BASELINES,
 )
 KNOWN = ["T1/country:chile", "T1/country:india", "T2/country:chile", "T2/ageGroup:18-25"]
 
