@@ -24,16 +24,9 @@ from dtef_pipeline.drift.evidence import ALPHA, BASELINE
 from dtef_pipeline.drift.options import ALL_OTHERS, WatchOptions
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import round_order, split_partition_key
-from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
 
 Level = Literal["WARN", "ERROR", "OFF"]
-
-
-def _words(value: Any) -> Any:
-    """Context levels as people write them: 5, '5' or all."""
-    if isinstance(value, list):
-        return [str(level) if isinstance(level, int) and not isinstance(level, bool) else level for level in value]
-    return value
 
 
 def _dates(value: Any) -> Any:
@@ -86,7 +79,7 @@ class Panel(Part):
     """Selectors, as `dtef run --model` takes them."""
     rounds: list[str] = []
     segments: list[str] = []
-    context_levels: Annotated[list[str], BeforeValidator(_words)] = []
+    context_levels: Annotated[list[str], BeforeValidator(ContextLevel.written)] = []
     conditions: Annotated[list[str], Field(min_length=1)] = [BlueprintOptions().condition]
     questions: Annotated[int, Field(ge=1)] | None = None
     draws: Annotated[int, Field(ge=1)] = 1
@@ -98,6 +91,14 @@ class Panel(Part):
     budgets: dict[str, Budget] = {}
     """By selector, what a night may use of a model, over the bounds of the models file."""
     drift: DriftSettings = DriftSettings()
+
+    @field_validator("context_levels")
+    @classmethod
+    def _are_levels(cls, levels: list[str]) -> list[str]:
+        try:
+            return [str(ContextLevel(level)) for level in levels]
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
 
     @field_validator("conditions")
     @classmethod

@@ -12,7 +12,6 @@ from dtef_pipeline.report.markup import (
     DASH,
     Column,
     as_is,
-    level_order,
     note,
     p_value,
     paragraph,
@@ -27,6 +26,7 @@ from dtef_pipeline.report.markup import (
     without_lone_condition,
 )
 from dtef_pipeline.report.svg import drawing
+from dtef_pipeline.survey.blueprint.options import ContextLevel
 
 _HOW = (
     "Mean score over the number of context questions shown; the lines across are the ceiling and the marginals. A model that uses the "
@@ -69,7 +69,7 @@ def _questions_shown(shown: pd.DataFrame | None, condition: str) -> dict[str, fl
 
 def _curves(board: pd.DataFrame, titled: bool, questions: Mapping[str, float]) -> str:
     rows = board[board["score"].notna()]
-    levels = sorted(rows["context_level"].astype(str).unique(), key=level_order)
+    levels = sorted(rows["context_level"].astype(str).unique(), key=lambda level: ContextLevel(level).order)
     if len(levels) < 2:
         return paragraph("One context level: there is nothing to compare.")
     curved = moving(rows)

@@ -92,6 +92,11 @@ class TestReading:
             ("drift: {tell: [none]}\n", 1, "drift.tell.0: got 'none'; allowed: watch, drift"),
             ("drift: {severity: OFF}\n", 1, "drift.severity: got False; allowed: a mapping"),
             ("drift: {baseline: 1}\n", 1, "drift.baseline: got 1; allowed: greater than or equal to 2"),
+            (
+                "context_levels: [0, some]\n",
+                1,
+                "context_levels: context level 'some': allowed: a whole number such as 0, 5, 10, or all",
+            ),
             ("conditions: [nonsense]\n", 1, "conditions: task 'nonsense': allowed: distribution, shift"),
         ],
     )
