@@ -111,9 +111,10 @@ def _library_predictions(house, round_id, segments):  # type: ignore[no-untyped-
     from assets.survey.predictor import PredictOptions, Predictor
     from dtef_pipeline.asking.models import load_models
     from dtef_pipeline.identity import partition_key
+    from dtef_pipeline.survey.baselines import names
     from dtef_pipeline.survey.tables import PREDICTIONS
 
-    models = load_models("{}").resolve([f"baseline/{name}" for name in BASELINES])
+    models = load_models("{}", computed=names.BASELINES).resolve([f"baseline/{name}" for name in BASELINES])
     predictor = Predictor(house, PredictOptions(models), stored=lambda keys: PREDICTIONS.empty_table())
     for segment in segments:
         rows = predictor.rows(predictor.plan(partition_key(round_id, segment)), {})

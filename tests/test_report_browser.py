@@ -18,6 +18,7 @@ from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.drift.checks import drift_checks
 from dtef_pipeline.report.page import build_report
 from dtef_pipeline.survey.adapters import read_survey
+from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.boards.schemas import GAPS
@@ -324,7 +325,8 @@ def test_every_drawing_and_field_has_a_name(browser: Browser, page: Path) -> Non
 def published_round(surveys: Path) -> dict[str, pa.Table]:
     """GD4 and the scores of three baselines."""
     survey = observe(read_survey(surveys / "gd4.json", "GD4")).responses
-    models = load_models("{}").resolve(["baseline/uniform", "baseline/population-marginal", "baseline/leave-one-out-marginal"])
+    names = ["baseline/uniform", "baseline/population-marginal", "baseline/leave-one-out-marginal"]
+    models = load_models("{}", computed=BASELINES).resolve(names)
     scores = []
     for segment in survey["segment"].unique().to_pylist():
         rows = survey.filter(pa.compute.equal(survey["segment"], segment))

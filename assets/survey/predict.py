@@ -18,13 +18,13 @@ from assets.stage.shared_gateway import command_of
 from assets.stage.versions import content_version
 from assets.survey.blueprint import blueprints
 from assets.survey.predictor import Plan, PredictOptions, Predictor, windows
-from dtef_pipeline.asking.models import Budget, Models
+from dtef_pipeline.asking.models import COMPUTED, Budget, Models
 from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.documents import told
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL, UNIFORM
+from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL, UNIFORM
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 
 
@@ -144,7 +144,7 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
         "models": dg.MetadataValue.json(pc.unique(rows["model"]).to_pylist()),
         "call_statuses": dg.MetadataValue.json(statuses),
         **({"cost_usd": cost} if (cost := pc.sum(rows["cost_usd"]).as_py()) is not None else {}),
-        **({} if pc.all(pc.starts_with(rows["model"], "baseline/")).as_py() else {"usage": _usage(rows)}),
+        **({} if pc.all(pc.starts_with(rows["model_variant"], COMPUTED)).as_py() else {"usage": _usage(rows)}),
         "cost_unknown": int(
             pc.sum(pc.and_(pc.equal(rows["call_status"], "answered"), pc.is_null(rows["cost_usd"]))).as_py() or 0
         ),

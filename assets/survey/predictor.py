@@ -25,7 +25,8 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.errors import DtefError, WarehouseError
 from dtef_pipeline.identity import digest, split_partition_key
-from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS, PREVIOUS_COLUMNS, PREVIOUS_ROUND, previous_answers
+from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS, PREVIOUS_COLUMNS, previous_answers
+from dtef_pipeline.survey.baselines.names import PREVIOUS_ROUND
 from dtef_pipeline.survey.baselines.neighbours import COLUMNS, RoundAnswers
 from dtef_pipeline.survey.identity import round_order
 from dtef_pipeline.survey.tables import PREDICTIONS
@@ -65,7 +66,7 @@ class PredictOptions:
         return tuple({m.variant: m for m in [*self.models, *(m for of in self.models_of.values() for m in of)]}.values())
 
     def asked_in(self, condition: str) -> tuple[ModelSpec, ...]:
-        baselines = tuple(model for model in self.models if model.is_baseline)
+        baselines = tuple(model for model in self.models if model.is_computed)
         return (*self.models_of[condition], *baselines) if condition in self.models_of else self.models
 
 
@@ -101,7 +102,7 @@ class Predictor:
         A limited model is asked the prompts of smallest hash, so always the same, so many in each condition, and there about the same
         questions: conditions are compared on what they share. What cannot be read is left to `plan`.
         """
-        if not self.options.limits and all(model.is_baseline for model in self.options.all_models):
+        if not self.options.limits and all(model.is_computed for model in self.options.all_models):
             return
         tables = []
         for key in keys:
@@ -111,7 +112,7 @@ class Predictor:
             prompts = pa.concat_tables(tables)
             self._limited = limited_prompts(prompts, self.options.limits)
             for model in self.options.all_models:
-                if not model.is_baseline and (asked := len(pc.unique(self._wanted(prompts, model)["prompt_id"]))):
+                if not model.is_computed and (asked := len(pc.unique(self._wanted(prompts, model)["prompt_id"]))):
                     self.expected[model.name] = self.expected.get(model.name, 0) + asked * self.options.draws
 
     def plan(self, key: str) -> Plan:
@@ -120,7 +121,7 @@ class Predictor:
         options = self.options
         for model in options.all_models:
             wanted = self._wanted(prompts, model)
-            if model.is_baseline:
+            if model.is_computed:
                 previous = self._previous(key) if model.model == PREVIOUS_ROUND else {}
                 answers = self._answers(key) if model.model in OF_NEIGHBOURS else None
                 plan.known.append(baseline_rows(wanted, survey, model, options.draws, options.snapshot, previous, answers))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 import pandas as pd
 
-from dtef_pipeline.asking.models import Models, base_selector
+from dtef_pipeline.asking.models import COMPUTED_SQL, Models, base_selector
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.cli.read import render_view, warehouse
@@ -167,7 +167,7 @@ def _seen(chosen: Experiment, known: Models, house: Warehouse, options: BoardOpt
     """The language models with scores in the snapshot, in every condition; a model once, under its shortest name."""
     with house.connect(only=["scores"], rounds=options.rounds) as connection:
         rows = connection.execute(
-            "SELECT DISTINCT model FROM scores WHERE snapshot = $1 AND model_variant NOT LIKE 'baseline/%'", [options.snapshot]
+            f"SELECT DISTINCT model FROM scores WHERE snapshot = $1 AND NOT {COMPUTED_SQL}", [options.snapshot]
         ).fetchall()
     names = {name for (found,) in rows for name in (found, base_selector(found))}
     asked: dict[tuple[str, ...], tuple[Asked, ...]] = {}

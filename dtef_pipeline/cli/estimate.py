@@ -37,7 +37,7 @@ def estimate(options: RunOptions, output: str) -> None:
     settings = Settings.from_environment()
     chosen = selection(options, known_models(settings))
     house = Warehouse(settings.warehouse)
-    models = [model for model in chosen.models if not model.is_baseline]
+    models = [model for model in chosen.models if not model.is_computed]
     frame = _estimate(house, chosen, models, partition_keys(house, chosen.rounds, chosen.segments), settings)
     if output != "table":
         click.echo(render(frame, output))

@@ -166,7 +166,7 @@ def _stages(
 
     config = chosen.config(options.metric)
     tags = {**running.tags, SNAPSHOT_TAG: chosen.snapshot, ROUNDS_TAG: ", ".join(chosen.rounds)}
-    asks = any(not model.is_baseline for model in chosen.models)
+    asks = any(not model.is_computed for model in chosen.models)
     if not (asks or chosen.limits) or len(list(ranges(known_keys(instance), keys))) == 1:
         return materialize(instance, stages, keys, config, tags)
     # Progress counts the prompts of all runs and a limit chooses among them, so all are made before the first is asked.

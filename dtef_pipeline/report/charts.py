@@ -12,16 +12,16 @@ from typing import Any
 
 import pandas as pd
 
+from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.report.drift_chart import HEIGHT as DRIFT_HEIGHT
 from dtef_pipeline.report.drift_chart import grouped, timeline
 from dtef_pipeline.report.markup import is_unknown, shortened
 from dtef_pipeline.report.palette import STEPS, colour, steps
 from dtef_pipeline.report.svg import Place, across, as_markdown_image, axis, domain, dot, down, drawing, group, label, line
-from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL, UNIFORM
+from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL, UNIFORM
 from dtef_pipeline.survey.report.groups import asked_alike
 
 __all__ = ["as_markdown_image", "drift_lines", "forest", "heat_map", "panel", "references"]
-LEAVE_ONE_OUT = "baseline/leave-one-out-marginal"
 _SAME = 1e-9
 """Two scores nearer than this are one: sums in another order."""
 _ROW, _PANEL_HEIGHT, _PANELS_ACROSS = 32, 170, 3
@@ -78,7 +78,7 @@ def line_key(marks: Mapping[str, float]) -> str:
 
 
 def _model_row(row: Mapping[Any, Any], place: Place, y: float) -> str:
-    kind = "baseline" if str(row["model"]).startswith("baseline/") else ""
+    kind = "baseline" if is_computed(str(row["model_variant"])) else ""
     rank = "" if is_unknown(row.get("rank")) else f"{int(row['rank'])}. "
     low, high = row.get("score_low"), row.get("score_high")
     known = not is_unknown(low) and not is_unknown(high)

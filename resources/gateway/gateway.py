@@ -175,8 +175,8 @@ class Gateway:
         return list(pools.values())
 
     def _state(self, spec: ModelSpec) -> ModelState:
-        if spec.is_baseline:
-            raise ValueError(f"{spec.name} is a baseline: it is computed, not asked")
+        if spec.is_computed:
+            raise ValueError(f"{spec.name} is computed, not asked")
         if (state := self._models.get(spec.variant)) is None:
             slots = self.providers.setdefault(provider_of(spec), ProviderSlots(self._rules.limit, self._rules.backoff))
             transport = self._local if spec.is_local else self._litellm

@@ -28,6 +28,38 @@ _TOKENS_A_QUESTION = 96
 _WORDS = re.compile(r"[a-z][a-z0-9-]*")
 
 
+class ContextLevel(str):
+    """How many context questions a prompt shows: a whole number, or `all` that fit. Raises ConfigError for anything else."""
+
+    __slots__ = ()
+    ORDER_SQL = "CASE context_level WHEN 'all' THEN 'infinity'::DOUBLE ELSE context_level::DOUBLE END"
+    """`order` of the column `context_level`."""
+
+    def __new__(cls, level: str) -> ContextLevel:
+        if level != "all" and not (level.isascii() and level.isdigit() and len(level) < 7 and str(int(level)) == level):
+            raise ConfigError(f"context level {level!r}: allowed: a whole number such as 0, 5, 10, or all")
+        return super().__new__(cls, level)
+
+    @property
+    def order(self) -> float:
+        """What levels are sorted by: 0, 5, 10, all."""
+        return float("inf") if self == "all" else float(self)
+
+    @property
+    def heading(self) -> str:
+        """The level as the heading of what was asked at it."""
+        if self == "0":
+            return "Without context questions"
+        return "With all context questions that fit" if self == "all" else f"With {self} context questions"
+
+    @staticmethod
+    def written(levels: Any) -> Any:
+        """Levels as people write them in YAML, where 5 is a number. What is no list of levels stays as it is, for others to refuse."""
+        if not isinstance(levels, list):
+            return levels
+        return [str(level) if isinstance(level, int) and not isinstance(level, bool) else level for level in levels]
+
+
 @dataclass(frozen=True, slots=True)
 class BlueprintOptions:
     """How blueprints are made. Raises ConfigError naming the option, what arrived and what is allowed.
@@ -58,8 +90,7 @@ class BlueprintOptions:
 
     def __post_init__(self) -> None:
         for level in self.context_levels:
-            if level != "all" and not (level.isascii() and level.isdigit() and len(level) < 7 and str(int(level)) == level):
-                raise ConfigError(f"context level {level!r}: allowed: a whole number such as 0, 5, 10, or all")
+            ContextLevel(level)
         if not self.context_levels:
             raise ConfigError("no context level given: allowed: a whole number such as 0, 5, 10, or all")
         _one_of("context selection", self.selection, SELECTIONS)
@@ -217,8 +248,3 @@ def _whole(condition: str, said: str, number: str) -> int:
     if not (number.isascii() and number.isdigit()):
         raise ConfigError(f"condition {condition!r}: {said!r} needs a whole number")
     return int(number)
-
-
-def context_order(level: str) -> tuple[float, str]:
-    """Sort key of context levels: 0, 5, 10, all."""
-    return (float("inf") if level == "all" else float(level), level)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.report.charts import line_key, panel, references, score_domain
 from dtef_pipeline.report.markup import (
     DASH,
@@ -25,8 +26,8 @@ from dtef_pipeline.report.markup import (
     without_lone_condition,
 )
 from dtef_pipeline.report.svg import drawing
+from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.report.charts import moving
-from dtef_pipeline.survey.report.groups import level_order
 
 _HOW = (
     "Mean score over the number of context questions shown; the lines across are the ceiling and the marginals. A model that uses the "
@@ -69,7 +70,7 @@ def _questions_shown(shown: pd.DataFrame | None, condition: str) -> dict[str, fl
 
 def _curves(board: pd.DataFrame, titled: bool, questions: Mapping[str, float]) -> str:
     rows = board[board["score"].notna()]
-    levels = sorted(rows["context_level"].astype(str).unique(), key=level_order)
+    levels = sorted(rows["context_level"].astype(str).unique(), key=lambda level: ContextLevel(level).order)
     if len(levels) < 2:
         return paragraph("One context level: there is nothing to compare.")
     curved = moving(rows)
@@ -127,7 +128,7 @@ def _verdicts(frame: pd.DataFrame) -> str:
         return paragraph("No test of responsiveness yet.")
     shown = with_intervals(frame, [("slope", "slope_low", "slope_high")], shown=signed_five, bounds=signed_five)
     shown = with_intervals(shown, [("difference", "low", "high")], shown=signed, bounds=signed_three)
-    shown["verdict"] = shown["verdict"].mask(shown["model"].str.startswith("baseline/"))
+    shown["verdict"] = shown["verdict"].mask(shown["model_variant"].map(is_computed).astype(bool))
     for score, asked in (("least_score", "least_context"), ("most_score", "most_context")):
         shown[score] = [
             f'{value:.4f}<span class="ci">{count:.1f} questions</span>' if pd.notna(value) else DASH

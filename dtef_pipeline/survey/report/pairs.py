@@ -17,7 +17,7 @@ from scipy.stats import norm
 from dtef_pipeline.boards.cells import BoardOptions, cells_sql, has_table, parameters
 from dtef_pipeline.report.markup import paragraph, section
 from dtef_pipeline.statistics.resampling import CONFIDENCE
-from dtef_pipeline.survey.report.groups import level_order
+from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.tables import STATUSES
 
 MOST_BYTES = 4_000_000
@@ -119,7 +119,7 @@ def _models(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
 
 def _asked(connection: duckdb.DuckDBPyConnection) -> list[Asked]:
     rows = connection.execute("SELECT DISTINCT context_level, condition FROM scores").fetchall()
-    return sorted((Asked(*row) for row in rows), key=lambda way: (way.condition, *level_order(way.level)))
+    return sorted((Asked(*row) for row in rows), key=lambda way: (way.condition, ContextLevel(way.level).order))
 
 
 def _kept_questions(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import duckdb
 import pandas as pd
 
+from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.boards.cells import has_table
-from dtef_pipeline.report.charts import LEAVE_ONE_OUT
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
@@ -21,6 +21,7 @@ from dtef_pipeline.report.markup import (
     three,
     whole,
 )
+from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
 from dtef_pipeline.survey.report.groups import asked_alike
 
 _HOW = (
@@ -91,7 +92,7 @@ def _spread(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _language_models(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of models that are no baselines; all rows where there are only baselines."""
-    told = rows[~rows["model"].astype(str).str.startswith("baseline/")]
+    told = rows[~rows["model_variant"].map(is_computed).astype(bool)]
     return told if len(told) else rows
 
 

@@ -17,6 +17,7 @@ from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS
+from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.tables import PREDICTIONS
@@ -27,9 +28,7 @@ from tests.made.scores import survey_rows
 KEYS = ["S1/country:chile", "S1/country:kenya", "S2/country:kenya"]
 LLM = ModelSpec(name="m", model="openai/m")
 NEAREST, BAYES = (ModelSpec(name=name, model=name) for name in OF_NEIGHBOURS)
-(PREVIOUS, UNIFORM) = load_models("models: {baseline/previous-round: {}, baseline/uniform: {}}").resolve(
-    ["baseline/previous-round", "baseline/uniform"]
-)
+(PREVIOUS, UNIFORM) = load_models("", computed=BASELINES).resolve(["baseline/previous-round", "baseline/uniform"])
 
 
 class Answers:

@@ -6,11 +6,14 @@ import pytest
 
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.experiments import Experiment, asked_models, load_experiment
 from tests.conftest import ROOT
 
 SHIPPED = sorted((ROOT / "data" / "experiments").glob("*.yaml"))
-MODELS = load_models("models: {mini: {model: openai/mini}, deep: {model: openai/deep, temperature: 1}, baseline/uniform: }")
+MODELS = load_models(
+    "models: {mini: {model: openai/mini}, deep: {model: openai/deep, temperature: 1}, baseline/uniform: }", computed=BASELINES
+)
 TWO = "conditions: [{name: a}, {name: b, reasoning: cot}]"
 
 
