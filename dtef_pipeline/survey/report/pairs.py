@@ -16,6 +16,7 @@ from scipy.stats import norm
 
 from dtef_pipeline.boards.cells import BoardOptions, cells_sql, has_table, parameters
 from dtef_pipeline.report.markup import paragraph, section
+from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.statistics.resampling import CONFIDENCE
 from dtef_pipeline.survey.report.groups import level_order
 from dtef_pipeline.tables import STATUSES
@@ -112,9 +113,8 @@ def _thousandths(value: Any) -> int | None:
 
 def _models(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
     """Names and variants; a model of several variants is called by its variant."""
-    rows = connection.execute("SELECT DISTINCT model, model_variant FROM scores ORDER BY ALL").fetchall()
-    names = [model for model, _ in rows]
-    return [(model if names.count(model) == 1 else variant, variant) for model, variant in rows]
+    found = named_apart(connection.execute("SELECT DISTINCT model, model_variant FROM scores ORDER BY ALL").df())
+    return list(zip(found["model"], found["model_variant"], strict=True))
 
 
 def _asked(connection: duckdb.DuckDBPyConnection) -> list[Asked]:

@@ -6,7 +6,6 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.boards.cells import has_table
-from dtef_pipeline.report.charts import LEAVE_ONE_OUT
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
@@ -21,7 +20,8 @@ from dtef_pipeline.report.markup import (
     three,
     whole,
 )
-from dtef_pipeline.survey.report.groups import asked_alike
+from dtef_pipeline.survey.report.charts import LEAVE_ONE_OUT
+from dtef_pipeline.survey.report.groups import asked_alike, asked_like
 
 _HOW = (
     "Mean scores over the segments that answered, at the highest context level. Mean, best, worst and the largest excess gap leave baselines "
@@ -108,9 +108,8 @@ def _texts(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
 def _largest_excess(gaps: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     if not len(gaps):
         return pd.DataFrame({}, index=pd.MultiIndex.from_arrays([[], []], names=_KEYS))
-    level, condition = rows["context_level"].iloc[0], rows["condition"].iloc[0]
-    own = gaps[(gaps["context_level"] == level) & (gaps["condition"] == condition) & gaps["excess"].notna()]
-    own = _language_models(own)
+    own = asked_like(rows, gaps)
+    own = _language_models(own[own["excess"].notna()])
     own = own.sort_values([*_KEYS, "excess", "model", "attribute"], ascending=[True, True, False, True, True], kind="stable")
     first = own.drop_duplicates(_KEYS).set_index(_KEYS)
     cells = [
