@@ -139,7 +139,7 @@ def facet(
 ) -> str:
     """Markup of one small chart: the scores of `rows` at `places`, joined; intervals as whiskers, `marks` as level lines.
 
-    Places are evenly spaced, or where `sizes` (a number a place, rising) says.
+    Places are evenly spaced, or where `sizes` (one number for each place, rising) says.
     """
     height, top, bottom = down(*bounds, 30, FACET_HEIGHT - 26), 30, FACET_HEIGHT - 26
     at = _spaced(places, sizes if sizes is not None else range(len(places)))
@@ -166,13 +166,13 @@ def facet(
 
 
 def _spaced(places: Sequence[str], sizes: Sequence[float]) -> dict[str, float]:
-    """Where each place stands across a panel, in percent."""
+    """Where each place stands across a facet, in percent."""
     first, span = (sizes[0], (sizes[-1] - sizes[0]) or 1) if len(sizes) else (0.0, 1.0)
     return {place: 25 + 58 * (size - first) / span for place, size in zip(places, sizes, strict=True)}
 
 
 def _apart(places: Sequence[str], at: Mapping[str, float], least: float = 0.0) -> list[str]:
-    """The first and the last place, and those between that leave room for what is written at each (2.5 % of a panel a letter)."""
+    """The first and the last place, and those between that leave room for what is written at each (2.5 % of a facet a letter)."""
     kept: list[str] = []
     for place in [*places[:1], *places[:0:-1]]:  # the first, then from the last backwards
         room = [max(least, 2.5 * (len(place) + len(other)) / 2 + 1) for other in kept]

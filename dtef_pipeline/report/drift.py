@@ -124,12 +124,12 @@ def _timelines(rows: Sequence[Mapping[str, Any]], found: ModelDrift, names: Name
         is_news: "".join(_figure(row, own, names) for row, own in drawn[:_MOST] if (row["verdict"] in TOLD) is is_news)
         for is_news in (True, False)
     }
-    panels = {is_news: f'<div class="panels">{markup}</div>' for is_news, markup in parts.items() if markup}
+    facets = {is_news: f'<div class="panels">{markup}</div>' for is_news, markup in parts.items() if markup}
     quiet = (
-        fold("Timelines of the other series", panels[False]) if True in panels and False in panels else panels.get(False, "")
+        fold("Timelines of the other series", facets[False]) if True in facets and False in facets else facets.get(False, "")
     )
     rest = paragraph(f"Timelines of {len(drawn) - _MOST} more series are left out.") if len(drawn) > _MOST else ""
-    return key() + panels.get(True, "") + quiet + rest
+    return key() + facets.get(True, "") + quiet + rest
 
 
 def _parts(connection: duckdb.DuckDBPyConnection, names: Names) -> str:

@@ -166,7 +166,7 @@ def p_value(value: Any) -> str:
 
 
 def with_interval(frame: pd.DataFrame, value: str, ends: tuple[str, str], *, shown: Shown, bounds: Shown) -> pd.Series[Any]:
-    """Markup a row: the value, and its interval beneath where there is one. A frame without such columns gives dashes."""
+    """Markup for each row: the value, and its interval beneath where there is one. A frame without such columns gives dashes."""
     unknown = pd.Series([None] * len(frame), index=frame.index, dtype=object)
     values, lows, highs = (frame.get(name, unknown) for name in (value, *ends))
     cells = [
@@ -183,7 +183,7 @@ def with_intervals(frame: pd.DataFrame, pairs: Sequence[tuple[str, str, str]], *
 
 
 def with_name(frame: pd.DataFrame, value: str, name: str, *, shown: Shown) -> list[str]:
-    """Markup a row: the value, and beneath it in small whose it is."""
+    """Markup for each row: the value, and beneath it in small whose it is."""
     return [
         shown(v) + ("" if is_unknown(whose) else f'<span class="ci wrapped">{text(whose)}</span>')
         for v, whose in zip(frame[value], frame[name], strict=True)

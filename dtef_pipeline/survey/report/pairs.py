@@ -163,7 +163,7 @@ def _kept_questions(
 def _packed(
     connection: duckdb.DuckDBPyConnection, models: Sequence[Model], asked: Sequence[Asked], kept: pd.DataFrame
 ) -> pd.DataFrame:
-    """A row a (round, segment, question): the observed answer and all predictions in the characters of `pair_data`.
+    """One row per (round, segment, question): the observed answer and all predictions in the characters of `pair_data`.
 
     Draws are averaged; of several snapshots the one that the boards take counts.
     """

@@ -1,4 +1,4 @@
-"""One row a question: how hard it is, who does best and worst, and where groups differ."""
+"""One row per question: how hard it is, who does best and worst, and where groups differ."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _question_table(connection: duckdb.DuckDBPyConnection, rows: pd.DataFrame, g
 
 
 def _spread(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a question: mean, best and worst score, and the reference scores where they are known."""
+    """One row per question: mean, best and worst score, and the reference scores where they are known."""
     scored = rows[rows["score"].notna()]
     judged = _language_models(scored)
     ordered = judged.sort_values([*_KEYS, "score", "model"], ascending=[True, True, False, True], kind="stable")
