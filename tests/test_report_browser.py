@@ -16,7 +16,6 @@ import pytest
 from dtef_pipeline.asking.calls import baseline_rows
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.drift.checks import drift_checks
-from dtef_pipeline.report.page import build_report
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
@@ -24,7 +23,7 @@ from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.boards.schemas import GAPS
 from dtef_pipeline.survey.drift import SUBJECT
 from dtef_pipeline.survey.observe import observe
-from dtef_pipeline.survey.report.chapters import SECTIONS
+from dtef_pipeline.survey.report.chapters import survey_report
 from dtef_pipeline.survey.scoring.references import reference_scores
 from dtef_pipeline.survey.scoring.score import score_predictions
 from tests.dtef_pipeline.report.browser import PATIENCE, Browser, until
@@ -114,7 +113,7 @@ def written(folder: Path, tables: dict[str, pa.Table]) -> Path:
             connection.register(f"_{name}", table)
             connection.execute(f"CREATE VIEW {name} AS SELECT * FROM _{name}")
         path = folder / "report.html"
-        path.write_text(build_report(connection), encoding="utf-8")
+        path.write_text(survey_report(connection), encoding="utf-8")
     return path
 
 
@@ -127,8 +126,9 @@ def test_every_section_is_there_and_nothing_is_said_on_the_console_or_asked_of_t
     browser: Browser, page: Path
 ) -> None:
     browser.opens(page)
-    assert browser.does("[...document.querySelectorAll('main > section')].map(node => node.id)") == list(SECTIONS)
-    assert browser.does("[...document.querySelectorAll('nav a')].every(link => document.querySelector(link.hash))")
+    anchors = browser.does("[...document.querySelectorAll('nav a')].map(link => link.hash.slice(1))")
+    assert len(anchors) > 10
+    assert browser.does("[...document.querySelectorAll('main > section')].map(node => node.id)") == anchors
     assert browser.said == []
     assert browser.requested == [page.as_uri()]
     assert browser.does("performance.getEntriesByType('resource').length") == 0

@@ -14,9 +14,9 @@ from assets.survey.predict import predictions
 from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.boards.costs import costs as add_up_costs
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.report.charts import as_markdown_image, forest, heat_map
+from dtef_pipeline.report.charts import as_markdown_image
 from dtef_pipeline.survey.boards.schemas import BOARD
-from dtef_pipeline.survey.report.charts import context_curves
+from dtef_pipeline.survey.report.charts import board_chart, context_curves, segment_heat_map
 from dtef_pipeline.tables import described
 
 BREAKDOWNS = {
@@ -59,7 +59,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
             **column_schema("leaderboard", described(rows.schema, BOARD)),
             **config.recorded(),
             "board": markdown(best, [name for name in shown if name in best.column_names], most=30),
-            "plot": dg.MetadataValue.md(as_markdown_image(forest(best.to_pandas()))),
+            "plot": dg.MetadataValue.md(as_markdown_image(board_chart(best.to_pandas()))),
             **_context_plot(best),
         }
     )
@@ -77,7 +77,7 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
         metadata={
             **{f"{table}_rows": len(rows) for table, rows in written.items()},
             **config.recorded(),
-            "plot": dg.MetadataValue.md(as_markdown_image(heat_map(segments))),
+            "plot": dg.MetadataValue.md(as_markdown_image(segment_heat_map(segments))),
         }
     )
 

@@ -19,6 +19,7 @@ from dtef_pipeline.drift.verdict_text import by_verdict
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.charts import as_markdown_image, drift_lines
 from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.report.names import NAMES
 from dtef_pipeline.survey.tables import MODEL_DRIFT
 
 _SHOWN = ["verdict", "model", "context_level", "n_snapshots", "direction", "shift", "shift_low", "shift_high", "first_snapshot"]
@@ -104,4 +105,4 @@ def _plot(ranked: pa.Table, found: ModelDrift) -> dict[str, Any]:
     first = ranked.slice(0, _MOST_PANELS).to_pandas()
     keys = list(SUBJECT.keys.series)
     series = found.series.to_pandas().merge(first[keys], on=keys)
-    return {"timeline": dg.MetadataValue.md(as_markdown_image(drift_lines(series, first)))} if len(series) else {}
+    return {"timeline": dg.MetadataValue.md(as_markdown_image(drift_lines(series, NAMES, first)))} if len(series) else {}
