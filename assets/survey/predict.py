@@ -71,14 +71,14 @@ class PredictConfig(dg.Config):
         models_of = {condition: models.resolve(chosen) for condition, chosen in self.models_of.items()}
         specs = models.resolve([UNIFORM, POPULATION_MARGINAL, *self.models])
         return PredictOptions(
-            specs,
-            models_of,
-            tuple(self.conditions),
-            tuple(self.context_levels),
-            self.questions,
-            self.draws,
-            self.snapshot,
-            self.limits,
+            models=specs,
+            models_of=models_of,
+            conditions=tuple(self.conditions),
+            context_levels=tuple(self.context_levels),
+            questions=self.questions,
+            draws=self.draws,
+            snapshot=self.snapshot,
+            limits=self.limits,
         )
 
 

@@ -22,7 +22,7 @@ from pydantic import BeforeValidator, Field
 from dtef_pipeline.asking.models import SAMPLING, Models, ModelSpec
 from dtef_pipeline.documents import Document, Part, read_document
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
+from dtef_pipeline.survey.blueprint.options import ONLY_WITH, BlueprintOptions, ContextLevel
 
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 _Levels = Annotated[list[str], BeforeValidator(ContextLevel.written), Field(min_length=1)]
@@ -128,15 +128,9 @@ def _effect(options: BlueprintOptions) -> str:
 
 def _refuse_idle(fields: Mapping[str, Any], options: BlueprintOptions) -> None:
     """ConfigError for fields that would silently do nothing."""
-    needed = {
-        "batch_size": options.task == "batch",
-        "individuals": options.task == "synthetic-individuals",
-        "seed": options.selection == "random",
-    }
-    allowed = {"batch_size": "task: batch", "individuals": "task: synthetic-individuals", "seed": "selection: random"}
-    for name, has_effect in needed.items():
-        if name in fields and not has_effect:
-            raise ConfigError(f"{name}: {fields[name]} does nothing here; allowed: with {allowed[name]}")
+    for name, (other, needed) in ONLY_WITH.items():
+        if name in fields and getattr(options, other) != needed:
+            raise ConfigError(f"{name}: {fields[name]} does nothing here; allowed: with {other}: {needed}")
 
 
 def _asked(experiment: Experiment, models: Models, selectors: Sequence[str]) -> Iterator[Asked]:
