@@ -1,11 +1,10 @@
-"""The report in a real browser: headless Chromium, driven over its DevTools protocol. Skipped where there is no Chromium."""
+"""The report in a real browser: headless Chromium, driven over its DevTools protocol. Skipped where there is no Chromium and apt may not
+install it."""
 
 from __future__ import annotations
 
 import base64
 import json
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,12 +25,10 @@ from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.report.chapters import survey_report
 from dtef_pipeline.survey.scoring.references import reference_scores
 from dtef_pipeline.survey.scoring.score import score_predictions
-from tests.dtef_pipeline.report.browser import PATIENCE, Browser, until
+from tests.apt import NotInstalled
+from tests.dtef_pipeline.report.browser import Browser, running_browser, until
 from tests.made.scores import scores_table, survey_rows
 
-websockets_client = pytest.importorskip("websockets.sync.client", reason="no websockets client to talk to Chromium with")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium, chromium-browser or google-chrome on the path")
 QUESTIONS = {"q0": ("Do you trust AI?", 0.9), "q1": ("Is the climate changing?", 0.5), "q2": ("Do you trust people?", 0.7)}
 MODELS = {"baseline/population-marginal": 0.05, "baseline/leave-one-out-marginal": 0.03, "gpt": 0.0, "llama": -0.2}
 SEGMENTS = ("country:kenya", "country:chile")
@@ -91,19 +88,11 @@ def tables() -> dict[str, pa.Table]:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    folder = tmp_path_factory.mktemp("chromium")
-    command = [str(CHROMIUM), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
-    command += ["--disable-background-networking", "--remote-debugging-port=0", f"--user-data-dir={folder}", "about:blank"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        told = folder / "DevToolsActivePort"
-        until(lambda: told.exists() and len(told.read_text().split()) == 2)
-        port, path = told.read_text().split()
-        with websockets_client.connect(f"ws://127.0.0.1:{port}{path}", max_size=None, open_timeout=PATIENCE) as socket:
-            yield Browser(socket)
-    finally:
-        process.terminate()
-        process.wait(PATIENCE)
+        with running_browser(tmp_path_factory.mktemp("chromium")) as running:
+            yield running
+    except NotInstalled as why:
+        pytest.skip(str(why))
 
 
 def written(folder: Path, tables: dict[str, pa.Table]) -> Path:
