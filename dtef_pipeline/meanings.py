@@ -61,7 +61,7 @@ MEANINGS: dict[str, str] = {
     "context_question_ids": "Which ones",
     "tokens": "Estimated prompt tokens, system and user",
     # answers
-    "request_key": "Hash of prompt, model variant, draw and snapshot",
+    "request_key": "Key of the answer in the response store: hash of a prompt of this text, model variant, draw and snapshot",
     "call_status": "answered, error, missing or budget",
     "response": "Raw text as served",
     "error": "Why there is no response",

@@ -115,7 +115,10 @@ PREDICTIONS = pa.schema(
         ("model_variant", pa.string()),  # model string plus every sampling parameter
         ("temperature", pa.float64()),
         ("draw", pa.int32()),
-        ("request_key", pa.string()),  # hash(prompt_id, model_variant, draw, snapshot)
+        (
+            "request_key",
+            pa.string(),
+        ),  # hash(prompt_id, model_variant, draw, snapshot), of the prompt or of one of the same text
         ("reading", READING),  # null for baselines: they answer in the survey's order whatever the condition
         ("call_status", pa.string()),  # answered | error | missing | budget
         ("response", pa.string()),  # raw text, as served
@@ -123,7 +126,7 @@ PREDICTIONS = pa.schema(
         ("finish_reason", pa.string()),
         ("served_model", pa.string()),
         ("fingerprint", pa.string()),  # the provider's name for the configuration that answered
-        # Usage stands once a request: at the first of the questions that share a prompt; 0 at the others.
+        # Usage stands once per request: at the first of the questions that its answer serves; 0 at the others.
         ("prompt_tokens", pa.int32()),
         ("completion_tokens", pa.int32()),
         ("cost_usd", pa.float64()),  # null: unknown
