@@ -58,7 +58,11 @@ ANSWERED_AT_FIELD = field("answered_at", pa.timestamp("us", tz="UTC"), "Time whe
 REQUEST = (
     *MODEL_FIELDS,
     *SAMPLE_FIELDS,
-    field("request_key", pa.string(), "Hash of prompt, model variant, draw and snapshot"),
+    field(
+        "request_key",
+        pa.string(),
+        "Key of the response in the store: hash of a prompt of this text, model variant, draw, snapshot",
+    ),
 )
 """Who is asked, and under which key the response is stored."""
 REPLY = (
