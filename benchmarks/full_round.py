@@ -76,7 +76,7 @@ def library_pass(survey: Path, round_id: str) -> None:
 
     house = Warehouse(Settings.from_environment().warehouse)
     _library_ingest(house, SurveySources(house), round_id)
-    segments = house.segments(round_id)
+    segments = house.values("survey_responses", "segment", round=round_id)
     for stage in (_library_blueprints, _library_predictions, _library_scores, _library_results, _library_drift):
         stage(house, round_id, segments)
 
@@ -163,7 +163,8 @@ def dagster_pass(survey: Path, round_id: str) -> None:
     from resources.warehouse import Warehouse
 
     with dg.DagsterInstance.get() as instance:
-        keys = [f"{round_id}/{segment}" for segment in Warehouse(Settings.from_environment().warehouse).segments(round_id)]
+        house = Warehouse(Settings.from_environment().warehouse)
+        keys = [f"{round_id}/{segment}" for segment in house.values("survey_responses", "segment", round=round_id)]
         config = {
             "blueprints": {"context_levels": list(CONTEXTS)},
             "predictions": {"models": [f"baseline/{name}" for name in BASELINES]},

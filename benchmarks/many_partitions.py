@@ -237,8 +237,7 @@ def _land_and_fill(instance: Any, house: Any, rounds: list[str], folder: Path, t
 def _status(instance: Any) -> None:
     import dagster as dg
 
-    from assets.stage.partitions import ROUND_SEGMENT
-    from assets.survey.rounds import known_keys
+    from assets.survey.rounds import ROUND_SEGMENT, known_keys
 
     keys = known_keys(instance)
     found = instance.get_status_by_partition(dg.AssetKey("scores"), keys, ROUND_SEGMENT) or {}

@@ -15,10 +15,11 @@ from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.survey.aggregate import segment_results
 from assets.survey.moved_questions import named
+from assets.survey.rounds import ROUND_SEGMENT
 from dtef_pipeline.drift.checks import COLUMNS, headline
 from dtef_pipeline.drift.checks import drift_checks as check_drift
 from dtef_pipeline.drift.verdict_text import by_verdict, moved_words, place_words
-from dtef_pipeline.identity import split_partition_key
+from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.panel import Severity
 from dtef_pipeline.tables import DRIFT_CHECKS
 
@@ -36,7 +37,9 @@ _SHOWN = [
 ]
 
 
-@dg.asset(deps=[segment_results], freshness_policy=nightly_freshness(), **stage(6, "drift_checks", code_version="3"))
+@dg.asset(
+    deps=[segment_results], freshness_policy=nightly_freshness(), **stage(ROUND_SEGMENT, 6, "drift_checks", code_version="3")
+)
 def drift_checks(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """Whether a model's score on the same prompts moved between snapshots: one row a (model variant, context level, prompt set).
 
@@ -46,13 +49,12 @@ def drift_checks(context: dg.AssetExecutionContext, store: Store) -> dg.Material
     """
     run = PartitionRun(context)
     options = store.panel.drift.options
-    watched = {round_id: _watched(store, round_id) for round_id in {split_partition_key(key)[0] for key in run.keys}}
+    watched = {round_id: _watched(store, round_id) for round_id in {SPACE.split(key)[0] for key in run.keys}}
     for key in run.keys:
         with run.attempt(key):
-            round_id, segment = split_partition_key(key)
-            at = {"round": round_id, "segment": segment}
+            at = SPACE.levels(key)
             scores = store.warehouse.read("scores", columns=COLUMNS, **at)
-            rows = named(store.warehouse, check_drift(scores, options=options, watched=watched[round_id]))
+            rows = named(store.warehouse, check_drift(scores, options=options, watched=watched[at[SPACE.first]]))
             store.warehouse.write("drift_checks", rows, **at)
             run.done(
                 key,

@@ -12,14 +12,14 @@ from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
-from assets.survey.rounds import survey_files
+from assets.survey.rounds import ROUND_SEGMENT, survey_files
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.scoring.references import CEILING_SEED, reference_scores
 
 
-@dg.asset(deps=[survey_files], **stage(1, "survey_responses", code_version="3"))
+@dg.asset(deps=[survey_files], **stage(ROUND_SEGMENT, 1, "survey_responses", code_version="3"))
 def survey_responses(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """What each segment really answered: one row a (round, segment, question) with the observed distribution and its own n.
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import dagster as dg
 
-from assets.stage.partitions import CHOSEN_TAG, ROUNDS_TAG, SNAPSHOT_TAG
+from assets.stage.partitions import CHOSEN_TAG, SNAPSHOT_TAG
 from assets.stage.resources import Store
 from assets.survey.automation import nightly_drift
-from assets.survey.rounds import known_keys, range_tags, ranges
+from assets.survey.rounds import ROUNDS_TAG, known_keys, range_tags, ranges
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.panel import Panel

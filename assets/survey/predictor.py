@@ -185,7 +185,7 @@ class Predictor:
         round_id, _ = split_partition_key(key)
         if round_id not in self._rounds:
             tables = []
-            for segment in self.warehouse.segments(round_id):
+            for segment in self.warehouse.values("survey_responses", "segment", round=round_id):
                 # A file that cannot be read is the failure of its own partition, not of this one.
                 with suppress(WarehouseError):
                     tables.append(self.warehouse.read("survey_responses", columns=COLUMNS, round=round_id, segment=segment))
@@ -196,7 +196,7 @@ class Predictor:
         """What the segment answered last in earlier rounds of the series: of a run over many rounds, each round is read once a segment."""
         round_id, segment = split_partition_key(key)
         if not self._all_rounds:
-            self._all_rounds = self.warehouse.rounds()
+            self._all_rounds = self.warehouse.values("survey_responses", "round")
         series = round_order(round_id)[0]
         earlier = [r for r in self._all_rounds if round_order(r)[0] == series and round_order(r) < round_order(round_id)]
         read, answers = self._history.get((series, segment), ([], {}))

@@ -10,16 +10,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.stage.dagster_internals import RANGE_END, RANGE_START
-from assets.stage.partitions import OWNERS, ROUND_SEGMENT
+from assets.stage.partitions import OWNERS
 from assets.stage.versions import content_version, observation_tags, observed_versions
 from dtef_pipeline.errors import SurveyError, WarehouseError
 from dtef_pipeline.identity import partition_key, split_partition_key
 from dtef_pipeline.survey.changes import COLUMNS, Changes, changes
+from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observe import observe
 from resources.sources import Source, SurveySources
 
-_NAME = str(ROUND_SEGMENT.name)
+ROUND_SEGMENT = dg.DynamicPartitionsDefinition(name=SPACE.name)
+ROUNDS_TAG = "dtef/rounds"
+"""Which rounds a run is about, for those who read the list of runs."""
+_NAME = SPACE.name
 
 
 def known_keys(instance: dg.DagsterInstance) -> list[str]:
@@ -85,7 +89,7 @@ def register_round(
     gone = set(retired)
     for key in retired:
         instance.delete_dynamic_partition(_NAME, key)
-        sources.warehouse.drop_segment(*split_partition_key(key))
+        sources.warehouse.drop(SPACE, key)
     _add_as_neighbours(instance, keys, [key for key in known if key not in gone])
     _observe_files(instance, source, rows, found)
     return Registered(keys, retired, source, found)

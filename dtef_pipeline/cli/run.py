@@ -158,8 +158,8 @@ def _stages(
     instance: Any, stages: list[str], keys: list[str], chosen: Selection, options: RunOptions, running: "Command"
 ) -> "Outcome":
     from assets.launch import materialize
-    from assets.stage.partitions import ROUNDS_TAG, SNAPSHOT_TAG
-    from assets.survey.rounds import known_keys, ranges
+    from assets.stage.partitions import SNAPSHOT_TAG
+    from assets.survey.rounds import ROUNDS_TAG, known_keys, ranges
 
     config = chosen.config(options.metric)
     tags = {**running.tags, SNAPSHOT_TAG: chosen.snapshot, ROUNDS_TAG: ", ".join(chosen.rounds)}

@@ -13,8 +13,7 @@ import dagster as dg
 import pytest
 
 from assets.launch import ROLL_UP_NAMES, STAGE_NAMES, Outcome, materialize
-from assets.stage.partitions import ROUND_SEGMENT
-from assets.survey.rounds import known_keys, register_round
+from assets.survey.rounds import ROUND_SEGMENT, known_keys, register_round
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.adapters import read_surveys
 from resources.sources import SurveySources

@@ -325,4 +325,4 @@ class TestWhatChanged:
         (request,) = landing.settled()
         assert request.tags[CHANGED_TAG].startswith("1 segments dropped")
         assert landing.pipeline.keys == [A1[0], A1[2]]
-        assert landing.pipeline.house.segments("A1") == ["country:chile", "country:kenya"]
+        assert landing.pipeline.house.values("survey_responses", "segment", round="A1") == ["country:chile", "country:kenya"]

@@ -15,10 +15,9 @@ import pytest
 import yaml
 
 from assets.definitions import defs
-from assets.stage.partitions import ROUND_SEGMENT
 from assets.stage.resources import Store
 from assets.survey.nightly import left_out, nightly_drift_schedule
-from assets.survey.rounds import RANGE_END, RANGE_START
+from assets.survey.rounds import RANGE_END, RANGE_START, ROUND_SEGMENT
 from dtef_pipeline.cli.run import dagster_instance
 from dtef_pipeline.errors import ConfigError
 from resources.warehouse import Warehouse
