@@ -64,10 +64,10 @@ def tick(instance: Any, cursor: str | None) -> Any:
     """One look of the sensor, as the daemon takes it."""
     import dagster as dg
 
-    from assets.stage.resources import Store
     from assets.survey.landing import new_round
+    from assets.survey.store import SurveyStore
 
-    context = dg.build_sensor_context(instance=instance, cursor=cursor, resources={"store": Store()})
+    context = dg.build_sensor_context(instance=instance, cursor=cursor, resources={"store": SurveyStore()})
     return new_round.evaluate_tick(context)
 
 

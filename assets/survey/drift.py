@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from assets.stage.checks import read_keys
 from assets.stage.freshness import nightly_freshness
 from assets.stage.partitions import PartitionRun, markdown, stage
-from assets.stage.resources import Store
 from assets.survey.aggregate import segment_results
 from assets.survey.moved_questions import named
 from assets.survey.rounds import ROUND_SEGMENT
+from assets.survey.store import SurveyStore
 from dtef_pipeline.drift.checks import COLUMNS, headline
 from dtef_pipeline.drift.checks import drift_checks as check_drift
 from dtef_pipeline.drift.verdict_text import by_verdict, moved_words, place_words
@@ -40,7 +40,7 @@ _SHOWN = [
 @dg.asset(
     deps=[segment_results], freshness_policy=nightly_freshness(), **stage(ROUND_SEGMENT, 6, "drift_checks", code_version="3")
 )
-def drift_checks(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
+def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.MaterializeResult[Any]:
     """Whether a model's score on the same prompts moved between snapshots: one row a (model variant, context level, prompt set).
 
     `verdict` is `watch` where the documented rule flags the series (at temperature 0, over snapshots that span 23 hours, the highest mean
@@ -70,7 +70,7 @@ def drift_checks(context: dg.AssetExecutionContext, store: Store) -> dg.Material
 
 
 @dg.asset_check(asset=drift_checks)
-def no_drift(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+def no_drift(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Fails for a model that drifted on a segment, warns of one to watch; the panel's `severity` says otherwise.
 
     About all rounds: what a night found does not turn green when a run of another round follows.
@@ -87,7 +87,7 @@ def no_drift(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCh
     return drift_result(found, checked, store.panel.drift.severity)
 
 
-def _watched(store: Store, round_id: str) -> int:
+def _watched(store: SurveyStore, round_id: str) -> int:
     """Segments of the round with snapshots to compare: they share one error rate."""
     segments = store.warehouse.values("scores", "segment", round=round_id)
     return sum(len(store.warehouse.values("scores", "snapshot", round=round_id, segment=segment)) > 1 for segment in segments)

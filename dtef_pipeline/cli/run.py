@@ -63,20 +63,20 @@ def prepare_home() -> Path:
 
 
 def ingest(path: Path, round_id: str | None, min_n: int | None) -> int:
-    from dtef_pipeline.survey.adapters import read_surveys
+    from dtef_pipeline.survey.adapters import read_survey, read_surveys
     from dtef_pipeline.survey.observe import MIN_N
 
     surveys = read_surveys(path, round_id)
     from assets.launch import materialize
     from assets.survey.rounds import register_round
-    from resources.sources import SurveySources
+    from resources.sources import Sources
 
     house = warehouse()
     failures = 0
     with dagster_instance() as instance:
         for survey in surveys:
             started = time.monotonic()
-            registered = register_round(instance, SurveySources(house), survey, path, min_n=min_n or MIN_N)
+            registered = register_round(instance, Sources(house, read_survey), survey, path, min_n=min_n or MIN_N)
             outcome = materialize(instance, ["survey_responses"], registered.keys, {})
             failures += len(outcome.failures)
             _say_ingested(house, survey.round, registered.retired, time.monotonic() - started)
