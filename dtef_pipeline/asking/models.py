@@ -154,6 +154,11 @@ class ModelSpec(_Settings):
         return self.model.startswith("baseline/")
 
     @property
+    def is_computed(self) -> bool:
+        """Its answers are computed by this software: it is a row of every table, and nobody is asked."""
+        return self.is_baseline
+
+    @property
     def is_local(self) -> bool:
         return self.model.startswith("local/")
 
