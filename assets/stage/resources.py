@@ -10,6 +10,8 @@ from assets.stage.shared_gateway import Command
 from assets.survey.predictor import Answer
 from dtef_pipeline.asking.models import Budget, Models
 from dtef_pipeline.asking.request import Failure, Request
+from dtef_pipeline.boards.boards import Evidence
+from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.identity import digest
 from resources.gateway import Gateway
 from resources.gateway.progress import RunProgress, shown_progress
@@ -47,6 +49,11 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
     def webhook(self) -> Webhook | None:
         """What is told of drift; None: nobody."""
         return Webhook(self.settings.webhook) if self.settings.webhook else None
+
+    @cached_property
+    def evidence(self) -> dict[BoardOptions, Evidence]:
+        """What boards are made of, by their options, as far as it was read. Dagster makes this resource anew for each run."""
+        return {}
 
     @cached_property
     def responses(self) -> ResponseStore:
