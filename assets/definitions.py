@@ -1,6 +1,11 @@
 """What Dagster loads."""
 
+import warnings
+
 import dagster as dg
+
+# Single-run backfills make a round one run. Dagster warns that they are beta at every asset that has one, when the asset is imported.
+warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 from assets.survey import aggregate, blueprint, boards, drift, ingest, landing, model_drift, predict, report, score, statistics
 from assets.survey.automation import JOBS, SENSORS

@@ -1,6 +1,5 @@
 """What the stages of a partition space share, and how a run over many partitions keeps a bad one to itself."""
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -12,9 +11,6 @@ from assets.stage.dagster_internals import HIDDEN_TAG_PREFIX, LOGS_NOTHING, log_
 from assets.stage.schema_metadata import column_schema
 from assets.stage.versions import Provenance, log_together
 from dtef_pipeline.errors import DtefError
-
-# Single-run backfills are what makes a round one run; Dagster calls them beta at every asset.
-warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 FAILED_TAG, FAILED_RUN_TAG = "dtef/failed_partitions", "dtef/failed_partitions_run"
 PROCESS_TAG = f"{HIDDEN_TAG_PREFIX}dtef_process"

@@ -19,7 +19,7 @@ from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.cli import after_run as summary
 from dtef_pipeline.cli.read import warehouse
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
-from resources.gateway.progress import keep_terminal
+from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.settings import Settings, shipped
 from resources.warehouse import Warehouse
@@ -37,12 +37,11 @@ SOME_MODEL_SILENT = 4
 @contextmanager
 def dagster_instance() -> Iterator[Any]:
     """The instance of DAGSTER_HOME (made on first use from the shipped template): the one the UI shows."""
-    home = prepare_home()
+    prepare_home()
     import dagster as dg
 
     with dg.DagsterInstance.get() as instance:
         yield instance
-    del home
 
 
 def prepare_home() -> Path:
@@ -142,8 +141,7 @@ def _materialize(
     from assets.launch import BOARD_NAMES, ROLL_UP_NAMES, STAGE_NAMES, materialize
     from assets.stage.shared_gateway import command
 
-    keep_terminal()
-    with dagster_instance() as instance:
+    with kept_terminal(), dagster_instance() as instance:
         stages = STAGE_NAMES if options.with_ingest else STAGE_NAMES[1:]
         with command(keys) as running:
             outcome = _stages(instance, stages, keys, chosen, options, running)
