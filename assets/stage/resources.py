@@ -7,7 +7,7 @@ from functools import cached_property
 import dagster as dg
 
 from assets.stage.shared_gateway import Command
-from assets.survey.predictor import Answer
+from dtef_pipeline.asking.calls import Answer
 from dtef_pipeline.asking.models import Budget, Models
 from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.boards.boards import Evidence

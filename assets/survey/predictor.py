@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.calls import (
+    Answer,
     answered_rows,
     baseline_rows,
     merge_predictions,
@@ -31,8 +32,6 @@ from dtef_pipeline.survey.identity import round_order
 from dtef_pipeline.tables import PREDICTIONS
 from resources.warehouse import Warehouse
 
-Answer = Callable[[Sequence[Request]], Mapping[str, Failure]]
-"""Has requests answered, each key once; returns what failed for good, by request key."""
 Stored = Callable[[Sequence[str]], pa.Table]
 """The stored responses to request keys."""
 
