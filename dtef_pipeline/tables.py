@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from dtef_pipeline.keys import Space
+
 _DESCRIPTION = b"description"
 
 
@@ -151,7 +153,10 @@ TIMELINE = (
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """A table's columns and the folder levels above its files; a null schema is taken from the rows written."""
+    """A table's columns and where it is kept; a null schema is taken from the rows written."""
 
     schema: pa.Schema | None
-    levels: tuple[str, ...]
+    space: Space | None = None
+    """Whose partitions it is about, from the first level on; None: it is one file."""
+    levels: tuple[str, ...] = ()
+    """The folder levels above its files."""

@@ -7,10 +7,11 @@ import pyarrow as pa
 
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.roll_up import BoardConfig, clean, of_views, publish
+from assets.stage.roll_up import clean
 from assets.stage.schema_metadata import column_schema
 from assets.survey.aggregate import segment_results
 from assets.survey.predict import predictions
+from assets.survey.views import BoardConfig, of_views, publish_views
 from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.boards.costs import costs as add_up_costs
 from dtef_pipeline.errors import WarehouseError
@@ -38,7 +39,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     have. `targets` tells whether questions that define a segment are left out (`clean`) or kept, as the published figures do (`all`). A model
     that scores below `baseline/population-marginal` adds nothing to ignoring who is asked.
     """
-    rows = publish(context, store, config, of_views({"leaderboard": "overall"}))["leaderboard"]
+    rows = publish_views(store, config, of_views({"leaderboard": "overall"}))["leaderboard"]
     best = clean(rows)
     shown = [
         "rank",
@@ -71,7 +72,7 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
 
     One table each: `breakdown_round`, `breakdown_segment`, `breakdown_attribute`, `breakdown_question`, `consistency`, `metric_ranks`.
     """
-    written = publish(context, store, config, of_views(BREAKDOWNS))
+    written = publish_views(store, config, of_views(BREAKDOWNS))
     segments = clean(written["breakdown_segment"]).to_pandas()
     return dg.MaterializeResult(
         metadata={

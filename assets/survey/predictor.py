@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.calls import (
+    Answer,
     answered_rows,
     baseline_rows,
     merge_predictions,
@@ -33,8 +34,6 @@ from dtef_pipeline.survey.identity import round_order
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.warehouse import Warehouse
 
-Answer = Callable[[Sequence[Request]], Mapping[str, Failure]]
-"""Has requests answered, each key once; returns what failed for good, by request key."""
 Stored = Callable[[Sequence[str]], pa.Table]
 """The stored responses to request keys."""
 
@@ -211,7 +210,7 @@ class Predictor:
         round_id, _ = split_partition_key(key)
         if round_id not in self._rounds:
             tables = []
-            for segment in self.warehouse.segments(round_id):
+            for segment in self.warehouse.values("survey_responses", "segment", round=round_id):
                 # A file that cannot be read is the failure of its own partition, not of this one.
                 with suppress(WarehouseError):
                     tables.append(self.warehouse.read("survey_responses", columns=COLUMNS, round=round_id, segment=segment))
@@ -222,7 +221,7 @@ class Predictor:
         """What the segment answered last in earlier rounds of the series: of a run over many rounds, each round is read once a segment."""
         round_id, segment = split_partition_key(key)
         if not self._all_rounds:
-            self._all_rounds = self.warehouse.rounds()
+            self._all_rounds = self.warehouse.values("survey_responses", "round")
         series = round_order(round_id)[0]
         earlier = [r for r in self._all_rounds if round_order(r)[0] == series and round_order(r) < round_order(round_id)]
         read, answers = self._history.get((series, segment), ([], {}))

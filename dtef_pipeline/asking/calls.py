@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ from dtef_pipeline.survey.baselines.baselines import (
 from dtef_pipeline.survey.baselines.neighbours import RoundAnswers
 from dtef_pipeline.survey.tables import PREDICTIONS, READING
 
+Answer = Callable[[Sequence[Request]], Mapping[str, Failure]]
+"""Has requests answered, each key once; returns what failed for good, by request key."""
 _USAGE = ("prompt_tokens", "completion_tokens", "cost_usd")
 _FROM_PROMPT = ("round", "segment", "question_id", "context_level", "condition", "prompt_id", "blueprint_hash", "reading")
 _FROM_RESPONSE = (

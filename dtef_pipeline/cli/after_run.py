@@ -47,7 +47,7 @@ def after_run(house: Warehouse, chosen: Selection, metric: str) -> bool:
     if not house.values("scores", "round"):
         return True
     rounds, variants = list(chosen.rounds), [model.variant for model in chosen.models]
-    with house.connect(only=[*READ, "predictions"], rounds=rounds) as connection:
+    with house.connect(only=[*READ, "predictions"], first=rounds) as connection:
         rows = connection.execute(
             "SELECT status, count(*) FROM scores WHERE snapshot = $1 AND list_contains($2, round) AND list_contains($3, model_variant) "
             "GROUP BY 1 ORDER BY 1",
@@ -107,7 +107,7 @@ def costs(by: Sequence[str], rounds: tuple[str, ...], snapshot: str | None, outp
     ):
         if absent := [one for one in wanted if one not in there]:
             raise ConfigError(f"no predictions of {what} {', '.join(absent)}; there are: {', '.join(there)}")
-    with house.connect(only=["predictions"], rounds=rounds) as connection:
+    with house.connect(only=["predictions"], first=rounds) as connection:
         frame = cost_breakdown(connection, by, rounds=rounds, snapshot=snapshot)
     if output == "table":
         frame["cost"] = [priced(*pair) for pair in zip(frame["cost_usd"], frame["unpriced"], strict=True)]
@@ -165,7 +165,7 @@ def experiment(
 
 def _seen(chosen: Experiment, known: Models, house: Warehouse, options: BoardOptions) -> tuple[Asked, ...]:
     """The language models with scores in the snapshot, in every condition; a model once, under its shortest name."""
-    with house.connect(only=["scores"], rounds=options.rounds) as connection:
+    with house.connect(only=["scores"], first=options.rounds) as connection:
         rows = connection.execute(
             f"SELECT DISTINCT model FROM scores WHERE snapshot = $1 AND NOT {COMPUTED_SQL}", [options.snapshot]
         ).fetchall()
@@ -189,7 +189,7 @@ def _comparison(
     house: Warehouse, asked: tuple[Asked, ...], options: BoardOptions, margin: float, segments: Sequence[str] = ()
 ) -> pd.DataFrame:
     """The comparison; of these segments only, if any are named."""
-    with house.connect(only=["scores", "predictions", "reference_scores"], rounds=options.rounds) as connection:
+    with house.connect(only=["scores", "predictions", "reference_scores"], first=options.rounds) as connection:
         cells = paired_cells(connection, asked, options)
         cells = cells[cells["segment"].isin(segments)] if segments else cells
         several = cells.groupby("model")["condition"].transform("nunique") > 1

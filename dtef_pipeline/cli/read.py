@@ -66,7 +66,7 @@ def leaderboard(by: str, output: str, top: int | None, **options: Any) -> None:
     chosen = BoardOptions(**{name: value for name, value in options.items() if value is not None})
     _require(house, "scores", "predictions are scored by `dtef run --round ROUND`")
     _scored_rounds(house, chosen.rounds)
-    with house.connect(only=READ, rounds=chosen.rounds) as connection:
+    with house.connect(only=READ, first=chosen.rounds) as connection:
         frame = view(connection, by, chosen)
         if not len(frame):
             raise ConfigError(_why_empty(connection, by, chosen))
@@ -167,7 +167,7 @@ def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str
 
 
 def _model_checks(house: Warehouse, rounds: Sequence[str], options: WatchOptions) -> pa.Table:
-    with house.connect(only=("scores", "predictions"), rounds=rounds) as connection:
+    with house.connect(only=("scores", "predictions"), first=rounds) as connection:
         checks = model_drift(connection, SUBJECT, options, only=rounds).checks
     if len(checks) and options.since and checks["latest_snapshot"].null_count == len(checks):
         raise ConfigError(f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}")

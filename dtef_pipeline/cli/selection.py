@@ -142,15 +142,16 @@ def partition_keys(house: Warehouse, rounds: Iterable[str], segments: tuple[str,
     """The partitions of the rounds, or of their segments that are named. Raises ConfigError for a round or a segment that is not there."""
     keys: list[str] = []
     found: set[str] = set()
-    for round_id in rounds:
-        there = house.segments(round_id)
+    by_round = {round_id: house.values("survey_responses", "segment", round=round_id) for round_id in rounds}
+    for round_id, there in by_round.items():
         if not there:
-            raise ConfigError(f"round {round_id} is not ingested; ingested: {', '.join(house.rounds()) or 'none'}")
+            ingested = ", ".join(house.values("survey_responses", "round")) or "none"
+            raise ConfigError(f"round {round_id} is not ingested; ingested: {ingested}")
         wanted = [segment for segment in there if not segments or segment in segments]
         found.update(wanted)
         keys += [partition_key(round_id, segment) for segment in wanted]
     if absent := [segment for segment in segments if segment not in found]:
-        known = sorted({segment for round_id in rounds for segment in house.segments(round_id)})
+        known = sorted({segment for there in by_round.values() for segment in there})
         raise ConfigError(f"no segment {', '.join(absent)} in {', '.join(rounds)}; segments: {', '.join(known)}")
     return keys
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec, base_selector
 from dtef_pipeline.documents import Part, read_document
@@ -26,7 +26,7 @@ from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLeve
 from dtef_pipeline.survey.identity import round_order
 
 
-class Panel(Part, BaseModel):  # named twice for the linter, which looks at this file alone: defaults are copied
+class Panel(Part):
     """What a night asks. Empty lists of rounds, segments and context levels stand for all there are."""
 
     models: Annotated[list[str], Field(min_length=1)] = ["baselines"]

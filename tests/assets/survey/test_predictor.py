@@ -290,7 +290,7 @@ class TestNeighbours:
         return warehouse
 
     def keys(self, house: Warehouse) -> list[str]:
-        return [f"S1/{segment}" for segment in house.segments("S1")]
+        return [f"S1/{segment}" for segment in house.values("survey_responses", "segment", round="S1")]
 
     def test_the_round_is_read_once_a_run(self, countries: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
         read: list[str] = []
@@ -303,7 +303,7 @@ class TestNeighbours:
 
         monkeypatch.setattr(Warehouse, "read", counted)
         predict(countries, Answers(), self.keys(countries), NEAREST, BAYES)
-        assert read == countries.segments("S1")
+        assert read == countries.values("survey_responses", "segment", round="S1")
 
     def test_rerun_is_the_same_to_the_last_byte_and_so_is_one_partition_alone(self, countries: Warehouse) -> None:
         keys = self.keys(countries)
