@@ -16,8 +16,8 @@ from dtef_pipeline.aggregation.boards import load_evidence
 from dtef_pipeline.aggregation.cells import BoardOptions
 from dtef_pipeline.aggregation.resampling import SEED
 from dtef_pipeline.aggregation.views import ALL_VIEWS, STATISTICS, view
-from dtef_pipeline.cli import BOARDS
-from dtef_pipeline.cli import STATISTICS as NAMED_STATISTICS
+from dtef_pipeline.cli_options import BOARDS
+from dtef_pipeline.cli_options import STATISTICS as NAMED_STATISTICS
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.prediction.baselines import POPULATION_MARGINAL
 from dtef_pipeline.scoring.references import reference_scores
