@@ -1,6 +1,7 @@
 """What the roll-ups have in common: one table a view, clean targets and all, in one configuration."""
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,7 @@ from assets.resources import Store
 from dtef_pipeline.aggregation.boards import Evidence, load_evidence
 from dtef_pipeline.aggregation.cells import TARGETS, BoardOptions
 from dtef_pipeline.aggregation.resampling import RESAMPLES, SEED
-from dtef_pipeline.aggregation.views import READ, Connection, view
+from dtef_pipeline.aggregation.views import READ, Connection, held, hold, view
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.tables import METRICS
 from resources.warehouse import TABLES
@@ -39,17 +40,31 @@ class BoardConfig(Config):
 
 @dataclass(slots=True)
 class _Last:
-    """The evidence of the run at hand, by options: the roll-ups of one run are made of the same cells, which are read once."""
+    """What the run at hand reads: its roll-ups are made of the same scores and cells, which are read once."""
 
     run: str = ""
+    connection: Connection | None = None
     evidence: dict[BoardOptions, Evidence] = field(default_factory=dict)
 
-    def of(self, run: str, connection: Connection, options: BoardOptions) -> Evidence:
-        if run != self.run:
-            self.run, self.evidence = run, {}
-        if options not in self.evidence:
+    def of(self, run: str, store: Store) -> Connection:
+        """The tables that views are made of, for `held`."""
+        if self.connection is None or run != self.run:
+            self.forget()
+            connection = store.warehouse.connect(only=READ)
+            hold(connection)
+            self.run, self.connection = run, connection
+        return self.connection
+
+    def forget(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+        self.run, self.connection, self.evidence = "", None, {}
+
+    def evidence_of(self, connection: Connection, options: BoardOptions) -> Evidence | None:
+        """None where no intervals are wanted."""
+        if options.resamples and options not in self.evidence:
             self.evidence[options] = load_evidence(connection, options)
-        return self.evidence[options]
+        return self.evidence.get(options)
 
 
 _last = _Last()
@@ -59,14 +74,18 @@ def publish(context: AssetExecutionContext, store: Store, config: BoardConfig, m
     """Write the tables that `make` returns by name; what was written. Raises WarehouseError before anything is scored."""
     if not store.warehouse.values("scores", "round"):
         raise WarehouseError("no scores yet: materialize the stages of a round first")
-    frames: dict[str, list[pd.DataFrame]] = {}
-    with store.warehouse.connect(only=READ) as connection:
-        for targets in TARGETS:
-            options = config.options(targets)
-            evidence = _last.of(context.run.run_id, connection, options) if options.resamples else None
-            for table, frame in make(connection, options, evidence).items():
-                frames.setdefault(table, []).append(frame.assign(targets=targets))
-    written = {table: as_table(of_table, TABLES[table].schema) for table, of_table in frames.items()}
+    tables = _last.of(context.run.run_id, store)
+
+    def made(targets: str) -> dict[str, pd.DataFrame]:
+        options = config.options(targets)
+        with held(tables) as connection:
+            frames = make(connection, options, _last.evidence_of(connection, options))
+        return {table: frame.assign(targets=targets) for table, frame in frames.items()}
+
+    # A thread each: most of the time goes by in matrix products and queries, which need no interpreter.
+    with ThreadPoolExecutor(len(TARGETS)) as pool:
+        parts = list(pool.map(made, TARGETS))
+    written = {table: as_table([part[table] for part in parts], TABLES[table].schema) for table in parts[0]}
     for table, rows in written.items():
         store.warehouse.write(table, rows)
     store.warehouse.refresh_database()
