@@ -67,6 +67,7 @@ class RunOptions:
     experiment: str | None = None
     metric: str = "js"
     with_ingest: bool = False
+    no_roll_ups: bool = False
 
     @property
     def flags(self) -> dict[str, Any]:

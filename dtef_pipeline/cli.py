@@ -78,6 +78,11 @@ def ingest(path: Path, round_id: str | None, min_n: int | None) -> None:
 @selects_what_is_asked
 @click.option("--metric", default="js", show_default=True, help="Metric behind the score.")
 @click.option("--ingest", "with_ingest", is_flag=True, help="Begin with the first stage: read the survey again.")
+@click.option(
+    "--no-roll-ups",
+    is_flag=True,
+    help="Leave the boards and what else is made of all rounds to the next run, or `dtef rollup`.",
+)
 @reports_errors
 def run(**options: Any) -> None:
     """Ask models, score and aggregate, check for drift: the stages after ingest, in one Dagster run, then the roll-ups.
@@ -93,6 +98,22 @@ def run(**options: Any) -> None:
     from assets.run_options import RunOptions
 
     sys.exit(commands.run(RunOptions(**options)))
+
+
+@main.command()
+@click.option("--metric", default="js", show_default=True, help="Metric behind the score.")
+@reports_errors
+def rollup(metric: str) -> None:
+    """Make the roll-ups of everything that is stored: boards, tests of what they show, costs, drift of the models, the report.
+
+    `dtef run` makes them too, unless told `--no-roll-ups`: after several such runs this makes them once. No model is asked.
+
+    \b
+    Exit code: 0 done; 1 a roll-up failed; 2 nothing is scored yet, or the options or the set-up need mending; 130 interrupted.
+    """
+    from assets import commands
+
+    sys.exit(commands.rollup(metric))
 
 
 @main.command()

@@ -19,6 +19,7 @@ class TestHelp:
         assert set(main.commands) == {
             "ingest",
             "run",
+            "rollup",
             "estimate",
             "costs",
             "experiment",
