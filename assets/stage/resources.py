@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import dagster as dg
+import duckdb
 from pydantic import PrivateAttr
 
 from assets.stage.shared_gateway import Command
@@ -22,6 +24,14 @@ from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from resources.webhook import Webhook
+
+
+@dataclass(slots=True)
+class RollUps:
+    """What the roll-ups of one run are made of, as far as it was read."""
+
+    tables: duckdb.DuckDBPyConnection | None = None
+    evidence: dict[BoardOptions, Evidence] = field(default_factory=dict)
 
 
 class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -54,9 +64,9 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         return Webhook(self.settings.webhook) if self.settings.webhook else None
 
     @cached_property
-    def evidence(self) -> dict[BoardOptions, Evidence]:
-        """What boards are made of, by their options, as far as it was read. Dagster makes this resource anew for each run."""
-        return {}
+    def roll_ups(self) -> RollUps:
+        """What the roll-ups of a run share. Dagster makes this resource anew for each run."""
+        return RollUps()
 
     @cached_property
     def responses(self) -> ResponseStore:

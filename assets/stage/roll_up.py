@@ -1,6 +1,7 @@
 """What the roll-ups of a family have in common: tables made of its scores, with clean targets and with all."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
 import pandas as pd
@@ -9,6 +10,7 @@ import pyarrow as pa
 from assets.stage.resources import Store
 from dtef_pipeline.boards.boards import Evidence, load_evidence
 from dtef_pipeline.boards.cells import TARGETS, BoardOptions
+from dtef_pipeline.boards.held import held, hold
 from dtef_pipeline.errors import WarehouseError
 from resources.warehouse import TABLES
 
@@ -17,33 +19,54 @@ Make = Callable[[Connection, BoardOptions, Evidence | None], Mapping[str, pd.Dat
 """Makes frames, by the table's name, of a connection with the tables that the roll-up is made of."""
 
 
-def publish(store: Store, made_of: Sequence[str], options: Callable[[str], BoardOptions], make: Make) -> dict[str, pa.Table]:
+def publish(
+    store: Store,
+    columns: Mapping[str, Sequence[str]],
+    coded: Collection[str],
+    options: Callable[[str], BoardOptions],
+    make: Make,
+) -> dict[str, pa.Table]:
     """Write the tables that `make` returns by name; what was written.
 
-    `made_of`: the tables it reads, first the one that must be there. `options`: the board's options, by the targets.
-    Raises WarehouseError before anything is scored.
+    `columns`: what is read of which table, first of the one that must be there; `coded`: as in `hold`. `options`: the board's options, by
+    the targets. Raises WarehouseError before anything is scored.
     """
-    first = TABLES[made_of[0]]
-    if first.space and not store.warehouse.values(made_of[0], first.space.first):
-        raise WarehouseError(f"no {made_of[0]} yet: materialize the stages of a {first.space.first} first")
-    frames: dict[str, list[pd.DataFrame]] = {}
-    with store.warehouse.connect(only=made_of) as connection:
-        for chosen in map(options, TARGETS):
-            evidence = _evidence(store, connection, chosen) if chosen.resamples else None
-            for table, frame in make(connection, chosen, evidence).items():
-                frames.setdefault(table, []).append(frame.assign(targets=chosen.targets))
-    written = {table: as_table(of_table, TABLES[table].schema) for table, of_table in frames.items()}
+    first = next(iter(columns))
+    space = TABLES[first].space
+    if space and not store.warehouse.values(first, space.first):
+        raise WarehouseError(f"no {first} yet: materialize the stages of a {space.first} first")
+    tables = _held_tables(store, columns, coded)
+
+    def made(targets: str) -> dict[str, pd.DataFrame]:
+        chosen = options(targets)
+        with held(tables) as connection:
+            frames = make(connection, chosen, _evidence(store, connection, chosen))
+        return {table: frame.assign(targets=targets) for table, frame in frames.items()}
+
+    # One thread for each: most of the time goes by in matrix products and queries, which need no interpreter.
+    with ThreadPoolExecutor(len(TARGETS)) as pool:
+        parts = list(pool.map(made, TARGETS))
+    written = {table: as_table([part[table] for part in parts], TABLES[table].schema) for table in parts[0]}
     for table, rows in written.items():
         store.warehouse.write(table, rows)
     store.warehouse.refresh_database()
     return written
 
 
-def _evidence(store: Store, connection: Connection, options: BoardOptions) -> Evidence:
-    """The roll-ups of one run are made of the same cells, which are read once."""
-    if options not in store.evidence:
-        store.evidence[options] = load_evidence(connection, options)
-    return store.evidence[options]
+def _held_tables(store: Store, columns: Mapping[str, Sequence[str]], coded: Collection[str]) -> Connection:
+    """The tables in memory: the roll-ups of one run are made of the same scores, which are read once."""
+    if (tables := store.roll_ups.tables) is None:
+        tables = store.roll_ups.tables = store.warehouse.connect(only=list(columns))
+        hold(tables, columns, coded)
+    return tables
+
+
+def _evidence(store: Store, connection: Connection, options: BoardOptions) -> Evidence | None:
+    """What intervals are made of, made once for all roll-ups of a run; None where no intervals are wanted."""
+    found = store.roll_ups.evidence
+    if options.resamples and options not in found:
+        found[options] = load_evidence(connection, options)
+    return found.get(options)
 
 
 def as_table(frames: Sequence[pd.DataFrame], schema: pa.Schema | None) -> pa.Table:

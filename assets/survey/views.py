@@ -13,7 +13,7 @@ from assets.stage.roll_up import Make, publish
 from dtef_pipeline.boards.boards import Evidence
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
-from dtef_pipeline.survey.boards.views import READ, Connection, view
+from dtef_pipeline.survey.boards.views import CODED, HELD, Connection, view
 from dtef_pipeline.survey.tables import METRICS
 
 
@@ -34,7 +34,7 @@ class BoardConfig(Config):
 
 def publish_views(store: Store, config: BoardConfig, make: Make) -> dict[str, pa.Table]:
     """Write the tables that `make` makes of the survey's scores; what was written. Raises WarehouseError before anything is scored."""
-    return publish(store, READ, config.options, make)
+    return publish(store, HELD, CODED, config.options, make)
 
 
 def of_views(views: Mapping[str, str]) -> Make:

@@ -168,8 +168,31 @@ def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> 
     return frame
 
 
+@scores_of_this_version()
+def scores_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
+    """The `score` of `load_cells` under every metric at once, a column each; its other columns are those that say what and who a row is.
+
+    One row a (cell, model variant), whatever `options.cells` and `options.metric` say. Under each metric the latest snapshot with a score
+    counts.
+    """
+    connection.execute("SET threads = 1")
+    asked = f"{CELL}, {MODEL}"
+    drawn = ", ".join(f"avg({policy_sql(metric)}) AS {metric}" for metric in METRICS)
+    latest = ", ".join(
+        f"arg_max({metric}, CASE snapshot WHEN 'base' THEN '' ELSE snapshot END) AS {metric}" for metric in METRICS
+    )
+    query = f"""
+        WITH of_snapshots AS (SELECT {asked}, snapshot, {drawn} FROM scores WHERE {_where(options)} GROUP BY {asked}, snapshot)
+        SELECT {asked}, {latest} FROM of_snapshots GROUP BY {asked}
+        ORDER BY model, model_variant, condition, context_level, round, segment, question_id
+        """
+    rows: pa.Table = connection.sql(query, params=parameters(options)).to_arrow_table()
+    frame: pd.DataFrame = _categorical(rows).to_pandas()
+    return frame
+
+
 def _categorical(rows: pa.Table) -> pa.Table:
-    for name in KEYS:
+    for name in set(KEYS) & set(rows.column_names):
         place = rows.schema.get_field_index(name)
         rows = rows.set_column(place, name, rows.column(place).combine_chunks().dictionary_encode())
     return rows

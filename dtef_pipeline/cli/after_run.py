@@ -15,7 +15,7 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.terminal import intervals, named_apart, render
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.boards.experiments import comparison, condition_usage, paired_cells
-from dtef_pipeline.survey.boards.views import READ, view
+from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, load_experiment
 from resources.known_models import known_models
 from resources.settings import Settings
@@ -47,7 +47,7 @@ def after_run(house: Warehouse, chosen: Selection, metric: str) -> bool:
     if not house.values("scores", "round"):
         return True
     rounds, variants = list(chosen.rounds), [model.variant for model in chosen.models]
-    with house.connect(only=[*READ, "predictions"], first=rounds) as connection:
+    with house.connect(only=[*HELD, "predictions"], first=rounds) as connection:
         rows = connection.execute(
             "SELECT status, count(*) FROM scores WHERE snapshot = $1 AND list_contains($2, round) AND list_contains($3, model_variant) "
             "GROUP BY 1 ORDER BY 1",

@@ -10,11 +10,8 @@ from typing import Any, TextIO
 
 import click
 
-from dtef_pipeline.cli.options import FORMATS, of_rounds, selects_what_is_asked
+from dtef_pipeline.cli.options import FORMATS, chooses_a_board, of_rounds, selects_what_is_asked
 from dtef_pipeline.errors import DtefError, Interrupted
-
-BOARDS = ["overall", "round", "segment", "attribute", "question", "consistency", "metric"]
-STATISTICS = ["comparisons", "context", "gaps", "question-gaps", "reliability"]
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -81,6 +78,11 @@ def ingest(path: Path, round_id: str | None, min_n: int | None) -> None:
 @selects_what_is_asked
 @click.option("--metric", default="js", show_default=True, help="Metric behind the score.")
 @click.option("--ingest", "with_ingest", is_flag=True, help="Begin with the first stage: read the survey again.")
+@click.option(
+    "--no-roll-ups",
+    is_flag=True,
+    help="Leave the boards and what else is made of all rounds to the next run, or `dtef rollup`.",
+)
 @reports_errors
 def run(**options: Any) -> None:
     """Ask models, score and aggregate, check for drift: the stages after ingest, in one Dagster run, then the roll-ups.
@@ -96,6 +98,22 @@ def run(**options: Any) -> None:
     from dtef_pipeline.cli.selection import RunOptions
 
     sys.exit(commands.run(RunOptions.of(options)))
+
+
+@main.command()
+@click.option("--metric", default="js", show_default=True, help="Metric behind the score.")
+@reports_errors
+def rollup(metric: str) -> None:
+    """Make the roll-ups of everything that is stored: boards, tests of what they show, costs, drift of the models, the report.
+
+    `dtef run` makes them too, unless told `--no-roll-ups`: after several such runs this makes them once. No model is asked.
+
+    \b
+    Exit code: 0 done; 1 a roll-up failed; 2 nothing is scored yet, or the options or the set-up need mending; 130 interrupted.
+    """
+    from dtef_pipeline.cli import run as commands
+
+    sys.exit(commands.rollup(metric))
 
 
 @main.command()
@@ -169,24 +187,7 @@ def experiment(name: str | None, output: str, **options: Any) -> None:
 
 @main.command()
 @of_rounds
-@click.option(
-    "--by",
-    type=click.Choice([*BOARDS, *STATISTICS]),
-    default="overall",
-    show_default=True,
-    help="What to break down by, or to test.",
-)
-@click.option("--context", "context_level", help="Only this context level.")
-@click.option("--condition", help="Only this condition, spelled in full, such as distribution/attribute-label.")
-@click.option("--metric", default="js", show_default=True, help="js, cosine, emd, emd_normalized, tv, mae or top_hit.")
-@click.option("--targets", default="clean", show_default=True, help="clean, or all: with questions that define a segment.")
-@click.option("--cells", default="own", show_default=True, help="own, or shared: only cells that every model has a score for.")
-@click.option("--snapshot", help="Only this snapshot.  [default: the latest answer to each cell]")
-@click.option(
-    "--resamples", type=click.IntRange(min=0), help="Bootstrap resamples behind the intervals; 0: none.  [default: 2000]"
-)
-@click.option("--seed", type=click.IntRange(min=0), help="Seed of all that is drawn.  [default: the one of the tables]")
-@click.option("--top", type=click.IntRange(min=0), help="Only the first N rows; 0: all.  [default: 60 of questions, else all]")
+@chooses_a_board
 @click.option("--format", "output", type=FORMATS, default="table", show_default=True)
 @reports_errors
 def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -> None:

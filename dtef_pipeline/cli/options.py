@@ -10,6 +10,8 @@ import click
 from dtef_pipeline.survey.blueprint.options import FLAGS, Flag
 
 FORMATS = click.Choice(["table", "json", "csv"])
+BOARDS = ["overall", "round", "segment", "attribute", "question", "consistency", "metric"]
+STATISTICS = ["comparisons", "context", "gaps", "question-gaps", "reliability"]
 
 
 def options(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -82,5 +84,31 @@ selects_what_is_asked = options(
         "--experiment",
         metavar="NAME|FILE",
         help="Run a comparison: its conditions, models, context levels, questions and draws.",
+    ),
+)
+
+
+chooses_a_board = options(
+    click.option(
+        "--by",
+        type=click.Choice([*BOARDS, *STATISTICS]),
+        default="overall",
+        show_default=True,
+        help="What to break down by, or to test.",
+    ),
+    click.option("--context", "context_level", help="Only this context level."),
+    click.option("--condition", help="Only this condition, spelled in full, such as distribution/attribute-label."),
+    click.option("--metric", default="js", show_default=True, help="js, cosine, emd, emd_normalized, tv, mae or top_hit."),
+    click.option("--targets", default="clean", show_default=True, help="clean, or all: with questions that define a segment."),
+    click.option(
+        "--cells", default="own", show_default=True, help="own, or shared: only cells that every model has a score for."
+    ),
+    click.option("--snapshot", help="Only this snapshot.  [default: the latest answer to each cell]"),
+    click.option(
+        "--resamples", type=click.IntRange(min=0), help="Bootstrap resamples behind the intervals; 0: none.  [default: 2000]"
+    ),
+    click.option("--seed", type=click.IntRange(min=0), help="Seed of all that is drawn.  [default: the one of the tables]"),
+    click.option(
+        "--top", type=click.IntRange(min=0), help="Only the first N rows; 0: all.  [default: 60 of questions, else all]"
     ),
 )

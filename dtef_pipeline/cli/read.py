@@ -22,7 +22,7 @@ from dtef_pipeline.report.drift_terminal import drift_text
 from dtef_pipeline.report.terminal import intervals, named_apart, render, with_ranks
 from dtef_pipeline.survey.blueprint.export import weval_yaml
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.boards.views import READ, view
+from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.drift import SUBJECT
 from dtef_pipeline.survey.report.names import NAMES
 from dtef_pipeline.survey.tables import METRICS
@@ -66,7 +66,7 @@ def leaderboard(by: str, output: str, top: int | None, **options: Any) -> None:
     chosen = BoardOptions(**{name: value for name, value in options.items() if value is not None})
     _require(house, "scores", "predictions are scored by `dtef run --round ROUND`")
     _scored_rounds(house, chosen.rounds)
-    with house.connect(only=READ, first=chosen.rounds) as connection:
+    with house.connect(only=HELD, first=chosen.rounds) as connection:
         frame = view(connection, by, chosen)
         if not len(frame):
             raise ConfigError(_why_empty(connection, by, chosen))

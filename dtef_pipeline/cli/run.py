@@ -19,6 +19,7 @@ from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.cli import after_run as summary
 from dtef_pipeline.cli.read import warehouse
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
+from dtef_pipeline.errors import WarehouseError
 from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.panel_file import known_panel
@@ -128,6 +129,10 @@ def run(options: RunOptions) -> int:
     for failure in failures:
         click.echo(f"error: {failure}", err=True)
     all_answered = summary.after_run(house, chosen, metric)
+    if options.no_roll_ups:
+        click.echo(
+            "roll-ups were left out: boards, costs, drift of the models and the report are made by `dtef rollup`, or the next run"
+        )
     if outcome.superseded:
         click.echo(
             f"warning: {outcome.superseded:,} earlier predictions answered prompts that are made in another way now, and are no longer "
@@ -137,11 +142,32 @@ def run(options: RunOptions) -> int:
     return 1 if failures else 0 if all_answered else SOME_MODEL_SILENT
 
 
+def rollup(metric: str) -> int:
+    metric = BoardOptions(metric=metric).metric
+    house = warehouse()
+    if not house.values("scores", "round"):
+        raise WarehouseError(f"no scores in {house.root} yet: they are made by `dtef run --round ROUND`")
+    started = time.monotonic()
+    with dagster_instance() as instance:
+        outcome = _roll_ups(instance, metric)
+    for failure in outcome.failures:
+        click.echo(f"error: {failure}", err=True)
+    click.echo(f"roll-ups of {', '.join(house.values('scores', 'round'))}, {time.monotonic() - started:.1f} s")
+    return 1 if outcome.failures else 0
+
+
+def _roll_ups(instance: Any, metric: str) -> "Outcome":
+    """All of them, in a run of their own, over everything that is stored."""
+    from assets.launch import BOARD_NAMES, ROLL_UP_NAMES, materialize
+
+    return materialize(instance, ROLL_UP_NAMES, [], {name: {"metric": metric} for name in BOARD_NAMES})
+
+
 def _materialize(
     house: Warehouse, chosen: Selection, keys: list[str], options: RunOptions
 ) -> "tuple[Outcome, list[str], Gateway | None]":
     """The stages in one run, then the roll-ups; what came of the stages, what failed in either, and what asked."""
-    from assets.launch import BOARD_NAMES, ROLL_UP_NAMES, STAGE_NAMES, materialize
+    from assets.launch import STAGE_NAMES
     from assets.stage.shared_gateway import command
 
     with kept_terminal(), dagster_instance() as instance:
@@ -149,9 +175,10 @@ def _materialize(
         with command(keys) as running:
             outcome = _stages(instance, stages, keys, chosen, options, running)
         failures = list(outcome.failures)
-        if house.values("scores", "round"):
-            by_metric = {name: {"metric": options.metric} for name in BOARD_NAMES}
-            failures += materialize(instance, ROLL_UP_NAMES, [], by_metric).failures
+        if options.no_roll_ups:
+            house.refresh_database()
+        elif house.values("scores", "round"):
+            failures += _roll_ups(instance, options.metric).failures
     return outcome, failures, running.gateway
 
 

@@ -41,6 +41,7 @@ class RunOptions:
     experiment: str | None = None
     metric: str = "js"
     with_ingest: bool = False
+    no_roll_ups: bool = False
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "RunOptions":

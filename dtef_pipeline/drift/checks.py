@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, snapshot_time
+from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, of_one_snapshot, snapshot_time
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict import place_in_time, verdict_on
 from dtef_pipeline.drift.verdict_text import place_words
@@ -57,7 +57,7 @@ class _Series:
 
     keys: dict[str, Any]
     prompt_set: str
-    values: pd.DataFrame  # (items, snapshots) scores
+    values: pd.DataFrame  # (items, snapshots) scores; empty where there is a single snapshot
     order: list[str]
     rule: DriftVerdict
     ended: str | None
@@ -79,12 +79,13 @@ def drift_checks(
     """
     options = options or WatchOptions()
     frame = _frame(scores, subject.keys, options)
-    series = (*subject.keys.space[:levels], *subject.keys.series)
-    found = [
-        one
-        for keys, group in frame.groupby(list(series), sort=True, dropna=False)
-        for one in _prompt_sets(dict(zip(series, keys, strict=True)), group, subject)
-    ]
+    asked = _Asked(frame, _compared(subject.keys))
+    found: list[_Series] = []
+    for keys, places in _groups(frame, (*subject.keys.space[:levels], *subject.keys.series)):
+        if asked.has_one_snapshot(places):
+            found.append(asked.of_one_snapshot(keys, places))
+        else:
+            found += _prompt_sets(keys, frame.iloc[places], asked, places, subject)
     threshold = options.threshold(watched * sum(one.compared for one in found))
     rows = [_row(one, subject, options.baseline, threshold) for one in found]
     return pa.table({name: [row.get(name) for row in rows] for name in subject.checks.names}, schema=subject.checks)
@@ -103,60 +104,108 @@ def _frame(scores: pa.Table, keys: Keys, options: WatchOptions) -> pd.DataFrame:
     return frame if len(taken) == len(asked) else pd.DataFrame(frame.merge(taken))
 
 
-def _prompt_sets(keys: dict[str, Any], group: pd.DataFrame, subject: Subject) -> list[_Series]:
+def _groups(frame: pd.DataFrame, series: Sequence[str]) -> Iterator[tuple[dict[str, Any], Codes]]:
+    """The keys of each series, in their order, and the places of its rows."""
+    number = frame.groupby(list(series), sort=True, dropna=False).ngroup().to_numpy()
+    order = np.argsort(number, kind="stable")
+    places = np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if len(order) else []
+    keys = frame[list(series)].iloc[[rows[0] for rows in places]]
+    for values, rows in zip(keys.itertuples(index=False, name=None), places, strict=True):
+        yield dict(zip(series, values, strict=True)), rows
+
+
+class _Asked:
+    """What each row of a frame asked, as numbers. Series are nearly always asked the same, so that each distinct test is spelled out once."""
+
+    def __init__(self, frame: pd.DataFrame, compared: Sequence[str]) -> None:
+        names = ("snapshot", *compared)
+        self._codes: Codes = np.stack([frame[name].cat.codes.to_numpy(np.int64) for name in names], axis=1)
+        # The code of what is not there, -1, is the place of the last. A truth without a hash was scored before truths had one.
+        self._labels = [np.append(frame[name].cat.categories.to_numpy(dtype=object), "") for name in names]
+        self._scored = frame["score"].notna().to_numpy()
+        self._timed = frame["answered_at"].notna().to_numpy()
+        self._temperature = frame["temperature"].to_numpy(np.float64, na_value=np.nan)
+        self._known: dict[bytes, tuple[_Test, str]] = {}
+
+    def has_one_snapshot(self, places: Codes) -> bool:
+        snapshots = self._codes[places, 0]
+        return bool((snapshots == snapshots[0]).all())
+
+    def of_one_snapshot(self, keys: dict[str, Any], places: Codes) -> _Series:
+        """A series without anything to compare: no score is looked at, but whether there is one."""
+        ((label, (_, prompt_set)),) = self.tests(places).items()
+        known = places[(self._codes[places][:, [2, 3]] >= 0).all(axis=1)]
+        item = self._codes[known, 2] * len(self._labels[3]) + self._codes[known, 3]
+        items, scored = np.unique(item), np.unique(item[self._scored[known]])
+        is_timed = bool(self._timed[places].any()) or snapshot_time(label, None) is not None
+        rule = of_one_snapshot(len(items), len(scored), is_timed=is_timed, temperature=self.temperature(places))
+        return _Series(keys, prompt_set, pd.DataFrame(), [label], rule, None)
+
+    def temperature(self, places: Codes) -> float | None:
+        """That of all rows; None where none or several are known."""
+        found = np.unique(self._temperature[places])
+        found = found[~np.isnan(found)]
+        return float(found[0]) if len(found) == 1 else None
+
+    def tests(self, places: Codes) -> dict[str, tuple[_Test, str]]:
+        """Of each snapshot its test, and the digest of that."""
+        codes = self._codes[places]
+        codes = codes[np.lexsort(codes.T[::-1])]
+        codes = codes[np.append(True, (codes[1:] != codes[:-1]).any(axis=1))]
+        found = {}
+        for rows in np.split(codes, np.flatnonzero(np.diff(codes[:, 0])) + 1):
+            asked = rows[:, 1:].tobytes()
+            if asked not in self._known:
+                test = self._test(rows[:, 1:])
+                self._known[asked] = test, digest(*test)
+            found[str(self._labels[0][rows[0, 0]])] = self._known[asked]
+        return found
+
+    def _test(self, codes: Codes) -> _Test:
+        metrics, prompts, items, truths = (
+            labels[column].tolist() for labels, column in zip(self._labels[1:], codes.T, strict=True)
+        )
+        pairs = set(zip(items, truths, strict=True))
+        return _Test(tuple(sorted(set(metrics))), tuple(sorted(set(prompts))), tuple(sorted(pairs)))
+
+
+def _prompt_sets(keys: dict[str, Any], group: pd.DataFrame, asked: _Asked, places: Codes, subject: Subject) -> list[_Series]:
     """One series per prompt set: snapshots that asked other prompts are another test, not drift."""
     answered = group.groupby("snapshot", observed=True)["answered_at"].min()
     times = {str(label): snapshot_time(str(label), None if pd.isna(time) else time) for label, time in answered.items()}
     order = sorted(times, key=lambda label: place_in_time(label, times[label]))
-    tests = _tests(group, _compared(subject.keys))
-    labels: dict[_Test, list[str]] = {}
+    tests = asked.tests(places)
+    labels: dict[str, list[str]] = {}
     for label in order:
-        labels.setdefault(tests[label], []).append(label)
+        labels.setdefault(tests[label][1], []).append(label)
     found = []
-    for test, own in labels.items():
+    for prompt_set, own in labels.items():
         later = order[order.index(own[-1]) + 1 :]
-        ended = f"{test.unlike(tests[later[0]], subject.truths)} since {later[0]}: not comparable" if later else None
-        values, rule = _ruled(group if len(labels) == 1 else group[group["snapshot"].isin(own)], times, subject.keys.item)
-        found.append(_Series(keys, digest(*test), values, own, rule, ended))
+        ended = (
+            f"{tests[own[0]][0].unlike(tests[later[0]][0], subject.truths)} since {later[0]}: not comparable" if later else None
+        )
+        chosen = np.ones(len(group), dtype=bool) if len(labels) == 1 else group["snapshot"].isin(own).to_numpy()
+        values, rule = _ruled(group[chosen], times, asked.temperature(places[chosen]), subject.keys.item)
+        found.append(_Series(keys, prompt_set, values, own, rule, ended))
     return found
 
 
-def _tests(group: pd.DataFrame, compared: Sequence[str]) -> dict[str, _Test]:
-    """Of each snapshot. They are nearly always the same, so that each distinct one is spelled out once."""
-    codes = pd.DataFrame({name: group[name].cat.codes for name in ("snapshot", *compared)}).drop_duplicates().to_numpy()
-    codes = codes[np.lexsort(codes.T[::-1])]
-    spelled: dict[bytes, _Test] = {}
-    found = {}
-    for rows in np.split(codes, np.flatnonzero(np.diff(codes[:, 0])) + 1):
-        asked = rows[:, 1:].tobytes()
-        if asked not in spelled:
-            spelled[asked] = _test([group[name].cat.categories for name in compared], rows[:, 1:])
-        found[str(group["snapshot"].cat.categories[rows[0, 0]])] = spelled[asked]
-    return found
-
-
-def _test(labels: Sequence[Any], codes: Codes) -> _Test:
-    # A truth without a hash was scored before truths had one.
-    metrics, prompts, items, truths = (
-        ["" if code < 0 else str(own[code]) for code in column] for own, column in zip(labels, codes.T, strict=True)
-    )
-    pairs = set(zip(items, truths, strict=True))
-    return _Test(tuple(sorted(set(metrics))), tuple(sorted(set(prompts))), tuple(sorted(pairs)))
-
-
-def _ruled(rows: pd.DataFrame, times: dict[str, datetime | None], item: str) -> tuple[pd.DataFrame, DriftVerdict]:
+def _ruled(
+    rows: pd.DataFrame, times: dict[str, datetime | None], temperature: float | None, item: str
+) -> tuple[pd.DataFrame, DriftVerdict]:
     """Scores (items, snapshots) of one prompt set, snapshots in the order of their labels, and the rule's verdict on them."""
     means = rows.groupby(["prompt_id", item, "snapshot"], observed=True)["score"].mean()
     values = means.unstack("snapshot").sort_index(axis=1)  # noqa: PD010 - pivot_table loses snapshots without a score
     values.columns = pd.Index([str(label) for label in values.columns])
-    temperatures = set(rows["temperature"].dropna())
-    return values, drift_verdict(values, times, temperature=float(temperatures.pop()) if len(temperatures) == 1 else None)
+    return values, drift_verdict(values, times, temperature=temperature)
 
 
 def _row(one: _Series, subject: Subject, baseline: int, threshold: float) -> dict[str, Any]:
     rule = asdict(one.rule)
-    items = one.values.index.get_level_values(subject.keys.item).tolist()
-    found = verdict_on(one.values[one.order], items, baseline=baseline, threshold=threshold) if one.compared else None
+    found = None
+    if one.compared:
+        items = one.values.index.get_level_values(subject.keys.item).tolist()
+        found = verdict_on(one.values[one.order], items, baseline=baseline, threshold=threshold)
     reason = "; ".join(part for part in (one.rule.reason, *(found.notes if found else ()), one.ended) if part)
     evidence = found.row(subject) if found else {}
     return {**one.keys, **rule, **evidence, "n_prompts": one.rule.n_items, "prompt_set": one.prompt_set, "reason": reason}

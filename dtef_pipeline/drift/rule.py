@@ -67,7 +67,7 @@ def drift_verdict(values: pd.DataFrame, times: Mapping[str, datetime | None], *,
     shared = values.dropna()
     known = [time for label in values.columns if (time := times.get(label)) is not None]
     hours = (max(known) - min(known)).total_seconds() / 3600 if len(known) == len(values.columns) and known else None
-    why_not = _why_not(values, shared, hours, temperature)
+    why_not = _why_not(len(values.columns), len(shared), hours, temperature)
     if why_not:
         return DriftVerdict(len(values.columns), len(shared), hours, None, None, None, None, None, None, False, why_not)
     means = shared.mean()
@@ -85,15 +85,24 @@ def is_large(lowest: float, gap: float) -> bool:
     return gap >= MIN_GAP - _ROUNDING and gap >= MIN_RELATIVE_GAP * lowest - _ROUNDING
 
 
-def _why_not(values: pd.DataFrame, shared: pd.DataFrame, hours: float | None, temperature: float | None) -> str | None:
+def of_one_snapshot(items: int, scored: int, *, is_timed: bool, temperature: float | None) -> DriftVerdict:
+    """What `drift_verdict` says of a single snapshot with `items`, so many of them `scored`: there is nothing to compare."""
+    counts = items > 0 and scored / items >= MIN_ANSWERED
+    hours = 0.0 if counts and is_timed else None
+    shared = scored if counts else items
+    why_not = _why_not(int(counts), shared, hours, temperature) or ""
+    return DriftVerdict(int(counts), shared, hours, None, None, None, None, None, None, False, why_not)
+
+
+def _why_not(snapshots: int, shared: int, hours: float | None, temperature: float | None) -> str | None:
     if temperature != 0:
         return "not compared: temperature is " + ("not set" if temperature is None else f"{temperature:g}") + ", not 0"
-    if len(values.columns) < 2:
-        return f"not compared: {len(values.columns)} snapshot of this prompt set, 2 needed"
+    if snapshots < 2:
+        return f"not compared: {snapshots} snapshot of this prompt set, 2 needed"
     if hours is None:
         return "not compared: the time of a snapshot is unknown (label it with a date)"
     if hours < MIN_HOURS:
         return f"not compared: the snapshots span {hours:.1f} h, {MIN_HOURS:.0f} h needed"
-    if shared.empty:
+    if not shared:
         return NONE_SHARED
     return None

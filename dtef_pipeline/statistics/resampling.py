@@ -10,6 +10,7 @@ random signs for the noise (wild bootstrap: Liu 1988).
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -45,18 +46,17 @@ class Ratios(NamedTuple):
 
 
 class Resampling:
-    """Cluster weights of every resample, shared by all columns. Raises ConfigError for fewer than one cluster or resample."""
+    """Cluster weights of every resample, shared by all columns. Raises ConfigError for fewer than one cluster or resample.
+
+    `weights` (resamples, clusters): how often each cluster was drawn.
+    """
 
     def __init__(self, n_clusters: int, *, resamples: int = RESAMPLES, seed: int = SEED) -> None:
         if n_clusters < 1 or resamples < 1:
             raise ConfigError(f"resampling: got {n_clusters} clusters, {resamples} resamples; allowed: 1 or more of each")
-        rng = np.random.default_rng(seed)
         self.n_clusters, self.resamples, self.seed = n_clusters, resamples, seed
-        self.weights: Floats = rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=resamples).astype(
-            np.float64
-        )
-        """(resamples, clusters): how often each cluster was drawn."""
-        self._signs = (2 * rng.integers(0, 2, size=(resamples, n_clusters)) - 1).astype(np.float32)
+        self.weights, self._signs = _drawn(n_clusters, resamples, seed)
+        self._last: _Denominators | None = None
 
     def totals(self, sums: Floats) -> Floats:
         """Sum over the clusters drawn: (clusters, columns) -> (resamples, columns). For a quotient with noise see `ratios`."""
@@ -71,9 +71,9 @@ class Resampling:
         replicates = len(deviations)
         totals = np.empty((self.resamples, deviations.shape[2]))
         for replicate in range(replicates):
-            totals[replicate::replicates] = self._signs[replicate::replicates] @ deviations[replicate].astype(
-                np.float32, copy=False
-            )
+            # Rows that lie apart in memory would be multiplied ten times slower.
+            signs = np.ascontiguousarray(self._signs[replicate::replicates])
+            totals[replicate::replicates] = signs @ deviations[replicate].astype(np.float32, copy=False)
         return totals
 
     def ratios(self, numerators: Floats, denominators: Floats, noise: Noise | None = None) -> Ratios:
@@ -91,22 +91,35 @@ class Resampling:
         """
         top, bottom = np.asarray(numerators, dtype=np.float64), np.asarray(denominators, dtype=np.float64)
         total, here = bottom.sum(axis=0), bottom != 0
-        n_clusters = here.sum(axis=0)
+        n_clusters, below = here.sum(axis=0), self._of_denominators(bottom)
         with np.errstate(divide="ignore", invalid="ignore"):
             value = top.sum(axis=0) / total
-            replicates = self.totals(top) / self.totals(bottom)
+            replicates = self.totals(top)
+            replicates /= below.totals
             spread = (((top - value * bottom) / total) ** 2).sum(axis=0)
-            wanted, scale = spread, 1 / np.sqrt(self._uneven(here))
+            wanted, scale = spread, 1 / np.sqrt(below.uneven)
+            if noise is not None:
+                known = variance(noise) / total**2
+                added = np.fmin(tempered(spread / (1 - 1 / n_clusters), known, n_clusters), known)
+                wanted = np.maximum(spread - known * (1 - 1 / n_clusters), 0)
+                scale = scale * np.where(spread > 0, np.sqrt(wanted / spread), 0)
+            # In place: there are as many replicates as fill the processor's cache many times.
+            replicates -= value
+            replicates *= scale
+            replicates += value
             if noise is None:
-                return Ratios(value, value + scale * (replicates - value), n_clusters, np.ones(len(value)))
-            known = variance(noise) / total**2
-            added = np.fmin(tempered(spread / (1 - 1 / n_clusters), known, n_clusters), known)
-            wanted = np.maximum(spread - known * (1 - 1 / n_clusters), 0)
-            scale = scale * np.where(spread > 0, np.sqrt(wanted / spread), 0)
-            drawn = self.noise(noise) / total * np.where(known > 0, np.sqrt(added / known), 0)
+                return Ratios(value, replicates, n_clusters, np.ones(len(value)))
+            drawn = self.noise(noise)
+            drawn *= np.where(known > 0, np.sqrt(added / known), 0) / total
+            replicates += drawn
             between = wanted / (wanted + added)
-        replicates = value + scale * (replicates - value) + drawn
         return Ratios(value, replicates, n_clusters, np.where(np.isfinite(between), between, 1.0))
+
+    def _of_denominators(self, bottom: Floats) -> _Denominators:
+        """Kept from one call to the next: the means of a board are of the same cells, most of them."""
+        if self._last is None or not np.array_equal(self._last.sums, bottom):
+            self._last = _Denominators(bottom, self.totals(bottom), self._uneven(bottom != 0))
+        return self._last
 
     def _uneven(self, here: npt.NDArray[np.bool_]) -> Floats:
         """Mean of clusters / clusters drawn, (columns,): 1 for a column in all clusters, more for one in few of them."""
@@ -118,6 +131,24 @@ class Resampling:
             inverse = np.divide(some.sum(axis=0), drawn, out=np.full(drawn.shape, np.nan), where=drawn > 0)
             factor[~everywhere] = np.nansum(inverse, axis=0) / np.maximum((drawn > 0).sum(axis=0), 1)
         return np.where(factor > 0, factor, 1.0)
+
+
+class _Denominators(NamedTuple):
+    """What the resamples make of denominators (clusters, columns), whatever the numerators."""
+
+    sums: Floats
+    totals: Floats  # (resamples, columns)
+    uneven: Floats  # (columns,)
+
+
+@lru_cache(maxsize=4)  # all boards of a run take the same few; of a thousand clusters one is 24 MB
+def _drawn(n_clusters: int, resamples: int, seed: int) -> tuple[Floats, npt.NDArray[np.float32]]:
+    """How often each cluster was drawn, and a random sign for it: each (resamples, clusters), not to be written to."""
+    rng = np.random.default_rng(seed)
+    weights = rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=resamples).astype(np.float64)
+    signs = (2 * rng.integers(0, 2, size=(resamples, n_clusters)) - 1).astype(np.float32)
+    weights.flags.writeable = signs.flags.writeable = False
+    return weights, signs
 
 
 def variance(noise: Noise) -> Floats:
@@ -154,7 +185,8 @@ def interval(
     freedom = np.where(usable, clusters - 1, 1)
     expanded = np.sqrt(1 + 1 / freedom) * t.ppf((1 + confidence) / 2, freedom)
     tail = norm.cdf(-np.where(np.broadcast_to(between, clusters.shape) > 0, expanded, z))
-    ordered = np.sort(np.where(np.isfinite(replicates), replicates, np.inf), axis=0)
+    # A column's replicates side by side in memory are sorted many times faster.
+    ordered = np.sort(np.ascontiguousarray(np.where(np.isfinite(replicates), replicates, np.inf).T), axis=1).T
     low, high = (_at(ordered, place * np.maximum(finite - 1, 0)) for place in (tail, 1 - tail))
     return np.where(usable, low, np.nan), np.where(usable, high, np.nan)
 

@@ -58,7 +58,7 @@ def _attribute_gaps(cells: pd.DataFrame, null: Scores, options: BoardOptions) ->
     sets = permutations_for(int(alike.max())) if groups else 0
     widest = max((len(group.segments) for group in groups), default=0)
     # One set of draws serves all rows: which models and attributes there are besides does not change a row.
-    normal = np.random.default_rng(options.seed).standard_normal((widest, sets)).T
+    normal = np.random.default_rng(options.seed).standard_normal((widest, sets))
     names = cells["segment"].to_numpy()
     rows: list[dict[str, object]] = []
     for key, group in zip(keys.itertuples(index=False, name=None), groups, strict=True):
@@ -118,15 +118,19 @@ def _gap(names: npt.NDArray[np.str_], group: _Group, means: Floats) -> dict[str,
 
 
 def _expectation(group: _Group, gap: float, null: Scores, normal: Floats) -> dict[str, object]:
-    """The gap between equal groups, `null` (cells, DRAWS): segment means are sums over many questions, so they are drawn as normal."""
+    """The gap between equal groups: segment means are sums over many questions, so they are drawn as normal.
+
+    `null`: (cells, DRAWS); `normal`: (segments or more, sets).
+    """
     center = null.mean(axis=1, dtype=np.float64)
     off = np.zeros((len(group.segments), int(group.question.max()) + 1, null.shape[1]))
     off[group.segment, group.question] = null - center[:, None]
     off = off.reshape(len(off), -1) / np.bincount(group.segment)[:, None]
     # In a draw the segments of a question change places with each other: what one gains another loses, and so they vary together.
     variance, axes = np.linalg.eigh(off @ off.T / (null.shape[1] - 1))
-    drawn = group.means(center) + normal[:, : len(off)] @ (axes * np.sqrt(np.maximum(variance, 0))).T
-    gaps_drawn = drawn.max(axis=1) - drawn.min(axis=1)
+    drawn = (axes * np.sqrt(np.maximum(variance, 0))) @ normal[: len(off)]
+    drawn += group.means(center)[:, None]
+    gaps_drawn = drawn.max(axis=0) - drawn.min(axis=0)
     expected = gaps_drawn.mean()
     found: dict[str, object] = {"expected_gap": expected, "excess": gap - expected, "note": why_none(group.clusters)}
     if group.clusters < MIN_CLUSTERS:

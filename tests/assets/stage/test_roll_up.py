@@ -11,12 +11,12 @@ def test_evidence_is_shared_by_the_roll_ups_of_a_run_and_gone_with_it() -> None:
 
     @dg.asset
     def first(store: Store) -> None:
-        seen.append((store.evidence, len(store.evidence)))
-        store.evidence[BoardOptions()] = Evidence(pd.DataFrame(), None)
+        seen.append((store.roll_ups.evidence, len(store.roll_ups.evidence)))
+        store.roll_ups.evidence[BoardOptions()] = Evidence(pd.DataFrame(), None)
 
     @dg.asset(deps=[first])
     def second(store: Store) -> None:
-        seen.append((store.evidence, len(store.evidence)))
+        seen.append((store.roll_ups.evidence, len(store.roll_ups.evidence)))
 
     quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
     job = dg.Definitions(

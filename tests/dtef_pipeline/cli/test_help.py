@@ -18,6 +18,7 @@ class TestHelp:
         assert set(main.commands) == {
             "ingest",
             "run",
+            "rollup",
             "estimate",
             "costs",
             "experiment",

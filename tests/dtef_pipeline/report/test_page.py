@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -14,17 +15,17 @@ from dtef_pipeline.report.leaderboard import MODEL, RANK, Beneath, Board, BoardC
 from dtef_pipeline.report.markup import Group, paragraph, percent, section, two
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.page import Chapter, build_report
+from dtef_pipeline.survey.drift import SUBJECT
 
 ROOM = Path(str(files("dtef_pipeline.report")))
 GAMES = Names(
     place={"league": "League", "scenario": "Scenario"},
     asked={"opponent": "Against"},
     usual={},
-    way="against {opponent}",
     whole_way="against {opponent}",
-    item="deal",
     part="scenario",
     cell="game",
+    subject=replace(SUBJECT, item="deal", way="against {opponent}"),
 )
 BOARD = Board(
     how="Games won.",

@@ -14,8 +14,8 @@ import pytest
 
 from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.boards.cells import BoardOptions
-from dtef_pipeline.cli.dtef import BOARDS
-from dtef_pipeline.cli.dtef import STATISTICS as NAMED_STATISTICS
+from dtef_pipeline.cli.options import BOARDS
+from dtef_pipeline.cli.options import STATISTICS as NAMED_STATISTICS
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.statistics.resampling import SEED
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
