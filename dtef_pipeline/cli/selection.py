@@ -138,19 +138,19 @@ def selection(options: RunOptions, models: Models) -> Selection:
     )
 
 
-def partition_keys(house: Warehouse, rounds: Iterable[str], segments: tuple[str, ...]) -> list[str]:
+def partition_keys(warehouse: Warehouse, rounds: Iterable[str], segments: tuple[str, ...]) -> list[str]:
     """The partitions of the rounds, or of their segments that are named. Raises ConfigError for a round or a segment that is not there."""
     keys: list[str] = []
     found: set[str] = set()
     for round_id in rounds:
-        there = house.segments(round_id)
+        there = warehouse.segments(round_id)
         if not there:
-            raise ConfigError(f"round {round_id} is not ingested; ingested: {', '.join(house.rounds()) or 'none'}")
+            raise ConfigError(f"round {round_id} is not ingested; ingested: {', '.join(warehouse.rounds()) or 'none'}")
         wanted = [segment for segment in there if not segments or segment in segments]
         found.update(wanted)
         keys += [partition_key(round_id, segment) for segment in wanted]
     if absent := [segment for segment in segments if segment not in found]:
-        known = sorted({segment for round_id in rounds for segment in house.segments(round_id)})
+        known = sorted({segment for round_id in rounds for segment in warehouse.segments(round_id)})
         raise ConfigError(f"no segment {', '.join(absent)} in {', '.join(rounds)}; segments: {', '.join(known)}")
     return keys
 
