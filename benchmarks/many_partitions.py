@@ -178,11 +178,11 @@ def measure(partitions: int, folder: Path) -> Measured:
         subprocess.run(
             [sys.executable, "-c", "import assets.definitions as a; a.defs.get_repository_def()"], check=True, cwd=ROOT
         )
-    from dtef_pipeline.cli.read import warehouse
+    from dtef_pipeline.cli.read import open_warehouse
     from dtef_pipeline.cli.run import dagster_instance
 
     with dagster_instance() as instance:
-        _land_and_fill(instance, warehouse(), rounds, folder, taken)
+        _land_and_fill(instance, open_warehouse(), rounds, folder, taken)
         with taken.step("status of a partition set, first"):
             _status(instance)
         with taken.step("status of a partition set, again"):

@@ -1,7 +1,7 @@
 """How many tokens a text is worth, by a rule that never changes under us.
 
 A prompt's identity depends on how much context fits, so the count must not move when a tokenizer package does, and models of
-different makers split text differently anyway. The rule errs on the high side: on survey prompts it lies 0-30 % above the
+different makers split text differently anyway. The rule errs on the high side: on the prompts made here it lies 0-30 % above the
 tokenizer of GPT-4 (`cl100k_base`), which `tests/` checks.
 """
 

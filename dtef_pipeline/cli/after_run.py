@@ -9,7 +9,7 @@ import pandas as pd
 from dtef_pipeline.asking.models import COMPUTED_SQL, Models, base_selector
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.costs import cost_breakdown
-from dtef_pipeline.cli.read import render_view, warehouse
+from dtef_pipeline.cli.read import open_warehouse, render_view
 from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.terminal import intervals, named_apart, render
@@ -39,15 +39,15 @@ _COMPARED = [
 ]
 
 
-def after_run(house: Warehouse, chosen: Selection, metric: str) -> bool:
+def after_run(warehouse: Warehouse, chosen: Selection, metric: str) -> bool:
     """Counts by status, what the run's models cost so far, a board for each context level; of an experiment, its comparison.
 
     True: every language model of the run has answered something.
     """
-    if not house.values("scores", "round"):
+    if not warehouse.values("scores", "round"):
         return True
     rounds, variants = list(chosen.rounds), [model.variant for model in chosen.models]
-    with house.connect(only=[*HELD, "predictions"], first=rounds) as connection:
+    with warehouse.connect(only=[*HELD, "predictions"], first=rounds) as connection:
         rows = connection.execute(
             "SELECT status, count(*) FROM scores WHERE snapshot = $1 AND list_contains($2, round) AND list_contains($3, model_variant) "
             "GROUP BY 1 ORDER BY 1",
@@ -65,7 +65,7 @@ def after_run(house: Warehouse, chosen: Selection, metric: str) -> bool:
     if chosen.experiment:
         options = BoardOptions(metric=metric, rounds=chosen.rounds, snapshot=chosen.snapshot)
         click.echo(f"\n{_headline(chosen.experiment, MARGIN)}")
-        compared = _comparison(house, chosen.asked, options, MARGIN, chosen.segments)
+        compared = _comparison(warehouse, chosen.asked, options, MARGIN, chosen.segments)
         click.echo(render(_for_people(compared), "table", columns=_COMPARED))
     silent = used.groupby("model")[["answered", "failed"]].sum()
     return not len(silent[(silent["answered"] == 0) & (silent["failed"] > 0)])
@@ -98,16 +98,16 @@ def priced(cost_usd: float | None, unpriced: int) -> str:
 
 
 def costs(by: Sequence[str], rounds: tuple[str, ...], snapshot: str | None, output: str) -> None:
-    house = warehouse()
-    if not house.values("predictions", "round"):
-        raise WarehouseError(f"no predictions in {house.root} yet: models are asked by `dtef run --round ROUND`")
+    warehouse = open_warehouse()
+    if not warehouse.values("predictions", "round"):
+        raise WarehouseError(f"no predictions in {warehouse.root} yet: models are asked by `dtef run --round ROUND`")
     for what, wanted, there in (
-        ("round", rounds, house.values("predictions", "round")),
-        ("snapshot", (snapshot,) if snapshot else (), _snapshots(house)),
+        ("round", rounds, warehouse.values("predictions", "round")),
+        ("snapshot", (snapshot,) if snapshot else (), _snapshots(warehouse)),
     ):
         if absent := [one for one in wanted if one not in there]:
             raise ConfigError(f"no predictions of {what} {', '.join(absent)}; there are: {', '.join(there)}")
-    with house.connect(only=["predictions"], first=rounds) as connection:
+    with warehouse.connect(only=["predictions"], first=rounds) as connection:
         frame = cost_breakdown(connection, by, rounds=rounds, snapshot=snapshot)
     if output == "table":
         frame["cost"] = [priced(*pair) for pair in zip(frame["cost_usd"], frame["unpriced"], strict=True)]
@@ -145,16 +145,16 @@ def experiment(
     targets: str,
     margin: float,
 ) -> None:
-    house = warehouse()
+    warehouse = open_warehouse()
     options = BoardOptions(metric=metric, rounds=rounds, snapshot=snapshot, targets=targets)
     chosen = with_contexts(find_experiment(name), contexts)
-    if not house.values("scores", "round"):
-        raise WarehouseError(f"no scores in {house.root} yet: `dtef run --experiment {name}` asks and scores")
+    if not warehouse.values("scores", "round"):
+        raise WarehouseError(f"no scores in {warehouse.root} yet: `dtef run --experiment {name}` asks and scores")
     known = known_models(Settings.from_environment())
-    asked = asked_models(chosen, known, models) if models else _seen(chosen, known, house, options)
-    frame = _comparison(house, asked, options, margin)
+    asked = asked_models(chosen, known, models) if models else _seen(chosen, known, warehouse, options)
+    frame = _comparison(warehouse, asked, options, margin)
     if not len(frame):
-        there = ", ".join(_snapshots(house))
+        there = ", ".join(_snapshots(warehouse))
         raise ConfigError(f"nothing is scored for the experiment {name} in snapshot {snapshot}; snapshots: {there}")
     if output == "table":
         click.echo(_headline(chosen, margin))
@@ -163,9 +163,9 @@ def experiment(
         click.echo(render(frame, output))
 
 
-def _seen(chosen: Experiment, known: Models, house: Warehouse, options: BoardOptions) -> tuple[Asked, ...]:
+def _seen(chosen: Experiment, known: Models, warehouse: Warehouse, options: BoardOptions) -> tuple[Asked, ...]:
     """The language models with scores in the snapshot, in every condition; a model once, under its shortest name."""
-    with house.connect(only=["scores"], first=options.rounds) as connection:
+    with warehouse.connect(only=["scores"], first=options.rounds) as connection:
         rows = connection.execute(
             f"SELECT DISTINCT model FROM scores WHERE snapshot = $1 AND NOT {COMPUTED_SQL}", [options.snapshot]
         ).fetchall()
@@ -186,10 +186,10 @@ def _in_every_condition(chosen: Experiment, known: Models, name: str) -> Iterabl
 
 
 def _comparison(
-    house: Warehouse, asked: tuple[Asked, ...], options: BoardOptions, margin: float, segments: Sequence[str] = ()
+    warehouse: Warehouse, asked: tuple[Asked, ...], options: BoardOptions, margin: float, segments: Sequence[str] = ()
 ) -> pd.DataFrame:
     """The comparison; of these segments only, if any are named."""
-    with house.connect(only=["scores", "predictions", "reference_scores"], first=options.rounds) as connection:
+    with warehouse.connect(only=["scores", "predictions", "reference_scores"], first=options.rounds) as connection:
         cells = paired_cells(connection, asked, options)
         cells = cells[cells["segment"].isin(segments)] if segments else cells
         several = cells.groupby("model")["condition"].transform("nunique") > 1
@@ -215,6 +215,6 @@ def _for_people(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(tokens=tokens.astype(int), cost=cost, interval=intervals(frame), decision=decision)
 
 
-def _snapshots(house: Warehouse) -> list[str]:
-    with house.connect(only=["predictions"]) as connection:
+def _snapshots(warehouse: Warehouse) -> list[str]:
+    with warehouse.connect(only=["predictions"]) as connection:
         return [name for (name,) in connection.execute("SELECT DISTINCT snapshot FROM predictions ORDER BY 1").fetchall()]

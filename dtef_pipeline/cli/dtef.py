@@ -69,9 +69,9 @@ def ingest(path: Path, round_id: str | None, min_n: int | None) -> None:
 
     PATH is a Global Dialogues folder, a DTEFSurveyData JSON file, or a long table (CSV or Parquet).
     """
-    from dtef_pipeline.cli import run as commands
+    from dtef_pipeline.cli import run
 
-    sys.exit(commands.ingest(path, round_id, min_n))
+    sys.exit(run.ingest(path, round_id, min_n))
 
 
 @main.command()
@@ -94,10 +94,10 @@ def run(**options: Any) -> None:
     Exit code: 0 done; 1 a partition failed; 2 the options or the set-up need mending; 4 a model never answered;
     130 interrupted (what was answered is kept).
     """
-    from dtef_pipeline.cli import run as commands
+    from dtef_pipeline.cli import run
     from dtef_pipeline.cli.selection import RunOptions
 
-    sys.exit(commands.run(RunOptions.of(options)))
+    sys.exit(run.run(RunOptions.of(options)))
 
 
 @main.command()
@@ -111,9 +111,9 @@ def rollup(metric: str) -> None:
     \b
     Exit code: 0 done; 1 a roll-up failed; 2 nothing is scored yet, or the options or the set-up need mending; 130 interrupted.
     """
-    from dtef_pipeline.cli import run as commands
+    from dtef_pipeline.cli import run
 
-    sys.exit(commands.rollup(metric))
+    sys.exit(run.rollup(metric))
 
 
 @main.command()
@@ -145,9 +145,9 @@ def estimate(output: str, **options: Any) -> None:
 @reports_errors
 def costs(by: tuple[str, ...], rounds: tuple[str, ...], snapshot: str | None, output: str) -> None:
     """Show what was asked of language models, and what it cost: requests, tokens, US dollars."""
-    from dtef_pipeline.cli import after_run as summary
+    from dtef_pipeline.cli import after_run
 
-    summary.costs(by or ("model",), rounds, snapshot, output)
+    after_run.costs(by or ("model",), rounds, snapshot, output)
 
 
 @main.command()
@@ -177,12 +177,12 @@ def experiment(name: str | None, output: str, **options: Any) -> None:
     Each condition is better or worse than the first (sign-flip test of whole questions, adjusted over the rows, p < .05), equivalent to it
     (the 90 % interval of the difference lies within the margin), or undecided.
     """
-    from dtef_pipeline.cli import after_run as summary
+    from dtef_pipeline.cli import after_run
 
     if name is None:
-        summary.experiments(output)
+        after_run.experiments(output)
     else:
-        summary.experiment(name, output, **options)
+        after_run.experiment(name, output, **options)
 
 
 @main.command()
@@ -200,9 +200,9 @@ def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -
     question-gaps  the same of single questions
     reliability    how far repeated draws agree, and how small a difference could be found
     """
-    from dtef_pipeline.cli import read as reading
+    from dtef_pipeline.cli import read
 
-    reading.leaderboard(by, output, rounds=rounds, **options)
+    read.leaderboard(by, output, rounds=rounds, **options)
 
 
 @main.command()
@@ -237,9 +237,9 @@ def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str
     \b
     Exit code: 0 done; 2 the options or the set-up need mending; 3 the verdict that --fail-on names, or a worse one.
     """
-    from dtef_pipeline.cli import read as reading
+    from dtef_pipeline.cli import read
 
-    sys.exit(reading.drift(rounds, by, since, fail_on, output))
+    sys.exit(read.drift(rounds, by, since, fail_on, output))
 
 
 @main.command()
@@ -252,9 +252,9 @@ def score(file: TextIO) -> None:
     In:  {"response": "[45, 30, 15, 10]", "expected": [40, 35, 15, 10], "options": [...], "metric": "js"}
     Out: the same line with status, predicted (fractions), score, js, cosine, emd, emd_normalized, tv.
     """
-    from dtef_pipeline.cli import read as reading
+    from dtef_pipeline.cli import read
 
-    sys.exit(reading.score(file))
+    sys.exit(read.score(file))
 
 
 @main.command("export-blueprints")
@@ -265,9 +265,9 @@ def score(file: TextIO) -> None:
 @reports_errors
 def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...], conditions: tuple[str, ...]) -> None:
     """Write a round's blueprints as weval-style YAML."""
-    from dtef_pipeline.cli import read as reading
+    from dtef_pipeline.cli import read
 
-    reading.export_blueprints(round_id, out, contexts, conditions)
+    read.export_blueprints(round_id, out, contexts, conditions)
 
 
 @main.command()
@@ -276,9 +276,9 @@ def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...], condi
 @reports_errors
 def sql(query: str, output: str) -> None:
     """Query the tables with DuckDB SQL: survey_responses, blueprints, predictions, scores, segment_results, leaderboard, ..."""
-    from dtef_pipeline.cli import read as reading
+    from dtef_pipeline.cli import read
 
-    reading.sql(query, output)
+    read.sql(query, output)
 
 
 @main.command()
@@ -286,18 +286,18 @@ def sql(query: str, output: str) -> None:
 @reports_errors
 def report(out: Path) -> None:
     """Write the report as one self-contained HTML page."""
-    from dtef_pipeline.cli import read as reading
+    from dtef_pipeline.cli import read
 
-    reading.report(out)
+    read.report(out)
 
 
 @main.command()
 @reports_errors
 def models() -> None:
     """List the models and collections that --model takes."""
-    from dtef_pipeline.cli import read as reading
+    from dtef_pipeline.cli import read
 
-    reading.models()
+    read.models()
 
 
 @main.group()
@@ -343,6 +343,6 @@ def import_responses(file: Path) -> None:
 @reports_errors
 def ui(port: int, host: str) -> None:
     """Open Dagster on the same state: web server and daemon."""
-    from dtef_pipeline.cli import run as commands
+    from dtef_pipeline.cli import run
 
-    sys.exit(commands.ui(host, port))
+    sys.exit(run.ui(host, port))

@@ -40,9 +40,9 @@ _READ = [*_CELL, "prompt_id", "options", "reading", "tokens", "answer_tokens"]
 def estimate(options: RunOptions, output: str) -> None:
     settings = Settings.from_environment()
     chosen = selection(options, known_models(settings))
-    house = Warehouse(settings.warehouse)
+    warehouse = Warehouse(settings.warehouse)
     models = [model for model in chosen.models if not model.is_computed]
-    frame = _estimate(house, chosen, models, partition_keys(house, chosen.rounds, chosen.segments), settings)
+    frame = _estimate(warehouse, chosen, models, partition_keys(warehouse, chosen.rounds, chosen.segments), settings)
     if output != "table":
         click.echo(render(frame, output))
         return
@@ -55,25 +55,25 @@ def estimate(options: RunOptions, output: str) -> None:
 
 
 def _estimate(
-    house: Warehouse, chosen: Selection, models: list[ModelSpec], keys: list[str], settings: Settings
+    warehouse: Warehouse, chosen: Selection, models: list[ModelSpec], keys: list[str], settings: Settings
 ) -> pd.DataFrame:
     """One row a (model, condition) in which it is asked."""
-    blueprints, same = _blueprints(house, chosen, keys)
+    blueprints, same = _blueprints(warehouse, chosen, keys)
     prompts, only = prompts_to_ask(blueprints, chosen.blueprints), limited_prompts(blueprints, chosen.limits)
-    measured = _measured(house, chosen)
+    measured = _measured(warehouse, chosen)
     with _responses(settings) as store:
         asked = {model: _requests(_prompts_of(model, prompts, chosen, only), same, chosen, model, store) for model in models}
     rows = [row for model, requests in asked.items() for row in _rows(requests, chosen, model, measured)]
     return pd.DataFrame(rows, columns=["model", "model_variant", "condition", *COUNTS, *DOLLARS])
 
 
-def _blueprints(house: Warehouse, chosen: Selection, keys: list[str]) -> tuple[pa.Table, dict[str, tuple[str, ...]]]:
+def _blueprints(warehouse: Warehouse, chosen: Selection, keys: list[str]) -> tuple[pa.Table, dict[str, tuple[str, ...]]]:
     """The prompts of all partitions, and which of a partition read the same."""
     tables = []
     same: dict[str, tuple[str, ...]] = {}
     for key in keys:
         round_id, segment = split_partition_key(key)
-        survey = house.read("survey_responses", round=round_id, segment=segment)
+        survey = warehouse.read("survey_responses", round=round_id, segment=segment)
         try:
             made = build_blueprints(survey, *chosen.blueprints)
         except DtefError as error:
@@ -165,10 +165,10 @@ def _most_cost(found: Price | None, prompt_tokens: int, answer_tokens: float) ->
     return found.of(prompt_tokens, 0 if math.isnan(answer_tokens) else round(answer_tokens))
 
 
-def _measured(house: Warehouse, chosen: Selection) -> dict[tuple[str, str], float]:
-    if not house.values("predictions", "round"):
+def _measured(warehouse: Warehouse, chosen: Selection) -> dict[tuple[str, str], float]:
+    if not warehouse.values("predictions", "round"):
         return {}
-    with house.connect(only=["predictions"]) as connection:
+    with warehouse.connect(only=["predictions"]) as connection:
         return answer_lengths(connection, chosen.rounds)
 
 

@@ -57,16 +57,16 @@ _VIEW_KEYS: dict[str, list[str]] = {
 }
 
 
-def warehouse() -> Warehouse:
+def open_warehouse() -> Warehouse:
     return Warehouse(Settings.from_environment().warehouse)
 
 
 def leaderboard(by: str, output: str, top: int | None, **options: Any) -> None:
-    house = warehouse()
+    warehouse = open_warehouse()
     chosen = BoardOptions(**{name: value for name, value in options.items() if value is not None})
-    _require(house, "scores", "predictions are scored by `dtef run --round ROUND`")
-    _scored_rounds(house, chosen.rounds)
-    with house.connect(only=HELD, first=chosen.rounds) as connection:
+    _require(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
+    _scored_rounds(warehouse, chosen.rounds)
+    with warehouse.connect(only=HELD, first=chosen.rounds) as connection:
         frame = view(connection, by, chosen)
         if not len(frame):
             raise ConfigError(_why_empty(connection, by, chosen))
@@ -112,9 +112,9 @@ def view_columns(by: str, frame: pd.DataFrame) -> list[str]:
     return [*columns[:after], "condition", *columns[after:]]
 
 
-def _scored_rounds(house: Warehouse, asked: tuple[str, ...]) -> list[str]:
+def _scored_rounds(warehouse: Warehouse, asked: tuple[str, ...]) -> list[str]:
     """All rounds with scores. Raises ConfigError when one that was asked for is not among them."""
-    scored = house.values("scores", "round")
+    scored = warehouse.values("scores", "round")
     if absent := [r for r in asked if r not in scored]:
         raise ConfigError(f"no scores of round {', '.join(absent)}; scored so far: {', '.join(scored)}")
     return scored
@@ -150,24 +150,26 @@ def _what_there_is(connection: duckdb.DuckDBPyConnection, chosen: BoardOptions) 
 
 def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str) -> int:
     """Exit code 3 when a series has the verdict `fail_on` or a worse one."""
-    house = warehouse()
-    _require(house, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
-    scored = _scored_rounds(house, rounds)
+    warehouse = open_warehouse()
+    _require(warehouse, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
+    scored = _scored_rounds(warehouse, rounds)
     options = known_panel(Settings.from_environment()).drift.options
     if since:
         if nameless := [given for given in since if given.startswith("=")]:
             raise ConfigError(f"since {nameless[0]!r}: allowed: MODEL=DATE, or DATE for all models")
         options = replace(options, since={model: day for model, _, day in (given.rpartition("=") for given in since)})
-        with house.connect(only=["scores"]) as connection:
+        with warehouse.connect(only=["scores"]) as connection:
             options.require_known(connection.execute("SELECT DISTINCT model, model_variant FROM scores").fetchall())
-    checks = _model_checks(house, rounds, options) if by == "model" else _round_checks(house, rounds or scored, by, options)
-    checks = named(house, checks)
+    checks = (
+        _model_checks(warehouse, rounds, options) if by == "model" else _round_checks(warehouse, rounds or scored, by, options)
+    )
+    checks = named(warehouse, checks)
     click.echo(drift_text(checks, NAMES) if output == "table" else _drift_rows(checks, by, output))
     return 3 if fail_on and reaches(checks.to_pylist(), fail_on) else 0
 
 
-def _model_checks(house: Warehouse, rounds: Sequence[str], options: WatchOptions) -> pa.Table:
-    with house.connect(only=("scores", "predictions"), first=rounds) as connection:
+def _model_checks(warehouse: Warehouse, rounds: Sequence[str], options: WatchOptions) -> pa.Table:
+    with warehouse.connect(only=("scores", "predictions"), first=rounds) as connection:
         checks = model_drift(connection, SUBJECT, options, only=rounds).checks
     if len(checks) and options.since and checks["latest_snapshot"].null_count == len(checks):
         raise ConfigError(f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}")
@@ -178,9 +180,9 @@ def _model_checks(house: Warehouse, rounds: Sequence[str], options: WatchOptions
     return checks
 
 
-def _round_checks(house: Warehouse, rounds: Sequence[str], by: str, options: WatchOptions) -> pa.Table:
+def _round_checks(warehouse: Warehouse, rounds: Sequence[str], by: str, options: WatchOptions) -> pa.Table:
     columns, levels = columns_needed(SUBJECT.keys), 1 if by == "round" else 2
-    scores = (house.read("scores", columns=columns, round=r) for r in rounds)
+    scores = (warehouse.read("scores", columns=columns, round=r) for r in rounds)
     return pa.concat_tables([drift_checks(rows, SUBJECT, levels=levels, options=options) for rows in scores])
 
 
@@ -208,30 +210,30 @@ def score(file: TextIO) -> int:
 def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...], conditions: tuple[str, ...]) -> None:
     from dtef_pipeline.asking.calls import select_prompts
 
-    house = warehouse()
-    segments = house.values("blueprints", "segment", round=round_id)
+    warehouse = open_warehouse()
+    segments = warehouse.values("blueprints", "segment", round=round_id)
     if not segments:
-        made = ", ".join(house.values("blueprints", "round")) or "none"
+        made = ", ".join(warehouse.values("blueprints", "round")) or "none"
         raise ConfigError(
             f"round {round_id} has no blueprints; rounds with blueprints: {made}; make them with `dtef run --round {round_id}`"
         )
     out.mkdir(parents=True, exist_ok=True)
     for segment in segments:
         at = {"round": round_id, "segment": segment}
-        survey = house.read("survey_responses", **at)
-        prompts = select_prompts(house.read("blueprints", **at), survey, context_levels=contexts, conditions=conditions)
+        survey = warehouse.read("survey_responses", **at)
+        prompts = select_prompts(warehouse.read("blueprints", **at), survey, context_levels=contexts, conditions=conditions)
         (out / f"{round_id}__{segment.replace(':', '_')}.yml").write_text(weval_yaml(prompts, survey), encoding="utf-8")
     click.echo(f"{len(segments)} files in {out}")
 
 
 def sql(query: str, output: str) -> None:
-    house = warehouse()
-    with house.connect(only=house.tables_in(query)) as connection:
+    warehouse = open_warehouse()
+    with warehouse.connect(only=warehouse.tables_in(query)) as connection:
         try:
             found = connection.sql(query)
             frame = pd.DataFrame() if found is None else _named_once(found.to_arrow_table()).to_pandas()
         except duckdb.CatalogException as error:
-            there = house.tables()
+            there = warehouse.tables()
             later = ", ".join(name for name in TABLES if name not in there) or "none"
             raise DtefError(f"{error}\ntables: {', '.join(there) or 'none yet'}; made by later stages: {later}") from error
         except duckdb.Error as error:
@@ -252,9 +254,9 @@ def _named_once(rows: pa.Table) -> pa.Table:
 def report(out: Path) -> None:
     from dtef_pipeline.survey.report.chapters import survey_report
 
-    house = warehouse()
-    _require(house, "scores", "predictions are scored by `dtef run --round ROUND`")
-    with house.connect() as connection:
+    warehouse = open_warehouse()
+    _require(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
+    with warehouse.connect() as connection:
         out.write_text(survey_report(connection), encoding="utf-8")
     click.echo(f"report: {out}")
 
@@ -275,6 +277,6 @@ def models() -> None:
     click.echo(render(pd.DataFrame(rows), "table"))
 
 
-def _require(house: Warehouse, table: str, how: str) -> None:
-    if not house.values(table, "round"):
-        raise WarehouseError(f"no {table} in {house.root} yet: {how}")
+def _require(warehouse: Warehouse, table: str, how: str) -> None:
+    if not warehouse.values(table, "round"):
+        raise WarehouseError(f"no {table} in {warehouse.root} yet: {how}")

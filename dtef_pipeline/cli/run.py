@@ -16,8 +16,8 @@ import click
 import pyarrow.compute as pc
 
 from dtef_pipeline.boards.cells import BoardOptions
-from dtef_pipeline.cli import after_run as summary
-from dtef_pipeline.cli.read import warehouse
+from dtef_pipeline.cli.after_run import after_run, now_asked
+from dtef_pipeline.cli.read import open_warehouse
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.errors import WarehouseError
 from resources.gateway.progress import kept_terminal
@@ -72,26 +72,26 @@ def ingest(path: Path, round_id: str | None, min_n: int | None) -> int:
     from assets.survey.rounds import register_round
     from resources.sources import Sources
 
-    house = warehouse()
+    warehouse = open_warehouse()
     failures = 0
     with dagster_instance() as instance:
         for survey in surveys:
             started = time.monotonic()
-            registered = register_round(instance, Sources(house, read_survey), survey, path, min_n=min_n or MIN_N)
+            registered = register_round(instance, Sources(warehouse, read_survey), survey, path, min_n=min_n or MIN_N)
             outcome = materialize(instance, ["survey_responses"], registered.keys, {})
             failures += len(outcome.failures)
-            _say_ingested(house, survey.round, registered.retired, time.monotonic() - started)
+            _say_ingested(warehouse, survey.round, registered.retired, time.monotonic() - started)
             if registered.changes is not None:
                 click.echo(f"  since it was ingested last: {registered.changes}")
             for failure in outcome.failures:
                 click.echo(f"error: {failure}", err=True)
-    house.refresh_database()
+    warehouse.refresh_database()
     return 1 if failures else 0
 
 
-def _say_ingested(house: Warehouse, round_id: str, retired: list[str], seconds: float) -> None:
-    rows = house.read_or_empty("survey_responses", columns=["segment", "question_id", "n_source"], round=round_id)
-    quarantine = house.read_or_empty("survey_quarantine", round=round_id)
+def _say_ingested(warehouse: Warehouse, round_id: str, retired: list[str], seconds: float) -> None:
+    rows = warehouse.read_or_empty("survey_responses", columns=["segment", "question_id", "n_source"], round=round_id)
+    quarantine = warehouse.read_or_empty("survey_quarantine", round=round_id)
     pairs = len(quarantine) - quarantine["question_id"].null_count
     click.echo(
         f"{round_id}: {len(pc.unique(rows['segment']))} segments, {len(pc.unique(rows['question_id']))} questions, "
@@ -99,7 +99,7 @@ def _say_ingested(house: Warehouse, round_id: str, retired: list[str], seconds: 
     )
     if retired:
         click.echo(f"  warning: retired {len(retired)} segments that the round no longer has: {', '.join(retired)}")
-    findings = house.read_or_empty("survey_findings", round=round_id).to_pylist()
+    findings = warehouse.read_or_empty("survey_findings", round=round_id).to_pylist()
     left_out = [finding for finding in findings if finding["code"] == "profile-question"]
     if left_out:
         click.echo(f"  profile questions, left out: {'; '.join(item for f in left_out for item in f['items'])}")
@@ -113,22 +113,22 @@ def _say_ingested(house: Warehouse, round_id: str, retired: list[str], seconds: 
 
 def run(options: RunOptions) -> int:
     metric = BoardOptions(metric=options.metric).metric
-    house, settings = warehouse(), Settings.from_environment()
+    warehouse, settings = open_warehouse(), Settings.from_environment()
     # The drift stage reads the panel. A fault in it is to be told before anything is asked.
     known_panel(settings)
     chosen = selection(options, known_models(settings))
-    keys = partition_keys(house, chosen.rounds, chosen.segments)
+    keys = partition_keys(warehouse, chosen.rounds, chosen.segments)
     started = time.monotonic()
     names = ", ".join(model.name for model in chosen.models)
     click.echo(f"{len(keys)} partitions, snapshot {chosen.snapshot}, models: {names}", err=True)
-    outcome, failures, gateway = _materialize(house, chosen, keys, options)
+    outcome, failures, gateway = _materialize(warehouse, chosen, keys, options)
     runs = f"{len(outcome.run_ids)} run{'s' if len(outcome.run_ids) != 1 else ''}"
     click.echo(f"{len(keys)} {'partition' if len(keys) == 1 else 'partitions'} in {runs}, {time.monotonic() - started:.1f} s")
-    for line in summary.now_asked(gateway):
+    for line in now_asked(gateway):
         click.echo(line)
     for failure in failures:
         click.echo(f"error: {failure}", err=True)
-    all_answered = summary.after_run(house, chosen, metric)
+    all_answered = after_run(warehouse, chosen, metric)
     if options.no_roll_ups:
         click.echo(
             "roll-ups were left out: boards, costs, drift of the models and the report are made by `dtef rollup`, or the next run"
@@ -144,15 +144,15 @@ def run(options: RunOptions) -> int:
 
 def rollup(metric: str) -> int:
     metric = BoardOptions(metric=metric).metric
-    house = warehouse()
-    if not house.values("scores", "round"):
-        raise WarehouseError(f"no scores in {house.root} yet: they are made by `dtef run --round ROUND`")
+    warehouse = open_warehouse()
+    if not warehouse.values("scores", "round"):
+        raise WarehouseError(f"no scores in {warehouse.root} yet: they are made by `dtef run --round ROUND`")
     started = time.monotonic()
     with dagster_instance() as instance:
         outcome = _roll_ups(instance, metric)
     for failure in outcome.failures:
         click.echo(f"error: {failure}", err=True)
-    click.echo(f"roll-ups of {', '.join(house.values('scores', 'round'))}, {time.monotonic() - started:.1f} s")
+    click.echo(f"roll-ups of {', '.join(warehouse.values('scores', 'round'))}, {time.monotonic() - started:.1f} s")
     return 1 if outcome.failures else 0
 
 
@@ -164,7 +164,7 @@ def _roll_ups(instance: Any, metric: str) -> "Outcome":
 
 
 def _materialize(
-    house: Warehouse, chosen: Selection, keys: list[str], options: RunOptions
+    warehouse: Warehouse, chosen: Selection, keys: list[str], options: RunOptions
 ) -> "tuple[Outcome, list[str], Gateway | None]":
     """The stages in one run, then the roll-ups; what came of the stages, what failed in either, and what asked."""
     from assets.launch import STAGE_NAMES
@@ -176,8 +176,8 @@ def _materialize(
             outcome = _stages(instance, stages, keys, chosen, options, running)
         failures = list(outcome.failures)
         if options.no_roll_ups:
-            house.refresh_database()
-        elif house.values("scores", "round"):
+            warehouse.refresh_database()
+        elif warehouse.values("scores", "round"):
             failures += _roll_ups(instance, options.metric).failures
     return outcome, failures, running.gateway
 

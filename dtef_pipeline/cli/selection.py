@@ -139,14 +139,14 @@ def selection(options: RunOptions, models: Models) -> Selection:
     )
 
 
-def partition_keys(house: Warehouse, rounds: Iterable[str], segments: tuple[str, ...]) -> list[str]:
+def partition_keys(warehouse: Warehouse, rounds: Iterable[str], segments: tuple[str, ...]) -> list[str]:
     """The partitions of the rounds, or of their segments that are named. Raises ConfigError for a round or a segment that is not there."""
     keys: list[str] = []
     found: set[str] = set()
-    by_round = {round_id: house.values("survey_responses", "segment", round=round_id) for round_id in rounds}
+    by_round = {round_id: warehouse.values("survey_responses", "segment", round=round_id) for round_id in rounds}
     for round_id, there in by_round.items():
         if not there:
-            ingested = ", ".join(house.values("survey_responses", "round")) or "none"
+            ingested = ", ".join(warehouse.values("survey_responses", "round")) or "none"
             raise ConfigError(f"round {round_id} is not ingested; ingested: {ingested}")
         wanted = [segment for segment in there if not segments or segment in segments]
         found.update(wanted)

@@ -39,7 +39,7 @@ class _Node:
 
 
 class Labels:
-    """The labels of one question, ready to be found."""
+    """The labels of one list of options, ready to be found."""
 
     def __init__(self, options: Sequence[str]) -> None:
         self.names = tuple(options)
@@ -123,5 +123,5 @@ class Labels:
 
 @lru_cache(maxsize=4096)
 def labels_of(options: tuple[str, ...]) -> Labels:
-    """`Labels`, made once a question."""
+    """`Labels`, made once for each list of options."""
     return Labels(options)

@@ -108,7 +108,7 @@ def plain(text: str) -> str:
 
 
 def recent(places: Iterable[re.Match[str]], n: int) -> Iterable[re.Match[str]]:
-    """The last places where a pattern is found, in order, for a question of n options."""
+    """The last places where a pattern is found, in order, where there are n options."""
     return deque(places, maxlen=RECENT + 4 * n)
 
 
