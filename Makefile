@@ -31,11 +31,13 @@ demo: setup ## run the pipeline offline on the shipped sample, print the leaderb
 	@echo "Report: $(STATE)/report.html"
 	@echo "Dagster UI on the same state: make ui"
 
-test: setup ## every check: formatting, lint, types, tests
+test: setup ## every check: formatting, lint, types (beside the tests), tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
+	@mkdir -p $(STATE); $(BIN)/mypy > $(STATE)/mypy.log 2>&1 & types=$$!; \
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal; tests=$$?; \
+	wait $$types; types=$$?; cat $(STATE)/mypy.log; \
+	exit $$((tests | types))
 
 format: setup ## format the code and mend what lint can
 	$(BIN)/ruff format .

@@ -1,12 +1,17 @@
 """What Dagster loads."""
 
+import warnings
+
 import dagster as dg
 
-from assets.stage.resources import Store
+# Single-run backfills make a round one run. Dagster warns that they are beta at every asset that has one, when the asset is imported.
+warnings.filterwarnings("ignore", category=dg.BetaWarning)
+
 from assets.survey import aggregate, blueprint, boards, drift, ingest, landing, model_drift, predict, report, score, statistics
 from assets.survey.automation import JOBS, SENSORS
 from assets.survey.nightly import SCHEDULES
 from assets.survey.rounds import survey_files
+from assets.survey.store import SurveyStore
 
 _MODULES = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, model_drift, report]
 
@@ -16,7 +21,7 @@ defs = dg.Definitions(
     jobs=JOBS,
     schedules=SCHEDULES,
     sensors=SENSORS,
-    resources={"store": Store()},
+    resources={"store": SurveyStore()},
     # One process a run: a stage is seconds of work, starting a process for it would cost more.
     executor=dg.in_process_executor,
 )

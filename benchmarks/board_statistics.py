@@ -23,7 +23,7 @@ from dtef_pipeline.boards.comparisons import comparisons, tiers
 from dtef_pipeline.boards.reliability import reliability
 from dtef_pipeline.statistics.resampling import Resampling, interval, within_limits
 from dtef_pipeline.statistics.studentised import studentised_interval
-from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL
+from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.consistency import consistency_components
 from dtef_pipeline.survey.boards.gaps import gaps
 from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness

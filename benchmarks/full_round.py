@@ -70,13 +70,14 @@ def synthetic_survey(path: Path, *, segments: int = 49, questions: int = 116, se
 
 def library_pass(survey: Path, round_id: str) -> None:
     """All six stages of a round by plain calls, table by table as the assets read and write them."""
+    from dtef_pipeline.survey.adapters import read_survey
     from resources.settings import Settings
-    from resources.sources import SurveySources
+    from resources.sources import Sources
     from resources.warehouse import Warehouse
 
     house = Warehouse(Settings.from_environment().warehouse)
-    _library_ingest(house, SurveySources(house), round_id)
-    segments = house.segments(round_id)
+    _library_ingest(house, Sources(house, read_survey), round_id)
+    segments = house.values("survey_responses", "segment", round=round_id)
     for stage in (_library_blueprints, _library_predictions, _library_scores, _library_results, _library_drift):
         stage(house, round_id, segments)
 
@@ -111,9 +112,10 @@ def _library_predictions(house, round_id, segments):  # type: ignore[no-untyped-
     from assets.survey.predictor import PredictOptions, Predictor
     from dtef_pipeline.asking.models import load_models
     from dtef_pipeline.identity import partition_key
+    from dtef_pipeline.survey.baselines import names
     from dtef_pipeline.survey.tables import PREDICTIONS
 
-    models = load_models("{}").resolve([f"baseline/{name}" for name in BASELINES])
+    models = load_models("{}", computed=names.BASELINES).resolve([f"baseline/{name}" for name in BASELINES])
     predictor = Predictor(house, PredictOptions(models), stored=lambda keys: PREDICTIONS.empty_table())
     for segment in segments:
         rows = predictor.rows(predictor.plan(partition_key(round_id, segment)), {})
@@ -166,7 +168,8 @@ def dagster_pass(survey: Path, round_id: str) -> None:
     from resources.warehouse import Warehouse
 
     with dg.DagsterInstance.get() as instance:
-        keys = [f"{round_id}/{segment}" for segment in Warehouse(Settings.from_environment().warehouse).segments(round_id)]
+        house = Warehouse(Settings.from_environment().warehouse)
+        keys = [f"{round_id}/{segment}" for segment in house.values("survey_responses", "segment", round=round_id)]
         config = {
             "blueprints": {"context_levels": list(CONTEXTS)},
             "predictions": {"models": [f"baseline/{name}" for name in BASELINES]},

@@ -64,10 +64,10 @@ def tick(instance: Any, cursor: str | None) -> Any:
     """One look of the sensor, as the daemon takes it."""
     import dagster as dg
 
-    from assets.stage.resources import Store
     from assets.survey.landing import new_round
+    from assets.survey.store import SurveyStore
 
-    context = dg.build_sensor_context(instance=instance, cursor=cursor, resources={"store": Store()})
+    context = dg.build_sensor_context(instance=instance, cursor=cursor, resources={"store": SurveyStore()})
     return new_round.evaluate_tick(context)
 
 
@@ -237,8 +237,7 @@ def _land_and_fill(instance: Any, house: Any, rounds: list[str], folder: Path, t
 def _status(instance: Any) -> None:
     import dagster as dg
 
-    from assets.stage.partitions import ROUND_SEGMENT
-    from assets.survey.rounds import known_keys
+    from assets.survey.rounds import ROUND_SEGMENT, known_keys
 
     keys = known_keys(instance)
     found = instance.get_status_by_partition(dg.AssetKey("scores"), keys, ROUND_SEGMENT) or {}

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from assets.definitions import defs
 from dtef_pipeline.cli import main
+from dtef_pipeline.survey.boards.schemas import BOARD, COMPUTED, CONSISTENCY, METRIC_RANKS
 from dtef_pipeline.tables import description
 from resources.warehouse import TABLES
 
@@ -40,6 +41,7 @@ def reference() -> str:
             "## Tables",
             "",
             *_tables(),
+            *_boards(),
             "",
         ]
     )
@@ -93,6 +95,21 @@ def _tables() -> list[str]:
             lines += [f"### {name}", "", _files(spec.levels), ""]
             lines += ["| column | type | meaning |", "| --- | --- | --- |"]
             lines += [f"| `{field.name}` | {_type(field.type)} | {description(field)} |" for field in spec.schema] + [""]
+    return lines
+
+
+def _boards() -> list[str]:
+    """The tables whose columns depend on what was computed; those of equal columns together."""
+    lines = []
+    for columns in (BOARD, CONSISTENCY, METRIC_RANKS):
+        tables = [name for name, described in COMPUTED.items() if described is columns]
+        lines += [f"### {', '.join(tables)}", "", "One file each." if len(tables) > 1 else _files(()), ""]
+        if columns is BOARD:
+            lines += [
+                "Each breakdown has the columns of what it is by besides those of `leaderboard`; `tier` is of `leaderboard` alone.",
+                "",
+            ]
+        lines += ["| column | meaning |", "| --- | --- |", *(f"| `{name}` | {text} |" for name, text in columns.items()), ""]
     return lines
 
 

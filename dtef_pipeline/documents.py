@@ -53,10 +53,13 @@ class Document:
     values: dict[Any, Any]
     members: Mapping[str, str] = field(default_factory=dict)
 
-    def checked(self, model: type[_Model], values: Any = None, place: Place = ()) -> _Model:
-        """The document as a model, or `values` that stand at `place` in it. Raises ConfigError for all that is wrong."""
+    def checked(self, model: type[_Model], values: Any = None, place: Place = (), *, context: Any = None) -> _Model:
+        """The document as a model, or `values` that stand at `place` in it. `context`: what the model's own checks need besides.
+
+        Raises ConfigError for all that is wrong.
+        """
         try:
-            return model.model_validate(self.values if values is None else values)
+            return model.model_validate(self.values if values is None else values, context=context)
         except ValidationError as error:
             found = [self._told((*place, *reason.place), reason.message) for reason in reasons(error, model)]
             raise ConfigError("; ".join(found)) from error

@@ -24,15 +24,15 @@ def _hashed(text: str) -> str:
 def prompt_id(
     system: str,
     user: str,
-    question_id: str | Sequence[str],
+    item: str | Sequence[str],
     options: Sequence[str] | Sequence[Sequence[str]],
     *,
     response_schema: str | None = None,
     answer_tokens: int | None = None,
 ) -> str:
-    """Hash of everything the model sees and of the target; of a batch, its questions and the options of each."""
+    """Hash of everything the model sees and of the item that is asked; of a batch, its items and the options of each."""
     limits = [response_schema, answer_tokens] if response_schema or answer_tokens else []
-    return digest(system, user, question_id, options, *limits)
+    return digest(system, user, item, options, *limits)
 
 
 def messages_id(
@@ -47,7 +47,7 @@ def messages_id(
 
 
 def blueprint_hash(prompt_ids: Iterable[str]) -> str:
-    """Hash of the sorted prompt ids of one (round, segment)."""
+    """Hash of the sorted prompt ids of one partition."""
     return digest(*sorted(prompt_ids))
 
 
@@ -63,16 +63,16 @@ def request_keys(prompt_ids: Iterable[str], model_variant: str, draw: int, snaps
 
 
 def normalized(text: str) -> str:
-    """Text for comparing questions and options: composed, casefolded, white space collapsed."""
+    """Text for comparing wordings: composed, casefolded, white space collapsed."""
     return re.sub(r"\s+", " ", unicodedata.normalize("NFKC", text)).strip().casefold()
 
 
-def partition_key(round_id: str, segment: str) -> str:
-    """The `round_segment` partition: `GD4/country:kenya`."""
-    return f"{round_id}/{segment}"
+def partition_key(first: str, second: str) -> str:
+    """The key of a partition with two levels: `GD4/country:kenya`."""
+    return f"{first}/{second}"
 
 
 def split_partition_key(key: str) -> tuple[str, str]:
-    """(round, segment) of a partition key."""
-    round_id, _, segment = key.partition("/")
-    return round_id, segment
+    """The two levels of a partition key; the second may hold slashes itself."""
+    first, _, second = key.partition("/")
+    return first, second

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from dtef_pipeline.keys import Space
+
 _DESCRIPTION = b"description"
 
 
@@ -58,7 +60,11 @@ ANSWERED_AT_FIELD = field("answered_at", pa.timestamp("us", tz="UTC"), "Time whe
 REQUEST = (
     *MODEL_FIELDS,
     *SAMPLE_FIELDS,
-    field("request_key", pa.string(), "Hash of prompt, model variant, draw and snapshot"),
+    field(
+        "request_key",
+        pa.string(),
+        "Key of the response in the store: hash of a prompt of this text, model variant, draw, snapshot",
+    ),
 )
 """Who is asked, and under which key the response is stored."""
 REPLY = (
@@ -147,7 +153,10 @@ TIMELINE = (
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """A table's columns and the folder levels above its files; a null schema is taken from the rows written."""
+    """A table's columns and where it is kept; a null schema is taken from the rows written."""
 
     schema: pa.Schema | None
-    levels: tuple[str, ...]
+    space: Space | None = None
+    """Whose partitions it is about, from the first level on; None: it is one file."""
+    levels: tuple[str, ...] = ()
+    """The folder levels above its files."""

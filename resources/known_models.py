@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dtef_pipeline.asking.models import Models, load_models
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.baselines.names import BASELINES
 from resources.settings import Settings, shipped
 
 
@@ -12,4 +13,4 @@ def known_models(settings: Settings) -> Models:
     own = settings.models
     if own is not None and not own.is_file():
         raise ConfigError(f"DTEF_MODELS names {own}, which is not a file")
-    return load_models(shipped("models.yaml"), *([own] if own else []))
+    return load_models(shipped("models.yaml"), *([own] if own else []), computed=BASELINES)

@@ -1,22 +1,23 @@
-"""Which file or folder each round comes from: a small manifest a round, kept in the warehouse."""
+"""Which file or folder each thing that was ingested comes from: one small manifest for each, kept in the warehouse."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import pyarrow.fs as pafs
 
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.model import Survey
 from resources.warehouse import Warehouse
 
 UNFINISHED = (".part", ".partial", ".tmp", ".filepart", ".crdownload", ".download")
 """Endings of names under which programs copy a file before it is whole."""
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +64,20 @@ def still_arriving(path: Path) -> bool:
     return any(file.name.lower().endswith(UNFINISHED) for file in files_of(path))
 
 
-class SurveySources:
-    """The manifests under `<warehouse>/sources/`."""
+class Sources(Generic[Read]):
+    """The manifests under `<warehouse>/sources/`. `reader`: reads what a path holds of a round, such as its survey."""
 
-    def __init__(self, warehouse: Warehouse) -> None:
-        self.warehouse = warehouse
+    def __init__(self, warehouse: Warehouse, reader: Callable[[Path, str], Read]) -> None:
+        self.warehouse, self._reader = warehouse, reader
 
-    def register(self, survey: Survey, path: Path, *, min_n: int, hashed: str | None = None) -> Source:
+    def register(self, round_id: str, path: Path, *, adapter: str, min_n: int, hashed: str | None = None) -> Source:
         """Note where a round comes from. `hashed`: the `content_hash` at which the sensor found it; none: someone ingests it by hand."""
-        before = self.get(survey.round)
-        source = Source(survey.round, str(path.absolute()), survey.adapter, min_n, hashed or content_hash(path))
+        before = self.get(round_id)
+        source = Source(round_id, str(path.absolute()), adapter, min_n, hashed or content_hash(path))
         changed = before is None or replace(before, landing=0, landed=False) != source
         count = before.landing if before else 0
         source = replace(source, landing=count + changed, landed=hashed is not None)
-        self.warehouse.put(self._file(survey.round), json.dumps(asdict(source), indent=2).encode())
+        self.warehouse.put(self._file(round_id), json.dumps(asdict(source), indent=2).encode())
         return source
 
     def get(self, round_id: str) -> Source | None:
@@ -85,8 +86,11 @@ class SurveySources:
         with self.warehouse.fs.open_input_stream(self._file(round_id)) as stream:
             return Source(**json.loads(stream.read()))
 
-    def read(self, round_id: str) -> tuple[Source, Survey]:
-        """The round's survey, read afresh. Raises WarehouseError when the round was never ingested or its source is gone."""
+    def read(self, round_id: str) -> tuple[Source, Read]:
+        """What the reader makes of the round's source, read afresh.
+
+        Raises WarehouseError when the round was never ingested or its source is gone.
+        """
         source = self.get(round_id)
         if source is None:
             raise WarehouseError(f"round {round_id} has no source: register it with `dtef ingest PATH --round {round_id}`")
@@ -94,7 +98,7 @@ class SurveySources:
             raise WarehouseError(
                 f"the source of round {round_id} is gone: {source.path}; put it back or ingest it from its new place"
             )
-        return source, read_survey(Path(source.path), round_id)
+        return source, self._reader(Path(source.path), round_id)
 
     def _file(self, round_id: str) -> str:
         return f"{self.warehouse.root}/sources/{round_id}.json"

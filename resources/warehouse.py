@@ -23,9 +23,8 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.keys import Space
 from dtef_pipeline.survey import stored_tables
-from dtef_pipeline.survey.identity import round_order
-from dtef_pipeline.survey.stored_tables import SEGMENT
 from dtef_pipeline.tables import TableSpec, without_descriptions
 
 TABLES: Mapping[str, TableSpec] = stored_tables.TABLES
@@ -96,9 +95,6 @@ class Warehouse:
                 self.fs.move(target, path)
         return len(content)
 
-    def exists(self, table: str, **levels: str) -> bool:
-        return bool(self.fs.get_file_info(f"{self.folder(table, **levels)}/{_FILE}").type == pafs.FileType.File)
-
     def read(self, table: str, *, columns: Sequence[str] | None = None, **levels: str) -> pa.Table:
         """Rows of the partition, or of every partition below the levels given, in path order.
 
@@ -117,40 +113,36 @@ class Warehouse:
         return schema.empty_table().select(list(columns)) if columns else schema.empty_table()
 
     def values(self, table: str, level: str, **levels: str) -> list[str]:
-        """The values of the next folder level: rounds of a table, segments of a round, snapshots of a segment."""
+        """The values of the next folder level below the levels given; those of a space's first level in its order, others sorted."""
         infos = self._list(self.folder(table, **levels), recursive=False)
         prefix = f"{level}="
         names = [unquote(info.base_name[len(prefix) :]) for info in infos if info.base_name.startswith(prefix)]
-        return sorted(names, key=round_order) if level == "round" else sorted(names)
+        space = _spec(table).space
+        return sorted(names, key=space.order) if space and level == space.first else sorted(names)
 
-    def drop_segment(self, round_id: str, segment: str) -> None:
-        """Remove a segment's rows from every table kept by segment."""
+    def drop(self, space: Space, key: str) -> None:
+        """Remove a partition's rows from every table that is kept by both levels of the space."""
         for table, spec in TABLES.items():
-            if spec.levels[:2] == SEGMENT:
-                folder = self.folder(table, round=round_id, segment=segment)
+            if spec.space == space and space.second in spec.levels:
+                folder = self.folder(table, **space.levels(key))
                 if self.fs.get_file_info(folder).type == pafs.FileType.Directory:
                     self.fs.delete_dir(folder)
 
-    def rounds(self) -> list[str]:
-        return self.values("survey_responses", "round")
+    def connect(self, *, only: Iterable[str] | None = None, first: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
+        """An in-memory DuckDB connection with one view for each table that exists.
 
-    def segments(self, round_id: str) -> list[str]:
-        return self.values("survey_responses", "segment", round=round_id)
-
-    def connect(self, *, only: Iterable[str] | None = None, rounds: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
-        """An in-memory DuckDB connection with a view a table that exists.
-
-        `rounds`: views hold these rounds alone, and no other round's files are looked at; none: all. Tables that are not kept by round are
-        whole in any case. What a query does not need, columns and, where it names a round or segment, files, is not read.
+        `first`: values of the first level of the tables' space, such as rounds. The views hold these alone, and no other files are looked at;
+        none: all. Tables that are not kept by partition are whole in any case. What a query does not need (columns, and files where it
+        names a level) is not read.
         """
         connection = duckdb.connect()
         connection.execute("SET python_enable_replacements = false")  # a name is a view, never a variable of this process
         connection.execute("SET enable_progress_bar = false")  # it would stand in the output that other programs read
         for table in TABLES if only is None else only:
             if self.is_local:
-                if sql := self._view_sql(table, rounds):
+                if sql := self._view_sql(table, first):
                     connection.execute(sql)
-            elif (found := self._dataset(table, rounds)) is not None:
+            elif (found := self._dataset(table, first)) is not None:
                 connection.register(table, found)
         return connection
 
@@ -186,9 +178,9 @@ class Warehouse:
         temporary.replace(target)
         return target
 
-    def _view_sql(self, table: str, rounds: Sequence[str] = ()) -> str | None:
+    def _view_sql(self, table: str, first: Sequence[str] = ()) -> str | None:
         patterns = []
-        for folder, depth in self._tops(table, rounds):
+        for folder, depth in self._tops(table, first):
             if next(Path(folder).glob("/".join(["*"] * depth + [_FILE])), None) is not None:
                 pattern = "/".join([glob.escape(folder), *["*"] * depth, _FILE]).replace("'", "''")
                 patterns.append(f"'{pattern}'")
@@ -196,9 +188,9 @@ class Warehouse:
             return None
         return f"CREATE VIEW {table} AS SELECT * FROM read_parquet([{', '.join(patterns)}], hive_partitioning = false)"
 
-    def _dataset(self, table: str, rounds: Sequence[str]) -> pads.Dataset | None:
+    def _dataset(self, table: str, first: Sequence[str]) -> pads.Dataset | None:
         """The files as one data set, for a store that DuckDB cannot read by itself. It is told what each file's folders say."""
-        files = [info for folder, _ in self._tops(table, rounds) for info in self._infos_below(folder)]
+        files = [info for folder, _ in self._tops(table, first) for info in self._infos_below(folder)]
         if not files:
             return None
         levels, parquet = _spec(table).levels, pads.ParquetFileFormat()
@@ -212,12 +204,12 @@ class Warehouse:
             fragments.append(parquet.make_fragment(info.path, self.fs, where, file_size=info.size))
         return pads.FileSystemDataset(fragments, schema, parquet, self.fs)
 
-    def _tops(self, table: str, rounds: Sequence[str]) -> list[tuple[str, int]]:
-        """The folders that hold the table's files, or those of these rounds, and how many levels of folders are below each."""
-        levels = _spec(table).levels
-        if rounds and "round" in levels:
-            return [(self.folder(table, round=round_id), len(levels) - 1) for round_id in rounds]
-        return [(self.folder(table), len(levels))]
+    def _tops(self, table: str, first: Sequence[str]) -> list[tuple[str, int]]:
+        """The folders that hold the table's files, or those of these first levels, and how many levels of folders are below each."""
+        spec = _spec(table)
+        if first and spec.space:
+            return [(self.folder(table, **{spec.space.first: value}), len(spec.levels) - 1) for value in first]
+        return [(self.folder(table), len(spec.levels))]
 
     @staticmethod
     def _levels_of(file: str) -> dict[str, str]:
@@ -293,16 +285,23 @@ class Warehouse:
         return rows
 
     def _what(self, table: str, levels: Mapping[str, str]) -> str:
-        if "round" in levels and table == "survey_responses":
-            known = ", ".join(self.rounds()) or "none"
-            return f"for {', '.join(f'{k} {v}' for k, v in levels.items())} (ingested rounds: {known})"
-        return f"for {', '.join(f'{k} {v}' for k, v in levels.items())}" if levels else "yet"
+        if not levels:
+            return "yet"
+        asked, space = ", ".join(f"{level} {value}" for level, value in levels.items()), _spec(table).space
+        if space is None or table != _ingested(space):
+            return f"for {asked}"
+        return f"for {asked} (ingested {space.first}s: {', '.join(self.values(table, space.first)) or 'none'})"
 
 
 def _spec(table: str) -> TableSpec:
     if table not in TABLES:
         raise WarehouseError(f"unknown table {table!r}; tables: {', '.join(TABLES)}")
     return TABLES[table]
+
+
+def _ingested(space: Space) -> str:
+    """The table that says which partitions of the space there are."""
+    return next(table for table, spec in TABLES.items() if spec.space == space)
 
 
 def _schema_difference(got: pa.Schema, wanted: pa.Schema) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,21 @@ SHARED = ROOT.parent / "shared" / "data"
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background jobs deaf to Ctrl-C, and the processes that tests start and interrupt would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]:
+    """The last lines of a run say which kinds of tests were left out and why, so that green is not taken for more than it is."""
+    yield
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or hasattr(session.config, "workerinput"):
+        return
+    places: dict[str, list[str]] = defaultdict(list)
+    for report in reporter.stats.get("skipped", []):
+        if isinstance(report.longrepr, (tuple, list)):
+            places[str(report.longrepr[2]).removeprefix("Skipped: ")].append(report.nodeid.partition("::")[0])
+    for reason, files in sorted(places.items()):
+        reporter.write_line(f"left out: {len(files)} in {', '.join(sorted(set(files)))}: {reason}", yellow=True)
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import os
 import pwd
@@ -18,8 +17,9 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from tests.apt import NotInstalled, found_or_installed
+
 USER = "dtef"
-INSTALL_TIMEOUT_S = 180
 START_TIMEOUT_S = 60
 
 
@@ -65,7 +65,10 @@ class Postgres:
 @contextmanager
 def running_postgres() -> Iterator[Postgres]:
     """A server for the time of the block. Raises NoPostgres."""
-    binaries = _binaries() or _installed()
+    try:
+        binaries = found_or_installed(_binaries, "postgresql")
+    except NotInstalled as error:
+        raise NoPostgres(str(error)) from None
     # Not in pytest's folder: that one is closed to the user that the server runs as.
     folder = Path(tempfile.mkdtemp(prefix="dtef-postgres-"))
     try:
@@ -117,30 +120,6 @@ def _binaries() -> Path | None:
         return Path(found).resolve().parent
     versions = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")]
     return max(versions, key=lambda path: int(path.parent.name), default=None)
-
-
-def _installed() -> Path:
-    """The same, after apt has installed them."""
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise NoPostgres("no PostgreSQL server programs here, and no apt-get as root to install them with")
-    # One of the processes that run tests at once installs, the others wait and find it done.
-    with (Path(tempfile.gettempdir()) / "dtef-postgres-install.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if found := _binaries():
-            return found
-        _install()
-    if (found := _binaries()) is None:
-        raise NoPostgres("apt-get installed postgresql, but no initdb is below /usr/lib/postgresql")
-    return found
-
-
-def _install() -> None:
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for step in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", "postgresql"]):
-        try:
-            subprocess.run(["apt-get", *step], env=environment, capture_output=True, check=True, timeout=INSTALL_TIMEOUT_S)
-        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            raise NoPostgres(f"no PostgreSQL server programs here, and apt-get {step[0]} failed: {error}") from None
 
 
 def _free_port() -> int:

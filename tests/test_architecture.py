@@ -22,6 +22,8 @@ DAGSTER_INTERNALS = (
     "resources/dagster_storage.py",
 )
 """The files that may import `dagster._*`: a new release of Dagster is tried against these."""
+SHARED_OUTSIDE = ("resources/gateway", "resources/responses", "assets/stage")
+"""The rooms beyond the library that serve every family: they know nothing of one."""
 LONGEST_FILE = 400
 HEAVY = ("pandas", "duckdb", "dagster", "litellm", "pyarrow")
 
@@ -70,6 +72,17 @@ def test_what_is_private_to_dagster_is_imported_in_three_files_alone() -> None:
     found = {path.relative_to(ROOT).as_posix(): list(private_dagster(path)) for name in LAYERS for path in modules(name)}
     assert [line for path, lines in found.items() if path not in DAGSTER_INTERNALS for line in lines] == []
     assert all(found[path] for path in DAGSTER_INTERNALS)
+
+
+@pytest.mark.parametrize("room", SHARED_OUTSIDE)
+def test_shared_rooms_beyond_the_library_name_nothing_of_a_family(room: str) -> None:
+    lines = [
+        f"{path.relative_to(ROOT)}:{number} {line.strip()}"
+        for path in modules(room)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if re.search(r"survey|segment|question|round_id", line, re.IGNORECASE)
+    ]
+    assert lines == []
 
 
 @pytest.mark.parametrize("package", LAYERS)

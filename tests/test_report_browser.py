@@ -1,11 +1,10 @@
-"""The report in a real browser: headless Chromium, driven over its DevTools protocol. Skipped where there is no Chromium."""
+"""The report in a real browser: headless Chromium, driven over its DevTools protocol. Skipped where there is no Chromium and apt may not
+install it."""
 
 from __future__ import annotations
 
 import base64
 import json
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,22 +15,20 @@ import pytest
 from dtef_pipeline.asking.calls import baseline_rows
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.drift.checks import drift_checks
-from dtef_pipeline.report.page import build_report
 from dtef_pipeline.survey.adapters import read_survey
+from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.boards.schemas import GAPS
 from dtef_pipeline.survey.drift import SUBJECT
 from dtef_pipeline.survey.observe import observe
-from dtef_pipeline.survey.report.chapters import SECTIONS
+from dtef_pipeline.survey.report.chapters import survey_report
 from dtef_pipeline.survey.scoring.references import reference_scores
 from dtef_pipeline.survey.scoring.score import score_predictions
-from tests.dtef_pipeline.report.browser import PATIENCE, Browser, until
+from tests.apt import NotInstalled
+from tests.dtef_pipeline.report.browser import Browser, running_browser, until
 from tests.made.scores import scores_table, survey_rows
 
-websockets_client = pytest.importorskip("websockets.sync.client", reason="no websockets client to talk to Chromium with")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium, chromium-browser or google-chrome on the path")
 QUESTIONS = {"q0": ("Do you trust AI?", 0.9), "q1": ("Is the climate changing?", 0.5), "q2": ("Do you trust people?", 0.7)}
 MODELS = {"baseline/population-marginal": 0.05, "baseline/leave-one-out-marginal": 0.03, "gpt": 0.0, "llama": -0.2}
 SEGMENTS = ("country:kenya", "country:chile")
@@ -91,19 +88,11 @@ def tables() -> dict[str, pa.Table]:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    folder = tmp_path_factory.mktemp("chromium")
-    command = [str(CHROMIUM), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
-    command += ["--disable-background-networking", "--remote-debugging-port=0", f"--user-data-dir={folder}", "about:blank"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        told = folder / "DevToolsActivePort"
-        until(lambda: told.exists() and len(told.read_text().split()) == 2)
-        port, path = told.read_text().split()
-        with websockets_client.connect(f"ws://127.0.0.1:{port}{path}", max_size=None, open_timeout=PATIENCE) as socket:
-            yield Browser(socket)
-    finally:
-        process.terminate()
-        process.wait(PATIENCE)
+        with running_browser(tmp_path_factory.mktemp("chromium")) as running:
+            yield running
+    except NotInstalled as why:
+        pytest.skip(str(why))
 
 
 def written(folder: Path, tables: dict[str, pa.Table]) -> Path:
@@ -113,7 +102,7 @@ def written(folder: Path, tables: dict[str, pa.Table]) -> Path:
             connection.register(f"_{name}", table)
             connection.execute(f"CREATE VIEW {name} AS SELECT * FROM _{name}")
         path = folder / "report.html"
-        path.write_text(build_report(connection), encoding="utf-8")
+        path.write_text(survey_report(connection), encoding="utf-8")
     return path
 
 
@@ -126,8 +115,9 @@ def test_every_section_is_there_and_nothing_is_said_on_the_console_or_asked_of_t
     browser: Browser, page: Path
 ) -> None:
     browser.opens(page)
-    assert browser.does("[...document.querySelectorAll('main > section')].map(node => node.id)") == list(SECTIONS)
-    assert browser.does("[...document.querySelectorAll('nav a')].every(link => document.querySelector(link.hash))")
+    anchors = browser.does("[...document.querySelectorAll('nav a')].map(link => link.hash.slice(1))")
+    assert len(anchors) > 10
+    assert browser.does("[...document.querySelectorAll('main > section')].map(node => node.id)") == anchors
     assert browser.said == []
     assert browser.requested == [page.as_uri()]
     assert browser.does("performance.getEntriesByType('resource').length") == 0
@@ -324,7 +314,8 @@ def test_every_drawing_and_field_has_a_name(browser: Browser, page: Path) -> Non
 def published_round(surveys: Path) -> dict[str, pa.Table]:
     """GD4 and the scores of three baselines."""
     survey = observe(read_survey(surveys / "gd4.json", "GD4")).responses
-    models = load_models("{}").resolve(["baseline/uniform", "baseline/population-marginal", "baseline/leave-one-out-marginal"])
+    names = ["baseline/uniform", "baseline/population-marginal", "baseline/leave-one-out-marginal"]
+    models = load_models("{}", computed=BASELINES).resolve(names)
     scores = []
     for segment in survey["segment"].unique().to_pylist():
         rows = survey.filter(pa.compute.equal(survey["segment"], segment))

@@ -13,6 +13,7 @@ import pyarrow.fs as pafs
 import pytest
 
 from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.survey.identity import SPACE
 from resources.warehouse import Warehouse
 from tests.assets.conftest import write_survey
 from tests.conftest import ROOT
@@ -88,8 +89,8 @@ class TestWarehouse:
         house.write("survey_responses", survey_rows(KENYA, KENYA), **KENYA)
         assert house.read("survey_responses", **KENYA).num_rows == 2
         assert house.read("survey_responses")["round"].to_pylist() == ["S1", "S1", "S2"]
-        assert house.rounds() == ["S1", "S2"]
-        assert house.segments("S2") == ["country:chile & more"]
+        assert house.values("survey_responses", "round") == ["S1", "S2"]
+        assert house.values("survey_responses", "segment", round="S2") == ["country:chile & more"]
         assert house.tables() == ["scores", "survey_responses"]
         names = [info.path for info in store.fs().get_file_info(pafs.FileSelector(house.root, recursive=True)) if info.is_file]
         assert len(names) == 4
@@ -131,7 +132,7 @@ class TestWarehouse:
         fill(house)
         house.write("scores", scores_table([{"round": "S3"}]), round="S3", segment="country:peru", snapshot="base")
         store.server.forget()
-        with house.connect(only=["scores", "survey_responses", "blueprints"], rounds=["S1", "S3"]) as connection:
+        with house.connect(only=["scores", "survey_responses", "blueprints"], first=["S1", "S3"]) as connection:
             assert connection.execute("SELECT round FROM scores ORDER BY 1").fetchall() == [("S1",), ("S3",)]
             assert connection.execute("SELECT count(*) FROM survey_responses").fetchone() == (1,)
         assert len(store.listings) == 6  # of three tables in two rounds
@@ -139,7 +140,7 @@ class TestWarehouse:
 
     def test_dropping_a_segment_takes_its_objects_and_no_others(self, house: Warehouse) -> None:
         fill(house)
-        house.drop_segment(*KENYA.values())
+        house.drop(SPACE, SPACE.key(*KENYA.values()))
         assert house.read_or_empty("scores", round="S1").num_rows == 0
         assert house.read("scores")["round"].to_pylist() == ["S2"]
 

@@ -8,18 +8,18 @@ import pyarrow.compute as pc
 
 from assets.stage.partitions import chosen_partitions, failed_partitions
 from assets.stage.resources import Store
-from dtef_pipeline.identity import split_partition_key
+from resources.warehouse import TABLES
 
 
 def read_keys(
     context: dg.AssetCheckExecutionContext, store: Store, table: str, columns: Sequence[str]
 ) -> Iterator[tuple[str, pa.Table]]:
     """(key, rows) of the run's partitions that did not fail; all snapshots of a partition together."""
-    failed = failed_partitions(context)
+    failed, space = failed_partitions(context), TABLES[table].space
+    assert space is not None, f"{table} is not kept by partition"
     for key in chosen_partitions(context):
         if key not in failed:
-            round_id, segment = split_partition_key(key)
-            yield key, store.warehouse.read_or_empty(table, columns=columns, round=round_id, segment=segment)
+            yield key, store.warehouse.read_or_empty(table, columns=columns, **space.levels(key))
 
 
 def verdict(

@@ -1,6 +1,5 @@
-"""The one partition space of all six stages, and how a run over many partitions keeps a bad one to itself."""
+"""What the stages of a partition space share, and how a run over many partitions keeps a bad one to itself."""
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -13,25 +12,28 @@ from assets.stage.schema_metadata import column_schema
 from assets.stage.versions import Provenance, log_together
 from dtef_pipeline.errors import DtefError
 
-# Single-run backfills are what makes a round one run; Dagster calls them beta at every asset.
-warnings.filterwarnings("ignore", category=dg.BetaWarning)
-
-ROUND_SEGMENT = dg.DynamicPartitionsDefinition(name="round_segment")
 FAILED_TAG, FAILED_RUN_TAG = "dtef/failed_partitions", "dtef/failed_partitions_run"
 PROCESS_TAG = f"{HIDDEN_TAG_PREFIX}dtef_process"
 """The process of a run that a command started, as JSON: such a command makes its own roll-ups."""
-SNAPSHOT_TAG, ROUNDS_TAG = "dtef/snapshot", "dtef/rounds"
-"""What a run is about, for those who read the list of runs."""
+SNAPSHOT_TAG = "dtef/snapshot"
+"""Which snapshot a run is about, for those who read the list of runs."""
 
 CHOSEN_TAG = "dtef/partitions"
 """Of a run over a range: its partitions, where they are not all of the range."""
 OWNERS = ["team:data-engineering"]
 
 
-def stage(number: int, table: str, *, code_version: str, kinds: Set[str] = frozenset({"parquet"})) -> dict[str, Any]:
-    """Asset settings of a stage: what the six have in common, its place, and its table's columns."""
+def stage(
+    partitions: dg.DynamicPartitionsDefinition,
+    number: int,
+    table: str,
+    *,
+    code_version: str,
+    kinds: Set[str] = frozenset({"parquet"}),
+) -> dict[str, Any]:
+    """Asset settings of a stage: what all stages of a space have in common, its place among them, and its table's columns."""
     return {
-        "partitions_def": ROUND_SEGMENT,
+        "partitions_def": partitions,
         "backfill_policy": dg.BackfillPolicy.single_run(),
         "output_required": False,
         "owners": OWNERS,

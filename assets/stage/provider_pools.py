@@ -23,7 +23,7 @@ def provider_pools(
     """
     with InstanceConcurrencyContext(instance, run) as claims, ExitStack() as held:
         # In one order everywhere, so that no two runs wait for each other.
-        for pool in sorted({provider_of(spec) for spec in models if not spec.is_baseline}):
+        for pool in sorted({provider_of(spec) for spec in models if not spec.is_computed}):
             held.callback(claims.free_step, _holder(pool))
             _wait(instance, claims, pool, log)
         yield

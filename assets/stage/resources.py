@@ -8,27 +8,26 @@ import dagster as dg
 from pydantic import PrivateAttr
 
 from assets.stage.shared_gateway import Command
-from assets.survey.predictor import Answer
+from dtef_pipeline.asking.calls import Answer
 from dtef_pipeline.asking.models import Budget, Models
 from dtef_pipeline.asking.request import Failure, Request
+from dtef_pipeline.boards.boards import Evidence
+from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.identity import digest
-from dtef_pipeline.survey.panel import Panel
 from resources.gateway import Gateway
 from resources.gateway.progress import RunProgress, shown_progress
 from resources.known_models import known_models
-from resources.panel_file import known_panel
 from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
-from resources.sources import SurveySources
 from resources.warehouse import Warehouse
 from resources.webhook import Webhook
 
 
 class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """Warehouse, survey sources, response store, models, panel and webhook.
+    """Warehouse, response store, models and webhook.
 
-    Empty fields are read from DTEF_WAREHOUSE and DTEF_RESPONSES; the files and the URL from DTEF_MODELS, DTEF_PANEL and DTEF_WEBHOOK.
+    Empty fields are read from DTEF_WAREHOUSE and DTEF_RESPONSES; the file and the URL from DTEF_MODELS and DTEF_WEBHOOK.
     """
 
     warehouse_root: str = ""
@@ -45,23 +44,19 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         return Warehouse(self.warehouse_root or self.settings.warehouse)
 
     @cached_property
-    def sources(self) -> SurveySources:
-        return SurveySources(self.warehouse)
-
-    @cached_property
     def models(self) -> Models:
         """The shipped models, and those of DTEF_MODELS."""
         return known_models(self.settings)
 
     @cached_property
-    def panel(self) -> Panel:
-        """What is asked every night, and how drift is judged."""
-        return known_panel(self.settings)
-
-    @cached_property
     def webhook(self) -> Webhook | None:
         """What is told of drift; None: nobody."""
         return Webhook(self.settings.webhook) if self.settings.webhook else None
+
+    @cached_property
+    def evidence(self) -> dict[BoardOptions, Evidence]:
+        """What boards are made of, by their options, as far as it was read. Dagster makes this resource anew for each run."""
+        return {}
 
     @cached_property
     def responses(self) -> ResponseStore:

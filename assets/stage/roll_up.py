@@ -1,71 +1,37 @@
-"""What the roll-ups have in common: one table a view, clean targets and all, in one configuration."""
+"""What the roll-ups of a family have in common: tables made of its scores, with clean targets and with all."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
+import duckdb
 import pandas as pd
 import pyarrow as pa
-from dagster import AssetExecutionContext, Config
-from pydantic import Field
 
 from assets.stage.resources import Store
 from dtef_pipeline.boards.boards import Evidence, load_evidence
 from dtef_pipeline.boards.cells import TARGETS, BoardOptions
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
-from dtef_pipeline.survey.boards.views import READ, Connection, view
-from dtef_pipeline.survey.tables import METRICS
 from resources.warehouse import TABLES
 
+Connection = duckdb.DuckDBPyConnection
 Make = Callable[[Connection, BoardOptions, Evidence | None], Mapping[str, pd.DataFrame]]
-"""Makes frames, by the table's name, of a connection with the views READ."""
+"""Makes frames, by the table's name, of a connection with the tables that the roll-up is made of."""
 
 
-class BoardConfig(Config):
-    """What boards rank by, and how sure they are."""
+def publish(store: Store, made_of: Sequence[str], options: Callable[[str], BoardOptions], make: Make) -> dict[str, pa.Table]:
+    """Write the tables that `make` returns by name; what was written.
 
-    metric: str = Field(default="js", description=f"Metric to rank by: {', '.join(METRICS)}.")
-    resamples: int = Field(default=RESAMPLES, ge=0, description="Bootstrap resamples behind the intervals; 0: no intervals.")
-    seed: int = Field(default=SEED, ge=0, description="Seed of all that is drawn.")
-
-    def options(self, targets: str) -> BoardOptions:
-        return BoardOptions(metric=self.metric, targets=targets, resamples=self.resamples, seed=self.seed)
-
-    def recorded(self) -> dict[str, Any]:
-        """As metadata."""
-        return {"metric": self.metric, "resamples": self.resamples, "seed": self.seed}
-
-
-@dataclass(slots=True)
-class _Last:
-    """The evidence of the run at hand, by options: the roll-ups of one run are made of the same cells, which are read once."""
-
-    run: str = ""
-    evidence: dict[BoardOptions, Evidence] = field(default_factory=dict)
-
-    def of(self, run: str, connection: Connection, options: BoardOptions) -> Evidence:
-        if run != self.run:
-            self.run, self.evidence = run, {}
-        if options not in self.evidence:
-            self.evidence[options] = load_evidence(connection, options)
-        return self.evidence[options]
-
-
-_last = _Last()
-
-
-def publish(context: AssetExecutionContext, store: Store, config: BoardConfig, make: Make) -> dict[str, pa.Table]:
-    """Write the tables that `make` returns by name; what was written. Raises WarehouseError before anything is scored."""
-    if not store.warehouse.values("scores", "round"):
-        raise WarehouseError("no scores yet: materialize the stages of a round first")
+    `made_of`: the tables it reads, first the one that must be there. `options`: the board's options, by the targets.
+    Raises WarehouseError before anything is scored.
+    """
+    first = TABLES[made_of[0]]
+    if first.space and not store.warehouse.values(made_of[0], first.space.first):
+        raise WarehouseError(f"no {made_of[0]} yet: materialize the stages of a {first.space.first} first")
     frames: dict[str, list[pd.DataFrame]] = {}
-    with store.warehouse.connect(only=READ) as connection:
-        for targets in TARGETS:
-            options = config.options(targets)
-            evidence = _last.of(context.run.run_id, connection, options) if options.resamples else None
-            for table, frame in make(connection, options, evidence).items():
-                frames.setdefault(table, []).append(frame.assign(targets=targets))
+    with store.warehouse.connect(only=made_of) as connection:
+        for chosen in map(options, TARGETS):
+            evidence = _evidence(store, connection, chosen) if chosen.resamples else None
+            for table, frame in make(connection, chosen, evidence).items():
+                frames.setdefault(table, []).append(frame.assign(targets=chosen.targets))
     written = {table: as_table(of_table, TABLES[table].schema) for table, of_table in frames.items()}
     for table, rows in written.items():
         store.warehouse.write(table, rows)
@@ -73,13 +39,11 @@ def publish(context: AssetExecutionContext, store: Store, config: BoardConfig, m
     return written
 
 
-def of_views(views: Mapping[str, str]) -> Make:
-    """Makes tables, given by name, of views."""
-
-    def make(connection: Connection, options: BoardOptions, evidence: Evidence | None) -> Mapping[str, pd.DataFrame]:
-        return {table: view(connection, by, options, evidence) for table, by in views.items()}
-
-    return make
+def _evidence(store: Store, connection: Connection, options: BoardOptions) -> Evidence:
+    """The roll-ups of one run are made of the same cells, which are read once."""
+    if options not in store.evidence:
+        store.evidence[options] = load_evidence(connection, options)
+    return store.evidence[options]
 
 
 def as_table(frames: Sequence[pd.DataFrame], schema: pa.Schema | None) -> pa.Table:

@@ -1,7 +1,7 @@
 """Data versions: what tells Dagster which partitions are stale, and lets it leave alone those that are not.
 
 Dagster compares, for each partition, the data version of what a stage was made from with the one there is now. By itself it gives all partitions
-of a run one version, so a single changed segment would make its whole round stale. Hence each partition gets its own here.
+of a run one version, so a single changed partition would make all of them stale. Hence each partition gets its own here.
 """
 
 import hashlib

@@ -11,9 +11,10 @@ from pydantic import Field
 from assets.stage.checks import keys_repeated
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.resources import Store
+from assets.survey.rounds import ROUND_SEGMENT
 from assets.survey.score import scores
-from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.boards.segment_results import segment_results as aggregate
+from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.tables import SEGMENT_RESULTS
 
 
@@ -23,7 +24,7 @@ class AggregateConfig(dg.Config):
     snapshot: str | None = Field(default=None, description="Aggregate this snapshot only; none: all there are.")
 
 
-@dg.asset(deps=[scores], **stage(5, "segment_results", code_version="2", kinds={"parquet", "duckdb"}))
+@dg.asset(deps=[scores], **stage(ROUND_SEGMENT, 5, "segment_results", code_version="2", kinds={"parquet", "duckdb"}))
 def segment_results(context: dg.AssetExecutionContext, config: AggregateConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How each model did on this segment: one row a (model variant, context level, snapshot), with counts by status, means and a 95 % interval.
 
@@ -50,13 +51,11 @@ def _aggregate(run: PartitionRun, store: Store, snapshot: str | None, keys: Sequ
 
 
 def _read_scores(store: Store, key: str, snapshot: str | None) -> pa.Table:
-    round_id, segment = split_partition_key(key)
-    at = {"round": round_id, "segment": segment, **({"snapshot": snapshot} if snapshot else {})}
-    return store.warehouse.read("scores", **at)
+    return store.warehouse.read("scores", **SPACE.levels(key), **({"snapshot": snapshot} if snapshot else {}))
 
 
 def _write_segment(store: Store, results: pa.Table, key: str) -> dict[str, Any]:
-    round_id, segment = split_partition_key(key)
+    round_id, segment = SPACE.split(key)
     rows = results.filter((pc.field("round") == round_id) & (pc.field("segment") == segment))
     snapshots = pc.unique(rows["snapshot"]).to_pylist()
     for snapshot in snapshots:

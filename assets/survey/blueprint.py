@@ -11,10 +11,11 @@ from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.resources import Store
 from assets.survey.ingest import survey_responses
+from assets.survey.rounds import ROUND_SEGMENT
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.blueprint.options import FORMATS, TASKS, BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints, left_out
+from dtef_pipeline.survey.identity import SPACE
 
 
 class BlueprintConfig(dg.Config):
@@ -47,7 +48,7 @@ class BlueprintConfig(dg.Config):
         ]
 
 
-@dg.asset(deps=[survey_responses], **stage(2, "blueprints", code_version="2"))
+@dg.asset(deps=[survey_responses], **stage(ROUND_SEGMENT, 2, "blueprints", code_version="2"))
 def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store: Store) -> dg.MaterializeResult[Any]:
     """What models are asked: one row a target question of the segment, context level and condition, with the exact prompt.
 
@@ -66,8 +67,7 @@ def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store
 
 
 def _write_segment(context: dg.AssetExecutionContext, config: BlueprintConfig, store: Store, key: str) -> dict[str, Any]:
-    round_id, segment = split_partition_key(key)
-    at = {"round": round_id, "segment": segment}
+    at = SPACE.levels(key)
     earlier = store.warehouse.read_or_empty("blueprints", columns=["condition", "context_level", "recipe"], **at)
     options = config.options(earlier)
     survey = store.warehouse.read("survey_responses", **at)

@@ -7,16 +7,17 @@ import pyarrow as pa
 
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.roll_up import BoardConfig, clean, of_views, publish
+from assets.stage.roll_up import clean
 from assets.stage.schema_metadata import column_schema
 from assets.survey.aggregate import segment_results
 from assets.survey.predict import predictions
+from assets.survey.views import BoardConfig, of_views, publish_views
 from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.boards.costs import costs as add_up_costs
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.report.charts import as_markdown_image, forest, heat_map
+from dtef_pipeline.report.charts import as_markdown_image
 from dtef_pipeline.survey.boards.schemas import BOARD
-from dtef_pipeline.survey.report.charts import context_curves
+from dtef_pipeline.survey.report.charts import board_chart, context_curves, segment_heat_map
 from dtef_pipeline.tables import described
 
 BREAKDOWNS = {
@@ -38,7 +39,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     have. `targets` tells whether questions that define a segment are left out (`clean`) or kept, as the published figures do (`all`). A model
     that scores below `baseline/population-marginal` adds nothing to ignoring who is asked.
     """
-    rows = publish(context, store, config, of_views({"leaderboard": "overall"}))["leaderboard"]
+    rows = publish_views(store, config, of_views({"leaderboard": "overall"}))["leaderboard"]
     best = clean(rows)
     shown = [
         "rank",
@@ -59,7 +60,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
             **column_schema("leaderboard", described(rows.schema, BOARD)),
             **config.recorded(),
             "board": markdown(best, [name for name in shown if name in best.column_names], most=30),
-            "plot": dg.MetadataValue.md(as_markdown_image(forest(best.to_pandas()))),
+            "plot": dg.MetadataValue.md(as_markdown_image(board_chart(best.to_pandas()))),
             **_context_plot(best),
         }
     )
@@ -71,13 +72,13 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
 
     One table each: `breakdown_round`, `breakdown_segment`, `breakdown_attribute`, `breakdown_question`, `consistency`, `metric_ranks`.
     """
-    written = publish(context, store, config, of_views(BREAKDOWNS))
+    written = publish_views(store, config, of_views(BREAKDOWNS))
     segments = clean(written["breakdown_segment"]).to_pandas()
     return dg.MaterializeResult(
         metadata={
             **{f"{table}_rows": len(rows) for table, rows in written.items()},
             **config.recorded(),
-            "plot": dg.MetadataValue.md(as_markdown_image(heat_map(segments))),
+            "plot": dg.MetadataValue.md(as_markdown_image(segment_heat_map(segments))),
         }
     )
 

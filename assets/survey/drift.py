@@ -12,15 +12,16 @@ import pyarrow.compute as pc
 from assets.stage.checks import read_keys
 from assets.stage.freshness import nightly_freshness
 from assets.stage.partitions import PartitionRun, markdown, stage
-from assets.stage.resources import Store
 from assets.survey.aggregate import segment_results
 from assets.survey.moved_questions import named
+from assets.survey.rounds import ROUND_SEGMENT
+from assets.survey.store import SurveyStore
 from dtef_pipeline.drift.checks import columns_needed, headline
 from dtef_pipeline.drift.checks import drift_checks as check_drift
 from dtef_pipeline.drift.settings import Severity
 from dtef_pipeline.drift.verdict_text import by_verdict, moved_words, place_words
-from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.tables import DRIFT_CHECKS
 
 _SHOWN = [
@@ -37,8 +38,10 @@ _SHOWN = [
 ]
 
 
-@dg.asset(deps=[segment_results], freshness_policy=nightly_freshness(), **stage(6, "drift_checks", code_version="3"))
-def drift_checks(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
+@dg.asset(
+    deps=[segment_results], freshness_policy=nightly_freshness(), **stage(ROUND_SEGMENT, 6, "drift_checks", code_version="3")
+)
+def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.MaterializeResult[Any]:
     """Whether a model's score on the same prompts moved between snapshots: one row a (model variant, context level, prompt set).
 
     `verdict` is `watch` where the documented rule flags the series (at temperature 0, over snapshots that span 23 hours, the highest mean
@@ -47,13 +50,12 @@ def drift_checks(context: dg.AssetExecutionContext, store: Store) -> dg.Material
     """
     run = PartitionRun(context)
     options = store.panel.drift.options
-    watched = {round_id: _watched(store, round_id) for round_id in {split_partition_key(key)[0] for key in run.keys}}
+    watched = {round_id: _watched(store, round_id) for round_id in {SPACE.split(key)[0] for key in run.keys}}
     for key in run.keys:
         with run.attempt(key):
-            round_id, segment = split_partition_key(key)
-            at = {"round": round_id, "segment": segment}
+            at = SPACE.levels(key)
             scores = store.warehouse.read("scores", columns=columns_needed(SUBJECT.keys), **at)
-            rows = named(store.warehouse, check_drift(scores, SUBJECT, options=options, watched=watched[round_id]))
+            rows = named(store.warehouse, check_drift(scores, SUBJECT, options=options, watched=watched[at[SPACE.first]]))
             store.warehouse.write("drift_checks", rows, **at)
             run.done(
                 key,
@@ -69,7 +71,7 @@ def drift_checks(context: dg.AssetExecutionContext, store: Store) -> dg.Material
 
 
 @dg.asset_check(asset=drift_checks)
-def no_drift(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+def no_drift(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Fails for a model that drifted on a segment, warns of one to watch; the panel's `severity` says otherwise.
 
     About all rounds: what a night found does not turn green when a run of another round follows.
@@ -86,7 +88,7 @@ def no_drift(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCh
     return drift_result(found, checked, store.panel.drift.severity)
 
 
-def _watched(store: Store, round_id: str) -> int:
+def _watched(store: SurveyStore, round_id: str) -> int:
     """Segments of the round with snapshots to compare: they share one error rate."""
     segments = store.warehouse.values("scores", "segment", round=round_id)
     return sum(len(store.warehouse.values("scores", "snapshot", round=round_id, segment=segment)) > 1 for segment in segments)

@@ -10,17 +10,17 @@ import pyarrow.compute as pc
 
 from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
-from assets.stage.resources import Store
 from assets.stage.versions import content_version
-from assets.survey.rounds import survey_files
+from assets.survey.rounds import ROUND_SEGMENT, survey_files
+from assets.survey.store import SurveyStore
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.scoring.references import CEILING_SEED, reference_scores
 
 
-@dg.asset(deps=[survey_files], **stage(1, "survey_responses", code_version="3"))
-def survey_responses(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
+@dg.asset(deps=[survey_files], **stage(ROUND_SEGMENT, 1, "survey_responses", code_version="3"))
+def survey_responses(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.MaterializeResult[Any]:
     """What each segment really answered: one row a (round, segment, question) with the observed distribution and its own n.
 
     Read from the folder or file the round was ingested from (`dtef ingest`). Rows carry the population and leave-one-out marginals, so
@@ -45,7 +45,7 @@ class _Round(NamedTuple):
     references: pa.Table
 
 
-def _read_once(store: Store, round_id: str) -> Callable[[], _Round]:
+def _read_once(store: SurveyStore, round_id: str) -> Callable[[], _Round]:
     """The round, read once: a survey that cannot be read fails each of its partitions, and is not read again for each."""
     try:
         tables = _observe_round(store, round_id)
@@ -59,7 +59,7 @@ def _read_once(store: Store, round_id: str) -> Callable[[], _Round]:
     return lambda: tables
 
 
-def _observe_round(store: Store, round_id: str) -> _Round:
+def _observe_round(store: SurveyStore, round_id: str) -> _Round:
     source, survey = store.sources.read(round_id)
     observed = observe(survey, min_n=source.min_n)
     store.warehouse.write("survey_quarantine", observed.quarantine, round=round_id)
@@ -67,7 +67,7 @@ def _observe_round(store: Store, round_id: str) -> _Round:
     return _Round(observed.responses, reference_scores(observed.responses))
 
 
-def _write_segment(store: Store, tables: _Round, key: str) -> tuple[dict[str, Any], str]:
+def _write_segment(store: SurveyStore, tables: _Round, key: str) -> tuple[dict[str, Any], str]:
     """The partition's metadata and data version."""
     round_id, segment = split_partition_key(key)
     rows, references = (table.filter(pc.field("segment") == segment) for table in tables)
@@ -90,7 +90,7 @@ def _write_segment(store: Store, tables: _Round, key: str) -> tuple[dict[str, An
 
 
 @dg.asset_check(asset=survey_responses, blocking=True)
-def distributions_sum_to_one(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+def distributions_sum_to_one(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Observed and population distributions are fractions that sum to 1."""
     offenders, checked = [], 0
     for key, rows in read_keys(context, store, "survey_responses", ["question_id", "observed", "population"]):
@@ -104,13 +104,13 @@ def distributions_sum_to_one(context: dg.AssetCheckExecutionContext, store: Stor
 
 
 @dg.asset_check(asset=survey_responses, blocking=True)
-def one_row_a_question(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+def one_row_a_question(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """A question stands once in a segment."""
     return keys_repeated(context, store, "survey_responses", ["question_id"])
 
 
 @dg.asset_check(asset=survey_responses, blocking=True)
-def n_reaches_minimum(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+def n_reaches_minimum(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Every distribution rests on at least the minimum number of respondents the round was ingested with."""
     offenders, checked = [], 0
     for key, rows in read_keys(context, store, "survey_responses", ["question_id", "n"]):
@@ -122,7 +122,7 @@ def n_reaches_minimum(context: dg.AssetCheckExecutionContext, store: Store) -> d
 
 
 @dg.asset_check(asset=survey_responses, blocking=True)
-def every_pair_has_reference_scores(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+def every_pair_has_reference_scores(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Every pair has its reference scores, of the same number of respondents, and a ceiling within 0 and 1."""
     offenders, checked = [], 0
     references = {
@@ -139,7 +139,7 @@ def every_pair_has_reference_scores(context: dg.AssetCheckExecutionContext, stor
 
 
 @dg.asset_check(asset=survey_responses)
-def little_in_quarantine(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+def little_in_quarantine(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Warns when more than a quarter of a round's (segment, question) pairs were set aside."""
     rounds = sorted({split_partition_key(key)[0] for key in context.partition_keys})
     shares = {}
@@ -153,7 +153,7 @@ def little_in_quarantine(context: dg.AssetCheckExecutionContext, store: Store) -
 
 
 @dg.asset_check(asset=survey_responses)
-def every_column_recognised(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+def every_column_recognised(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Every segment column of the file was recognised; an unknown one is left out, and named here."""
     rounds = sorted({split_partition_key(key)[0] for key in context.partition_keys})
     offenders = []

@@ -10,15 +10,15 @@ from typing import Any
 import dagster as dg
 
 from assets.stage.dagster_internals import sensor_cursor
-from assets.stage.resources import Store
 from assets.survey.rounds import known_keys, range_tags, ranges, register_round, survey_files
+from assets.survey.store import SurveyStore
 from dtef_pipeline.errors import DtefError, SurveyError
 from dtef_pipeline.survey.adapters import read_surveys
 from dtef_pipeline.survey.changes import Changes
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observe import MIN_N
 from resources.settings import Settings
-from resources.sources import SurveySources, content_hash, fingerprint, still_arriving
+from resources.sources import Sources, content_hash, fingerprint, still_arriving
 
 CHANGED_TAG, LANDING_TAG = "dtef/changed", "dtef/landing"
 
@@ -69,7 +69,7 @@ class Landing:
     def __init__(
         self,
         context: dg.SensorEvaluationContext,
-        sources: SurveySources,
+        sources: Sources[Survey],
         folder: Path,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -251,7 +251,7 @@ def _short(changes: Changes | None) -> str:
     description="Watches the folder DTEF_SURVEYS: a round that is new or has changed is run once all of it is there and has been the same for "
     "two looks. What cannot be read is named in the log of a tick and by a check of survey_files, and holds up no other. Off until switched on.",
 )
-def new_round(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorResult | dg.SkipReason:
+def new_round(context: dg.SensorEvaluationContext, store: SurveyStore) -> dg.SensorResult | dg.SkipReason:
     """Watches the folder DTEF_SURVEYS. A round that is new or has changed, and is the same at two looks, is registered and run.
 
     What cannot be read is reported here, once, and does not hold up the others. Off until switched on.

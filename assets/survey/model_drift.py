@@ -8,9 +8,9 @@ import pyarrow as pa
 from assets.stage.checks import verdict
 from assets.stage.freshness import nightly_freshness
 from assets.stage.partitions import markdown, roll_up
-from assets.stage.resources import Store
 from assets.survey.drift import counted_verdicts, drift_checks, drift_result
 from assets.survey.moved_questions import named
+from assets.survey.store import SurveyStore
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.models import ModelDrift
 from dtef_pipeline.drift.models import model_drift as drift_of_models
@@ -19,6 +19,7 @@ from dtef_pipeline.drift.verdict_text import by_verdict
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.charts import as_markdown_image, drift_lines
 from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.report.names import NAMES
 from dtef_pipeline.survey.tables import MODEL_DRIFT
 
 _SHOWN = ["verdict", "model", "context_level", "n_snapshots", "direction", "shift", "shift_low", "shift_high", "first_snapshot"]
@@ -26,7 +27,7 @@ _MOST_PANELS = 12
 
 
 @dg.asset(deps=[drift_checks], freshness_policy=nightly_freshness(), **roll_up("model_drift", code_version="1"))
-def model_drift(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
+def model_drift(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.MaterializeResult[Any]:
     """Whether a model's answers moved between nights, over all its rounds and segments: one row a (model variant, context level, condition).
 
     `drift` means that the documented rule flags the series and that there is strong evidence of a shift, however often one looks; `watch` that
@@ -56,14 +57,14 @@ def model_drift(context: dg.AssetExecutionContext, store: Store) -> dg.Materiali
 
 
 @dg.asset_check(asset=model_drift)
-def no_model_drift(store: Store) -> dg.AssetCheckResult:
+def no_model_drift(store: SurveyStore) -> dg.AssetCheckResult:
     """Fails for a model that drifted, warns of one to watch; the panel's `severity` says otherwise."""
     rows = store.warehouse.read("model_drift")
     return drift_result(rows, len(rows), store.panel.drift.severity)
 
 
 @dg.asset_check(asset=model_drift)
-def verdicts_were_told(store: Store) -> dg.AssetCheckResult:
+def verdicts_were_told(store: SurveyStore) -> dg.AssetCheckResult:
     """Warns while there is something to tell that the webhook has not taken; it is sent again with the next `model_drift`."""
     rows = store.warehouse.read("model_drift")
     waiting = [] if store.webhook is None else untold(rows, store.panel.drift.tell).to_pylist()
@@ -74,7 +75,7 @@ def verdicts_were_told(store: Store) -> dg.AssetCheckResult:
     )
 
 
-def _earlier(context: dg.AssetExecutionContext, store: Store) -> pa.Table:
+def _earlier(context: dg.AssetExecutionContext, store: SurveyStore) -> pa.Table:
     """The table as it was. One that cannot be read is about to be replaced, and what was told is told again."""
     try:
         return store.warehouse.read_or_empty("model_drift")
@@ -83,7 +84,7 @@ def _earlier(context: dg.AssetExecutionContext, store: Store) -> pa.Table:
         return MODEL_DRIFT.empty_table()
 
 
-def _tell(context: dg.AssetExecutionContext, store: Store, checks: pa.Table) -> str:
+def _tell(context: dg.AssetExecutionContext, store: SurveyStore, checks: pa.Table) -> str:
     """Send what is new; in words, what came of it. What did not arrive counts as untold, and is sent with the next table."""
     tell = store.panel.drift.tell
     news = len(untold(checks, tell))
@@ -104,4 +105,4 @@ def _plot(ranked: pa.Table, found: ModelDrift) -> dict[str, Any]:
     first = ranked.slice(0, _MOST_PANELS).to_pandas()
     keys = list(SUBJECT.keys.series)
     series = found.series.to_pandas().merge(first[keys], on=keys)
-    return {"timeline": dg.MetadataValue.md(as_markdown_image(drift_lines(series, first)))} if len(series) else {}
+    return {"timeline": dg.MetadataValue.md(as_markdown_image(drift_lines(series, NAMES, first)))} if len(series) else {}

@@ -10,5 +10,5 @@ def named(warehouse: Warehouse, checks: pa.Table) -> pa.Table:
     """The rows with the words of the questions that moved, read only where one did."""
     if not (rounds := rounds_moved(checks)):
         return checks
-    with warehouse.connect(only=["survey_responses"], rounds=rounds) as connection:
+    with warehouse.connect(only=["survey_responses"], first=rounds) as connection:
         return with_texts(checks, connection)

@@ -6,10 +6,10 @@ from typing import Any
 
 import dagster as dg
 
-from assets.stage.partitions import CHOSEN_TAG, ROUNDS_TAG, SNAPSHOT_TAG
-from assets.stage.resources import Store
+from assets.stage.partitions import CHOSEN_TAG, SNAPSHOT_TAG
 from assets.survey.automation import nightly_drift
-from assets.survey.rounds import known_keys, range_tags, ranges
+from assets.survey.rounds import ROUNDS_TAG, known_keys, range_tags, ranges
+from assets.survey.store import SurveyStore
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.panel import Panel
@@ -68,7 +68,7 @@ def left_out(wanted: Sequence[str], taken: Sequence[str]) -> str:
     default_status=dg.DefaultScheduleStatus.STOPPED,
     description="Every night at 2:00 UTC: the panel of DTEF_PANEL is asked again in a snapshot named after the date. Off until switched on.",
 )
-def nightly_drift_schedule(context: dg.ScheduleEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
+def nightly_drift_schedule(context: dg.ScheduleEvaluationContext, store: SurveyStore) -> dg.RunRequest | dg.SkipReason:
     """One run for the panel. A panel that names what is not there fails the tick; partitions without prompts are left out and named."""
     panel = store.panel
     night = context.scheduled_execution_time.date().isoformat()

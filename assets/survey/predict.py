@@ -18,14 +18,15 @@ from assets.stage.shared_gateway import command_of
 from assets.stage.versions import content_version
 from assets.survey.blueprint import blueprints
 from assets.survey.predictor import Plan, PredictOptions, Predictor, windows
-from dtef_pipeline.asking.models import Budget, Models
+from assets.survey.rounds import ROUND_SEGMENT
+from dtef_pipeline.asking.models import COMPUTED, Budget, Models
 from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.documents import told
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL, UNIFORM
+from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL, UNIFORM
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.identity import SPACE
 
 
 class PredictConfig(dg.Config):
@@ -71,21 +72,21 @@ class PredictConfig(dg.Config):
         models_of = {condition: models.resolve(chosen) for condition, chosen in self.models_of.items()}
         specs = models.resolve([UNIFORM, POPULATION_MARGINAL, *self.models])
         return PredictOptions(
-            specs,
-            models_of,
-            tuple(self.conditions),
-            tuple(self.context_levels),
-            self.questions,
-            self.draws,
-            self.snapshot,
-            self.limits,
+            models=specs,
+            models_of=models_of,
+            conditions=tuple(self.conditions),
+            context_levels=tuple(self.context_levels),
+            questions=self.questions,
+            draws=self.draws,
+            snapshot=self.snapshot,
+            limits=self.limits,
         )
 
 
 @dg.asset(
     deps=[blueprints],
     freshness_policy=nightly_freshness(),
-    **stage(3, "predictions", code_version="2", kinds={"litellm", "parquet"}),
+    **stage(ROUND_SEGMENT, 3, "predictions", code_version="2", kinds={"litellm", "parquet"}),
 )
 def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store: Store) -> dg.MaterializeResult[Any]:
     """What the models answered: one row a (prompt, model variant, draw, snapshot) with the raw response, usage, cost and latency.
@@ -118,9 +119,8 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
 def _write(store: Store, predictor: Predictor, plan: Plan, failures: Mapping[str, Failure]) -> tuple[dict[str, Any], str]:
     """The metadata of the partition, and the version of its rows."""
     rows = predictor.rows(plan, failures)
-    round_id, segment = split_partition_key(plan.key)
     snapshot = predictor.options.snapshot
-    store.warehouse.write("predictions", rows, round=round_id, segment=segment, snapshot=snapshot)
+    store.warehouse.write("predictions", rows, **SPACE.levels(plan.key), snapshot=snapshot)
     return {**_metadata(rows, snapshot), "superseded": predictor.superseded[plan.key]}, content_version(rows)
 
 
@@ -144,7 +144,7 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
         "models": dg.MetadataValue.json(pc.unique(rows["model"]).to_pylist()),
         "call_statuses": dg.MetadataValue.json(statuses),
         **({"cost_usd": cost} if (cost := pc.sum(rows["cost_usd"]).as_py()) is not None else {}),
-        **({} if pc.all(pc.starts_with(rows["model"], "baseline/")).as_py() else {"usage": _usage(rows)}),
+        **({} if pc.all(pc.starts_with(rows["model_variant"], COMPUTED)).as_py() else {"usage": _usage(rows)}),
         "cost_unknown": int(
             pc.sum(pc.and_(pc.equal(rows["call_status"], "answered"), pc.is_null(rows["cost_usd"]))).as_py() or 0
         ),

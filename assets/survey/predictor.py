@@ -6,7 +6,7 @@ prompts are held in memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.calls import (
+    Answer,
     answered_rows,
     baseline_rows,
     merge_predictions,
@@ -23,16 +24,16 @@ from dtef_pipeline.asking.calls import (
 )
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
+from dtef_pipeline.asking.same_texts import SEEN, Source, distinct_requests, has_duplicates, same_texts, sources
 from dtef_pipeline.errors import DtefError, WarehouseError
 from dtef_pipeline.identity import digest, split_partition_key
-from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS, PREVIOUS_COLUMNS, PREVIOUS_ROUND, previous_answers
+from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS, PREVIOUS_COLUMNS, previous_answers
+from dtef_pipeline.survey.baselines.names import PREVIOUS_ROUND
 from dtef_pipeline.survey.baselines.neighbours import COLUMNS, RoundAnswers
 from dtef_pipeline.survey.identity import round_order
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.warehouse import Warehouse
 
-Answer = Callable[[Sequence[Request]], Mapping[str, Failure]]
-"""Has requests answered, each key once; returns what failed for good, by request key."""
 Stored = Callable[[Sequence[str]], pa.Table]
 """The stored responses to request keys."""
 
@@ -65,7 +66,7 @@ class PredictOptions:
         return tuple({m.variant: m for m in [*self.models, *(m for of in self.models_of.values() for m in of)]}.values())
 
     def asked_in(self, condition: str) -> tuple[ModelSpec, ...]:
-        baselines = tuple(model for model in self.models if model.is_baseline)
+        baselines = tuple(model for model in self.models if model.is_computed)
         return (*self.models_of[condition], *baselines) if condition in self.models_of else self.models
 
 
@@ -78,6 +79,8 @@ class Plan:
     known: list[pa.Table]
     asked: list[tuple[ModelSpec, pa.Table]]
     requests: list[Request]
+    served: dict[str, Source] = field(default_factory=dict)
+    """By request key: what is asked in its place, because it has the same words."""
 
 
 class Predictor:
@@ -101,32 +104,51 @@ class Predictor:
         A limited model is asked the prompts of smallest hash, so always the same, so many in each condition, and there about the same
         questions: conditions are compared on what they share. What cannot be read is left to `plan`.
         """
-        if not self.options.limits and all(model.is_baseline for model in self.options.all_models):
+        if not self.options.limits and all(model.is_computed for model in self.options.all_models):
             return
         tables = []
+        same: dict[str, tuple[str, ...]] = {}
         for key in keys:
             with suppress(DtefError):
-                tables.append(self._prompts(key, _OVERVIEW)[2])
+                survey, _, prompts = self._prompts(key, _OVERVIEW)
+                tables.append(prompts)
+                if has_duplicates(survey):
+                    same |= same_texts(self._read("blueprints", key, SEEN))
         if tables:
             prompts = pa.concat_tables(tables)
             self._limited = limited_prompts(prompts, self.options.limits)
             for model in self.options.all_models:
-                if not model.is_baseline and (asked := len(pc.unique(self._wanted(prompts, model)["prompt_id"]))):
-                    self.expected[model.name] = self.expected.get(model.name, 0) + asked * self.options.draws
+                if not model.is_computed and (asked := self._requests(prompts, model, same)):
+                    self.expected[model.name] = self.expected.get(model.name, 0) + asked
+
+    def _requests(self, prompts: pa.Table, model: ModelSpec, same: Mapping[str, Sequence[str]]) -> int:
+        """How many requests the model has, of the whole run."""
+        wanted = set(self._wanted(prompts, model)["prompt_id"].to_pylist())
+        return distinct_requests(wanted, self.options.draws, self._served(wanted, model, same))
+
+    def _served(self, prompt_ids: Iterable[str], model: ModelSpec, same: Mapping[str, Sequence[str]]) -> dict[str, Source]:
+        options = self.options
+        return sources(prompt_ids, same, model.variant, options.draws, options.snapshot, self._known)
+
+    def _known(self, keys: Sequence[str]) -> set[str]:
+        return set(self._stored(keys)["request_key"].to_pylist())
 
     def plan(self, key: str) -> Plan:
         survey, blueprints, prompts = self._prompts(key)
         plan = Plan(key, blueprints, [], [], [])
         options = self.options
+        same = same_texts(blueprints) if has_duplicates(survey) else {}
         for model in options.all_models:
             wanted = self._wanted(prompts, model)
-            if model.is_baseline:
+            if model.is_computed:
                 previous = self._previous(key) if model.model == PREVIOUS_ROUND else {}
                 answers = self._answers(key) if model.model in OF_NEIGHBOURS else None
                 plan.known.append(baseline_rows(wanted, survey, model, options.draws, options.snapshot, previous, answers))
             elif len(wanted):
                 plan.asked.append((model, wanted))
-                plan.requests += requests_for(wanted, model, options.draws, options.snapshot)
+                served = self._served(wanted["prompt_id"].to_pylist(), model, same)
+                plan.served |= served
+                plan.requests += requests_for(wanted, model, options.draws, options.snapshot, served)
         return plan
 
     def _wanted(self, prompts: pa.Table, model: ModelSpec) -> pa.Table:
@@ -152,8 +174,9 @@ class Predictor:
         tables = list(plan.known)
         if plan.requests:
             responses = self._stored([request.key for request in plan.requests])
+            draws, snapshot = self.options.draws, self.options.snapshot
             for model, prompts in plan.asked:
-                tables.append(answered_rows(prompts, model, self.options.draws, self.options.snapshot, responses, failures))
+                tables.append(answered_rows(prompts, model, draws, snapshot, responses, failures, plan.served))
         new = pa.concat_tables(tables) if tables else PREDICTIONS.empty_table()
         round_id, segment = split_partition_key(plan.key)
         existing = self.warehouse.read_or_empty("predictions", round=round_id, segment=segment, snapshot=self.options.snapshot)
@@ -164,9 +187,7 @@ class Predictor:
 
     def _prompts(self, key: str, columns: Sequence[str] | None = None) -> tuple[pa.Table, pa.Table, pa.Table]:
         """The partition's survey, its blueprints (these columns of them), and those of the blueprints that are asked."""
-        round_id, segment = split_partition_key(key)
-        survey = self.warehouse.read("survey_responses", round=round_id, segment=segment)
-        blueprints = self.warehouse.read("blueprints", columns=columns, round=round_id, segment=segment)
+        survey, blueprints = self._read("survey_responses", key), self._read("blueprints", key, columns)
         options = self.options
         return (
             survey,
@@ -180,12 +201,16 @@ class Predictor:
             ),
         )
 
+    def _read(self, table: str, key: str, columns: Sequence[str] | None = None) -> pa.Table:
+        round_id, segment = split_partition_key(key)
+        return self.warehouse.read(table, columns=columns, round=round_id, segment=segment)
+
     def _answers(self, key: str) -> RoundAnswers:
         """What the segments of the partition's round answered; read once a run."""
         round_id, _ = split_partition_key(key)
         if round_id not in self._rounds:
             tables = []
-            for segment in self.warehouse.segments(round_id):
+            for segment in self.warehouse.values("survey_responses", "segment", round=round_id):
                 # A file that cannot be read is the failure of its own partition, not of this one.
                 with suppress(WarehouseError):
                     tables.append(self.warehouse.read("survey_responses", columns=COLUMNS, round=round_id, segment=segment))
@@ -196,7 +221,7 @@ class Predictor:
         """What the segment answered last in earlier rounds of the series: of a run over many rounds, each round is read once a segment."""
         round_id, segment = split_partition_key(key)
         if not self._all_rounds:
-            self._all_rounds = self.warehouse.rounds()
+            self._all_rounds = self.warehouse.values("survey_responses", "round")
         series = round_order(round_id)[0]
         earlier = [r for r in self._all_rounds if round_order(r)[0] == series and round_order(r) < round_order(round_id)]
         read, answers = self._history.get((series, segment), ([], {}))

@@ -10,16 +10,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.stage.dagster_internals import RANGE_END, RANGE_START
-from assets.stage.partitions import OWNERS, ROUND_SEGMENT
+from assets.stage.partitions import OWNERS
 from assets.stage.versions import content_version, observation_tags, observed_versions
 from dtef_pipeline.errors import SurveyError, WarehouseError
 from dtef_pipeline.identity import partition_key, split_partition_key
 from dtef_pipeline.survey.changes import COLUMNS, Changes, changes
+from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observe import observe
-from resources.sources import Source, SurveySources
+from resources.sources import Source, Sources
 
-_NAME = str(ROUND_SEGMENT.name)
+ROUND_SEGMENT = dg.DynamicPartitionsDefinition(name=SPACE.name)
+ROUNDS_TAG = "dtef/rounds"
+"""Which rounds a run is about, for those who read the list of runs."""
+_NAME = SPACE.name
 
 
 def known_keys(instance: dg.DagsterInstance) -> list[str]:
@@ -69,29 +73,29 @@ def observe_usable(survey: Survey, *, min_n: int) -> pa.Table:
 
 
 def register_round(
-    instance: dg.DagsterInstance, sources: SurveySources, survey: Survey, path: Path, *, min_n: int, hashed: str | None = None
+    instance: dg.DagsterInstance, sources: Sources[Survey], survey: Survey, path: Path, *, min_n: int, hashed: str | None = None
 ) -> Registered:
     """Make a round known: its source, its partitions, and which of them hold something new.
 
     Segments that the round no longer has are retired; their raw responses stay in the response store. `hashed`: as of
-    `SurveySources.register`. Done again for the same survey, it changes nothing and mends what a killed process left half done.
+    `Sources.register`. Done again for the same survey, it changes nothing and mends what a killed process left half done.
     """
     rows = observe_usable(survey, min_n=min_n)
     keys = sorted(partition_key(survey.round, segment) for segment in rows["segment"].unique().to_pylist())
     found = _changes(sources, survey.round, rows)
-    source = sources.register(survey, path, min_n=min_n, hashed=hashed)
+    source = sources.register(survey.round, path, adapter=survey.adapter, min_n=min_n, hashed=hashed)
     known, kept = known_keys(instance), set(keys)
     retired = [key for key in known if split_partition_key(key)[0] == survey.round and key not in kept]
     gone = set(retired)
     for key in retired:
         instance.delete_dynamic_partition(_NAME, key)
-        sources.warehouse.drop_segment(*split_partition_key(key))
+        sources.warehouse.drop(SPACE, key)
     _add_as_neighbours(instance, keys, [key for key in known if key not in gone])
     _observe_files(instance, source, rows, found)
     return Registered(keys, retired, source, found)
 
 
-def _changes(sources: SurveySources, round_id: str, rows: pa.Table) -> Changes | None:
+def _changes(sources: Sources[Survey], round_id: str, rows: pa.Table) -> Changes | None:
     """What differs from the earlier reading; None where there is none that can be read: the round is about to be made anew."""
     try:
         before = sources.warehouse.read_or_empty("survey_responses", columns=COLUMNS, round=round_id)

@@ -11,7 +11,8 @@ from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.resources import Store
 from assets.survey.predict import predictions
-from dtef_pipeline.identity import split_partition_key
+from assets.survey.rounds import ROUND_SEGMENT
+from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.scoring.score import score_predictions
 from dtef_pipeline.survey.tables import METRICS, SCORES
 from dtef_pipeline.tables import ANSWERED
@@ -24,7 +25,7 @@ class ScoreConfig(dg.Config):
     snapshot: str | None = Field(default=None, description="Score this snapshot only; none: all there are.")
 
 
-@dg.asset(deps=[predictions], **stage(4, "scores", code_version="4"))
+@dg.asset(deps=[predictions], **stage(ROUND_SEGMENT, 4, "scores", code_version="4"))
 def scores(context: dg.AssetExecutionContext, config: ScoreConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How close each prediction came: one row a prediction, with how its response was read and every metric.
 
@@ -42,8 +43,7 @@ def scores(context: dg.AssetExecutionContext, config: ScoreConfig, store: Store)
 
 
 def _score_segment(store: Store, config: ScoreConfig, key: str) -> dict[str, Any]:
-    round_id, segment = split_partition_key(key)
-    at = {"round": round_id, "segment": segment}
+    at = SPACE.levels(key)
     survey = store.warehouse.read("survey_responses", **at)
     snapshots = [config.snapshot] if config.snapshot else store.warehouse.values("predictions", "snapshot", **at)
     tables = [_score_snapshot(store, survey, config.metric, snapshot=snapshot, **at) for snapshot in snapshots]

@@ -7,8 +7,9 @@ import pyarrow as pa
 
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.roll_up import BoardConfig, clean, of_views, publish
+from assets.stage.roll_up import clean
 from assets.survey.aggregate import segment_results
+from assets.survey.views import BoardConfig, of_views, publish_views
 from dtef_pipeline.report.charts import as_markdown_image
 from dtef_pipeline.survey.boards.views import gap_tables
 from dtef_pipeline.survey.report.charts import gap_chart
@@ -21,7 +22,7 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     Tested by flipping the signs of whole questions, since the fifty segments of a question are not fifty questions; `p_holm` is adjusted over
     all pairs of a context level and condition. `verdict` is `better`, or `not told apart`.
     """
-    rows = publish(context, store, config, of_views({"comparisons": "comparisons"}))["comparisons"]
+    rows = publish_views(store, config, of_views({"comparisons": "comparisons"}))["comparisons"]
     return dg.MaterializeResult(
         metadata=_said(
             rows, config, "better", ["model", "other_model", "context_level", "difference", "low", "high", "p_holm", "verdict"]
@@ -36,7 +37,7 @@ def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store
     Paired within (segment, question). `evidence-adapting` models do better with more context, `stereotype-holding` ones answer as well
     without it. Empty where every model was asked at one context level.
     """
-    rows = publish(context, store, config, of_views({"responsiveness": "context"}))["responsiveness"]
+    rows = publish_views(store, config, of_views({"responsiveness": "context"}))["responsiveness"]
     shown = ["model", "condition", "levels", "slope", "difference", "low", "high", "p_holm", "verdict"]
     return dg.MaterializeResult(metadata=_said(rows, config, "evidence-adapting", shown))
 
@@ -48,7 +49,7 @@ def gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -
     Groups that answer alike and are predicted alike differ in score all the same when few of them were asked: `expected_gap`. `excess` is what
     is left, `p` how often equal groups show as much. The table `question_gaps` has the same for single questions.
     """
-    written = publish(context, store, config, gap_tables)
+    written = publish_views(store, config, gap_tables)
     rows = clean(written["gaps"])
     shown = ["model", "attribute", "context_level", "gap", "expected_gap", "excess", "p_holm", "best_segment", "worst_segment"]
     found = int(pa.compute.sum(pa.compute.less(rows["p_holm"], 0.05)).as_py() or 0)
@@ -71,7 +72,7 @@ def reliability(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     `icc` is the share of a score's variance that is between cells and not between draws. Empty where every prompt was asked once
     (`dtef run --draws 3`).
     """
-    rows = publish(context, store, config, of_views({"reliability": "reliability"}))["reliability"]
+    rows = publish_views(store, config, of_views({"reliability": "reliability"}))["reliability"]
     shown = ["model", "context_level", "n_cells", "n_draws", "icc", "within_sd", "rerun_detectable", "model_detectable"]
     return dg.MaterializeResult(metadata={**_counted(rows, config), "preview": markdown(clean(rows), shown, most=20)})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
+from dtef_pipeline.asking.same_texts import SEEN, Source, as_listed
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import request_keys
 from dtef_pipeline.survey.baselines.baselines import (
@@ -22,9 +23,10 @@ from dtef_pipeline.survey.baselines.baselines import (
     why_missing,
 )
 from dtef_pipeline.survey.baselines.neighbours import RoundAnswers
-from dtef_pipeline.survey.blueprint.answers import is_one_distribution
 from dtef_pipeline.survey.tables import PREDICTIONS, READING
 
+Answer = Callable[[Sequence[Request]], Mapping[str, Failure]]
+"""Has requests answered, each key once; returns what failed for good, by request key."""
 _USAGE = ("prompt_tokens", "completion_tokens", "cost_usd")
 _FROM_PROMPT = ("round", "segment", "question_id", "context_level", "condition", "prompt_id", "blueprint_hash", "reading")
 _FROM_RESPONSE = (
@@ -38,6 +40,9 @@ _FROM_RESPONSE = (
     "attempts",
     "answered_at",
 )
+
+
+_NOTHING_SHARED: Mapping[str, Source] = {}
 
 
 def select_prompts(
@@ -65,27 +70,27 @@ def select_prompts(
     return blueprints
 
 
-def requests_for(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) -> list[Request]:
-    """One request a (prompt, draw), in the order of `prediction_keys`; questions that share a prompt share its requests."""
-    names = ("prompt_id", "system", "user", "options", "reading", "response_schema", "answer_tokens")
-    columns = [prompts[name].to_pylist() for name in names]
+def requests_for(
+    prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str, served: Mapping[str, Source] = _NOTHING_SHARED
+) -> list[Request]:
+    """One request per (prompt, draw), in the order of `prediction_keys`; questions that share a prompt share its requests.
+
+    `served`: requests in whose place another one of the same words is made (`same_texts.sources`).
+    """
+    columns = [prompts[name].to_pylist() for name in SEEN]
     first: dict[str, tuple[Any, ...]] = {}
     for row in zip(*columns, strict=True):
         first.setdefault(row[0], row)
     keys = [request_keys(first, model.variant, draw, snapshot) for draw in range(draws)]
-    return [
-        Request(prompt, system, user, model, draw, snapshot, _as_listed(options, reading), schema, tokens, keys[draw][place])
-        for place, (prompt, system, user, options, reading, schema, tokens) in enumerate(first.values())
-        for draw in range(draws)
-    ]
-
-
-def _as_listed(options: Sequence[str], reading: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """The options in the order of the prompt; none where the answer is not one distribution over them."""
-    if not is_one_distribution(reading):
-        return ()
-    order = reading["order"] if reading else None
-    return tuple(options[place] for place in order) if order else tuple(options)
+    made: dict[str, Request] = {}
+    for place, (prompt, system, user, options, reading, schema, tokens) in enumerate(first.values()):
+        for draw in range(draws):
+            own = keys[draw][place]
+            sent, key = served.get(own, (prompt, own))
+            if key not in made:
+                listed = as_listed(options, reading)
+                made[key] = Request(sent, system, user, model, draw, snapshot, listed, schema, tokens, key)
+    return list(made.values())
 
 
 def prediction_keys(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) -> pa.Table:
@@ -158,10 +163,19 @@ def _from_neighbours(
 
 
 def answered_rows(
-    prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str, responses: pa.Table, failures: Mapping[str, Failure]
+    prompts: pa.Table,
+    model: ModelSpec,
+    draws: int,
+    snapshot: str,
+    responses: pa.Table,
+    failures: Mapping[str, Failure],
+    served: Mapping[str, Source] = _NOTHING_SHARED,
 ) -> pa.Table:
-    """Predictions of a language model from the stored `responses` (any superset); a request without one is an `error` row."""
-    rows = prediction_keys(prompts, model, draws, snapshot)
+    """Predictions of a language model from the stored `responses` (any superset); a request without one is an `error` row.
+
+    `served`, as `requests_for` takes it: such a row has the request key under which its answer is stored, and its own prompt id.
+    """
+    rows = _as_asked(prediction_keys(prompts, model, draws, snapshot), served)
     found = pc.index_in(rows["request_key"], value_set=responses["request_key"].combine_chunks())
     taken = responses.take(found)
     answered = taken["request_key"].is_valid().to_pylist()
@@ -178,8 +192,17 @@ def answered_rows(
     return _complete(rows, columns | _used_once(rows["request_key"], taken))
 
 
+def _as_asked(rows: pa.Table, served: Mapping[str, Source]) -> pa.Table:
+    """The rows with the keys of the requests that were made for them."""
+    if not served:
+        return rows
+    own = rows["request_key"].to_pylist()
+    keys = [served[key].request_key if key in served else key for key in own]
+    return rows.set_column(rows.schema.get_field_index("request_key"), "request_key", pa.array(keys, pa.string()))
+
+
 def _used_once(request_keys: pa.ChunkedArray, taken: pa.Table) -> dict[str, pa.Array]:
-    """Tokens and cost of each request at its first row, 0 at the other questions of the same prompt: so that sums are right."""
+    """Tokens and cost of each request at its first row, 0 at the other questions that it answers: so that sums are right."""
     first = np.zeros(len(taken), dtype=bool)
     first[np.unique(request_keys.to_numpy(), return_index=True)[1]] = True
     again = pc.and_(pa.array(~first), taken["request_key"].is_valid())
@@ -211,7 +234,9 @@ def _prompt_key(rows: pa.Table) -> pa.ChunkedArray:
 
 
 def _row_key(rows: pa.Table) -> pa.ChunkedArray:
-    return _joined(rows, "request_key", "question_id", "context_level", "condition")
+    """Names a prediction of a snapshot, whichever request it stands on."""
+    asked = rows.select(["prompt_id", "question_id", "context_level", "condition", "model_variant"])
+    return _joined(asked.append_column("draw", pc.cast(rows["draw"], pa.string())), *asked.column_names, "draw")
 
 
 def _joined(rows: pa.Table, *names: str) -> pa.ChunkedArray:

@@ -14,27 +14,20 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from dtef_pipeline.documents import Document, read_document, told
 from dtef_pipeline.errors import ConfigError
 
-BASELINES = (
-    "baseline/uniform",
-    "baseline/population-marginal",
-    "baseline/leave-one-out-marginal",
-    "baseline/shuffled-segment",
-    "baseline/dirichlet",
-    "baseline/previous-round",
-    "baseline/nearest-segments",
-    "baseline/empirical-bayes",
-)
-SEEDED_BASELINES = ("baseline/dirichlet",)
+COMPUTED = "baseline/"
+"""How a model string begins whose answers are computed from the data: nobody is asked. Which there are, `load_models` is told."""
+COMPUTED_SQL = f"starts_with(model_variant, '{COMPUTED}')"
+"""Whether a row is of such a model, in SQL."""
 LOCAL_MODELS = ("local/smollm2-135m",)
 
 SAMPLING = (
@@ -48,8 +41,8 @@ SAMPLING = (
 )
 """The parameters that change what a model answers: with the model string, and nothing else, its variant."""
 
-# What a model that is computed here may be told; the rest concerns servers and would be silently without effect.
-_BASELINE_KEYS = frozenset({"name", "model", "seed", "description"})
+# What a model without a server may be told; the rest concerns servers and would be silently without effect.
+_COMPUTED_KEYS = frozenset({"name", "model", "seed", "description"})
 _LOCAL_KEYS = frozenset({"name", "model", "temperature", "description"})
 
 _TOP_LEVEL = ("collections", "models")
@@ -87,9 +80,10 @@ class ModelSpec(_Settings):
 
     name: _Text
     model: _Text
-    """A litellm model string (`openai/gpt-4.1-mini`), `baseline/...` or `local/...`."""
+    """A litellm model string (`openai/gpt-4.1-mini`), `baseline/...` (computed) or `local/...`."""
     temperature: Annotated[float, Field(ge=0)] | None = 0.0
     max_tokens: Annotated[int, Field(ge=1)] | None = 256
+    """Room for one distribution and a few words. Another default would be another variant of every model, and buy all answers again."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     seed: int | None = None
     reasoning_effort: _Text | None = None
@@ -112,26 +106,26 @@ class ModelSpec(_Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _computed_here(cls, values: Any) -> Any:
+    def _without_server(cls, values: Any, info: ValidationInfo) -> Any:
         """Models without a server: no parameter that would do nothing, and always a seed where one is used."""
         if not isinstance(values, Mapping):
             return values
         model = values.get("model")
-        if model in BASELINES:
-            _refuse(values, _BASELINE_KEYS, f"{model} is computed from the survey")
-            seed = 0 if model in SEEDED_BASELINES else None
-            return {"seed": seed, **values, "temperature": None, "max_tokens": None}
+        if isinstance(model, str) and is_computed(model):
+            _refuse(values, _COMPUTED_KEYS, f"{model} is computed, not asked")
+            return {"seed": _computed(info).get(model), **values, "temperature": None, "max_tokens": None}
         if model in LOCAL_MODELS:
             _refuse(values, _LOCAL_KEYS, f"{model} reads its answer off the probabilities of the options")
             return {**values, "max_tokens": None, "max_concurrency": 1}
         return values
 
     @model_validator(mode="after")
-    def _consistent(self) -> ModelSpec:
-        for prefix, known in (("baseline/", BASELINES), ("local/", LOCAL_MODELS)):
-            if self.model.startswith(prefix) and self.model not in known:
-                raise ValueError(f"there is no {self.model!r}; known: {', '.join(known)}")
-        if self.is_baseline and self.model not in SEEDED_BASELINES and self.seed is not None:
+    def _consistent(self, info: ValidationInfo) -> ModelSpec:
+        computed = _computed(info) if info.context is not None else {self.model: self.seed}
+        for belongs, known in ((self.is_computed, computed), (self.is_local, LOCAL_MODELS)):
+            if belongs and self.model not in known:
+                raise ValueError(f"there is no {self.model!r}; known: {', '.join(known) or 'none'}")
+        if self.is_computed and self.seed is not None and computed[self.model] is None:
             raise ValueError(f"{self.model} has no randomness, so it takes no seed")
         if self.is_local and self.temperature != 0:
             raise ValueError(f"{self.model} samples nothing, so its temperature is 0, not {self.temperature}")
@@ -152,8 +146,9 @@ class ModelSpec(_Settings):
         return {key: value for key in SAMPLING if (value := getattr(self, key)) is not None}
 
     @property
-    def is_baseline(self) -> bool:
-        return self.model.startswith("baseline/")
+    def is_computed(self) -> bool:
+        """Whether nobody is asked, because the answers are computed from the data."""
+        return is_computed(self.model)
 
     @property
     def is_local(self) -> bool:
@@ -166,6 +161,8 @@ class Models:
 
     specs: Mapping[str, ModelSpec]
     collections: Mapping[str, tuple[str, ...]]
+    computed: Mapping[str, int | None] = field(default_factory=dict)
+    """As `load_models` takes it."""
 
     def resolve(self, selectors: Sequence[str], settings: Mapping[str, Any] | None = None) -> tuple[ModelSpec, ...]:
         """The models that names, collections and bare litellm strings stand for, each variant once, in order.
@@ -175,7 +172,7 @@ class Models:
 
         Args:
             selectors: as `dtef run --model` takes them.
-            settings: sampling parameters that all of them but baselines get besides (None: not sent).
+            settings: sampling parameters that all of them get besides but those that are computed (None: not sent).
 
         Raises:
             ConfigError: a selector is none of the three, a setting is not possible, or two chosen models would share their answers.
@@ -190,19 +187,35 @@ class Models:
     def _selected(self, selector: str, settings: Mapping[str, Any]) -> list[ModelSpec]:
         base, own = (selector, {}) if selector in self.specs else _split_selector(selector)
         found = self._named(base)
-        return [_with_settings(spec, own if spec.is_baseline else {**own, **settings}) for spec in found]
+        return [self._with_settings(spec, own if spec.is_computed else {**own, **settings}) for spec in found]
 
     def _named(self, selector: str) -> list[ModelSpec]:
         if selector in self.specs:
             return [self.specs[selector]]
         if selector in self.collections:
             return [self.specs[name] for name in self.collections[selector]]
-        if selector in BASELINES + LOCAL_MODELS or _is_litellm_string(selector):
-            return [ModelSpec(name=selector, model=selector)]
+        if selector in self.computed or selector in LOCAL_MODELS or _is_litellm_string(selector):
+            return [ModelSpec.model_validate({"name": selector, "model": selector}, context=self.computed)]
         raise self._unknown(selector)
 
+    def _with_settings(self, spec: ModelSpec, settings: Mapping[str, Any]) -> ModelSpec:
+        """The model with other sampling parameters, under the selector that stands for it."""
+        if not settings:
+            return spec
+        allowed = _COMPUTED_KEYS if spec.is_computed else _LOCAL_KEYS if spec.is_local else None
+        given = {key: getattr(spec, key) for key in spec.model_fields_set if allowed is None or key in allowed}
+        where = f"model {spec.name!r} with {_settings_text(settings)}"
+        if unknown := [key for key in settings if key not in SAMPLING]:
+            raise ConfigError(f"{where}: unknown setting {', '.join(map(repr, unknown))}; allowed: {', '.join(SAMPLING)}")
+        try:
+            changed = ModelSpec.model_validate({**given, **settings}, context=self.computed)
+        except ValidationError as error:
+            raise ConfigError(f"{where}: {told(error, ModelSpec)}") from error
+        differing = {key: getattr(changed, key) for key in sorted(settings) if getattr(changed, key) != getattr(spec, key)}
+        return changed.model_copy(update={"name": f"{spec.name}@{_settings_text(differing)}"}) if differing else spec
+
     def _unknown(self, selector: str) -> ConfigError:
-        known = {*self.specs, *self.collections, *BASELINES, *LOCAL_MODELS}
+        known = {*self.specs, *self.collections, *self.computed, *LOCAL_MODELS}
         listed = ", ".join(_nearest_first(selector.partition("@")[0], known))
         return ConfigError(
             f"no model or collection {selector!r}; known: {listed}; or a litellm string such as openai/gpt-4.1-mini; "
@@ -215,11 +228,17 @@ def base_selector(selector: str) -> str:
     return _split_selector(selector)[0]
 
 
-def load_models(*sources: str | Path) -> Models:
+def is_computed(model: str) -> bool:
+    """Whether a model string or a variant stands for a model whose answers are computed: nobody is asked."""
+    return model.startswith(COMPUTED)
+
+
+def load_models(*sources: str | Path, computed: Mapping[str, int | None] | None = None) -> Models:
     """Read model files in order; a name said again in a later one replaces the earlier one whole.
 
     Args:
         sources: a `Path` is a file to read, a `str` is YAML text.
+        computed: the models that are computed, each with its usual seed (None: nothing in it is drawn, so it takes none).
 
     Raises:
         ConfigError: with the file, the model or collection, what arrived and what is known.
@@ -230,19 +249,19 @@ def load_models(*sources: str | Path) -> Models:
         document = read_document(source, "model file", _TOP_LEVEL, _MEMBERS, called=f"model text {number}")
         document.mapping((), known=_TOP_LEVEL)
         for name in document.mapping(("models",)):
-            specs[str(name)] = _spec(name, document)
+            specs[str(name)] = _spec(name, document, computed or {})
         for name, members in document.mapping(("collections",)).items():
             listed[str(name)] = (members, document)
     collections = {name: _members(name, members, specs, document) for name, (members, document) in listed.items()}
     _refuse_shared_variants(specs.values())
-    return Models(specs=specs, collections=collections)
+    return Models(specs=specs, collections=collections, computed=computed or {})
 
 
-def _spec(name: Any, document: Document) -> ModelSpec:
+def _spec(name: Any, document: Document, computed: Mapping[str, int | None]) -> ModelSpec:
     place = ("models", name)
     values = document.mapping(place, known=[field for field in ModelSpec.model_fields if field != "name"])
     model = {"model": name} if "/" in str(name) else {}
-    return document.checked(ModelSpec, {**model, **values, "name": str(name)}, place)
+    return document.checked(ModelSpec, {**model, **values, "name": str(name)}, place, context=computed)
 
 
 def _split_selector(selector: str) -> tuple[str, dict[str, str | None]]:
@@ -261,23 +280,6 @@ def _split_selector(selector: str) -> tuple[str, dict[str, str | None]]:
     return base, settings
 
 
-def _with_settings(spec: ModelSpec, settings: Mapping[str, Any]) -> ModelSpec:
-    """The model with other sampling parameters, under the selector that stands for it."""
-    if not settings:
-        return spec
-    computed = _BASELINE_KEYS if spec.is_baseline else _LOCAL_KEYS if spec.is_local else None
-    given = {key: getattr(spec, key) for key in spec.model_fields_set if computed is None or key in computed}
-    where = f"model {spec.name!r} with {_settings_text(settings)}"
-    if unknown := [key for key in settings if key not in SAMPLING]:
-        raise ConfigError(f"{where}: unknown setting {', '.join(map(repr, unknown))}; allowed: {', '.join(SAMPLING)}")
-    try:
-        changed = ModelSpec.model_validate({**given, **settings})
-    except ValidationError as error:
-        raise ConfigError(f"{where}: {told(error, ModelSpec)}") from error
-    differing = {key: getattr(changed, key) for key in sorted(settings) if getattr(changed, key) != getattr(spec, key)}
-    return changed.model_copy(update={"name": f"{spec.name}@{_settings_text(differing)}"}) if differing else spec
-
-
 def _settings_text(settings: Mapping[str, Any]) -> str:
     return ",".join(f"{key}={'null' if value is None else _spelled(value)}" for key, value in settings.items())
 
@@ -294,8 +296,13 @@ def _members(name: str, members: Any, specs: Mapping[str, ModelSpec], document: 
     return tuple(dict.fromkeys(members))
 
 
+def _computed(info: ValidationInfo) -> Mapping[str, int | None]:
+    """The models that are computed, as `load_models` was told; nothing is known of them where a ModelSpec is made by itself."""
+    return info.context or {}
+
+
 def _refuse(values: Mapping[str, Any], allowed: frozenset[str], because: str) -> None:
-    """ValueError for parameters that a model computed here would silently ignore."""
+    """ValueError for parameters that a model without a server would silently ignore."""
     excess = [key for key in values if key in ModelSpec.model_fields and key not in allowed and values[key] is not None]
     if excess:
         raise ValueError(f"{because}, so it takes no {', '.join(excess)}; allowed: {', '.join(sorted(allowed))}")
@@ -318,7 +325,12 @@ def _refuse_shared_variants(specs: Iterable[ModelSpec]) -> None:
 
 def _is_litellm_string(selector: str) -> bool:
     provider, slash, model = selector.partition("/")
-    return bool(slash and provider and model) and provider not in ("baseline", "local") and not set(selector) & set(" \t\n")
+    return (
+        bool(slash and provider and model)
+        and not is_computed(selector)
+        and provider != "local"
+        and not set(selector) & set(" \t\n")
+    )
 
 
 def _nearest_first(word: str, known: Iterable[str]) -> list[str]:

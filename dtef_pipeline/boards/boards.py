@@ -17,7 +17,7 @@ import pyarrow as pa
 from dtef_pipeline.boards.cells import CELL, MODEL, BoardOptions, cells_sql, load_cells, parameters, scores_of_this_version
 from dtef_pipeline.boards.intervals import ASKED, WHO, board_intervals
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL
+from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.noise import SamplingNoise, sampling_noise
 from dtef_pipeline.survey.tables import METRICS
 

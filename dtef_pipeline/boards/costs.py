@@ -13,6 +13,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
+from dtef_pipeline.asking.models import COMPUTED_SQL
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.tables import SPENDING
 
@@ -29,7 +30,7 @@ _KEYS = ("round", "segment", "snapshot", "model", "model_variant", "condition")
 
 # Rows of one request may have been written by different runs, so each of its values is looked for in all of them. A question that shares a
 # prompt with an earlier one has cost 0, also when the price is unknown; the earlier one then has none.
-REQUESTS_SQL = """
+REQUESTS_SQL = f"""
     SELECT place.*, found.* EXCLUDE (place) FROM (
         SELECT request_key, min(struct_pack(round, segment, condition, context_level, model)) AS place,
             any_value(snapshot) AS snapshot, any_value(model_variant) AS model_variant,
@@ -37,7 +38,7 @@ REQUESTS_SQL = """
             NOT answered AND NOT failed AS stopped, max(prompt_tokens) AS prompt_tokens, max(completion_tokens) AS completion_tokens,
             CASE WHEN max(cost_usd) > 0 OR NOT bool_or(call_status = 'answered' AND cost_usd IS NULL) THEN max(cost_usd) END AS cost_usd,
             any_value(error) FILTER (call_status <> 'answered') AS reason
-        FROM predictions WHERE model_variant NOT LIKE 'baseline/%' GROUP BY request_key
+        FROM predictions WHERE NOT {COMPUTED_SQL} GROUP BY request_key
     ) AS found
 """
 """One row a request of a language model, with the round, segment, condition, context level and model name under which it counts."""

@@ -19,7 +19,7 @@ from scipy.stats import rankdata
 from dtef_pipeline.boards.cells import BoardOptions, identify
 from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, Floats, Resampling, interval, why_none, within_limits
 from dtef_pipeline.statistics.studentised import studentised_interval
-from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL
+from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.noise import Deviations, SamplingNoise
 from dtef_pipeline.survey.tables import CORRECTED
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 import pandas as pd
 
-from dtef_pipeline.asking.models import Models, base_selector
+from dtef_pipeline.asking.models import COMPUTED_SQL, Models, base_selector
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.cli.read import render_view, warehouse
@@ -47,7 +47,7 @@ def after_run(house: Warehouse, chosen: Selection, metric: str) -> bool:
     if not house.values("scores", "round"):
         return True
     rounds, variants = list(chosen.rounds), [model.variant for model in chosen.models]
-    with house.connect(only=[*READ, "predictions"], rounds=rounds) as connection:
+    with house.connect(only=[*READ, "predictions"], first=rounds) as connection:
         rows = connection.execute(
             "SELECT status, count(*) FROM scores WHERE snapshot = $1 AND list_contains($2, round) AND list_contains($3, model_variant) "
             "GROUP BY 1 ORDER BY 1",
@@ -107,7 +107,7 @@ def costs(by: Sequence[str], rounds: tuple[str, ...], snapshot: str | None, outp
     ):
         if absent := [one for one in wanted if one not in there]:
             raise ConfigError(f"no predictions of {what} {', '.join(absent)}; there are: {', '.join(there)}")
-    with house.connect(only=["predictions"], rounds=rounds) as connection:
+    with house.connect(only=["predictions"], first=rounds) as connection:
         frame = cost_breakdown(connection, by, rounds=rounds, snapshot=snapshot)
     if output == "table":
         frame["cost"] = [priced(*pair) for pair in zip(frame["cost_usd"], frame["unpriced"], strict=True)]
@@ -165,9 +165,9 @@ def experiment(
 
 def _seen(chosen: Experiment, known: Models, house: Warehouse, options: BoardOptions) -> tuple[Asked, ...]:
     """The language models with scores in the snapshot, in every condition; a model once, under its shortest name."""
-    with house.connect(only=["scores"], rounds=options.rounds) as connection:
+    with house.connect(only=["scores"], first=options.rounds) as connection:
         rows = connection.execute(
-            "SELECT DISTINCT model FROM scores WHERE snapshot = $1 AND model_variant NOT LIKE 'baseline/%'", [options.snapshot]
+            f"SELECT DISTINCT model FROM scores WHERE snapshot = $1 AND NOT {COMPUTED_SQL}", [options.snapshot]
         ).fetchall()
     names = {name for (found,) in rows for name in (found, base_selector(found))}
     asked: dict[tuple[str, ...], tuple[Asked, ...]] = {}
@@ -189,7 +189,7 @@ def _comparison(
     house: Warehouse, asked: tuple[Asked, ...], options: BoardOptions, margin: float, segments: Sequence[str] = ()
 ) -> pd.DataFrame:
     """The comparison; of these segments only, if any are named."""
-    with house.connect(only=["scores", "predictions", "reference_scores"], rounds=options.rounds) as connection:
+    with house.connect(only=["scores", "predictions", "reference_scores"], first=options.rounds) as connection:
         cells = paired_cells(connection, asked, options)
         cells = cells[cells["segment"].isin(segments)] if segments else cells
         several = cells.groupby("model")["condition"].transform("nunique") > 1

@@ -95,7 +95,7 @@ def run(**options: Any) -> None:
     from dtef_pipeline.cli import run as commands
     from dtef_pipeline.cli.selection import RunOptions
 
-    sys.exit(commands.run(RunOptions(**options)))
+    sys.exit(commands.run(RunOptions.of(options)))
 
 
 @main.command()
@@ -111,7 +111,7 @@ def estimate(output: str, **options: Any) -> None:
     from dtef_pipeline.cli import estimate
     from dtef_pipeline.cli.selection import RunOptions
 
-    estimate.estimate(RunOptions(**options), output)
+    estimate.estimate(RunOptions.of(options), output)
 
 
 @main.command()

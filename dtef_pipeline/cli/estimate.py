@@ -1,26 +1,30 @@
 """What `dtef estimate` does: the same selection as `dtef run`, counted and priced, with nothing asked and nothing written."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import sqlalchemy as sa
 
 from assets.survey.predictor import limited_prompts
 from dtef_pipeline.asking.calls import select_prompts
+from dtef_pipeline.asking.estimate import answer_limits, expected_answers
 from dtef_pipeline.asking.models import Budget, ModelSpec
+from dtef_pipeline.asking.same_texts import has_duplicates, same_texts, sources
 from dtef_pipeline.boards.costs import answer_lengths
 from dtef_pipeline.cli.selection import BUDGETS, RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import request_keys, split_partition_key
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
-from dtef_pipeline.survey.estimate import answer_limits, expected_answers, prompts_to_ask
+from dtef_pipeline.survey.estimate import prompts_to_ask
 from resources.gateway.prices import Price, price
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
@@ -37,7 +41,7 @@ def estimate(options: RunOptions, output: str) -> None:
     settings = Settings.from_environment()
     chosen = selection(options, known_models(settings))
     house = Warehouse(settings.warehouse)
-    models = [model for model in chosen.models if not model.is_baseline]
+    models = [model for model in chosen.models if not model.is_computed]
     frame = _estimate(house, chosen, models, partition_keys(house, chosen.rounds, chosen.segments), settings)
     if output != "table":
         click.echo(render(frame, output))
@@ -54,17 +58,19 @@ def _estimate(
     house: Warehouse, chosen: Selection, models: list[ModelSpec], keys: list[str], settings: Settings
 ) -> pd.DataFrame:
     """One row a (model, condition) in which it is asked."""
-    blueprints = _blueprints(house, chosen, keys)
+    blueprints, same = _blueprints(house, chosen, keys)
     prompts, only = prompts_to_ask(blueprints, chosen.blueprints), limited_prompts(blueprints, chosen.limits)
     measured = _measured(house, chosen)
     with _responses(settings) as store:
-        asked = {model: _requests(_prompts_of(model, prompts, chosen, only), chosen, model, store) for model in models}
+        asked = {model: _requests(_prompts_of(model, prompts, chosen, only), same, chosen, model, store) for model in models}
     rows = [row for model, requests in asked.items() for row in _rows(requests, chosen, model, measured)]
     return pd.DataFrame(rows, columns=["model", "model_variant", "condition", *COUNTS, *DOLLARS])
 
 
-def _blueprints(house: Warehouse, chosen: Selection, keys: list[str]) -> pa.Table:
+def _blueprints(house: Warehouse, chosen: Selection, keys: list[str]) -> tuple[pa.Table, dict[str, tuple[str, ...]]]:
+    """The prompts of all partitions, and which of a partition read the same."""
     tables = []
+    same: dict[str, tuple[str, ...]] = {}
     for key in keys:
         round_id, segment = split_partition_key(key)
         survey = house.read("survey_responses", round=round_id, segment=segment)
@@ -74,9 +80,11 @@ def _blueprints(house: Warehouse, chosen: Selection, keys: list[str]) -> pa.Tabl
             click.echo(f"warning: {error}", err=True)
             continue
         tables.append(select_prompts(made, survey, questions=chosen.questions).select(_READ))
+        if has_duplicates(survey):
+            same |= same_texts(made)
     if not tables:
         raise DtefError("no prompt can be made: give a larger --token-budget")
-    return pa.concat_tables(tables)
+    return pa.concat_tables(tables), same
 
 
 def _prompts_of(model: ModelSpec, prompts: pd.DataFrame, chosen: Selection, only: Mapping[str, pa.Array]) -> pd.DataFrame:
@@ -87,13 +95,32 @@ def _prompts_of(model: ModelSpec, prompts: pd.DataFrame, chosen: Selection, only
     return wanted.drop_duplicates("prompt_id")
 
 
-def _requests(prompts: pd.DataFrame, chosen: Selection, model: ModelSpec, store: ResponseStore | None) -> pd.DataFrame:
-    """The prompts with `replayed`: how many of their draws are answered already in this snapshot."""
-    if store is None:
-        return prompts.assign(replayed=0)
-    keys = [request_keys(prompts["prompt_id"], model.variant, draw, chosen.snapshot) for draw in range(chosen.draws)]
-    known = store.known([key for of_draw in keys for key in of_draw])
-    return prompts.assign(replayed=[len(known.intersection(of_prompt)) for of_prompt in zip(*keys, strict=True)])
+def _requests(
+    prompts: pd.DataFrame,
+    same: Mapping[str, tuple[str, ...]],
+    chosen: Selection,
+    model: ModelSpec,
+    store: ResponseStore | None,
+) -> pd.DataFrame:
+    """The prompts with `requests`, a draw each but those that another prompt's serve, and `replayed`, of which the answers are stored."""
+
+    def known(keys: Sequence[str]) -> set[str]:
+        return store.known(keys) if store else set()
+
+    served = sources(prompts["prompt_id"], same, model.variant, chosen.draws, chosen.snapshot, known)
+    own = [request_keys(prompts["prompt_id"], model.variant, draw, chosen.snapshot) for draw in range(chosen.draws)]
+    first: dict[str, int] = {}
+    for of_draw in own:
+        for place, key in enumerate(of_draw):
+            first.setdefault(served[key].request_key if key in served else key, place)
+    stored = known(list(first))
+    replayed = [place for key, place in first.items() if key in stored]
+    return prompts.assign(requests=_times(list(first.values()), prompts), replayed=_times(replayed, prompts))
+
+
+def _times(places: list[int], prompts: pd.DataFrame) -> npt.NDArray[np.int64]:
+    """How often the place of each prompt is among the places."""
+    return np.bincount(np.array(places, np.int64), minlength=len(prompts))
 
 
 @contextmanager
@@ -112,8 +139,7 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     found = price(model)
     table = requests.assign(
-        requests=chosen.draws,
-        calls=chosen.draws - requests["replayed"],
+        calls=requests["requests"] - requests["replayed"],
         expected=expected_answers(requests, model, measured),
         most=answer_limits(requests, model),
     )

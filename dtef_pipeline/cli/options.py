@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from dtef_pipeline.survey.blueprint.options import FLAGS, Flag
+
 FORMATS = click.Choice(["table", "json", "csv"])
 
 
@@ -19,6 +21,12 @@ def options(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Call
         return command
 
     return decorated
+
+
+def _of_condition(flag: Flag) -> Callable[..., Any]:
+    if flag.kind is bool:
+        return click.option(flag.spelled, flag.field, is_flag=True, help=flag.help)
+    return click.option(flag.spelled, flag.field, type=flag.kind, metavar=flag.metavar, help=flag.help)
 
 
 of_rounds = click.option(
@@ -61,20 +69,7 @@ selects_what_is_asked = options(
         help="How questions are asked, in short: shift/narrative+cot; may be repeated. Or one condition by the options that follow."
         "  [default: distribution/attribute-label]",
     ),
-    click.option("--task", help="distribution, shift, synthetic-individuals or batch."),
-    click.option("--form", help="How context is written: attribute-label, distribution-context or narrative."),
-    click.option("--reasoning", help="standard, or cot: reason step by step, then answer."),
-    click.option("--structured", is_flag=True, help="Have the answer follow a JSON schema, where the model supports it."),
-    click.option("--order", metavar="ORDER", help="Order of the options: given, reversed, rotated-1, rotated-2, ..."),
-    click.option(
-        "--profile", help="Who is asked about: segment, or population (all respondents of the survey).  [default: segment]"
-    ),
-    click.option("--system", metavar="ID", help="System prompt."),
-    click.option("--batch-size", type=int, help="Questions in one prompt, 2 to 5, of the task batch."),
-    click.option("--individuals", type=int, help="People the model answers as, of the task synthetic-individuals."),
-    click.option("--selection", help="Context questions: survey-order or random."),
-    click.option("--token-budget", type=int, help="Tokens of prompt and answer together.  [default: 4096]"),
-    click.option("--show-n", is_flag=True, help="Show models the number of respondents of context questions."),
+    *map(_of_condition, FLAGS),
     click.option(
         "--max-cost-usd",
         multiple=True,

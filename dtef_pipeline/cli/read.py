@@ -24,6 +24,7 @@ from dtef_pipeline.survey.blueprint.export import weval_yaml
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.views import READ, view
 from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.report.names import NAMES
 from dtef_pipeline.survey.tables import METRICS
 from resources.panel_file import known_panel
 from resources.settings import Settings
@@ -65,7 +66,7 @@ def leaderboard(by: str, output: str, top: int | None, **options: Any) -> None:
     chosen = BoardOptions(**{name: value for name, value in options.items() if value is not None})
     _require(house, "scores", "predictions are scored by `dtef run --round ROUND`")
     _scored_rounds(house, chosen.rounds)
-    with house.connect(only=READ, rounds=chosen.rounds) as connection:
+    with house.connect(only=READ, first=chosen.rounds) as connection:
         frame = view(connection, by, chosen)
         if not len(frame):
             raise ConfigError(_why_empty(connection, by, chosen))
@@ -89,7 +90,7 @@ def leaderboard(by: str, output: str, top: int | None, **options: Any) -> None:
 
 def render_view(by: str, frame: pd.DataFrame) -> str:
     """A view as a table for people: models told apart, intervals in one column, columns that say nothing left out."""
-    shown = named_apart(with_ranks(frame) if by == "metric" else frame).assign(interval=intervals(frame))
+    shown = named_apart(with_ranks(frame, METRICS) if by == "metric" else frame).assign(interval=intervals(frame))
     columns = [name for name in view_columns(by, frame) if name in shown]
     return render(shown, "table", columns=[name for name in columns if _says_something(name, shown)])
 
@@ -161,12 +162,12 @@ def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str
             options.require_known(connection.execute("SELECT DISTINCT model, model_variant FROM scores").fetchall())
     checks = _model_checks(house, rounds, options) if by == "model" else _round_checks(house, rounds or scored, by, options)
     checks = named(house, checks)
-    click.echo(drift_text(checks) if output == "table" else _drift_rows(checks, by, output))
+    click.echo(drift_text(checks, NAMES) if output == "table" else _drift_rows(checks, by, output))
     return 3 if fail_on and reaches(checks.to_pylist(), fail_on) else 0
 
 
 def _model_checks(house: Warehouse, rounds: Sequence[str], options: WatchOptions) -> pa.Table:
-    with house.connect(only=("scores", "predictions"), rounds=rounds) as connection:
+    with house.connect(only=("scores", "predictions"), first=rounds) as connection:
         checks = model_drift(connection, SUBJECT, options, only=rounds).checks
     if len(checks) and options.since and checks["latest_snapshot"].null_count == len(checks):
         raise ConfigError(f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}")
@@ -249,12 +250,12 @@ def _named_once(rows: pa.Table) -> pa.Table:
 
 
 def report(out: Path) -> None:
-    from dtef_pipeline.report.page import build_report
+    from dtef_pipeline.survey.report.chapters import survey_report
 
     house = warehouse()
     _require(house, "scores", "predictions are scored by `dtef run --round ROUND`")
     with house.connect() as connection:
-        out.write_text(build_report(connection), encoding="utf-8")
+        out.write_text(survey_report(connection), encoding="utf-8")
     click.echo(f"report: {out}")
 
 

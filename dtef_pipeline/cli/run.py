@@ -19,7 +19,7 @@ from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.cli import after_run as summary
 from dtef_pipeline.cli.read import warehouse
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
-from resources.gateway.progress import keep_terminal
+from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.panel_file import known_panel
 from resources.settings import Settings, shipped
@@ -38,12 +38,11 @@ SOME_MODEL_SILENT = 4
 @contextmanager
 def dagster_instance() -> Iterator[Any]:
     """The instance of DAGSTER_HOME (made on first use from the shipped template): the one the UI shows."""
-    home = prepare_home()
+    prepare_home()
     import dagster as dg
 
     with dg.DagsterInstance.get() as instance:
         yield instance
-    del home
 
 
 def prepare_home() -> Path:
@@ -64,20 +63,20 @@ def prepare_home() -> Path:
 
 
 def ingest(path: Path, round_id: str | None, min_n: int | None) -> int:
-    from dtef_pipeline.survey.adapters import read_surveys
+    from dtef_pipeline.survey.adapters import read_survey, read_surveys
     from dtef_pipeline.survey.observe import MIN_N
 
     surveys = read_surveys(path, round_id)
     from assets.launch import materialize
     from assets.survey.rounds import register_round
-    from resources.sources import SurveySources
+    from resources.sources import Sources
 
     house = warehouse()
     failures = 0
     with dagster_instance() as instance:
         for survey in surveys:
             started = time.monotonic()
-            registered = register_round(instance, SurveySources(house), survey, path, min_n=min_n or MIN_N)
+            registered = register_round(instance, Sources(house, read_survey), survey, path, min_n=min_n or MIN_N)
             outcome = materialize(instance, ["survey_responses"], registered.keys, {})
             failures += len(outcome.failures)
             _say_ingested(house, survey.round, registered.retired, time.monotonic() - started)
@@ -145,8 +144,7 @@ def _materialize(
     from assets.launch import BOARD_NAMES, ROLL_UP_NAMES, STAGE_NAMES, materialize
     from assets.stage.shared_gateway import command
 
-    keep_terminal()
-    with dagster_instance() as instance:
+    with kept_terminal(), dagster_instance() as instance:
         stages = STAGE_NAMES if options.with_ingest else STAGE_NAMES[1:]
         with command(keys) as running:
             outcome = _stages(instance, stages, keys, chosen, options, running)
@@ -161,12 +159,12 @@ def _stages(
     instance: Any, stages: list[str], keys: list[str], chosen: Selection, options: RunOptions, running: "Command"
 ) -> "Outcome":
     from assets.launch import materialize
-    from assets.stage.partitions import ROUNDS_TAG, SNAPSHOT_TAG
-    from assets.survey.rounds import known_keys, ranges
+    from assets.stage.partitions import SNAPSHOT_TAG
+    from assets.survey.rounds import ROUNDS_TAG, known_keys, ranges
 
     config = chosen.config(options.metric)
     tags = {**running.tags, SNAPSHOT_TAG: chosen.snapshot, ROUNDS_TAG: ", ".join(chosen.rounds)}
-    asks = any(not model.is_baseline for model in chosen.models)
+    asks = any(not model.is_computed for model in chosen.models)
     if not (asks or chosen.limits) or len(list(ranges(known_keys(instance), keys))) == 1:
         return materialize(instance, stages, keys, config, tags)
     # Progress counts the prompts of all runs and a limit chooses among them, so all are made before the first is asked.

@@ -11,29 +11,13 @@ from pydantic import ValidationError
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import partition_key
-from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.blueprint.options import FLAGS, ONLY_WITH, BlueprintOptions
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, load_experiment
 from resources.settings import shipped
 from resources.warehouse import Warehouse
 
 BUDGETS = ("max_cost_usd", "max_calls", "max_tokens")
-_FLAGS = {
-    "task": "--task",
-    "form": "--form",
-    "reasoning": "--reasoning",
-    "structured": "--structured",
-    "order": "--order",
-    "profile": "--profile",
-    "system": "--system",
-    "batch_size": "--batch-size",
-    "individuals": "--individuals",
-    "selection": "--selection",
-    "token_budget": "--token-budget",
-    "show_n": "--show-n",
-}
-"""Single flags that together make one condition."""
-_OPTION_NAMES = {"form": "format", "order": "option_order"}
-_NEEDED_TASK = {"batch_size": "batch", "individuals": "synthetic-individuals"}
+_SPELLED = {flag.field: flag.spelled for flag in FLAGS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +33,8 @@ class RunOptions:
     snapshot: str = "base"
     limits: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
-    task: str | None = None
-    form: str | None = None
-    reasoning: str | None = None
-    structured: bool = False
-    order: str | None = None
-    profile: str | None = None
-    system: str | None = None
-    batch_size: int | None = None
-    individuals: int | None = None
-    selection: str | None = None
-    token_budget: int | None = None
-    show_n: bool = False
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    """The single options that together make one condition, by their fields of BlueprintOptions; only those that were given."""
     max_cost_usd: tuple[str, ...] = ()
     max_calls: tuple[str, ...] = ()
     max_tokens: tuple[str, ...] = ()
@@ -68,10 +42,11 @@ class RunOptions:
     metric: str = "js"
     with_ingest: bool = False
 
-    @property
-    def flags(self) -> dict[str, Any]:
-        """The single flags that were given."""
-        return {name: value for name in _FLAGS if (value := getattr(self, name)) is not None and value is not False}
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> "RunOptions":
+        """The options as `cli.options.selects_what_is_asked` hands them to a command."""
+        flags = {name: value for name in _SPELLED if (value := options[name]) is not None and value is not False}
+        return cls(flags=flags, **{name: value for name, value in options.items() if name not in _SPELLED})
 
 
 @dataclass(frozen=True)
@@ -167,15 +142,16 @@ def partition_keys(house: Warehouse, rounds: Iterable[str], segments: tuple[str,
     """The partitions of the rounds, or of their segments that are named. Raises ConfigError for a round or a segment that is not there."""
     keys: list[str] = []
     found: set[str] = set()
-    for round_id in rounds:
-        there = house.segments(round_id)
+    by_round = {round_id: house.values("survey_responses", "segment", round=round_id) for round_id in rounds}
+    for round_id, there in by_round.items():
         if not there:
-            raise ConfigError(f"round {round_id} is not ingested; ingested: {', '.join(house.rounds()) or 'none'}")
+            ingested = ", ".join(house.values("survey_responses", "round")) or "none"
+            raise ConfigError(f"round {round_id} is not ingested; ingested: {ingested}")
         wanted = [segment for segment in there if not segments or segment in segments]
         found.update(wanted)
         keys += [partition_key(round_id, segment) for segment in wanted]
     if absent := [segment for segment in segments if segment not in found]:
-        known = sorted({segment for round_id in rounds for segment in house.segments(round_id)})
+        known = sorted({segment for there in by_round.values() for segment in there})
         raise ConfigError(f"no segment {', '.join(absent)} in {', '.join(rounds)}; segments: {', '.join(known)}")
     return keys
 
@@ -218,7 +194,7 @@ def _of_options(options: RunOptions, models: Models) -> dict[str, Any]:
 
 def _of_experiment(options: RunOptions, experiment: Experiment, models: Models) -> dict[str, Any]:
     """What an experiment asks; options of the command line take the place of its own."""
-    if given := [_FLAGS[name] for name in options.flags] + ["--condition"] * bool(options.conditions):
+    if given := [_SPELLED[name] for name in options.flags] + ["--condition"] * bool(options.conditions):
         raise ConfigError(
             f"{', '.join(given)} with --experiment: its conditions say how questions are asked; allowed: one or the other"
         )
@@ -253,15 +229,13 @@ def _conditions(options: RunOptions) -> tuple[BlueprintOptions, ...]:
     levels, flags = _context_levels(options.contexts), options.flags
     if options.conditions:
         if flags:
-            raise ConfigError(f"--condition with {', '.join(_FLAGS[name] for name in flags)}: allowed: one or the other")
+            raise ConfigError(f"--condition with {', '.join(_SPELLED[name] for name in flags)}: allowed: one or the other")
         made = [BlueprintOptions.of_condition(text, levels) for text in options.conditions]
         return tuple({one.condition: one for one in made}.values())
-    for name, task in _NEEDED_TASK.items():
-        if name in flags and options.task != task:
-            raise ConfigError(
-                f"{_FLAGS[name]} {flags[name]} with the task {options.task or 'distribution'}: allowed with --task {task}"
-            )
-    return (BlueprintOptions(tuple(levels), **{_OPTION_NAMES.get(name, name): value for name, value in flags.items()}),)
+    for name, (other, needed) in ONLY_WITH.items():
+        if name in flags and (has := flags.get(other, getattr(BlueprintOptions(), other))) != needed:
+            raise ConfigError(f"{_SPELLED[name]} {flags[name]} with the {other} {has}: allowed with {_SPELLED[other]} {needed}")
+    return (BlueprintOptions(tuple(levels), **flags),)
 
 
 def _limits(given: tuple[str, ...], models: Models, asked: Iterable[ModelSpec]) -> dict[str, int]:

@@ -1,99 +1,89 @@
-"""The charts of the report and of the assets: one function a chart, from a published table to SVG.
+"""The charts of the report and of the assets: one function for each chart, from a published table to SVG.
 
-Each takes the rows of one table and returns a drawing that stands alone (own colours, light ground), or one that takes the page's colours.
-Rows of several context levels or conditions: the first condition with the most context is drawn, for the others do not compare with it.
+Each takes rows of one table that compare, and returns a drawing that stands alone (own colours, light ground), or one that takes the page's
+colours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
+from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.report.drift_chart import HEIGHT as DRIFT_HEIGHT
-from dtef_pipeline.report.drift_chart import grouped, timeline
+from dtef_pipeline.report.drift_chart import grouped, series_of, timeline
 from dtef_pipeline.report.markup import is_unknown, shortened
+from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.palette import STEPS, colour, steps
 from dtef_pipeline.report.svg import Place, across, as_markdown_image, axis, domain, dot, down, drawing, group, label, line
-from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL, UNIFORM
-from dtef_pipeline.survey.report.groups import asked_alike
 
-__all__ = ["as_markdown_image", "drift_lines", "forest", "heat_map", "panel", "references"]
-LEAVE_ONE_OUT = "baseline/leave-one-out-marginal"
-_SAME = 1e-9
+__all__ = ["Mark", "as_markdown_image", "drift_lines", "facet", "facets", "forest", "heat_map", "line_key", "score_domain"]
+ROW, FACET_HEIGHT = 32, 170
+"""Pixels of a model in a chart of rows, and of a small chart among others."""
+SAME = 1e-9
 """Two scores nearer than this are one: sums in another order."""
-_ROW, _PANEL_HEIGHT, _PANELS_ACROSS = 32, 170, 3
-_SERIES = ("model_variant", "context_level", "condition")
+_FACETS_ACROSS = 3
 
 
-def forest(frame: pd.DataFrame, *, standalone: bool = True) -> str:
-    """A dot and its 95 % interval a model, in the board's order, with the marginals and the ceiling as lines. Takes leaderboard rows."""
-    rows = _one_group(frame)
+class Mark(NamedTuple):
+    """A score to read others by, drawn as a line: what it is called, where it stands, and the class of its line in `CHART_STYLE`."""
+
+    name: str
+    value: float
+    kind: str
+
+
+def forest(rows: pd.DataFrame, marks: Sequence[Mark] = (), *, standalone: bool = True) -> str:
+    """A dot and its 95 % interval for each model, in the order of the rows, and `marks` as lines. Takes leaderboard rows that compare."""
     rows = rows[rows["score"].notna()]
-    marks = references(rows)
     bounds = [rows.get(name, pd.Series(dtype=float)).dropna() for name in ("score", "score_low", "score_high")]
-    low, high = domain([*pd.concat(bounds), *marks.values()])
+    low, high = domain([*pd.concat(bounds), *(mark.value for mark in marks)])
     place = across(low, high)
     top = 10 + 15 * len(marks)
-    bottom = top + _ROW * len(rows) + 4
+    bottom = top + ROW * len(rows) + 4
     # All lines before all labels: the ground around a label breaks the lines that run past it.
-    lines = [
-        line(place(value), 15 + 15 * at, place(value), bottom, _KINDS[name]) for at, (name, value) in enumerate(marks.items())
-    ]
+    lines = [line(place(mark.value), 15 + 15 * at, place(mark.value), bottom, mark.kind) for at, mark in enumerate(marks)]
     labels = [
-        label(place(value), 12 + 15 * at, f"{name} {value:.3f}", kind="soft halo")
-        for at, (name, value) in enumerate(marks.items())
+        label(place(mark.value), 12 + 15 * at, f"{mark.name} {mark.value:.3f}", kind="soft halo")
+        for at, mark in enumerate(marks)
     ]
-    models = [_model_row(row, place, top + _ROW * at) for at, row in enumerate(rows.to_dict("records"))]
-    said = "; ".join(f"{name} {value:.3f}" for name, value in marks.items())
+    models = [_model_row(row, place, top + ROW * at) for at, row in enumerate(rows.to_dict("records"))]
+    said = "; ".join(f"{mark.name} {mark.value:.3f}" for mark in marks)
     title = f"Scores of {len(rows)} models with 95 % intervals, best first. {said}"
     return drawing([axis(place, low, high, top, bottom), *lines, *labels, *models], bottom + 22, title, standalone=standalone)
 
 
-def references(rows: pd.DataFrame) -> dict[str, float]:
-    """The lines to read a board by, where known: what a score could be at best, and those of knowing nothing about the group."""
-    known = {LEAVE_ONE_OUT: "leave-one-out marginal", POPULATION_MARGINAL: "population marginal", UNIFORM: "uniform"}
-    found = {
-        known[model]: float(score)
-        for model, score in zip(rows["model"], rows["score"], strict=True)
-        if model in known and score == score
-    }
-    ceilings = rows["ceiling"].dropna() if "ceiling" in rows else pd.Series(dtype=float)
-    best = {"ceiling": float(ceilings.median())} if len(ceilings) else {}
-    return {**best, **{name: found[name] for name in known.values() if name in found}}
-
-
-_KINDS = {"ceiling": "ceiling", "leave-one-out marginal": "others", "population marginal": "population", "uniform": "uniform"}
-
-
-def line_key(marks: Mapping[str, float]) -> str:
+def line_key(marks: Sequence[Mark]) -> str:
     """Markup that says which line is which, for charts whose lines have no labels."""
     samples = (
-        f'<span><svg width="28" height="10" aria-hidden="true">{line(0, 5, 100, 5, _KINDS[name])}</svg>{name} {value:.3f}</span>'
-        for name, value in marks.items()
+        f'<span><svg width="28" height="10" aria-hidden="true">{line(0, 5, 100, 5, mark.kind)}</svg>{mark.name} {mark.value:.3f}</span>'
+        for mark in marks
     )
     return f'<p class="key">{"".join(samples)}</p>' if marks else ""
 
 
 def _model_row(row: Mapping[Any, Any], place: Place, y: float) -> str:
-    kind = "baseline" if str(row["model"]).startswith("baseline/") else ""
+    kind = "baseline" if is_computed(str(row["model_variant"])) else ""
     rank = "" if is_unknown(row.get("rank")) else f"{int(row['rank'])}. "
     low, high = row.get("score_low"), row.get("score_high")
     known = not is_unknown(low) and not is_unknown(high)
     said = f"{row['model']}: {row['score']:.4f}" + (f", 95 % interval {low:.4f} to {high:.4f}" if known else ", no interval")
-    parts = [line(0, y + _ROW, 100, y + _ROW, "grid"), label(0, y + 13, f"{rank}{row['model']}", kind="halo", anchor="start")]
+    parts = [line(0, y + ROW, 100, y + ROW, "grid"), label(0, y + 13, f"{rank}{row['model']}", kind="halo", anchor="start")]
     if known:
         parts.append(line(place(float(low)), y + 22, place(float(high)), y + 22, f"whisker {kind}"))  # type: ignore[arg-type]
     return group([*parts, dot(place(row["score"]), y + 22, f"dot {kind}")], said)
 
 
-def heat_map(frame: pd.DataFrame) -> str:
-    """Segments down, models across, the mean score as colour and number. Takes rows of `breakdown_segment`; it stands alone."""
-    rows = _one_group(frame)
+def heat_map(rows: pd.DataFrame, down: Sequence[str], what: str) -> str:
+    """Models across, the mean score as colour and number. Takes rows that compare; it stands alone.
+
+    `down`: the columns that its rows are sorted by, the last one their name. `what`: what they are, in the plural.
+    """
     rows = rows[rows["score"].notna()]
-    wide = rows.pivot_table(index=["attribute", "segment"], columns="model", values="score", sort=True, observed=True)
+    wide = rows.pivot_table(index=list(down), columns="model", values="score", sort=True, observed=True)
     wide = wide[wide.mean().sort_values(ascending=False, kind="stable").index]
     edges = steps(rows["score"])
     top, size, left = 130, 18, 30.0
@@ -104,13 +94,13 @@ def heat_map(frame: pd.DataFrame) -> str:
             f'<svg x="{left + each * (at + 0.6):.2f}%" y="{top - 6}" overflow="visible"><g transform="rotate(-45)">'
             f"{label(0, 0, shortened(str(model), 26), anchor='start')}</g></svg>"
         )
-    for row, (segment, scores) in enumerate(zip(wide.index.get_level_values("segment"), wide.to_numpy(), strict=True)):
+    for row, (name, scores) in enumerate(zip(wide.index.get_level_values(down[-1]), wide.to_numpy(), strict=True)):
         y = top + size * row
-        parts.append(label(left - 1, y + 13, shortened(str(segment), 34), anchor="end"))
+        parts.append(label(left - 1, y + 13, shortened(str(name), 34), anchor="end"))
         parts += [
             _square(left + each * at, y, each, size, float(value), edges) for at, value in enumerate(scores) if value == value
         ]
-    title = f"Mean score of {len(wide.columns)} models in {len(wide)} segments"
+    title = f"Mean score of {len(wide.columns)} models in {len(wide)} {what}"
     return drawing(parts, top + size * len(wide) + 6, title, standalone=True)
 
 
@@ -122,12 +112,15 @@ def _square(x: float, y: float, width: float, height: float, value: float, edges
     return f'<rect x="{x:.2f}%" y="{y}" width="{width:.2f}%" height="{height}" fill="{fill}"/>{number}'
 
 
-def drift_lines(series: pd.DataFrame, checks: pd.DataFrame | None = None) -> str:
-    """A panel a series: its timeline. Takes rows of `drift_series` and, for what is said of them, of `model_drift`; it stands alone."""
+def drift_lines(series: pd.DataFrame, names: Names, checks: pd.DataFrame | None = None) -> str:
+    """A small chart for each series: its timeline. It stands alone.
+
+    Takes rows of `drift_series` and, for what is said of them, of `model_drift`; `names` tells which columns make a series.
+    """
     rows = [] if checks is None else checks.astype(object).where(checks.notna(), None).to_dict("records")
-    judged = {tuple(row[name] for name in _SERIES): row for row in rows}
-    panels = [timeline(own, judged.get(of)) for of, own in grouped(series.to_dict("records")).items()]
-    return _grid(panels, "Score of each snapshot, a panel a series", DRIFT_HEIGHT)
+    verdicts = {series_of(row, names): row for row in rows}
+    drawn = [timeline(own, names, verdicts.get(of)) for of, own in grouped(series.to_dict("records"), names).items()]
+    return facets(drawn, "Score of each snapshot, one small chart for each series", DRIFT_HEIGHT)
 
 
 def score_domain(rows: pd.DataFrame, others: Iterable[float] = ()) -> tuple[float, float]:
@@ -136,27 +129,27 @@ def score_domain(rows: pd.DataFrame, others: Iterable[float] = ()) -> tuple[floa
     return domain([*known, *others])
 
 
-def panel(
+def facet(
     title: str,
     places: Sequence[str],
     rows: Mapping[str, Mapping[Any, Any]],
     bounds: tuple[float, float],
-    marks: Mapping[str, float],
+    marks: Sequence[Mark],
     *,
     sizes: Sequence[float] | None = None,
 ) -> str:
     """Markup of one small chart: the scores of `rows` at `places`, joined; intervals as whiskers, `marks` as level lines.
 
-    Places are evenly spaced, or where `sizes` (a number a place, rising) says.
+    Places are evenly spaced, or where `sizes` (one number for each place, rising) says.
     """
-    height, top, bottom = down(*bounds, 30, _PANEL_HEIGHT - 26), 30, _PANEL_HEIGHT - 26
+    height, top, bottom = down(*bounds, 30, FACET_HEIGHT - 26), 30, FACET_HEIGHT - 26
     at = _spaced(places, sizes if sizes is not None else range(len(places)))
     parts = [line(14, top, 14, bottom, "axis"), line(14, bottom, 98, bottom, "axis"), label(0, 14, title, anchor="start")]
     parts += [label(0, height(value) + 4, f"{value:.2f}", kind="soft", anchor="start") for value in bounds]
     parts += [
-        line(14, height(value), 98, height(value), _KINDS[name])
-        for name, value in marks.items()
-        if bounds[0] <= value <= bounds[1]
+        line(14, height(mark.value), 98, height(mark.value), mark.kind)
+        for mark in marks
+        if bounds[0] <= mark.value <= bounds[1]
     ]
     parts += [label(at[place], bottom + 15, place, kind="soft", anchor="middle") for place in _apart(places, at)]
     known = [place for place in places if place in rows and not is_unknown(rows[place]["score"])]
@@ -174,13 +167,13 @@ def panel(
 
 
 def _spaced(places: Sequence[str], sizes: Sequence[float]) -> dict[str, float]:
-    """Where each place stands across a panel, in percent."""
+    """Where each place stands across a facet, in percent."""
     first, span = (sizes[0], (sizes[-1] - sizes[0]) or 1) if len(sizes) else (0.0, 1.0)
     return {place: 25 + 58 * (size - first) / span for place, size in zip(places, sizes, strict=True)}
 
 
 def _apart(places: Sequence[str], at: Mapping[str, float], least: float = 0.0) -> list[str]:
-    """The first and the last place, and those between that leave room for what is written at each (2.5 % of a panel a letter)."""
+    """The first and the last place, and those between that leave room for what is written at each (2.5 % of a facet a letter)."""
     kept: list[str] = []
     for place in [*places[:1], *places[:0:-1]]:  # the first, then from the last backwards
         room = [max(least, 2.5 * (len(place) + len(other)) / 2 + 1) for other in kept]
@@ -189,17 +182,12 @@ def _apart(places: Sequence[str], at: Mapping[str, float], least: float = 0.0) -
     return kept
 
 
-def _grid(panels: Sequence[str], title: str, height: int = _PANEL_HEIGHT) -> str:
-    each = 100 / _PANELS_ACROSS
+def facets(drawn: Sequence[str], title: str, height: int = FACET_HEIGHT) -> str:
+    each = 100 / _FACETS_ACROSS
     placed = [
-        f'<svg x="{each * (at % _PANELS_ACROSS):.2f}%" y="{(height + 12) * (at // _PANELS_ACROSS)}" '
+        f'<svg x="{each * (at % _FACETS_ACROSS):.2f}%" y="{(height + 12) * (at // _FACETS_ACROSS)}" '
         f'width="{each - 1.5:.2f}%" height="{height}">{markup}</svg>'
-        for at, markup in enumerate(panels)
+        for at, markup in enumerate(drawn)
     ]
-    rows = -(-len(panels) // _PANELS_ACROSS)
+    rows = -(-len(drawn) // _FACETS_ACROSS)
     return drawing(placed, max((height + 12) * rows, 20), title, standalone=True)
-
-
-def _one_group(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the first condition with most context."""
-    return next((rows for _, rows in asked_alike(frame, richest=True)), frame)

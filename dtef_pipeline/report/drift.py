@@ -12,8 +12,8 @@ import pandas as pd
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.models import ModelDrift
-from dtef_pipeline.drift.verdict_text import by_verdict, change_words, moved_words, odds
-from dtef_pipeline.report.drift_chart import HEIGHT, Rows, described, grouped, key, timeline
+from dtef_pipeline.drift.verdict_text import NEWS, by_verdict, change_words, moved_words, odds
+from dtef_pipeline.report.drift_chart import HEIGHT, Rows, described, grouped, key, series_of, timeline
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
@@ -21,6 +21,7 @@ from dtef_pipeline.report.markup import (
     four,
     named,
     note,
+    only_varying,
     paragraph,
     section,
     signed,
@@ -29,16 +30,14 @@ from dtef_pipeline.report.markup import (
     three,
     whole,
     with_intervals,
-    without_lone_condition,
 )
+from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.svg import drawing
-from dtef_pipeline.report.terminal import named_apart
-from dtef_pipeline.survey.drift import SUBJECT
-from dtef_pipeline.survey.report.tables import _found
+from dtef_pipeline.report.terminal import rows_named_apart
 
 _HOW = (
     "Whether a model answers the same prompts otherwise than it did. The first snapshots are the baseline, and later ones are compared with "
-    "it on the prompts that both asked, question by question. “drift”: the documented rule flags the series, and the evidence reaches the odds "
+    "it on the prompts that both asked, {item} by {item}. “drift”: the documented rule flags the series, and the evidence reaches the odds "
     "that are needed, which keep the chance of a false drift among these series at alpha (0.05 unless the panel says otherwise), however "
     "often one looks. “watch”: the rule alone. A series at a temperature other than 0 has a timeline and no verdict."
 )
@@ -46,42 +45,32 @@ _ODDS = (
     "The highest e-value so far: how much likelier the snapshots are with a shift than without; needed so that the chance of a false drift "
     "among these series is alpha"
 )
-_NEWS = ("drift", "watch")
 _MOST = 60
 """Timelines that are drawn; the rest would be read by nobody and weigh megabytes."""
 
 
-def drift(connection: duckdb.DuckDBPyConnection) -> str:
-    """The section: verdicts on models, timelines, then the segments that the documented rule flags, where there is `drift_checks`."""
-    found = _found(connection)
-    rows = sorted(_named(found.checks.to_pylist()), key=by_verdict(SUBJECT.keys))
+def drift(connection: duckdb.DuckDBPyConnection, found: ModelDrift, names: Names) -> str:
+    """The section: verdicts on models, timelines, then the single places that the documented rule flags, where there is `drift_checks`."""
+    rows = sorted(rows_named_apart(found.checks.to_pylist()), key=by_verdict(names.subject.keys))
     body = (
-        paragraph(headline(found.checks, SUBJECT)) + _models(rows) + _timelines(rows, found)
+        paragraph(headline(found.checks, names.subject)) + _models(rows, names) + _timelines(rows, found, names)
         if rows
         else paragraph("No model was asked.")
     )
-    return section("drift", "Drift", _HOW, body + _segments(connection))
+    return section("drift", "Drift", _HOW.format(item=names.item), body + _parts(connection, names))
 
 
-def _named(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows, models of several variants called by their variant."""
-    names = (
-        named_apart(pd.DataFrame([{name: row[name] for name in ("model", "model_variant")} for row in rows])) if rows else None
-    )
-    return [{**row, "model": name} for row, name in zip(rows, names["model"], strict=True)] if names is not None else []
-
-
-def _models(rows: Sequence[Mapping[str, Any]]) -> str:
+def _models(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
     frame = pd.DataFrame(
         [
             {
-                **{name: row[name] for name in ("model", "context_level", "condition", "shift_low", "shift", "shift_high")},
+                **{name: row[name] for name in ("model", *names.asked, "shift_low", "shift", "shift_high")},
                 "verdict": row["verdict"] or "not compared",
                 "since": _unbroken(row["first_snapshot"]),
                 "odds": _unbroken(odds(row["log10_e"]))
                 + (f'<span class="ci">of {odds(row["threshold"])} needed</span>' if row["threshold"] else ""),
                 "n_snapshots": row["n_snapshots"],
-                "changes": _wide([change_words(change, SUBJECT) for change in row["changes"] or []]),
+                "changes": _wide([change_words(change, names.subject) for change in row["changes"] or []]),
             }
             for row in rows
         ]
@@ -89,8 +78,7 @@ def _models(rows: Sequence[Mapping[str, Any]]) -> str:
     columns = [
         Column("model", "Model", text),
         Column("verdict", "Verdict", text),
-        Column("context_level", "Context", text),
-        Column("condition", "Asked as", text),
+        *_columns(names.asked),
         Column("shift", "Shift", as_is, "Mean paired difference since the change, less that before it; 95 % interval"),
         Column("since", "Since", named, "Likeliest first snapshot of the drift"),
         Column("odds", "Odds for drift", named, _ODDS),
@@ -98,7 +86,11 @@ def _models(rows: Sequence[Mapping[str, Any]]) -> str:
         Column("changes", "What changed", named),
     ]
     shown = with_intervals(frame, [("shift", "shift_low", "shift_high")], shown=signed, bounds=signed)
-    return table(shown, without_lone_condition(frame, columns), caption="Verdict on each model", row_head="model")
+    return table(shown, only_varying(frame, columns, names.usual), caption="Verdict on each model", row_head="model")
+
+
+def _columns(titles: Mapping[str, str]) -> list[Column]:
+    return [Column(name, title, text) for name, title in titles.items()]
 
 
 def _unbroken(words: str | None) -> str:
@@ -110,43 +102,43 @@ def _wide(lines: Sequence[str]) -> str:
     return f'<span style="display:block;min-width:21rem">{"<br>".join(map(escape, lines))}</span>' if lines else ""
 
 
-def _figure(row: Mapping[str, Any], own: Rows) -> str:
-    """The timeline of a series; beneath it what the rule says, and for one that moved which questions did."""
-    moved = moved_words(row["moved"] or [], SUBJECT) if row["verdict"] in _NEWS else ""
+def _figure(row: Mapping[str, Any], own: Rows, names: Names) -> str:
+    """The timeline of a series; beneath it what the rule says, and for one that moved which items did."""
+    moved = moved_words(row["moved"] or [], names.subject) if row["verdict"] in NEWS else ""
     said = [
         f"Rule: {'flagged; ' if row['flagged'] else ''}{row['reason']}.",
-        *([f"Questions that moved most: {moved}."] if moved else []),
+        *([f"{names.item.capitalize()}s that moved most: {moved}."] if moved else []),
     ]
-    chart = drawing([timeline(own, row)], HEIGHT, described(own, row), standalone=False)
+    chart = drawing([timeline(own, names, row)], HEIGHT, described(own, names, row), standalone=False)
     return f"<figure>{chart}<figcaption>{'<br>'.join(map(escape, said))}</figcaption></figure>"
 
 
-def _timelines(rows: Sequence[Mapping[str, Any]], found: ModelDrift) -> str:
+def _timelines(rows: Sequence[Mapping[str, Any]], found: ModelDrift, names: Names) -> str:
     """Those of models that moved in sight, the others folded."""
-    series = grouped(found.series.to_pylist())
-    drawn = [(row, own) for row in rows if (own := series.get((row["model_variant"], row["context_level"], row["condition"])))]
+    series = grouped(found.series.to_pylist(), names)
+    drawn = [(row, own) for row in rows if (own := series.get(series_of(row, names)))]
     if not drawn:
         return paragraph("No series has two snapshots.")
     parts = {
-        is_news: "".join(_figure(row, own) for row, own in drawn[:_MOST] if (row["verdict"] in _NEWS) is is_news)
+        is_news: "".join(_figure(row, own, names) for row, own in drawn[:_MOST] if (row["verdict"] in NEWS) is is_news)
         for is_news in (True, False)
     }
-    panels = {is_news: f'<div class="panels">{markup}</div>' for is_news, markup in parts.items() if markup}
+    facets = {is_news: f'<div class="panels">{markup}</div>' for is_news, markup in parts.items() if markup}
     quiet = (
-        fold("Timelines of the other series", panels[False]) if True in panels and False in panels else panels.get(False, "")
+        fold("Timelines of the other series", facets[False]) if True in facets and False in facets else facets.get(False, "")
     )
     rest = paragraph(f"Timelines of {len(drawn) - _MOST} more series are left out.") if len(drawn) > _MOST else ""
-    return key() + panels.get(True, "") + quiet + rest
+    return key() + facets.get(True, "") + quiet + rest
 
 
-def _segments(connection: duckdb.DuckDBPyConnection) -> str:
+def _parts(connection: duckdb.DuckDBPyConnection, names: Names) -> str:
     if not has_table(connection, "drift_checks"):
-        return paragraph("No drift checks of segments yet.")
+        return paragraph(f"No drift checks of {names.part}s yet.")
     checked, compared, flagged, drifted = connection.execute(
         "SELECT count(*), count(gap), coalesce(sum(flagged::INT), 0), count(*) FILTER (verdict = 'drift') FROM drift_checks"
     ).fetchall()[0]
-    said = f"Single segments: {flagged} flagged of {compared} compared ({checked} series in all); {drifted} drifted."
-    return paragraph(said) + _reasons(connection) + _flagged(connection)
+    said = f"Single {names.part}s: {flagged} flagged of {compared} compared ({checked} series in all); {drifted} drifted."
+    return paragraph(said) + _reasons(connection) + _flagged(connection, names)
 
 
 def _reasons(connection: duckdb.DuckDBPyConnection) -> str:
@@ -158,27 +150,19 @@ def _reasons(connection: duckdb.DuckDBPyConnection) -> str:
     return table(frame, columns, caption="Series that were not compared (most frequent reasons)") if len(frame) else ""
 
 
-def _flagged(connection: duckdb.DuckDBPyConnection) -> str:
-    frame = connection.execute(
-        """SELECT * FROM drift_checks WHERE flagged
-        ORDER BY verdict, gap DESC, round, segment, model_variant, context_level, condition, prompt_set"""
-    ).df()
-    titles = {
-        "verdict": "Verdict",
-        "round": "Round",
-        "segment": "Segment",
-        "model": "Model",
-        "context_level": "Context",
-        "condition": "Asked as",
-        "first_snapshot": "Since",
-        "reason": "What was compared",
-    }
-    columns = [Column(n, t, text) for n, t in titles.items()]
-    return (
-        table(frame, without_lone_condition(frame, columns), caption="Segments that the documented rule flags")
-        if len(frame)
-        else ""
-    )
+def _flagged(connection: duckdb.DuckDBPyConnection, names: Names) -> str:
+    order = ", ".join([*names.place, "model_variant", *names.asked, "prompt_set"])
+    frame = connection.execute(f"SELECT * FROM drift_checks WHERE flagged ORDER BY verdict, gap DESC, {order}").df()
+    columns = [
+        Column("verdict", "Verdict", text),
+        *_columns(names.place),
+        Column("model", "Model", text),
+        *_columns(names.asked),
+        Column("first_snapshot", "Since", text),
+        Column("reason", "What was compared", text),
+    ]
+    caption = f"{names.part.capitalize()}s that the documented rule flags"
+    return table(frame, only_varying(frame, columns, names.usual), caption=caption) if len(frame) else ""
 
 
 _RELIABILITY_HOW = (
@@ -187,12 +171,11 @@ _RELIABILITY_HOW = (
 )
 
 
-def reliability(frame: pd.DataFrame) -> str:
+def reliability(frame: pd.DataFrame, names: Names) -> str:
     """The section, from the rows of `reliability` (empty: there is no such table)."""
     columns = [
         Column("model", "Model", text),
-        Column("context_level", "Context", text),
-        Column("condition", "Asked as", text),
+        *_columns(names.asked),
         Column("icc", "Intraclass correlation", as_is),
         Column("within_sd", "SD within", four, "Standard deviation of the score between draws of one prompt"),
         Column("between_sd", "SD between", four, "Standard deviation of the prompts' true scores"),
@@ -201,15 +184,15 @@ def reliability(frame: pd.DataFrame) -> str:
             "model_detectable",
             "Detectable: models",
             four,
-            "Difference of two models' means on as many questions that is found in 80 % of cases",
+            f"Difference of two models' means on as many {names.item}s that is found in 80 % of cases",
         ),
-        Column("n_cells", "Pairs", whole),
+        Column("n_cells", f"{names.cell.capitalize()}s", whole),
         Column("n_draws", "Draws", whole),
         Column("note", "Note", note),
     ]
     shown = with_intervals(frame, [("icc", "low", "high")], shown=three, bounds=three)
     body = (
-        table(shown, without_lone_condition(frame, columns), caption="Agreement of repeated draws", row_head="model")
+        table(shown, only_varying(frame, columns, names.usual), caption="Agreement of repeated draws", row_head="model")
         if len(frame)
         else paragraph("No repeated draws.")
     )

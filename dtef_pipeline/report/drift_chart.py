@@ -9,6 +9,7 @@ from typing import Any
 
 from dtef_pipeline.drift.rule import snapshot_time
 from dtef_pipeline.drift.verdict_text import odds
+from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.svg import Place, domain, dot, down, group, label, line
 
 HEIGHT = 190
@@ -18,7 +19,7 @@ _LEAST = 0.1
 Rows = Sequence[Mapping[Any, Any]]
 
 
-def timeline(rows: Rows, check: Mapping[Any, Any] | None = None) -> str:
+def timeline(rows: Rows, names: Names, check: Mapping[Any, Any] | None = None) -> str:
     """Markup of one series. `rows`: its rows of DRIFT_SERIES in their order in time; `check`: its row of MODEL_DRIFT.
 
     A compared snapshot stands at the baseline's mean plus its paired difference, so that failed calls do not move it by which of them failed;
@@ -29,7 +30,11 @@ def timeline(rows: Rows, check: Mapping[Any, Any] | None = None) -> str:
     low, middle, high = _band(rows, check)
     bounds = domain([*levels.values(), low, high], least=_LEAST)
     height, at = down(*bounds, _TOP, _BOTTOM), _places(rows)
-    parts = [line(_LEFT, _TOP, _LEFT, _BOTTOM, "axis"), line(_LEFT, _BOTTOM, _RIGHT, _BOTTOM, "axis"), *_titles(rows, check)]
+    parts = [
+        line(_LEFT, _TOP, _LEFT, _BOTTOM, "axis"),
+        line(_LEFT, _BOTTOM, _RIGHT, _BOTTOM, "axis"),
+        *_titles(rows, names, check),
+    ]
     parts += [label(0, height(value) + 4, f"{value:.2f}", kind="soft", anchor="start") for value in bounds]
     parts += _ends(rows, at)
     if (mean := baseline_mean(rows)) is not None:
@@ -45,10 +50,10 @@ def baseline_mean(rows: Rows) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def described(rows: Rows, check: Mapping[Any, Any]) -> str:
+def described(rows: Rows, names: Names, check: Mapping[Any, Any]) -> str:
     """What the drawing shows, in words."""
     said = ", ".join(f"{row['snapshot']}: {row['score']:.4f}" for row in rows if _is_known(row["score"]))
-    return f"{check['model']}, context {check['context_level']}, asked as {check['condition']}, {_verdict(check)}; {said}"
+    return f"{check['model']}, {names.whole_way.format_map(check)}, {_verdict(check)}; {said}"
 
 
 def _level(row: Mapping[Any, Any], mean: float | None) -> float | None:
@@ -96,8 +101,8 @@ def _places(rows: Rows) -> dict[str, float]:
     return {one: left + (right - left) * (size - sizes[0]) / span for one, size in zip(labels, sizes, strict=True)}
 
 
-def _titles(rows: Rows, check: Mapping[Any, Any]) -> list[str]:
-    name = f"{check['model']}, context {check['context_level']}" if check else str(rows[0]["model"])
+def _titles(rows: Rows, names: Names, check: Mapping[Any, Any]) -> list[str]:
+    name = f"{check['model']}, {names.way.format_map(check)}" if check else str(rows[0]["model"])
     return [label(0, 14, name, anchor="start"), label(0, 31, _verdict(check), kind="soft", anchor="start")]
 
 
@@ -174,9 +179,14 @@ def key() -> str:
     return f'<p class="key">{"".join(drawn)}</p>'
 
 
-def grouped(series: Rows) -> dict[tuple[str, str, str], Rows]:
-    """Rows of DRIFT_SERIES by (model_variant, context_level, condition), in the order they have."""
-    found: dict[tuple[str, str, str], list[Mapping[Any, Any]]] = {}
+def series_of(row: Mapping[Any, Any], names: Names) -> tuple[str, ...]:
+    """Which series a row of DRIFT_SERIES or MODEL_DRIFT is about: a model variant, asked one way."""
+    return tuple(str(row[name]) for name in ("model_variant", *names.asked))
+
+
+def grouped(series: Rows, names: Names) -> dict[tuple[str, ...], Rows]:
+    """Rows of DRIFT_SERIES by their series, in the order they have."""
+    found: dict[tuple[str, ...], list[Mapping[Any, Any]]] = {}
     for row in series:
-        found.setdefault((str(row["model_variant"]), str(row["context_level"]), str(row["condition"])), []).append(row)
+        found.setdefault(series_of(row, names), []).append(row)
     return dict(found)

@@ -9,42 +9,27 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.drift.checks import headline
-from dtef_pipeline.drift.verdict_text import by_verdict, change_words, moved_words, odds, place_words, shift_interval
-from dtef_pipeline.report.terminal import named_apart, render
-from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.drift.verdict_text import NEWS, by_verdict, change_words, moved_words, odds, place_words, shift_interval
+from dtef_pipeline.report.names import Names
+from dtef_pipeline.report.terminal import render, rows_named_apart
 
-_WHERE = ["round", "segment", "model", "context_level", "condition"]
 _RULE = ["lowest", "lowest_snapshot", "highest", "highest_snapshot"]
-_NEWS = ("drift", "watch")
 
 
-def drift_text(checks: pa.Table) -> str:
+def drift_text(checks: pa.Table, names: Names) -> str:
     """Rows of MODEL_DRIFT or DRIFT_CHECKS for people: the headline, the series with a verdict, what changed, and why others have none."""
-    rows = sorted(_named(checks), key=by_verdict(SUBJECT.keys))
+    rows = sorted(rows_named_apart(checks.to_pylist()), key=by_verdict(names.subject.keys))
     compared = [row for row in rows if row["verdict"] is not None]
-    parts = [
-        headline(checks, SUBJECT),
-        _verdicts(compared),
-        *(words for row in compared if (words := _details(row))),
-        _left_out(rows),
-    ]
+    details = (_details(row, names) for row in compared)
+    parts = [headline(checks, names.subject), _verdicts(compared, names), *details, _left_out(rows)]
     return "\n\n".join(part for part in parts if part)
 
 
-def _named(checks: pa.Table) -> list[dict[str, Any]]:
-    """The rows, models of several variants called by their variant."""
-    rows = checks.to_pylist()
-    names = named_apart(pd.DataFrame({name: [row[name] for row in rows] for name in ("model", "model_variant")}))["model"]
-    return [{**row, "model": name} for row, name in zip(rows, names, strict=True)]
-
-
-def _verdicts(rows: Sequence[Mapping[str, Any]]) -> str:
+def _verdicts(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
     if not rows:
         return ""
-    usual = {BlueprintOptions().condition}
-    where = [name for name in _WHERE if rows[0].get(name) is not None]
-    where = [name for name in where if name != "condition" or {row["condition"] for row in rows} != usual]
+    where = [name for name in (*names.place, "model", *names.asked) if rows[0].get(name) is not None]
+    where = [name for name in where if name not in names.usual or {row[name] for row in rows} != {names.usual[name]}]
     frame = pd.DataFrame([{name: row[name] for name in ("verdict", *where, "n_snapshots", *_RULE)} for row in rows])
     shifts = [
         {
@@ -60,24 +45,24 @@ def _verdicts(rows: Sequence[Mapping[str, Any]]) -> str:
     return render(frame.rename(columns={"n_snapshots": "snapshots"}), "table")
 
 
-def _details(row: Mapping[str, Any]) -> str:
-    """What changed, and for a model that moved which questions did; nothing where nothing did."""
+def _details(row: Mapping[str, Any], names: Names) -> str:
+    """What changed, and for a model that moved which items did; nothing where nothing did."""
     changes = row.get("changes") or []
-    if not changes and row["verdict"] not in _NEWS:
+    if not changes and row["verdict"] not in NEWS:
         return ""
-    return "\n".join([_title(row), *(f"  {line}" for line in _lines(row, changes))])
+    return "\n".join([_title(row, names), *(f"  {line}" for line in _lines(row, changes, names))])
 
 
-def _title(row: Mapping[str, Any]) -> str:
-    return f"{row['verdict']}: {row['model']}{place_words(row, SUBJECT.keys)}, context {row['context_level']}"
+def _title(row: Mapping[str, Any], names: Names) -> str:
+    return f"{row['verdict']}: {row['model']}{place_words(row, names.subject.keys)}, {names.subject.asked(row)}"
 
 
-def _lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    yield from (change_words(change, SUBJECT) for change in changes)
-    if row["verdict"] in _NEWS:
+def _lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]], names: Names) -> Iterator[str]:
+    yield from (change_words(change, names.subject) for change in changes)
+    if row["verdict"] in NEWS:
         yield f"rule: {row['reason']}"
         if row["moved"]:
-            yield f"questions that moved most: {moved_words(row['moved'], SUBJECT)}"
+            yield f"{names.item}s that moved most: {moved_words(row['moved'], names.subject)}"
 
 
 def _left_out(rows: Sequence[Mapping[str, Any]]) -> str:

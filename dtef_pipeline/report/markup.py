@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -22,6 +22,13 @@ class Column(NamedTuple):
     title: str
     shown: Shown
     meaning: str = ""
+
+
+class Group(NamedTuple):
+    """Rows whose numbers compare, under a heading (markup). Those of two groups never do."""
+
+    title: str
+    rows: pd.DataFrame
 
 
 def section(anchor: str, title: str, text: str, body: str) -> str:
@@ -78,10 +85,10 @@ def _kind(column: Column) -> str:
     return ' class="text"' if column.shown in (text, note, long_text, named) else ""
 
 
-def without_lone_condition(frame: pd.DataFrame, columns: Sequence[Column]) -> list[Column]:
-    """The columns, without `condition` where all rows were asked alike."""
-    several = "condition" in frame and len(set(frame["condition"])) > 1
-    return [column for column in columns if several or column.name != "condition"]
+def only_varying(frame: pd.DataFrame, columns: Sequence[Column], names: Iterable[str]) -> list[Column]:
+    """The columns, without those of `names` that say the same in all rows."""
+    alike = {name for name in names if name not in frame or len(set(frame[name])) <= 1}
+    return [column for column in columns if column.name not in alike]
 
 
 def figure(drawing: str, caption: str) -> str:
@@ -104,7 +111,7 @@ def note(value: Any) -> str:
 def shortened(words: str, most: int, *, end: float = 0.5) -> str:
     """The text, its middle left out where it has more than `most` characters; `end` is the share of them kept for its end.
 
-    Names and questions that begin alike are told apart by how they end. Between words where there are words.
+    Names and sentences that begin alike are told apart by how they end. Between words where there are words.
     """
     if len(words) <= most:
         return words
@@ -159,7 +166,7 @@ def p_value(value: Any) -> str:
 
 
 def with_interval(frame: pd.DataFrame, value: str, ends: tuple[str, str], *, shown: Shown, bounds: Shown) -> pd.Series[Any]:
-    """Markup a row: the value, and its interval beneath where there is one. A frame without such columns gives dashes."""
+    """Markup for each row: the value, and its interval beneath where there is one. A frame without such columns gives dashes."""
     unknown = pd.Series([None] * len(frame), index=frame.index, dtype=object)
     values, lows, highs = (frame.get(name, unknown) for name in (value, *ends))
     cells = [
@@ -176,7 +183,7 @@ def with_intervals(frame: pd.DataFrame, pairs: Sequence[tuple[str, str, str]], *
 
 
 def with_name(frame: pd.DataFrame, value: str, name: str, *, shown: Shown) -> list[str]:
-    """Markup a row: the value, and beneath it in small whose it is."""
+    """Markup for each row: the value, and beneath it in small whose it is."""
     return [
         shown(v) + ("" if is_unknown(whose) else f'<span class="ci wrapped">{text(whose)}</span>')
         for v, whose in zip(frame[value], frame[name], strict=True)

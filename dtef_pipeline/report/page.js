@@ -1,5 +1,5 @@
 "use strict";
-// Sorting, searching, and the chart of a chosen pair. Without this script the page can still be read.
+// Sorting and searching; scripts of chapters follow. Without this script the page can still be read.
 
 const all = (selector, root) => [...(root || document).querySelectorAll(selector)];
 const words = text => text.toLowerCase().split(/\s+/).filter(Boolean);
@@ -42,7 +42,9 @@ function filterRows(input) {
     row.hidden = !wanted.every(word => text.includes(word));
   }
   const left = rows.filter(row => !row.hidden).length;
-  document.querySelector(`[data-counts="${input.dataset.filters}"]`).textContent = `${left} of ${rows.length} questions`;
+  const count = document.querySelector(`[data-counts="${input.dataset.filters}"]`);
+  const noun = count.textContent.split(" ").pop();
+  count.textContent = `${left} of ${rows.length} ${noun}`;
 }
 
 all("input[data-filters]").forEach(input => input.addEventListener("input", () => filterRows(input)));

@@ -1,28 +1,40 @@
-"""The report: one self-contained HTML page, no network."""
+"""The report: one self-contained HTML page, no network. What it says is in its chapters, which a family hands in."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
+from importlib.resources import files
+from typing import NamedTuple
 
-import duckdb
+from dtef_pipeline.report.style import style_sheet
 
-from dtef_pipeline.report.script import SCRIPT
-from dtef_pipeline.report.style import STYLE
-from dtef_pipeline.survey.report.chapters import SECTIONS, _introduction, _sections
-from dtef_pipeline.survey.report.tables import boards
+_SCRIPT = files("dtef_pipeline.report").joinpath("page.js").read_text(encoding="utf-8")
 
 
-def build_report(connection: duckdb.DuckDBPyConnection) -> str:
-    """The page, from a connection with the pipeline's views (`scores` at least). Equal tables give an equal page."""
-    rounds = [name for (name,) in connection.execute("SELECT DISTINCT round FROM scores ORDER BY 1").fetchall()]
-    title = f"DTEF: {', '.join(map(escape, rounds)) or 'no round'}"
-    links = "".join(f'<li><a href="#{anchor}">{escape(name)}</a></li>' for anchor, name in SECTIONS.items())
-    found = boards(connection)
-    metric = str(found["overall"]["metric"].iloc[0]) if len(found["overall"]) else "js"
+class Chapter(NamedTuple):
+    """A part of the page. `markup` is a section (`markup.section`) whose id is `anchor`; `title` stands in the table of contents.
+
+    `style` and `script` are what it needs beside the rules and the script of the page; a script may use the functions of `page.js`.
+    """
+
+    anchor: str
+    title: str
+    markup: str
+    style: str = ""
+    script: str = ""
+
+
+def build_report(title: str, introduction: str, chapters: Sequence[Chapter]) -> str:
+    """The page of the chapters in their order. `title` is text, `introduction` markup. Equal chapters give an equal page."""
+    links = "".join(f'<li><a href="#{chapter.anchor}">{escape(chapter.title)}</a></li>' for chapter in chapters)
+    script = "\n".join([_SCRIPT, *(chapter.script for chapter in chapters if chapter.script)])
+    body = "".join(chapter.markup for chapter in chapters)
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head>'
-        f'<body><a class="skip" href="#main">Skip to the numbers</a><header><h1>{title}</h1>{_introduction(metric)}</header>'
-        f'<nav aria-label="Sections"><ul>{links}</ul></nav><main id="main">{"".join(_sections(connection, found, metric))}</main>'
-        f"<script>{SCRIPT}</script></body></html>\n"
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<style>{style_sheet(chapter.style for chapter in chapters)}</style></head>"
+        f'<body><a class="skip" href="#main">Skip to the numbers</a><header><h1>{escape(title)}</h1>{introduction}</header>'
+        f'<nav aria-label="Sections"><ul>{links}</ul></nav><main id="main">{body}</main>'
+        f"<script>{script}</script></body></html>\n"
     )

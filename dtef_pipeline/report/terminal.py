@@ -5,15 +5,13 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
-
-from dtef_pipeline.survey.tables import METRICS
 
 PERCENT_COLUMNS = ("coverage", "parse_rate")
 SIGNED_COLUMNS = ("vs_marginal", "difference", "excess", "slope")
@@ -32,6 +30,12 @@ def named_apart(frame: pd.DataFrame) -> pd.DataFrame:
     """A board in which a model that stands in several variants is called by its variant."""
     variants = frame.groupby("model")["model_variant"].transform("nunique")
     return frame.assign(model=frame["model"].where(variants <= 1, frame["model_variant"]))
+
+
+def rows_named_apart(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The same for rows of `model` and `model_variant` among other columns."""
+    columns = {name: [row[name] for row in rows] for name in ("model", "model_variant")}
+    return [{**row, "model": name} for row, name in zip(rows, named_apart(pd.DataFrame(columns))["model"], strict=True)]
 
 
 def intervals(frame: pd.DataFrame) -> list[str]:
@@ -59,10 +63,10 @@ def _first_reason(note: Any) -> str:
     return reason if reason.endswith("are needed") and not reason.startswith("0 ") else ""
 
 
-def with_ranks(frame: pd.DataFrame) -> pd.DataFrame:
-    """A `metric` board with each score and its rank in one cell: `0.8712 (1)`."""
+def with_ranks(frame: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
+    """A board of several metrics with each score and its rank in one cell: `0.8712 (1)`. Ranks are in the columns `{metric}_rank`."""
     shown = frame.copy()
-    for metric in METRICS:
+    for metric in metrics:
         scores, ranks = frame[metric], frame[f"{metric}_rank"]
         shown[metric] = [
             "-" if pd.isna(score) else f"{score:.4f} ({'-' if pd.isna(rank) else int(rank)})"

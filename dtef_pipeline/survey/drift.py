@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dtef_pipeline.asking.models import COMPUTED_SQL
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.survey.identity import round_order
 from dtef_pipeline.survey.keys import KEYS
@@ -12,7 +13,7 @@ SUBJECT = Subject(
     checks=DRIFT_CHECKS,
     models=MODEL_DRIFT,
     timeline=DRIFT_SERIES,
-    computed="starts_with(model, 'baseline/')",
+    computed=COMPUTED_SQL,
     in_order=round_order,
     item="question",
     truth="survey",

@@ -1,14 +1,13 @@
-"""What a run will ask, before it is asked: requests, tokens, and how many tokens answers take."""
+"""What a run will ask, before it is asked: its prompts, and how many tokens their answers usually take."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 
 # Tokens of an answer as models write it, by a rule that errs on the high side: `45.2, ` is up to 5, a letter in quotes 4.
@@ -50,22 +49,3 @@ def _expected(options: BlueprintOptions, choices: pd.Series[float], questions: p
         answer = answer + _A_KEY * questions + _AN_ARRAY
     fixed = _A_KEY * (options.structured + (options.reasoning == "cot"))
     return answer + fixed + (_REASONING if options.reasoning == "cot" else 0)
-
-
-def answer_limits(prompts: pd.DataFrame, model: ModelSpec) -> pd.Series[float]:
-    """Tokens the model may answer with, a prompt; NaN: as many as it likes."""
-    if model.is_local:  # it writes nothing but letters
-        return prompts["answer_expected"]
-    if model.max_tokens is None:
-        return prompts["tokens"] * float("nan")
-    return prompts["answer_tokens"].fillna(0).clip(lower=model.max_tokens).astype(float)
-
-
-def expected_answers(prompts: pd.DataFrame, model: ModelSpec, measured: Mapping[tuple[str, str], float]) -> pd.Series[float]:
-    """Tokens each answer will take: the mean of earlier answers of the (variant, condition) if there are any, else what the rule says."""
-    known = prompts["condition"].map(
-        {condition: mean for (variant, condition), mean in measured.items() if variant == model.variant}
-    )
-    expected = known.astype(float).fillna(prompts["answer_expected"])
-    most = answer_limits(prompts, model)
-    return expected.where(most.isna() | (expected < most), most)

@@ -22,18 +22,10 @@ from pydantic import BeforeValidator, Field
 from dtef_pipeline.asking.models import SAMPLING, Models, ModelSpec
 from dtef_pipeline.documents import Document, Part, read_document
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-
-
-def _levels(value: Any) -> Any:
-    """Context levels as people write them: 5, '5' or all."""
-    if isinstance(value, list):
-        return [str(level) if isinstance(level, int) and not isinstance(level, bool) else level for level in value]
-    return value
-
+from dtef_pipeline.survey.blueprint.options import ONLY_WITH, BlueprintOptions, ContextLevel
 
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-_Levels = Annotated[list[str], BeforeValidator(_levels), Field(min_length=1)]
+_Levels = Annotated[list[str], BeforeValidator(ContextLevel.written), Field(min_length=1)]
 
 
 class Condition(Part):
@@ -118,7 +110,7 @@ def asked_models(experiment: Experiment, models: Models, selectors: Sequence[str
     first: dict[tuple[str, str, str, tuple[str, ...]], str] = {}
     for one in asked:
         seen = first.setdefault((one.model, one.spec.variant, _effect(one.options), one.options.context_levels), one.name)
-        if seen != one.name and not one.spec.is_baseline:
+        if seen != one.name and not one.spec.is_computed:
             raise ConfigError(
                 f"experiment {experiment.name!r}: {one.model} is asked the same in the conditions {seen!r} and {one.name!r}: allowed: "
                 "settings other than the model's own, and without context only what changes a prompt that shows none"
@@ -136,15 +128,9 @@ def _effect(options: BlueprintOptions) -> str:
 
 def _refuse_idle(fields: Mapping[str, Any], options: BlueprintOptions) -> None:
     """ConfigError for fields that would silently do nothing."""
-    needed = {
-        "batch_size": options.task == "batch",
-        "individuals": options.task == "synthetic-individuals",
-        "seed": options.selection == "random",
-    }
-    allowed = {"batch_size": "task: batch", "individuals": "task: synthetic-individuals", "seed": "selection: random"}
-    for name, has_effect in needed.items():
-        if name in fields and not has_effect:
-            raise ConfigError(f"{name}: {fields[name]} does nothing here; allowed: with {allowed[name]}")
+    for name, (other, needed) in ONLY_WITH.items():
+        if name in fields and getattr(options, other) != needed:
+            raise ConfigError(f"{name}: {fields[name]} does nothing here; allowed: with {other}: {needed}")
 
 
 def _asked(experiment: Experiment, models: Models, selectors: Sequence[str]) -> Iterator[Asked]:

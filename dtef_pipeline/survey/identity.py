@@ -1,4 +1,4 @@
-"""Identities of the survey family: when two questions are one, and the order of rounds."""
+"""Identities of the survey family: its partitions, when two questions are one, and the order of rounds."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from dtef_pipeline.identity import normalized
+from dtef_pipeline.keys import Space
 
 
 def question_key(text: str, options: Sequence[str]) -> tuple[str, ...]:
@@ -21,3 +22,7 @@ def round_order(round_id: str) -> tuple[str, int, str]:
     """Sort key of rounds: GD2 before GD10, GD6 before GD6UK; rounds of one series share the first element."""
     match = re.fullmatch(r"(.*?)(\d+)(\D*)", round_id)
     return (match[1], int(match[2]), match[3]) if match else (round_id, 0, "")
+
+
+SPACE = Space("round_segment", first="round", second="segment", order=round_order)
+"""One partition is one segment of one round: `GD4/country:kenya`."""

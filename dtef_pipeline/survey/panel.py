@@ -13,34 +13,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec, base_selector
 from dtef_pipeline.documents import Part, read_document
 from dtef_pipeline.drift.settings import DriftSettings
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
 from dtef_pipeline.survey.identity import round_order
 
 
-def _words(value: Any) -> Any:
-    """Context levels as people write them: 5, '5' or all."""
-    if isinstance(value, list):
-        return [str(level) if isinstance(level, int) and not isinstance(level, bool) else level for level in value]
-    return value
-
-
-class Panel(Part, BaseModel):  # named twice for the linter, which looks at this file alone: defaults are copied
+class Panel(Part):
     """What a night asks. Empty lists of rounds, segments and context levels stand for all there are."""
 
     models: Annotated[list[str], Field(min_length=1)] = ["baselines"]
     """Selectors, as `dtef run --model` takes them."""
     rounds: list[str] = []
     segments: list[str] = []
-    context_levels: Annotated[list[str], BeforeValidator(_words)] = []
+    context_levels: Annotated[list[str], BeforeValidator(ContextLevel.written)] = []
     conditions: Annotated[list[str], Field(min_length=1)] = [BlueprintOptions().condition]
     questions: Annotated[int, Field(ge=1)] | None = None
     draws: Annotated[int, Field(ge=1)] = 1
@@ -52,6 +45,14 @@ class Panel(Part, BaseModel):  # named twice for the linter, which looks at this
     budgets: dict[str, Budget] = {}
     """By selector, what a night may use of a model, over the bounds of the models file."""
     drift: DriftSettings = DriftSettings()
+
+    @field_validator("context_levels")
+    @classmethod
+    def _are_levels(cls, levels: list[str]) -> list[str]:
+        try:
+            return [str(ContextLevel(level)) for level in levels]
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
 
     @field_validator("conditions")
     @classmethod
@@ -82,7 +83,7 @@ class Panel(Part, BaseModel):  # named twice for the linter, which looks at this
         """What a selector stands for. One that says a temperature keeps it, as do models that have or take none."""
         says_so = "temperature=" in selector.removeprefix(base_selector(selector))
         for spec in models.resolve([selector]):
-            fixed = spec.is_baseline or spec.is_local or spec.temperature is None
+            fixed = spec.is_computed or spec.is_local or spec.temperature is None
             if says_so or fixed or self.temperature is None:
                 yield spec
             else:

@@ -6,32 +6,34 @@ from collections.abc import Mapping
 
 from dtef_pipeline.survey import tables
 from dtef_pipeline.survey.boards import schemas as published
+from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.tables import TableSpec
 
-SEGMENT, SNAPSHOT = ("round", "segment"), ("round", "segment", "snapshot")
+_ROUND, _SEGMENT, _SNAPSHOT = ("round",), ("round", "segment"), ("round", "segment", "snapshot")
 TABLES: Mapping[str, TableSpec] = {
-    "survey_responses": TableSpec(tables.SURVEY_RESPONSES, SEGMENT),
-    "reference_scores": TableSpec(tables.REFERENCE_SCORES, SEGMENT),
-    "survey_quarantine": TableSpec(tables.SURVEY_QUARANTINE, ("round",)),
-    "survey_findings": TableSpec(tables.SURVEY_FINDINGS, ("round",)),
-    "blueprints": TableSpec(tables.BLUEPRINTS, SEGMENT),
-    "predictions": TableSpec(tables.PREDICTIONS, SNAPSHOT),
-    "scores": TableSpec(tables.SCORES, SNAPSHOT),
-    "segment_results": TableSpec(tables.SEGMENT_RESULTS, SNAPSHOT),
-    "drift_checks": TableSpec(tables.DRIFT_CHECKS, SEGMENT),
-    "model_drift": TableSpec(tables.MODEL_DRIFT, ()),
-    "drift_series": TableSpec(tables.DRIFT_SERIES, ()),
-    "leaderboard": TableSpec(None, ()),
-    "breakdown_segment": TableSpec(None, ()),
-    "breakdown_attribute": TableSpec(None, ()),
-    "breakdown_question": TableSpec(None, ()),
-    "breakdown_round": TableSpec(None, ()),
-    "consistency": TableSpec(None, ()),
-    "metric_ranks": TableSpec(None, ()),
-    "comparisons": TableSpec(published.COMPARISONS, ()),
-    "responsiveness": TableSpec(published.RESPONSIVENESS, ()),
-    "gaps": TableSpec(published.GAPS, ()),
-    "question_gaps": TableSpec(published.QUESTION_GAPS, ()),
-    "reliability": TableSpec(published.RELIABILITY, ()),
-    "costs": TableSpec(tables.COSTS, ()),
+    "survey_responses": TableSpec(tables.SURVEY_RESPONSES, SPACE, _SEGMENT),
+    "reference_scores": TableSpec(tables.REFERENCE_SCORES, SPACE, _SEGMENT),
+    "survey_quarantine": TableSpec(tables.SURVEY_QUARANTINE, SPACE, _ROUND),
+    "survey_findings": TableSpec(tables.SURVEY_FINDINGS, SPACE, _ROUND),
+    "blueprints": TableSpec(tables.BLUEPRINTS, SPACE, _SEGMENT),
+    "predictions": TableSpec(tables.PREDICTIONS, SPACE, _SNAPSHOT),
+    "scores": TableSpec(tables.SCORES, SPACE, _SNAPSHOT),
+    "segment_results": TableSpec(tables.SEGMENT_RESULTS, SPACE, _SNAPSHOT),
+    "drift_checks": TableSpec(tables.DRIFT_CHECKS, SPACE, _SEGMENT),
+    "model_drift": TableSpec(tables.MODEL_DRIFT),
+    "drift_series": TableSpec(tables.DRIFT_SERIES),
+    "leaderboard": TableSpec(None),
+    "breakdown_segment": TableSpec(None),
+    "breakdown_attribute": TableSpec(None),
+    "breakdown_question": TableSpec(None),
+    "breakdown_round": TableSpec(None),
+    "consistency": TableSpec(None),
+    "metric_ranks": TableSpec(None),
+    "comparisons": TableSpec(published.COMPARISONS),
+    "responsiveness": TableSpec(published.RESPONSIVENESS),
+    "gaps": TableSpec(published.GAPS),
+    "question_gaps": TableSpec(published.QUESTION_GAPS),
+    "reliability": TableSpec(published.RELIABILITY),
+    "costs": TableSpec(tables.COSTS),
 }
+"""By name. The first of a space is the one that ingest writes: it says which partitions there are."""

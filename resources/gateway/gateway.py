@@ -1,6 +1,6 @@
 """The one way to ask a language model: replay what is in the response store, ask what is missing, lose nothing.
 
-Knows messages, models, draws and snapshots; knows nothing of surveys.
+Knows messages, models, draws and snapshots, and nothing of what is asked.
 """
 
 from __future__ import annotations
@@ -175,8 +175,8 @@ class Gateway:
         return list(pools.values())
 
     def _state(self, spec: ModelSpec) -> ModelState:
-        if spec.is_baseline:
-            raise ValueError(f"{spec.name} is a baseline: it is computed, not asked")
+        if spec.is_computed:
+            raise ValueError(f"{spec.name} is refused: its answers are computed, not asked for")
         if (state := self._models.get(spec.variant)) is None:
             slots = self.providers.setdefault(provider_of(spec), ProviderSlots(self._rules.limit, self._rules.backoff))
             transport = self._local if spec.is_local else self._litellm

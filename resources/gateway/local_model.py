@@ -30,7 +30,7 @@ _INSTALL = "pip install dtef-pipeline[local]"
 _CONTEXT_TOKENS = 2048
 _MOST_ROTATIONS = 5
 # About 800 tokens of English: some 4 s on two cores. Prompts above it lose their middle, not their beginning (who is
-# asked) nor their end (the question).
+# asked) nor their end (what is asked).
 _PROMPT_CHARACTERS = 3_200
 _HEAD_SHARE = 0.25
 _THREADS = 2
@@ -38,7 +38,7 @@ _LETTERS = string.ascii_uppercase
 
 
 class LocalTransport:
-    """One model in this process, one question at a time."""
+    """One model in this process, one request at a time. It reads `Request.choices`, and the text that stands before them in the prompt."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="local-model")
@@ -53,7 +53,8 @@ class LocalTransport:
     async def ask(self, request: Request) -> Reply:
         if not request.choices:
             raise CallError(
-                f"{_MODEL} answers one question with one distribution, no batches and no individuals", Scope.REQUEST
+                f"{_MODEL} chooses one of the options that its prompt lists, and this prompt has no single list of them",
+                Scope.REQUEST,
             )
         if not 1 < len(request.choices) <= len(_LETTERS):
             raise CallError(f"{_MODEL} chooses among 2 to {len(_LETTERS)} options, got {len(request.choices)}", Scope.REQUEST)
@@ -64,7 +65,7 @@ class LocalTransport:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, request)
 
     async def open(self) -> None:
-        """The model is loaded by its first question, whose failure says what is wrong."""
+        """The model is loaded by its first request, whose failure says what is wrong."""
 
     async def close(self) -> None:
         """The model stays loaded for the next run."""
@@ -72,24 +73,24 @@ class LocalTransport:
     def _answer(self, request: Request) -> Reply:
         if self._server is None:
             self._server = _load()
-        question = question_of(request.conversation[-1].text, request.choices)
+        stem = stem_of(request.conversation[-1].text, request.choices)
         budget = _PROMPT_CHARACTERS
         while True:
             try:
-                return self._distribution(shortened(question, budget), request.choices)
+                return self._distribution(shortened(stem, budget), request.choices)
             except _TooLong as error:
                 # A script with few characters a token.
                 budget //= 2
                 if budget < 100:
-                    raise CallError(f"{_MODEL}: the question does not fit its context: {error}", Scope.REQUEST) from None
+                    raise CallError(f"{_MODEL}: the prompt does not fit its context: {error}", Scope.REQUEST) from None
 
-    def _distribution(self, question: str, choices: Sequence[str]) -> Reply:
+    def _distribution(self, stem: str, choices: Sequence[str]) -> Reply:
         totals = [0.0] * len(choices)
         prompt_tokens = completion_tokens = 0
         offsets = rotations(len(choices))
         for offset in offsets:
             order = [(offset + place) % len(choices) for place in range(len(choices))]
-            answer = self._complete(prompt(question, [choices[option] for option in order]))
+            answer = self._complete(prompt(stem, [choices[option] for option in order]))
             for option, probability in zip(order, letter_probabilities(answer, len(choices)), strict=True):
                 totals[option] += probability
             prompt_tokens += answer["usage"]["prompt_tokens"]
@@ -116,10 +117,10 @@ class _TooLong(Exception):
     """The prompt has more tokens than the context window."""
 
 
-def question_of(user: str, choices: Sequence[str]) -> str:
-    """The user text up to its own list of options: what stands after it says how to write percentages.
+def stem_of(user: str, choices: Sequence[str]) -> str:
+    """The user text up to its own list of the choices: what stands after the list says how to write an answer, and this model writes none.
 
-    Without such a list, the text without its last paragraph.
+    Without such a list, the text without its last paragraph, which says how to write then.
     """
     lines = user.rstrip().split("\n")
     last = len(choices) - 1
@@ -141,10 +142,10 @@ def shortened(text: str, budget: int) -> str:
     return f"{head}\n[...]\n{tail}"
 
 
-def prompt(question: str, options: Sequence[str]) -> str:
+def prompt(stem: str, options: Sequence[str]) -> str:
     """A chat turn that is answered by one letter. Rotations share everything before the options, which is computed once."""
     listed = "\n".join(f"{letter}. {option}" for letter, option in zip(_LETTERS, options, strict=False))
-    turn = f"{question}\n\n{listed}\n\nWhich answer would they choose? Reply with the letter only."
+    turn = f"{stem}\n\n{listed}\n\nWhich answer would they choose? Reply with the letter only."
     return f"<|im_start|>user\n{turn.replace('<|im_', '<| im_')}<|im_end|>\n<|im_start|>assistant\n"
 
 

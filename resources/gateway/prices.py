@@ -31,7 +31,7 @@ def price(spec: ModelSpec) -> Price | None:
     """
     if own := own_price(spec):
         return own
-    if spec.is_local or spec.is_baseline:
+    if spec.is_local or spec.is_computed:
         return FREE
     return None if spec.api_base else _listed(spec.model)
 

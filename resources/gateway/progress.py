@@ -51,22 +51,31 @@ class Display(Protocol):
 
 
 _errors: TextIO | None = None
+"""Where stderr of the command at hand goes. Of the whole process, as stderr is: `kept_terminal` alone sets it, and takes it back."""
 
 
-def keep_terminal() -> None:
-    """Remember where stderr of this command goes: Dagster sends stderr of a running step to a file."""
+@contextmanager
+def kept_terminal() -> Iterator[None]:
+    """For the length of a command, keep where its stderr goes: Dagster sends stderr of a running step to a file."""
     global _errors
     try:
-        _errors = os.fdopen(os.dup(sys.stderr.fileno()), "w", buffering=1)
+        kept = os.fdopen(os.dup(sys.stderr.fileno()), "w", buffering=1)
     except OSError:  # no file behind it
-        _errors = None
+        yield
+        return
+    before, _errors = _errors, kept
+    try:
+        with kept:
+            yield
+    finally:
+        _errors = before
 
 
 @contextmanager
 def shown_progress(log: Callable[[str], None], every: float = 30.0) -> Iterator[Display]:
     """A live line a model if there is a terminal, else lines to `log`, at most one a model every so many seconds.
 
-    Lines that are said go to `log` in any case, and those of a command (`keep_terminal`) to its stderr too.
+    Lines that are said go to `log` in any case, and those of a command (`kept_terminal`) to its stderr too.
     """
     errors = _errors or (sys.stderr if sys.stderr.isatty() else None)
     if errors is None or not errors.isatty():

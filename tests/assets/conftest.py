@@ -13,11 +13,10 @@ import dagster as dg
 import pytest
 
 from assets.launch import ROLL_UP_NAMES, STAGE_NAMES, Outcome, materialize
-from assets.stage.partitions import ROUND_SEGMENT
-from assets.survey.rounds import known_keys, register_round
+from assets.survey.rounds import ROUND_SEGMENT, known_keys, register_round
 from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.survey.adapters import read_surveys
-from resources.sources import SurveySources
+from dtef_pipeline.survey.adapters import read_survey, read_surveys
+from resources.sources import Sources
 from resources.warehouse import Warehouse
 
 ROUNDS, COUNTRIES, OPTIONS = ("T1", "T2"), ("Chile", "India", "Kenya"), ("Yes", "No", "Maybe")
@@ -56,7 +55,7 @@ class Pipeline:
 
     def register(self, path: Path) -> None:
         for survey in read_surveys(path):
-            register_round(self.instance, SurveySources(self.house), survey, path, min_n=10)
+            register_round(self.instance, Sources(self.house, read_survey), survey, path, min_n=10)
 
     def run(self, names: Sequence[str] = STAGE_NAMES, keys: Sequence[str] | None = None, **config: dict[str, Any]) -> Outcome:
         """Materialize stages, by default all six, for all partitions; `config` by asset name."""

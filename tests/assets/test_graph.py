@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from assets.definitions import defs
-from assets.stage.partitions import ROUND_SEGMENT
 from assets.survey.automation import STAGES
+from assets.survey.rounds import ROUND_SEGMENT
 from tests.conftest import ROOT
 
 TEAM = ["team:data-engineering"]

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.identity import prompt_id, request_key, request_keys
-from dtef_pipeline.survey.identity import question_key
+from dtef_pipeline.identity import partition_key, prompt_id, request_key, request_keys
+from dtef_pipeline.survey.identity import SPACE, question_key
 
 TEXT = st.text()
 
@@ -43,3 +43,12 @@ def test_a_question_is_the_same_whatever_mark_stands_at_its_end() -> None:
     assert question_key("Which best reflects your view?", options) == question_key("Which best reflects  your view:", options)
     assert question_key("Why?", options) != question_key("Why not?", options)
     assert question_key("?", options) != question_key("…", ["Good"])
+
+
+def test_a_partition_has_one_spelling_whichever_way_it_is_told() -> None:
+    key = SPACE.key("GD4", "country:a/b")
+    assert key == partition_key("GD4", "country:a/b") == "GD4/country:a/b"
+    assert SPACE.split(key) == ("GD4", "country:a/b")
+    assert SPACE.levels(key) == {"round": "GD4", "segment": "country:a/b"}
+    assert SPACE.name == "round_segment"
+    assert sorted(["GD10", "GD6UK", "GD2", "GD6"], key=SPACE.order) == ["GD2", "GD6", "GD6UK", "GD10"]

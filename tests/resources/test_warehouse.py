@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.tables import BLUEPRINTS, SCORES, SURVEY_RESPONSES
 from dtef_pipeline.tables import without_descriptions
 from resources import warehouse as module
@@ -53,9 +54,9 @@ class TestLayout:
     def test_rounds_are_listed_in_their_order_not_the_alphabets(self, house: Warehouse) -> None:
         for name in ("GD10", "GD6UK", "GD2", "GD6"):
             house.write("survey_responses", survey_rows({"round": name}), round=name, segment="country:kenya")
-        assert house.rounds() == ["GD2", "GD6", "GD6UK", "GD10"]
-        assert house.segments("GD2") == ["country:kenya"]
-        assert house.segments("GD3") == []
+        assert house.values("survey_responses", "round") == ["GD2", "GD6", "GD6UK", "GD10"]
+        assert house.values("survey_responses", "segment", round="GD2") == ["country:kenya"]
+        assert house.values("survey_responses", "segment", round="GD3") == []
 
     def test_levels_are_given_from_the_left(self, house: Warehouse) -> None:
         with pytest.raises(WarehouseError, match=r"scores is kept by \('round', 'segment', 'snapshot'\); got \('segment',\)"):
@@ -161,7 +162,7 @@ class TestReading:
     def test_empty_is_the_schema_without_rows(self, house: Warehouse) -> None:
         assert house.read_or_empty("scores").schema == SCORES
         assert house.read_or_empty("blueprints", columns=["tokens"], **KENYA).schema == pa.schema([BLUEPRINTS.field("tokens")])
-        assert not house.exists("scores", snapshot="base", **KENYA)
+        assert len(house.read_or_empty("scores", snapshot="base", **KENYA)) == 0
 
     @pytest.mark.parametrize("content", [b"", b"not parquet at all", None])
     def test_an_unreadable_file_is_named_with_the_remedy(self, house: Warehouse, content: bytes | None) -> None:
@@ -243,8 +244,8 @@ def test_dropping_a_segment_takes_its_rows_of_every_table_and_no_others(house: W
         house.write("survey_responses", survey_rows(at), **at)
         for snapshot in ("base", "2026-01-01"):
             house.write("scores", scores_table([at]), snapshot=snapshot, **at)
-    house.drop_segment(*KENYA.values())
-    house.drop_segment("S9", "country:nowhere")
+    house.drop(SPACE, SPACE.key(*KENYA.values()))
+    house.drop(SPACE, "S9/country:nowhere")
     assert all("chile" in name for name in files(house))
     assert len(files(house)) == 3
 
@@ -258,11 +259,11 @@ class TestObjectStore:
         house.write("survey_responses", survey_rows({}), **KENYA)
         house.write("survey_responses", survey_rows({}, {}), **KENYA)
         assert house.read("survey_responses").num_rows == 2
-        assert house.rounds() == ["S1"]
+        assert house.values("survey_responses", "round") == ["S1"]
         with house.connect() as connection:
             assert connection.execute("SELECT count(*) FROM survey_responses").fetchone() == (2,)
         assert house.refresh_database() is None
-        house.drop_segment(*KENYA.values())
+        house.drop(SPACE, SPACE.key(*KENYA.values()))
         assert house.read_or_empty("survey_responses").num_rows == 0
 
     def test_a_file_url_is_a_folder(self, tmp_path: Path) -> None:

@@ -103,8 +103,8 @@ def test_a_round_is_one_listing_of_its_own_folder_and_its_files(watched: tuple[W
 
 def test_what_rounds_and_segments_there_are_is_one_listing_of_one_level(watched: tuple[Warehouse, Recording]) -> None:
     house, seen = watched
-    assert house.rounds() == ROUNDS
-    assert house.segments("R3") == SEGMENTS
+    assert house.values("survey_responses", "round") == ROUNDS
+    assert house.values("survey_responses", "segment", round="R3") == SEGMENTS
     assert seen.counts == {"list": 2}
     assert seen.listed == len(ROUNDS) + len(SEGMENTS)
 
@@ -113,7 +113,7 @@ class TestFolders:
     """A warehouse in a folder, which DuckDB reads by itself."""
 
     def test_views_of_some_rounds_name_no_other_folder(self, filled: Path) -> None:
-        with Warehouse(filled).connect(only=["scores"], rounds=["R2", "R5"]) as connection:
+        with Warehouse(filled).connect(only=["scores"], first=["R2", "R5"]) as connection:
             ((sql,),) = connection.execute("SELECT sql FROM duckdb_views() WHERE NOT internal").fetchall()
             assert connection.execute("SELECT DISTINCT round FROM scores ORDER BY 1").fetchall() == [("R2",), ("R5",)]
         assert sql.count("round=") == 2
@@ -127,12 +127,12 @@ class TestFolders:
         Path(house.folder("scores", round="R2"), "segment=country%3Ac1", "snapshot=base", "part-0.parquet").write_bytes(
             b"broken"
         )
-        with house.connect(only=["scores"], rounds=["R1"]) as connection:
+        with house.connect(only=["scores"], first=["R1"]) as connection:
             assert connection.execute("SELECT count(*) FROM scores").fetchone() == (1,)
         assert len(house.read("scores", round="R1")) == 1
 
     def test_a_round_without_rows_has_no_view(self, filled: Path) -> None:
-        with Warehouse(filled).connect(rounds=["R9"]) as connection:
+        with Warehouse(filled).connect(first=["R9"]) as connection:
             assert connection.execute("SELECT count(*) FROM duckdb_views() WHERE NOT internal").fetchone() == (0,)
 
     def test_tables_that_are_there_and_those_a_query_names(self, filled: Path) -> None:

@@ -9,20 +9,28 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dtef_pipeline.asking.models import BASELINES, ModelSpec
+from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.identity import digest
+from dtef_pipeline.survey.baselines.names import (
+    BASELINES,
+    DEFAULT_SEED,
+    DIRICHLET,
+    EMPIRICAL_BAYES,
+    LEAVE_ONE_OUT,
+    NEAREST_SEGMENTS,
+    POPULATION_MARGINAL,
+    PREVIOUS_ROUND,
+    SHUFFLED_SEGMENT,
+    UNIFORM,
+)
 from dtef_pipeline.survey.baselines.neighbours import NO_CONTEXT, NO_NEIGHBOUR, Prediction, Prompt, RoundAnswers
 from dtef_pipeline.survey.identity import question_key, round_order
 
 Row = Mapping[str, Any]
 Previous = Mapping[tuple[str, ...], Sequence[float]]
-UNIFORM, POPULATION_MARGINAL = "baseline/uniform", "baseline/population-marginal"
-PREVIOUS_ROUND = "baseline/previous-round"
-NEAREST_SEGMENTS, EMPIRICAL_BAYES = "baseline/nearest-segments", "baseline/empirical-bayes"
 OF_NEIGHBOURS = (NEAREST_SEGMENTS, EMPIRICAL_BAYES)
 """Baselines that read the other segments of the round and the context questions of the prompt."""
-DEFAULT_SEED = 0
 _BLOCK = 500
 """Prompts answered at a time: bounds the memory of many context questions and many segments."""
 
@@ -109,16 +117,16 @@ def _previous_round(model: ModelSpec, row: Row, draw: int, previous: Previous) -
 _BASELINES: Mapping[str, Callable[[ModelSpec, Row, int, Previous], Sequence[float] | None]] = {
     UNIFORM: _uniform,
     POPULATION_MARGINAL: _column("population"),
-    "baseline/leave-one-out-marginal": _column("others"),
-    "baseline/shuffled-segment": _column("shuffled"),
-    "baseline/dirichlet": _dirichlet,
+    LEAVE_ONE_OUT: _column("others"),
+    SHUFFLED_SEGMENT: _column("shuffled"),
+    DIRICHLET: _dirichlet,
     PREVIOUS_ROUND: _previous_round,
 }
 
 _WHY_MISSING = {
-    "baseline/leave-one-out-marginal": "no other segment of this attribute answered the question",
+    LEAVE_ONE_OUT: "no other segment of this attribute answered the question",
     EMPIRICAL_BAYES: "no other segment of this attribute answered the question",
     NEAREST_SEGMENTS: NO_NEIGHBOUR,
-    "baseline/shuffled-segment": "no other segment of the round answered the question",
+    SHUFFLED_SEGMENT: "no other segment of the round answered the question",
     PREVIOUS_ROUND: "no readable earlier round of the series asked this segment the same question with the same options",
 }

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, NamedTuple
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
@@ -28,6 +28,47 @@ _TOKENS_A_QUESTION = 96
 _WORDS = re.compile(r"[a-z][a-z0-9-]*")
 
 
+class ContextLevel(str):
+    """How many context questions a prompt shows: a whole number, or `all` that fit. Raises ConfigError for anything else."""
+
+    __slots__ = ()
+    ORDER_SQL = "CASE context_level WHEN 'all' THEN 'infinity'::DOUBLE ELSE context_level::DOUBLE END"
+    """`order` of the column `context_level`."""
+
+    def __new__(cls, level: str) -> ContextLevel:
+        if level != "all" and not (level.isascii() and level.isdigit() and len(level) < 7 and str(int(level)) == level):
+            raise ConfigError(f"context level {level!r}: allowed: a whole number such as 0, 5, 10, or all")
+        return super().__new__(cls, level)
+
+    @property
+    def order(self) -> float:
+        """What levels are sorted by: 0, 5, 10, all."""
+        return float("inf") if self == "all" else float(self)
+
+    @property
+    def heading(self) -> str:
+        """The level as the heading of what was asked at it."""
+        if self == "0":
+            return "Without context questions"
+        return "With all context questions that fit" if self == "all" else f"With {self} context questions"
+
+    @staticmethod
+    def written(levels: Any) -> Any:
+        """Levels as people write them in YAML, where 5 is a number. What is no list of levels stays as it is, for others to refuse."""
+        if not isinstance(levels, list):
+            return levels
+        return [str(level) if isinstance(level, int) and not isinstance(level, bool) else level for level in levels]
+
+
+def _option(default: Any, help: str, metavar: str | None = None) -> Any:
+    """A field that an option of the command line sets: what its help says, and what stands for its value there."""
+    return field(default=default, metadata={"help": help, "metavar": metavar})
+
+
+def _either(choices: tuple[str, ...]) -> str:
+    return f"{', '.join(choices[:-1])} or {choices[-1]}"
+
+
 @dataclass(frozen=True, slots=True)
 class BlueprintOptions:
     """How blueprints are made. Raises ConfigError naming the option, what arrived and what is allowed.
@@ -40,26 +81,27 @@ class BlueprintOptions:
     """
 
     context_levels: tuple[str, ...] = ("0",)
-    selection: str = "survey-order"
-    seed: int = 20_260_101
-    token_budget: int = 4096
-    answer_reserve: int | None = None
-    show_n: bool = False
-    format: str = "attribute-label"
-    task: str = "distribution"
-    batch_size: int = 3
-    individuals: int = 20
-    reasoning: str = "standard"
-    structured: bool = False
-    option_order: str = "given"
-    profile: str = "segment"
-    system: str = "default"
+    task: str = _option("distribution", f"{_either(TASKS)}.")
+    format: str = _option("attribute-label", f"How context is written: {_either(FORMATS)}.")
+    reasoning: str = _option("standard", "standard, or cot: reason step by step, then answer.")
+    structured: bool = _option(False, "Have the answer follow a JSON schema, where the model supports it.")
+    option_order: str = _option("given", "Order of the options: given, reversed, rotated-1, rotated-2, ...", metavar="ORDER")
+    profile: str = _option(
+        "segment", "Who is asked about: segment, or population (all respondents of the survey).  [default: segment]"
+    )
+    system: str = _option("default", "System prompt.", metavar="ID")
     system_text: str = ""
+    batch_size: int = _option(3, f"Questions in one prompt, {BATCH_SIZES[0]} to {BATCH_SIZES[-1]}, of the task batch.")
+    individuals: int = _option(20, "People the model answers as, of the task synthetic-individuals.")
+    selection: str = _option("survey-order", f"Context questions: {_either(SELECTIONS)}.")
+    seed: int = 20_260_101
+    token_budget: int = _option(4096, "Tokens of prompt and answer together.  [default: 4096]")
+    answer_reserve: int | None = None
+    show_n: bool = _option(False, "Show models the number of respondents of context questions.")
 
     def __post_init__(self) -> None:
         for level in self.context_levels:
-            if level != "all" and not (level.isascii() and level.isdigit() and len(level) < 7 and str(int(level)) == level):
-                raise ConfigError(f"context level {level!r}: allowed: a whole number such as 0, 5, 10, or all")
+            ContextLevel(level)
         if not self.context_levels:
             raise ConfigError("no context level given: allowed: a whole number such as 0, 5, 10, or all")
         _one_of("context selection", self.selection, SELECTIONS)
@@ -176,6 +218,36 @@ class BlueprintOptions:
         return max(_STANDARD_RESERVE, answer.get(self.task, 0)) + thinking
 
 
+ONLY_WITH: Mapping[str, tuple[str, str]] = {
+    "batch_size": ("task", "batch"),
+    "individuals": ("task", "synthetic-individuals"),
+    "seed": ("selection", "random"),
+}
+"""Fields that do nothing unless another field has this value."""
+
+_ALIASES = {"format": "form", "option_order": "order"}
+
+
+class Flag(NamedTuple):
+    """An option of the command line that sets one field of BlueprintOptions."""
+
+    field: str
+    spelled: str
+    """`--token-budget`"""
+    kind: type
+    """bool: the option takes no value."""
+    help: str
+    metavar: str | None
+
+
+FLAGS = tuple(
+    Flag(one.name, f"--{_ALIASES.get(one.name, one.name).replace('_', '-')}", type(one.default), **one.metadata)
+    for one in fields(BlueprintOptions)
+    if one.metadata
+)
+"""The options that together make one condition, in the order of the help."""
+
+
 def _trace(words: str) -> str:
     """What tells one wording of an own system prompt from another; nothing for the shipped ones, whose words stay."""
     return f"~{digest(words)[:6]}" if words else ""
@@ -217,8 +289,3 @@ def _whole(condition: str, said: str, number: str) -> int:
     if not (number.isascii() and number.isdigit()):
         raise ConfigError(f"condition {condition!r}: {said!r} needs a whole number")
     return int(number)
-
-
-def context_order(level: str) -> tuple[float, str]:
-    """Sort key of context levels: 0, 5, 10, all."""
-    return (float("inf") if level == "all" else float(level), level)

@@ -18,7 +18,7 @@ from dtef_pipeline.survey.blueprint import wording
 from dtef_pipeline.survey.blueprint.answers import form_for_system, form_for_user, response_schema
 from dtef_pipeline.survey.blueprint.batches import batches
 from dtef_pipeline.survey.blueprint.formats import context_heading, context_question
-from dtef_pipeline.survey.blueprint.options import BlueprintOptions, context_order
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
 from dtef_pipeline.survey.blueprint.systems import system_prompt
 from dtef_pipeline.survey.tables import BLUEPRINTS
 
@@ -70,7 +70,7 @@ def build_blueprints(survey: pa.Table, *options: BlueprintOptions) -> pa.Table:
     prompts = [row for choice in options for row in _Asking(shown[_shown_in(choice)], choice).rows()]
     if not prompts:
         raise DtefError(f"{rows[0]['round']}/{rows[0]['segment']}: {_why_nothing(rows, options)}")
-    prompts.sort(key=lambda row: (row["question_order"], context_order(row["context_level"]), row["condition"]))
+    prompts.sort(key=lambda row: (row["question_order"], ContextLevel(row["context_level"]).order, row["condition"]))
     whole = blueprint_hash({row["prompt_id"] for row in prompts})
     columns = {name: [row.get(name) for row in prompts] for name in BLUEPRINTS.names}
     columns["blueprint_hash"] = [whole] * len(prompts)
@@ -147,7 +147,7 @@ class _Asking:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Rows of `blueprints`, with `question_order` besides."""
-        levels = sorted(set(self.options.context_levels), key=context_order)
+        levels = sorted(set(self.options.context_levels), key=lambda level: ContextLevel(level).order)
         for draft in self._drafts():
             yield from self._prompts_of(draft, levels)
 

@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.boards.cells import BoardOptions, has_table
-from dtef_pipeline.boards.comparisons import context_size
 from dtef_pipeline.statistics.differences import (
     MARGIN,
     Codes,
@@ -29,6 +28,7 @@ from dtef_pipeline.statistics.differences import (
 )
 from dtef_pipeline.statistics.permutation import holm, permutations_for
 from dtef_pipeline.statistics.resampling import CONFIDENCE
+from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS
 
 _GROUP = ["model", "model_variant", "condition"]
@@ -103,7 +103,7 @@ def _paired(
     group, groups = places(kept, _GROUP)
     cluster, clusters = places(kept, ["cluster"])
     level, levels = places(kept, ["context_level"])
-    size = levels["context_level"].map(context_size).to_numpy(dtype=np.float64)[level]
+    size = levels["context_level"].map(_order).to_numpy(dtype=np.float64)[level]
     score = kept["score"].to_numpy(dtype=np.float64)
     deviations = None if noise is None else np.nan_to_num(noise[where])
     rows = _Rows(group, cluster, np.unique(pair[where], return_inverse=True)[1], score, size, _shown(kept, shown), deviations)
@@ -176,7 +176,7 @@ def _unread(cells: pd.DataFrame, group: Codes, groups: int) -> pd.Series:
     """Of each group, the levels at which no answer could be read, in words: scores of unreadable answers say nothing of context."""
     level = cells["context_level"].astype(str)
     read = cells["n_ok"].groupby([group, level.to_numpy()], sort=False).sum()
-    none = sorted(read.index[read == 0], key=lambda at: context_size(at[1]))
+    none = sorted(read.index[read == 0], key=lambda at: _order(at[1]))
     said = pd.Series("", index=range(groups), dtype=object)
     for place in {place for place, _ in none}:
         said[place] = f"no answer could be read at level {', '.join(level for of, level in none if of == place)}"
@@ -186,6 +186,10 @@ def _unread(cells: pd.DataFrame, group: Codes, groups: int) -> pd.Series:
 def _levels(level: npt.NDArray[np.object_], group: Codes, groups: int) -> list[str]:
     """The levels of each group, from the smallest: `0, 5, all`."""
     found = pd.DataFrame({"group": group, "level": level}).drop_duplicates()
-    found = found.sort_values("level", key=lambda levels: levels.map(context_size))
+    found = found.sort_values("level", key=lambda levels: levels.map(_order))
     names = found.groupby("group")["level"].agg(", ".join)
     return [str(names[place]) for place in range(groups)]
+
+
+def _order(level: str) -> float:
+    return ContextLevel(level).order

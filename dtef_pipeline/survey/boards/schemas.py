@@ -218,7 +218,7 @@ CONSISTENCY: Mapping[str, str] = {
     "segment_sd_expected": "Standard deviation of segment means to expect from sampling alone, 0 or more",
     "segment_sd_true": "Standard deviation between segments when sampling is accounted for, 0 or more: lower is more even",
     **_ends("segment_sd", "segment_sd_true"),
-    "segment_p": "Probability of such differences if segments did not differ, 0-1 (F test)",
+    "segment_p": "Probability of the spread between segments if they did not differ, 0-1 (F test)",
     "lowest": "Mean score of the segment with the lowest, 0-1",
     "lowest_segment": "Segment with the lowest mean score",
     "highest": "Mean score of the segment with the highest, 0-1",

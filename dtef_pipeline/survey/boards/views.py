@@ -15,7 +15,7 @@ from dtef_pipeline.boards.cells import BoardOptions, load_cells
 from dtef_pipeline.boards.comparisons import comparisons, tiers
 from dtef_pipeline.boards.reliability import reliability
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL
+from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.consistency import consistency_components
 from dtef_pipeline.survey.boards.gaps import gaps
 from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness

@@ -96,7 +96,7 @@ def metrics(frame: pd.DataFrame, board: pd.DataFrame) -> str:
         f"right but misplaces mass, or the reverse. {' and '.join(DISTANCES)} are shown as 1 - distance. Corrected errors do not grow as "
         "samples shrink: lower is better, and chance can take them below 0."
     )
-    shown = with_ranks(frame)
+    shown = with_ranks(frame, METRICS)
     if corrected := [name for name in CORRECTED if name in board]:
         shown = shown.merge(board[[*_SERIES, *corrected]], on=_SERIES, how="left")
     return section("metrics", "Metrics", how, _tables(shown, _METRIC_COLUMNS, "Scores under every metric"))

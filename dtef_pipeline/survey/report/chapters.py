@@ -3,40 +3,44 @@
 from __future__ import annotations
 
 from html import escape
+from importlib.resources import files
 
 import duckdb
+import pandas as pd
 
 from dtef_pipeline.report.drift import drift, reliability
 from dtef_pipeline.report.leaderboard import comparisons, leaderboard
+from dtef_pipeline.report.markup import Group
+from dtef_pipeline.report.page import Chapter, build_report
 from dtef_pipeline.survey.boards.responsiveness import context_shown
 from dtef_pipeline.survey.report.attributes import attributes, consistency, metrics
 from dtef_pipeline.survey.report.context import context
 from dtef_pipeline.survey.report.gaps import gaps
-from dtef_pipeline.survey.report.heatmap import heat_map_section
+from dtef_pipeline.survey.report.groups import asked_alike, asked_like
+from dtef_pipeline.survey.report.heatmap import HEAT_STYLE, heat_map_section
+from dtef_pipeline.survey.report.leaderboard import BOARD
 from dtef_pipeline.survey.report.methodology import methodology
+from dtef_pipeline.survey.report.names import NAMES
 from dtef_pipeline.survey.report.pairs import pairs
 from dtef_pipeline.survey.report.quality import costs, quality
 from dtef_pipeline.survey.report.questions import questions
-from dtef_pipeline.survey.report.tables import Boards, published
+from dtef_pipeline.survey.report.tables import Boards, boards, published, published_drift
 
-SECTIONS = {
-    "leaderboard": "Leaderboard",
-    "comparisons": "Comparisons",
-    "segments": "Segments",
-    "pairs": "Pairs",
-    "context": "Context",
-    "gaps": "Gaps",
-    "attributes": "Attributes",
-    "metrics": "Metrics",
-    "consistency": "Consistency",
-    "questions": "Questions",
-    "reliability": "Reliability",
-    "drift": "Drift",
-    "data-quality": "Data quality",
-    "costs": "Costs",
-    "methodology": "Methodology",
-}
-"""Anchors of the page's sections and what the table of contents calls them."""
+
+def _file(name: str) -> str:
+    return files("dtef_pipeline.survey.report").joinpath(name).read_text(encoding="utf-8")
+
+
+_HEAT_MAP = f"{HEAT_STYLE}\n{_file('heatmap.css')}"
+
+
+def survey_report(connection: duckdb.DuckDBPyConnection) -> str:
+    """The page, from a connection with the pipeline's views (`scores` at least). Equal tables give an equal page."""
+    rounds = [name for (name,) in connection.execute("SELECT DISTINCT round FROM scores ORDER BY 1").fetchall()]
+    found = boards(connection)
+    metric = str(found["overall"]["metric"].iloc[0]) if len(found["overall"]) else "js"
+    title = f"DTEF: {', '.join(rounds) or 'no round'}"
+    return build_report(title, _introduction(metric), _chapters(connection, found, metric))
 
 
 def _introduction(metric: str) -> str:
@@ -44,22 +48,32 @@ def _introduction(metric: str) -> str:
     return f"<p>How well models predict the survey answers of demographic groups. Scores are {named} from 0 to 1, higher is better.</p>"
 
 
-def _sections(connection: duckdb.DuckDBPyConnection, found: Boards, metric: str) -> list[str]:
-    """The parts of the page in the order of `SECTIONS`."""
+def _chapters(connection: duckdb.DuckDBPyConnection, found: Boards, metric: str) -> list[Chapter]:
+    """The chapters in the order of the page."""
+    overall = found["overall"]
+    responsiveness, question_gaps = published(connection, "responsiveness"), published(connection, "question_gaps")
     return [
-        leaderboard(found["overall"]),
-        comparisons(found["overall"], published(connection, "comparisons")),
-        heat_map_section(found["segment"], found["overall"]),
-        pairs(connection),
-        context(found["overall"], published(connection, "responsiveness"), context_shown(connection)),
-        gaps(published(connection, "gaps")),
-        attributes(found["attribute"]),
-        metrics(found["metric"], found["overall"]),
-        consistency(found["consistency"]),
-        questions(connection, found["question"], published(connection, "question_gaps")),
-        reliability(published(connection, "reliability")),
-        drift(connection),
-        quality(connection),
-        costs(connection),
-        methodology(metric),
+        Chapter("leaderboard", "Leaderboard", leaderboard(asked_alike(overall), BOARD)),
+        Chapter("comparisons", "Comparisons", comparisons(_compared(connection, overall), NAMES)),
+        Chapter("segments", "Segments", heat_map_section(found["segment"], overall), style=_HEAT_MAP),
+        Chapter("pairs", "Pairs", pairs(connection), style=_file("pairs.css"), script=_file("pairs.js")),
+        Chapter("context", "Context", context(overall, responsiveness, context_shown(connection))),
+        Chapter("gaps", "Gaps", gaps(published(connection, "gaps"))),
+        Chapter("attributes", "Attributes", attributes(found["attribute"])),
+        Chapter("metrics", "Metrics", metrics(found["metric"], overall)),
+        Chapter("consistency", "Consistency", consistency(found["consistency"])),
+        Chapter(
+            "questions", "Questions", questions(connection, found["question"], question_gaps), style=_file("questions.css")
+        ),
+        Chapter("reliability", "Reliability", reliability(published(connection, "reliability"), NAMES)),
+        Chapter("drift", "Drift", drift(connection, published_drift(connection), NAMES)),
+        Chapter("data-quality", "Data quality", quality(connection)),
+        Chapter("costs", "Costs", costs(connection)),
+        Chapter("methodology", "Methodology", methodology(metric)),
     ]
+
+
+def _compared(connection: duckdb.DuckDBPyConnection, board: pd.DataFrame) -> list[tuple[Group, pd.DataFrame]]:
+    """Each group of the board with its own rows of `comparisons`."""
+    found = published(connection, "comparisons")
+    return [(group, asked_like(group.rows, found)) for group in asked_alike(board)]

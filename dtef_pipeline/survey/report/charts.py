@@ -7,30 +7,61 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.report.charts import _ROW, _SAME, _grid, _one_group, panel, references, score_domain
+from dtef_pipeline.report.charts import ROW, SAME, Mark, facet, facets, forest, heat_map, score_domain
 from dtef_pipeline.report.markup import is_unknown
 from dtef_pipeline.report.svg import Place, across, axis, domain, dot, drawing, group, label, line
 from dtef_pipeline.statistics.permutation import SIGNIFICANCE
-from dtef_pipeline.survey.report.groups import level_order
+from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL, UNIFORM
+from dtef_pipeline.survey.report.groups import asked_alike, level_order
+
+_LINES = {
+    LEAVE_ONE_OUT: ("leave-one-out marginal", "others"),
+    POPULATION_MARGINAL: ("population marginal", "population"),
+    UNIFORM: ("uniform", "uniform"),
+}
+"""What the line of a baseline is called, and its class."""
+
+
+def references(rows: pd.DataFrame) -> list[Mark]:
+    """The lines to read a board by, where known: what a score could be at best, and those of knowing nothing about the group."""
+    scores = {model: float(score) for model, score in zip(rows["model"], rows["score"], strict=True) if score == score}
+    ceilings = rows["ceiling"].dropna() if "ceiling" in rows else pd.Series(dtype=float)
+    best = [Mark("ceiling", float(ceilings.median()), "ceiling")] if len(ceilings) else []
+    return [*best, *(Mark(name, scores[model], kind) for model, (name, kind) in _LINES.items() if model in scores)]
+
+
+def board_chart(frame: pd.DataFrame) -> str:
+    """The models of a leaderboard with the marginals and the ceiling as lines; it stands alone."""
+    rows = one_group(frame)
+    return forest(rows, references(rows[rows["score"].notna()]))
+
+
+def segment_heat_map(frame: pd.DataFrame) -> str:
+    """Segments down, models across. Takes rows of `breakdown_segment`; it stands alone."""
+    return heat_map(one_group(frame), ["attribute", "segment"], "segments")
 
 
 def context_curves(frame: pd.DataFrame) -> str:
-    """A panel a model: its mean score over the context levels, with intervals. Takes leaderboard rows of several levels; it stands alone."""
+    """A small chart for each model: its mean score over the context levels, with intervals. It stands alone.
+
+    Takes leaderboard rows of several levels.
+    """
     first = sorted(frame["condition"].astype(str).unique())[:1]
     rows = frame[frame["condition"].isin(first) & frame["score"].notna()]
-    bounds = score_domain(rows, references(rows).values())
+    marks = references(rows)
+    bounds = score_domain(rows, [mark.value for mark in marks])
     levels = sorted(rows["context_level"].astype(str).unique(), key=level_order)
-    panels = [
-        panel(str(own["model"].iloc[0]), levels, _by(own, "context_level"), bounds, references(rows))
+    drawn = [
+        facet(str(own["model"].iloc[0]), levels, _by(own, "context_level"), bounds, marks)
         for _, own in moving(rows).groupby("model_variant", sort=True, observed=True)
     ]
-    return _grid(panels, "Mean score over the number of context questions, a panel a model")
+    return facets(drawn, "Mean score over the number of context questions, one small chart for each model")
 
 
 def moving(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of models whose score is not the same at every level that they have: a baseline that reads no prompt has no curve."""
     spread = rows.groupby("model_variant", observed=True)["score"].agg(lambda scores: scores.max() - scores.min())
-    return rows[rows["model_variant"].isin(spread[spread > _SAME].index)]
+    return rows[rows["model_variant"].isin(spread[spread > SAME].index)]
 
 
 def _by(rows: pd.DataFrame, key: str) -> dict[str, Mapping[Any, Any]]:
@@ -43,12 +74,12 @@ def gap_chart(frame: pd.DataFrame, *, standalone: bool = True, most: int = 24) -
     A dot is filled where the gap is significant: p, adjusted for the number of gaps tested, below .05. At most `most` rows, smallest adjusted p
     first, then the largest excess.
     """
-    rows = _one_group(frame)
+    rows = one_group(frame)
     rows = by_significance(rows[rows["gap"].notna()]).head(most)
     low, high = domain([0.0, *rows["gap"], *rows["expected_high"].dropna()])
     place = across(low, high)
-    bottom = 14 + _ROW * len(rows)
-    parts = [_gap_row(row, place, 8 + _ROW * at) for at, row in enumerate(rows.to_dict("records"))]
+    bottom = 14 + ROW * len(rows)
+    parts = [_gap_row(row, place, 8 + ROW * at) for at, row in enumerate(rows.to_dict("records"))]
     title = f"Gap between the best and the worst segment, beside the gap expected from sample size, {len(rows)} rows"
     return drawing([axis(place, low, high, 4, bottom), *parts], bottom + 22, title, standalone=standalone)
 
@@ -60,7 +91,7 @@ def by_significance(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _gap_row(row: Mapping[Any, Any], place: Place, y: float) -> str:
-    parts = [line(0, y + _ROW, 100, y + _ROW, "grid")]
+    parts = [line(0, y + ROW, 100, y + ROW, "grid")]
     parts.append(label(0, y + 12, f"{row['attribute']}: {row['model']}", kind="halo", anchor="start"))
     low, high, expected = row["expected_low"], row["expected_high"], row["expected_gap"]
     if not is_unknown(low) and not is_unknown(high):
@@ -73,3 +104,8 @@ def _gap_row(row: Mapping[Any, Any], place: Place, y: float) -> str:
     said = f"{row['attribute']}, {row['model']}: gap {row['gap']:.4f}"
     said += "" if is_unknown(expected) else f", expected {expected:.4f}"
     return group(parts, said + ("" if is_unknown(p) else f", p (Holm) {p:.3f}"))
+
+
+def one_group(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the first condition with most context: what one chart can show, for the others do not compare with it."""
+    return next((rows for _, rows in asked_alike(frame, richest=True)), frame)

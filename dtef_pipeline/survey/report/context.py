@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from dtef_pipeline.report.charts import line_key, panel, references, score_domain
+from dtef_pipeline.asking.models import is_computed
+from dtef_pipeline.report.charts import FACET_HEIGHT, Mark, facet, line_key, score_domain
 from dtef_pipeline.report.markup import (
     DASH,
     Column,
     as_is,
     note,
+    only_varying,
     p_value,
     paragraph,
     section,
@@ -22,11 +24,11 @@ from dtef_pipeline.report.markup import (
     text,
     whole,
     with_intervals,
-    without_lone_condition,
 )
 from dtef_pipeline.report.svg import drawing
-from dtef_pipeline.survey.report.charts import moving
-from dtef_pipeline.survey.report.groups import level_order
+from dtef_pipeline.survey.blueprint.options import ContextLevel
+from dtef_pipeline.survey.report.charts import moving, references
+from dtef_pipeline.survey.report.names import NAMES
 
 _HOW = (
     "Mean score over the number of context questions shown; the lines across are the ceiling and the marginals. A model that uses the "
@@ -69,20 +71,20 @@ def _questions_shown(shown: pd.DataFrame | None, condition: str) -> dict[str, fl
 
 def _curves(board: pd.DataFrame, titled: bool, questions: Mapping[str, float]) -> str:
     rows = board[board["score"].notna()]
-    levels = sorted(rows["context_level"].astype(str).unique(), key=level_order)
+    levels = sorted(rows["context_level"].astype(str).unique(), key=lambda level: ContextLevel(level).order)
     if len(levels) < 2:
         return paragraph("One context level: there is nothing to compare.")
     curved = moving(rows)
     marks = references(rows)
-    bounds = score_domain(curved, marks.values())
+    bounds = score_domain(curved, [mark.value for mark in marks])
     sizes = [questions[level] for level in levels] if set(levels) <= set(questions) else None
-    panels = "".join(
-        _panel(str(own["model"].iloc[0]), levels, own, bounds, marks, sizes)
+    facets = "".join(
+        _facet(str(own["model"].iloc[0]), levels, own, bounds, marks, sizes)
         for _, own in curved.groupby("model_variant", sort=True, observed=True)
     )
     condition = paragraph(f"Asked as {board['condition'].iloc[0]}.") if titled else ""
     words = paragraph(_spacing(levels, sizes))
-    return f'{condition}{words}{line_key(marks)}<div class="panels">{panels}</div>{_without_a_curve(rows, curved, levels)}'
+    return f'{condition}{words}{line_key(marks)}<div class="panels">{facets}</div>{_without_a_curve(rows, curved, levels)}'
 
 
 def _spacing(levels: Sequence[str], sizes: Sequence[float] | None) -> str:
@@ -108,18 +110,18 @@ def _without_a_curve(rows: pd.DataFrame, curved: pd.DataFrame, levels: Sequence[
     )
 
 
-def _panel(
+def _facet(
     title: str,
     levels: Sequence[str],
     own: pd.DataFrame,
     bounds: tuple[float, float],
-    marks: Mapping[str, float],
+    marks: Sequence[Mark],
     sizes: Sequence[float] | None,
 ) -> str:
     by_level = {str(row["context_level"]): row for row in own.to_dict("records")}
     said = ", ".join(f"{level}: {by_level[level]['score']:.3f}" for level in levels if level in by_level)
-    drawn = panel(title, levels, by_level, bounds, marks, sizes=sizes)
-    return drawing([drawn], 170, f"{title} by context level: {said}", standalone=False)
+    drawn = facet(title, levels, by_level, bounds, marks, sizes=sizes)
+    return drawing([drawn], FACET_HEIGHT, f"{title} by context level: {said}", standalone=False)
 
 
 def _verdicts(frame: pd.DataFrame) -> str:
@@ -127,7 +129,7 @@ def _verdicts(frame: pd.DataFrame) -> str:
         return paragraph("No test of responsiveness yet.")
     shown = with_intervals(frame, [("slope", "slope_low", "slope_high")], shown=signed_five, bounds=signed_five)
     shown = with_intervals(shown, [("difference", "low", "high")], shown=signed, bounds=signed_three)
-    shown["verdict"] = shown["verdict"].mask(shown["model"].str.startswith("baseline/"))
+    shown["verdict"] = shown["verdict"].mask(shown["model_variant"].map(is_computed).astype(bool))
     for score, asked in (("least_score", "least_context"), ("most_score", "most_context")):
         shown[score] = [
             f'{value:.4f}<span class="ci">{count:.1f} questions</span>' if pd.notna(value) else DASH
@@ -138,4 +140,4 @@ def _verdicts(frame: pd.DataFrame) -> str:
             f'{whole(count)}<span class="ci">{whole(among)} pairs</span>'
             for count, among in zip(frame["n_questions"], frame["n_pairs"], strict=True)
         ]
-    return table(shown, without_lone_condition(frame, _COLUMNS), caption="Responsiveness to context", row_head="model")
+    return table(shown, only_varying(frame, _COLUMNS, NAMES.usual), caption="Responsiveness to context", row_head="model")

@@ -7,6 +7,8 @@ from html import escape
 
 import pandas as pd
 
+from dtef_pipeline.report.markup import Group
+
 
 def level_order(level: str) -> tuple[int, str]:
     """Context levels by number, `all` last."""
@@ -19,7 +21,7 @@ def level_title(level: str) -> str:
     return "With all context questions that fit" if level == "all" else f"With {level} context questions"
 
 
-def asked_alike(frame: pd.DataFrame, *, richest: bool = False) -> Iterator[tuple[str, pd.DataFrame]]:
+def asked_alike(frame: pd.DataFrame, *, richest: bool = False) -> Iterator[Group]:
     """The rows of each context level and condition under a heading (markup), most context first; numbers of two groups never compare.
 
     `richest`: of each condition only the level of most context.
@@ -34,4 +36,14 @@ def asked_alike(frame: pd.DataFrame, *, richest: bool = False) -> Iterator[tuple
             continue
         done.add(condition)
         asked = f", asked as <code>{escape(condition)}</code>" if several else ""
-        yield escape(level_title(level)) + asked, frame[(frame["context_level"] == level) & (frame["condition"] == condition)]
+        own = frame[(frame["context_level"] == level) & (frame["condition"] == condition)]
+        yield Group(escape(level_title(level)) + asked, own)
+
+
+def asked_like(rows: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `frame` that were asked as the first of `rows` was; an empty frame may lack the columns that tell."""
+    if not len(frame):
+        return frame
+    level, condition = rows["context_level"].iloc[0], rows["condition"].iloc[0]
+    own: pd.DataFrame = frame[(frame["context_level"] == level) & (frame["condition"] == condition)]
+    return own

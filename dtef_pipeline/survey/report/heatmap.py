@@ -10,7 +10,7 @@ import pandas as pd
 
 from dtef_pipeline.report.markup import fold, paragraph, section, shortened, text, three
 from dtef_pipeline.report.palette import STEPS, colour, steps
-from dtef_pipeline.survey.report.groups import asked_alike
+from dtef_pipeline.survey.report.groups import asked_alike, asked_like
 
 _HOW = (
     "Mean score of each model in each segment, at the highest context level: yellow is high, dark blue is low. Models stand in the order of the "
@@ -38,8 +38,8 @@ def _ordered(rows: pd.DataFrame, overall: pd.DataFrame | None) -> list[str]:
     models = [str(model) for model in means.index]
     if overall is None or not len(overall):
         return models
-    level, condition = rows["context_level"].iloc[0], rows["condition"].iloc[0]
-    alike = overall[(overall["context_level"] == level) & (overall["condition"] == condition) & overall["rank"].notna()]
+    alike = asked_like(rows, overall)
+    alike = alike[alike["rank"].notna()]
     ranks = dict(zip(alike["model"].astype(str), alike["rank"].astype(float), strict=True))
     return sorted(models, key=lambda model: ranks.get(model, float("inf")))
 

@@ -16,8 +16,9 @@ from scipy.stats import norm
 
 from dtef_pipeline.boards.cells import BoardOptions, cells_sql, has_table, parameters
 from dtef_pipeline.report.markup import paragraph, section
+from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.statistics.resampling import CONFIDENCE
-from dtef_pipeline.survey.report.groups import level_order
+from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.tables import STATUSES
 
 MOST_BYTES = 4_000_000
@@ -37,16 +38,30 @@ class Asked(NamedTuple):
     condition: str
 
 
+class Model(NamedTuple):
+    """What a model is called in the page, and its variant."""
+
+    name: str
+    variant: str
+
+
+class PairData(NamedTuple):
+    """`shown`: what the script draws from. `left_out`: how many questions did not fit into the page."""
+
+    shown: dict[str, Any]
+    left_out: int
+
+
 def pairs(connection: duckdb.DuckDBPyConnection, *, most_bytes: int = MOST_BYTES) -> str:
     """The section: a form, the place for the chart, and the data as JSON. Without observed answers it says so."""
     if not has_table(connection, "survey_responses"):
         return section("pairs", "Predicted against observed", _HOW, paragraph("No survey responses to compare with."))
-    data, left_out = pair_data(connection, most_bytes)
-    if not data["questions"]:
+    data = pair_data(connection, most_bytes)
+    if not data.shown["questions"]:
         return section("pairs", "Predicted against observed", _HOW, paragraph("No scored predictions yet."))
-    cut = paragraph(_left_out(left_out, len(data["questions"]))) if left_out else ""
+    cut = paragraph(_left_out(data.left_out, len(data.shown["questions"]))) if data.left_out else ""
     # Every "<" is spelled as an escape: no text of a survey can end the script, or begin another.
-    packed = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    packed = json.dumps(data.shown, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return section(
         "pairs",
         "Predicted against observed",
@@ -71,8 +86,8 @@ _FORM = (
 )
 
 
-def pair_data(connection: duckdb.DuckDBPyConnection, most_bytes: int) -> tuple[dict[str, Any], int]:
-    """What the script draws from, and how many questions were left out. Rounds, questions and segments in a fixed order.
+def pair_data(connection: duckdb.DuckDBPyConnection, most_bytes: int) -> PairData:
+    """What the script draws from. Rounds, questions and segments in a fixed order.
 
     `questions`: round, id, text, options, and rows of segments: [segment, n, ceiling, leave-one-out, observed, predictions], where
     predictions are separated by `;` a model, and by `|` a way of asking where these differ; one is shares, then the score, or `!`, the number
@@ -96,30 +111,30 @@ def pair_data(connection: duckdb.DuckDBPyConnection, most_bytes: int) -> tuple[d
         if listed:
             head = {"r": question["round"], "id": question["question_id"], "t": question["question_text"]}
             questions.append({**head, "o": list(question["options"]), "s": listed})
-    return {
+    shown = {
         "z": float(norm.ppf((1 + CONFIDENCE) / 2)),
-        "models": [name for name, _ in models],
+        "models": [model.name for model in models],
         "asked": [list(way) for way in asked],
         "segments": segments,
         "statuses": list(STATUSES),
         "questions": questions,
-    }, left_out
+    }
+    return PairData(shown, left_out)
 
 
 def _thousandths(value: Any) -> int | None:
     return None if pd.isna(value) else round(1000 * float(value))
 
 
-def _models(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
-    """Names and variants; a model of several variants is called by its variant."""
-    rows = connection.execute("SELECT DISTINCT model, model_variant FROM scores ORDER BY ALL").fetchall()
-    names = [model for model, _ in rows]
-    return [(model if names.count(model) == 1 else variant, variant) for model, variant in rows]
+def _models(connection: duckdb.DuckDBPyConnection) -> list[Model]:
+    """In the order of their names; a model of several variants is called by its variant."""
+    found = named_apart(connection.execute("SELECT DISTINCT model, model_variant FROM scores ORDER BY ALL").df())
+    return [Model(*both) for both in zip(found["model"], found["model_variant"], strict=True)]
 
 
 def _asked(connection: duckdb.DuckDBPyConnection) -> list[Asked]:
     rows = connection.execute("SELECT DISTINCT context_level, condition FROM scores").fetchall()
-    return sorted((Asked(*row) for row in rows), key=lambda way: (way.condition, *level_order(way.level)))
+    return sorted((Asked(*row) for row in rows), key=lambda way: (way.condition, ContextLevel(way.level).order))
 
 
 def _kept_questions(
@@ -146,14 +161,14 @@ def _kept_questions(
 
 
 def _packed(
-    connection: duckdb.DuckDBPyConnection, models: Sequence[tuple[str, str]], asked: Sequence[Asked], kept: pd.DataFrame
+    connection: duckdb.DuckDBPyConnection, models: Sequence[Model], asked: Sequence[Asked], kept: pd.DataFrame
 ) -> pd.DataFrame:
-    """A row a (round, segment, question): the observed answer and all predictions in the characters of `pair_data`.
+    """One row per (round, segment, question): the observed answer and all predictions in the characters of `pair_data`.
 
     Draws are averaged; of several snapshots the one that the boards take counts.
     """
     connection.register(
-        "_models", pd.DataFrame({"place": range(len(models)), "model_variant": [variant for _, variant in models]})
+        "_models", pd.DataFrame({"place": range(len(models)), "model_variant": [model.variant for model in models]})
     )
     connection.register("_asked", pd.DataFrame(asked, columns=["context_level", "condition"]).assign(way=range(len(asked))))
     connection.register("_kept", kept[["round", "question_id"]].astype(str))

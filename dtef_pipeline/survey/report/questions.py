@@ -1,12 +1,12 @@
-"""One row a question: how hard it is, who does best and worst, and where groups differ."""
+"""One row per question: how hard it is, who does best and worst, and where groups differ."""
 
 from __future__ import annotations
 
 import duckdb
 import pandas as pd
 
+from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.boards.cells import has_table
-from dtef_pipeline.report.charts import LEAVE_ONE_OUT
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
@@ -21,7 +21,8 @@ from dtef_pipeline.report.markup import (
     three,
     whole,
 )
-from dtef_pipeline.survey.report.groups import asked_alike
+from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
+from dtef_pipeline.survey.report.groups import asked_alike, asked_like
 
 _HOW = (
     "Mean scores over the segments that answered, at the highest context level. Mean, best, worst and the largest excess gap leave baselines "
@@ -71,7 +72,7 @@ def _question_table(connection: duckdb.DuckDBPyConnection, rows: pd.DataFrame, g
 
 
 def _spread(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a question: mean, best and worst score, and the reference scores where they are known."""
+    """One row per question: mean, best and worst score, and the reference scores where they are known."""
     scored = rows[rows["score"].notna()]
     judged = _language_models(scored)
     ordered = judged.sort_values([*_KEYS, "score", "model"], ascending=[True, True, False, True], kind="stable")
@@ -91,7 +92,7 @@ def _spread(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _language_models(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of models that are no baselines; all rows where there are only baselines."""
-    told = rows[~rows["model"].astype(str).str.startswith("baseline/")]
+    told = rows[~rows["model_variant"].map(is_computed).astype(bool)]
     return told if len(told) else rows
 
 
@@ -108,9 +109,8 @@ def _texts(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
 def _largest_excess(gaps: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     if not len(gaps):
         return pd.DataFrame({}, index=pd.MultiIndex.from_arrays([[], []], names=_KEYS))
-    level, condition = rows["context_level"].iloc[0], rows["condition"].iloc[0]
-    own = gaps[(gaps["context_level"] == level) & (gaps["condition"] == condition) & gaps["excess"].notna()]
-    own = _language_models(own)
+    own = asked_like(rows, gaps)
+    own = _language_models(own[own["excess"].notna()])
     own = own.sort_values([*_KEYS, "excess", "model", "attribute"], ascending=[True, True, False, True, True], kind="stable")
     first = own.drop_duplicates(_KEYS).set_index(_KEYS)
     cells = [

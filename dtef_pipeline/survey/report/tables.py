@@ -50,7 +50,7 @@ def boards(connection: duckdb.DuckDBPyConnection) -> Boards:
     }
 
 
-def _found(connection: duckdb.DuckDBPyConnection) -> ModelDrift:
+def published_drift(connection: duckdb.DuckDBPyConnection) -> ModelDrift:
     """The published tables where they exist, else the same computed from the scores."""
     if has_table(connection, "model_drift") and has_table(connection, "drift_series"):
         return ModelDrift(

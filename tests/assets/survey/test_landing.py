@@ -12,11 +12,12 @@ import pytest
 
 from assets.definitions import defs
 from assets.launch import STAGE_NAMES
-from assets.stage.resources import Store
 from assets.survey.landing import CHANGED_TAG, new_round
 from assets.survey.landing import Landing as Tick
 from assets.survey.rounds import RANGE_END, RANGE_START, known_keys, ranges, survey_files
-from resources.sources import SurveySources
+from assets.survey.store import SurveyStore
+from dtef_pipeline.survey.adapters import read_survey
+from resources.sources import Sources
 from tests.assets.conftest import COUNTRIES, Pipeline
 from tests.assets.staleness import stale
 from tests.assets.survey.landing_folder import Landing
@@ -74,7 +75,7 @@ class TestWhenItStarts:
 
     def test_no_folder_is_a_reason_to_skip(self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("DTEF_SURVEYS", "/nowhere/at/all")
-        result = new_round(dg.build_sensor_context(instance=pipeline.instance, definitions=defs), store=Store())
+        result = new_round(dg.build_sensor_context(instance=pipeline.instance, definitions=defs), store=SurveyStore())
         assert isinstance(result, dg.SkipReason)
         assert "/nowhere/at/all" in str(result.skip_message)
 
@@ -85,7 +86,7 @@ class TestManyAtOnce:
     def tick(self, landing: Landing, *, step: float) -> tuple[Tick, list[str]]:
         """One tick by a clock that goes on by `step` seconds whenever it is read."""
         context = dg.build_sensor_context(instance=landing.pipeline.instance, cursor=landing.cursor, definitions=defs)
-        tick = Tick(context, Store().sources, landing.folder, itertools.count(100.0, step).__next__)
+        tick = Tick(context, SurveyStore().sources, landing.folder, itertools.count(100.0, step).__next__)
         keys = [request.tags[RANGE_START] for request in tick.requests()]
         landing.cursor = tick.cursor
         return tick, keys
@@ -204,9 +205,7 @@ class TestBroken:
     def test_a_fault_of_the_disk_is_tried_again(self, landing: Landing, monkeypatch: pytest.MonkeyPatch) -> None:
         landing.land("a.csv", ["A1"])
         with monkeypatch.context() as patch:
-            patch.setattr(
-                SurveySources, "register", lambda *a, **k: (_ for _ in ()).throw(OSError(28, "No space left on device"))
-            )
+            patch.setattr(Sources, "register", lambda *a, **k: (_ for _ in ()).throw(OSError(28, "No space left on device")))
             assert landing.settled() == []
             assert "No space left on device" in str(landing.reason)
         assert len(landing.requests()) == 1
@@ -247,7 +246,7 @@ class TestTwoSourcesOfOneRound:
         assert "b.csv: round A1 is read from a.csv, not from here: remove one of the two" in str(landing.reason)
         (landing.folder / "a.csv").unlink()
         assert "A1/country:chile" in [request.tags[RANGE_START] for request in landing.requests()]
-        source = SurveySources(landing.pipeline.house).get("A1")
+        source = Sources(landing.pipeline.house, read_survey).get("A1")
         assert source is not None
         assert Path(source.path).name == "b.csv"
         assert landing.requests() == []
@@ -325,4 +324,4 @@ class TestWhatChanged:
         (request,) = landing.settled()
         assert request.tags[CHANGED_TAG].startswith("1 segments dropped")
         assert landing.pipeline.keys == [A1[0], A1[2]]
-        assert landing.pipeline.house.segments("A1") == ["country:chile", "country:kenya"]
+        assert landing.pipeline.house.values("survey_responses", "segment", round="A1") == ["country:chile", "country:kenya"]

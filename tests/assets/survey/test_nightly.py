@@ -15,10 +15,9 @@ import pytest
 import yaml
 
 from assets.definitions import defs
-from assets.stage.partitions import ROUND_SEGMENT
-from assets.stage.resources import Store
 from assets.survey.nightly import left_out, nightly_drift_schedule
-from assets.survey.rounds import RANGE_END, RANGE_START
+from assets.survey.rounds import RANGE_END, RANGE_START, ROUND_SEGMENT
+from assets.survey.store import SurveyStore
 from dtef_pipeline.cli.run import dagster_instance
 from dtef_pipeline.errors import ConfigError
 from resources.warehouse import Warehouse
@@ -52,7 +51,7 @@ class Nights:
     def ask(self, night: int = 0) -> dg.RunRequest | dg.SkipReason:
         at = FIRST + timedelta(days=night)
         context = dg.build_schedule_context(instance=self.pipeline.instance, scheduled_execution_time=at)
-        result = nightly_drift_schedule(context, store=Store())
+        result = nightly_drift_schedule(context, store=SurveyStore())
         assert isinstance(result, dg.RunRequest | dg.SkipReason)
         return result
 

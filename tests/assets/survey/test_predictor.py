@@ -17,6 +17,7 @@ from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS
+from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.tables import PREDICTIONS
@@ -27,9 +28,7 @@ from tests.made.scores import survey_rows
 KEYS = ["S1/country:chile", "S1/country:kenya", "S2/country:kenya"]
 LLM = ModelSpec(name="m", model="openai/m")
 NEAREST, BAYES = (ModelSpec(name=name, model=name) for name in OF_NEIGHBOURS)
-(PREVIOUS, UNIFORM) = load_models("models: {baseline/previous-round: {}, baseline/uniform: {}}").resolve(
-    ["baseline/previous-round", "baseline/uniform"]
-)
+(PREVIOUS, UNIFORM) = load_models("", computed=BASELINES).resolve(["baseline/previous-round", "baseline/uniform"])
 
 
 class Answers:
@@ -291,7 +290,7 @@ class TestNeighbours:
         return warehouse
 
     def keys(self, house: Warehouse) -> list[str]:
-        return [f"S1/{segment}" for segment in house.segments("S1")]
+        return [f"S1/{segment}" for segment in house.values("survey_responses", "segment", round="S1")]
 
     def test_the_round_is_read_once_a_run(self, countries: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
         read: list[str] = []
@@ -304,7 +303,7 @@ class TestNeighbours:
 
         monkeypatch.setattr(Warehouse, "read", counted)
         predict(countries, Answers(), self.keys(countries), NEAREST, BAYES)
-        assert read == countries.segments("S1")
+        assert read == countries.values("survey_responses", "segment", round="S1")
 
     def test_rerun_is_the_same_to_the_last_byte_and_so_is_one_partition_alone(self, countries: Warehouse) -> None:
         keys = self.keys(countries)

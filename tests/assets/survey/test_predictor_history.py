@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from assets.survey.predictor import PredictOptions, Predictor
 from dtef_pipeline.asking.models import load_models
+from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.warehouse import Warehouse
 from tests.assets.survey.test_predictor import put
 
-(PREVIOUS,) = load_models("models: {baseline/previous-round: {}}").resolve(["baseline/previous-round"])
+(PREVIOUS,) = load_models("", computed=BASELINES).resolve(["baseline/previous-round"])
 SEGMENT = "country:kenya"
 ANSWERS = {
     round_id: [number / 100, 1 - number / 100 - 0.1, 0.1]

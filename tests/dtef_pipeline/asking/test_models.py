@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from dtef_pipeline.asking.models import BASELINES, LOCAL_MODELS, Budget, ModelSpec, load_models
+from dtef_pipeline.asking.models import LOCAL_MODELS, Budget, ModelSpec, load_models
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.baselines.names import BASELINES
 from tests.conftest import ROOT
 
 SHIPPED = ROOT / "data" / "models.yaml"
@@ -14,6 +15,11 @@ SHIPPED = ROOT / "data" / "models.yaml"
 
 def spec(**settings: object) -> ModelSpec:
     return ModelSpec.model_validate({"name": "m", "model": "openai/gpt-4.1-mini", **settings})
+
+
+def one(selector: str) -> ModelSpec:
+    (found,) = load_models("", computed=BASELINES).resolve([selector])
+    return found
 
 
 class TestVariant:
@@ -49,8 +55,8 @@ class TestVariant:
 
     def test_of_a_baseline_holds_its_seed_and_nothing_else(self) -> None:
         assert ModelSpec(name="u", model="baseline/uniform").variant == "baseline/uniform"
-        assert ModelSpec(name="d", model="baseline/dirichlet").variant == "baseline/dirichlet[seed=0]"
-        assert ModelSpec(name="d", model="baseline/dirichlet", seed=3).variant == "baseline/dirichlet[seed=3]"
+        assert one("baseline/dirichlet").variant == "baseline/dirichlet[seed=0]"
+        assert one("baseline/dirichlet@seed=3").variant == "baseline/dirichlet[seed=3]"
 
     def test_of_the_local_model_needs_no_token_limit(self) -> None:
         assert ModelSpec(name="l", model=LOCAL_MODELS[0]).variant == "local/smollm2-135m[temperature=0]"
@@ -63,9 +69,7 @@ class TestVariant:
         ({"temperature": float("nan")}, "finite"),
         ({"max_tokens": 0}, "greater than or equal to 1"),
         ({"input_price": 1}, "together or not at all"),
-        ({"model": "baseline/unifrom"}, "there is no 'baseline/unifrom'; known: baseline/uniform"),
         ({"model": "baseline/uniform", "temperature": 0}, "takes no temperature"),
-        ({"model": "baseline/uniform", "seed": 1}, "has no randomness"),
         ({"model": "local/llama"}, "known: local/smollm2-135m"),
         ({"model": "local/smollm2-135m", "temperature": 1}, "samples nothing"),
         ({"temprature": 1}, "Extra inputs"),
@@ -101,17 +105,28 @@ class TestLoading:
             ("models: {a: {model: x/y}}\ncollections: {c: [b]}", "text 1:2: collection 'c': no model 'b'; known: a"),
             ("collections: {c: gpt}", "collection 'c': got 'gpt'; allowed: a list of model names"),
             ("models: {c: {model: x/y}}\ncollections: {c: [c]}", "a model of this name too"),
+            (
+                "models: {baseline/unifrom: }",
+                "model 'baseline/unifrom': there is no 'baseline/unifrom'; known: baseline/uniform",
+            ),
+            ("models: {baseline/uniform: {seed: 1}}", "model 'baseline/uniform': baseline/uniform has no randomness"),
             ("models: {", "not a readable model file"),
             ("models.yaml", "not a readable model file: got 'models.yaml'; allowed: a mapping with collections, models"),
         ],
     )
     def test_a_malformed_file_is_one_clear_error(self, text: str, message: str) -> None:
         with pytest.raises(ConfigError, match=message):
-            load_models(text)
+            load_models(text, computed=BASELINES)
 
     def test_a_missing_file_is_a_config_error(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=r"none\.yaml: not a readable model file"):
             load_models(tmp_path / "none.yaml")
+
+    def test_no_model_is_computed_unless_it_is_told_of(self) -> None:
+        with pytest.raises(ConfigError, match=r"there is no 'baseline/uniform'; known: none"):
+            load_models("models: {baseline/uniform: }")
+        with pytest.raises(ConfigError, match="no model or collection 'baseline/uniform'"):
+            load_models("").resolve(["baseline/uniform"])
 
     def test_an_empty_file_holds_no_models(self) -> None:
         assert load_models("").specs == {}
@@ -136,7 +151,8 @@ class TestLoading:
 class TestSelecting:
     models = load_models(
         "models: {mini: {model: openai/gpt-4.1-mini}, haiku: {model: anthropic/claude}, baseline/uniform: }\n"
-        "collections: {core: [mini, haiku]}"
+        "collections: {core: [mini, haiku]}",
+        computed=BASELINES,
     )
 
     def test_names_collections_and_litellm_strings(self) -> None:
@@ -168,10 +184,10 @@ class TestSelecting:
 
 
 class TestShipped:
-    models = load_models(SHIPPED)
+    models = load_models(SHIPPED, computed=BASELINES)
 
     def test_baselines_and_local_models_are_the_known_ones(self) -> None:
-        assert self.models.collections["baselines"] == BASELINES
+        assert self.models.collections["baselines"] == tuple(BASELINES)
         assert self.models.collections["local"] == LOCAL_MODELS
 
     def test_core_is_a_dozen_models_of_several_providers_with_their_keys(self) -> None:
@@ -187,7 +203,8 @@ class TestSettingsOfASelector:
         "  mini: {model: openai/gpt-4.1-mini, api_base: 'http://h/v1', budget: {max_calls: 7}}\n"
         "  deep: {model: openai/deep, temperature: null}\n"
         "  baseline/uniform:\n"
-        "collections: {core: [mini, deep], all: [mini, baseline/uniform]}"
+        "collections: {core: [mini, deep], all: [mini, baseline/uniform]}",
+        computed=BASELINES,
     )
 
     def one(self, selector: str) -> ModelSpec:
@@ -249,7 +266,7 @@ class TestSettingsOfASelector:
             ("mini@temperature=true", "model 'mini' with temperature=true: temperature: "),
             ("mini@top_p=2", "top_p: got '2'; allowed: less than or equal to 1"),
             ("mini@temperature", "no model or collection 'mini@temperature'; known: mini, .*settings follow an @"),
-            ("all@temperature=0.5", "baseline/uniform is computed from the survey, so it takes no temperature"),
+            ("all@temperature=0.5", "baseline/uniform is computed, not asked, so it takes no temperature"),
             ("local/smollm2-135m@temperature=1", "samples nothing"),
             ("nobody@temperature=1", "no model or collection 'nobody'"),
         ],
@@ -288,7 +305,7 @@ class TestBudget:
 
     def test_a_baseline_takes_none(self) -> None:
         with pytest.raises(ConfigError, match="takes no budget"):
-            load_models("models: {baseline/uniform: {budget: {max_calls: 1}}}")
+            load_models("models: {baseline/uniform: {budget: {max_calls: 1}}}", computed=BASELINES)
 
 
 @pytest.mark.parametrize("setting", ["temperature: false", "max_tokens: true", "retries: true", "timeout: true", "seed: false"])

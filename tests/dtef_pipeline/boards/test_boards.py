@@ -16,6 +16,7 @@ from dtef_pipeline.boards.boards import ALL_VIEWS, board
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.adapters import read_survey
+from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.boards.segment_results import segment_results
@@ -218,7 +219,7 @@ def test_per_question_scores_are_in_survey_order() -> None:
 
 
 def test_published_reference_numbers_are_reproduced(real_surveys: Path) -> None:
-    models = load_models("{}").resolve(["baseline/uniform", MARGINAL, "baseline/leave-one-out-marginal"])
+    models = load_models("{}", computed=BASELINES).resolve(["baseline/uniform", MARGINAL, "baseline/leave-one-out-marginal"])
     tables = []
     for number in range(1, 6):
         survey = observe(read_survey(real_surveys / "surveys" / f"gd{number}.json")).responses

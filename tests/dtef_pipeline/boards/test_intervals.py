@@ -13,7 +13,7 @@ from dtef_pipeline.boards.cells import BoardOptions, load_cells
 from dtef_pipeline.boards.intervals import COLUMNS, board_intervals
 from dtef_pipeline.statistics.resampling import Resampling
 from dtef_pipeline.statistics.studentised import studentised_interval
-from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL
+from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from tests.made.scores import reference_table, scores_table, survey_rows
 
 RESAMPLES = 60

@@ -85,7 +85,7 @@ class TestSays:
         what = ["--model", "fake", "--context", "2"]
         (row,) = estimated(*what)
         ok("run", *ROUND, *what)
-        (made,) = query("SELECT sum(tokens)::BIGINT AS n FROM blueprints")
+        (made,) = query("SELECT sum(tokens)::BIGINT AS n FROM (SELECT DISTINCT segment, system, user, tokens FROM blueprints)")
         assert row["prompt_tokens"] == made["n"]
 
     def test_what_a_condition_needs_for_its_answer_is_allowed_for(self, server: FakeLLM) -> None:

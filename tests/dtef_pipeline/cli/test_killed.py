@@ -39,13 +39,17 @@ class TestKilled:
             answered = server.answered
             server.latency = 0.0
             ok(*run)
-            assert server.answered == answered + total - committed
+            # Two of the questions have one text, which is asked once.
+            requests = len(server.answers) * draws
+            assert total - 2 * draws <= requests <= total
+            assert server.answered == answered + requests - committed
         rows = query("SELECT segment, question_id, draw, request_key, call_status FROM predictions WHERE model = 'fake'")
         assert len({(row["segment"], row["question_id"], row["draw"]) for row in rows}) == total
-        assert len({row["request_key"] for row in rows}) == len(rows) == total
+        assert len(rows) == total
+        assert len({row["request_key"] for row in rows}) == requests
         assert {row["call_status"] for row in rows} == {"answered"}
         with ResponseStore(ingested / "responses.sqlite") as store:
-            assert store.count() == total
+            assert store.count() == requests
         assert query("SELECT count(*) AS n FROM scores WHERE model = 'fake' AND status = 'ok'") == [{"n": total}]
         import dagster as dg
 

@@ -260,7 +260,8 @@ def test_alpha_is_shared_by_the_series_at_temperature_0() -> None:
         *nights([0.8], model="once"),
     ]
     checks, _ = found(rows, alpha=0.05)
-    assert [row["threshold"] for row in checks if row["verdict"]] == pytest.approx([np.log10(40)] * 2)
+    # Logarithms of two libraries differ in the last bit on some processors.
+    assert [row["threshold"] for row in checks if row["verdict"]] == [pytest.approx(np.log10(40), rel=1e-12)] * 2
 
 
 def test_since_and_rounds_narrow_what_is_compared() -> None:

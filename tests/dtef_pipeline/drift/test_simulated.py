@@ -91,7 +91,9 @@ class TestModels:
 
     def test_a_hundred_that_did_not_change_are_none_of_them_drift_and_the_rule_flags_most(self) -> None:
         found = models(replace(STABLE, nights=60, missing=0.05, clipped=True), 100, 15)
-        assert set(found["threshold"]) == {math.log10(100 / 0.05)}
+        np.testing.assert_allclose(
+            found["threshold"], math.log10(100 / 0.05), rtol=1e-12
+        )  # a logarithm: its last bit may differ
         assert found["verdict"].value_counts().to_dict() == {"watch": 100}
 
     def test_a_shift_is_found_in_nearly_all_of_a_panel_within_10_nights(self) -> None:

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from websockets.sync.client import connect
+
+from tests.apt import found_or_installed
 
 PATIENCE = 60.0
 """Seconds to wait for anything the browser is to do, on a machine that is busy."""
@@ -61,6 +69,28 @@ class Browser:
 
     def texts(self, selector: str) -> list[str]:
         return list(self.does(f"[...document.querySelectorAll({selector!r})].map(node => node.textContent)"))
+
+
+@contextmanager
+def running_browser(folder: Path) -> Iterator[Browser]:
+    """A browser for the time of the block, with its profile in the folder. Raises NotInstalled."""
+    program = found_or_installed(_chromium, "chromium")
+    command = [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
+    command += ["--disable-background-networking", "--remote-debugging-port=0", f"--user-data-dir={folder}", "about:blank"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        told = folder / "DevToolsActivePort"
+        until(lambda: told.exists() and len(told.read_text().split()) == 2)
+        port, path = told.read_text().split()
+        with connect(f"ws://127.0.0.1:{port}{path}", max_size=None, open_timeout=PATIENCE) as socket:
+            yield Browser(socket)
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
+
+
+def _chromium() -> str | None:
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 def until(condition: Any) -> None:

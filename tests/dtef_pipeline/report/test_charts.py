@@ -10,53 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.report.charts import (
-    as_markdown_image,
-    drift_lines,
-    forest,
-    heat_map,
-    panel,
-    references,
-)
+from dtef_pipeline.report.charts import Mark, as_markdown_image, drift_lines, facet, forest, heat_map
 from dtef_pipeline.report.palette import STEPS, colour, steps
 from dtef_pipeline.report.svg import DARK, LEFT, LIGHT, RIGHT, across, domain, down, ticks
-from dtef_pipeline.survey.report.charts import by_significance, context_curves, gap_chart
+from dtef_pipeline.survey.report.names import NAMES
+from tests.made.boards import MARGINAL, OTHERS, board, segments
 
-MARGINAL, OTHERS = "baseline/population-marginal", "baseline/leave-one-out-marginal"
-
-
-def board(**given: object) -> pd.DataFrame:
-    rows = pd.DataFrame(
-        {
-            "model": [MARGINAL, OTHERS, "gpt", "<b>"],
-            "rank": [1, 2, 3, None],
-            "score": [0.8, 0.75, 0.7, np.nan],
-            "score_low": [0.78, 0.7, np.nan, np.nan],
-            "score_high": [0.82, 0.78, np.nan, np.nan],
-            "ceiling": [0.9, 0.9, 0.9, np.nan],
-            "context_level": "all",
-            "condition": "c",
-        }
-    )
-    return rows.assign(model_variant=rows["model"], **given)
-
-
-def segments() -> pd.DataFrame:
-    rows = [
-        (segment, model, 0.1 * at + 0.5)
-        for at, segment in enumerate(("country:kenya", "ageGroup:18-25"))
-        for model in ("gpt", "<b>")
-    ]
-    frame = pd.DataFrame(rows, columns=["segment", "model", "score"])
-    return frame.assign(
-        attribute=frame["segment"].str.split(":").str[0], value=frame["segment"], context_level="0", condition="c"
-    )
-
-
-def gap_rows() -> pd.DataFrame:
-    known = {"attribute": ["country", "gender"], "gap": [0.3, 0.02], "expected_gap": [0.1, 0.02], "expected_low": [0.05, 0.0]}
-    rest = {"expected_high": [0.2, 0.04], "excess": [0.2, 0.0], "model": "<b>", "context_level": "0", "condition": "c"}
-    return pd.DataFrame({**known, **rest, "p_holm": [0.01, 1.0]})
+MARKS = [Mark("ceiling", 0.9, "ceiling"), Mark("others", 0.75, "others"), Mark("population", 0.8, "population")]
 
 
 def snapshots() -> pd.DataFrame:
@@ -66,13 +26,15 @@ def snapshots() -> pd.DataFrame:
     return rows.assign(context_level="0", condition="c")
 
 
-ALL = [
-    (forest, board()),
-    (heat_map, segments()),
-    (context_curves, pd.concat([board(), board(context_level="0")])),
-    (gap_chart, gap_rows()),
-    (drift_lines, snapshots()),
-]
+def of_places(frame: pd.DataFrame) -> str:
+    return heat_map(frame, ["attribute", "segment"], "segments")
+
+
+def of_snapshots(frame: pd.DataFrame) -> str:
+    return drift_lines(frame, NAMES)
+
+
+ALL = [(forest, board()), (of_places, segments()), (of_snapshots, snapshots())]
 
 
 @pytest.mark.parametrize(("chart", "frame"), ALL)
@@ -91,11 +53,6 @@ def test_a_chart_of_no_rows_is_a_drawing_all_the_same(chart: object, frame: pd.D
     ElementTree.fromstring(chart(frame.head(0)))  # type: ignore[operator]
 
 
-def test_the_lines_of_a_board_are_its_own_marginals_and_ceiling() -> None:
-    assert references(board()) == {"ceiling": 0.9, "leave-one-out marginal": 0.75, "population marginal": 0.8}
-    assert references(board().drop(columns="ceiling").tail(2)) == {}
-
-
 def test_a_model_without_an_interval_has_a_dot_and_no_whisker() -> None:
     drawn = forest(board())
     titles = re.findall(r"<g><title>(.*?)</title>(.*?)</g>", drawn)
@@ -110,52 +67,34 @@ def test_a_model_without_an_interval_has_a_dot_and_no_whisker() -> None:
 
 def test_dots_are_where_the_scores_are() -> None:
     low, high = domain([0.7, 0.82, 0.9, 0.8, 0.75])
-    middle = [float(x) for x in re.findall(r'circle cx="([\d.]+)%"', forest(board()))]
+    middle = [float(x) for x in re.findall(r'circle cx="([\d.]+)%"', forest(board(), MARKS))]
     place = across(low, high)
     assert middle == pytest.approx([place(0.8), place(0.75), place(0.7)], abs=0.01)
 
 
-def test_only_a_gap_that_is_significant_among_all_that_were_tested_is_filled() -> None:
-    """Filled dots were those beyond the expected range: of many gaps of equal groups some lie there."""
-    drawn = gap_chart(gap_rows())
-    assert drawn.count('class="dot beyond"') == drawn.count('class="dot within"') == 1
-    assert "country, &lt;b&gt;: gap 0.3000, expected 0.1000, p (Holm) 0.010" in drawn
-    for p in (0.05, 0.06, np.nan):
-        assert 'class="dot beyond"' not in gap_chart(gap_rows().assign(p_holm=p))
-
-
-def test_gaps_stand_by_their_adjusted_p_then_by_their_excess() -> None:
-    four = pd.concat([gap_rows(), gap_rows()], ignore_index=True).assign(
-        attribute=["c", "d", "a", "b"], p_holm=[0.2, np.nan, 0.01, 0.01], excess=[0.3, 0.9, 0.1, 0.2]
-    )
-    assert list(by_significance(four)["attribute"]) == ["b", "a", "c", "d"]
-    assert re.findall(r">(\w): &lt;b&gt;<", gap_chart(four)) == ["b", "a", "c", "d"]
-    assert re.findall(r">(\w): &lt;b&gt;<", gap_chart(four, most=2)) == ["b", "a"]
-
-
 def test_every_line_of_the_forest_is_drawn_before_any_label() -> None:
     """Labels drawn with their lines were crossed by the lines of later ones."""
-    drawn = forest(board())
-    last_line = max(drawn.rindex(f'class="{kind}"') for kind in ("ceiling", "others", "population"))
-    first_label = min(drawn.index(f">{name} 0.") for name in ("ceiling", "leave-one-out marginal", "population marginal"))
+    drawn = forest(board(), MARKS)
+    last_line = max(drawn.rindex(f'class="{kind}"') for kind in (mark.kind for mark in MARKS))
+    first_label = min(drawn.index(f">{mark.name} 0.") for mark in MARKS)
     assert last_line < first_label
-    assert all('class="soft halo">' + name in drawn for name in ("ceiling", "population marginal"))
+    assert all('class="soft halo">' + name in drawn for name in ("ceiling", "population"))
 
 
 def test_levels_stand_where_the_numbers_of_questions_shown_put_them() -> None:
     rows = {level: {"score": 0.5} for level in ("0", "5", "all")}
-    even = re.findall(r'circle cx="([\d.]+)%"', panel("m", list(rows), rows, (0.0, 1.0), {}))
-    true = re.findall(r'circle cx="([\d.]+)%"', panel("m", list(rows), rows, (0.0, 1.0), {}, sizes=[0, 5, 40]))
+    even = re.findall(r'circle cx="([\d.]+)%"', facet("m", list(rows), rows, (0.0, 1.0), []))
+    true = re.findall(r'circle cx="([\d.]+)%"', facet("m", list(rows), rows, (0.0, 1.0), [], sizes=[0, 5, 40]))
     left, middle, right = map(float, true)
     assert [float(x) for x in even] == pytest.approx([left, (left + right) / 2, right], abs=0.01)
     assert (middle - left) / (right - left) == pytest.approx(5 / 40, abs=0.001)
-    one = panel("m", ["0"], {"0": {"score": 0.5}}, (0.0, 1.0), {}, sizes=[0.0])
+    one = facet("m", ["0"], {"0": {"score": 0.5}}, (0.0, 1.0), [], sizes=[0.0])
     assert one.count("<circle") == 1
 
 
 def test_labels_that_would_lie_on_each_other_are_left_out_but_for_the_ends() -> None:
     rows = {level: {"score": 0.5} for level in ("0", "1", "2", "all")}
-    drawn = panel("m", list(rows), rows, (0.0, 1.0), {}, sizes=[0, 1, 2, 60])
+    drawn = facet("m", list(rows), rows, (0.0, 1.0), [], sizes=[0, 1, 2, 60])
     assert [level for level in rows if f'class="soft">{level}<' in drawn] == ["0", "all"]
     assert drawn.count(">0.500<") == 2
     assert drawn.count("<circle") == 4
@@ -163,15 +102,10 @@ def test_labels_that_would_lie_on_each_other_are_left_out_but_for_the_ends() -> 
 
 def test_names_in_a_chart_keep_what_tells_them_apart() -> None:
     names = [f"provider/a-very-long-model-name-of-a-family-{end}" for end in ("large", "small")]
-    drawn = heat_map(segments().replace({"model": dict(zip(("gpt", "<b>"), names, strict=True))}))
+    drawn = of_places(segments().replace({"model": dict(zip(("gpt", "<b>"), names, strict=True))}))
     shown = re.findall(r">(provider/[^<]*…[^<]*)<", drawn)
     assert len(set(shown)) == 2
     assert {name[-5:] for name in shown} == {"large", "small"}
-
-
-def test_of_several_context_levels_the_richest_is_drawn() -> None:
-    both = pd.concat([board(), board(context_level="5", score=0.1)], ignore_index=True)
-    assert forest(both) == forest(board())
 
 
 def test_a_markdown_image_holds_the_drawing() -> None:

@@ -17,6 +17,8 @@ from dtef_pipeline.report.charts import drift_lines
 from dtef_pipeline.report.drift import drift
 from dtef_pipeline.report.drift_chart import baseline_mean, timeline
 from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.report.names import NAMES
+from dtef_pipeline.survey.report.tables import published_drift
 from tests.made.scores import scores_table
 from tests.made.snapshots import label, nights
 
@@ -31,7 +33,7 @@ def shown(rows: list[dict[str, Any]], **tables: pa.Table) -> str:
     with duckdb.connect() as connection:
         for name, table in {"scores": scores_table(rows), **tables}.items():
             connection.register(name, table)
-        return drift(connection)
+        return drift(connection, published_drift(connection), NAMES)
 
 
 def computed(rows: list[dict[str, Any]]) -> ModelDrift:
@@ -85,7 +87,7 @@ def test_names_are_text_not_markup() -> None:
 
 def test_snapshots_that_are_not_compared_are_hollow_and_say_why() -> None:
     found = computed(REWORDED)
-    drawn = timeline(found.series.to_pylist(), found.checks.to_pylist()[0])
+    drawn = timeline(found.series.to_pylist(), NAMES, found.checks.to_pylist()[0])
     assert drawn.count('class="dot baseline"') == 4
     assert drawn.count('class="dot"') == 8
     assert "2026-01-04: 0.8000; not compared: 0 of 10 prompts shared; parsed 100.0 %" in drawn
@@ -94,13 +96,13 @@ def test_snapshots_that_are_not_compared_are_hollow_and_say_why() -> None:
 
 def test_only_a_drift_has_its_first_night_marked() -> None:
     fell, stayed = computed(FELL), computed(STAYED)
-    assert 'class="population"' in timeline(fell.series.to_pylist(), fell.checks.to_pylist()[0])
-    assert 'class="population"' not in timeline(stayed.series.to_pylist(), stayed.checks.to_pylist()[0])
+    assert 'class="population"' in timeline(fell.series.to_pylist(), NAMES, fell.checks.to_pylist()[0])
+    assert 'class="population"' not in timeline(stayed.series.to_pylist(), NAMES, stayed.checks.to_pylist()[0])
 
 
 def test_a_missed_night_leaves_its_place_empty() -> None:
     rows = [row for row in nights([0.8] * 9) if row["snapshot"] not in (label(4), label(5), label(6))]
-    drawn = timeline(computed(rows).series.to_pylist())
+    drawn = timeline(computed(rows).series.to_pylist(), NAMES)
     places = [float(x) for x in re.findall(r'<circle cx="([\d.]+)%"', drawn)]
     gaps = [b - a for a, b in pairwise(places)]
     assert gaps[3] == pytest.approx(4 * gaps[0], abs=0.1)
@@ -113,9 +115,9 @@ def test_the_baseline_is_the_mean_of_its_nights() -> None:
 
 def test_the_plot_of_the_asset_stands_alone_with_verdicts_or_without() -> None:
     found = computed([*FELL, *STAYED])
-    plain = drift_lines(found.series.to_pandas())
+    plain = drift_lines(found.series.to_pandas(), NAMES)
     assert plain.count("<title>") == 24
-    told = drift_lines(found.series.to_pandas(), found.checks.to_pandas())
+    told = drift_lines(found.series.to_pandas(), NAMES, found.checks.to_pandas())
     assert "drift: -0.2000 since 2026-01-07" in told
     assert "nan" not in plain + told
 

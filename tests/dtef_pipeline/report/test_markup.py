@@ -1,4 +1,4 @@
-"""Numbers as people read them, tables, and series over snapshots."""
+"""Numbers as people read them, names, and tables."""
 
 from __future__ import annotations
 

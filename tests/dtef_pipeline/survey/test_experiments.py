@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.experiments import Experiment, asked_models, load_experiment
+from dtef_pipeline.survey.baselines.names import BASELINES
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.experiments import Condition, Experiment, asked_models, load_experiment
 from tests.conftest import ROOT
 
 SHIPPED = sorted((ROOT / "data" / "experiments").glob("*.yaml"))
-MODELS = load_models("models: {mini: {model: openai/mini}, deep: {model: openai/deep, temperature: 1}, baseline/uniform: }")
+MODELS = load_models(
+    "models: {mini: {model: openai/mini}, deep: {model: openai/deep, temperature: 1}, baseline/uniform: }", computed=BASELINES
+)
 TWO = "conditions: [{name: a}, {name: b, reasoning: cot}]"
 
 
@@ -55,6 +60,11 @@ class TestConditions:
             "",
             *["You are a statistician."] * 2,
         ]
+
+    def test_a_condition_may_say_every_field_of_the_options(self) -> None:
+        elsewhere = {"context_levels": "contexts", "system_text": "system_prompts of the experiment"}
+        said_once = {field.name for field in fields(BlueprintOptions)} - set(elsewhere)
+        assert set(Condition.model_fields) - {"name", "condition", "settings", "contexts"} == said_once
 
 
 class TestFaults:

@@ -7,6 +7,7 @@ import pytest
 from dtef_pipeline.asking.models import Budget, load_models
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.panel import Panel, load_panel
 from tests.conftest import ROOT
 
@@ -19,6 +20,7 @@ MODELS = load_models(
       cold: {model: openai/cold}
       thinking: {model: openai/thinking, temperature: null}
     """,
+    computed=BASELINES,
 )
 KNOWN = ["T1/country:chile", "T1/country:india", "T2/country:chile", "T2/ageGroup:18-25"]
 
@@ -90,6 +92,11 @@ class TestReading:
             ("drift: {tell: [none]}\n", 1, "drift.tell.0: got 'none'; allowed: watch, drift"),
             ("drift: {severity: OFF}\n", 1, "drift.severity: got False; allowed: a mapping"),
             ("drift: {baseline: 1}\n", 1, "drift.baseline: got 1; allowed: greater than or equal to 2"),
+            (
+                "context_levels: [0, some]\n",
+                1,
+                "context_levels: context level 'some': allowed: a whole number such as 0, 5, 10, or all",
+            ),
             ("conditions: [nonsense]\n", 1, "conditions: task 'nonsense': allowed: distribution, shift"),
         ],
     )

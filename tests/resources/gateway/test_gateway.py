@@ -114,7 +114,7 @@ class TestAnswering:
         assert store.responses([request.key])["cost_usd"].to_pylist() == [pytest.approx((4 * 1.0 + 4 * 2.0) / 1e6)]
 
     def test_a_baseline_is_not_for_asking(self, store: ResponseStore) -> None:
-        with pytest.raises(ValueError, match="computed, not asked"):
+        with pytest.raises(ValueError, match="computed, not asked for"):
             gateway(store).answer(requests(ModelSpec(name="u", model="baseline/uniform")))
 
 

@@ -12,7 +12,7 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.errors import GatewayError
 from resources.gateway import Gateway, local_model
-from resources.gateway.local_model import letter_probabilities, prompt, question_of, rotations, shortened
+from resources.gateway.local_model import letter_probabilities, prompt, rotations, shortened, stem_of
 from resources.responses.store import ResponseStore
 
 SPEC = ModelSpec(name="local/smollm2-135m", model="local/smollm2-135m")
@@ -41,11 +41,11 @@ def request(user: str = USER, choices: tuple[str, ...] = ("Very", "Somewhat", "N
 
 class TestPrompt:
     def test_the_question_is_what_stands_before_its_options(self) -> None:
-        assert question_of(USER, ("Very", "Somewhat", "Not")).endswith("Question to predict\nHow worried are you?")
+        assert stem_of(USER, ("Very", "Somewhat", "Not")).endswith("Question to predict\nHow worried are you?")
 
     def test_without_a_list_of_the_options_the_last_paragraph_goes(self) -> None:
-        assert question_of("Is it so? Yes or no.\n\nReply in percent.", ("Yes", "No")) == "Is it so? Yes or no."
-        assert question_of("Is it so?", ("Yes", "No")) == "Is it so?"
+        assert stem_of("Is it so? Yes or no.\n\nReply in percent.", ("Yes", "No")) == "Is it so? Yes or no."
+        assert stem_of("Is it so?", ("Yes", "No")) == "Is it so?"
 
     def test_rotations_are_every_way_up_to_five(self) -> None:
         assert [rotations(count) for count in (2, 3, 5)] == [(0, 1), (0, 1, 2), (0, 1, 2, 3, 4)]

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from resources.gateway.progress import LoggedProgress, ModelProgress, RunProgress, shown_progress
+from resources.gateway.progress import LoggedProgress, ModelProgress, RunProgress, kept_terminal, shown_progress
 
 
 def test_logged_progress_is_sparse_and_says_when_a_model_is_finished() -> None:
@@ -64,6 +64,15 @@ def test_a_terminal_shows_a_live_line_a_model(monkeypatch: pytest.MonkeyPatch) -
     assert "mini" in line
     assert "152/900" in line
     assert "40 replayed, 2 failed, 3.5/s, 12 rate limits, $0.42, 70 s left" in line
+
+
+def test_stderr_of_a_command_is_kept_for_the_length_of_the_command(capfd: pytest.CaptureFixture[str]) -> None:
+    with kept_terminal(), shown_progress(lambda line: None) as progress:
+        progress.say("mini is given up")
+    assert capfd.readouterr().err == "mini is given up\n"
+    with shown_progress(lambda line: None) as progress:
+        progress.say("nobody's command")
+    assert capfd.readouterr().err == ""
 
 
 def _read(terminal: int, pieces: list[bytes]) -> None:

@@ -14,7 +14,8 @@ import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.baselines.baselines import EMPIRICAL_BAYES, NEAREST_SEGMENTS, of_neighbours
+from dtef_pipeline.survey.baselines.baselines import of_neighbours
+from dtef_pipeline.survey.baselines.names import EMPIRICAL_BAYES, NEAREST_SEGMENTS
 from dtef_pipeline.survey.baselines.neighbours import NEAREST, RoundAnswers
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.scoring.metrics import js

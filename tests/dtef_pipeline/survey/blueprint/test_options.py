@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from dtef_pipeline.survey.blueprint.options import (
     REASONINGS,
     TASKS,
     BlueprintOptions,
+    ContextLevel,
 )
 from dtef_pipeline.survey.blueprint.systems import SHIPPED
 from tests.conftest import ROOT
@@ -187,3 +189,29 @@ def test_two_wordings_of_one_system_prompt_are_two_conditions() -> None:
     assert BlueprintOptions.of_condition(one.condition, system_prompts={"mine": "Be brief."}) == one
     with pytest.raises(ConfigError, match="the words of the system prompt 'mine' are others now: mine~"):
         BlueprintOptions.of_condition(one.condition, system_prompts={"mine": "Be exact."})
+
+
+class TestContextLevel:
+    LEVELS = ("all", "10", "0", "5", "100")
+
+    def test_levels_are_sorted_by_number_and_all_is_last_in_python_and_in_sql_alike(self) -> None:
+        by_order = sorted(self.LEVELS, key=lambda level: ContextLevel(level).order)
+        assert by_order == ["0", "5", "10", "100", "all"]
+        sql = f"SELECT context_level FROM (SELECT unnest($1) AS context_level) ORDER BY {ContextLevel.ORDER_SQL}"
+        assert [level for (level,) in duckdb.connect().execute(sql, [list(self.LEVELS)]).fetchall()] == by_order
+
+    @pytest.mark.parametrize("level", ["", "-1", "05", "1.5", "some", "1e3", "1000000", "٣"])
+    def test_what_is_no_level_is_refused(self, level: str) -> None:
+        with pytest.raises(ConfigError, match="allowed: a whole number such as 0, 5, 10, or all"):
+            ContextLevel(level)
+
+    def test_numbers_of_a_file_are_levels_and_what_is_no_list_stays_as_it_is(self) -> None:
+        assert ContextLevel.written([0, "5", "all", True]) == ["0", "5", "all", True]
+        assert ContextLevel.written("5") == "5"
+
+    @pytest.mark.parametrize(
+        ("level", "heading"),
+        [("0", "Without context questions"), ("5", "With 5 context questions"), ("all", "With all context questions that fit")],
+    )
+    def test_a_level_has_a_heading(self, level: str, heading: str) -> None:
+        assert ContextLevel(level).heading == heading

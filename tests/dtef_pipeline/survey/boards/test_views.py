@@ -18,7 +18,7 @@ from dtef_pipeline.cli.dtef import BOARDS
 from dtef_pipeline.cli.dtef import STATISTICS as NAMED_STATISTICS
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.statistics.resampling import SEED
-from dtef_pipeline.survey.baselines.baselines import POPULATION_MARGINAL
+from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.schemas import BOARD, CONSISTENCY, METRIC_RANKS
 from dtef_pipeline.survey.boards.views import ALL_VIEWS, STATISTICS, view
 from dtef_pipeline.survey.scoring.references import reference_scores

@@ -58,7 +58,7 @@ def test_a_prediction_that_is_the_same_at_every_level_is_told_once() -> None:
         said("moving", level, predicted=[0.2, 0.2, 0.6] if level == "all" else [0.5, 0.3, 0.2]) for level in ("0", "5", "all")
     ]
     with tables(rows) as connection:
-        data, _ = pair_data(connection, ROOM)
+        data = pair_data(connection, ROOM).shown
     flat, moving = data["questions"][0]["s"][0][5].split(";")
     assert [level for level, _ in data["asked"]] == ["0", "5", "all"]
     assert numbers(flat) == [500, 300, 200, 500]
@@ -68,7 +68,7 @@ def test_a_prediction_that_is_the_same_at_every_level_is_told_once() -> None:
 def test_what_was_not_answered_says_why_and_what_was_not_asked_is_empty() -> None:
     rows = [said("mute", status="refused", score=0.0, predicted=None), said("gpt"), said("gpt", "all")]
     with tables(rows) as connection:
-        data, _ = pair_data(connection, ROOM)
+        data = pair_data(connection, ROOM).shown
     gpt, mute = data["questions"][0]["s"][0][5].split(";")
     assert numbers(gpt) == [500, 300, 200, 500]
     way, other = mute.split("|")
@@ -79,7 +79,7 @@ def test_what_could_not_be_used_has_the_score_of_the_policy_and_a_failed_call_ha
     """They were all shown as `none`, though the policy gives some of them a score that the boards count."""
     rows = [said("a", status="wrong_length", score=0.1, predicted=None), said("b", status="error", score=None, predicted=None)]
     with tables(rows) as connection:
-        data, _ = pair_data(connection, ROOM)
+        data = pair_data(connection, ROOM).shown
     short, failed = data["questions"][0]["s"][0][5].split(";")
     assert (data["statuses"][int(short[1])], numbers(short[2:])) == ("wrong_length", [100])
     assert (data["statuses"][int(failed[1])], failed[2:]) == ("error", "")
@@ -89,7 +89,7 @@ def test_draws_are_averaged_and_the_latest_snapshot_counts() -> None:
     drawn = [{"draw": 0, "predicted": [0.4, 0.6, 0.0], "score": 0.2}, {"draw": 1, "predicted": [0.6, 0.2, 0.2], "score": 0.4}]
     rows = [said("gpt", snapshot="2026-01-02", **draw) for draw in drawn] + [said("gpt", snapshot="base", score=0.9)]
     with tables(rows) as connection:
-        data, _ = pair_data(connection, ROOM)
+        data = pair_data(connection, ROOM).shown
     code, draws = data["questions"][0]["s"][0][5].split("*")
     assert numbers(code) == [500, 400, 100, 300]
     assert draws == "2/2"
@@ -98,7 +98,7 @@ def test_draws_are_averaged_and_the_latest_snapshot_counts() -> None:
 def test_bars_are_of_the_draws_that_could_be_read_and_the_score_is_of_all() -> None:
     read = said("gpt", draw=0, predicted=[0.4, 0.6, 0.0], score=0.8)
     with tables([read, said("gpt", draw=1, status="refused", score=0.0, predicted=None)]) as connection:
-        data, _ = pair_data(connection, ROOM)
+        data = pair_data(connection, ROOM).shown
     code, draws = data["questions"][0]["s"][0][5].split("*")
     assert numbers(code) == [400, 600, 0, 400]
     assert draws == "1/2"
@@ -110,7 +110,7 @@ def test_ceiling_and_marginal_stand_beside_the_score_where_they_are_known() -> N
     }
     reference = {"round": "S1", "segment": "country:kenya", "question_id": "q0", "cluster": "c", "n": 40, **known}
     with tables([said("gpt")], reference_scores=pa.Table.from_pylist([reference], schema=REFERENCE_SCORES)) as connection:
-        data, _ = pair_data(connection, ROOM)
+        data = pair_data(connection, ROOM).shown
     assert data["questions"][0]["s"][0][2:4] == [910, 800]
 
 

@@ -12,11 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.report.leaderboard import comparisons, leaderboard
+from dtef_pipeline.report import leaderboard as shared
 from dtef_pipeline.survey.report.attributes import attributes, consistency
 from dtef_pipeline.survey.report.context import context
+from dtef_pipeline.survey.report.groups import asked_alike, asked_like
 from dtef_pipeline.survey.report.heatmap import heat_map_section
+from dtef_pipeline.survey.report.leaderboard import BOARD
 from dtef_pipeline.survey.report.methodology import methodology
+from dtef_pipeline.survey.report.names import NAMES
 from dtef_pipeline.survey.report.quality import costs, quality
 from dtef_pipeline.survey.report.questions import questions
 from dtef_pipeline.survey.scoring.policy import CREDITS
@@ -29,6 +32,14 @@ def frame(*rows: dict[str, Any], level: str = "all") -> pd.DataFrame:
     plain = {"context_level": level, "condition": "c", "n_pairs": 10, "metric": "js"}
     filled = [{**plain, "model_variant": row.get("model"), **row} for row in rows]
     return pd.DataFrame(filled)
+
+
+def leaderboard(board: pd.DataFrame) -> str:
+    return shared.leaderboard(asked_alike(board), BOARD)
+
+
+def comparisons(board: pd.DataFrame, pairs: pd.DataFrame) -> str:
+    return shared.comparisons([(group, asked_like(group.rows, pairs)) for group in asked_alike(board)], NAMES)
 
 
 def cells(markup: str) -> list[list[str]]:

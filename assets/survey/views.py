@@ -1,0 +1,46 @@
+"""The survey's roll-ups: their configuration, and tables made of the views of `survey.boards`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from dagster import Config
+from pydantic import Field
+
+from assets.stage.resources import Store
+from assets.stage.roll_up import Make, publish
+from dtef_pipeline.boards.boards import Evidence
+from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
+from dtef_pipeline.survey.boards.views import READ, Connection, view
+from dtef_pipeline.survey.tables import METRICS
+
+
+class BoardConfig(Config):
+    """What boards rank by, and how sure they are."""
+
+    metric: str = Field(default="js", description=f"Metric to rank by: {', '.join(METRICS)}.")
+    resamples: int = Field(default=RESAMPLES, ge=0, description="Bootstrap resamples behind the intervals; 0: no intervals.")
+    seed: int = Field(default=SEED, ge=0, description="Seed of all that is drawn.")
+
+    def options(self, targets: str) -> BoardOptions:
+        return BoardOptions(metric=self.metric, targets=targets, resamples=self.resamples, seed=self.seed)
+
+    def recorded(self) -> dict[str, Any]:
+        """As metadata."""
+        return {"metric": self.metric, "resamples": self.resamples, "seed": self.seed}
+
+
+def publish_views(store: Store, config: BoardConfig, make: Make) -> dict[str, pa.Table]:
+    """Write the tables that `make` makes of the survey's scores; what was written. Raises WarehouseError before anything is scored."""
+    return publish(store, READ, config.options, make)
+
+
+def of_views(views: Mapping[str, str]) -> Make:
+    """Makes tables, given by name, of views."""
+
+    def make(connection: Connection, options: BoardOptions, evidence: Evidence | None) -> Mapping[str, pd.DataFrame]:
+        return {table: view(connection, by, options, evidence) for table, by in views.items()}
+
+    return make

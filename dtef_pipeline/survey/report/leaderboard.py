@@ -1,0 +1,88 @@
+"""How a leaderboard of surveys is read: its columns, and the scores beside which a score means something."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from dtef_pipeline.boards.boards import MIN_SEGMENTS
+from dtef_pipeline.report.leaderboard import MODEL, RANK, TIER, Beneath, Board, BoardColumn
+from dtef_pipeline.report.markup import four, one, percent, signed, signed_three, three, two, whole
+from dtef_pipeline.survey.report.charts import references
+
+_HOW = (
+    "Higher is better: a dot is a model's mean score, its whisker the 95 % interval. A model left of the marginal lines does worse than "
+    "answering for everybody alike; the ceiling is what a perfect predictor would reach on samples of these sizes. The population marginal "
+    "contains the answers of the very group it predicts, so it can come near the ceiling or pass it; the leave-one-out marginal does not. "
+    f"A model without a score in {MIN_SEGMENTS} segments (or in all, if there are fewer) is shown without a rank."
+)
+_RANKED_BY = (
+    "Not every model has a score on every pair, and some pairs are easier than others. So models are ranked by the adjusted score: what the "
+    "population marginal scores on all pairs, plus the model's mean advantage over it on the pairs that both have."
+)
+
+
+def _boundless(rows: pd.DataFrame, cells: Sequence[str]) -> list[str]:
+    """Cells of the column `worth`: an error not above 0 is that of a sample of any size."""
+    boundless = rows["worth"].isna() & (rows["l2_corrected"] <= 0)
+    beyond = '<span class="note">more than can be told</span>'
+    return [beyond if is_boundless else cell for cell, is_boundless in zip(cells, boundless, strict=True)]
+
+
+_COLUMNS = [
+    RANK,
+    TIER,
+    MODEL,
+    BoardColumn(
+        "score",
+        "Score",
+        four,
+        "Mean under the published policy: unparseable and refused answers count 0, wrong lengths 0.1",
+        bounds=three,
+    ),
+    BoardColumn(
+        "adjusted_score",
+        "Ranked by",
+        four,
+        "Adjusted score: the population marginal's score on all pairs plus the model's advantage over it",
+    ),
+    BoardColumn(
+        "parsed_score",
+        "Parsed only",
+        four,
+        "Mean over the answers that could be read; beneath it their share of all answers",
+        beneath=Beneath("parse_rate", percent, "{} read"),
+    ),
+    BoardColumn(
+        "skill",
+        "Skill",
+        two,
+        "Position between the leave-one-out marginal (0) and the ceiling (1); beneath it between the uniform distribution (0) and the ceiling",
+        bounds=two,
+        beneath=Beneath("skill_from_uniform", two, "from uniform {}"),
+    ),
+    BoardColumn(
+        "worth",
+        "Worth",
+        one,
+        "Size of a real sample of the group that would predict as well, in respondents",
+        bounds=one,
+        instead=_boundless,
+    ),
+    BoardColumn(
+        "vs_marginal",
+        "vs marginal",
+        signed,
+        "Mean advantage over the population marginal on the pairs both have",
+        bounds=signed_three,
+    ),
+    BoardColumn(
+        "n_pairs",
+        "Pairs",
+        whole,
+        "Segment and question pairs behind the score; beneath it their share of the board's pairs",
+        beneath=Beneath("coverage", percent, "{} of all"),
+    ),
+]
+BOARD = Board(_HOW, _COLUMNS, references, _RANKED_BY)

@@ -1,0 +1,15 @@
+"""What surveys call the things that boards and drift are about."""
+
+from dtef_pipeline.report.names import Names
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.drift import SUBJECT
+
+NAMES = Names(
+    place={"round": "Round", "segment": "Segment"},
+    asked={"context_level": "Context", "condition": "Asked as"},
+    usual={"condition": BlueprintOptions().condition},
+    whole_way="context {context_level}, asked as {condition}",
+    part="segment",
+    cell="pair",
+    subject=SUBJECT,
+)

@@ -1,0 +1,30 @@
+import dagster as dg
+import pandas as pd
+
+from assets.stage.resources import Store
+from dtef_pipeline.boards.boards import Evidence
+from dtef_pipeline.boards.cells import BoardOptions
+
+
+def test_evidence_is_shared_by_the_roll_ups_of_a_run_and_gone_with_it() -> None:
+    seen: list[tuple[dict[BoardOptions, Evidence], int]] = []
+
+    @dg.asset
+    def first(store: Store) -> None:
+        seen.append((store.evidence, len(store.evidence)))
+        store.evidence[BoardOptions()] = Evidence(pd.DataFrame(), None)
+
+    @dg.asset(deps=[first])
+    def second(store: Store) -> None:
+        seen.append((store.evidence, len(store.evidence)))
+
+    quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+    job = dg.Definitions(
+        assets=[first, second], resources={"store": Store()}, executor=dg.in_process_executor
+    ).resolve_implicit_global_asset_job_def()
+    with dg.DagsterInstance.ephemeral() as instance:
+        for _ in range(2):
+            assert job.execute_in_process(instance=instance, run_config=quiet).success
+    assert [found for _, found in seen] == [0, 1, 0, 1]
+    assert seen[0][0] is seen[1][0]
+    assert seen[1][0] is not seen[2][0]

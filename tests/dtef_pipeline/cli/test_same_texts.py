@@ -1,0 +1,66 @@
+"""A round that asks one question twice: the model is asked once, and bill and tables say so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.responses.store import ResponseStore
+from tests.assets.conftest import COUNTRIES, write_survey
+from tests.dtef_pipeline.cli.commands import distribution, ok, query, serve_as, strict
+from tests.fake_llm_server import FakeLLM
+
+QUESTIONS, TEXTS = 3, 2
+
+
+@pytest.fixture
+def server(state: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The first and the last question of the round T1 are the same."""
+    survey = write_survey(state / "survey.csv", ["T1"], questions=QUESTIONS)
+    survey.write_text(survey.read_text(encoding="utf-8").replace("number 2?", "number 0?"), encoding="utf-8")
+    ok("ingest", survey)
+    with FakeLLM(reply=lambda call: distribution(call, 50)) as running:
+        serve_as(running, state, monkeypatch, input_price=1.0, output_price=2.0)
+        yield running
+
+
+def estimated() -> dict[str, Any]:
+    (row,) = strict(ok("estimate", "--round", "T1", "--model", "fake", "--format", "json"))
+    return {name: row[name] for name in ("requests", "replayed", "calls", "cost_usd")}
+
+
+def test_each_text_is_bought_once_and_counted_once(server: FakeLLM, state: Path) -> None:
+    before, calls = estimated(), TEXTS * len(COUNTRIES)
+    assert (before["requests"], before["calls"]) == (calls, calls)
+    ok("run", "--round", "T1", "--model", "fake")
+    assert len(server.calls) == server.answered == calls
+    assert max(server.answers.values()) == 1
+    after = estimated()
+    assert after == {"requests": calls, "replayed": calls, "calls": 0, "cost_usd": 0.0}
+    (costs,) = strict(ok("costs", "--format", "json"))
+    with ResponseStore(state / "responses.sqlite") as store:
+        (bought,) = store.summary().to_pylist()
+    assert costs["answered"] == bought["answers"] == calls
+    assert costs["cost_usd"] == pytest.approx(bought["cost_usd"])
+    (summed,) = query("SELECT sum(cost_usd) AS cost, count(*) AS n FROM predictions WHERE model = 'fake'")
+    assert summed["cost"] == pytest.approx(bought["cost_usd"])
+    assert summed["n"] == QUESTIONS * len(COUNTRIES)
+
+
+def test_every_question_is_scored_and_its_answer_is_found_in_the_store(server: FakeLLM, state: Path) -> None:
+    ok("run", "--round", "T1", "--model", "fake")
+    assert query("SELECT DISTINCT status FROM scores WHERE model = 'fake'") == [{"status": "ok"}]
+    rows = query("SELECT request_key, response FROM predictions WHERE model = 'fake'")
+    with ResponseStore(state / "responses.sqlite") as store:
+        texts = {row["request_key"]: row["text"] for row in store.responses([row["request_key"] for row in rows]).to_pylist()}
+    assert {row["request_key"]: row["response"] for row in rows} == texts
+
+
+def test_a_part_asked_first_is_not_bought_again(server: FakeLLM) -> None:
+    ok("run", "--round", "T1", "--model", "fake", "--questions", "1")
+    assert server.answered == len(COUNTRIES)
+    assert estimated()["calls"] == len(COUNTRIES)
+    ok("run", "--round", "T1", "--model", "fake")
+    assert server.answered == TEXTS * len(COUNTRIES)

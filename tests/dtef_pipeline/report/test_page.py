@@ -1,0 +1,107 @@
+"""The parts of the report that every family shares: the page, its style and script, the leaderboard in a family's own words."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from dtef_pipeline.report.charts import Mark
+from dtef_pipeline.report.leaderboard import MODEL, RANK, Beneath, Board, BoardColumn, comparisons, leaderboard
+from dtef_pipeline.report.markup import Group, paragraph, percent, section, two
+from dtef_pipeline.report.names import Names
+from dtef_pipeline.report.page import Chapter, build_report
+
+ROOM = Path(str(files("dtef_pipeline.report")))
+GAMES = Names(
+    place={"league": "League", "scenario": "Scenario"},
+    asked={"opponent": "Against"},
+    usual={},
+    way="against {opponent}",
+    whole_way="against {opponent}",
+    item="deal",
+    part="scenario",
+    cell="game",
+)
+BOARD = Board(
+    how="Games won.",
+    columns=[RANK, MODEL, BoardColumn("score", "Won", two, "Share", bounds=two, beneath=Beneath("n_games", percent, "of {}"))],
+    marks=lambda rows: [Mark("chance", 0.5, "uniform")],
+    adjusted="By games that both played.",
+)
+ROWS = pd.DataFrame(
+    {
+        "rank": [1, 2],
+        "model": ["a", "b"],
+        "model_variant": ["a", "b"],
+        "score": [0.75, 0.25],
+        "score_low": [0.5, None],
+        "score_high": [0.875, None],
+        "n_games": [1.0, None],
+        "tier": [1, 2],
+    }
+)
+PAIR = {
+    "model": "a",
+    "model_variant": "a",
+    "other_model": "b",
+    "other_variant": "b",
+    "difference": 0.5,
+    "p_holm": 0.01,
+    "verdict": "better",
+    "note": "",
+    "n_deals": 12,
+    "n_games": 24,
+}
+
+
+def chapter(anchor: str, *, style: str = "", script: str = "") -> Chapter:
+    return Chapter(anchor, anchor.title(), section(anchor, anchor.title(), "How.", paragraph("Body.")), style, script)
+
+
+def test_chapters_stand_in_the_order_given_with_their_links_styles_and_scripts() -> None:
+    chapters = [chapter("wins", style=".wins{}", script="wins();"), chapter("costs")]
+    text = build_report("Games & more", "<p>Who wins.</p>", chapters)
+    assert "<title>Games &amp; more</title>" in text
+    assert "<h1>Games &amp; more</h1><p>Who wins.</p>" in text
+    assert re.findall(r'<section id="(\w+)"', text) == re.findall(r'<a href="#(\w+)">', text)[-2:] == ["wins", "costs"]
+    assert text.count(".wins{}") == text.count("wins();") == 1
+    assert text.index("const all =") < text.index("wins();")
+
+
+def test_what_the_page_says_of_phones_and_paper_comes_after_the_rules_of_chapters() -> None:
+    text = build_report("t", "", [chapter("wins", style=".wins{}")])
+    assert text.index(".wins{}") < text.index("@media (max-width: 40rem)") < text.index("@media print")
+
+
+def test_a_page_without_chapters_is_a_page() -> None:
+    assert '<main id="main"></main>' in build_report("t", "", [])
+
+
+def test_a_board_is_shown_in_the_words_and_columns_of_its_family() -> None:
+    markup = leaderboard([Group("Against <i>x</i>", ROWS)], BOARD)
+    assert "<h3>Against <i>x</i></h3>" in markup
+    assert "chance 0.500" in markup
+    assert re.findall(r"<button[^>]*>(\w+)</button>", markup) == ["Rank", "Model", "Won"]
+    assert '<td>0.75<span class="ci">0.50 to 0.88</span><span class="ci">of 100.0%</span></td>' in markup
+    assert "<td>0.25</td>" in markup
+    assert "No scores yet." in leaderboard([], BOARD)
+
+
+def test_comparisons_count_what_their_family_resamples() -> None:
+    markup = comparisons([(Group("all", ROWS), pd.DataFrame([PAIR]))], GAMES)
+    assert "whole deals are flipped" in markup
+    assert "too few deals to tell" in markup
+    assert {"Deals", "Games"} <= set(re.findall(r"<button[^>]*>(\w+)</button>", markup))
+
+
+@pytest.mark.parametrize(
+    "path", sorted(path for path in ROOM.iterdir() if path.suffix in (".py", ".css", ".js")), ids=lambda p: p.name
+)
+def test_the_shared_parts_name_nothing_of_one_family(path: Path) -> None:
+    """A word of surveys in a shared part would stand on every family's page."""
+    found = re.findall(r"\w*(?:survey|segment|question|round_id)\w*", path.read_text(encoding="utf-8"), re.IGNORECASE)
+    assert found == []
