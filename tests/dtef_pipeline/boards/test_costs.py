@@ -178,13 +178,15 @@ def test_sums_are_those_of_a_plain_loop_over_requests_in_every_view(rows: list[d
         priced = [row["cost_usd"] for row in answered if row["cost_usd"] is not None]
         wanted[place]["cost_usd"] += max(priced, default=0)
         wanted[place]["unpriced"] += bool(answered) and not any(priced) and len(priced) < len(answered)
-    got = {(row["round"], row["segment"], row["condition"]): row for row in table(*rows)}
+    with predictions(*rows) as connection:
+        table = costs(connection).to_pylist()
+        frames = [cost_breakdown(connection, [view]) for view in VIEWS]
+    got = {(row["round"], row["segment"], row["condition"]): row for row in table}
     assert set(got) == set(wanted)
     for place, sums in wanted.items():
         counted = (got[place]["answered"], got[place]["failed"], got[place]["budget_stopped"], got[place]["prompt_tokens"])
         assert counted == (sums["answered"], sums["error"], sums["budget"], sums["prompt_tokens"])
         assert ((got[place]["cost_usd"] or 0), got[place]["unpriced"]) == (sums["cost_usd"], sums["unpriced"])
-    for view in VIEWS:
-        frame = breakdown([view], *rows)
+    for frame in frames:
         assert frame["answered"].sum() == sum(sums["answered"] for sums in wanted.values())
         assert frame["cost_usd"].sum() == sum(sums["cost_usd"] for sums in wanted.values())

@@ -20,7 +20,7 @@ class TestKilled:
     ) -> None:
         prompts, draws = 15, 3
         total = prompts * draws
-        what = ["--model", "fake", "--draws", str(draws), "--limit", f"fake={prompts}"]
+        what = ["--model", "fake", "--context", "0", "--draws", str(draws), "--limit", f"fake={prompts}"]
         run = ["run", "--round", "S1", "--segment", SEGMENTS[0], *what]
         with FakeLLM(reply=lambda call: distribution(call, 40), latency=0.1) as server:
             serve_as(server, ingested, monkeypatch)

@@ -27,11 +27,13 @@ class TestConditions:
             "--order",
             "rotated-1",
             "--show-n",
+            "--model",
+            "baseline/uniform",
         ]
         ok("run", *ROUND, *flags, "--system", "brief", "--selection", "random", "--token-budget", "8000")
         spelled = "shift/narrative+cot+structured+rotated-1+system=brief+random+show-n+tokens=8000"
         assert query("SELECT DISTINCT condition FROM scores") == [{"condition": spelled}]
-        ok("run", *ROUND, "--condition", spelled)
+        ok("run", *ROUND, "--model", "baseline/uniform", "--condition", spelled)
         assert query("SELECT DISTINCT condition FROM blueprints") == [{"condition": spelled}]
 
     def test_several_are_asked_in_one_run_and_boards_tell_them_apart(
@@ -63,9 +65,10 @@ class TestConditions:
         assert asked == {"rows": 4}
 
     def test_the_usual_one_needs_no_column_and_another_one_has_it(self, ingested: Path) -> None:
-        assert "condition" not in ok("run", *ROUND)
+        what = ["run", *ROUND, "--model", "baseline/uniform"]
+        assert "condition" not in ok(*what)
         assert "condition" not in ok("leaderboard")
-        assert "shift/attribute-label" in ok("run", *ROUND, "--task", "shift", "--snapshot", "other")
+        assert "shift/attribute-label" in ok(*what, "--task", "shift", "--snapshot", "other")
 
     @pytest.mark.parametrize(
         ("options", "message"),

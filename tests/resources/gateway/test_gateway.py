@@ -225,7 +225,7 @@ class TestRetries:
         for full, drawn in zip((1, 2, 4, 10, 10), waits, strict=True):
             assert full / 2 <= min(drawn) < max(drawn) <= full
 
-    def test_two_thousand_prompts_through_a_fifth_of_faults_all_arrive(self, store: ResponseStore) -> None:
+    def test_hundreds_of_prompts_through_a_fifth_of_faults_all_arrive(self, store: ResponseStore) -> None:
         faults = [
             Fault("status", status=429, retry_after="0"),
             Fault("status", status=429),
@@ -237,14 +237,14 @@ class TestRetries:
             Fault("wrong_type"),
         ]
         with FakeLLM(fault=at_random(0.2, *faults)) as server:
-            wanted = requests(model(server, retries=20, max_concurrency=32), 2000)
-            assert gateway(store).answer(wanted) == Answers({}, asked=2000, replayed=0)
+            wanted = requests(model(server, retries=20, max_concurrency=32), 500)
+            assert gateway(store).answer(wanted) == Answers({}, asked=500, replayed=0)
         rows = store.responses([request.key for request in wanted]).to_pylist()
         served = Counter(call.user for call in server.calls)
-        assert store.count() == len(rows) == server.answered == 2000
+        assert store.count() == len(rows) == server.answered == 500
         assert set(server.answers.values()) == {1}
         assert [row["attempts"] for row in rows] == [served[request.user] for request in wanted]
-        assert served.total() > 2200
+        assert served.total() > 550
 
     def test_hanging_and_dripping_servers_are_asked_again_too(self, store: ResponseStore) -> None:
         with FakeLLM(fault=at_random(0.2, Fault("hang"), Fault("drip"))) as server:
