@@ -19,7 +19,7 @@ from dtef_pipeline.aggregation.cells import BoardOptions
 from dtef_pipeline.aggregation.equal_groups import ASKED, Ints, Scores, null_scores, numbered
 from dtef_pipeline.aggregation.permutation import holm, permutations_for
 from dtef_pipeline.aggregation.published import GAPS, QUESTION_GAPS
-from dtef_pipeline.aggregation.resampling import CONFIDENCE, MIN_CLUSTERS, why_none
+from dtef_pipeline.aggregation.resampling import CONFIDENCE, MIN_CLUSTERS, product, why_none
 from dtef_pipeline.scoring.metrics import Floats
 
 _TIE = 1e-9
@@ -127,8 +127,8 @@ def _expectation(group: _Group, gap: float, null: Scores, normal: Floats) -> dic
     off[group.segment, group.question] = null - center[:, None]
     off = off.reshape(len(off), -1) / np.bincount(group.segment)[:, None]
     # In a draw the segments of a question change places with each other: what one gains another loses, and so they vary together.
-    variance, axes = np.linalg.eigh(off @ off.T / (null.shape[1] - 1))
-    drawn = (axes * np.sqrt(np.maximum(variance, 0))) @ normal[: len(off)]
+    variance, axes = np.linalg.eigh(product(off, off.T) / (null.shape[1] - 1))
+    drawn = product(axes * np.sqrt(np.maximum(variance, 0)), normal[: len(off)])
     drawn += group.means(center)[:, None]
     gaps_drawn = drawn.max(axis=0) - drawn.min(axis=0)
     expected = gaps_drawn.mean()
