@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.statistics.resampling import product
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -67,7 +68,7 @@ def _exceedances(sums: Floats, patterns: Iterator[Floats], *, settles: bool) -> 
     for signs in patterns:
         if settles and drawn.max(initial=0) >= FEWEST_PERMUTATIONS:
             open_ = open_[exceeding[open_] < _ENOUGH]
-        exceeding[open_] += (np.abs(signs @ sums[:, open_]) >= least[open_]).sum(axis=0)
+        exceeding[open_] += (np.abs(product(signs, sums[:, open_])) >= least[open_]).sum(axis=0)
         drawn[open_] += len(signs)
     return exceeding, drawn
 

@@ -10,6 +10,7 @@ random signs for the noise (wild bootstrap: Liu 1988).
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -30,7 +31,8 @@ MIN_CLUSTERS = 5
 SEED = 20_261_121
 _FINITE = 0.95
 """Share of the replicates that must be finite: a column of few clusters is at times not drawn at all."""
-
+_MULTIPLIED_AT_ONCE = 2**18
+"""Multiplications up to which the common BLAS (OpenBLAS) does a product in the thread that asks for it."""
 
 _NOISE_COUNTS = 5
 """Clusters that the variance known from the noise counts for, where it is larger than that between clusters."""
@@ -60,7 +62,7 @@ class Resampling:
 
     def totals(self, sums: Floats) -> Floats:
         """Sum over the clusters drawn: (clusters, columns) -> (resamples, columns). For a quotient with noise see `ratios`."""
-        return np.asarray(self.weights @ np.asarray(sums, dtype=np.float64))
+        return product(self.weights, np.asarray(sums, dtype=np.float64))
 
     def noise(self, deviations: Noise) -> Floats:
         """Noise of a sum over all clusters: (replicates, clusters, columns) centred deviations -> (resamples, columns).
@@ -127,7 +129,7 @@ class Resampling:
         factor = np.ones(here.shape[1])
         if not everywhere.all():
             some = here[:, ~everywhere]
-            drawn = self.weights @ some
+            drawn = product(self.weights, some.astype(np.float64))
             inverse = np.divide(some.sum(axis=0), drawn, out=np.full(drawn.shape, np.nan), where=drawn > 0)
             factor[~everywhere] = np.nansum(inverse, axis=0) / np.maximum((drawn > 0).sum(axis=0), 1)
         return np.where(factor > 0, factor, 1.0)
@@ -149,6 +151,25 @@ def _drawn(n_clusters: int, resamples: int, seed: int) -> tuple[Floats, npt.NDAr
     signs = (2 * rng.integers(0, 2, size=(resamples, n_clusters)) - 1).astype(np.float32)
     weights.flags.writeable = signs.flags.writeable = False
     return weights, signs
+
+
+def product(left: Floats, right: Floats) -> Floats:
+    """`left` @ `right`, (rows, inner) and (inner, columns), block by block in the thread that asks.
+
+    The BLAS's own threads wait for each other at every product, which on a busy machine, or where several threads ask, takes many times as
+    long as multiplying.
+    """
+    rows, inner, columns = *left.shape, right.shape[1]
+    if rows * inner * columns <= _MULTIPLIED_AT_ONCE:
+        return np.asarray(left @ right)
+    found = np.empty((rows, columns))
+    wide = max(min(columns, math.isqrt(_MULTIPLIED_AT_ONCE // inner)), 1)
+    high = max(_MULTIPLIED_AT_ONCE // (inner * wide), 1)
+    for column in range(0, columns, wide):
+        block = np.ascontiguousarray(right[:, column : column + wide])
+        for row in range(0, rows, high):
+            found[row : row + high, column : column + wide] = left[row : row + high] @ block
+    return found
 
 
 def variance(noise: Noise) -> Floats:

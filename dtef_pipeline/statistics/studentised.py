@@ -19,6 +19,7 @@ from dtef_pipeline.statistics.resampling import (
     Floats,
     Noise,
     Resampling,
+    product,
     tempered,
     variance,
 )
@@ -77,9 +78,10 @@ def _ends(weights: Floats, top: Floats, bottom: Floats, known: Floats, confidenc
     se = np.sqrt(tempered((residual**2).sum(axis=0) * more / total**2, known / total**2, count))
     exact = se <= _ROUNDING * np.abs(value)
     se = np.where(exact, 1.0, se)
-    drawn = weights @ bottom
-    moved = (weights @ residual) / drawn
-    squares = weights @ residual**2 - 2 * moved * (weights @ (residual * bottom)) + moved**2 * (weights @ bottom**2)
+    drawn = product(weights, bottom)
+    moved = product(weights, residual) / drawn
+    squares = product(weights, residual**2) - 2 * moved * product(weights, residual * bottom)
+    squares += moved**2 * product(weights, bottom**2)
     own = np.sqrt(np.maximum(squares * more, 0)) / drawn
     scale = np.maximum(se * _STRAIGHT, np.sqrt(known) / total)
     scaled, origin = (value + moved) / scale, np.arcsinh(value / scale)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.statistics.permutation import holm, permutations_for
-from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, why_none
+from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, product, why_none
 from dtef_pipeline.survey.boards.equal_groups import ASKED, Ints, Scores, null_scores, numbered
 from dtef_pipeline.survey.boards.schemas import GAPS, QUESTION_GAPS
 from dtef_pipeline.survey.scoring.metrics import Floats
@@ -127,8 +127,8 @@ def _expectation(group: _Group, gap: float, null: Scores, normal: Floats) -> dic
     off[group.segment, group.question] = null - center[:, None]
     off = off.reshape(len(off), -1) / np.bincount(group.segment)[:, None]
     # In a draw the segments of a question change places with each other: what one gains another loses, and so they vary together.
-    variance, axes = np.linalg.eigh(off @ off.T / (null.shape[1] - 1))
-    drawn = (axes * np.sqrt(np.maximum(variance, 0))) @ normal[: len(off)]
+    variance, axes = np.linalg.eigh(product(off, off.T) / (null.shape[1] - 1))
+    drawn = product(axes * np.sqrt(np.maximum(variance, 0)), normal[: len(off)])
     drawn += group.means(center)[:, None]
     gaps_drawn = drawn.max(axis=0) - drawn.min(axis=0)
     expected = gaps_drawn.mean()
