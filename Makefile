@@ -46,8 +46,9 @@ format: setup ## format the code and mend what lint can
 ui: setup ## Dagster on the state of `make demo`
 	$(BIN)/dtef ui
 
-docs: setup ## write docs/reference.md again
+docs: setup ## write docs/reference.md and docs/house.svg again
 	$(BIN)/python docs/reference.py
+	$(BIN)/python docs/house.py
 
 lock: ## compile requirements.lock again (needs uv)
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --all-extras --python-version 3.11 \

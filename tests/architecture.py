@@ -1,0 +1,187 @@
+"""The rules of the house as functions of a checkout: `test_architecture.py` holds this one to them, and broken ones made on purpose.
+
+Each rule returns its offences, a line each; none: the rule holds.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+LAYERS = ("dtef_pipeline", "resources", "assets")
+"""From the inside out: a package imports itself and those before it."""
+EDGES = ("dtef_pipeline/cli",)
+"""The rooms of the library that may import `resources` and `assets`."""
+FAMILIES = ("survey",)
+SHARED = (
+    "errors",
+    "identity",
+    "documents",
+    "keys",
+    "tables",
+    "text",
+    "statistics",
+    "asking",
+    "boards",
+    "drift",
+    "report",
+)
+"""Rooms of the library that serve every family, from the ground up: a room imports itself and those before it."""
+ROOMS = (*SHARED, *FAMILIES, "cli")
+NO_SURVEY_WORDS = (*(f"dtef_pipeline/{room}" for room in SHARED), "resources/gateway", "resources/responses", "assets/stage")
+SURVEY_WORD = re.compile(r"survey|segment|question|round_?id", re.IGNORECASE)
+PRIVATE_DAGSTER = (
+    "assets/stage/dagster_internals.py",
+    "resources/dagster_storage.py",
+    "resources/dagster_postgres_storage.py",
+)
+LONGEST_FILE = 350
+
+
+class Import(NamedTuple):
+    """One name that a file imports."""
+
+    path: str
+    line: int
+    module: str
+    """With the imported name at its end: `dtef_pipeline.drift.rule.Rule`, or `dtef_pipeline.drift.rule` for `import ...`."""
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line} imports {self.module}"
+
+
+def sources(root: Path, *packages: str) -> Iterator[tuple[str, Path]]:
+    """(path from the root, file) of every Python file."""
+    for package in packages or LAYERS:
+        for path in sorted((root / package).rglob("*.py")):
+            yield path.relative_to(root).as_posix(), path
+
+
+def imports(root: Path, *packages: str) -> Iterator[Import]:
+    """Every import, wherever in the file it stands."""
+    for name, path in sources(root, *packages):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                yield from (Import(name, node.lineno, alias.name) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                prefix = "." * node.level + (node.module or "")
+                yield from (Import(name, node.lineno, f"{prefix}.{alias.name}") for alias in node.names)
+
+
+def room_of(path_or_module: str) -> str | None:
+    """The room of the library that a path or a dotted name lies in; None outside the library."""
+    parts = path_or_module.removesuffix(".py").replace("/", ".").split(".")
+    return parts[1] if parts[0] == "dtef_pipeline" and len(parts) > 1 and parts[1] != "__init__" else None
+
+
+def imports_that_point_outwards(root: Path) -> list[str]:
+    """Rule 1: dtef_pipeline -> resources -> assets, never backwards; the edges alone may import what is outside."""
+    return [
+        str(found)
+        for place, package in enumerate(LAYERS)
+        for found in imports(root, package)
+        if found.module.split(".")[0] in {"", *LAYERS[place + 1 :], "tests", "benchmarks"}
+        and not found.path.startswith(tuple(f"{edge}/" for edge in EDGES))
+    ]
+
+
+def imports_of_later_rooms(root: Path) -> list[str]:
+    """Rule 2: a room of the library imports only rooms before it; one that is not listed is an offence."""
+    offences = []
+    for found in imports(root, "dtef_pipeline"):
+        here, there = room_of(found.path), room_of(found.module)
+        if here is None or there is None:
+            continue
+        if unknown := {here, there} - set(ROOMS):
+            offences.append(f"{found}: no place in the order for {', '.join(sorted(unknown))}")
+        elif ROOMS.index(there) > ROOMS.index(here):
+            offences.append(f"{found}: {there} comes after {here}")
+    return offences
+
+
+def imports_of_families(root: Path, allowed: Mapping[str, str]) -> list[str]:
+    """Rule 3: shared rooms import no family, no family imports another. `allowed`: files that may, with the reason."""
+    offences = []
+    for found in imports(root):
+        parts = found.module.split(".")
+        family = parts[1] if parts[0] in {"dtef_pipeline", "assets"} and len(parts) > 1 and parts[1] in FAMILIES else None
+        own = set(Path(found.path).parts[1:2]) & set(FAMILIES)
+        at_the_top = found.path.startswith("assets/") and found.path.count("/") == 1
+        if family and family not in own and not at_the_top and not found.path.startswith(EDGES) and found.path not in allowed:
+            offences.append(str(found))
+    return offences
+
+
+def survey_words(root: Path, allowed: Mapping[str, str]) -> list[str]:
+    """Rule 4: shared rooms do not speak of surveys. `allowed`: words of a file ("path: word"), with the reason."""
+    offences = []
+    for room in NO_SURVEY_WORDS:
+        base = root / room
+        files = base.rglob("*") if base.is_dir() else [base.with_suffix(".py")]
+        for path in sorted(file for file in files if file.suffix in {".py", ".css", ".js"} and file.exists()):
+            name = path.relative_to(root).as_posix()
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                words = {word.lower() for word in SURVEY_WORD.findall(line)}
+                offences += [f"{name}:{number} says {word}" for word in sorted(words) if f"{name}: {word}" not in allowed]
+    return offences
+
+
+def private_dagster(root: Path) -> list[str]:
+    """Rule 5: what Dagster calls private is imported in one file of assets, and in the two storage files."""
+    return [
+        str(found)
+        for found in imports(root)
+        if re.match(r"dagster(_\w+)?\._|dagster_postgres\.", found.module) and found.path not in PRIVATE_DAGSTER
+    ]
+
+
+def long_files(root: Path) -> list[str]:
+    """Rule 6: a file is no longer than a reader can hold."""
+    lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in sources(root)}
+    return [f"{name} has {lines} lines" for name, lines in lengths.items() if lines > LONGEST_FILE]
+
+
+def constants(path: Path) -> Iterator[tuple[str, int, str]]:
+    """(name, line, value as source) of every constant at the top of a module that is not handed on from another."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign):
+            targets: Sequence[ast.expr] = node.targets
+        elif isinstance(node, ast.AnnAssign):
+            targets = [node.target]
+        else:
+            continue
+        for target in targets:
+            handed_on = isinstance(node.value, ast.Attribute) and isinstance(target, ast.Name) and node.value.attr == target.id
+            if isinstance(target, ast.Name) and target.id.strip("_").isupper() and node.value is not None and not handed_on:
+                yield target.id, node.lineno, ast.unparse(node.value)
+
+
+def constants_of_two_values(root: Path) -> list[str]:
+    """Rule 6: a constant's name means one thing."""
+    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for name, path in sources(root):
+        for constant, line, value in constants(path):
+            found[constant][value].append(f"{name}:{line}")
+    return [
+        f"{constant}: {' and '.join(places for value in values.values() for places in value)}"
+        for constant, values in found.items()
+        if len(values) > 1
+    ]
+
+
+def files_of_one_name(root: Path, allowed: Iterable[str]) -> list[str]:
+    """Rule 6: no two files of one name in sibling rooms, but for edges (named after their command), `allowed` names and families."""
+    rooms: dict[tuple[Path, str], list[str]] = defaultdict(list)
+    for name, path in sources(root):
+        parent = Path(name).parent
+        if path.name != "__init__.py" and parent.as_posix() not in EDGES:
+            rooms[parent.parent, path.name].append(parent.name)
+    return [
+        f"{parent.as_posix()}: {file} in {', '.join(found)}"
+        for (parent, file), found in rooms.items()
+        if len(found) > 1 and not set(found) <= set(FAMILIES) and f"{parent.as_posix()}: {file}" not in allowed
+    ]
