@@ -1,7 +1,6 @@
 """What the roll-ups have in common: one table a view, clean targets and all, in one configuration."""
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,16 +75,13 @@ def publish(context: AssetExecutionContext, store: Store, config: BoardConfig, m
         raise WarehouseError("no scores yet: materialize the stages of a round first")
     tables = _last.of(context.run.run_id, store)
 
-    def made(targets: str) -> dict[str, pd.DataFrame]:
-        options = config.options(targets)
-        with held(tables) as connection:
-            frames = make(connection, options, _last.evidence_of(connection, options))
-        return {table: frame.assign(targets=targets) for table, frame in frames.items()}
-
-    # A thread each: most of the time goes by in matrix products and queries, which need no interpreter.
-    with ThreadPoolExecutor(len(TARGETS)) as pool:
-        parts = list(pool.map(made, TARGETS))
-    written = {table: as_table([part[table] for part in parts], TABLES[table].schema) for table in parts[0]}
+    frames: dict[str, list[pd.DataFrame]] = {}
+    with held(tables) as connection:
+        for targets in TARGETS:
+            options = config.options(targets)
+            for table, frame in make(connection, options, _last.evidence_of(connection, options)).items():
+                frames.setdefault(table, []).append(frame.assign(targets=targets))
+    written = {table: as_table(of_table, TABLES[table].schema) for table, of_table in frames.items()}
     for table, rows in written.items():
         store.warehouse.write(table, rows)
     store.warehouse.refresh_database()

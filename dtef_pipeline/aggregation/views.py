@@ -71,7 +71,7 @@ def hold(connection: Connection) -> None:
 
 @contextmanager
 def held(connection: Connection) -> Iterator[Connection]:
-    """A connection of its own, for one thread, to what `hold` copied."""
+    """A connection to what `hold` copied, to be used as one to the tables themselves."""
     with connection.cursor() as own:
         own.execute(f"SET search_path = '{_HELD}'")
         yield own
