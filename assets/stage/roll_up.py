@@ -1,7 +1,6 @@
 """What the roll-ups of a family have in common: tables made of its scores, with clean targets and with all."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
 import pandas as pd
@@ -37,16 +36,13 @@ def publish(
         raise WarehouseError(f"no {first} yet: materialize the stages of a {space.first} first")
     tables = _held_tables(store, columns, coded)
 
-    def made(targets: str) -> dict[str, pd.DataFrame]:
-        chosen = options(targets)
-        with held(tables) as connection:
-            frames = make(connection, chosen, _evidence(store, connection, chosen))
-        return {table: frame.assign(targets=targets) for table, frame in frames.items()}
-
-    # One thread for each: most of the time goes by in matrix products and queries, which need no interpreter.
-    with ThreadPoolExecutor(len(TARGETS)) as pool:
-        parts = list(pool.map(made, TARGETS))
-    written = {table: as_table([part[table] for part in parts], TABLES[table].schema) for table in parts[0]}
+    frames: dict[str, list[pd.DataFrame]] = {}
+    with held(tables) as connection:
+        for targets in TARGETS:
+            chosen = options(targets)
+            for table, frame in make(connection, chosen, _evidence(store, connection, chosen)).items():
+                frames.setdefault(table, []).append(frame.assign(targets=targets))
+    written = {table: as_table(of_table, TABLES[table].schema) for table, of_table in frames.items()}
     for table, rows in written.items():
         store.warehouse.write(table, rows)
     store.warehouse.refresh_database()

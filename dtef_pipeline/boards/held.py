@@ -38,7 +38,7 @@ def hold(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[s
 
 @contextmanager
 def held(connection: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection of its own, for one thread, to what `hold` copied."""
+    """A connection to what `hold` copied, to be used as one to the tables themselves."""
     with connection.cursor() as own:
         own.execute(f"SET search_path = '{_HELD}'")
         yield own

@@ -349,9 +349,9 @@ def _groups(grid: _Grid, chosen: Chosen) -> _Grid:
 def _is_ranked(grid: _Grid, ranked: pd.DataFrame | None, score: Floats) -> Chosen:
     if ranked is None:
         return np.isfinite(score)
-    known = set(ranked[list(grid.rows.columns)].astype(str).itertuples(index=False, name=None))
-    rows = grid.rows.astype(str).itertuples(index=False, name=None)
-    return np.fromiter((row in known for row in rows), dtype=bool, count=len(grid.rows))
+    names = list(grid.rows.columns)
+    known = ranked[names].astype(str).assign(is_ranked=True)
+    return grid.rows.astype(str).merge(known, on=names, how="left")["is_ranked"].notna().to_numpy()
 
 
 def _ranks(grid: _Grid, adjusted: Floats | None, questions: Floating, ranked: Chosen) -> dict[str, Floats]:

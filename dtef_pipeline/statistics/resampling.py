@@ -156,8 +156,7 @@ def _drawn(n_clusters: int, resamples: int, seed: int) -> tuple[Floats, npt.NDAr
 def product(left: Floats, right: Floats) -> Floats:
     """`left` @ `right`, (rows, inner) and (inner, columns), block by block in the thread that asks.
 
-    The BLAS's own threads wait for each other at every product, which on a busy machine, or where several threads ask, takes many times as
-    long as multiplying.
+    The BLAS's own threads wait for each other at every product, which on a busy machine takes many times as long as multiplying.
     """
     rows, inner, columns = *left.shape, right.shape[1]
     if rows * inner * columns <= _MULTIPLIED_AT_ONCE:
