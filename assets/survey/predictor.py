@@ -17,20 +17,19 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.calls import (
     Answer,
     answered_rows,
-    baseline_rows,
     merge_predictions,
     requests_for,
-    select_prompts,
 )
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
-from dtef_pipeline.asking.same_texts import SEEN, Source, distinct_requests, has_duplicates, same_texts, sources
+from dtef_pipeline.asking.same_texts import SEEN, Source, distinct_requests, same_texts, sources
 from dtef_pipeline.errors import DtefError, WarehouseError
 from dtef_pipeline.identity import digest, split_partition_key
 from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS, PREVIOUS_COLUMNS, previous_answers
 from dtef_pipeline.survey.baselines.names import PREVIOUS_ROUND
 from dtef_pipeline.survey.baselines.neighbours import COLUMNS, RoundAnswers
 from dtef_pipeline.survey.identity import round_order
+from dtef_pipeline.survey.predictions import baseline_rows, has_duplicates, select_prompts
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.warehouse import Warehouse
 

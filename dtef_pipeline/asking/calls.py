@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,18 +12,8 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.asking.same_texts import SEEN, Source, as_listed
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import request_keys
-from dtef_pipeline.survey.baselines.baselines import (
-    OF_NEIGHBOURS,
-    Previous,
-    as_response,
-    baseline_distribution,
-    of_neighbours,
-    why_missing,
-)
-from dtef_pipeline.survey.baselines.neighbours import RoundAnswers
-from dtef_pipeline.survey.tables import PREDICTIONS, READING
+from dtef_pipeline.survey.tables import PREDICTIONS
 
 Answer = Callable[[Sequence[Request]], Mapping[str, Failure]]
 """Has requests answered, each key once; returns what failed for good, by request key."""
@@ -43,31 +33,6 @@ _FROM_RESPONSE = (
 
 
 _NOTHING_SHARED: Mapping[str, Source] = {}
-
-
-def select_prompts(
-    blueprints: pa.Table,
-    survey: pa.Table,
-    *,
-    conditions: Sequence[str] = (),
-    context_levels: Sequence[str] = (),
-    questions: int | None = None,
-) -> pa.Table:
-    """The blueprints to ask: of these conditions and context levels (none given: all), and of the survey's first `questions` questions.
-
-    `survey`: the segment's `survey_responses`. Raises ConfigError when a condition or a level was never made, naming those that were.
-    """
-    for column, wanted in (("condition", conditions), ("context_level", context_levels)):
-        made = pc.unique(blueprints[column]).to_pylist()
-        if absent := sorted(set(wanted) - set(made)):
-            what = column.replace("_", " ")
-            raise ConfigError(f"no blueprints of {what} {', '.join(absent)}; made so far: {', '.join(sorted(made))}")
-        if wanted:
-            blueprints = blueprints.filter(pc.is_in(blueprints[column], pa.array(list(wanted))))
-    if questions is not None:
-        first = survey.filter(pc.less(survey["question_order"], questions))["question_id"].combine_chunks()
-        blueprints = blueprints.filter(pc.is_in(blueprints["question_id"], first))
-    return blueprints
 
 
 def requests_for(
@@ -110,56 +75,6 @@ def prediction_keys(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: s
     for name, column in constant.items():
         repeated = repeated.append_column(name, column)
     return repeated
-
-
-def baseline_rows(
-    prompts: pa.Table,
-    survey: pa.Table,
-    model: ModelSpec,
-    draws: int,
-    snapshot: str,
-    previous: Previous,
-    answers: RoundAnswers | None = None,
-) -> pa.Table:
-    """Predictions of a baseline; where it has nothing to say the row is `missing`, with the reason.
-
-    `previous` and `answers` (none: no other segment) matter to the baselines that need them. However a prompt asks, a baseline's answer is
-    one distribution over the options in the survey's order.
-    """
-    rows = prediction_keys(prompts, model, draws, snapshot)
-    if model.model in OF_NEIGHBOURS:
-        texts, why = _from_neighbours(prompts, survey, model, draws, answers or RoundAnswers.of(survey))
-    else:
-        texts, why = _from_survey(rows, survey, model, previous)
-    return _complete(
-        rows,
-        {
-            "reading": pa.nulls(len(rows), READING),
-            "call_status": ["missing" if text is None else "answered" for text in texts],
-            "response": texts,
-            "error": [reason if text is None else None for text, reason in zip(texts, why, strict=True)],
-            "cost_usd": [0.0] * len(texts),
-        },
-    )
-
-
-def _from_survey(
-    rows: pa.Table, survey: pa.Table, model: ModelSpec, previous: Previous
-) -> tuple[list[str | None], Iterable[str]]:
-    by_question = {row["question_id"]: row for row in survey.to_pylist()}
-    asked = zip(rows["question_id"].to_pylist(), rows["draw"].to_pylist(), strict=True)
-    distributions = [baseline_distribution(model, by_question[question], draw, previous) for question, draw in asked]
-    return [None if d is None else as_response(d) for d in distributions], [why_missing(model)] * len(rows)
-
-
-def _from_neighbours(
-    prompts: pa.Table, survey: pa.Table, model: ModelSpec, draws: int, answers: RoundAnswers
-) -> tuple[list[str | None], Iterable[str]]:
-    context = [tuple(shown) for shown in prompts["context_question_ids"].to_pylist()]
-    asked = list(zip(prompts["question_id"].to_pylist(), context, strict=True))
-    texts = [None if d is None else as_response(d) for d in of_neighbours(model, asked, survey, answers)]
-    why = [why_missing(model, context=bool(shown)) for shown in context]
-    return [text for text in texts for _ in range(draws)], [reason for reason in why for _ in range(draws)]
 
 
 def answered_rows(

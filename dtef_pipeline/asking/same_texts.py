@@ -25,11 +25,6 @@ class Source(NamedTuple):
     request_key: str
 
 
-def has_duplicates(survey: pa.Table) -> bool:
-    """Whether the segment's `survey_responses` hold a question twice. Without one, no two of its prompts read the same."""
-    return bool(survey["duplicate_of"].null_count < len(survey))
-
-
 def same_texts(blueprints: pa.Table) -> dict[str, tuple[str, ...]]:
     """By prompt id, the ids of all prompts that are sent with the same words, in the order of the table.
 

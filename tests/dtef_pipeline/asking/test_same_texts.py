@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dtef_pipeline.asking.same_texts import Source, distinct_requests, has_duplicates, same_texts, sources
+from dtef_pipeline.asking.same_texts import Source, distinct_requests, same_texts, sources
 from dtef_pipeline.identity import request_key
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
+from dtef_pipeline.survey.predictions import has_duplicates
 from tests.made.scores import survey_rows
 
 VARIANT = "openai/m"

@@ -12,11 +12,9 @@ import pytest
 
 from dtef_pipeline.asking.calls import (
     answered_rows,
-    baseline_rows,
     merge_predictions,
     prediction_keys,
     requests_for,
-    select_prompts,
 )
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure
@@ -26,6 +24,7 @@ from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS
 from dtef_pipeline.survey.baselines.neighbours import RoundAnswers
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
+from dtef_pipeline.survey.predictions import baseline_rows, select_prompts
 from dtef_pipeline.survey.tables import PREDICTIONS
 from tests.made.scores import survey_rows
 
