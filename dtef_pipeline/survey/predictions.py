@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.calls import _complete, prediction_keys
+from dtef_pipeline.asking.calls import CallTable
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.baselines import (
@@ -19,7 +20,27 @@ from dtef_pipeline.survey.baselines.baselines import (
     why_missing,
 )
 from dtef_pipeline.survey.baselines.neighbours import RoundAnswers
-from dtef_pipeline.survey.tables import READING
+from dtef_pipeline.survey.blueprint.answers import is_one_distribution
+from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.tables import PREDICTIONS, READING
+
+
+def as_listed(options: Sequence[str], reading: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The options in the order of the prompt; none where the response is not one distribution over them."""
+    if not is_one_distribution(reading):
+        return ()
+    order = reading["order"] if reading else None
+    return tuple(options[place] for place in order) if order else tuple(options)
+
+
+CALLS = CallTable(
+    PREDICTIONS,
+    from_prompt=(*KEYS.cell, "prompt_id", "blueprint_hash", "reading"),
+    # One text can hold several questions, and stand at two context levels where there is no question to show.
+    prompt_key=("prompt_id", KEYS.item, *KEYS.asked),
+    listed=as_listed,
+)
+"""How `predictions` follow from `blueprints`."""
 
 
 def has_duplicates(survey: pa.Table) -> bool:
@@ -66,12 +87,12 @@ def baseline_rows(
     `previous` and `answers` (none: no other segment) matter to the baselines that need them. However a prompt asks, a baseline's answer is
     one distribution over the options in the survey's order.
     """
-    rows = prediction_keys(prompts, model, draws, snapshot)
+    rows = CALLS.keys(prompts, model, draws, snapshot)
     if model.model in OF_NEIGHBOURS:
         texts, why = _from_neighbours(prompts, survey, model, draws, answers or RoundAnswers.of(survey))
     else:
         texts, why = _from_survey(rows, survey, model, previous)
-    return _complete(
+    return CALLS.completed(
         rows,
         {
             "reading": pa.nulls(len(rows), READING),
