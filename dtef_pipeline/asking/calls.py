@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -11,24 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.request import Failure, Request
+from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.asking.same_texts import SEEN, Listed, Source
 from dtef_pipeline.identity import request_keys
+from dtef_pipeline.tables import REPLY
 
 Ask = Callable[[Sequence[Request]], Mapping[str, Failure]]
 """Has requests answered, each key once; returns what failed for good, by request key."""
 _USAGE = ("prompt_tokens", "completion_tokens", "cost_usd")
-_FROM_RESPONSE = (
-    "finish_reason",
-    "served_model",
-    "fingerprint",
-    "prompt_tokens",
-    "completion_tokens",
-    "cost_usd",
-    "latency_s",
-    "attempts",
-    "answered_at",
-)
+_FROM_RESPONSE = tuple(field.name for field in fields(Response) if field.name in {column.name for column in REPLY})
 _NOTHING_SHARED: Mapping[str, Source] = {}
 
 
