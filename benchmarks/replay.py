@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from assets.survey.predictor import PredictOptions, Predictor, windows
-from dtef_pipeline.asking.calls import requests_for
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Response
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
+from dtef_pipeline.survey.predictions import CALLS
 from resources.gateway import Gateway
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
@@ -34,7 +34,7 @@ def responses(house: Warehouse, segments: list[str]) -> Iterator[Response]:
     for segment in segments:
         blueprints = house.read("blueprints", round=ROUND, segment=segment)
         for model in MODELS:
-            for request in requests_for(blueprints, model, 1, "base"):
+            for request in CALLS.requests(blueprints, model, 1, "base"):
                 yield Response(
                     request_key=request.key,
                     prompt_id=request.prompt_id,

@@ -1,7 +1,8 @@
 """Every error a user can meet, one tree:
 
 DtefError
-├── SurveyError      a survey (or a whole file) cannot be read: where, what arrived, what is allowed
+├── SourceError      a file of truths or tasks cannot be read: where, what arrived, what is allowed
+│   └── SurveyError  the same, of a survey: the name that adapters raise
 ├── ConfigError      a model, collection, option or run setting is not usable
 ├── WarehouseError   a table, round or partition that a stage needs is not there, or is not readable
 ├── GatewayError     language models cannot be asked at all (before the first call)
@@ -33,8 +34,8 @@ class Interrupted(DtefError):
     """The user stopped a run. What was answered is kept."""
 
 
-class SurveyError(DtefError):
-    """A survey-level fault: nothing of the survey is used.
+class SourceError(DtefError):
+    """A fault of a whole source, such as a file that people's answers are read from: nothing of it is used.
 
     `where` is a file (with `line`, 1-based, when one is to blame), `arrived` what was found there, `allowed` what would have
     been accepted. The message reads `file:line: problem; got ...; allowed: ...`.
@@ -58,3 +59,7 @@ class SurveyError(DtefError):
         if self.allowed is not None:
             message += f"; allowed: {self.allowed}"
         super().__init__(message)
+
+
+class SurveyError(SourceError):
+    """A survey-level fault: nothing of the survey is used."""

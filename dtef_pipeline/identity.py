@@ -40,7 +40,7 @@ def messages_id(
 ) -> str:
     """The prompt id of a conversation, whose messages are given as (role, text): hash of everything the model sees, and of nothing else.
 
-    What is one system and one user text about a question of a survey has its id by `prompt_id`, never by this one.
+    What is one system and one user text about a known item has its id by `prompt_id`, never by this one.
     """
     limits = [response_schema, answer_tokens] if response_schema or answer_tokens else []
     return digest("messages", [list(message) for message in messages], *limits)

@@ -12,7 +12,6 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.asking.calls import baseline_rows
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.drift.checks import drift_checks
 from dtef_pipeline.survey.adapters import read_survey
@@ -22,6 +21,7 @@ from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.boards.schemas import GAPS
 from dtef_pipeline.survey.drift import SUBJECT
 from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.survey.predictions import baseline_rows
 from dtef_pipeline.survey.report.chapters import survey_report
 from dtef_pipeline.survey.scoring.references import reference_scores
 from dtef_pipeline.survey.scoring.score import score_predictions

@@ -10,7 +10,7 @@ import duckdb
 from pydantic import PrivateAttr
 
 from assets.stage.shared_gateway import Command
-from dtef_pipeline.asking.calls import Answer
+from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.models import Budget, Models
 from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.boards.boards import Evidence
@@ -86,7 +86,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         budget: Budget,
         budgets: Mapping[str, Budget],
         command: Command | None = None,
-    ) -> Iterator[Answer]:
+    ) -> Iterator[Ask]:
         """The gateway of the run, with a progress display: has requests answered or replayed, window by window.
 
         All stages of a run that ask share one gateway, and so one budget; with an executor of several processes, those of a process do.
@@ -99,12 +99,12 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
             gateway.tell = display.say
             progress = RunProgress(display, expected)
 
-            def answer(requests: Sequence[Request]) -> Mapping[str, Failure]:
+            def ask(requests: Sequence[Request]) -> Mapping[str, Failure]:
                 failures = gateway.answer(requests, on_progress=progress).failures
                 progress.window_done()
                 return failures
 
-            yield answer
+            yield ask
 
     def _shared_gateway(self, command: Command | None) -> Gateway:
         if command is None:

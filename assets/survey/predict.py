@@ -103,10 +103,10 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
     asked = [model for model in models.all_models if model.name in predictor.expected]
     with (
         provider_pools(context.instance, context.run, asked, context.log.info),
-        store.asking(context.log.info, predictor.expected, config.budget, budgets, command) as answer,
+        store.asking(context.log.info, predictor.expected, config.budget, budgets, command) as ask,
     ):
         for group in windows(_plans(run, predictor)):
-            failures = predictor.ask(group, answer)
+            failures = predictor.ask(group, ask)
             for some in in_batches(group):
                 with store.writing("predictions", [plan.key for plan in some]):
                     for plan in some:

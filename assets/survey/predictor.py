@@ -14,23 +14,17 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.calls import (
-    Answer,
-    answered_rows,
-    baseline_rows,
-    merge_predictions,
-    requests_for,
-    select_prompts,
-)
+from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
-from dtef_pipeline.asking.same_texts import SEEN, Source, distinct_requests, has_duplicates, same_texts, sources
+from dtef_pipeline.asking.same_texts import SEEN, Source, distinct_requests, same_texts, sources
 from dtef_pipeline.errors import DtefError, WarehouseError
 from dtef_pipeline.identity import digest, split_partition_key
 from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS, PREVIOUS_COLUMNS, previous_answers
 from dtef_pipeline.survey.baselines.names import PREVIOUS_ROUND
 from dtef_pipeline.survey.baselines.neighbours import COLUMNS, RoundAnswers
 from dtef_pipeline.survey.identity import round_order
+from dtef_pipeline.survey.predictions import CALLS, as_listed, baseline_rows, has_duplicates, select_prompts
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.warehouse import Warehouse
 
@@ -113,7 +107,7 @@ class Predictor:
                 survey, _, prompts = self._prompts(key, _OVERVIEW)
                 tables.append(prompts)
                 if has_duplicates(survey):
-                    same |= same_texts(self._read("blueprints", key, SEEN))
+                    same |= same_texts(self._read("blueprints", key, SEEN), as_listed)
         if tables:
             prompts = pa.concat_tables(tables)
             self._limited = limited_prompts(prompts, self.options.limits)
@@ -137,7 +131,7 @@ class Predictor:
         survey, blueprints, prompts = self._prompts(key)
         plan = Plan(key, blueprints, [], [], [])
         options = self.options
-        same = same_texts(blueprints) if has_duplicates(survey) else {}
+        same = same_texts(blueprints, as_listed) if has_duplicates(survey) else {}
         for model in options.all_models:
             wanted = self._wanted(prompts, model)
             if model.is_computed:
@@ -148,7 +142,7 @@ class Predictor:
                 plan.asked.append((model, wanted))
                 served = self._served(wanted["prompt_id"].to_pylist(), model, same)
                 plan.served |= served
-                plan.requests += requests_for(wanted, model, options.draws, options.snapshot, served)
+                plan.requests += CALLS.requests(wanted, model, options.draws, options.snapshot, served)
         return plan
 
     def _wanted(self, prompts: pa.Table, model: ModelSpec) -> pa.Table:
@@ -161,13 +155,13 @@ class Predictor:
             prompts = prompts.filter(pc.is_in(prompts["prompt_id"], self._limited[model.name]))
         return prompts
 
-    def ask(self, plans: Sequence[Plan], answer: Answer) -> Mapping[str, Failure]:
+    def ask(self, plans: Sequence[Plan], ask: Ask) -> Mapping[str, Failure]:
         """Have everything of the plans answered (or replayed); returns what failed for good, by request key.
 
-        Several partitions may share a request, as prompts about everyone do: `answer` asks it once.
+        Several partitions may share a request, as prompts about everyone do: `ask` has it asked once.
         """
         requests = [request for plan in plans for request in plan.requests]
-        return answer(requests) if requests else {}
+        return ask(requests) if requests else {}
 
     def rows(self, plan: Plan, failures: Mapping[str, Failure]) -> pa.Table:
         """The partition's predictions in this snapshot: new rows, and those of earlier runs that still stand."""
@@ -176,11 +170,11 @@ class Predictor:
             responses = self._stored([request.key for request in plan.requests])
             draws, snapshot = self.options.draws, self.options.snapshot
             for model, prompts in plan.asked:
-                tables.append(answered_rows(prompts, model, draws, snapshot, responses, failures, plan.served))
+                tables.append(CALLS.answered(prompts, model, draws, snapshot, responses, failures, plan.served))
         new = pa.concat_tables(tables) if tables else PREDICTIONS.empty_table()
         round_id, segment = split_partition_key(plan.key)
         existing = self.warehouse.read_or_empty("predictions", round=round_id, segment=segment, snapshot=self.options.snapshot)
-        merged = merge_predictions(existing, new, plan.blueprints)
+        merged = CALLS.merged(existing, new, plan.blueprints)
         stands = pc.is_in(existing["prompt_id"], plan.blueprints["prompt_id"].combine_chunks())
         self.superseded[plan.key] = pc.sum(pc.cast(pc.invert(stands), pa.int64())).as_py() or 0
         return merged

@@ -1,8 +1,9 @@
-"""Prediction rows: which prompts a model is asked, and the rows its answers make."""
+"""A family's table of model calls: which requests its prompts make, and the rows that the responses become."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -10,186 +11,138 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.request import Failure, Request
-from dtef_pipeline.asking.same_texts import SEEN, Source, as_listed
-from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.asking.request import Failure, Request, Response
+from dtef_pipeline.asking.same_texts import SEEN, Listed, Source
 from dtef_pipeline.identity import request_keys
-from dtef_pipeline.survey.baselines.baselines import (
-    OF_NEIGHBOURS,
-    Previous,
-    as_response,
-    baseline_distribution,
-    of_neighbours,
-    why_missing,
-)
-from dtef_pipeline.survey.baselines.neighbours import RoundAnswers
-from dtef_pipeline.survey.tables import PREDICTIONS, READING
+from dtef_pipeline.tables import REPLY
 
-Answer = Callable[[Sequence[Request]], Mapping[str, Failure]]
+Ask = Callable[[Sequence[Request]], Mapping[str, Failure]]
 """Has requests answered, each key once; returns what failed for good, by request key."""
 _USAGE = ("prompt_tokens", "completion_tokens", "cost_usd")
-_FROM_PROMPT = ("round", "segment", "question_id", "context_level", "condition", "prompt_id", "blueprint_hash", "reading")
-_FROM_RESPONSE = (
-    "finish_reason",
-    "served_model",
-    "fingerprint",
-    "prompt_tokens",
-    "completion_tokens",
-    "cost_usd",
-    "latency_s",
-    "attempts",
-    "answered_at",
-)
-
-
+_FROM_RESPONSE = tuple(field.name for field in fields(Response) if field.name in {column.name for column in REPLY})
 _NOTHING_SHARED: Mapping[str, Source] = {}
 
 
-def select_prompts(
-    blueprints: pa.Table,
-    survey: pa.Table,
-    *,
-    conditions: Sequence[str] = (),
-    context_levels: Sequence[str] = (),
-    questions: int | None = None,
-) -> pa.Table:
-    """The blueprints to ask: of these conditions and context levels (none given: all), and of the survey's first `questions` questions.
+@dataclass(frozen=True, slots=True)
+class CallTable:
+    """What a family's table of calls looks like, and how its rows follow from the family's table of prompts.
 
-    `survey`: the segment's `survey_responses`. Raises ConfigError when a condition or a level was never made, naming those that were.
+    A row is one draw of one prompt by one model variant in one snapshot. Prompts have the columns `same_texts.SEEN` and `blueprint_hash`.
     """
-    for column, wanted in (("condition", conditions), ("context_level", context_levels)):
-        made = pc.unique(blueprints[column]).to_pylist()
-        if absent := sorted(set(wanted) - set(made)):
-            what = column.replace("_", " ")
-            raise ConfigError(f"no blueprints of {what} {', '.join(absent)}; made so far: {', '.join(sorted(made))}")
-        if wanted:
-            blueprints = blueprints.filter(pc.is_in(blueprints[column], pa.array(list(wanted))))
-    if questions is not None:
-        first = survey.filter(pc.less(survey["question_order"], questions))["question_id"].combine_chunks()
-        blueprints = blueprints.filter(pc.is_in(blueprints["question_id"], first))
-    return blueprints
 
+    schema: pa.Schema
+    """The family's own columns, and those of `tables.CALL`."""
+    from_prompt: tuple[str, ...]
+    """The columns that a row takes over from its prompt."""
+    prompt_key: tuple[str, ...]
+    """The columns that tell prompts apart: one text, and so one prompt id, can serve several items."""
+    listed: Listed
+    """What a prompt gives to choose from."""
 
-def requests_for(
-    prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str, served: Mapping[str, Source] = _NOTHING_SHARED
-) -> list[Request]:
-    """One request per (prompt, draw), in the order of `prediction_keys`; questions that share a prompt share its requests.
+    def requests(
+        self, prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str, served: Mapping[str, Source] = _NOTHING_SHARED
+    ) -> list[Request]:
+        """One request per (prompt, draw), in the order of `keys`; items that share a prompt share its requests.
 
-    `served`: requests in whose place another one of the same words is made (`same_texts.sources`).
-    """
-    columns = [prompts[name].to_pylist() for name in SEEN]
-    first: dict[str, tuple[Any, ...]] = {}
-    for row in zip(*columns, strict=True):
-        first.setdefault(row[0], row)
-    keys = [request_keys(first, model.variant, draw, snapshot) for draw in range(draws)]
-    made: dict[str, Request] = {}
-    for place, (prompt, system, user, options, reading, schema, tokens) in enumerate(first.values()):
-        for draw in range(draws):
-            own = keys[draw][place]
-            sent, key = served.get(own, (prompt, own))
-            if key not in made:
-                listed = as_listed(options, reading)
-                made[key] = Request(sent, system, user, model, draw, snapshot, listed, schema, tokens, key)
-    return list(made.values())
+        `served`: requests in whose place another one of the same words is made (`same_texts.sources`).
+        """
+        columns = [prompts[name].to_pylist() for name in SEEN]
+        first: dict[str, tuple[Any, ...]] = {}
+        for row in zip(*columns, strict=True):
+            first.setdefault(row[0], row)
+        keys = [request_keys(first, model.variant, draw, snapshot) for draw in range(draws)]
+        made: dict[str, Request] = {}
+        for place, (prompt, system, user, options, reading, schema, tokens) in enumerate(first.values()):
+            for draw in range(draws):
+                own = keys[draw][place]
+                sent, key = served.get(own, (prompt, own))
+                if key not in made:
+                    listed = self.listed(options, reading)
+                    made[key] = Request(sent, system, user, model, draw, snapshot, listed, schema, tokens, key)
+        return list(made.values())
 
+    def keys(self, prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) -> pa.Table:
+        """The rows of `draws` draws of each prompt, with all columns that are known before anyone is asked."""
+        repeated = prompts.select(list(self.from_prompt)).take(pa.array(np.repeat(np.arange(len(prompts)), draws)))
+        draw = list(range(draws)) * len(prompts)
+        keys = [request_keys(prompts["prompt_id"].to_pylist(), model.variant, d, snapshot) for d in range(draws)]
+        rows = len(repeated)
+        constant = {
+            "snapshot": pa.repeat(snapshot, rows),
+            "model": pa.repeat(model.name, rows),
+            "model_variant": pa.repeat(model.variant, rows),
+            "temperature": pa.repeat(pa.scalar(model.temperature, pa.float64()), rows),
+            "draw": pa.array(draw, pa.int32()),
+            "request_key": pa.array(np.array(keys, dtype=object).T.ravel(), pa.string()),
+        }
+        for name, column in constant.items():
+            repeated = repeated.append_column(name, column)
+        return repeated
 
-def prediction_keys(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) -> pa.Table:
-    """The rows of `draws` draws of each prompt, with all columns that are known before anyone is asked."""
-    repeated = prompts.select(list(_FROM_PROMPT)).take(pa.array(np.repeat(np.arange(len(prompts)), draws)))
-    draw = list(range(draws)) * len(prompts)
-    keys = [request_keys(prompts["prompt_id"].to_pylist(), model.variant, d, snapshot) for d in range(draws)]
-    rows = len(repeated)
-    constant = {
-        "snapshot": pa.repeat(snapshot, rows),
-        "model": pa.repeat(model.name, rows),
-        "model_variant": pa.repeat(model.variant, rows),
-        "temperature": pa.repeat(pa.scalar(model.temperature, pa.float64()), rows),
-        "draw": pa.array(draw, pa.int32()),
-        "request_key": pa.array(np.array(keys, dtype=object).T.ravel(), pa.string()),
-    }
-    for name, column in constant.items():
-        repeated = repeated.append_column(name, column)
-    return repeated
+    def answered(
+        self,
+        prompts: pa.Table,
+        model: ModelSpec,
+        draws: int,
+        snapshot: str,
+        responses: pa.Table,
+        failures: Mapping[str, Failure],
+        served: Mapping[str, Source] = _NOTHING_SHARED,
+    ) -> pa.Table:
+        """The rows of a language model from the stored `responses` (any superset); a request without one is an `error` row.
 
+        `served`, as `requests` takes it: such a row has the request key under which its response is stored, and its own prompt id.
+        """
+        rows = _as_asked(self.keys(prompts, model, draws, snapshot), served)
+        found = pc.index_in(rows["request_key"], value_set=responses["request_key"].combine_chunks())
+        taken = responses.take(found)
+        answered = taken["request_key"].is_valid().to_pylist()
+        keys = rows["request_key"].to_pylist()
+        unanswered = Failure("", "was not asked: the run ended before its turn", 0)
+        errors = [None if ok else failures.get(key, unanswered) for key, ok in zip(keys, answered, strict=True)]
+        columns: dict[str, Any] = {name: taken[name] for name in _FROM_RESPONSE}
+        columns["response"] = taken["text"]
+        columns["call_status"] = [error.status if error else "answered" for error in errors]
+        columns["error"] = [error.message if error else None for error in errors]
+        columns["attempts"] = [
+            error.attempts if error else attempts for error, attempts in zip(errors, taken["attempts"].to_pylist(), strict=True)
+        ]
+        return self.completed(rows, columns | _used_once(rows["request_key"], taken))
 
-def baseline_rows(
-    prompts: pa.Table,
-    survey: pa.Table,
-    model: ModelSpec,
-    draws: int,
-    snapshot: str,
-    previous: Previous,
-    answers: RoundAnswers | None = None,
-) -> pa.Table:
-    """Predictions of a baseline; where it has nothing to say the row is `missing`, with the reason.
+    def completed(self, rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
+        """The rows with the given columns added, the others null, in the table's schema."""
+        known = {name: rows[name] for name in rows.column_names} | dict(columns)
+        empty = [None] * len(rows)
+        arrays = [
+            column.cast(field.type)
+            if isinstance(column := known.get(field.name, empty), pa.ChunkedArray)
+            else pa.array(column, field.type)
+            for field in self.schema
+        ]
+        return pa.table(arrays, schema=self.schema)
 
-    `previous` and `answers` (none: no other segment) matter to the baselines that need them. However a prompt asks, a baseline's answer is
-    one distribution over the options in the survey's order.
-    """
-    rows = prediction_keys(prompts, model, draws, snapshot)
-    if model.model in OF_NEIGHBOURS:
-        texts, why = _from_neighbours(prompts, survey, model, draws, answers or RoundAnswers.of(survey))
-    else:
-        texts, why = _from_survey(rows, survey, model, previous)
-    return _complete(
-        rows,
-        {
-            "reading": pa.nulls(len(rows), READING),
-            "call_status": ["missing" if text is None else "answered" for text in texts],
-            "response": texts,
-            "error": [reason if text is None else None for text, reason in zip(texts, why, strict=True)],
-            "cost_usd": [0.0] * len(texts),
-        },
-    )
+    def merged(self, existing: pa.Table, new: pa.Table, prompts: pa.Table) -> pa.Table:
+        """All rows of a partition's snapshot: the new ones, and those kept from earlier runs whose prompt still stands.
 
+        Nothing answered earlier is lost by a run with fewer models. Ordered by model, draw and prompt, so equal content gives equal bytes.
+        """
+        kept = existing.filter(
+            pc.and_(
+                pc.invert(pc.is_in(self._row_key(existing), self._row_key(new).combine_chunks())),
+                pc.is_in(existing["prompt_id"], prompts["prompt_id"].combine_chunks()),
+            )
+        )
+        rows = pa.concat_tables([new, kept])
+        place = pc.index_in(_joined(rows, self.prompt_key), value_set=_joined(prompts, self.prompt_key).combine_chunks())
+        order = rows.select(["model", "model_variant", "draw"]).append_column("place", place)
+        rows = rows.take(pc.sort_indices(order, [(name, "ascending") for name in order.column_names]))
+        current = prompts["blueprint_hash"].combine_chunks().take(pa.array([0] * len(rows), pa.int64()))
+        return rows.set_column(rows.schema.get_field_index("blueprint_hash"), "blueprint_hash", current)
 
-def _from_survey(
-    rows: pa.Table, survey: pa.Table, model: ModelSpec, previous: Previous
-) -> tuple[list[str | None], Iterable[str]]:
-    by_question = {row["question_id"]: row for row in survey.to_pylist()}
-    asked = zip(rows["question_id"].to_pylist(), rows["draw"].to_pylist(), strict=True)
-    distributions = [baseline_distribution(model, by_question[question], draw, previous) for question, draw in asked]
-    return [None if d is None else as_response(d) for d in distributions], [why_missing(model)] * len(rows)
-
-
-def _from_neighbours(
-    prompts: pa.Table, survey: pa.Table, model: ModelSpec, draws: int, answers: RoundAnswers
-) -> tuple[list[str | None], Iterable[str]]:
-    context = [tuple(shown) for shown in prompts["context_question_ids"].to_pylist()]
-    asked = list(zip(prompts["question_id"].to_pylist(), context, strict=True))
-    texts = [None if d is None else as_response(d) for d in of_neighbours(model, asked, survey, answers)]
-    why = [why_missing(model, context=bool(shown)) for shown in context]
-    return [text for text in texts for _ in range(draws)], [reason for reason in why for _ in range(draws)]
-
-
-def answered_rows(
-    prompts: pa.Table,
-    model: ModelSpec,
-    draws: int,
-    snapshot: str,
-    responses: pa.Table,
-    failures: Mapping[str, Failure],
-    served: Mapping[str, Source] = _NOTHING_SHARED,
-) -> pa.Table:
-    """Predictions of a language model from the stored `responses` (any superset); a request without one is an `error` row.
-
-    `served`, as `requests_for` takes it: such a row has the request key under which its answer is stored, and its own prompt id.
-    """
-    rows = _as_asked(prediction_keys(prompts, model, draws, snapshot), served)
-    found = pc.index_in(rows["request_key"], value_set=responses["request_key"].combine_chunks())
-    taken = responses.take(found)
-    answered = taken["request_key"].is_valid().to_pylist()
-    keys = rows["request_key"].to_pylist()
-    unanswered = Failure("", "was not asked: the run ended before its turn", 0)
-    errors = [None if ok else failures.get(key, unanswered) for key, ok in zip(keys, answered, strict=True)]
-    columns: dict[str, Any] = {name: taken[name] for name in _FROM_RESPONSE}
-    columns["response"] = taken["text"]
-    columns["call_status"] = [error.status if error else "answered" for error in errors]
-    columns["error"] = [error.message if error else None for error in errors]
-    columns["attempts"] = [
-        error.attempts if error else attempts for error, attempts in zip(errors, taken["attempts"].to_pylist(), strict=True)
-    ]
-    return _complete(rows, columns | _used_once(rows["request_key"], taken))
+    def _row_key(self, rows: pa.Table) -> pa.ChunkedArray:
+        """Names a row of a snapshot, whichever request it stands on."""
+        named = rows.select([*self.prompt_key, "model_variant"])
+        return _joined(named.append_column("draw", pc.cast(rows["draw"], pa.string())), (*named.column_names, "draw"))
 
 
 def _as_asked(rows: pa.Table, served: Mapping[str, Source]) -> pa.Table:
@@ -202,55 +155,12 @@ def _as_asked(rows: pa.Table, served: Mapping[str, Source]) -> pa.Table:
 
 
 def _used_once(request_keys: pa.ChunkedArray, taken: pa.Table) -> dict[str, pa.Array]:
-    """Tokens and cost of each request at its first row, 0 at the other questions that it answers: so that sums are right."""
+    """Tokens and cost of each request at its first row, 0 at the other items that it serves: so that sums are right."""
     first = np.zeros(len(taken), dtype=bool)
     first[np.unique(request_keys.to_numpy(), return_index=True)[1]] = True
     again = pc.and_(pa.array(~first), taken["request_key"].is_valid())
     return {name: pc.if_else(again, pa.scalar(0, taken[name].type), taken[name]) for name in _USAGE}
 
 
-def merge_predictions(existing: pa.Table, new: pa.Table, blueprints: pa.Table) -> pa.Table:
-    """All predictions of a partition's snapshot: the new rows, and those kept from earlier runs whose prompt still stands.
-
-    Nothing answered earlier is lost by a run with fewer models. Ordered by model, draw and prompt, so equal content gives equal bytes.
-    """
-    kept = existing.filter(
-        pc.and_(
-            pc.invert(pc.is_in(_row_key(existing), _row_key(new).combine_chunks())),
-            pc.is_in(existing["prompt_id"], blueprints["prompt_id"].combine_chunks()),
-        )
-    )
-    rows = pa.concat_tables([new, kept])
-    place = pc.index_in(_prompt_key(rows), value_set=_prompt_key(blueprints).combine_chunks())
-    order = rows.select(["model", "model_variant", "draw"]).append_column("place", place)
-    rows = rows.take(pc.sort_indices(order, [(name, "ascending") for name in order.column_names]))
-    current = blueprints["blueprint_hash"].combine_chunks().take(pa.array([0] * len(rows), pa.int64()))
-    return rows.set_column(rows.schema.get_field_index("blueprint_hash"), "blueprint_hash", current)
-
-
-def _prompt_key(rows: pa.Table) -> pa.ChunkedArray:
-    """Names a blueprint. One text can hold several questions, and stand at two context levels where there is no question to show."""
-    return _joined(rows, "prompt_id", "question_id", "context_level", "condition")
-
-
-def _row_key(rows: pa.Table) -> pa.ChunkedArray:
-    """Names a prediction of a snapshot, whichever request it stands on."""
-    asked = rows.select(["prompt_id", "question_id", "context_level", "condition", "model_variant"])
-    return _joined(asked.append_column("draw", pc.cast(rows["draw"], pa.string())), *asked.column_names, "draw")
-
-
-def _joined(rows: pa.Table, *names: str) -> pa.ChunkedArray:
+def _joined(rows: pa.Table, names: Sequence[str]) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(*(rows[name] for name in names), "\x1f")
-
-
-def _complete(rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
-    """The rows with the given columns added, the others null, in the table's schema."""
-    known = {name: rows[name] for name in rows.column_names} | dict(columns)
-    empty = [None] * len(rows)
-    arrays = [
-        column.cast(field.type)
-        if isinstance(column := known.get(field.name, empty), pa.ChunkedArray)
-        else pa.array(column, field.type)
-        for field in PREDICTIONS
-    ]
-    return pa.table(arrays, schema=PREDICTIONS)

@@ -1,16 +1,18 @@
-"""What a request to a language model is, and what comes back. Nothing here knows of surveys."""
+"""What a request to a language model is, and what comes back, whatever it is about."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
+from typing import Annotated, Self
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import messages_id, request_key
 
+Hash = Annotated[str, "32 hexadecimal digits"]
+"""A prompt id or a request key: see `identity.digest`."""
 SPEAKERS = ("system", "user", "assistant", "tool")
 CANDIDATE = "candidate"
 ROLES = (CANDIDATE, "judge", "analyst", "embedder")
@@ -44,11 +46,11 @@ class Request:
     draw: int
     snapshot: str
     choices: tuple[str, ...] = ()
-    """The answer options as the prompt lists them, for models that choose rather than write (`local/*`)."""
+    """The options as the prompt lists them, for models that choose rather than write (`local/*`)."""
     response_schema: str | None = None
-    """JSON schema, as JSON text, that the answer is to follow where the model can be made to."""
+    """JSON schema, as JSON text, that the response is to follow where the model can be made to."""
     answer_tokens: int | None = None
-    """The model may answer with at least so many tokens, whatever its own `max_tokens`."""
+    """The response may take at least so many tokens, whatever the model's own `max_tokens`."""
 
     key: str = ""
     """Primary key in the response store; made here unless it is given."""
@@ -105,10 +107,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer that was paid for, as it is kept in the response store."""
+    """A response that was paid for, as it is kept in the response store.
 
-    request_key: str
-    prompt_id: str
+    The columns of the store, of its files, and what a table of calls takes over from it follow from these fields.
+    """
+
+    request_key: Hash
+    prompt_id: Hash
     model: str
     model_variant: str
     draw: int
@@ -124,14 +129,14 @@ class Response:
     attempts: int
     answered_at: datetime
     reasoning: str | None = None
-    """What the model thought before it answered, where the provider sends that apart from the answer."""
+    """What the model thought before it responded, where the provider sends that apart from the response."""
     role: str = CANDIDATE
     """What the model was asked as: one of ROLES."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A request that got no answer for good. Not kept in the store: a rerun asks again."""
+    """A request that got no response for good. Not kept in the store: a rerun asks again."""
 
     request_key: str
     message: str

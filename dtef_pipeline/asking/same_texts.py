@@ -1,7 +1,7 @@
-"""Prompts of one text are asked once: whose answer serves which of them.
+"""Prompts of one text are asked once: whose response serves which of them.
 
-Two questions of a round can have the same text and options; their prompts then read the same, letter by letter, but each has its own
-`prompt_id`. One of them is sent, and its answer stands for all.
+Two items can have the same text and options; their prompts then read the same, letter by letter, but each has its own `prompt_id`. One
+of them is sent, and its response stands for all.
 """
 
 from __future__ import annotations
@@ -12,42 +12,30 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from dtef_pipeline.identity import request_keys
-from dtef_pipeline.survey.blueprint.answers import is_one_distribution
 
 SEEN = ("prompt_id", "system", "user", "options", "reading", "response_schema", "answer_tokens")
-"""The columns of `blueprints` that say what is sent."""
+"""The columns of a table of prompts that say what is sent."""
+Listed = Callable[[Sequence[str], Mapping[str, Any] | None], tuple[str, ...]]
+"""What a prompt gives to choose from, in its order, made of its `options` and its `reading`; none where the response is no choice."""
 
 
 class Source(NamedTuple):
-    """The request whose answer serves another one."""
+    """The request whose response serves another one."""
 
     prompt_id: str
     request_key: str
 
 
-def has_duplicates(survey: pa.Table) -> bool:
-    """Whether the segment's `survey_responses` hold a question twice. Without one, no two of its prompts read the same."""
-    return bool(survey["duplicate_of"].null_count < len(survey))
-
-
-def same_texts(blueprints: pa.Table) -> dict[str, tuple[str, ...]]:
+def same_texts(prompts: pa.Table, listed: Listed) -> dict[str, tuple[str, ...]]:
     """By prompt id, the ids of all prompts that are sent with the same words, in the order of the table.
 
-    Prompts whose words no other has are left out. `blueprints`: of one partition, with the columns SEEN.
+    Prompts whose words no other has are left out. `prompts`: of one partition, with the columns SEEN.
     """
-    columns = [blueprints[name].to_pylist() for name in SEEN]
+    columns = [prompts[name].to_pylist() for name in SEEN]
     found: dict[tuple[Any, ...], dict[str, None]] = {}
     for prompt, system, user, options, reading, schema, tokens in zip(*columns, strict=True):
-        found.setdefault((system, user, as_listed(options, reading), schema, tokens), {})[prompt] = None
+        found.setdefault((system, user, listed(options, reading), schema, tokens), {})[prompt] = None
     return {prompt: tuple(members) for members in found.values() if len(members) > 1 for prompt in members}
-
-
-def as_listed(options: Sequence[str], reading: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """The options in the order of the prompt; none where the answer is not one distribution over them."""
-    if not is_one_distribution(reading):
-        return ()
-    order = reading["order"] if reading else None
-    return tuple(options[place] for place in order) if order else tuple(options)
 
 
 def sources(
@@ -60,8 +48,8 @@ def sources(
 ) -> dict[str, Source]:
     """By request key, the request that is sent in its place; those that are sent themselves are left out.
 
-    A request whose own answer is stored keeps it. Else the first of its text with a stored answer serves it, else the first of its text,
-    asked for in this run or not: so whatever is asked first, everything later finds it. `known`: those of the request keys with an answer.
+    A request whose own response is stored keeps it. Else the first of its text with a stored response serves it, else the first of its text,
+    asked for in this run or not: so whatever is asked first, everything later finds it. `known`: those of the request keys with a response.
     """
     wanted = [prompt for prompt in dict.fromkeys(prompt_ids) if prompt in same]
     members = list(dict.fromkeys(member for prompt in wanted for member in same[prompt]))

@@ -14,10 +14,9 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from assets.survey.predictor import limited_prompts
-from dtef_pipeline.asking.calls import select_prompts
 from dtef_pipeline.asking.estimate import answer_limits, expected_answers
 from dtef_pipeline.asking.models import Budget, ModelSpec
-from dtef_pipeline.asking.same_texts import has_duplicates, same_texts, sources
+from dtef_pipeline.asking.same_texts import same_texts, sources
 from dtef_pipeline.boards.costs import answer_lengths
 from dtef_pipeline.cli.selection import BUDGETS, RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.errors import DtefError
@@ -25,6 +24,7 @@ from dtef_pipeline.identity import request_keys, split_partition_key
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.estimate import prompts_to_ask
+from dtef_pipeline.survey.predictions import as_listed, has_duplicates, select_prompts
 from resources.gateway.prices import Price, price
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
@@ -81,7 +81,7 @@ def _blueprints(warehouse: Warehouse, chosen: Selection, keys: list[str]) -> tup
             continue
         tables.append(select_prompts(made, survey, questions=chosen.questions).select(_READ))
         if has_duplicates(survey):
-            same |= same_texts(made)
+            same |= same_texts(made, as_listed)
     if not tables:
         raise DtefError("no prompt can be made: give a larger --token-budget")
     return pa.concat_tables(tables), same

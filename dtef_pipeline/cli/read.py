@@ -208,7 +208,7 @@ def score(file: TextIO) -> int:
 
 
 def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...], conditions: tuple[str, ...]) -> None:
-    from dtef_pipeline.asking.calls import select_prompts
+    from dtef_pipeline.survey.predictions import select_prompts
 
     warehouse = open_warehouse()
     segments = warehouse.values("blueprints", "segment", round=round_id)

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from dtef_pipeline.asking.request import CANDIDATE
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from resources.responses.columns import RESPONSE_COLUMNS
 
 SCHEMA_VERSION = 3
 """1: the first. 2: answers keep `fingerprint` and `reasoning`; claims. 3: answers keep the `role` that the model was asked in."""
@@ -32,30 +32,7 @@ _WRITERS_LOCK = 0x64746566
 
 metadata = sa.MetaData()
 versions = sa.Table("response_store", metadata, sa.Column("schema_version", sa.Integer, primary_key=True))
-responses = sa.Table(
-    "responses",
-    metadata,
-    sa.Column("request_key", sa.String(32), primary_key=True),
-    sa.Column("prompt_id", sa.String(32), nullable=False),
-    sa.Column("model", sa.Text, nullable=False),
-    sa.Column("model_variant", sa.Text, nullable=False),
-    sa.Column("draw", sa.Integer, nullable=False),
-    sa.Column("snapshot", sa.Text, nullable=False),
-    sa.Column("text", sa.Text, nullable=False),
-    sa.Column("finish_reason", sa.Text),
-    sa.Column("served_model", sa.Text),
-    sa.Column("fingerprint", sa.Text),
-    sa.Column("prompt_tokens", sa.Integer),
-    sa.Column("completion_tokens", sa.Integer),
-    sa.Column("cost_usd", sa.Double),
-    sa.Column("latency_s", sa.Double, nullable=False),
-    sa.Column("attempts", sa.Integer, nullable=False),
-    # Microseconds since 1970 UTC: exact, the same in every engine, and read without parsing.
-    sa.Column("answered_at", sa.BigInteger, nullable=False),
-    sa.Column("reasoning", sa.Text),
-    # Earlier versions asked candidates alone, and so do those that write beside this one.
-    sa.Column("role", sa.Text, nullable=False, server_default=CANDIDATE),
-)
+responses = sa.Table("responses", metadata, *(column.sql() for column in RESPONSE_COLUMNS))
 # Who is asking now, and what: gone when the answers are there. `resources/responses/claims.py` has the rules.
 claimants = sa.Table(
     "claimants",

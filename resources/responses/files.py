@@ -21,10 +21,10 @@ from typing import Any, BinaryIO, NamedTuple, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dtef_pipeline.asking.request import CANDIDATE, ROLES, Response
+from dtef_pipeline.asking.request import CANDIDATE, ROLES, Hash, Response
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import request_key
-from resources.responses import database as db
+from resources.responses.columns import RESPONSE_COLUMNS, Column
 from resources.responses.store import PAGE, RESPONSES, ResponseStore
 
 SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz")
@@ -166,7 +166,7 @@ def _parsed(where: str, line: bytes) -> object:
         raise WarehouseError(f"{where}: not JSON ({problem}); allowed: one JSON object a line") from None
 
 
-class _Column(NamedTuple):
+class _Check(NamedTuple):
     allowed: str
     takes: Callable[[Any], bool]
     nullable: bool
@@ -188,24 +188,22 @@ def _is_time(value: object) -> bool:
     return isinstance(value, datetime) and value.tzinfo is not None
 
 
-def _column(field: pa.Field) -> _Column:
-    nullable = bool(db.responses.c[field.name].nullable)
-    if field.name in ("request_key", "prompt_id"):
-        allowed, takes = "32 hexadecimal digits", _is_hash
-    elif field.name == "role":
-        allowed, takes = ", ".join(ROLES), lambda value: value in ROLES
-    elif pa.types.is_integer(field.type):
-        allowed, takes = f"a whole number from 0 to {_LARGEST_COUNT}", _is_count
-    elif pa.types.is_floating(field.type):
-        allowed, takes = f"a number from 0 to {_LARGEST_AMOUNT:g}", _is_amount
-    elif pa.types.is_timestamp(field.type):
-        allowed, takes = "a time with its zone, such as 2026-01-31T12:00:00.000000+00:00", _is_time
-    else:
-        allowed, takes = "text", lambda value: isinstance(value, str)
-    return _Column(allowed + (" or null" if nullable else ""), takes, nullable)
+_CHECKS: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
+    Hash: ("32 hexadecimal digits", _is_hash),
+    str: ("text", lambda value: isinstance(value, str)),
+    int: (f"a whole number from 0 to {_LARGEST_COUNT}", _is_count),
+    float: (f"a number from 0 to {_LARGEST_AMOUNT:g}", _is_amount),
+    datetime: ("a time with its zone, such as 2026-01-31T12:00:00.000000+00:00", _is_time),
+}
+_A_ROLE = (", ".join(ROLES), lambda value: value in ROLES)
 
 
-_COLUMNS = {field.name: _column(field) for field in RESPONSES}
+def _check(column: Column) -> _Check:
+    allowed, takes = _A_ROLE if column.name == "role" else _CHECKS[column.type]
+    return _Check(allowed + (" or null" if column.nullable else ""), takes, column.nullable)
+
+
+_COLUMNS = {column.name: _check(column) for column in RESPONSE_COLUMNS}
 
 
 def _response(where: str, row: object) -> Response:

@@ -14,32 +14,12 @@ import sqlalchemy as sa
 
 from dtef_pipeline.asking.request import Response
 from resources.responses import database as db
+from resources.responses.columns import RESPONSE_COLUMNS
 from resources.responses.database import ResponseDatabase
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-RESPONSES = pa.schema(
-    [
-        ("request_key", pa.string()),
-        ("prompt_id", pa.string()),
-        ("model", pa.string()),
-        ("model_variant", pa.string()),
-        ("draw", pa.int32()),
-        ("snapshot", pa.string()),
-        ("text", pa.string()),
-        ("finish_reason", pa.string()),
-        ("served_model", pa.string()),
-        ("fingerprint", pa.string()),
-        ("prompt_tokens", pa.int32()),
-        ("completion_tokens", pa.int32()),
-        ("cost_usd", pa.float64()),
-        ("latency_s", pa.float64()),
-        ("attempts", pa.int32()),
-        ("answered_at", pa.timestamp("us", tz="UTC")),
-        ("reasoning", pa.string()),
-        ("role", pa.string()),
-    ]
-)
+RESPONSES = pa.schema([column.arrow for column in RESPONSE_COLUMNS])
 """The columns of `ResponseStore.responses`: the fields of `Response`."""
 
 SUMMARY = pa.schema(

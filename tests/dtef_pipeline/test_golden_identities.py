@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 from assets.survey.predictor import limited_prompts
-from dtef_pipeline.asking.calls import prediction_keys, requests_for
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.identity import blueprint_hash, digest, messages_id, partition_key, prompt_id, request_key, request_keys
 from dtef_pipeline.statistics.resampling import SEED
@@ -21,6 +20,7 @@ from dtef_pipeline.survey.baselines.baselines import baseline_distribution
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.observe import SHUFFLE_SEED
+from dtef_pipeline.survey.predictions import CALLS
 from dtef_pipeline.survey.scoring.references import CEILING_SEED, reference_scores
 from dtef_pipeline.survey.scoring.score import score_predictions
 from dtef_pipeline.survey.tables import BLUEPRINTS, PREDICTIONS
@@ -92,8 +92,8 @@ def test_requests_and_predictions_carry_the_same_keys() -> None:
         "3fb47df85f6c9f6fb0b2a7e2d9962e9c",
         "e980856eae80540aad9d46f26573d50c",
     ]
-    assert [request.key for request in requests_for(prompts, model, 2, "base")] == expected
-    assert prediction_keys(prompts, model, 2, "base")["request_key"].to_pylist() == expected
+    assert [request.key for request in CALLS.requests(prompts, model, 2, "base")] == expected
+    assert CALLS.keys(prompts, model, 2, "base")["request_key"].to_pylist() == expected
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dtef_pipeline.asking.same_texts import Source, distinct_requests, has_duplicates, same_texts, sources
+from dtef_pipeline.asking.same_texts import Source, distinct_requests, same_texts, sources
 from dtef_pipeline.identity import request_key
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
+from dtef_pipeline.survey.predictions import as_listed, has_duplicates
 from tests.made.scores import survey_rows
 
 VARIANT = "openai/m"
@@ -15,7 +16,7 @@ AGAIN = {"question_text": "How is it?", "duplicate_of": "q0"}
 SURVEY = survey_rows({"question_text": "How is it?"}, {}, AGAIN, AGAIN, {**AGAIN, "options": ["Good", "So-so", "Bad"]})
 PROMPTS = build_blueprints(SURVEY, BlueprintOptions())
 FIRST, OTHER, SECOND, THIRD, DIFFERENT = PROMPTS["prompt_id"].to_pylist()
-SAME = same_texts(PROMPTS)
+SAME = same_texts(PROMPTS, as_listed)
 
 
 def key(prompt: str, draw: int = 0) -> str:
@@ -27,19 +28,19 @@ def served(*prompts: str, stored: Collection[str] = (), draws: int = 1) -> dict[
 
 
 def test_prompts_of_the_same_text_and_options_are_found() -> None:
-    found, members = same_texts(PROMPTS), (FIRST, SECOND, THIRD)
+    found, members = same_texts(PROMPTS, as_listed), (FIRST, SECOND, THIRD)
     assert found == dict.fromkeys(members, members)
     assert len({FIRST, OTHER, SECOND, THIRD, DIFFERENT}) == 5
 
 
 def test_a_batch_is_no_duplicate_of_itself() -> None:
     """Its questions share one prompt id."""
-    assert same_texts(build_blueprints(survey_rows({}, {}, {}), BlueprintOptions(task="batch", batch_size=3))) == {}
+    assert same_texts(build_blueprints(survey_rows({}, {}, {}), BlueprintOptions(task="batch", batch_size=3)), as_listed) == {}
 
 
 def test_prompts_that_want_another_form_of_answer_are_not_the_same() -> None:
     free, by_schema = BlueprintOptions(), BlueprintOptions(structured=True)
-    found = same_texts(build_blueprints(SURVEY, free, by_schema))
+    found = same_texts(build_blueprints(SURVEY, free, by_schema), as_listed)
     assert {len(members) for members in found.values()} == {3}
     assert len(found) == 6
 

@@ -10,7 +10,6 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.asking.calls import baseline_rows
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.boards.boards import ALL_VIEWS, board
 from dtef_pipeline.boards.cells import BoardOptions
@@ -21,6 +20,7 @@ from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.boards.segment_results import segment_results
 from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.survey.predictions import baseline_rows
 from dtef_pipeline.survey.scoring.score import score_predictions
 from dtef_pipeline.survey.tables import SEGMENT_RESULTS
 from tests.made.scores import scores_table

@@ -10,14 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.asking.calls import (
-    answered_rows,
-    baseline_rows,
-    merge_predictions,
-    prediction_keys,
-    requests_for,
-    select_prompts,
-)
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.errors import ConfigError
@@ -26,6 +18,7 @@ from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS
 from dtef_pipeline.survey.baselines.neighbours import RoundAnswers
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
+from dtef_pipeline.survey.predictions import CALLS, baseline_rows, select_prompts
 from dtef_pipeline.survey.tables import PREDICTIONS
 from tests.made.scores import survey_rows
 
@@ -67,8 +60,8 @@ def stored(*keys: str, **given: Any) -> pa.Table:
 
 
 def answered(model: ModelSpec, prompts: pa.Table = PROMPTS, snapshot: str = "base", draws: int = 1, **given: Any) -> pa.Table:
-    keys = [request.key for request in requests_for(prompts, model, draws, snapshot)]
-    return answered_rows(prompts, model, draws, snapshot, stored(*dict.fromkeys(keys), **given), {})
+    keys = [request.key for request in CALLS.requests(prompts, model, draws, snapshot)]
+    return CALLS.answered(prompts, model, draws, snapshot, stored(*dict.fromkeys(keys), **given), {})
 
 
 class TestSelectPrompts:
@@ -114,7 +107,7 @@ def as_batch(prompts: pa.Table, **reading: Any) -> pa.Table:
 
 class TestSharedPrompts:
     def test_questions_of_one_prompt_are_asked_once_a_draw(self) -> None:
-        requests = requests_for(as_batch(PROMPTS), LLM, 2, "base")
+        requests = CALLS.requests(as_batch(PROMPTS), LLM, 2, "base")
         assert [(request.prompt_id, request.draw) for request in requests] == [("one-prompt", 0), ("one-prompt", 1)]
         assert {(request.answer_tokens, request.response_schema, request.choices) for request in requests} == {(288, "{}", ())}
 
@@ -133,7 +126,7 @@ class TestSharedPrompts:
         reading = {"task": "distribution", "order": [2, 0, 1]}
         prompts = pa.Table.from_pylist([{**PROMPTS.to_pylist()[0], "reading": reading}], schema=PROMPTS.schema)
         options = prompts["options"][0].as_py()
-        assert requests_for(prompts, LLM, 1, "base")[0].choices == (options[2], options[0], options[1])
+        assert CALLS.requests(prompts, LLM, 1, "base")[0].choices == (options[2], options[0], options[1])
 
     def test_baselines_answer_in_the_order_of_the_survey_whatever_the_prompt(self) -> None:
         rows = baseline_rows(as_batch(PROMPTS), SURVEY, UNIFORM, 1, "base", {})
@@ -141,14 +134,14 @@ class TestSharedPrompts:
 
     def test_a_request_stopped_by_a_budget_says_so(self) -> None:
         prompts = as_batch(PROMPTS)
-        key = requests_for(prompts, LLM, 1, "base")[0].key
+        key = CALLS.requests(prompts, LLM, 1, "base")[0].key
         failures = {key: Failure(key, "not asked: max_calls of 5 was reached", 0, "budget")}
-        rows = answered_rows(prompts, LLM, 1, "base", stored(), failures).to_pylist()
+        rows = CALLS.answered(prompts, LLM, 1, "base", stored(), failures).to_pylist()
         assert {(row["call_status"], row["error"]) for row in rows} == {("budget", "not asked: max_calls of 5 was reached")}
 
     def test_merging_keeps_every_question_of_a_prompt(self) -> None:
         prompts = as_batch(PROMPTS)
-        merged = merge_predictions(answered(LLM, prompts), answered(WARM, prompts), prompts)
+        merged = CALLS.merged(answered(LLM, prompts), answered(WARM, prompts), prompts)
         assert [(row["model"], row["question_id"]) for row in merged.to_pylist()] == [
             (model, question) for model in ("gpt", "warm") for question in ("q0", "q1", "q2")
         ]
@@ -156,21 +149,21 @@ class TestSharedPrompts:
 
 class TestKeys:
     def test_requests_and_rows_are_in_one_order_with_one_key(self) -> None:
-        requests = requests_for(PROMPTS, LLM, 3, "2026-01-01")
-        rows = prediction_keys(PROMPTS, LLM, 3, "2026-01-01")
+        requests = CALLS.requests(PROMPTS, LLM, 3, "2026-01-01")
+        rows = CALLS.keys(PROMPTS, LLM, 3, "2026-01-01")
         assert [request.key for request in requests] == rows["request_key"].to_pylist()
         assert rows["draw"].to_pylist() == [0, 1, 2] * 12
         first = rows.to_pylist()[1]
         assert first["request_key"] == request_key(first["prompt_id"], LLM.variant, 1, "2026-01-01")
 
     def test_a_request_carries_the_prompt_and_the_options(self) -> None:
-        request = requests_for(PROMPTS, LLM, 1, "base")[0]
+        request = CALLS.requests(PROMPTS, LLM, 1, "base")[0]
         first = PROMPTS.to_pylist()[0]
         assert (request.system, request.user, list(request.choices)) == (first["system"], first["user"], first["options"])
 
     @pytest.mark.parametrize(("model", "temperature"), [(LLM, 0.0), (WARM, 0.7), (UNSET, None), (UNIFORM, None)])
     def test_temperature_zero_is_zero_and_unset_is_null(self, model: ModelSpec, temperature: float | None) -> None:
-        assert set(prediction_keys(PROMPTS, model, 1, "base")["temperature"].to_pylist()) == {temperature}
+        assert set(CALLS.keys(PROMPTS, model, 1, "base")["temperature"].to_pylist()) == {temperature}
 
 
 class TestBaselineRows:
@@ -267,16 +260,16 @@ class TestAnsweredRows:
         assert answered(LLM)["cost_usd"].null_count == len(PROMPTS)
 
     def test_responses_are_matched_by_key_not_by_place(self) -> None:
-        keys = [request.key for request in requests_for(PROMPTS, LLM, 1, "base")]
+        keys = [request.key for request in CALLS.requests(PROMPTS, LLM, 1, "base")]
         texts = {key: f"[{place}, 1, 1]" for place, key in enumerate(keys)}
         responses = pa.concat_tables([stored("stranger"), *(stored(key, text=texts[key]) for key in reversed(keys))])
-        rows = answered_rows(PROMPTS, LLM, 1, "base", responses, {})
+        rows = CALLS.answered(PROMPTS, LLM, 1, "base", responses, {})
         assert rows["response"].to_pylist() == list(texts.values())
 
     def test_no_answer_is_an_error_row_with_its_reason_and_the_others_stand(self) -> None:
-        keys = [request.key for request in requests_for(PROMPTS, LLM, 1, "base")]
+        keys = [request.key for request in CALLS.requests(PROMPTS, LLM, 1, "base")]
         failures = {keys[1]: Failure(keys[1], "HTTP 400: too long", 1)}
-        rows = answered_rows(PROMPTS, LLM, 1, "base", stored(*keys[3:]), failures).to_pylist()
+        rows = CALLS.answered(PROMPTS, LLM, 1, "base", stored(*keys[3:]), failures).to_pylist()
         assert [row["call_status"] for row in rows] == ["error"] * 3 + ["answered"] * 9
         assert (rows[1]["error"], rows[1]["attempts"], rows[1]["response"]) == ("HTTP 400: too long", 1, None)
         assert rows[0]["error"] == "was not asked: the run ended before its turn"
@@ -287,16 +280,16 @@ class TestAnsweredRows:
         assert set(rows["response"].to_pylist()) == {""}
 
     def test_nothing_stored_and_nothing_asked_are_no_trouble(self) -> None:
-        assert set(answered_rows(PROMPTS, LLM, 1, "base", stored(), {})["call_status"].to_pylist()) == {"error"}
-        assert answered_rows(PROMPTS.slice(0, 0), LLM, 1, "base", stored(), {}).schema == PREDICTIONS
+        assert set(CALLS.answered(PROMPTS, LLM, 1, "base", stored(), {})["call_status"].to_pylist()) == {"error"}
+        assert CALLS.answered(PROMPTS.slice(0, 0), LLM, 1, "base", stored(), {}).schema == PREDICTIONS
 
 
 class TestMerge:
     def test_models_of_earlier_runs_stay_and_answers_replace_errors(self) -> None:
-        failed = answered_rows(PROMPTS, LLM, 1, "base", stored(), {})
-        merged = merge_predictions(merge_predictions(PREDICTIONS.empty_table(), failed, PROMPTS), answered(WARM), PROMPTS)
+        failed = CALLS.answered(PROMPTS, LLM, 1, "base", stored(), {})
+        merged = CALLS.merged(CALLS.merged(PREDICTIONS.empty_table(), failed, PROMPTS), answered(WARM), PROMPTS)
         assert merged["model"].to_pylist() == ["gpt"] * 12 + ["warm"] * 12
-        again = merge_predictions(merged, answered(LLM), PROMPTS)
+        again = CALLS.merged(merged, answered(LLM), PROMPTS)
         assert set(again["call_status"].to_pylist()) == {"answered"}
         assert len(again) == 24
 
@@ -304,36 +297,36 @@ class TestMerge:
         changed = build_blueprints(
             survey_rows({"question_text": "Something else?"}, *questions()[1:]), BlueprintOptions(("0",))
         )
-        merged = merge_predictions(answered(LLM), answered(WARM, changed), changed)
+        merged = CALLS.merged(answered(LLM), answered(WARM, changed), changed)
         kept = [row["question_id"] for row in merged.to_pylist() if row["model"] == "gpt"]
         assert kept == ["q1", "q2", "q3"]
 
     def test_a_level_that_is_no_longer_made_goes_with_its_rows(self) -> None:
         fewer = build_blueprints(SURVEY, BlueprintOptions(("0",)))
-        merged = merge_predictions(answered(LLM), PREDICTIONS.empty_table(), fewer)
+        merged = CALLS.merged(answered(LLM), PREDICTIONS.empty_table(), fewer)
         assert set(merged["context_level"].to_pylist()) == {"0"}
         assert len(merged) == 4
 
     def test_every_row_gets_the_blueprint_hash_of_now(self) -> None:
         fewer = build_blueprints(SURVEY, BlueprintOptions(("0",)))
-        merged = merge_predictions(answered(LLM, fewer), answered(WARM), PROMPTS)
+        merged = CALLS.merged(answered(LLM, fewer), answered(WARM), PROMPTS)
         assert set(merged["blueprint_hash"].to_pylist()) == {PROMPTS["blueprint_hash"][0].as_py()}
         assert len(merged) == 16
 
     def test_order_does_not_depend_on_which_run_came_first(self) -> None:
-        one = merge_predictions(answered(LLM, draws=2), answered(WARM), PROMPTS)
-        other = merge_predictions(answered(WARM), answered(LLM, draws=2), PROMPTS)
+        one = CALLS.merged(answered(LLM, draws=2), answered(WARM), PROMPTS)
+        other = CALLS.merged(answered(WARM), answered(LLM, draws=2), PROMPTS)
         assert one.equals(other)
         assert one["draw"].to_pylist() == [0] * 12 + [1] * 12 + [0] * 12
 
     def test_fewer_draws_do_not_drop_the_earlier_ones(self) -> None:
-        merged = merge_predictions(answered(LLM, draws=3), answered(LLM), PROMPTS)
+        merged = CALLS.merged(answered(LLM, draws=3), answered(LLM), PROMPTS)
         assert len(merged) == 36
         assert len(set(merged["request_key"].to_pylist())) == 36
 
     def test_an_empty_run_on_nothing_is_empty(self) -> None:
         empty = PREDICTIONS.empty_table()
-        assert merge_predictions(empty, empty, PROMPTS).equals(empty)
+        assert CALLS.merged(empty, empty, PROMPTS).equals(empty)
 
     def test_one_text_at_two_context_levels_keeps_a_row_at_each(self) -> None:
         """A segment with nothing to show as context has the same text at every level; the rows of one level used to be lost."""
@@ -341,8 +334,8 @@ class TestMerge:
         prompts = build_blueprints(survey, BlueprintOptions(("0", "5")))
         assert len(set(prompts["prompt_id"].to_pylist())) == 3
         new = answered(LLM, prompts)
-        merged = merge_predictions(PREDICTIONS.empty_table(), new, prompts)
+        merged = CALLS.merged(PREDICTIONS.empty_table(), new, prompts)
         assert merged["context_level"].to_pylist() == ["0", "5", "0", "5"]
-        assert merge_predictions(merged, new, prompts).equals(merged)
+        assert CALLS.merged(merged, new, prompts).equals(merged)
         zero = select_prompts(prompts, survey, context_levels=["0"])
-        assert merge_predictions(merged, answered(LLM, zero), prompts).equals(merged)
+        assert CALLS.merged(merged, answered(LLM, zero), prompts).equals(merged)

@@ -1,0 +1,123 @@
+"""Predictions: which prompts are asked, and what baselines answer to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.asking.calls import CallTable
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.baselines.baselines import (
+    OF_NEIGHBOURS,
+    Previous,
+    as_response,
+    baseline_distribution,
+    of_neighbours,
+    why_missing,
+)
+from dtef_pipeline.survey.baselines.neighbours import RoundAnswers
+from dtef_pipeline.survey.blueprint.answers import is_one_distribution
+from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.tables import PREDICTIONS, READING
+
+
+def as_listed(options: Sequence[str], reading: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The options in the order of the prompt; none where the response is not one distribution over them."""
+    if not is_one_distribution(reading):
+        return ()
+    order = reading["order"] if reading else None
+    return tuple(options[place] for place in order) if order else tuple(options)
+
+
+CALLS = CallTable(
+    PREDICTIONS,
+    from_prompt=(*KEYS.cell, "prompt_id", "blueprint_hash", "reading"),
+    # One text can hold several questions, and stand at two context levels where there is no question to show.
+    prompt_key=("prompt_id", KEYS.item, *KEYS.asked),
+    listed=as_listed,
+)
+"""How `predictions` follow from `blueprints`."""
+
+
+def has_duplicates(survey: pa.Table) -> bool:
+    """Whether the segment's `survey_responses` hold a question twice. Without one, no two of its prompts read the same."""
+    return bool(survey["duplicate_of"].null_count < len(survey))
+
+
+def select_prompts(
+    blueprints: pa.Table,
+    survey: pa.Table,
+    *,
+    conditions: Sequence[str] = (),
+    context_levels: Sequence[str] = (),
+    questions: int | None = None,
+) -> pa.Table:
+    """The blueprints to ask: of these conditions and context levels (none given: all), and of the survey's first `questions` questions.
+
+    `survey`: the segment's `survey_responses`. Raises ConfigError when a condition or a level was never made, naming those that were.
+    """
+    for column, wanted in (("condition", conditions), ("context_level", context_levels)):
+        made = pc.unique(blueprints[column]).to_pylist()
+        if absent := sorted(set(wanted) - set(made)):
+            what = column.replace("_", " ")
+            raise ConfigError(f"no blueprints of {what} {', '.join(absent)}; made so far: {', '.join(sorted(made))}")
+        if wanted:
+            blueprints = blueprints.filter(pc.is_in(blueprints[column], pa.array(list(wanted))))
+    if questions is not None:
+        first = survey.filter(pc.less(survey["question_order"], questions))["question_id"].combine_chunks()
+        blueprints = blueprints.filter(pc.is_in(blueprints["question_id"], first))
+    return blueprints
+
+
+def baseline_rows(
+    prompts: pa.Table,
+    survey: pa.Table,
+    model: ModelSpec,
+    draws: int,
+    snapshot: str,
+    previous: Previous,
+    answers: RoundAnswers | None = None,
+) -> pa.Table:
+    """Predictions of a baseline; where it has nothing to say the row is `missing`, with the reason.
+
+    `previous` and `answers` (none: no other segment) matter to the baselines that need them. However a prompt asks, a baseline's answer is
+    one distribution over the options in the survey's order.
+    """
+    rows = CALLS.keys(prompts, model, draws, snapshot)
+    if model.model in OF_NEIGHBOURS:
+        texts, why = _from_neighbours(prompts, survey, model, draws, answers or RoundAnswers.of(survey))
+    else:
+        texts, why = _from_survey(rows, survey, model, previous)
+    return CALLS.completed(
+        rows,
+        {
+            "reading": pa.nulls(len(rows), READING),
+            "call_status": ["missing" if text is None else "answered" for text in texts],
+            "response": texts,
+            "error": [reason if text is None else None for text, reason in zip(texts, why, strict=True)],
+            "cost_usd": [0.0] * len(texts),
+        },
+    )
+
+
+def _from_survey(
+    rows: pa.Table, survey: pa.Table, model: ModelSpec, previous: Previous
+) -> tuple[list[str | None], Iterable[str]]:
+    by_question = {row["question_id"]: row for row in survey.to_pylist()}
+    asked = zip(rows["question_id"].to_pylist(), rows["draw"].to_pylist(), strict=True)
+    distributions = [baseline_distribution(model, by_question[question], draw, previous) for question, draw in asked]
+    return [None if d is None else as_response(d) for d in distributions], [why_missing(model)] * len(rows)
+
+
+def _from_neighbours(
+    prompts: pa.Table, survey: pa.Table, model: ModelSpec, draws: int, answers: RoundAnswers
+) -> tuple[list[str | None], Iterable[str]]:
+    context = [tuple(shown) for shown in prompts["context_question_ids"].to_pylist()]
+    asked = list(zip(prompts["question_id"].to_pylist(), context, strict=True))
+    texts = [None if d is None else as_response(d) for d in of_neighbours(model, asked, survey, answers)]
+    why = [why_missing(model, context=bool(shown)) for shown in context]
+    return [text for text in texts for _ in range(draws)], [reason for reason in why for _ in range(draws)]

@@ -1,0 +1,64 @@
+"""The columns of stored responses, letter by letter: they follow from `Response`, so a change there must be seen here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+from dtef_pipeline.tables import CALL
+from resources.responses import database as db
+from resources.responses.store import RESPONSES, ResponseStore
+
+SQL = """
+    request_key VARCHAR(32) NOT NULL, prompt_id VARCHAR(32) NOT NULL, model TEXT NOT NULL, model_variant TEXT NOT NULL,
+    draw INTEGER NOT NULL, snapshot TEXT NOT NULL, text TEXT NOT NULL, finish_reason TEXT, served_model TEXT, fingerprint TEXT,
+    prompt_tokens INTEGER, completion_tokens INTEGER, cost_usd DOUBLE PRECISION, latency_s DOUBLE PRECISION NOT NULL,
+    attempts INTEGER NOT NULL, answered_at BIGINT NOT NULL, reasoning TEXT, role TEXT DEFAULT 'candidate' NOT NULL,
+    PRIMARY KEY (request_key)
+"""
+ARROW = """
+    request_key: string; prompt_id: string; model: string; model_variant: string; draw: int32; snapshot: string; text: string;
+    finish_reason: string; served_model: string; fingerprint: string; prompt_tokens: int32; completion_tokens: int32;
+    cost_usd: double; latency_s: double; attempts: int32; answered_at: timestamp[us, tz=UTC]; reasoning: string; role: string
+"""
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_the_columns_of_the_database_are_those_of_schema_version_3() -> None:
+    made = str(sa.schema.CreateTable(db.responses).compile(dialect=postgresql.dialect()))
+    assert one_line(made) == f"CREATE TABLE responses ( {one_line(SQL)} )"
+    assert db.SCHEMA_VERSION == 3
+
+
+def test_the_columns_of_tables_and_files_are_those_that_are_written_down() -> None:
+    assert [f"{field.name}: {field.type}" for field in RESPONSES] == one_line(ARROW).split("; ")
+
+
+def test_tables_of_calls_keep_what_they_take_from_a_response_in_its_type() -> None:
+    shared = {field.name for field in CALL} & set(RESPONSES.names)
+    assert {field.name: field.type for field in CALL if field.name in shared} == {
+        name: RESPONSES.field(name).type for name in RESPONSES.names if name in shared
+    }
+    assert len(shared) == 15
+
+
+def test_a_store_that_was_made_by_these_very_words_is_read(tmp_path: Path) -> None:
+    location = f"sqlite:///{tmp_path}/r.sqlite"
+    engine = sa.create_engine(location)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE response_store (schema_version INTEGER NOT NULL PRIMARY KEY)")
+        connection.exec_driver_sql("INSERT INTO response_store VALUES (3)")
+        connection.exec_driver_sql(f"CREATE TABLE responses ({SQL})")
+        connection.exec_driver_sql("CREATE TABLE claims (request_key VARCHAR(32) PRIMARY KEY, owner VARCHAR(32) NOT NULL)")
+        row = "'{}', 'p', 'm', 'v', 0, 'base', '[1]', 'stop', NULL, NULL, 1, 2, 0.5, 0.25, 1, 1767323045678901, NULL, 'judge'"
+        connection.exec_driver_sql(f"INSERT INTO responses VALUES ({row.format('a' * 32)})")
+    engine.dispose()
+    with ResponseStore(location) as store:
+        (found,) = store.responses(["a" * 32]).to_pylist()
+    assert (found["text"], found["cost_usd"], found["role"]) == ("[1]", 0.5, "judge")
+    assert found["answered_at"].isoformat() == "2026-01-02T03:04:05.678901+00:00"
