@@ -18,8 +18,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from resources.responses.columns import RESPONSE_COLUMNS
 
-SCHEMA_VERSION = 3
-"""1: the first. 2: answers keep `fingerprint` and `reasoning`; claims. 3: answers keep the `role` that the model was asked in."""
+SCHEMA_VERSION = 2
+"""1: the first. 2: answers keep `fingerprint` and `reasoning`; claims.
+
+The `role` came later as a column with a default, under the same version: code that does not know it reads and writes beside this one.
+"""
 
 PATIENCE_S = 60.0
 """How long to wait for another writer, or for a PostgreSQL server that restarts."""
@@ -141,8 +144,11 @@ class ResponseDatabase:
         return WarehouseError(f"cannot {action} the response store {self.name}: {getattr(error, 'orig', None) or error}")
 
     def _prepare(self) -> None:
-        if self._reading(self._version) != SCHEMA_VERSION:
+        if not self._reading(self._is_up_to_date):
             self._writing(self._bring_up_to_date, alone=True)
+
+    def _is_up_to_date(self, connection: sa.Connection) -> bool:
+        return self._version(connection) == SCHEMA_VERSION and not _missing_columns(connection)
 
     def _version(self, connection: sa.Connection) -> int | None:
         """The schema version found; None where there is none yet. Raises WarehouseError when newer code wrote it."""
@@ -158,16 +164,20 @@ class ResponseDatabase:
 
     def _bring_up_to_date(self, connection: sa.Connection) -> None:
         """Make missing tables and columns. Whoever comes second waits for the first, and finds nothing left to do."""
-        if self._version(connection) == SCHEMA_VERSION:
+        if self._is_up_to_date(connection):
             return
         metadata.create_all(connection)
-        there = {column["name"] for column in sa.inspect(connection).get_columns(responses.name)}
-        for column in responses.columns:
-            if column.name not in there:
-                made = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
-                connection.exec_driver_sql(f"ALTER TABLE {responses.name} ADD COLUMN {made}")
+        for column in _missing_columns(connection):
+            made = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
+            connection.exec_driver_sql(f"ALTER TABLE {responses.name} ADD COLUMN {made}")
         connection.execute(sa.delete(versions))
         connection.execute(sa.insert(versions).values(schema_version=SCHEMA_VERSION))
+
+
+def _missing_columns(connection: sa.Connection) -> list[sa.Column[Any]]:
+    """Columns of the responses that an older store does not have yet."""
+    there = {column["name"] for column in sa.inspect(connection).get_columns(responses.name)}
+    return [column for column in responses.columns if column.name not in there]
 
 
 def chunks(keys: Sequence[str]) -> Iterator[Sequence[str]]:

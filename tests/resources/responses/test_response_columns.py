@@ -29,10 +29,10 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_the_columns_of_the_database_are_those_of_schema_version_3() -> None:
+def test_the_columns_of_the_database_are_those_of_schema_version_2() -> None:
     made = str(sa.schema.CreateTable(db.responses).compile(dialect=postgresql.dialect()))
     assert one_line(made) == f"CREATE TABLE responses ( {one_line(SQL)} )"
-    assert db.SCHEMA_VERSION == 3
+    assert db.SCHEMA_VERSION == 2
 
 
 def test_the_columns_of_tables_and_files_are_those_that_are_written_down() -> None:
@@ -52,7 +52,7 @@ def test_a_store_that_was_made_by_these_very_words_is_read(tmp_path: Path) -> No
     engine = sa.create_engine(location)
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE response_store (schema_version INTEGER NOT NULL PRIMARY KEY)")
-        connection.exec_driver_sql("INSERT INTO response_store VALUES (3)")
+        connection.exec_driver_sql("INSERT INTO response_store VALUES (2)")
         connection.exec_driver_sql(f"CREATE TABLE responses ({SQL})")
         connection.exec_driver_sql("CREATE TABLE claims (request_key VARCHAR(32) PRIMARY KEY, owner VARCHAR(32) NOT NULL)")
         row = "'{}', 'p', 'm', 'v', 0, 'base', '[1]', 'stop', NULL, NULL, 1, 2, 0.5, 0.25, 1, 1767323045678901, NULL, 'judge'"

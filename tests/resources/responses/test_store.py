@@ -182,24 +182,26 @@ def test_a_store_of_version_1_keeps_its_answers_and_takes_new_ones(location: str
     assert old["answered_at"] == datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
-def write_version_2(location: str) -> None:
+def write_store_without_roles(location: str) -> None:
     """A store as the software left it before answers had a role."""
     with ResponseStore(location) as store:
         store.add([response(1)])
     engine = sa.create_engine(location)
     with engine.begin() as connection:
         connection.exec_driver_sql("ALTER TABLE responses DROP COLUMN role")
-        connection.exec_driver_sql("UPDATE response_store SET schema_version = 2")
     engine.dispose()
 
 
-def test_answers_of_a_store_of_version_2_were_given_by_candidates(location: str) -> None:
-    write_version_2(location)
+def test_responses_of_a_store_without_roles_were_given_by_candidates(location: str) -> None:
+    write_store_without_roles(location)
     with ResponseStore(location) as store:
         judged = response(2, role="judge")
         store.add([judged])
         assert store.responses(keys(1, 2)).to_pylist() == [asdict(response(1)), asdict(judged)]
         assert [row["role"] for row in store.summary().to_pylist()] == ["candidate", "judge"]
+        versions = store.database.read(lambda connection: connection.execute(sa.select(db.versions)).all())
+        # Software that knows no roles refuses a store of a version it does not know.
+        assert [tuple(row) for row in versions] == [(2,)]
 
 
 def test_earlier_software_that_still_runs_goes_on_writing_answers(location: str) -> None:
