@@ -3,10 +3,10 @@
 from functools import cached_property
 
 from assets.stage.resources import Store
+from assets.survey.panel_file import known_panel
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.panel import Panel
-from resources.panel_file import known_panel
 from resources.sources import Sources
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from assets.survey.moved_questions import named
+from assets.survey.panel_file import known_panel
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift
@@ -26,7 +27,6 @@ from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.drift import SUBJECT
 from dtef_pipeline.survey.report.names import NAMES
 from dtef_pipeline.survey.tables import METRICS
-from resources.panel_file import known_panel
 from resources.settings import Settings
 from resources.warehouse import TABLES, Warehouse
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import pyarrow.compute as pc
 
+from assets.survey.panel_file import known_panel
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.cli.after_run import after_run, now_asked
 from dtef_pipeline.cli.read import open_warehouse
@@ -22,7 +23,6 @@ from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, s
 from dtef_pipeline.errors import WarehouseError
 from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
-from resources.panel_file import known_panel
 from resources.settings import Settings, shipped
 from resources.warehouse import Warehouse
 
