@@ -96,9 +96,9 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
     """
     run = PartitionRun(context)
     models = config.options(store.models)
-    predictor = Predictor(store.warehouse, models, stored=lambda keys: store.responses.responses(keys))
     command = command_of(context.run)
-    predictor.prepare(command.keys if command else run.keys)
+    keys = command.keys if command else run.keys
+    predictor = Predictor.over(keys, store.warehouse, models, lambda keys: store.responses.responses(keys))
     budgets = {model.name: model.budget for model in models.all_models} | config.budgets_of_models
     asked = [model for model in models.all_models if model.name in predictor.expected]
     with (
