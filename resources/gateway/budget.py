@@ -1,4 +1,4 @@
-"""Budgets of a run and of its models: before a call is sent, the most that it may use is set aside; when it ends, what it did use counts."""
+"""Budgets of a run and of its models: before a call, the most that it may use is set aside; afterwards, what it did use counts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Sends one set of requests: decides which may be sent now, and what a failed call means for its request, its model and its provider.
+"""Sends one set of requests: which may be sent now, and what a failed call means for its request, its model and its provider.
 
-A request that waits, for another attempt or for its model, takes no slot from others. Each response is committed as soon as it is there.
+A request that waits, for another attempt or for its model, takes no slot from others. Each response is committed as soon as it
+is there.
 """
 
 from __future__ import annotations

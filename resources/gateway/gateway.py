@@ -1,4 +1,4 @@
-"""The one way to ask a language model: what the response store has is not asked again, and what is asked is stored before it is used.
+"""The one way to ask a language model: what the response store has is not asked again, what is asked is stored before it is used.
 
 Knows messages, models, draws and snapshots, and nothing of what is asked.
 """

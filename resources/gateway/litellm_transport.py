@@ -1,4 +1,4 @@
-"""Calls of hosted and self-hosted models by litellm, which is imported (3 seconds) only when such a model is asked something."""
+"""Calls of hosted and self-hosted models by litellm, which is imported (3 seconds) only when such a model is to be asked."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class ModelQueue:
     retries: list[tuple[float, int, Job]] = field(default_factory=list)
     """A heap by the time of the next attempt."""
     undecided: list[Job] = field(default_factory=list)
-    """Their attempts are used up, but perhaps by an outage that has just begun: the next response ends them, an outage does not."""
+    """Their attempts are used up, perhaps by an outage that has just begun: the next response ends them, an outage does not."""
     clock: Callable[[], float] = time.monotonic
     _numbers: Iterator[int] = field(default_factory=count, repr=False)
     _samples: deque[tuple[float, int]] = field(default_factory=deque, repr=False)

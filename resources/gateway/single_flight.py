@@ -1,4 +1,4 @@
-"""Buys each response once: fills the queues with requests that no other run is asking, and takes over what other runs were answered."""
+"""Buys each response once: fills the queues with requests that no other run is asking, and takes over what other runs got."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the gateway needs of whatever reaches a model, be it hosted (by litellm) or local; and how API keys are kept out of messages."""
+"""What the gateway needs of whatever reaches a model, hosted (by litellm) or local; and how API keys are kept out of messages."""
 
 from __future__ import annotations
 
