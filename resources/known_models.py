@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dtef_pipeline.asking.models import Models, load_models
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.baselines.names import BASELINES
 from resources.settings import Settings, shipped
 
 
-def known_models(settings: Settings) -> Models:
-    """Raises ConfigError when DTEF_MODELS names no file, or a file has a fault."""
+def known_models(settings: Settings, computed: Mapping[str, int | None]) -> Models:
+    """Every model and collection of the two files, and the `computed` models of a family, as `load_models` takes them.
+
+    Raises ConfigError when DTEF_MODELS names no file, or a file has a fault.
+    """
     own = settings.models
     if own is not None and not own.is_file():
         raise ConfigError(f"DTEF_MODELS names {own}, which is not a file")
-    return load_models(shipped("models.yaml"), *([own] if own else []), computed=BASELINES)
+    return load_models(shipped("models.yaml"), *([own] if own else []), computed=computed)

@@ -11,14 +11,13 @@ from pydantic import PrivateAttr
 
 from assets.stage.shared_gateway import Command
 from dtef_pipeline.asking.calls import Ask
-from dtef_pipeline.asking.models import Budget, Models
+from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.boards.boards import Evidence
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.identity import digest
 from resources.gateway import Gateway
 from resources.gateway.progress import RunProgress, shown_progress
-from resources.known_models import known_models
 from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
@@ -35,9 +34,9 @@ class RollUps:
 
 
 class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """Warehouse, response store, models and webhook.
+    """Warehouse, response store and webhook.
 
-    Empty fields are read from DTEF_WAREHOUSE and DTEF_RESPONSES; the file and the URL from DTEF_MODELS and DTEF_WEBHOOK.
+    Empty fields are read from DTEF_WAREHOUSE and DTEF_RESPONSES, the webhook's URL from DTEF_WEBHOOK.
     """
 
     warehouse_root: str = ""
@@ -52,11 +51,6 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
     @cached_property
     def warehouse(self) -> Warehouse:
         return Warehouse(self.warehouse_root or self.settings.warehouse)
-
-    @cached_property
-    def models(self) -> Models:
-        """The shipped models, and those of DTEF_MODELS."""
-        return known_models(self.settings)
 
     @cached_property
     def webhook(self) -> Webhook | None:

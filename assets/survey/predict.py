@@ -13,12 +13,12 @@ from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.freshness import nightly_freshness
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.provider_pools import provider_pools
-from assets.stage.resources import Store
 from assets.stage.shared_gateway import command_of
 from assets.stage.versions import content_version
 from assets.survey.blueprint import blueprints
 from assets.survey.predictor import Plan, PredictOptions, Predictor, windows
 from assets.survey.rounds import ROUND_SEGMENT
+from assets.survey.store import SurveyStore
 from dtef_pipeline.asking.models import COMPUTED, Budget, Models
 from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.boards.costs import cost_breakdown
@@ -88,7 +88,7 @@ class PredictConfig(dg.Config):
     freshness_policy=nightly_freshness(),
     **stage(ROUND_SEGMENT, 3, "predictions", code_version="2", kinds={"litellm", "parquet"}),
 )
-def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store: Store) -> dg.MaterializeResult[Any]:
+def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store: SurveyStore) -> dg.MaterializeResult[Any]:
     """What the models answered: one row a (prompt, model variant, draw, snapshot) with the raw response, usage, cost and latency.
 
     Every answer is committed to the response store before it appears here, so a rerun asks only for what is missing. A call that failed for
@@ -96,9 +96,9 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
     """
     run = PartitionRun(context)
     models = config.options(store.models)
-    predictor = Predictor(store.warehouse, models, stored=lambda keys: store.responses.responses(keys))
     command = command_of(context.run)
-    predictor.prepare(command.keys if command else run.keys)
+    keys = command.keys if command else run.keys
+    predictor = Predictor.over(keys, store.warehouse, models, lambda keys: store.responses.responses(keys))
     budgets = {model.name: model.budget for model in models.all_models} | config.budgets_of_models
     asked = [model for model in models.all_models if model.name in predictor.expected]
     with (
@@ -116,7 +116,7 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
     return run.result()
 
 
-def _write(store: Store, predictor: Predictor, plan: Plan, failures: Mapping[str, Failure]) -> tuple[dict[str, Any], str]:
+def _write(store: SurveyStore, predictor: Predictor, plan: Plan, failures: Mapping[str, Failure]) -> tuple[dict[str, Any], str]:
     """The metadata of the partition, and the version of its rows."""
     rows = predictor.rows(plan, failures)
     snapshot = predictor.options.snapshot
@@ -163,13 +163,13 @@ def _usage(rows: pa.Table) -> dg.MarkdownMetadataValue:
 
 
 @dg.asset_check(asset=predictions, blocking=True)
-def predictions_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+def predictions_unique(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """No answer counts twice: a request stands once a question and context level."""
     return keys_repeated(context, store, "predictions", ["request_key", "question_id", "context_level", "condition"])
 
 
 @dg.asset_check(asset=predictions, blocking=True)
-def every_prediction_has_a_blueprint(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+def every_prediction_has_a_blueprint(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Every prediction made for the current blueprints answers one of their prompts."""
     offenders, checked = [], 0
     made = dict(read_keys(context, store, "blueprints", ["prompt_id", "blueprint_hash"]))
@@ -182,7 +182,7 @@ def every_prediction_has_a_blueprint(context: dg.AssetCheckExecutionContext, sto
 
 
 @dg.asset_check(asset=predictions)
-def calls_succeed(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+def calls_succeed(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
     """Warns of models more than 1 % of whose calls failed for good; a rerun asks those again."""
     tables = [rows for _, rows in read_keys(context, store, "predictions", ["model", "call_status"])]
     offenders: list[str] = []

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,10 +21,11 @@ from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.asking.same_texts import SEEN, Source, distinct_requests, same_texts, sources
 from dtef_pipeline.errors import DtefError, WarehouseError
 from dtef_pipeline.identity import digest, split_partition_key
-from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS, PREVIOUS_COLUMNS, previous_answers
+from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS, PREVIOUS_COLUMNS, Previous, previous_answers
 from dtef_pipeline.survey.baselines.names import PREVIOUS_ROUND
 from dtef_pipeline.survey.baselines.neighbours import COLUMNS, RoundAnswers
 from dtef_pipeline.survey.identity import round_order
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.predictions import CALLS, as_listed, baseline_rows, has_duplicates, select_prompts
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.warehouse import Warehouse
@@ -31,10 +33,11 @@ from resources.warehouse import Warehouse
 Stored = Callable[[Sequence[str]], pa.Table]
 """The stored responses to request keys."""
 
-WINDOW = 5_000
-"""Requests held in memory at a time, at least one partition's."""
-_CELL = ["round", "segment", "question_id", "context_level"]
-_OVERVIEW = [*_CELL, "condition", "prompt_id", "reading"]
+REQUESTS_AT_A_TIME = 5_000
+"""Held in memory: so many, or one partition's where that has more."""
+_OVERVIEW = (*KEYS.cell, "prompt_id", "reading")
+# What a prompt is about in every condition: limits choose by it.
+_SHARED_BY_CONDITIONS = (*KEYS.pair, "context_level")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,42 +80,90 @@ class Plan:
     """By request key: what is asked in its place, because it has the same words."""
 
 
+class Prompts(NamedTuple):
+    """What a partition has to ask."""
+
+    survey: pa.Table
+    """Its `survey_responses`."""
+    blueprints: pa.Table
+    """All of them, or the columns of them that were wanted."""
+    chosen: pa.Table
+    """Those of the blueprints that the options ask."""
+
+
+class PreviousRound:
+    """What each segment answered in earlier rounds. Of a run over many rounds, each round is read once per segment."""
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        self._warehouse = warehouse
+        self._rounds: list[str] = []
+        self._read: dict[tuple[str, str], tuple[list[str], Previous]] = {}
+        """By (series, segment): the rounds read so far, and the latest answers in them."""
+
+    def answers(self, round_id: str, segment: str) -> Previous:
+        """The segment's latest answer to each question in earlier rounds of the round's series."""
+        series = round_order(round_id)[0]
+        earlier = self._earlier(round_id)
+        read, answers = self._read.get((series, segment), ([], {}))
+        if earlier[: len(read)] != read:  # the run went back to an earlier round
+            read, answers = [], {}
+        for other in earlier[len(read) :]:
+            # A file that cannot be read is the failure of its own partition, not of this one.
+            with suppress(WarehouseError):
+                at = {"round": other, "segment": segment}
+                rows = self._warehouse.read_or_empty("survey_responses", columns=PREVIOUS_COLUMNS, **at)
+                answers = {**answers, **previous_answers(rows, round_id)}
+        self._read[series, segment] = (earlier, answers)
+        return answers
+
+    def _earlier(self, round_id: str) -> list[str]:
+        if not self._rounds:
+            self._rounds = self._warehouse.values("survey_responses", "round")
+        this = round_order(round_id)
+        return [other for other in self._rounds if round_order(other)[0] == this[0] and round_order(other) < this]
+
+
 class Predictor:
-    """Plans partitions, has the gateway answer them, and assembles their `predictions` rows."""
+    """Plans partitions, has the gateway ask for them, and assembles their `predictions` rows: `plan`, then `ask`, then `rows`."""
 
     def __init__(self, warehouse: Warehouse, options: PredictOptions, stored: Stored) -> None:
+        """Without limits of single models; `over` makes one that keeps them."""
         self.warehouse, self.options = warehouse, options
         self._stored = stored
         self._limited: dict[str, pa.Array] = {}
         self._rounds: dict[str, RoundAnswers] = {}
-        self._all_rounds: list[str] = []
-        self._history: dict[tuple[str, str], tuple[list[str], dict[tuple[str, ...], list[float]]]] = {}
+        self._previous = PreviousRound(warehouse)
         self.expected: dict[str, int] = {}
-        """Requests of the whole run by model name, answered before or not; known once `prepare` was called."""
+        """Requests of the whole run by model name, answered before or not. Empty unless made by `over`."""
         self.superseded: dict[str, int] = {}
         """By partition: rows of earlier runs whose prompt has changed since. Their responses stay in the response store."""
 
-    def prepare(self, keys: Sequence[str]) -> None:
-        """Look over all partitions of the run: which prompts limited models are asked, and how many requests there will be.
+    @classmethod
+    def over(cls, keys: Sequence[str], warehouse: Warehouse, options: PredictOptions, stored: Stored) -> Self:
+        """A predictor of a run over these partitions: it knows which prompts limited models are asked, and what is `expected`.
 
-        A limited model is asked the prompts of smallest hash, so always the same, so many in each condition, and there about the same
-        questions: conditions are compared on what they share. What cannot be read is left to `plan`.
+        A limited model is asked the prompts of smallest hash, so always the same, so many in each condition, and there about
+        the same questions: conditions are compared on what they share. What cannot be read is left to `plan`.
         """
-        if not self.options.limits and all(model.is_computed for model in self.options.all_models):
-            return
+        predictor = cls(warehouse, options, stored)
+        if options.limits or not all(model.is_computed for model in options.all_models):
+            predictor._look_over(keys)
+        return predictor
+
+    def _look_over(self, keys: Sequence[str]) -> None:
         tables = []
         same: dict[str, tuple[str, ...]] = {}
         for key in keys:
             with suppress(DtefError):
-                survey, _, prompts = self._prompts(key, _OVERVIEW)
-                tables.append(prompts)
-                if has_duplicates(survey):
+                prompts = self._prompts(key, _OVERVIEW)
+                tables.append(prompts.chosen)
+                if has_duplicates(prompts.survey):
                     same |= same_texts(self._read("blueprints", key, SEEN), as_listed)
         if tables:
-            prompts = pa.concat_tables(tables)
-            self._limited = limited_prompts(prompts, self.options.limits)
+            chosen = pa.concat_tables(tables)
+            self._limited = limited_prompts(chosen, self.options.limits)
             for model in self.options.all_models:
-                if not model.is_computed and (asked := self._requests(prompts, model, same)):
+                if not model.is_computed and (asked := self._requests(chosen, model, same)):
                     self.expected[model.name] = self.expected.get(model.name, 0) + asked
 
     def _requests(self, prompts: pa.Table, model: ModelSpec, same: Mapping[str, Sequence[str]]) -> int:
@@ -128,22 +179,27 @@ class Predictor:
         return set(self._stored(keys)["request_key"].to_pylist())
 
     def plan(self, key: str) -> Plan:
-        survey, blueprints, prompts = self._prompts(key)
+        """What is known of the partition already, and what its language models are to be asked."""
+        survey, blueprints, chosen = self._prompts(key)
         plan = Plan(key, blueprints, [], [], [])
         options = self.options
         same = same_texts(blueprints, as_listed) if has_duplicates(survey) else {}
         for model in options.all_models:
-            wanted = self._wanted(prompts, model)
+            wanted = self._wanted(chosen, model)
             if model.is_computed:
-                previous = self._previous(key) if model.model == PREVIOUS_ROUND else {}
-                answers = self._answers(key) if model.model in OF_NEIGHBOURS else None
-                plan.known.append(baseline_rows(wanted, survey, model, options.draws, options.snapshot, previous, answers))
+                plan.known.append(self._computed(key, wanted, survey, model))
             elif len(wanted):
                 plan.asked.append((model, wanted))
                 served = self._served(wanted["prompt_id"].to_pylist(), model, same)
                 plan.served |= served
                 plan.requests += CALLS.requests(wanted, model, options.draws, options.snapshot, served)
         return plan
+
+    def _computed(self, key: str, wanted: pa.Table, survey: pa.Table, model: ModelSpec) -> pa.Table:
+        """The rows of a baseline."""
+        previous = self._previous.answers(*split_partition_key(key)) if model.model == PREVIOUS_ROUND else {}
+        answers = self._answers(key) if model.model in OF_NEIGHBOURS else None
+        return baseline_rows(wanted, survey, model, self.options.draws, self.options.snapshot, previous, answers)
 
     def _wanted(self, prompts: pa.Table, model: ModelSpec) -> pa.Table:
         """The prompts of the conditions in which the model is asked, as far as its limit goes."""
@@ -179,21 +235,18 @@ class Predictor:
         self.superseded[plan.key] = pc.sum(pc.cast(pc.invert(stands), pa.int64())).as_py() or 0
         return merged
 
-    def _prompts(self, key: str, columns: Sequence[str] | None = None) -> tuple[pa.Table, pa.Table, pa.Table]:
-        """The partition's survey, its blueprints (these columns of them), and those of the blueprints that are asked."""
+    def _prompts(self, key: str, columns: Sequence[str] | None = None) -> Prompts:
+        """`columns`: of the blueprints; all by default."""
         survey, blueprints = self._read("survey_responses", key), self._read("blueprints", key, columns)
         options = self.options
-        return (
-            survey,
+        chosen = select_prompts(
             blueprints,
-            select_prompts(
-                blueprints,
-                survey,
-                conditions=options.conditions,
-                context_levels=options.context_levels,
-                questions=options.questions,
-            ),
+            survey,
+            conditions=options.conditions,
+            context_levels=options.context_levels,
+            questions=options.questions,
         )
+        return Prompts(survey, blueprints, chosen)
 
     def _read(self, table: str, key: str, columns: Sequence[str] | None = None) -> pa.Table:
         round_id, segment = split_partition_key(key)
@@ -211,31 +264,13 @@ class Predictor:
             self._rounds[round_id] = RoundAnswers.of(pa.concat_tables(tables))
         return self._rounds[round_id]
 
-    def _previous(self, key: str) -> dict[tuple[str, ...], list[float]]:
-        """What the segment answered last in earlier rounds of the series: of a run over many rounds, each round is read once a segment."""
-        round_id, segment = split_partition_key(key)
-        if not self._all_rounds:
-            self._all_rounds = self.warehouse.values("survey_responses", "round")
-        series = round_order(round_id)[0]
-        earlier = [r for r in self._all_rounds if round_order(r)[0] == series and round_order(r) < round_order(round_id)]
-        read, answers = self._history.get((series, segment), ([], {}))
-        if earlier[: len(read)] != read:  # the run went back to an earlier round
-            read, answers = [], {}
-        for other in earlier[len(read) :]:
-            # A file that cannot be read is the failure of its own partition, not of this one.
-            with suppress(WarehouseError):
-                rows = self.warehouse.read_or_empty("survey_responses", columns=PREVIOUS_COLUMNS, round=other, segment=segment)
-                answers = answers | previous_answers(rows, round_id)
-        self._history[series, segment] = (earlier, answers)
-        return answers
-
 
 def limited_prompts(prompts: pa.Table, limits: Mapping[str, int]) -> dict[str, pa.Array]:
     """The prompt ids that limited models are asked, by model name."""
     if not limits:
         return {}
     rows = [row for row in prompts.to_pylist() if not (row["reading"] or {}).get("place")]
-    rows.sort(key=lambda row: digest("limit", *(row[name] for name in _CELL)))
+    rows.sort(key=lambda row: digest("limit", *(row[name] for name in _SHARED_BY_CONDITIONS)))
     of_condition: dict[str, dict[str, None]] = {}
     for row in rows:
         of_condition.setdefault(row["condition"], {})[row["prompt_id"]] = None
@@ -246,11 +281,11 @@ def limited_prompts(prompts: pa.Table, limits: Mapping[str, int]) -> dict[str, p
 
 
 def windows(plans: Iterator[Plan]) -> Iterator[list[Plan]]:
-    """Plans in groups of about WINDOW requests."""
+    """Plans in groups of about `REQUESTS_AT_A_TIME` requests."""
     group: list[Plan] = []
     for plan in plans:
         group.append(plan)
-        if sum(len(member.requests) for member in group) >= WINDOW:
+        if sum(len(member.requests) for member in group) >= REQUESTS_AT_A_TIME:
             yield group
             group = []
     if group:

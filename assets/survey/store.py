@@ -3,10 +3,13 @@
 from functools import cached_property
 
 from assets.stage.resources import Store
+from assets.survey.panel_file import known_panel
+from dtef_pipeline.asking.models import Models
 from dtef_pipeline.survey.adapters import read_survey
+from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.panel import Panel
-from resources.panel_file import known_panel
+from resources.known_models import known_models
 from resources.sources import Sources
 
 
@@ -20,6 +23,11 @@ class SurveyStore(Store):
     def sources(self) -> Sources[Survey]:
         """Which file or folder each round comes from."""
         return Sources(self.warehouse, read_survey)
+
+    @cached_property
+    def models(self) -> Models:
+        """The baselines, the shipped models, and those of DTEF_MODELS."""
+        return known_models(self.settings, BASELINES)
 
     @cached_property
     def panel(self) -> Panel:

@@ -27,7 +27,8 @@ _NOTHING_SHARED: Mapping[str, Source] = {}
 class CallTable:
     """What a family's table of calls looks like, and how its rows follow from the family's table of prompts.
 
-    A row is one draw of one prompt by one model variant in one snapshot. Prompts have the columns `same_texts.SEEN` and `blueprint_hash`.
+    A row is one draw of one prompt by one model variant in one snapshot. A table of prompts has the columns `same_texts.SEEN` and
+    `blueprint_hash`.
     """
 
     schema: pa.Schema
@@ -91,7 +92,7 @@ class CallTable:
     ) -> pa.Table:
         """The rows of a language model from the stored `responses` (any superset); a request without one is an `error` row.
 
-        `served`, as `requests` takes it: such a row has the request key under which its response is stored, and its own prompt id.
+        `served`, as `requests` takes it: such a row has its own prompt id, and the key under which its response is stored.
         """
         rows = _as_asked(self.keys(prompts, model, draws, snapshot), served)
         found = pc.index_in(rows["request_key"], value_set=responses["request_key"].combine_chunks())
@@ -124,7 +125,8 @@ class CallTable:
     def merged(self, existing: pa.Table, new: pa.Table, prompts: pa.Table) -> pa.Table:
         """All rows of a partition's snapshot: the new ones, and those kept from earlier runs whose prompt still stands.
 
-        Nothing answered earlier is lost by a run with fewer models. Ordered by model, draw and prompt, so equal content gives equal bytes.
+        Nothing answered earlier is lost by a run with fewer models. Ordered by model, draw and prompt, so that equal content gives
+        equal bytes.
         """
         kept = existing.filter(
             pc.and_(

@@ -1,7 +1,7 @@
 """Prompts of one text are asked once: whose response serves which of them.
 
-Two items can have the same text and options; their prompts then read the same, letter by letter, but each has its own `prompt_id`. One
-of them is sent, and its response stands for all.
+Two items can have the same text and options; their prompts then read the same, letter by letter, but each has its own
+`prompt_id`. One of them is sent, and its response stands for all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dtef_pipeline.identity import request_keys
 SEEN = ("prompt_id", "system", "user", "options", "reading", "response_schema", "answer_tokens")
 """The columns of a table of prompts that say what is sent."""
 Listed = Callable[[Sequence[str], Mapping[str, Any] | None], tuple[str, ...]]
-"""What a prompt gives to choose from, in its order, made of its `options` and its `reading`; none where the response is no choice."""
+"""Makes of a prompt's `options` and `reading` what it gives to choose from, in its order; none where the response is no choice."""
 
 
 class Source(NamedTuple):
@@ -48,8 +48,9 @@ def sources(
 ) -> dict[str, Source]:
     """By request key, the request that is sent in its place; those that are sent themselves are left out.
 
-    A request whose own response is stored keeps it. Else the first of its text with a stored response serves it, else the first of its text,
-    asked for in this run or not: so whatever is asked first, everything later finds it. `known`: those of the request keys with a response.
+    A request whose own response is stored keeps it. Else the first of its text with a stored response serves it, else the first of
+    its text, asked for in this run or not: so whatever is asked first, everything later finds it. `known`: those of the request
+    keys with a response.
     """
     wanted = [prompt for prompt in dict.fromkeys(prompt_ids) if prompt in same]
     members = list(dict.fromkeys(member for prompt in wanted for member in same[prompt]))

@@ -14,6 +14,7 @@ from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_expe
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.terminal import intervals, named_apart, render
 from dtef_pipeline.statistics.differences import MARGIN
+from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.boards.experiments import comparison, condition_usage, paired_cells
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, load_experiment
@@ -150,7 +151,7 @@ def experiment(
     chosen = with_contexts(find_experiment(name), contexts)
     if not warehouse.values("scores", "round"):
         raise WarehouseError(f"no scores in {warehouse.root} yet: `dtef run --experiment {name}` asks and scores")
-    known = known_models(Settings.from_environment())
+    known = known_models(Settings.from_environment(), BASELINES)
     asked = asked_models(chosen, known, models) if models else _seen(chosen, known, warehouse, options)
     frame = _comparison(warehouse, asked, options, margin)
     if not len(frame):

@@ -22,6 +22,7 @@ from dtef_pipeline.cli.selection import BUDGETS, RunOptions, Selection, partitio
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import request_keys, split_partition_key
 from dtef_pipeline.report.terminal import render
+from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.estimate import prompts_to_ask
 from dtef_pipeline.survey.predictions import as_listed, has_duplicates, select_prompts
@@ -39,7 +40,7 @@ _READ = [*_CELL, "prompt_id", "options", "reading", "tokens", "answer_tokens"]
 
 def estimate(options: RunOptions, output: str) -> None:
     settings = Settings.from_environment()
-    chosen = selection(options, known_models(settings))
+    chosen = selection(options, known_models(settings, BASELINES))
     warehouse = Warehouse(settings.warehouse)
     models = [model for model in chosen.models if not model.is_computed]
     frame = _estimate(warehouse, chosen, models, partition_keys(warehouse, chosen.rounds, chosen.segments), settings)

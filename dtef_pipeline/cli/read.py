@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from assets.survey.moved_questions import named
+from assets.survey.panel_file import known_panel
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift
@@ -20,13 +21,14 @@ from dtef_pipeline.drift.verdict_text import by_verdict, reaches
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
 from dtef_pipeline.report.drift_terminal import drift_text
 from dtef_pipeline.report.terminal import intervals, named_apart, render, with_ranks
+from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.export import weval_yaml
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.drift import SUBJECT
 from dtef_pipeline.survey.report.names import NAMES
 from dtef_pipeline.survey.tables import METRICS
-from resources.panel_file import known_panel
+from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import TABLES, Warehouse
 
@@ -262,9 +264,7 @@ def report(out: Path) -> None:
 
 
 def models() -> None:
-    from assets.stage.resources import Store
-
-    known = Store().models
+    known = known_models(Settings.from_environment(), BASELINES)
     rows = [
         {
             "model": spec.name,

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 import click
 import pyarrow.compute as pc
 
+from assets.survey.panel_file import known_panel
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.cli.after_run import after_run, now_asked
 from dtef_pipeline.cli.read import open_warehouse
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.survey.baselines.names import BASELINES
 from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
-from resources.panel_file import known_panel
 from resources.settings import Settings, shipped
 from resources.warehouse import Warehouse
 
@@ -116,7 +117,7 @@ def run(options: RunOptions) -> int:
     warehouse, settings = open_warehouse(), Settings.from_environment()
     # The drift stage reads the panel. A fault in it is to be told before anything is asked.
     known_panel(settings)
-    chosen = selection(options, known_models(settings))
+    chosen = selection(options, known_models(settings, BASELINES))
     keys = partition_keys(warehouse, chosen.rounds, chosen.segments)
     started = time.monotonic()
     names = ", ".join(model.name for model in chosen.models)

@@ -1,4 +1,4 @@
-"""A circuit breaker: a model that only fails is left alone for a while, then tried with one call."""
+"""A circuit breaker: a model whose calls all fail is left alone for a while, then tried with one call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Budgets of a run and of its models, enforced before a call is sent: what it may cost at most is reserved, then settled."""
+"""Budgets of a run and of its models: before a call, the most that it may use is set aside; afterwards, what it did use counts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from resources.gateway.prices import Price
 _PROMPT_MARGIN = 1.3
 _FRAME_TOKENS = 10
 UNBOUNDED_ANSWER = 4096
-"""Tokens reserved for an answer that no `max_tokens` bounds."""
+"""Tokens reserved for a response that no `max_tokens` bounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Usage:
     tokens: int = 0
     cost_usd: float = 0.0
     unpriced: int = 0
-    """Answers whose cost nobody knows; where there is a price, what was reserved for them is in `cost_usd`."""
+    """Responses whose cost nobody knows; where there is a price, what was reserved for them is in `cost_usd`."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
@@ -106,7 +106,7 @@ class Accounts:
             )
 
     def estimate(self, request: Request, price: Price | None) -> Usage:
-        """What one call may use at most: prompt tokens are estimated on the high side, the answer takes all it may."""
+        """What one call may use at most: prompt tokens are estimated on the high side, the response takes all it may."""
         if not self._counts_tokens:
             return Usage(calls=1)
         texts = [message.text for message in request.conversation]
@@ -152,6 +152,6 @@ def _bounded(limits: Budget, further: Budget) -> Budget:
 
 
 def answer_limit(request: Request) -> int:
-    """The most tokens the answer may take."""
+    """The most tokens the response may take."""
     most = request.model.max_tokens
     return max(most or UNBOUNDED_ANSWER, request.answer_tokens or 0)

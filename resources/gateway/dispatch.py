@@ -1,4 +1,8 @@
-"""One set of requests inside its event loop: whatever may be sent is sent, nobody holds a slot while waiting, answers are committed."""
+"""Sends one set of requests: which may be sent now, and what a failed call means for its request, its model and its provider.
+
+A request that waits, for another attempt or for its model, takes no slot from others. Each response is committed as soon as it
+is there.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,9 @@ from datetime import UTC, datetime
 
 from dtef_pipeline.asking.request import Failure, Response
 from resources.gateway.budget import Accounts, Usage
-from resources.gateway.queues import SAME_REFUSALS, Job, Pool
+from resources.gateway.queues import SAME_REFUSALS, Job, ModelQueue
 from resources.gateway.retries import Backoff
-from resources.gateway.single_flight import Claims, SingleFlight
+from resources.gateway.single_flight import Claiming, SingleFlight
 from resources.gateway.transport import CallError, Reply, Scope, Scrubber
 from resources.responses.writer import ResponseWriter
 
@@ -44,14 +48,14 @@ class Rules:
     """Returns when the event is set, or so many seconds of the clock later."""
 
 
-class Asking:
-    """Asks everything that is in the pools; failures are collected, answers are in the store."""
+class Dispatch:
+    """Sends everything that is in the queues; failures are collected here, responses are in the store."""
 
     def __init__(
         self,
-        pools: Sequence[Pool],
+        queues: Sequence[ModelQueue],
         writer: ResponseWriter,
-        claims: Claims,
+        claims: Claiming,
         accounts: Accounts,
         rules: Rules,
         scrub: Scrubber,
@@ -59,18 +63,18 @@ class Asking:
     ) -> None:
         """
         Args:
-            pools: with everything in `unclaimed`.
-            writer: commits answers; everything else on the store goes through its thread as well.
+            queues: with everything in `unclaimed`.
+            writer: commits responses; everything else on the store goes through its thread as well.
             claims: keep other runs from asking the same.
             accounts: what may still be used.
             rules: limits and waits.
             scrub: takes secrets out of what is told and kept.
             tell: takes one line when a model or a budget ends, or a model is left alone for a while.
         """
-        self._pools, self._writer, self._accounts, self._rules = tuple(pools), writer, accounts, rules
+        self._queues, self._writer, self._accounts, self._rules = tuple(queues), writer, accounts, rules
         self._scrub, self._take_line = scrub, tell
         self._changed = asyncio.Event()
-        self._flight = SingleFlight(self._pools, claims, writer, self._changed.set)
+        self._flight = SingleFlight(self._queues, claims, writer, self._changed.set)
         self._calls: set[asyncio.Task[None]] = set()
         self._fault: BaseException | None = None
         self._stopping = False
@@ -79,8 +83,8 @@ class Asking:
         """Distinct requests that were sent at least once."""
 
     async def run(self) -> None:
-        """Until every request is settled, or until stopped: then what is in flight is given some time. Answers are committed."""
-        transports = {id(pool.state.transport): pool.state.transport for pool in self._pools}.values()
+        """Until every request is settled, or until stopped: then what is in flight is given some time. Responses are committed."""
+        transports = {id(queue.state.transport): queue.state.transport for queue in self._queues}.values()
         for transport in transports:
             await transport.open()
         supply = asyncio.create_task(self._supply())
@@ -113,57 +117,57 @@ class Asking:
 
     async def _dispatch_until_done(self) -> None:
         while not self._stopping:
-            for pool in self._pools:
-                if pool.undecidable:
-                    self._end_undecided(pool)
+            for queue in self._queues:
+                if queue.undecidable:
+                    self._end_undecided(queue)
             self._drop_the_hopeless()
-            if all(pool.finished for pool in self._pools):
+            if all(queue.finished for queue in self._queues):
                 return
             now = self._rules.clock()
             self._send_what_may(now)
-            if any(pool.hungry for pool in self._pools):
+            if any(queue.hungry for queue in self._queues):
                 self._flight.need()
             await self._until_something_changes(now)
         if self._calls and self._fault is None:
             await asyncio.wait(self._calls, timeout=self._rules.grace)
 
     async def _until_something_changes(self, now: float) -> None:
-        times = [moment for pool in self._pools if (moment := pool.next_time(now)) is not None]
+        times = [moment for queue in self._queues if (moment := queue.next_time(now)) is not None]
         await self._rules.wait(self._changed, min([_LONGEST_SLEEP_S, *(moment - now for moment in times)]))
         self._changed.clear()
 
     def _send_what_may(self, now: float) -> None:
         """One call after the other, always of the model with the fewest in flight, so that none starves beside a slow one."""
-        able = [pool for pool in self._pools if pool.may_send(now)]
+        able = [queue for queue in self._queues if queue.may_send(now)]
         while able:
-            pool = min(able, key=lambda pool: pool.in_flight)
-            if not (self._has_slot(pool, now) and self._send(pool, now)) or not pool.may_send(now):
-                able.remove(pool)
+            queue = min(able, key=lambda queue: queue.in_flight)
+            if not (self._has_slot(queue, now) and self._send(queue, now)) or not queue.may_send(now):
+                able.remove(queue)
 
-    def _has_slot(self, pool: Pool, now: float) -> bool:
+    def _has_slot(self, queue: ModelQueue, now: float) -> bool:
         """Within the limits of the run and of the provider; in each, models with nothing in flight have a slot kept for them."""
-        slots = pool.state.slots
-        siblings = [other for other in self._pools if other.state.slots is slots]
-        return _left(self._rules.limit, len(self._calls), pool, self._pools) and (
-            slots.free(now) > 0 and _left(slots.limit, slots.in_flight, pool, siblings)
+        slots = queue.state.slots
+        siblings = [other for other in self._queues if other.state.slots is slots]
+        return _left(self._rules.limit, len(self._calls), queue, self._queues) and (
+            slots.free(now) > 0 and _left(slots.limit, slots.in_flight, queue, siblings)
         )
 
-    def _send(self, pool: Pool, now: float) -> bool:
+    def _send(self, queue: ModelQueue, now: float) -> bool:
         """Start one call, if the budget allows it."""
-        job = pool.take(now)
-        usage = self._accounts.estimate(job.request, pool.state.price)
-        if not self._accounts.reserve(pool.spec.name, usage):
-            pool.put_back(job)
-            if self._accounts.reached(pool.spec.name):
+        job = queue.take(now)
+        usage = self._accounts.estimate(job.request, queue.state.price)
+        if not self._accounts.reserve(queue.spec.name, usage):
+            queue.put_back(job)
+            if self._accounts.reached(queue.spec.name):
                 self._changed.set()
             return False
         job.reserved = usage
-        job.begin(pool.state.breaker)
+        job.begin(queue.state.breaker)
         self.sent += job.sent == 0
         job.sent += 1
-        pool.in_flight += 1
-        pool.state.slots.in_flight += 1
-        call = asyncio.create_task(self._call(pool, job))
+        queue.in_flight += 1
+        queue.state.slots.in_flight += 1
+        call = asyncio.create_task(self._call(queue, job))
         self._calls.add(call)
         call.add_done_callback(self._ended)
         return True
@@ -178,68 +182,68 @@ class Asking:
         self._fault = self._fault or error
         self.stop()
 
-    async def _call(self, pool: Pool, job: Job) -> None:
-        """One attempt. Its slot is its own until the answer is committed."""
+    async def _call(self, queue: ModelQueue, job: Job) -> None:
+        """One attempt. Its slot is its own until the response is committed."""
         began, used = self._rules.clock(), Usage(calls=1)
         try:
-            reply = await pool.state.transport.ask(job.request)
+            reply = await queue.state.transport.ask(job.request)
         except CallError as error:
-            self._failed(pool, job, error, began)
+            self._failed(queue, job, error, began)
         except asyncio.CancelledError:
-            pool.state.breaker.abandoned(probe=job.probe)
+            queue.state.breaker.abandoned(probe=job.probe)
             raise
         else:
             latency = self._rules.clock() - began
             used = _used(reply, job)
-            pool.state.answer(reply.cost_usd)
-            self._end_undecided(pool)
+            queue.state.answer(reply.cost_usd)
+            self._end_undecided(queue)
             await self._writer.commit(_response(job, reply, latency, self._scrub))
-            pool.done += 1
+            queue.done += 1
         finally:
-            pool.in_flight -= 1
-            pool.state.slots.in_flight -= 1
-            self._accounts.settle(pool.spec.name, job.reserved, used, job.request.role)
+            queue.in_flight -= 1
+            queue.state.slots.in_flight -= 1
+            self._accounts.settle(queue.spec.name, job.reserved, used, job.request.role)
 
-    def _failed(self, pool: Pool, job: Job, error: CallError, began: float) -> None:
+    def _failed(self, queue: ModelQueue, job: Job, error: CallError, began: float) -> None:
         """What a failed call means for its request, its model and its provider."""
-        now, model = self._rules.clock(), pool.state
+        now, model = self._rules.clock(), queue.state
         job.last_error = error.message
         if error.scope is Scope.PASSING and not error.rate_limited:
-            return self._failed_passing(pool, job, error.reached, now)
+            return self._failed_passing(queue, job, error.reached, now)
         model.breaker.alive()
-        self._end_undecided(pool)
+        self._end_undecided(queue)
         if error.rate_limited:
-            return self._rate_limited(pool, job, error, began, now)
+            return self._rate_limited(queue, job, error, began, now)
         if error.scope is Scope.MODEL:
-            self._give_up(pool, error.message)
+            self._give_up(queue, error.message)
         elif not error.of_prompt and model.refused(error.message):
-            self._give_up(pool, f"the first {SAME_REFUSALS} requests all failed: {error.message}")
-        return self._fail(pool, job, error.message)
+            self._give_up(queue, f"the first {SAME_REFUSALS} requests all failed: {error.message}")
+        return self._fail(queue, job, error.message)
 
-    def _failed_passing(self, pool: Pool, job: Job, reached: bool, now: float) -> None:
-        """Tried again; whose fault it was shows in what comes next: an answer, or the opening of the breaker."""
-        breaker, backoff = pool.state.breaker, self._rules.backoff
+    def _failed_passing(self, queue: ModelQueue, job: Job, reached: bool, now: float) -> None:
+        """Tried again; whose fault it was shows in what comes next: a response, or the opening of the breaker."""
+        breaker, backoff = queue.state.breaker, self._rules.backoff
         if breaker.failed(now, probe=job.probe, reached=reached) and breaker.open_until is not None:
             self._tell(
                 f"{job.last_error}; call after call fails, so this model is left alone for {breaker.open_until - now:.3g} s"
             )
-            pool.ask_undecided_again(now + backoff.wait(1))
+            queue.ask_undecided_again(now + backoff.wait(1))
         if breaker.exhausted:
-            self._give_up(pool, f"given up after {breaker.failed_probes} probes: {job.last_error}")
-        if job.failed(breaker) > pool.spec.retries:
-            pool.undecided.append(job)
+            self._give_up(queue, f"given up after {breaker.failed_probes} probes: {job.last_error}")
+        if job.failed(breaker) > queue.spec.retries:
+            queue.undecided.append(job)
         else:
-            pool.retry(job, now + backoff.wait(max(1, job.failures)))
+            queue.retry(job, now + backoff.wait(max(1, job.failures)))
 
-    def _end_undecided(self, pool: Pool) -> None:
+    def _end_undecided(self, queue: ModelQueue) -> None:
         """The model answers others, or nothing is left that could tell: these requests failed, and have no attempts left."""
-        undecided, pool.undecided = pool.undecided, []
+        undecided, queue.undecided = queue.undecided, []
         for job in undecided:
-            self._fail(pool, job, job.last_error)
+            self._fail(queue, job, job.last_error)
 
-    def _rate_limited(self, pool: Pool, job: Job, error: CallError, began: float, now: float) -> None:
+    def _rate_limited(self, queue: ModelQueue, job: Job, error: CallError, began: float, now: float) -> None:
         """Wait as long as the server says, and no longer than patience; this is no failure of the request."""
-        model, backoff = pool.state, self._rules.backoff
+        model, backoff = queue.state, self._rules.backoff
         model.rate_limited += 1
         job.rate_limits += 1
         wait = max(error.retry_after or 0.0, backoff.wait(job.rate_limits))
@@ -247,53 +251,53 @@ class Asking:
         if wait > backoff.patience or job.waited > backoff.patience:
             # A wait nobody has the patience for would hold up the provider's other models.
             model.slots.rate_limited(began, now, None)
-            return self._fail(pool, job, f"{job.last_error} (waiting longer than {backoff.patience:g} s is not worth it)")
+            return self._fail(queue, job, f"{job.last_error} (waiting longer than {backoff.patience:g} s is not worth it)")
         model.slots.rate_limited(began, now, error.retry_after)
         if model.limited_since is None:
             model.limited_since = now
         elif now - model.limited_since > backoff.patience:
-            self._give_up(pool, f"nothing but rate limits for {now - model.limited_since:.3g} s: {job.last_error}")
-        return pool.retry(job, now + wait)
+            self._give_up(queue, f"nothing but rate limits for {now - model.limited_since:.3g} s: {job.last_error}")
+        return queue.retry(job, now + wait)
 
-    def _give_up(self, pool: Pool, why: str) -> None:
-        if pool.state.dead is None:
+    def _give_up(self, queue: ModelQueue, why: str) -> None:
+        if queue.state.dead is None:
             # The reason names the model already where it is what a call said.
-            pool.state.dead = f"{pool.spec.name}: {why.replace(f'{pool.spec.name}: ', '', 1)}"
-            self._tell(f"{pool.state.dead}; nothing more is asked of it in this run")
+            queue.state.dead = f"{queue.spec.name}: {why.replace(f'{queue.spec.name}: ', '', 1)}"
+            self._tell(f"{queue.state.dead}; nothing more is asked of it in this run")
 
     def _drop_the_hopeless(self) -> None:
         """Settle what will not be asked any more: of models that were given up, and beyond a budget."""
-        for pool in self._pools:
-            if pool.state.dead is not None:
-                self._fail_rest(pool, pool.state.dead, "error")
-            elif (limit := self._accounts.reached(pool.spec.name)) is not None:
-                self._fail_rest(pool, f"{limit} was reached", "budget")
+        for queue in self._queues:
+            if queue.state.dead is not None:
+                self._fail_rest(queue, queue.state.dead, "error")
+            elif (limit := self._accounts.reached(queue.spec.name)) is not None:
+                self._fail_rest(queue, f"{limit} was reached", "budget")
 
-    def _fail_rest(self, pool: Pool, why: str, status: str) -> None:
-        rest = pool.drain()
+    def _fail_rest(self, queue: ModelQueue, why: str, status: str) -> None:
+        rest = queue.drain()
         if rest and status == "budget":
-            self._tell(f"{pool.spec.name}: {why}; {len(rest)} requests are not asked")
+            self._tell(f"{queue.spec.name}: {why}; {len(rest)} requests are not asked")
         for job in rest:
             # The last error of a request that was tried says more than the budget that ended its trials.
             last = f"; last error: {job.last_error}" if job.last_error and status == "budget" else ""
-            self._fail(pool, job, f"not asked{' again' if job.sent else ''}: {why}{last}", status)
+            self._fail(queue, job, f"not asked{' again' if job.sent else ''}: {why}{last}", status)
 
-    def _fail(self, pool: Pool, job: Job, message: str, status: str = "error") -> None:
-        pool.failed += 1
+    def _fail(self, queue: ModelQueue, job: Job, message: str, status: str = "error") -> None:
+        queue.failed += 1
         self._flight.give_back(job.key)
         self.failures[job.key] = Failure(job.key, self._scrub(message), job.sent, status)
 
 
-def _left(limit: int, in_use: int, pool: Pool, among: Sequence[Pool]) -> bool:
-    """Whether the pool may take one of the free slots: up to half of all are kept for pools that have none in flight."""
-    if not pool.in_flight:
+def _left(limit: int, in_use: int, queue: ModelQueue, among: Sequence[ModelQueue]) -> bool:
+    """Whether the queue may take one of the free slots: up to half of all are kept for queues that have none in flight."""
+    if not queue.in_flight:
         return in_use < limit
     waiting = sum(1 for other in among if not other.in_flight and not other.finished)
     return in_use + min(waiting, limit // 2) < limit
 
 
 def _used(reply: Reply, job: Job) -> Usage:
-    """What an answer used; where the server does not say, what was reserved for it."""
+    """What a call used; where the server does not say, what was reserved for it."""
     tokens, cost = job.reserved.tokens, job.reserved.cost_usd
     if reply.prompt_tokens is not None and reply.completion_tokens is not None:
         tokens = reply.prompt_tokens + reply.completion_tokens

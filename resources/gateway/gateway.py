@@ -1,4 +1,4 @@
-"""The one way to ask a language model: replay what is in the response store, ask what is missing, lose nothing.
+"""The one way to ask a language model: what the response store has is not asked again, what is asked is stored before it is used.
 
 Knows messages, models, draws and snapshots, and nothing of what is asked.
 """
@@ -16,13 +16,13 @@ from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.errors import GatewayError
 from resources.gateway.breaker import Breaker, BreakerRules
 from resources.gateway.budget import Accounts, Usage
-from resources.gateway.dispatch import Asking, Rules
+from resources.gateway.dispatch import Dispatch, Rules
 from resources.gateway.litellm_transport import LitellmTransport
 from resources.gateway.local_model import LocalTransport
 from resources.gateway.loop_thread import LoopThread
 from resources.gateway.prices import price
 from resources.gateway.progress import OnProgress
-from resources.gateway.queues import Job, ModelState, Pool
+from resources.gateway.queues import Job, ModelQueue, ModelState
 from resources.gateway.retries import Backoff
 from resources.gateway.slots import ProviderSlots, provider_of
 from resources.gateway.transport import Scrubber
@@ -35,15 +35,15 @@ _NO_BUDGET = Budget()
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """What came of a set of requests. The answers themselves are in the store, under their request keys."""
+class Outcome:
+    """What came of a set of requests. The responses themselves are in the store, under their request keys."""
 
     failures: dict[str, Failure]
     """By request key; these have no row in the store, so a rerun asks them again."""
     asked: int
-    """Distinct requests sent to a model now, answered or failed."""
+    """Distinct requests sent to a model now, whether they got a response or failed."""
     replayed: int
-    """Distinct requests whose answer was in the store already."""
+    """Distinct requests whose response was in the store already."""
 
 
 class Gateway:
@@ -67,7 +67,7 @@ class Gateway:
     ) -> None:
         """
         Args:
-            store: where answers are looked up and committed.
+            store: where responses are looked up and committed.
             budget: the most the run may use over all models.
             budgets: the most that single models may use, by model name.
             environ: where API keys come from; by default the process's environment.
@@ -97,10 +97,10 @@ class Gateway:
         """What all `answer` calls so far used, failed calls included, by the role that models were asked in."""
         return dict(self.accounts.by_role)
 
-    def answer(self, requests: Iterable[Request], *, on_progress: OnProgress | None = None) -> Answers:
-        """Make sure that every request has an answer in the store, or a failure that says why not.
+    def answer(self, requests: Iterable[Request], *, on_progress: OnProgress | None = None) -> Outcome:
+        """Make sure that every request has a response in the store, or a failure that says why not.
 
-        Each answer is committed before anything else happens to it, so a run that is killed or interrupted keeps
+        Each response is committed before anything else happens to it, so a run that is killed or interrupted keeps
         what it had; a rerun asks the rest. Other runs over the same store may ask the same at the same time: each request is asked
         by one of them, and counts as replayed for the others. `on_progress` is called in this thread, a few times a second.
 
@@ -111,8 +111,8 @@ class Gateway:
             KeyboardInterrupt: after calls in flight have been given `grace` seconds to end, and what they brought is committed.
         """
         wanted = {request.key: request for request in requests}
-        pools = self._pools(wanted, self.store.known(wanted))
-        asked = [pool for pool in pools if pool.unclaimed]
+        queues = self._queues(wanted, self.store.known(wanted))
+        asked = [queue for queue in queues if queue.unclaimed]
         self._refuse_unaskable(asked)
         lines: deque[str] = deque()
 
@@ -123,7 +123,7 @@ class Gateway:
         def report() -> None:
             tell_lines()
             if on_progress is not None:
-                on_progress(tuple(pool.progress() for pool in pools))
+                on_progress(tuple(queue.progress() for queue in queues))
 
         report()
         failures: dict[str, Failure] = {}
@@ -134,45 +134,45 @@ class Gateway:
             finally:
                 tell_lines()
             report()
-        return Answers(failures, asked=sent, replayed=sum(pool.replayed for pool in pools))
+        return Outcome(failures, asked=sent, replayed=sum(queue.replayed for queue in queues))
 
     def _ask(
-        self, pools: list[Pool], tell: Callable[[str], None], report: Callable[[], None]
+        self, queues: list[ModelQueue], tell: Callable[[str], None], report: Callable[[], None]
     ) -> tuple[dict[str, Failure], int]:
-        """Ask what is in the pools; returns what failed, and how many requests were sent."""
-        scrub = Scrubber(self._environ, [pool.spec for pool in pools])
+        """Ask what is in the queues; returns what failed, and how many requests were sent."""
+        scrub = Scrubber(self._environ, [queue.spec for queue in queues])
         writer, claims = ResponseWriter(self.store), Claims(self.store)
-        asking = Asking(pools, writer, claims, self.accounts, self._rules, scrub, tell)
+        dispatch = Dispatch(queues, writer, claims, self.accounts, self._rules, scrub, tell)
 
         async def ask() -> None:
             async with writer:
                 try:
-                    await asking.run()
+                    await dispatch.run()
                 finally:
                     await writer.run(claims.close)
 
         def stop() -> None:
-            calls = sum(pool.in_flight for pool in pools)
+            calls = sum(queue.in_flight for queue in queues)
             tell(
                 f"interrupted: waiting up to {self._rules.grace:g} s for {calls} calls in flight; interrupt again to stop at once"
             )
-            asking.stop()
+            dispatch.stop()
 
         LoopThread(ask, stop).run(report)
-        return asking.failures, asking.sent
+        return dispatch.failures, dispatch.sent
 
-    def _pools(self, wanted: Mapping[str, Request], known: set[str]) -> list[Pool]:
-        pools: dict[str, Pool] = {}
+    def _queues(self, wanted: Mapping[str, Request], known: set[str]) -> list[ModelQueue]:
+        queues: dict[str, ModelQueue] = {}
         for key, request in wanted.items():
             variant = request.model.variant
-            if (pool := pools.get(variant)) is None:
-                pool = pools[variant] = Pool(self._state(request.model))
-            pool.total += 1
+            if (queue := queues.get(variant)) is None:
+                queue = queues[variant] = ModelQueue(self._state(request.model))
+            queue.total += 1
             if key in known:
-                pool.replayed += 1
+                queue.replayed += 1
             else:
-                pool.unclaimed.append(Job(key, request))
-        return list(pools.values())
+                queue.unclaimed.append(Job(key, request))
+        return list(queues.values())
 
     def _state(self, spec: ModelSpec) -> ModelState:
         if spec.is_computed:
@@ -183,11 +183,11 @@ class Gateway:
             state = self._models[spec.variant] = ModelState(spec, transport, slots, Breaker(self._breaker_rules))
         return state
 
-    def _refuse_unaskable(self, pools: Iterable[Pool]) -> None:
-        problems = {pool.spec.name: pool.state.transport.problem(pool.spec) for pool in pools}
+    def _refuse_unaskable(self, queues: Iterable[ModelQueue]) -> None:
+        problems = {queue.spec.name: queue.state.transport.problem(queue.spec) for queue in queues}
         found = [f"{name}: {problem}" for name, problem in problems.items() if problem]
         if found:
             raise GatewayError(f"nothing was asked, because not every model can be: {'; '.join(found)}")
-        for pool in pools:
-            pool.state.price = price(pool.spec) if self.accounts.needs_price(pool.spec.name) else None
-        self.accounts.refuse_unpriced((pool.spec, pool.state.price) for pool in pools)
+        for queue in queues:
+            queue.state.price = price(queue.spec) if self.accounts.needs_price(queue.spec.name) else None
+        self.accounts.refuse_unpriced((queue.spec, queue.state.price) for queue in queues)

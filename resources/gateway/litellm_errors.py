@@ -71,7 +71,7 @@ def _status_error(spec: ModelSpec, error: Exception, status: int, headers: Mappi
 
 
 def _blame_of_prompt(error: Exception, status: int, said: str) -> str | None:
-    """Why this prompt gets no answer, whoever asks: it is too long, or a filter stopped it."""
+    """Why this prompt gets no response, whoever asks: it is too long, or a filter stopped it."""
     kind = type(error).__name__
     if kind == "ContextWindowExceededError" or (status in _PROMPT_STATUSES and _TOO_LONG.search(said)):
         return "the prompt is too long for the model"

@@ -1,4 +1,4 @@
-"""Hosted and self-hosted models, by litellm. It is imported (3 seconds) only when such a model has something to ask."""
+"""Calls of hosted and self-hosted models by litellm, which is imported (3 seconds) only when such a model is to be asked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from resources.gateway.transport import CallError, Reply, Scope
 _log = logging.getLogger("dtef.gateway")
 
 CONNECT_TIMEOUT_S = 10.0
-"""A server that does not even take the connection is not there; an answer may take the model's whole `timeout`."""
+"""A server that does not even take the connection is not there; a response may take the model's whole `timeout`."""
 # Beyond the client's own time limit, so that its clearer message comes first.
 _GRACE_S = 0.5
 _LOG_PATIENCE_S = 5.0
@@ -98,7 +98,7 @@ class LitellmTransport:
         return arguments
 
     def _takes_schemas(self, litellm: Any, spec: ModelSpec) -> bool:
-        """Whether the answer can be made to follow a schema; said once a model if not. A server of one's own decides itself."""
+        """Whether the response can be made to follow a schema; said once a model if not. A server of one's own decides itself."""
         if spec.api_base:
             return True
         if spec.variant not in self._takes:
@@ -152,7 +152,7 @@ class LitellmTransport:
 
 
 def _sampling(request: Request) -> dict[str, Any]:
-    """The model's parameters, with room for as long an answer as the prompt asks for."""
+    """The model's parameters, with room for as long a response as the prompt asks for."""
     sampling = request.model.sampling
     if "max_tokens" in sampling and request.answer_tokens is not None:
         sampling["max_tokens"] = max(sampling["max_tokens"], request.answer_tokens)
@@ -185,7 +185,7 @@ def _reply(litellm: Any, spec: ModelSpec, answer: Any) -> Reply:
 
 
 def _text_of_nothing(spec: ModelSpec, choice: Any) -> str:
-    """An answer without content: a refusal, a filter and a spent token budget are answers; anything else is a fault."""
+    """A response without content: a refusal, a filter and a spent token budget are responses; anything else is a fault."""
     refusal = (getattr(choice.message, "provider_specific_fields", None) or {}).get("refusal")
     if refusal:
         return str(refusal)

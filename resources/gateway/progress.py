@@ -23,14 +23,14 @@ class ModelProgress:
     replayed: int
     """Already in the store."""
     done: int
-    """Asked now and answered."""
+    """Asked now, and the response is stored."""
     failed: int
     rate: float = 0.0
-    """Answers a second, over the last half minute."""
+    """Responses per second over the last half minute."""
     rate_limited: int = 0
     """429s of the run so far."""
     cost_usd: float | None = 0.0
-    """Of the run so far; None: the price of some answer is unknown."""
+    """Of the run so far; None: the price of some response is unknown."""
     seconds_left: float | None = None
     """At the present rate; None: nothing has been answered lately."""
 

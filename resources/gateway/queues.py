@@ -25,7 +25,7 @@ SAME_REFUSALS = 10
 
 @dataclass(slots=True)
 class Job:
-    """One request on its way to an answer."""
+    """One request on its way to a response."""
 
     key: str
     request: Request
@@ -75,9 +75,9 @@ class ModelState:
     rate_limited: int = 0
     """429s so far."""
     limited_since: float | None = None
-    """When the first 429 since the last answer came."""
+    """When the first 429 since the last response came."""
     cost_usd: float | None = 0.0
-    """Of the answers so far; None: of some it is unknown."""
+    """Of the responses so far; None: of some it is unknown."""
     _refusals: list[str] = field(default_factory=list)
 
     def answer(self, cost_usd: float | None) -> None:
@@ -97,7 +97,7 @@ class ModelState:
 
 
 @dataclass
-class Pool:
+class ModelQueue:
     """One set of requests to a model: unclaimed -> ready -> in flight -> settled, or back by way of `retries`, `undecided` or
     `elsewhere`."""
 
@@ -108,15 +108,15 @@ class Pool:
     failed: int = 0
     in_flight: int = 0
     claiming: int = 0
-    """Requests taken out of a queue while they are being claimed."""
+    """Requests taken out of `unclaimed` or `elsewhere` while they are being claimed."""
     unclaimed: deque[Job] = field(default_factory=deque)
     elsewhere: deque[Job] = field(default_factory=deque)
-    """Another run is asking these; its answers will be in the store."""
+    """Another run is asking these; their responses will be in the store."""
     ready: deque[Job] = field(default_factory=deque)
     retries: list[tuple[float, int, Job]] = field(default_factory=list)
     """A heap by the time of the next attempt."""
     undecided: list[Job] = field(default_factory=list)
-    """Their attempts are used up, but perhaps by an outage that has just begun: the next answer ends them, an outage does not."""
+    """Their attempts are used up, perhaps by an outage that has just begun: the next response ends them, an outage does not."""
     clock: Callable[[], float] = time.monotonic
     _numbers: Iterator[int] = field(default_factory=count, repr=False)
     _samples: deque[tuple[float, int]] = field(default_factory=deque, repr=False)
@@ -127,7 +127,7 @@ class Pool:
 
     @property
     def finished(self) -> bool:
-        return not (self.in_flight or self.claiming or any(self._queues) or self.retries)
+        return not (self.in_flight or self.claiming or any(self._waiting) or self.retries)
 
     @property
     def undecidable(self) -> bool:
@@ -171,13 +171,13 @@ class Pool:
 
     def drain(self) -> list[Job]:
         """Take out everything that is not in flight."""
-        jobs = [*(job for queue in self._queues for job in queue), *(job for _, _, job in self.retries)]
-        for queue in (*self._queues, self.retries):
-            queue.clear()
+        jobs = [*(job for place in self._waiting for job in place), *(job for _, _, job in self.retries)]
+        for place in (*self._waiting, self.retries):
+            place.clear()
         return jobs
 
     @property
-    def _queues(self) -> tuple[deque[Job] | list[Job], ...]:
+    def _waiting(self) -> tuple[deque[Job] | list[Job], ...]:
         return self.unclaimed, self.elsewhere, self.ready, self.undecided
 
     def progress(self) -> ModelProgress:
@@ -197,7 +197,7 @@ class Pool:
         )
 
     def _rate(self) -> float:
-        """Answers a second over the last half minute."""
+        """Responses per second over the last half minute."""
         now = self.clock()
         self._samples.append((now, self.done))
         while now - self._samples[0][0] > _RATE_WINDOW_S:

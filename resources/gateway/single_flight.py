@@ -1,4 +1,4 @@
-"""Supplies pools with requests that no other run is asking: claims them in chunks, and takes over what others answered."""
+"""Buys each response once: fills the queues with requests that no other run is asking, and takes over what other runs got."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from resources.gateway.queues import Job, Pool
+from resources.gateway.queues import Job, ModelQueue
 from resources.responses.writer import ResponseWriter
 
 _LOOK_EVERY_S = 1.0
 _BEAT_EVERY_S = 10.0
 
 
-class Claimed(Protocol):
-    """What came of claiming: keys that are this run's to ask, and keys that have an answer. The others are asked elsewhere."""
+class ClaimedKeys(Protocol):
+    """What came of claiming: keys that are this run's to ask, and keys that have a response. The others are asked elsewhere."""
 
     @property
     def mine(self) -> set[str]: ...
@@ -23,25 +23,27 @@ class Claimed(Protocol):
     def answered(self) -> set[str]: ...
 
 
-class Claims(Protocol):
+class Claiming(Protocol):
     """`resources.responses.claims.Claims`, as far as it is used here."""
 
-    def claim(self, keys: Sequence[str]) -> Claimed: ...
+    def claim(self, keys: Sequence[str]) -> ClaimedKeys: ...
     def release(self, keys: Iterable[str]) -> None: ...
     def beat(self) -> None: ...
 
 
 class SingleFlight:
-    """Keeps the pools' ready queues filled while it runs; everything on the database happens in the writer's thread."""
+    """Keeps requests ready in the queues while it runs; everything on the database happens in the writer's thread."""
 
-    def __init__(self, pools: Sequence[Pool], claims: Claims, writer: ResponseWriter, supplied: Callable[[], None]) -> None:
-        self._pools, self._claims, self._writer, self._supplied = pools, claims, writer, supplied
+    def __init__(
+        self, queues: Sequence[ModelQueue], claims: Claiming, writer: ResponseWriter, supplied: Callable[[], None]
+    ) -> None:
+        self._queues, self._claims, self._writer, self._supplied = queues, claims, writer, supplied
         self._needed = asyncio.Event()
         self._given_back: list[str] = []
         self._look_at = self._beat_at = time.monotonic()
 
     def need(self) -> None:
-        """Some pool runs low."""
+        """Some queue has few requests that are ready."""
         self._needed.set()
 
     def give_back(self, key: str) -> None:
@@ -60,19 +62,19 @@ class SingleFlight:
             self._needed.clear()
 
     async def supply(self) -> None:
-        """Claim what the pools need next, give back what was not answered, and give signs of life."""
+        """Claim what the queues need next, give back what was not answered, and give signs of life."""
         await self.flush()
         now = time.monotonic()
         looks = now >= self._look_at
-        chunks = [(pool, chunk) for pool in self._pools if (chunk := _chunk(pool, look_again=looks))]
+        chunks = [(queue, chunk) for queue in self._queues if (chunk := _chunk(queue, look_again=looks))]
         if looks:
             self._look_at = now + _LOOK_EVERY_S
         keys = [job.key for _, chunk in chunks for job in chunk]
         if keys:
             claimed = await self._writer.run(self._claims.claim, keys)
-            for pool, chunk in chunks:
-                _share_out(pool, chunk, claimed)
-            if looks and claimed.answered and any(pool.elsewhere for pool in self._pools):
+            for queue, chunk in chunks:
+                _share_out(queue, chunk, claimed)
+            if looks and claimed.answered and any(queue.elsewhere for queue in self._queues):
                 # Where some have been answered more may have been: the other run can be far ahead.
                 self._look_at = now
                 self._needed.set()
@@ -90,24 +92,24 @@ class SingleFlight:
             await self._writer.run(self._claims.release, given_back)
 
 
-def _chunk(pool: Pool, *, look_again: bool) -> list[Job]:
+def _chunk(queue: ModelQueue, *, look_again: bool) -> list[Job]:
     """The next jobs to claim: new ones before those that another run had; taken out of their queues."""
-    size = 2 * pool.spec.max_concurrency
+    size = 2 * queue.spec.max_concurrency
     chunk = []
-    if pool.hungry:
-        chunk = [pool.unclaimed.popleft() for _ in range(min(size, len(pool.unclaimed)))]
-    if look_again and not pool.unclaimed:
-        chunk += [pool.elsewhere.popleft() for _ in range(min(size, len(pool.elsewhere)))]
-    pool.claiming += len(chunk)
+    if queue.hungry:
+        chunk = [queue.unclaimed.popleft() for _ in range(min(size, len(queue.unclaimed)))]
+    if look_again and not queue.unclaimed:
+        chunk += [queue.elsewhere.popleft() for _ in range(min(size, len(queue.elsewhere)))]
+    queue.claiming += len(chunk)
     return chunk
 
 
-def _share_out(pool: Pool, chunk: Sequence[Job], claimed: Claimed) -> None:
+def _share_out(queue: ModelQueue, chunk: Sequence[Job], claimed: ClaimedKeys) -> None:
     for job in chunk:
-        pool.claiming -= 1
+        queue.claiming -= 1
         if job.key in claimed.mine:
-            pool.ready.append(job)
+            queue.ready.append(job)
         elif job.key in claimed.answered:
-            pool.replayed += 1
+            queue.replayed += 1
         else:
-            pool.elsewhere.append(job)
+            queue.elsewhere.append(job)

@@ -25,7 +25,7 @@ def provider_of(spec: ModelSpec) -> str:
 class ProviderSlots:
     """The calls in flight to one provider, under a limit that adapts. Times are seconds of one monotonic clock.
 
-    The limit grows by one after each clean round (as many answers as the limit). A 429 halves it, once a round trip: calls that
+    The limit grows by one after each clean round (as many responses as the limit). A 429 halves it, once a round trip: calls that
     were under way at the last cut tell nothing about the limit since.
     """
 
@@ -37,7 +37,7 @@ class ProviderSlots:
     _clean: int = field(default=0, repr=False)
     _cut_at: float = field(default=-inf, repr=False)
     _cuts: int = field(default=0, repr=False)
-    """Cuts without an answer between them."""
+    """Cuts without a response between them."""
 
     def __post_init__(self) -> None:
         self.limit = self.limit or min(self.cap, FIRST_LIMIT)

@@ -1,4 +1,4 @@
-"""What the gateway asks of anything that answers: hosted models by litellm, and the local model."""
+"""What the gateway needs of whatever reaches a model, hosted (by litellm) or local; and how API keys are kept out of messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dtef_pipeline.asking.request import Request
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer, before it is a `Response`."""
+    """What a provider sent back, before it is made a `Response`."""
 
     text: str
     finish_reason: str | None
@@ -36,7 +36,7 @@ class Scope(Enum):
 
 
 class CallError(Exception):
-    """A call that got no answer."""
+    """A call that got no response."""
 
     def __init__(
         self,

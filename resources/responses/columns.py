@@ -1,4 +1,4 @@
-"""The columns of a stored response, in Arrow and in SQL: both follow from the fields of `Response`, which are written down nowhere else."""
+"""The columns of a stored response in Arrow and in SQL: they follow from the fields of `Response`, and are listed nowhere else."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Column(NamedTuple):
     """A key of the table of types above: the annotation without its None."""
     nullable: bool
     default: str | None
-    """What stands there where an earlier version of the software wrote the row; None: it wrote the column, or leaves it null."""
+    """What the database fills in for an earlier version of the software that does not write the column; None: nothing."""
 
     @property
     def arrow(self) -> pa.Field:

@@ -2,11 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.panel import Panel
-from resources.panel_file import known_panel
 from resources.settings import Settings
 
 
@@ -21,12 +16,3 @@ def test_the_webhook_is_not_shown() -> None:
     settings = Settings.from_environment({"DTEF_WEBHOOK": "https://h.example/secret"})
     assert settings.webhook == "https://h.example/secret"
     assert "secret" not in repr(settings)
-
-
-def test_without_a_panel_file_the_defaults_hold() -> None:
-    assert known_panel(Settings.from_environment({"DTEF_PANEL": ""})) == Panel()
-
-
-def test_a_panel_file_that_is_not_there_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"DTEF_PANEL names /nowhere/panel.yaml, which is not a file"):
-        known_panel(Settings.from_environment({"DTEF_PANEL": "/nowhere/panel.yaml"}))

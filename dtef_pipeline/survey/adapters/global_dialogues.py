@@ -5,26 +5,24 @@ Segment columns read `O<k>: <value>`. What O<k> stands for differs from round to
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.adapters.counts import SEGMENT_COLUMN, Counts
-from dtef_pipeline.survey.attributes import candidates, canonical, classify, clean, profile_attribute, segment
+from dtef_pipeline.survey.adapters.dialogue_files import _REQUIRED, Poll, _guide_orders, _read_aggregate, _read_counts
+from dtef_pipeline.survey.attributes import candidates, canonical, classify, profile_attribute, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey
-from dtef_pipeline.survey.validation import check_question, named_round, percentage, require_columns, whole_number
+from dtef_pipeline.survey.validation import check_question, named_round, percentage
 
 AGGREGATE = "_aggregate_standardized.csv"
 COUNTS = "_segment_counts_by_question.csv"
 GUIDE = "_discussion_guide.csv"
-POLL = "poll single select"
 
-_REQUIRED = ("Question ID", "Question Type", "Question", "Response")
 _DERIVED_COLUMN = re.compile(r".* - (?:Weighted Score|Rank \d+ Count)")
 _ABOUT_OPEN_ANSWERS = (
     "OriginalResponse",
@@ -104,18 +102,6 @@ def _about_counts(counts: Counts, questions: Sequence[Question], columns: Sequen
     return tuple(counts.findings(questions, [c.name for c in columns])) if counts.columns else (_NO_COUNTS,)
 
 
-@dataclass
-class Poll:
-    """The rows of one question: first line, text, options and the rows' cells."""
-
-    id: str
-    text: str
-    line: int
-    options: list[str]
-    rows: list[list[str]]
-    lines: list[int]
-
-
 @dataclass(frozen=True)
 class Column:
     """A segment's column: its place in the aggregate file and its name there."""
@@ -130,92 +116,6 @@ def _aggregates(path: Path) -> list[Path]:
     if path.is_file():
         return [path] if path.name.endswith(AGGREGATE) else []
     return sorted(f for f in path.glob(f"*{AGGREGATE}") if f.is_file()) if path.is_dir() else []
-
-
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """(line, cells) of a CSV file; the line is where the row ends."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file)
-            for row in reader:
-                if any(row):
-                    yield reader.line_num, row
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise SurveyError("not a CSV file in UTF-8", where=str(path), arrived=str(error)) from error
-
-
-def _table(path: Path, required: Sequence[str]) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    """Cleaned column names and the rows below them, each as long as the header."""
-    rows = _rows(path)
-    _, header = next(rows, (0, []))
-    if not header:
-        raise SurveyError("the file is empty", where=str(path), allowed=f"columns {', '.join(required)}")
-    columns = [clean(name) for name in header]
-    require_columns(columns, required, where=str(path))
-    return columns, _full_rows(rows, len(columns), str(path))
-
-
-def _full_rows(rows: Iterator[tuple[int, list[str]]], width: int, where: str) -> Iterator[tuple[int, list[str]]]:
-    for line, row in rows:
-        if len(row) != width:
-            allowed = f"{width} cells, as in the header"
-            raise SurveyError(
-                "a row of another length than the header", where=where, line=line, arrived=len(row), allowed=allowed
-            )
-        yield line, row
-
-
-def _read_aggregate(path: Path) -> tuple[list[Poll], list[str], list[Finding]]:
-    """The single-select polls in file order, the column names, and what was left out."""
-    columns, rows = _table(path, _REQUIRED)
-    id_, type_, text, response = (columns.index(name) for name in _REQUIRED)
-    polls: dict[str, Poll] = {}
-    others: dict[str, dict[str, str]] = defaultdict(dict)
-    last = ""
-    for line, row in rows:
-        question_id = row[id_].strip()
-        if normalized(row[type_]) != POLL:
-            others[clean(row[type_])][question_id] = clean(row[text])
-            continue
-        if not question_id:
-            raise SurveyError("a row without Question ID", where=str(path), line=line, arrived=row[text][:80])
-        poll = polls.setdefault(question_id, Poll(question_id, _question_text(row[text]), line, [], [], []))
-        again = last != question_id and clean(row[response]) in poll.options
-        if again or normalized(poll.text) != normalized(row[text]):
-            problem = f"duplicate question id {question_id}: first used at line {poll.line}"
-            raise SurveyError(problem, where=str(path), line=line, arrived=clean(row[text]), allowed=clean(poll.text))
-        poll.options.append(clean(row[response]))
-        poll.rows.append(row)
-        poll.lines.append(line)
-        last = question_id
-    return list(polls.values()), columns, [_left_out(kind, found) for kind, found in others.items()]
-
-
-def _question_text(text: str) -> str:
-    """The text without stray blanks; line breaks are the author's and stay."""
-    return "\n".join(clean(line) for line in text.strip().splitlines())
-
-
-def _left_out(kind: str, found: Mapping[str, str]) -> Finding:
-    if normalized(kind) == "ask opinion":
-        return Finding("info", "open-ended-question", "Open-ended questions have no options to predict.", tuple(found.values()))
-    message = f"Only single-select polls are used; these are of type {kind!r}."
-    return Finding("info", "question-type", message, tuple(found.values()))
-
-
-def _read_counts(path: Path) -> Counts:
-    """The counts file; empty when there is none."""
-    if not path.is_file():
-        return Counts()
-    columns, rows = _table(path, ("Question ID",))
-    id_ = columns.index("Question ID")
-    counts: dict[str, dict[str, int | None]] = {}
-    for line, row in rows:
-        question_id = row[id_].strip()
-        if question_id in counts:
-            raise SurveyError(f"question id {question_id} twice", where=str(path), line=line, allowed="one row a question")
-        counts[question_id] = {name: whole_number(cell) for name, cell in zip(columns, row, strict=True) if cell}
-    return Counts(columns, counts)
 
 
 def _segment_columns(
@@ -343,24 +243,6 @@ def _answers_itself(poll: Poll, columns: Sequence[Column]) -> bool:
             if canonical(c.segment.attribute, option) == c.segment.value and isinstance(share, float):
                 own.append(share)
     return not own or sum(own) >= 80 * len(own)
-
-
-def _guide_orders(path: Path) -> dict[str, list[list[str]]]:
-    """Normalized question text -> its normalized options, for each time the discussion guide asks it; empty without a guide."""
-    if not path.is_file():
-        return {}
-    rows = (row for _, row in _rows(path))
-    header = next((row for row in rows if "Content" in row), [])
-    if not header:
-        raise SurveyError("not a discussion guide", where=str(path), allowed="a row of column names with 'Content'")
-    content = header.index("Content")
-    options = [i for i, name in enumerate(header) if name.startswith("Poll or Category Option")]
-    orders: dict[str, list[list[str]]] = defaultdict(list)
-    for row in rows:
-        texts = [normalized(clean(row[i])) for i in options if i < len(row) and row[i].strip()]
-        if texts and content < len(row):
-            orders[normalized(row[content])].append(texts)
-    return orders
 
 
 def _in_guide_order(question: Question, poll: Poll, asked: Sequence[Sequence[str]]) -> tuple[Question, Poll]:

@@ -72,8 +72,7 @@ def put(warehouse: Warehouse, key: str, *rows: dict[str, Any]) -> None:
 
 def predict(house: Warehouse, answers: Answers, keys: Sequence[str], *models: ModelSpec, **options: Any) -> dict[str, pa.Table]:
     """All windows asked and written, as the asset does it."""
-    predictor = Predictor(house, PredictOptions(models, **options), answers.stored)
-    predictor.prepare(keys)
+    predictor = Predictor.over(keys, house, PredictOptions(models, **options), answers.stored)
     made = {}
     for group in windows(predictor.plan(key) for key in keys):
         failures = predictor.ask(group, answers.answer)
@@ -91,13 +90,13 @@ def plans(*sizes: int) -> list[Plan]:
 
 class TestWindows:
     def test_a_window_closes_once_it_is_full_and_loses_no_partition(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(module, "WINDOW", 10)
+        monkeypatch.setattr(module, "REQUESTS_AT_A_TIME", 10)
         groups = list(windows(iter(plans(4, 4, 4, 25, 0, 0, 3))))
         assert [[len(plan.requests) for plan in group] for group in groups] == [[4, 4, 4], [25], [0, 0, 3]]
         assert list(windows(iter([]))) == []
 
     def test_plans_are_made_only_when_their_window_is_reached(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(module, "WINDOW", 1)
+        monkeypatch.setattr(module, "REQUESTS_AT_A_TIME", 1)
         made: list[str] = []
 
         def planning() -> Any:
@@ -112,7 +111,7 @@ class TestWindows:
         answers = Answers()
         predict(house, answers, KEYS, LLM)
         assert [len(batch) for batch in answers.batches] == [24]
-        monkeypatch.setattr(module, "WINDOW", 8)
+        monkeypatch.setattr(module, "REQUESTS_AT_A_TIME", 8)
         answers = Answers()
         predict(house, answers, KEYS, LLM)
         assert [len(batch) for batch in answers.batches] == [8, 8, 8]
@@ -271,8 +270,7 @@ class TestSharedPrompts:
 
     def test_the_number_of_requests_expected_counts_them_once(self, everyone: Warehouse) -> None:
         options = PredictOptions((UNIFORM, LLM), conditions=(self.CONDITION,), draws=2)
-        predictor = Predictor(everyone, options, Answers().stored)
-        predictor.prepare(KEYS[:2])
+        predictor = Predictor.over(KEYS[:2], everyone, options, Answers().stored)
         assert predictor.expected == {"m": 4 * 2 * 2}
 
 

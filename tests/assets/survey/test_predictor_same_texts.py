@@ -122,8 +122,7 @@ def test_progress_expects_what_will_be_asked(house: Warehouse, before: str) -> N
         predict(house, answers, [KEY], LLM, questions=1)
     elif before != "nothing":
         as_before(house, answers)
-    predictor = Predictor(house, PredictOptions((LLM,), draws=2), answers.stored)
-    predictor.prepare([KEY])
+    predictor = Predictor.over([KEY], house, PredictOptions((LLM,), draws=2), answers.stored)
     assert predictor.expected == {"m": len({request.key for request in predictor.plan(KEY).requests})}
 
 

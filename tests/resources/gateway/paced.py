@@ -13,8 +13,8 @@ from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Request, Response
 from resources.gateway.breaker import Breaker, BreakerRules
 from resources.gateway.budget import Accounts
-from resources.gateway.dispatch import Asking, Rules
-from resources.gateway.queues import Job, ModelState, Pool
+from resources.gateway.dispatch import Dispatch, Rules
+from resources.gateway.queues import Job, ModelQueue, ModelState
 from resources.gateway.retries import Backoff
 from resources.gateway.slots import ProviderSlots
 from resources.gateway.transport import CallError, Reply, Scope, Scrubber
@@ -106,13 +106,15 @@ class _NoOtherRun:
     def beat(self) -> None: ...
 
 
-def ask(requests: list[Request], plan: Plan, rules: BreakerRules) -> tuple[Asking, list[str]]:
+def ask(requests: list[Request], plan: Plan, rules: BreakerRules) -> tuple[Dispatch, list[str]]:
     """The engine after it has settled the requests, which are to one model; and the texts that were sent, in order."""
     clock, backoff, spec = Clock(), Backoff(), requests[0].model
     model = PacedModel(clock, plan)
-    pool = Pool(ModelState(spec, model, ProviderSlots(64, backoff), Breaker(rules)), total=len(requests))
-    pool.unclaimed.extend(Job(request.key, request) for request in requests)
+    queue = ModelQueue(ModelState(spec, model, ProviderSlots(64, backoff), Breaker(rules)), total=len(requests))
+    queue.unclaimed.extend(Job(request.key, request) for request in requests)
     pace = Rules(64, backoff, 30.0, clock=lambda: clock.now, wait=clock.wait)
-    asking = Asking([pool], _NoStore(), _NoOtherRun(), Accounts(Budget(), {}), pace, Scrubber({}, [spec]), lambda line: None)
-    asyncio.run(asking.run())
-    return asking, model.sent
+    dispatch = Dispatch(
+        [queue], _NoStore(), _NoOtherRun(), Accounts(Budget(), {}), pace, Scrubber({}, [spec]), lambda line: None
+    )
+    asyncio.run(dispatch.run())
+    return dispatch, model.sent

@@ -21,7 +21,7 @@ import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.errors import GatewayError, WarehouseError
-from resources.gateway.gateway import Answers
+from resources.gateway.gateway import Outcome
 from resources.gateway.progress import ModelProgress
 from resources.gateway.retries import Backoff
 from resources.responses.store import ResponseStore
@@ -42,7 +42,7 @@ def server() -> Iterator[FakeLLM]:
         yield running
 
 
-def ask(store: ResponseStore, fault: FaultPlan, **settings: Any) -> tuple[Answers, FakeLLM]:
+def ask(store: ResponseStore, fault: FaultPlan, **settings: Any) -> tuple[Outcome, FakeLLM]:
     """One request to a server with a fault."""
     with FakeLLM(fault=fault) as server:
         return gateway(store).answer(requests(model(server, **settings))), server
@@ -52,7 +52,7 @@ class TestAnswering:
     def test_an_answer_is_in_the_store_with_what_the_server_said(self, store: ResponseStore, server: FakeLLM) -> None:
         (request,) = requests(model(server))
         answers = gateway(store).answer([request])
-        assert answers == Answers({}, asked=1, replayed=0)
+        assert answers == Outcome({}, asked=1, replayed=0)
         (row,) = store.responses([request.key]).to_pylist()
         assert (row["text"], row["finish_reason"], row["served_model"]) == ("[40.0, 30.0, 20.0, 10.0]", "stop", "m-served")
         assert (row["prompt_tokens"], row["completion_tokens"], row["attempts"]) == (4, 4, 1)
@@ -90,9 +90,9 @@ class TestAnswering:
     def test_a_rerun_replays_and_asks_only_the_difference(self, store: ResponseStore, server: FakeLLM) -> None:
         spec = model(server)
         gateway(store).answer(requests(spec, 5))
-        assert gateway(store).answer(requests(spec, 8)) == Answers({}, asked=3, replayed=5)
-        assert gateway(store).answer(requests(spec, 8, draw=1)) == Answers({}, asked=8, replayed=0)
-        assert gateway(store).answer(requests(spec, 8, snapshot="later")) == Answers({}, asked=8, replayed=0)
+        assert gateway(store).answer(requests(spec, 8)) == Outcome({}, asked=3, replayed=5)
+        assert gateway(store).answer(requests(spec, 8, draw=1)) == Outcome({}, asked=8, replayed=0)
+        assert gateway(store).answer(requests(spec, 8, snapshot="later")) == Outcome({}, asked=8, replayed=0)
         assert server.answered == store.count() == 24
 
     def test_a_request_given_twice_is_asked_once(self, store: ResponseStore, server: FakeLLM) -> None:
@@ -100,10 +100,10 @@ class TestAnswering:
         assert server.answered == 1
 
     def test_nothing_to_ask_is_nothing(self, store: ResponseStore) -> None:
-        assert gateway(store).answer([]) == Answers({}, asked=0, replayed=0)
+        assert gateway(store).answer([]) == Outcome({}, asked=0, replayed=0)
 
     def test_it_works_inside_a_running_event_loop(self, store: ResponseStore, server: FakeLLM) -> None:
-        async def caller() -> Answers:
+        async def caller() -> Outcome:
             return gateway(store).answer(requests(model(server)))
 
         assert asyncio.run(caller()).asked == 1
@@ -238,7 +238,7 @@ class TestRetries:
         ]
         with FakeLLM(fault=at_random(0.2, *faults)) as server:
             wanted = requests(model(server, retries=20, max_concurrency=32), 500)
-            assert gateway(store).answer(wanted) == Answers({}, asked=500, replayed=0)
+            assert gateway(store).answer(wanted) == Outcome({}, asked=500, replayed=0)
         rows = store.responses([request.key for request in wanted]).to_pylist()
         served = Counter(call.user for call in server.calls)
         assert store.count() == len(rows) == server.answered == 500
@@ -286,7 +286,7 @@ class TestFailures:
     def test_a_failure_is_asked_again_by_a_rerun(self, store: ResponseStore) -> None:
         ask(store, always(Fault("status", status=400)))
         answers, _ = ask(store, lambda call: None)
-        assert answers == Answers({}, asked=1, replayed=0)
+        assert answers == Outcome({}, asked=1, replayed=0)
 
     def test_a_key_is_in_no_failure_and_no_log(
         self, store: ResponseStore, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]

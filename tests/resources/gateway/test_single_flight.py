@@ -31,8 +31,8 @@ class Answered:
 
 
 async def looked(jobs: int, answers: int) -> tuple[Any, Answered]:
-    """A pool whose requests were all another run's, and what it did within a moment."""
-    pool = SimpleNamespace(
+    """A queue whose requests were all another run's, and what it did within a moment."""
+    queue = SimpleNamespace(
         spec=SimpleNamespace(max_concurrency=2),
         hungry=False,
         unclaimed=deque[Any](),
@@ -40,7 +40,7 @@ async def looked(jobs: int, answers: int) -> tuple[Any, Answered]:
         replayed=0,
         ready=deque[Any](),
     )
-    pool.elsewhere = deque(SimpleNamespace(key=str(number)) for number in range(jobs))
+    queue.elsewhere = deque(SimpleNamespace(key=str(number)) for number in range(jobs))
     claims, calm = Answered(answers), asyncio.Event()
 
     async def run(work: Callable[..., Any], *given: Any) -> Any:
@@ -48,21 +48,21 @@ async def looked(jobs: int, answers: int) -> tuple[Any, Answered]:
         asyncio.get_running_loop().call_later(0.2, calm.set)
         return work(*given)
 
-    flight = SingleFlight([pool], claims, SimpleNamespace(run=run), lambda: None)  # type: ignore[list-item, arg-type]
+    flight = SingleFlight([queue], claims, SimpleNamespace(run=run), lambda: None)  # type: ignore[list-item, arg-type]
     task = asyncio.create_task(flight.run())
     async with asyncio.timeout(60):
         await calm.wait()
     task.cancel()
-    return pool, claims
+    return queue, claims
 
 
 def test_answers_of_another_run_are_taken_over_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(single_flight, "_LOOK_EVERY_S", 3600.0)
-    pool, _ = asyncio.run(looked(jobs=1000, answers=1000))
-    assert (pool.replayed, len(pool.elsewhere), pool.claiming) == (1000, 0, 0)
+    queue, _ = asyncio.run(looked(jobs=1000, answers=1000))
+    assert (queue.replayed, len(queue.elsewhere), queue.claiming) == (1000, 0, 0)
 
 
 def test_where_nothing_was_answered_one_look_is_enough_for_now(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(single_flight, "_LOOK_EVERY_S", 3600.0)
-    pool, claims = asyncio.run(looked(jobs=1000, answers=0))
-    assert (pool.replayed, len(pool.elsewhere), claims.looks) == (0, 1000, 1)
+    queue, claims = asyncio.run(looked(jobs=1000, answers=0))
+    assert (queue.replayed, len(queue.elsewhere), claims.looks) == (0, 1000, 1)

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+import pytest
+
+from assets.survey.panel_file import known_panel
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.panel import Panel
+from resources.settings import Settings
+
+
+def test_without_a_panel_file_the_defaults_hold() -> None:
+    assert known_panel(Settings.from_environment({"DTEF_PANEL": ""})) == Panel()
+
+
+def test_a_panel_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"DTEF_PANEL names /nowhere/panel.yaml, which is not a file"):
+        known_panel(Settings.from_environment({"DTEF_PANEL": "/nowhere/panel.yaml"}))
