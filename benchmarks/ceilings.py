@@ -17,15 +17,14 @@ import pyarrow as pa
 from dtef_pipeline.survey.scoring.ceilings import (
     DRAWS,
     ceilings,
-    divergence_formula,
     prior_strength,
-    similarity_formula,
     truths,
 )
 from dtef_pipeline.survey.scoring.metrics import js
 from dtef_pipeline.survey.scoring.references import reference_scores
 from dtef_pipeline.survey.scoring.unbiased import measure_corrected
 from dtef_pipeline.survey.tables import SURVEY_RESPONSES
+from tests.made.ceiling_formulas import divergence_formula, similarity_formula
 
 Floats = npt.NDArray[np.float64]
 SIZES = np.array([15, 33, 100, 450])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
 
 from dtef_pipeline.survey.scoring.metrics import Floats
 from dtef_pipeline.survey.scoring.policy import similarities
@@ -78,22 +77,3 @@ def _mean_of_scored(values: Floats) -> Floats:
     scored = np.isfinite(values)
     total = np.where(scored, values, 0.0).sum(axis=0)
     return np.asarray(np.divide(total, scored.sum(axis=0), out=np.full(values.shape[1], np.nan), where=scored.any(axis=0)))
-
-
-def divergence_formula(n: npt.ArrayLike, k: npt.ArrayLike) -> Floats:
-    """Expected Jensen-Shannon divergence in bits of a distribution of k options from a sample of n: (k - 1) / (8 n ln 2).
-
-    The first term of its expansion in 1/n: good from n = 50 on where every option is chosen by several people, wrong below n = 20.
-    """
-    return np.asarray((np.asarray(k) - 1) / (8 * np.asarray(n) * np.log(2)))
-
-
-def similarity_formula(n: npt.ArrayLike, k: npt.ArrayLike) -> Floats:
-    """Expected `js` of a distribution of k options against a sample of n, where `divergence_formula` holds.
-
-    The divergence is about chi-squared with k - 1 degrees of freedom over 8 n ln 2, so its root is chi over the root of that:
-    1 - sqrt(2) Gamma(k / 2) / Gamma((k - 1) / 2) / sqrt(8 n ln 2).
-    """
-    options, size = np.asarray(k, dtype=np.float64), np.asarray(n, dtype=np.float64)
-    chi = np.sqrt(2) * np.exp(gammaln(options / 2) - gammaln((options - 1) / 2))
-    return np.asarray(1 - chi / np.sqrt(8 * size * np.log(2)))

@@ -13,13 +13,12 @@ from dtef_pipeline.survey.scoring.ceilings import (
     DRAWS,
     MAX_STRENGTH,
     ceilings,
-    divergence_formula,
     prior_strength,
     prior_strengths,
-    similarity_formula,
     truths,
 )
 from dtef_pipeline.survey.tables import DISTANCES, METRICS
+from tests.made.ceiling_formulas import divergence_formula, similarity_formula
 
 Floats = npt.NDArray[np.float64]
 ALL_ON_SCALE = np.zeros(4, dtype=bool)
