@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dtef_pipeline.boards.boards import VIEWS, board, load_evidence
-from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.boards.boards import board, load_evidence
 from dtef_pipeline.boards.comparisons import comparisons, tiers
 from dtef_pipeline.boards.reliability import reliability
 from dtef_pipeline.statistics.resampling import Resampling, interval, within_limits
@@ -27,6 +26,8 @@ from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.consistency import consistency_components
 from dtef_pipeline.survey.boards.gaps import gaps
 from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.metrics import Floats, measure
 from dtef_pipeline.survey.scoring.unbiased import corrected_l2, gini
 from dtef_pipeline.survey.tables import BLUEPRINTS, METRICS, REFERENCE_SCORES, SCORES, SIMILARITIES, SURVEY_RESPONSES
@@ -147,14 +148,14 @@ def timed(name: str, work: Callable[[], Any]) -> Any:
 
 def time_all() -> None:
     found = timed("make the tables", connection)
-    options = BoardOptions()
+    options = SurveyBoardOptions()
     started, used = time.perf_counter(), time.process_time()
     evidence = timed("cells and noise", lambda: load_evidence(found, options))
     cells = evidence.cells
     noise = None if evidence.noise is None else evidence.noise.score
-    boards = {view: timed(f"board {view}", lambda view=view: board(found, view, options, evidence)) for view in VIEWS}
+    boards = {view: timed(f"board {view}", lambda view=view: board(found, view, options, evidence)) for view in KEYS.groups}
     compared = timed("comparisons", lambda: comparisons(cells, options, noise))
-    timed("tiers", lambda: tiers(boards["overall"], compared))
+    timed("tiers", lambda: tiers(boards["overall"], compared, KEYS))
     timed("responsiveness", lambda: responsiveness(cells, context_shown(found), options))
     timed("gaps", lambda: gaps(found, cells, options))
     timed("consistency", lambda: consistency_components(cells, options))

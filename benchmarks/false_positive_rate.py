@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.statistics.differences import MARGIN, paired_statistics, resampling_of, verdicts
 from dtef_pipeline.statistics.permutation import FEWEST_PERMUTATIONS, SIGNIFICANCE, holm, sign_flips
 from dtef_pipeline.survey.boards.responsiveness import responsiveness
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 
 Floats = npt.NDArray[np.float64]
 
@@ -106,7 +106,7 @@ def responsive_cells(models: int, gain: float, seed: int) -> tuple[pd.DataFrame,
 def responsive_rate(gain: float, models: int, seed: int) -> float:
     """Share of models, each by itself, that are said to respond to context at 5 %."""
     cells, shown = responsive_cells(models, gain, seed)
-    return float(np.mean(responsiveness(cells, shown, BoardOptions(resamples=0, seed=seed))["p"] < SIGNIFICANCE))
+    return float(np.mean(responsiveness(cells, shown, SurveyBoardOptions(resamples=0, seed=seed))["p"] < SIGNIFICANCE))
 
 
 def main(sets: int) -> None:

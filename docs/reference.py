@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from assets.definitions import defs
 from dtef_pipeline.cli import main
-from dtef_pipeline.survey.boards.schemas import BOARD, COMPUTED, CONSISTENCY, METRIC_RANKS
+from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS
 from dtef_pipeline.tables import description
 from resources.warehouse import TABLES
 
@@ -101,10 +101,10 @@ def _tables() -> list[str]:
 def _boards() -> list[str]:
     """The tables whose columns depend on what was computed; those of equal columns together."""
     lines = []
-    for columns in (BOARD, CONSISTENCY, METRIC_RANKS):
-        tables = [name for name, described in COMPUTED.items() if described is columns]
+    for columns in (BOARD_COLUMNS, CONSISTENCY, METRIC_RANKS):
+        tables = [name for name, described in MEANINGS.items() if described is columns]
         lines += [f"### {', '.join(tables)}", "", "One file each." if len(tables) > 1 else _files(()), ""]
-        if columns is BOARD:
+        if columns is BOARD_COLUMNS:
             lines += [
                 "Each breakdown has the columns of what it is by besides those of `leaderboard`; `tier` is of `leaderboard` alone.",
                 "",

@@ -16,18 +16,13 @@ from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.boards.costs import costs as add_up_costs
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.charts import as_markdown_image
-from dtef_pipeline.survey.boards.schemas import BOARD
+from dtef_pipeline.survey.boards.published import PUBLISHED
+from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.report.charts import board_chart, context_curves, segment_heat_map
 from dtef_pipeline.tables import described
 
-BREAKDOWNS = {
-    "breakdown_round": "round",
-    "breakdown_segment": "segment",
-    "breakdown_attribute": "attribute",
-    "breakdown_question": "question",
-    "consistency": "consistency",
-    "metric_ranks": "metric",
-}
+BREAKDOWNS = {view.table: view.name for view in PUBLISHED if view.is_board and view.table != "leaderboard"}
 
 
 @dg.asset(deps=[segment_results], **roll_up(code_version="2"))
@@ -57,7 +52,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(rows),
-            **column_schema("leaderboard", described(rows.schema, BOARD)),
+            **column_schema("leaderboard", described(rows.schema, BOARD_COLUMNS)),
             **config.recorded(),
             "board": markdown(best, [name for name in shown if name in best.column_names], most=30),
             "plot": dg.MetadataValue.md(as_markdown_image(board_chart(best.to_pandas()))),
@@ -93,8 +88,8 @@ def costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResu
     with store.warehouse.connect(only=["predictions"]) as connection:
         if not store.warehouse.values("predictions", "round"):
             raise WarehouseError("no predictions yet: materialize the stages of a round first")
-        rows = add_up_costs(connection)
-        by_model = pa.Table.from_pandas(cost_breakdown(connection, ["model"]), preserve_index=False)
+        rows = add_up_costs(connection, KEYS)
+        by_model = pa.Table.from_pandas(cost_breakdown(connection, ["model"], KEYS), preserve_index=False)
     store.warehouse.write("costs", rows)
     store.warehouse.refresh_database()
     return dg.MaterializeResult(

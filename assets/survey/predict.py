@@ -27,6 +27,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL, UNIFORM
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.identity import SPACE
+from dtef_pipeline.survey.keys import KEYS
 
 
 class PredictConfig(dg.Config):
@@ -157,7 +158,7 @@ def _usage(rows: pa.Table) -> dg.MarkdownMetadataValue:
     """What each language model of the partition used."""
     with duckdb.connect() as connection:
         connection.register("predictions", rows)
-        used = cost_breakdown(connection, ["model"])
+        used = cost_breakdown(connection, ["model"], KEYS)
     columns = ["model", "answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens", "cost_usd"]
     return markdown(pa.Table.from_pandas(used), columns, most=len(used))
 

@@ -13,6 +13,7 @@ from assets.stage.roll_up import Make, publish
 from dtef_pipeline.boards.boards import Evidence
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import CODED, HELD, Connection, view
 from dtef_pipeline.survey.tables import METRICS
 
@@ -25,7 +26,7 @@ class BoardConfig(Config):
     seed: int = Field(default=SEED, ge=0, description="Seed of all that is drawn.")
 
     def options(self, targets: str) -> BoardOptions:
-        return BoardOptions(metric=self.metric, targets=targets, resamples=self.resamples, seed=self.seed)
+        return SurveyBoardOptions(metric=self.metric, targets=targets, resamples=self.resamples, seed=self.seed)
 
     def recorded(self) -> dict[str, Any]:
         """As metadata."""

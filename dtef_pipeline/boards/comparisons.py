@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -10,17 +10,16 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.boards.scored import Scored
+from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.statistics.differences import Codes, Floats, paired_statistics, places, resampling_of, without_rounding
 from dtef_pipeline.statistics.permutation import SIGNIFICANCE, fewest_clusters, holm, permutations_for
-from dtef_pipeline.survey.boards.schemas import COMPARISONS
 
-_ASKED = ["context_level", "condition"]
-_WHO = ["model", "model_variant"]
-_CELL = ["round", "segment", "question_id"]
+_OTHER = ("other_model", "other_variant")
 
 
 class _Grid(NamedTuple):
-    """The scores of a context level and condition, cells by models, cells of a cluster together."""
+    """The scores of what was asked in one way, cells by models, cells of a cluster together."""
 
     models: pd.DataFrame
     scores: Floats  # (cells, models), NaN: none
@@ -40,40 +39,36 @@ class _Pairs(NamedTuple):
 
 
 def comparisons(cells: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None = None) -> pd.DataFrame:
-    """Every two models (variants) on the cells that both have a score for, the better one first; as COMPARISONS.
+    """Every two models (variants) on the cells that both have a score for, the better one first; as the subject's `comparisons`.
 
     `cells` as of `load_cells`, of which `noise` (rows, replicates) are the centred deviations under resampling of the observed answers. Pairs
-    without a shared cell have no row. `difference` is in units of the score, above 0 or 0; `p` is of the sign-flip test of whole question
-    clusters, `p_holm` adjusted over the pairs of the same context level and condition.
+    without a shared cell have no row. `difference` is in units of the score, above 0 or 0; `p` is of the sign-flip test of whole clusters,
+    `p_holm` adjusted over the pairs that were asked in the same way.
     """
-    tables = []
-    for level, condition, rows in _by_asked(cells):
-        grid = _grid(cells.iloc[rows], None if noise is None else noise[rows])
+    schema, tables = options.subject.comparisons, []
+    for asked, rows in _by_asked(cells, options.subject):
+        grid = _grid(cells.iloc[rows], options.subject.keys, None if noise is None else noise[rows])
         if len(grid.models) > 1:
-            tables.append(_compared(grid, options).assign(context_level=level, condition=condition))
+            tables.append(_compared(grid, options).assign(**asked))
     if not tables:
-        return pd.DataFrame(COMPARISONS.empty_table().to_pandas())
+        return pd.DataFrame(schema.empty_table().to_pandas())
     table = pd.concat(tables, ignore_index=True).assign(targets=options.targets, metric=options.metric, seed=options.seed)
-    return table[list(COMPARISONS.names)]
+    return table[list(schema.names)]
 
 
-def _by_asked(cells: pd.DataFrame) -> Iterator[tuple[str, str, Codes]]:
-    """Each context level and condition, levels from the smallest, with the places of its scored rows."""
+def _by_asked(cells: pd.DataFrame, subject: Scored) -> Iterator[tuple[Mapping[str, str], Codes]]:
+    """Each way of asking, by column, smallest first, with the places of its scored rows."""
+    names = list(subject.keys.asked)
     scored = np.flatnonzero(cells["score"].notna())
-    code, asked = places(cells.iloc[scored][_ASKED], _ASKED)
-    asked["size"] = asked["context_level"].map(context_size)
-    for place, level, condition, _ in asked.sort_values(["size", "condition"]).itertuples():
-        yield str(level), str(condition), scored[code == place]
+    code, asked = places(cells.iloc[scored][names], names)
+    asked["size"] = asked[names[0]].map(subject.size)
+    for place, *values in asked.sort_values(["size", *names[1:]])[names].astype(str).itertuples():
+        yield dict(zip(names, values, strict=True)), scored[code == place]
 
 
-def context_size(level: str) -> float:
-    """What context levels are ordered by: the number of questions asked for, infinite for `all`."""
-    return np.inf if level == "all" else float(level)
-
-
-def _grid(rows: pd.DataFrame, noise: npt.NDArray[np.float32] | None) -> _Grid:
-    model, models = places(rows, _WHO)
-    cell, _ = places(rows, _CELL)
+def _grid(rows: pd.DataFrame, keys: Keys, noise: npt.NDArray[np.float32] | None) -> _Grid:
+    model, models = places(rows, list(MODEL))
+    cell, _ = places(rows, list(keys.pair))
     cluster_of = places(rows.iloc[np.unique(cell, return_index=True)[1]], ["cluster"])[0]
     order = np.argsort(cluster_of, kind="stable")
     place = np.argsort(order)[cell]
@@ -113,6 +108,7 @@ def _compared(grid: _Grid, options: BoardOptions) -> pd.DataFrame:
     worse = sums.sum(axis=0) < 0
     sums = np.where(worse, -sums, sums)
     noise = None if pairs.noise is None else np.where(worse, -pairs.noise, pairs.noise)
+    subject = options.subject
     statistics = paired_statistics(
         sums,
         pairs.counts,
@@ -120,53 +116,55 @@ def _compared(grid: _Grid, options: BoardOptions) -> pd.DataFrame:
         permutations=permutations_for(int(shared.sum())),
         seed=options.seed,
         noise=noise,
+        noun=subject.item,
     )
     with np.errstate(invalid="ignore"):
         means, other_means = (part.sum(axis=0) / pairs.counts.sum(axis=0) for part in (pairs.scores, pairs.others))
     statistics["score"], statistics["other_score"] = np.where(worse, other_means, means), np.where(worse, means, other_means)
     first, second = np.where(worse, pairs.right, pairs.left), np.where(worse, pairs.left, pairs.right)
-    statistics[_WHO] = grid.models.iloc[first].to_numpy()
-    statistics[["other_model", "other_variant"]] = grid.models.iloc[second].to_numpy()
-    statistics = statistics[shared].rename(columns={"n_clusters": "n_questions"})
+    statistics[list(MODEL)] = grid.models.iloc[first].to_numpy()
+    statistics[list(_OTHER)] = grid.models.iloc[second].to_numpy()
+    statistics = statistics[shared].rename(columns={"n_clusters": subject.items})
     statistics["p_holm"] = holm(statistics["p"])
     told = np.where(statistics["p_holm"] < SIGNIFICANCE, "better", "not told apart")
     statistics["verdict"] = np.where(statistics["p"].isna(), "not tested", told)
-    statistics["note"] = _hopeless(statistics)
-    table: pd.DataFrame = statistics.sort_values([*_WHO, "other_model", "other_variant"], ignore_index=True)
+    statistics["note"] = _hopeless(statistics, subject)
+    table: pd.DataFrame = statistics.sort_values([*MODEL, *_OTHER], ignore_index=True)
     return table
 
 
-def _hopeless(statistics: pd.DataFrame) -> pd.Series:
-    """The notes, with one where no difference could pass for more than chance: too few questions for so many pairs."""
+def _hopeless(statistics: pd.DataFrame, subject: Scored) -> pd.Series:
+    """The notes, with one where no difference could pass for more than chance: too few clusters for so many pairs."""
     tested = int(statistics["p"].notna().sum())
     needed = fewest_clusters(tested)
-    few = statistics["p"].notna() & (statistics["n_questions"] < needed)
+    few = statistics["p"].notna() & (statistics[subject.items] < needed)
     pairs = "this pair" if tested == 1 else f"{tested} pairs"
-    said = statistics["n_questions"].astype(str) + f" questions cannot tell {pairs} apart: at least {needed} are needed"
+    said = statistics[subject.items].astype(str) + f" {subject.item}s cannot tell {pairs} apart: at least {needed} are needed"
     return statistics["note"].where(~few, said)
 
 
-def tiers(board_rows: pd.DataFrame, compared: pd.DataFrame) -> pd.Series:
+def tiers(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Series:
     """The tier of each row of an overall board, from 1, on the board's index; null for unranked models.
 
-    `compared` as of `comparisons`, of the same scores. Down the ranking of each context level and condition, a tier holds its first model
-    and all that follow until one that the first is better than (p_holm < .05): that one opens the next tier. Models of one tier are so not
-    told apart from its first; that need not hold of every two of them. None where no pair of the level and condition could be told apart,
-    because there are too few questions.
+    `compared` as of `comparisons`, of the same scores. Down the ranking of each way of asking, a tier holds its first model and all that
+    follow until one that the first is better than (p_holm < .05): that one opens the next tier. Models of one tier are so not told apart from
+    its first; that need not hold of every two of them. None where no pair that was asked in that way could be told apart, because there are
+    too few clusters.
     """
     testable = compared[(compared["note"] == "") & compared["p"].notna()]
-    able = set(zip(*(testable[name].astype(str) for name in _ASKED), strict=True))
+    able = set(zip(*(testable[name].astype(str) for name in keys.asked), strict=True))
     told = compared[compared["verdict"] == "better"]
-    better = set(zip(*(told[name].astype(str) for name in (*_ASKED, *_WHO, "other_model", "other_variant")), strict=True))
-    ranked = board_rows[board_rows["rank"].notna()].sort_values([*_ASKED, "rank", *_WHO], kind="stable")
+    better = set(zip(*(told[name].astype(str) for name in (*keys.asked, *MODEL, *_OTHER)), strict=True))
+    ranked = board_rows[board_rows["rank"].notna()].sort_values([*keys.asked, "rank", *MODEL], kind="stable")
     found = pd.Series(pd.NA, index=board_rows.index, dtype="Int64")
     asked: tuple[str, ...] = ()
-    for index, *names in ranked[[*_ASKED, *_WHO]].astype(str).itertuples(name=None):
-        if (names[0], names[1]) not in able:
+    for index, *names in ranked[[*keys.asked, *MODEL]].astype(str).itertuples(name=None):
+        way, who = tuple(names[: len(keys.asked)]), names[len(keys.asked) :]
+        if way not in able:
             continue
-        if (names[0], names[1]) != asked:
-            asked, first, tier = (names[0], names[1]), names[2:], 1
-        elif (*asked, *first, *names[2:]) in better:
-            first, tier = names[2:], tier + 1
+        if way != asked:
+            asked, first, tier = way, who, 1
+        elif (*asked, *first, *who) in better:
+            first, tier = who, tier + 1
         found.loc[index] = tier
     return found

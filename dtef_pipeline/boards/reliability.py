@@ -13,8 +13,6 @@ import pyarrow as pa
 from scipy.stats import norm, t
 
 from dtef_pipeline.boards.cells import (
-    CELL,
-    MODEL,
     BoardOptions,
     cells_sql,
     has_table,
@@ -22,60 +20,59 @@ from dtef_pipeline.boards.cells import (
     policy_sql,
     scores_of_this_version,
 )
-from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, why_none
+from dtef_pipeline.keys import MODEL
+from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, Floats, why_none
 from dtef_pipeline.statistics.variance_ratio import variance_ratio
-from dtef_pipeline.survey.boards.schemas import RELIABILITY
-from dtef_pipeline.survey.scoring.metrics import Floats
 
 POWER = 0.8
 """Share of cases in which a detectable difference is found by a two-sided test at 5 %."""
-ASKED = ["model", "model_variant", "context_level", "condition"]
 _SAME = 1e-12
 """Variance within cells, relative to all, below which draws differ by rounding alone."""
 
 
 @scores_of_this_version()
 def reliability(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
-    """The table `reliability` (schema RELIABILITY): a row a (model, variant, context level, condition) with repeated draws.
+    """The table `reliability` (the subject's schema): one row per series with repeated draws.
 
     `connection` has `scores` and, or not, `reference_scores`. Draws are those of the snapshot that counts for each cell, scored under the
     policy. `icc`: intraclass correlation of single draws, ICC(1), 0-1: the share of the variance that is between cells, 1 = a second draw
     says nothing new; `low`, `high`: its 95 % interval. `within_sd`, `between_sd`: standard deviations of the draws of a cell, and of the
     cells' own scores. `rerun_detectable`, `model_detectable`: see the functions of these names. `note` says why something is null.
     """
+    subject, series = options.subject, list(options.subject.keys.series)
     cells = _repeated_cells(connection, options)
     rows = [
-        dict(zip(ASKED, key, strict=True)) | _agreement(group) | _model_difference(group)
-        for key, group in cells.groupby(ASKED, sort=False)
+        dict(zip(series, key, strict=True)) | _agreement(group) | _model_difference(group, subject.item)
+        for key, group in cells.groupby(series, sort=False)
     ]
     frame = pd.DataFrame(rows).assign(targets=options.targets, metric=options.metric, seed=options.seed)
     if rows:
         frame["note"] = ["; ".join(filter(None, notes)) for notes in zip(frame["note"], frame["model_note"], strict=True)]
-    frame = frame.reindex(columns=RELIABILITY.names)
-    numbers = [field.name for field in RELIABILITY if pa.types.is_floating(field.type)]
+    frame = frame.reindex(columns=subject.reliability.names)
+    numbers = [field.name for field in subject.reliability if pa.types.is_floating(field.type)]
     return frame.astype(dict.fromkeys(numbers, "float64"))
 
 
 def _repeated_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
     """Cells with two scored draws or more: `draws` (`parsed` ones), `mean`, `squares` about it, `cluster`, `reference` score."""
     connection.execute("SET threads = 1")
-    known = has_table(connection, "reference_scores")
-    others, population = f"others.{options.metric}", f"population.{options.metric}"
-    reference = f"""
-        SELECT round, segment, question_id, cluster, coalesce({others}, {population}) AS reference FROM reference_scores"""
-    unknown = """
-        SELECT round, segment, question_id, NULL::VARCHAR AS cluster, NULL::DOUBLE AS reference FROM repeated WHERE false"""
+    keys = options.subject.keys
+    cell, model, pair = ", ".join(keys.cell), ", ".join(MODEL), ", ".join(keys.pair)
+    reference = f"SELECT {pair}, NULL::VARCHAR AS cluster, NULL::DOUBLE AS reference FROM repeated WHERE false"
+    if has_table(connection, "reference_scores"):
+        scores = ", ".join(f"{name}.{options.metric}" for name in options.subject.typical)
+        reference = f"SELECT {pair}, cluster, coalesce({scores}) AS reference FROM reference_scores"
     query = f"""
         {cells_sql(options)}
         , several AS (FROM cells WHERE n_answered > 1), repeated AS (
-            SELECT {CELL}, {MODEL}, count(drawn) AS draws, avg(drawn) AS mean, var_pop(drawn) * count(drawn) AS squares,
+            SELECT {cell}, {model}, count(drawn) AS draws, avg(drawn) AS mean, var_pop(drawn) * count(drawn) AS squares,
                 count(*) FILTER (status = 'ok') AS parsed
-            FROM (SELECT *, {policy_sql(options.metric)} AS drawn FROM scores SEMI JOIN several USING ({CELL}, {MODEL}, snapshot))
+            FROM (SELECT *, {policy_sql(options)} AS drawn FROM scores SEMI JOIN several USING ({cell}, {model}, snapshot))
             GROUP BY ALL HAVING count(drawn) > 1
-        ), reference AS ({reference if known else unknown})
-        SELECT * REPLACE (coalesce(cluster, round || '/' || question_id) AS cluster)
-        FROM repeated LEFT JOIN reference USING (round, segment, question_id)
-        ORDER BY {MODEL}, context_level, condition, round, segment, question_id
+        ), reference AS ({reference})
+        SELECT * REPLACE (coalesce(cluster, {options.subject.lone_cluster}) AS cluster)
+        FROM repeated LEFT JOIN reference USING ({pair})
+        ORDER BY {", ".join(keys.series)}, {pair}
         """
     return connection.execute(query, parameters(options)).df()
 
@@ -115,11 +112,11 @@ def rerun_detectable(within: float, cells: int) -> float:
 
 
 def model_detectable(differences: Floats, counts: Floats) -> float:
-    """Difference of two models' mean scores on as many questions that is found in 80 % of cases, from cluster sums (clusters,).
+    """Difference of two models' mean scores on as many clusters that is found in 80 % of cases, from cluster sums (clusters,).
 
     (t.975 + t.80) s, with C - 1 degrees of freedom and s^2 = C / (C - 1) sum (d_c - D m_c)^2 / (sum m_c)^2 the clustered variance of the mean
     difference D, d_c being a cluster's sum of differences and m_c their count. The differences at hand are the model's to the reference
-    (leave-one-out marginal, or population marginal): two models are assumed to differ from question to question as much as these.
+    (leave-one-out marginal, or population marginal): two models are assumed to differ from cluster to cluster as much as these.
     """
     clusters, total = len(counts), counts.sum()
     off = differences - differences.sum() / total * counts
@@ -127,12 +124,12 @@ def model_detectable(differences: Floats, counts: Floats) -> float:
     return float((t.ppf((1 + CONFIDENCE) / 2, clusters - 1) + t.ppf(POWER, clusters - 1)) * error)
 
 
-def _model_difference(cells: pd.DataFrame) -> dict[str, object]:
+def _model_difference(cells: pd.DataFrame, item: str) -> dict[str, object]:
     known = cells[cells["reference"].notna()]
     if known.empty:
         return {"model_note": "no reference scores to compare with: ingest the round again"}
     by_cluster = (known["mean"] - known["reference"]).groupby(known["cluster"], sort=False)
     sums, counts = np.asarray(by_cluster.sum(), dtype=np.float64), np.asarray(by_cluster.count(), dtype=np.float64)
     if len(counts) < MIN_CLUSTERS:
-        return {"model_note": why_none(len(counts))}
+        return {"model_note": why_none(len(counts), item)}
     return {"model_detectable": model_detectable(sums, counts), "model_note": ""}

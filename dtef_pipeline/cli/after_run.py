@@ -7,7 +7,6 @@ import click
 import pandas as pd
 
 from dtef_pipeline.asking.models import COMPUTED_SQL, Models, base_selector
-from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.cli.read import open_warehouse, render_view
 from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
@@ -16,8 +15,10 @@ from dtef_pipeline.report.terminal import intervals, named_apart, render
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.boards.experiments import comparison, condition_usage, paired_cells
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, load_experiment
+from dtef_pipeline.survey.keys import KEYS
 from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -57,14 +58,14 @@ def after_run(warehouse: Warehouse, chosen: Selection, metric: str) -> bool:
         counts = ", ".join(f"{count:,} {status}" for status, count in rows)
         click.echo(f"snapshot {chosen.snapshot}, {', '.join(rounds)}, these models: {counts}")
         by = ["model", "condition"] if len(chosen.spelled) > 1 else ["model"]
-        used = cost_breakdown(connection, by, rounds=rounds, snapshot=chosen.snapshot, variants=variants)
+        used = cost_breakdown(connection, by, KEYS, only=rounds, snapshot=chosen.snapshot, variants=variants)
         for line in _cost_lines(used):
             click.echo(line)
         for level in chosen.context_levels:
-            options = BoardOptions(metric=metric, rounds=chosen.rounds, context_level=level)
+            options = SurveyBoardOptions(metric=metric, rounds=chosen.rounds, context_level=level)
             click.echo("\n" + render_view("overall", view(connection, "overall", options)))
     if chosen.experiment:
-        options = BoardOptions(metric=metric, rounds=chosen.rounds, snapshot=chosen.snapshot)
+        options = SurveyBoardOptions(metric=metric, rounds=chosen.rounds, snapshot=chosen.snapshot)
         click.echo(f"\n{_headline(chosen.experiment, MARGIN)}")
         compared = _comparison(warehouse, chosen.asked, options, MARGIN, chosen.segments)
         click.echo(render(_for_people(compared), "table", columns=_COMPARED))
@@ -109,7 +110,7 @@ def costs(by: Sequence[str], rounds: tuple[str, ...], snapshot: str | None, outp
         if absent := [one for one in wanted if one not in there]:
             raise ConfigError(f"no predictions of {what} {', '.join(absent)}; there are: {', '.join(there)}")
     with warehouse.connect(only=["predictions"], first=rounds) as connection:
-        frame = cost_breakdown(connection, by, rounds=rounds, snapshot=snapshot)
+        frame = cost_breakdown(connection, by, KEYS, only=rounds, snapshot=snapshot)
     if output == "table":
         frame["cost"] = [priced(*pair) for pair in zip(frame["cost_usd"], frame["unpriced"], strict=True)]
         keys = list(frame.columns[: frame.columns.get_loc("answered")])
@@ -147,7 +148,7 @@ def experiment(
     margin: float,
 ) -> None:
     warehouse = open_warehouse()
-    options = BoardOptions(metric=metric, rounds=rounds, snapshot=snapshot, targets=targets)
+    options = SurveyBoardOptions(metric=metric, rounds=rounds, snapshot=snapshot, targets=targets)
     chosen = with_contexts(find_experiment(name), contexts)
     if not warehouse.values("scores", "round"):
         raise WarehouseError(f"no scores in {warehouse.root} yet: `dtef run --experiment {name}` asks and scores")
@@ -164,7 +165,7 @@ def experiment(
         click.echo(render(frame, output))
 
 
-def _seen(chosen: Experiment, known: Models, warehouse: Warehouse, options: BoardOptions) -> tuple[Asked, ...]:
+def _seen(chosen: Experiment, known: Models, warehouse: Warehouse, options: SurveyBoardOptions) -> tuple[Asked, ...]:
     """The language models with scores in the snapshot, in every condition; a model once, under its shortest name."""
     with warehouse.connect(only=["scores"], first=options.rounds) as connection:
         rows = connection.execute(
@@ -187,7 +188,7 @@ def _in_every_condition(chosen: Experiment, known: Models, name: str) -> Iterabl
 
 
 def _comparison(
-    warehouse: Warehouse, asked: tuple[Asked, ...], options: BoardOptions, margin: float, segments: Sequence[str] = ()
+    warehouse: Warehouse, asked: tuple[Asked, ...], options: SurveyBoardOptions, margin: float, segments: Sequence[str] = ()
 ) -> pd.DataFrame:
     """The comparison; of these segments only, if any are named."""
     with warehouse.connect(only=["scores", "predictions", "reference_scores"], first=options.rounds) as connection:

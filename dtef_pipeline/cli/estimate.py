@@ -25,6 +25,7 @@ from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.estimate import prompts_to_ask
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.predictions import as_listed, has_duplicates, select_prompts
 from resources.gateway.prices import Price, price
 from resources.known_models import known_models
@@ -170,7 +171,9 @@ def _measured(warehouse: Warehouse, chosen: Selection) -> dict[tuple[str, str], 
     if not warehouse.values("predictions", "round"):
         return {}
     with warehouse.connect(only=["predictions"]) as connection:
-        return answer_lengths(connection, chosen.rounds)
+        return {
+            (variant, condition): mean for (variant, condition), mean in answer_lengths(connection, KEYS, chosen.rounds).items()
+        }
 
 
 def _shown(frame: pd.DataFrame, several_conditions: bool) -> pd.DataFrame:

@@ -8,10 +8,9 @@ from typing import Any
 import click
 
 from dtef_pipeline.survey.blueprint.options import FLAGS, Flag
+from dtef_pipeline.survey.boards.published import BY_NAME
 
 FORMATS = click.Choice(["table", "json", "csv"])
-BOARDS = ["overall", "round", "segment", "attribute", "question", "consistency", "metric"]
-STATISTICS = ["comparisons", "context", "gaps", "question-gaps", "reliability"]
 
 
 def options(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -91,7 +90,7 @@ selects_what_is_asked = options(
 chooses_a_board = options(
     click.option(
         "--by",
-        type=click.Choice([*BOARDS, *STATISTICS]),
+        type=click.Choice(list(BY_NAME)),
         default="overall",
         show_default=True,
         help="What to break down by, or to test.",

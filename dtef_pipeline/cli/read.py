@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from assets.survey.moved_questions import named
 from assets.survey.panel_file import known_panel
-from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.boards.boards import BY_METRIC
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
@@ -24,6 +24,8 @@ from dtef_pipeline.report.terminal import intervals, named_apart, render, with_r
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.export import weval_yaml
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.boards.published import BY_NAME, GROUPED
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.drift import SUBJECT
 from dtef_pipeline.survey.report.names import NAMES
@@ -36,27 +38,8 @@ COMMON_COLUMNS = [
     *("rank", "tier", "model", "context_level", "score", "interval", "parsed_score", "adjusted_score"),
     *("skill", "worth", "vs_marginal", "n_pairs", "coverage", "parse_rate"),
 ]
-_SPREAD = ["segment_sd_true", "segment_sd", "segment_sd_expected", "lowest", "lowest_segment", "highest", "highest_segment"]
-_TESTED = ["difference", "interval", "p_holm", "verdict"]
-_GAP = ["best_segment", "worst_segment", "gap", "expected_gap", "excess"]
-_RELIABILITY = ["icc", "interval", "within_sd", "rerun_detectable", "model_detectable"]
-VIEW_COLUMNS = {
-    "consistency": ["rank", "model", "context_level", "score", *_SPREAD, "n_segments", "n_pairs", "consistency_note"],
-    "metric": ["model", "context_level", "n_pairs", *METRICS],
-    "comparisons": ["model", "other_model", "context_level", *_TESTED, "effect_size", "n_pairs", "n_questions", "note"],
-    "context": ["model", "levels", "least_score", "most_score", *_TESTED, "slope", "n_pairs", "n_questions", "note"],
-    "gaps": ["attribute", "model", "context_level", *_GAP, "p_holm", "n_segments", "note"],
-    "question-gaps": ["attribute", "round", "question_id", "model", "context_level", *_GAP, "note"],
-    "reliability": ["model", "context_level", "n_cells", "n_draws", *_RELIABILITY, "note"],
-}
 MOST_ROWS = 60
 """Rows of a view of questions as a table, unless one asks for more."""
-_VIEW_KEYS: dict[str, list[str]] = {
-    "round": ["round"],
-    "segment": ["segment"],
-    "attribute": ["attribute"],
-    "question": ["round", "question_id"],
-}
 
 
 def open_warehouse() -> Warehouse:
@@ -65,7 +48,7 @@ def open_warehouse() -> Warehouse:
 
 def leaderboard(by: str, output: str, top: int | None, **options: Any) -> None:
     warehouse = open_warehouse()
-    chosen = BoardOptions(**{name: value for name, value in options.items() if value is not None})
+    chosen = SurveyBoardOptions(**{name: value for name, value in options.items() if value is not None})
     _require(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
     _scored_rounds(warehouse, chosen.rounds)
     with warehouse.connect(only=HELD, first=chosen.rounds) as connection:
@@ -92,7 +75,7 @@ def leaderboard(by: str, output: str, top: int | None, **options: Any) -> None:
 
 def render_view(by: str, frame: pd.DataFrame) -> str:
     """A view as a table for people: models told apart, intervals in one column, columns that say nothing left out."""
-    shown = named_apart(with_ranks(frame, METRICS) if by == "metric" else frame).assign(interval=intervals(frame))
+    shown = named_apart(with_ranks(frame, METRICS) if by == BY_METRIC else frame).assign(interval=intervals(frame))
     columns = [name for name in view_columns(by, frame) if name in shown]
     return render(shown, "table", columns=[name for name in columns if _says_something(name, shown)])
 
@@ -107,7 +90,7 @@ def _says_something(name: str, shown: pd.DataFrame) -> bool:
 
 def view_columns(by: str, frame: pd.DataFrame) -> list[str]:
     """Columns of a view as a table; with `condition` when it is not the usual one throughout."""
-    columns = VIEW_COLUMNS.get(by) or [*_VIEW_KEYS.get(by, []), *COMMON_COLUMNS]
+    columns = [*BY_NAME[by].columns, *(COMMON_COLUMNS if by in GROUPED else METRICS if by == BY_METRIC else ())]
     if set(frame["condition"]) <= {BlueprintOptions().condition}:
         return columns
     after = columns.index("context_level" if "context_level" in columns else "model") + 1
@@ -122,20 +105,13 @@ def _scored_rounds(warehouse: Warehouse, asked: tuple[str, ...]) -> list[str]:
     return scored
 
 
-def _why_empty(connection: duckdb.DuckDBPyConnection, by: str, chosen: BoardOptions) -> str:
-    needed = {
-        "comparisons": "two models with a score for the same cells",
-        "context": "a model asked at two context levels, such as `dtef run --context 0 --context 5`",
-        "gaps": "an attribute with two segments",
-        "question-gaps": "an attribute with two segments",
-        "reliability": "prompts asked repeatedly, such as `dtef run --draws 3`",
-    }
-    if by in needed:
-        return f"nothing to show by {by}: it needs {needed[by]}"
+def _why_empty(connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoardOptions) -> str:
+    if needed := BY_NAME[by].needs:
+        return f"nothing to show by {by}: it needs {needed}"
     return _what_there_is(connection, chosen)
 
 
-def _what_there_is(connection: duckdb.DuckDBPyConnection, chosen: BoardOptions) -> str:
+def _what_there_is(connection: duckdb.DuckDBPyConnection, chosen: SurveyBoardOptions) -> str:
     listed = [
         f"{name}: {', '.join(str(value) for (value,) in connection.execute(f'SELECT DISTINCT {name} FROM scores ORDER BY 1').fetchall())}"
         for name in ("round", "context_level", "condition", "snapshot")

@@ -16,12 +16,12 @@ import click
 import pyarrow.compute as pc
 
 from assets.survey.panel_file import known_panel
-from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.cli.after_run import after_run, now_asked
 from dtef_pipeline.cli.read import open_warehouse
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.baselines.names import BASELINES
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.settings import Settings, shipped
@@ -113,7 +113,7 @@ def _say_ingested(warehouse: Warehouse, round_id: str, retired: list[str], secon
 
 
 def run(options: RunOptions) -> int:
-    metric = BoardOptions(metric=options.metric).metric
+    metric = SurveyBoardOptions(metric=options.metric).metric
     warehouse, settings = open_warehouse(), Settings.from_environment()
     # The drift stage reads the panel. A fault in it is to be told before anything is asked.
     known_panel(settings)
@@ -144,7 +144,7 @@ def run(options: RunOptions) -> int:
 
 
 def rollup(metric: str) -> int:
-    metric = BoardOptions(metric=metric).metric
+    metric = SurveyBoardOptions(metric=metric).metric
     warehouse = open_warehouse()
     if not warehouse.values("scores", "round"):
         raise WarehouseError(f"no scores in {warehouse.root} yet: they are made by `dtef run --round ROUND`")

@@ -64,12 +64,14 @@ def paired_statistics(
     permutations: int,
     seed: int,
     noise: npt.NDArray[np.floating] | None = None,
+    noun: str = "cluster",
 ) -> pd.DataFrame:
     """One row a column of `sums` and `counts`, both (clusters, columns): differences summed over a cluster's pairs, and the number of pairs.
 
     Columns: `n_pairs`, `n_clusters`, `difference` (mean over the pairs), `low` and `high` (95 %), `narrow_low` and `narrow_high` (90 %),
     `effect_size` (difference over the standard deviation of the clusters' mean differences), `p` (two-sided, whole clusters flipped; null
-    with fewer than 5 clusters), `permutations`, `note`. No intervals without `resampling`; `noise` as of `Resampling.ratios`.
+    with fewer than 5 clusters), `permutations`, `note`. No intervals without `resampling`; `noise` as of `Resampling.ratios`; `noun`: what
+    notes call a cluster.
     """
     pairs, clusters = counts.sum(axis=0), np.count_nonzero(counts, axis=0)
     enough = clusters >= MIN_CLUSTERS
@@ -88,7 +90,7 @@ def paired_statistics(
         "p": np.where(enough, flips.p, np.nan),
         "permutations": np.where(enough, flips.permutations, 0),
     }
-    return pd.DataFrame({**numbers, "note": pd.Series([why_none(int(n)) for n in clusters], dtype=object)})
+    return pd.DataFrame({**numbers, "note": pd.Series([why_none(int(n), noun) for n in clusters], dtype=object)})
 
 
 def ratio_intervals(

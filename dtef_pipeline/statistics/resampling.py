@@ -234,8 +234,8 @@ def _at(ordered: Floats, place: Floats) -> Floats:
         return np.where(share > 0, first + share * (np.where(np.isfinite(second), second, first) - first), first)
 
 
-def why_none(n_clusters: int) -> str:
-    """Why there is no interval, in words; empty where there is one."""
+def why_none(n_clusters: int, noun: str = "cluster") -> str:
+    """Why there is no interval, in words, clusters called by the `noun`; empty where there is one."""
     if n_clusters >= MIN_CLUSTERS:
         return ""
-    return f"{n_clusters} question{'' if n_clusters == 1 else 's'}: at least {MIN_CLUSTERS} are needed"
+    return f"{n_clusters} {noun}{'' if n_clusters == 1 else 's'}: at least {MIN_CLUSTERS} are needed"

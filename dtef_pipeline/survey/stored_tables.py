@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dtef_pipeline.survey import tables
-from dtef_pipeline.survey.boards import schemas as published
+from dtef_pipeline.survey.boards.published import PUBLISHED
+from dtef_pipeline.survey.boards.schemas import TESTS
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.tables import TableSpec
 
@@ -22,18 +23,7 @@ TABLES: Mapping[str, TableSpec] = {
     "drift_checks": TableSpec(tables.DRIFT_CHECKS, SPACE, _SEGMENT),
     "model_drift": TableSpec(tables.MODEL_DRIFT),
     "drift_series": TableSpec(tables.DRIFT_SERIES),
-    "leaderboard": TableSpec(None),
-    "breakdown_segment": TableSpec(None),
-    "breakdown_attribute": TableSpec(None),
-    "breakdown_question": TableSpec(None),
-    "breakdown_round": TableSpec(None),
-    "consistency": TableSpec(None),
-    "metric_ranks": TableSpec(None),
-    "comparisons": TableSpec(published.COMPARISONS),
-    "responsiveness": TableSpec(published.RESPONSIVENESS),
-    "gaps": TableSpec(published.GAPS),
-    "question_gaps": TableSpec(published.QUESTION_GAPS),
-    "reliability": TableSpec(published.RELIABILITY),
+    **{view.table: TableSpec(TESTS.get(view.table)) for view in PUBLISHED},
     "costs": TableSpec(tables.COSTS),
 }
 """By name. The first of a space is the one that ingest writes: it says which partitions there are."""

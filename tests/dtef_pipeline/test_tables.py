@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline import tables
-from dtef_pipeline.survey.boards.schemas import COMPUTED
+from dtef_pipeline.survey.boards.schemas import MEANINGS
 from dtef_pipeline.survey.tables import PREDICTIONS
 from dtef_pipeline.tables import CALL, described, description, field, without_descriptions
 from resources.warehouse import TABLES
@@ -23,7 +23,7 @@ NO_NOUN = re.compile(
 SHARED_BLOCKS = ("CALL", "COUNTS", "SPENDING", "RULE", "EVIDENCE", "TIMELINE")
 PUBLISHED: Mapping[str, Mapping[str, str]] = {
     **{table: {one.name: description(one) for one in spec.schema} for table, spec in TABLES.items() if spec.schema is not None},
-    **COMPUTED,
+    **MEANINGS,
 }
 
 

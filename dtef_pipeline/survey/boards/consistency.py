@@ -14,19 +14,51 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import duckdb
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
 from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, why_none
 from dtef_pipeline.statistics.variance_ratio import VarianceRatio, variance_ratio
+from dtef_pipeline.survey.blueprint.options import ContextLevel
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.metrics import Floats
 
-ASKED = ["model", "model_variant", "context_level", "condition"]
-_NUMBERS = ("segment_sd_expected", "segment_sd_true", "segment_sd_low", "segment_sd_high", "segment_p")
+_COMPONENT_KEYS = list(KEYS.series)
+_COMPONENTS = ("segment_sd_expected", "segment_sd_true", "segment_sd_low", "segment_sd_high", "segment_p")
 _SMALL = 1e-9
 Ints = npt.NDArray[np.int64]
+
+
+def consistency_board(cells: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
+    """How evenly a model does over the segments: the spread of its segment means, smallest first."""
+    names = [*KEYS.space, *KEYS.asked, *MODEL]
+    series, asked = ", ".join(KEYS.series), ", ".join(KEYS.asked)
+    # Categories would be ordered as they were found.
+    texts = ", ".join(f"{name}::VARCHAR AS {name}" for name in names)
+    sql = f"""WITH segments AS (
+        SELECT {texts}, avg(score) AS score, count(score) AS n_pairs, sum(n_ok) AS n_ok, sum(n_answered) AS n_answered
+        FROM cells GROUP BY ALL HAVING count(score) > 0
+    ), spread AS (
+        SELECT {series}, avg(score) AS score, stddev_samp(score) AS segment_sd, min(score) AS lowest,
+            arg_min(segment, score) AS lowest_segment, max(score) AS highest, arg_max(segment, score) AS highest_segment,
+            count(*) AS n_segments, sum(n_pairs)::BIGINT AS n_pairs, sum(n_ok) / nullif(sum(n_answered), 0) AS parse_rate
+        FROM segments GROUP BY ALL
+    )
+    SELECT CASE WHEN segment_sd IS NOT NULL
+        THEN rank() OVER (PARTITION BY {asked}, segment_sd IS NULL ORDER BY segment_sd) END::INTEGER AS rank, *
+    FROM spread ORDER BY {ContextLevel.ORDER_SQL}, condition, rank NULLS LAST, model, model_variant
+    """
+    with duckdb.connect() as connection:
+        # Sums of several threads are added in any order: equal scores are to give equal digits.
+        connection.execute("SET threads = 1")
+        loaded = cells[[*names, "score", "n_ok", "n_answered"]]
+        connection.register("cells", pa.Table.from_pandas(loaded, preserve_index=False))
+        return connection.execute(sql).df().assign(metric=options.metric)
 
 
 def consistency_components(cells: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
@@ -46,11 +78,11 @@ def consistency_components(cells: pd.DataFrame, options: BoardOptions) -> pd.Dat
     )
     designs: dict[bytes, Design] = {}  # models asked alike share one
     rows = [
-        dict(zip(ASKED, key, strict=True)) | _components(group, designs)
-        for key, group in scored.groupby(ASKED, observed=True, sort=False)
+        dict(zip(_COMPONENT_KEYS, key, strict=True)) | _components(group, designs)
+        for key, group in scored.groupby(_COMPONENT_KEYS, observed=True, sort=False)
     ]
-    frame = pd.DataFrame(rows, columns=[*ASKED, *_NUMBERS, "consistency_note"])
-    return frame.astype(dict.fromkeys(_NUMBERS, "float64"))
+    frame = pd.DataFrame(rows, columns=[*_COMPONENT_KEYS, *_COMPONENTS, "consistency_note"])
+    return frame.astype(dict.fromkeys(_COMPONENTS, "float64"))
 
 
 def _components(cells: pd.DataFrame, designs: dict[bytes, Design]) -> dict[str, object]:
@@ -58,10 +90,10 @@ def _components(cells: pd.DataFrame, designs: dict[bytes, Design]) -> dict[str, 
     used = cells[cells["ceiling"].notna()] if known else cells
     _, segment = np.unique(used["row"].to_numpy(), return_inverse=True)
     _, question = np.unique(used["column"].to_numpy(), return_inverse=True)
-    found: dict[str, object] = dict.fromkeys(_NUMBERS)
+    found: dict[str, object] = dict.fromkeys(_COMPONENTS)
     questions, segments = int(question.max()) + 1, int(segment.max()) + 1
     if segments < 2 or questions < MIN_CLUSTERS:
-        return found | {"consistency_note": "one segment" if segments < 2 else why_none(questions)}
+        return found | {"consistency_note": "one segment" if segments < 2 else why_none(questions, "question")}
     size = segment_sizes(used["ceiling"].to_numpy(), segment, question) if known else np.zeros(segments)
     same = segment.tobytes() + question.tobytes() + size.tobytes()
     if same not in designs:
@@ -73,7 +105,7 @@ def _components(cells: pd.DataFrame, designs: dict[bytes, Design]) -> dict[str, 
     components = (float(np.sqrt(part * layout.residual)) for part in ratio[:3])
     numbers = (layout.expected_sd(), *components, ratio.p)
     note = "" if known else "ceilings are not known: not adjusted for sample size"
-    return dict(zip(_NUMBERS, numbers, strict=True)) | {"consistency_note": note}
+    return dict(zip(_COMPONENTS, numbers, strict=True)) | {"consistency_note": note}
 
 
 @dataclass(frozen=True, slots=True)

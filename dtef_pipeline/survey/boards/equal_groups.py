@@ -8,7 +8,7 @@ strength m being that behind `shrinkage` of `reference_scores`. Without that tab
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -20,26 +20,25 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.boards.cells import BoardOptions, has_table
 from dtef_pipeline.errors import DtefError
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.matrices import dont_know_flags, matrix
 from dtef_pipeline.survey.scoring.metrics import BLOCK, Floats
 from dtef_pipeline.survey.tables import DISTANCES
 
-DRAWS = 30
+NULL_DRAWS = 30
 """Samples a cell. The mean of a cell's null scores is off by 1/sqrt(30) of their spread, which makes an expected gap 1.7 % too large."""
 _SURE = 1 - 1e-9
 """Largest weight of the pooled distribution: a prior of a billion respondents is as good as no difference at all."""
-PAIR = ["round", "segment", "question_id"]
-_QUESTION = ["round", "question_id", "attribute"]
-ASKED = ["model", "model_variant", "context_level", "condition"]
-_CELL = [*PAIR, *ASKED, "snapshot"]
+_COMPARED_ON = [*KEYS.shared_item, "attribute"]
+"""What the segments of an attribute are compared on."""
 Ints = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float32]
-"""(cells, DRAWS): half the memory of a float64, and no draw needs more digits."""
+"""(cells, NULL_DRAWS): half the memory of a float64, and no draw needs more digits."""
 
 
 def null_scores(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, options: BoardOptions) -> Scores:
-    """Scores (cells, DRAWS) under the null hypothesis of this module, under the policy and metric of the board.
+    """Scores (cells, NULL_DRAWS) under the null hypothesis of this module, under the policy and metric of the board.
 
     `cells`: rows of `load_cells` that have a score, with an index from 0; `connection` has `scores`, `survey_responses` and, or not,
     `reference_scores`. Answers that were not parsed keep their constant score: they are no sampling noise. Raises DtefError when a cell
@@ -47,12 +46,12 @@ def null_scores(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, opti
     """
     pairs = _Pairs.of(connection, cells)
     answers = _predictions(connection, cells)
-    asked = numbered(cells, ASKED)
+    asked = numbered(cells, KEYS.series)
     at = np.full((asked.max(initial=-1) + 1, len(pairs.n)), -1, dtype=np.int64)
     at[asked, pairs.of_cell] = np.arange(len(cells))
     # One row more, for predictions that some segment without a cell of this model would be given: index -1.
-    total = np.zeros((len(cells) + 1, DRAWS), dtype=np.float32)
-    count = np.zeros((len(cells) + 1, DRAWS), dtype=np.int16)
+    total = np.zeros((len(cells) + 1, NULL_DRAWS), dtype=np.float32)
+    count = np.zeros((len(cells) + 1, NULL_DRAWS), dtype=np.int16)
     rng = np.random.default_rng(options.seed)
     for kind in pairs.kinds(options.metric):
         samples = _Samples.of(pairs, kind, rng)
@@ -60,14 +59,14 @@ def null_scores(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, opti
             values = samples.scores(rows, options.metric)
             where = at[rows.asked[:, None], pairs.target[rows.pair]]
             known = np.isfinite(values)
-            total[where, np.arange(DRAWS)] += np.where(known, values, 0)
-            count[where, np.arange(DRAWS)] += known
+            total[where, np.arange(NULL_DRAWS)] += np.where(known, values, 0)
+            count[where, np.arange(NULL_DRAWS)] += known
     return _with_policy(_means(total[:-1], count[:-1]), cells)
 
 
-def numbered(frame: pd.DataFrame, by: list[str]) -> Ints:
+def numbered(frame: pd.DataFrame, by: Sequence[str]) -> Ints:
     """Number (rows,) of each row's group, from 0 in the order in which the groups come."""
-    return np.asarray(frame.groupby(by, observed=True, sort=False).ngroup(), dtype=np.int64)
+    return np.asarray(frame.groupby(list(by), observed=True, sort=False).ngroup(), dtype=np.int64)
 
 
 def _means(total: Scores, count: npt.NDArray[np.int16]) -> Scores:
@@ -102,7 +101,7 @@ class _Pairs:
 
     of_cell: Ints  # (cells,): the pair of each
     question: Ints  # (pairs,): number of the question and attribute
-    target: Ints  # (pairs, DRAWS): the pair that is given this one's truth and predictions, in each draw
+    target: Ints  # (pairs, NULL_DRAWS): the pair that is given this one's truth and predictions, in each draw
     n: Ints
     shrinkage: Floats  # weight of the pooled distribution in the truth, 0-1
     observed: pa.Array
@@ -110,14 +109,14 @@ class _Pairs:
 
     @classmethod
     def of(cls, connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame) -> _Pairs:
-        number = numbered(cells, PAIR)
+        number = numbered(cells, KEYS.pair)
         _, first = np.unique(number, return_index=True)
-        wanted = cells.loc[first, [*_QUESTION, "segment"]].astype("str").reset_index(drop=True)
-        wanted = wanted.sort_values([*_QUESTION, "segment"])
+        wanted = cells.loc[first, [*_COMPARED_ON, "segment"]].astype("str").reset_index(drop=True)
+        wanted = wanted.sort_values([*_COMPARED_ON, "segment"])
         place = np.empty(len(wanted), dtype=np.int64)
         place[wanted.index] = np.arange(len(wanted))
-        survey = _survey(connection, wanted[PAIR].reset_index(drop=True))
-        question = numbered(wanted, _QUESTION)
+        survey = _survey(connection, wanted[list(KEYS.pair)].reset_index(drop=True))
+        question = numbered(wanted, _COMPARED_ON)
         return cls(
             place[number],
             question,
@@ -145,20 +144,22 @@ def _targets(question: Ints) -> Ints:
     _, start, size = np.unique(question, return_index=True, return_counts=True)
     first, count = start[question], size[question]
     place = np.arange(len(question)) - first
-    return np.asarray(first[:, None] + (place[:, None] + np.arange(DRAWS)) % count[:, None])
+    return np.asarray(first[:, None] + (place[:, None] + np.arange(NULL_DRAWS)) % count[:, None])
 
 
 def _survey(connection: duckdb.DuckDBPyConnection, wanted: pd.DataFrame) -> pa.Table:
     """What the segments answered, a row a row of `wanted`, in its order."""
     known = has_table(connection, "reference_scores")
     reference = (
-        "reference_scores" if known else f"(SELECT {', '.join(PAIR)}, 1::DOUBLE AS shrinkage FROM survey_responses WHERE false)"
+        "reference_scores"
+        if known
+        else f"(SELECT {', '.join(KEYS.pair)}, 1::DOUBLE AS shrinkage FROM survey_responses WHERE false)"
     )
     connection.register("wanted_pairs", wanted.assign(place=np.arange(len(wanted))))
     survey = connection.sql(
         f"""
         SELECT place, s.n::BIGINT AS n, s.observed, s.dont_know, coalesce(r.shrinkage, 1)::DOUBLE AS shrinkage
-        FROM wanted_pairs JOIN survey_responses s USING ({", ".join(PAIR)}) LEFT JOIN {reference} r USING ({", ".join(PAIR)})
+        FROM wanted_pairs JOIN survey_responses s USING ({", ".join(KEYS.pair)}) LEFT JOIN {reference} r USING ({", ".join(KEYS.pair)})
         ORDER BY place
         """
     ).to_arrow_table()
@@ -182,10 +183,10 @@ class _Predictions:
 
 def _predictions(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame) -> _Predictions:
     """Of every cell the draws that count for it, in the order of draws and cells."""
-    connection.register("wanted_cells", cells[_CELL].assign(cell=np.arange(len(cells))))
+    connection.register("wanted_cells", cells[list(KEYS.row)].assign(cell=np.arange(len(cells))))
     found = connection.sql(
         f"""
-        SELECT cell, draw::BIGINT AS draw, predicted FROM scores JOIN wanted_cells USING ({", ".join(_CELL)})
+        SELECT cell, draw::BIGINT AS draw, predicted FROM scores JOIN wanted_cells USING ({", ".join(KEYS.row)})
         WHERE status = 'ok' ORDER BY draw, cell
         """
     ).to_arrow_table()
@@ -234,8 +235,8 @@ def _stand_ins(said: _Block, pairs: _Pairs, kind: _Kind, at: Ints) -> _Block:
 
 
 def _cut(block: _Block) -> Iterator[_Block]:
-    """Blocks that fit the processor's cache once every prediction meets its DRAWS samples."""
-    step = max(BLOCK // DRAWS, 1)
+    """Blocks that fit the processor's cache once every prediction meets its NULL_DRAWS samples."""
+    step = max(BLOCK // NULL_DRAWS, 1)
     for start in range(0, len(block.pair), step):
         rows = slice(start, start + step)
         yield _Block(block.asked[rows], block.pair[rows], block.predicted[rows])
@@ -247,14 +248,14 @@ class _Samples:
 
     kind: _Kind
     place: Ints  # (pairs,): of those of the kind
-    values: Floats  # (options, pairs of the kind, DRAWS): fractions
+    values: Floats  # (options, pairs of the kind, NULL_DRAWS): fractions
 
     @classmethod
     def of(cls, pairs: _Pairs, kind: _Kind, rng: np.random.Generator) -> _Samples:
         observed, n = matrix(pairs.observed, kind.k, kind.rows), pairs.n[kind.rows]
         weight = np.minimum(pairs.shrinkage[kind.rows], _SURE)
         strength = (n * weight / (1 - weight))[:, None] * _pooled(observed, n, pairs.question[kind.rows])
-        drawn = rng.standard_gamma(np.broadcast_to((n[:, None] * observed + strength)[:, None], (len(n), DRAWS, kind.k)))
+        drawn = rng.standard_gamma(np.broadcast_to((n[:, None] * observed + strength)[:, None], (len(n), NULL_DRAWS, kind.k)))
         truth = drawn / drawn.sum(axis=-1, keepdims=True)
         size = pairs.n[pairs.target[kind.rows]]
         counts = rng.multinomial(size, truth)
@@ -263,15 +264,15 @@ class _Samples:
         return cls(kind, place, np.ascontiguousarray(np.moveaxis(counts / size[..., None], -1, 0)))
 
     def scores(self, block: _Block, metric: str) -> Floats:
-        """Similarity (rows, DRAWS) of each prediction to the samples of its pair; NaN where the metric has no value."""
+        """Similarity (rows, NULL_DRAWS) of each prediction to the samples of its pair; NaN where the metric has no value."""
         k = self.kind.k
         samples = self.values[:, self.place[block.pair]].reshape(k, -1).T
-        predicted = np.repeat(block.predicted.T, DRAWS, axis=1).T
+        predicted = np.repeat(block.predicted.T, NULL_DRAWS, axis=1).T
         if self.kind.dont_know is not None:
             values = metrics.emd_normalized_on_scale(predicted, samples, self.kind.dont_know)
         else:
             values = getattr(metrics, metric)(predicted, samples)
-        return np.asarray(1 - values if metric in DISTANCES else values).reshape(-1, DRAWS)
+        return np.asarray(1 - values if metric in DISTANCES else values).reshape(-1, NULL_DRAWS)
 
 
 def _pooled(observed: Floats, n: Ints, question: Ints) -> Floats:

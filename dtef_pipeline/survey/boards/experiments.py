@@ -12,21 +12,23 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.boards.cells import BoardOptions, cells_sql, has_table, parameters, scores_of_this_version
-from dtef_pipeline.boards.costs import REQUESTS_SQL
+from dtef_pipeline.boards.cells import cells_sql, has_table, parameters, scores_of_this_version
+from dtef_pipeline.boards.costs import requests_sql
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.statistics.differences import MARGIN, cluster_sums, paired_statistics, places, resampling_of, verdicts
 from dtef_pipeline.statistics.permutation import holm, permutations_for
 from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.experiments import Asked
+from dtef_pipeline.survey.keys import KEYS
 
 DECISIONS = ("better", "worse", "equivalent", "undecided")
-_KEYS = ["model", "condition"]
+_COMPARED_BY = ["model", "condition"]
 _STATISTICS = ["low", "high", "p", "p_holm", "n_questions", "margin", "decision", "note", "seed"]
 
 
 @scores_of_this_version()
-def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: BoardOptions) -> pd.DataFrame:
+def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: SurveyBoardOptions) -> pd.DataFrame:
     """The scored and unscored cells of an experiment, each beside the same cell of the same model in the first condition.
 
     `connection` has a `scores` view; `options.snapshot` is set, for answers of several snapshots do not compare. Columns: `model`,
@@ -36,10 +38,8 @@ def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], 
     """
     connection.execute("SET threads = 1")
     connection.register("asked", _asked_frame(asked))
-    known = has_table(connection, "reference_scores")
-    clusters = (
-        "reference_scores" if known else "(SELECT round, segment, question_id, NULL::VARCHAR AS cluster FROM placed LIMIT 0)"
-    )
+    known, pair = has_table(connection, "reference_scores"), ", ".join(KEYS.pair)
+    clusters = "reference_scores" if known else f"(SELECT {pair}, NULL::VARCHAR AS cluster FROM placed LIMIT 0)"
     found = connection.execute(
         f"""
         {cells_sql(options)}
@@ -49,12 +49,12 @@ def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], 
             FROM cells JOIN asked ON cells.model_variant = asked.variant AND cells.condition = asked.condition
                 AND cells.context_level = asked.context_level
         ), first AS (FROM placed WHERE condition_place = 0)
-        SELECT model, placed.condition, placed.condition_place, round, segment, question_id, context_place,
-            coalesce(known.cluster, round || '/' || question_id) AS cluster, placed.score, first.score AS first_score,
+        SELECT model, placed.condition, placed.condition_place, {pair}, context_place,
+            coalesce(known.cluster, {options.subject.lone_cluster}) AS cluster, placed.score, first.score AS first_score,
             placed.n_total, placed.n_ok, placed.n_answered
-        FROM placed LEFT JOIN first USING (model, round, segment, question_id, context_place)
-            LEFT JOIN {clusters} AS known USING (round, segment, question_id)
-        ORDER BY placed.model_place, placed.condition_place, round, segment, question_id, context_place
+        FROM placed LEFT JOIN first USING (model, {pair}, context_place)
+            LEFT JOIN {clusters} AS known USING ({pair})
+        ORDER BY placed.model_place, placed.condition_place, {pair}, context_place
         """,
         parameters(options),
     ).df()
@@ -78,8 +78,8 @@ def comparison(
         raise ConfigError(f"margin {margin}: allowed: a difference of scores above 0 and below 1, such as {MARGIN}")
     cells = _asked_everywhere(cells)
     paired = cells[cells["score"].notna() & cells["first_score"].notna()]
-    means = paired.groupby(_KEYS)[["score", "first_score"]].mean().assign(n_pairs=paired.groupby(_KEYS).size())
-    table = cells.groupby(_KEYS, sort=False)[["condition_place", "n_total", "n_ok", "n_answered"]].agg(
+    means = paired.groupby(_COMPARED_BY)[["score", "first_score"]].mean().assign(n_pairs=paired.groupby(_COMPARED_BY).size())
+    table = cells.groupby(_COMPARED_BY, sort=False)[["condition_place", "n_total", "n_ok", "n_answered"]].agg(
         {"condition_place": "first", "n_total": "sum", "n_ok": "sum", "n_answered": "sum"}
     )
     table = table.join(means)
@@ -87,7 +87,7 @@ def comparison(
     table["difference"] = (table["score"] - table["first_score"]).where(table["condition_place"] > 0)
     table["parse_rate"] = table["n_ok"] / table["n_answered"].where(table["n_answered"] > 0)
     decided = _decided(paired[paired["condition_place"] > 0], margin, resamples, seed)
-    table = table.join(decided.set_index(_KEYS))
+    table = table.join(decided.set_index(_COMPARED_BY))
     compared = table["condition_place"] > 0
     unpaired = compared & (table["n_pairs"] == 0)
     table.loc[unpaired, ["n_questions", "decision", "note"]] = (0, DECISIONS[-1], "no cell has a score in both conditions")
@@ -97,7 +97,7 @@ def comparison(
     table["seed"] = pd.Series(seed, index=table.index, dtype="Int64").where(compared)
     table["n_questions"] = table["n_questions"].astype("Int64")
     columns = ["n_pairs", "score", "first_score", "difference", *_STATISTICS, "n_total", "parse_rate"]
-    return table[columns].reset_index().merge(usage, on=_KEYS, how="left")
+    return table[columns].reset_index().merge(usage, on=_COMPARED_BY, how="left")
 
 
 def _of_first(table: pd.DataFrame, name: str) -> pd.Series:
@@ -108,7 +108,7 @@ def _of_first(table: pd.DataFrame, name: str) -> pd.Series:
 
 def _decided(paired: pd.DataFrame, margin: float, resamples: int, seed: int) -> pd.DataFrame:
     """Interval, test and decision of each model and condition that has pairs."""
-    column, rows = places(paired, _KEYS)
+    column, rows = places(paired, _COMPARED_BY)
     cluster, clusters = places(paired, ["cluster"])
     shape = (len(clusters), len(rows))
     sums = cluster_sums(cluster, column, paired["score"] - paired["first_score"], shape)
@@ -118,23 +118,24 @@ def _decided(paired: pd.DataFrame, margin: float, resamples: int, seed: int) -> 
         resampling_of(shape[0], resamples, seed),
         permutations=permutations_for(shape[1]),
         seed=seed,
+        noun="question",
     )
     table = pd.concat([rows, statistics.rename(columns={"n_clusters": "n_questions"})], axis=1)
     table["p_holm"] = holm(table["p"])
     table["decision"] = verdicts(table, DECISIONS, margin)
     small = table["decision"].isin(DECISIONS[:2]) & (table["difference"].abs() < margin)
     table.loc[small, "note"] = f"found, but smaller than the margin of {margin:g}"
-    return table[[*_KEYS, "low", "high", "p", "p_holm", "n_questions", "decision", "note"]]
+    return table[[*_COMPARED_BY, "low", "high", "p", "p_holm", "n_questions", "decision", "note"]]
 
 
 def _asked_everywhere(cells: pd.DataFrame) -> pd.DataFrame:
     """The cells that a model was asked in every one of its conditions: what other runs asked in one of them compares with nothing."""
-    cell = ["model", "round", "segment", "question_id", "context_place"]
+    cell = ["model", *KEYS.pair, "context_place"]
     in_conditions = cells.groupby(cell)["condition"].transform("nunique")
     return cells[in_conditions == cells.groupby("model")["condition"].transform("nunique")]
 
 
-def condition_usage(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: BoardOptions) -> pd.DataFrame:
+def condition_usage(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: SurveyBoardOptions) -> pd.DataFrame:
     """Tokens and dollars of each model in each condition.
 
     Columns: `model`, `condition`, `prompt_tokens`, `completion_tokens`, `cost_usd` (null: no known price), `unpriced` (answers).
@@ -148,7 +149,7 @@ def condition_usage(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked
         SELECT asked.model, asked.name AS condition, sum(prompt_tokens)::BIGINT AS prompt_tokens,
             sum(completion_tokens)::BIGINT AS completion_tokens, sum(cost_usd) AS cost_usd,
             count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced
-        FROM ({REQUESTS_SQL}) AS requests JOIN asked ON requests.model_variant = asked.variant
+        FROM ({requests_sql(KEYS)}) AS requests JOIN asked ON requests.model_variant = asked.variant
             AND requests.condition = asked.condition AND requests.context_level = asked.context_level
         WHERE snapshot = $snapshot AND (len($rounds) = 0 OR list_contains($rounds, round)) GROUP BY ALL
         """,

@@ -18,8 +18,9 @@ import pyarrow as pa
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.statistics.permutation import holm, permutations_for
 from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, product, why_none
-from dtef_pipeline.survey.boards.equal_groups import ASKED, Ints, Scores, null_scores, numbered
+from dtef_pipeline.survey.boards.equal_groups import Ints, Scores, null_scores, numbered
 from dtef_pipeline.survey.boards.schemas import GAPS, QUESTION_GAPS
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.metrics import Floats
 
 _TIE = 1e-9
@@ -51,10 +52,10 @@ def gaps(
 
 
 def _attribute_gaps(cells: pd.DataFrame, null: Scores, options: BoardOptions) -> pd.DataFrame:
-    by = [*ASKED, "attribute"]
+    by = [*KEYS.series, "attribute"]
     groups = [group for group in _groups(cells, by) if group.several]
     keys = cells.loc[[group.first for group in groups], by].reset_index(drop=True)
-    alike = keys.groupby(["context_level", "condition"], observed=True).size()
+    alike = keys.groupby(list(KEYS.asked), observed=True).size()
     sets = permutations_for(int(alike.max())) if groups else 0
     widest = max((len(group.segments) for group in groups), default=0)
     # One set of draws serves all rows: which models and attributes there are besides does not change a row.
@@ -96,7 +97,7 @@ class _Group:
 
 def _groups(cells: pd.DataFrame, by: list[str]) -> Iterator[_Group]:
     number, segment = numbered(cells, by), numbered(cells, ["segment"])
-    question, cluster = numbered(cells, ["round", "question_id"]), numbered(cells, ["cluster"])
+    question, cluster = numbered(cells, KEYS.shared_item), numbered(cells, ["cluster"])
     order = np.argsort(number, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(number[order])) + 1):
         _, some, places = np.unique(segment[rows], return_index=True, return_inverse=True)
@@ -120,7 +121,7 @@ def _gap(names: npt.NDArray[np.str_], group: _Group, means: Floats) -> dict[str,
 def _expectation(group: _Group, gap: float, null: Scores, normal: Floats) -> dict[str, object]:
     """The gap between equal groups: segment means are sums over many questions, so they are drawn as normal.
 
-    `null`: (cells, DRAWS); `normal`: (segments or more, sets).
+    `null`: (cells, NULL_DRAWS); `normal`: (segments or more, sets).
     """
     center = null.mean(axis=1, dtype=np.float64)
     off = np.zeros((len(group.segments), int(group.question.max()) + 1, null.shape[1]))
@@ -132,7 +133,11 @@ def _expectation(group: _Group, gap: float, null: Scores, normal: Floats) -> dic
     drawn += group.means(center)[:, None]
     gaps_drawn = drawn.max(axis=0) - drawn.min(axis=0)
     expected = gaps_drawn.mean()
-    found: dict[str, object] = {"expected_gap": expected, "excess": gap - expected, "note": why_none(group.clusters)}
+    found: dict[str, object] = {
+        "expected_gap": expected,
+        "excess": gap - expected,
+        "note": why_none(group.clusters, "question"),
+    }
     if group.clusters < MIN_CLUSTERS:
         return found
     low, high = np.quantile(gaps_drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
@@ -145,13 +150,13 @@ def _adjusted(rows: list[dict[str, object]]) -> list[dict[str, object]]:
         return rows
     frame = pd.DataFrame(rows)
     p = pd.to_numeric(frame.get("p", pd.Series(np.nan, index=frame.index)))
-    adjusted = p.groupby([frame["context_level"], frame["condition"]]).transform(lambda column: holm(column.to_numpy()))
+    adjusted = p.groupby([frame[name] for name in KEYS.asked]).transform(lambda column: holm(column.to_numpy()))
     return [row | {"p_holm": value} for row, value in zip(rows, adjusted, strict=True)]
 
 
 def _question_gaps(cells: pd.DataFrame, null: Scores, options: BoardOptions) -> pd.DataFrame:
     """`gap` and `expected_gap` of each question, cells side by side by question; no test of one question."""
-    by = [*ASKED, "attribute", "round", "question_id"]
+    by = [*KEYS.series, "attribute", *KEYS.shared_item]
     group = numbered(cells, by)
     score = cells["score"].to_numpy()
     order = np.lexsort((np.arange(len(cells)), score, group))

@@ -18,19 +18,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.boards.cells import BoardOptions, has_table, identify
+from dtef_pipeline.boards.scored import Deviations
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.matrices import Places, dont_know_flags, matrix
 from dtef_pipeline.survey.scoring.metrics import Floats
 from dtef_pipeline.survey.scoring.unbiased import corrected_l2, gini
 from dtef_pipeline.survey.tables import DISTANCES
 
-Deviations = npt.NDArray[np.float32]
 REPLICATES = 20
 """Samples a pair. Their deviations are pooled over pairs, so that 20 are enough for hundreds of pairs."""
-_BLOCK = 1_000
+_PREDICTIONS_AT_ONCE = 1_000
 """Predictions scored at a time, each against all samples: small enough for the processor's cache."""
-_PAIR = ("round", "segment", "question_id")
-_ROW = (*_PAIR, "context_level", "condition", "model", "model_variant", "snapshot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ def sampling_noise(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, o
     if not has_table(connection, "survey_responses"):
         return None
     survey: pa.Table = connection.sql(
-        "SELECT round, segment, question_id, scale, dont_know, observed, others, n FROM survey_responses WHERE n > 0 ORDER BY ALL"
+        f"SELECT {', '.join(KEYS.pair)}, scale, dont_know, observed, others, n FROM survey_responses WHERE n > 0 ORDER BY ALL"
     ).to_arrow_table()
     pair = _pairs(survey, cells)
     samples = list(_samples(survey, np.unique(pair[pair >= 0]), np.random.default_rng(options.seed)))
@@ -96,8 +95,8 @@ class _Sample:
 
 def _pairs(survey: pa.Table, cells: pd.DataFrame) -> Places:
     """The survey's row of each cell, -1 where it has none."""
-    known = pd.MultiIndex.from_frame(survey.select(list(_PAIR)).to_pandas())
-    back, asked = identify(cells, _PAIR)
+    known = pd.MultiIndex.from_frame(survey.select(list(KEYS.pair)).to_pandas())
+    back, asked = identify(cells, KEYS.pair)
     return np.asarray(known.get_indexer(pd.MultiIndex.from_frame(asked.astype(str))).astype(np.int64)[back])
 
 
@@ -119,10 +118,10 @@ def _samples(survey: pa.Table, asked: Places, rng: np.random.Generator) -> Itera
 
 def _predictions(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame) -> tuple[Places, pa.Array]:
     """Parsed predictions behind the cells: the cell of each, in their order, and the distributions."""
-    chosen = cells[list(_ROW)].assign(row=np.arange(len(cells)))
+    chosen = cells[list(KEYS.row)].assign(row=np.arange(len(cells)))
     connection.register("noise_cells", chosen)
     try:
-        same = " AND ".join(f"scores.{name} = noise_cells.{name}::VARCHAR" for name in _ROW)
+        same = " AND ".join(f"scores.{name} = noise_cells.{name}::VARCHAR" for name in KEYS.row)
         found: pa.Table = connection.sql(
             f"SELECT row, predicted FROM scores JOIN noise_cells ON {same} WHERE status = 'ok' AND predicted IS NOT NULL ORDER BY row, draw"
         ).to_arrow_table()
@@ -144,7 +143,7 @@ def _score_draws(
     """Adds the deviations of the predictions of k options to their cells, and counts those that have a score."""
     place = np.where(pair[row] >= 0, sample.place[pair[row]], -1)
     chosen = np.flatnonzero(place >= 0)
-    for block in np.array_split(chosen, max(1, -(-len(chosen) // _BLOCK))) if len(chosen) else []:
+    for block in np.array_split(chosen, max(1, -(-len(chosen) // _PREDICTIONS_AT_ONCE))) if len(chosen) else []:
         q, at, cell = matrix(predicted, sample.k, block), place[block], row[block]
         answers, repeated = sample.rows(at), np.repeat(q, REPLICATES, axis=0)
         scored = _scores(metric, repeated, answers, np.repeat(sample.ordinal[at], REPLICATES), sample.dont_know[at])

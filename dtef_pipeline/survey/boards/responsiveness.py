@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.boards.cells import BoardOptions, has_table
+from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.differences import (
     MARGIN,
     Codes,
@@ -30,11 +31,13 @@ from dtef_pipeline.statistics.permutation import holm, permutations_for
 from dtef_pipeline.statistics.resampling import CONFIDENCE
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS
+from dtef_pipeline.survey.keys import KEYS
 
-_GROUP = ["model", "model_variant", "condition"]
-_PAIR = [*_GROUP, "round", "segment", "question_id"]
-_PROMPT = ["round", "segment", "question_id", "context_level", "condition"]
-VERDICTS = ("evidence-adapting", "hurt by context", "stereotype-holding", "undecided")
+_GROUP = [*MODEL, "condition"]
+_AT_LEVELS = [*_GROUP, *KEYS.pair]
+"""What a model was asked at several context levels."""
+_PROMPT = list(KEYS.cell)
+_RESPONSES = ("evidence-adapting", "hurt by context", "stereotype-holding", "undecided")
 
 
 class _Rows(NamedTuple):
@@ -85,9 +88,9 @@ def responsiveness(
     pairs = pd.DataFrame({"group": rows.group, "cluster": rows.cluster, "pair": rows.pair}).groupby("group")
     table["n_pairs"], table["n_questions"] = pairs["pair"].nunique(), pairs["cluster"].nunique()
     table["p_holm"] = table.groupby("condition")["p"].transform(lambda p: holm(p))
-    table["verdict"] = verdicts(table, VERDICTS, MARGIN)
+    table["verdict"] = verdicts(table, _RESPONSES, MARGIN)
     unread = _unread(cells.iloc[where], rows.group, len(groups))
-    table["verdict"] = table["verdict"].where(unread == "", VERDICTS[-1])
+    table["verdict"] = table["verdict"].where(unread == "", _RESPONSES[-1])
     table["note"] = table["note"].where(unread == "", unread)
     return table.assign(targets=options.targets, metric=options.metric, seed=options.seed)[list(RESPONSIVENESS.names)]
 
@@ -96,7 +99,7 @@ def _paired(
     cells: pd.DataFrame, shown: pd.DataFrame, noise: npt.NDArray[np.float32] | None
 ) -> tuple[npt.NDArray[np.intp], _Rows, pd.DataFrame, int]:
     """Places in `cells` of the scored rows whose pair has another level, the rows as columns, their groups, and the number of clusters."""
-    pair = cells.groupby(_PAIR, observed=True, sort=False).ngroup().to_numpy()
+    pair = cells.groupby(_AT_LEVELS, observed=True, sort=False).ngroup().to_numpy()
     scored = cells["score"].notna().to_numpy()
     where = np.flatnonzero(scored & (np.bincount(pair, weights=scored)[pair] > 1))
     kept = cells.iloc[where]
@@ -133,6 +136,7 @@ def _change(rows: _Rows, shape: tuple[int, int], options: BoardOptions) -> pd.Da
         permutations=permutations_for(shape[1]),
         seed=options.seed,
         noise=_noise_sums(rows, contrast, shape),
+        noun="question",
     ).drop(columns=["n_pairs", "n_clusters"])
     for name, level in (("least", least), ("most", most)):
         pairs = counts.sum(axis=0)

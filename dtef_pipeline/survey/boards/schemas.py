@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from dtef_pipeline.survey.boards.published import PUBLISHED
 from dtef_pipeline.survey.tables import (
     ATTRIBUTE_FIELD,
     CONDITION_FIELD,
@@ -26,7 +27,7 @@ from dtef_pipeline.survey.tables import (
 from dtef_pipeline.tables import COUNTS, METRIC_FIELD, MODEL_FIELDS, PARSE_RATE_FIELD, description, field
 
 _TEXT, _NUMBER, _COUNT = pa.string(), pa.float64(), pa.int64()
-_ASKED = (*MODEL_FIELDS, LEVEL_FIELD, CONDITION_FIELD, TARGETS_FIELD, METRIC_FIELD)
+_OF_SERIES = (*MODEL_FIELDS, LEVEL_FIELD, CONDITION_FIELD, TARGETS_FIELD, METRIC_FIELD)
 _CLUSTERS = field("n_questions", _COUNT, "Whole questions behind the row")
 _PERMUTATIONS = field("permutations", _COUNT, "Sign flips behind p")
 _LOW = field("low", _NUMBER, "Lower end of the 95 % interval of the difference")
@@ -38,7 +39,7 @@ _SEED = field("seed", _COUNT, "Seed of all that was drawn")
 
 COMPARISONS = pa.schema(
     [
-        *_ASKED,
+        *_OF_SERIES,
         field("other_model", _TEXT, "Model that the first one is compared with"),
         field("other_variant", _TEXT, "Variant of the model that the first one is compared with"),
         field("n_pairs", _COUNT, "Pairs of segment and question that both models have a score for"),
@@ -93,12 +94,12 @@ _SCORES = (
     field("worst_score", _NUMBER, "Mean score on the worst segment, 0-1: higher is better"),
 )
 _EXPECTED = field("expected_gap", _NUMBER, "Gap that groups which differ in size alone would show, 0-1")
-_EXCESS = field(
+_BEYOND = field(
     "excess", _NUMBER, "Gap less the expected gap: 0 on average where groups differ in size alone, below 0 by chance"
 )
 GAPS = pa.schema(
     [
-        *_ASKED,
+        *_OF_SERIES,
         ATTRIBUTE_FIELD,
         field("best_segment", _TEXT, "Segment of the attribute on which the model has its highest mean score"),
         field("worst_segment", _TEXT, "Segment of the attribute on which the model has its lowest mean score"),
@@ -109,7 +110,7 @@ GAPS = pa.schema(
         _EXPECTED,
         field("expected_low", _NUMBER, "Lower end of the range that holds 95 % of gaps between equal groups"),
         field("expected_high", _NUMBER, "Upper end of the range that holds 95 % of gaps between equal groups"),
-        _EXCESS,
+        _BEYOND,
         field("p", _NUMBER, "Probability of as large a gap between groups that differ in size alone, 0-1 (one-sided)"),
         _P_HOLM,
         _NOTE,
@@ -120,7 +121,7 @@ GAPS = pa.schema(
 
 QUESTION_GAPS = pa.schema(
     [
-        *_ASKED,
+        *_OF_SERIES,
         ATTRIBUTE_FIELD,
         ROUND_FIELD,
         QUESTION_FIELD,
@@ -131,7 +132,7 @@ QUESTION_GAPS = pa.schema(
         field("worst_score", _NUMBER, "Score on the question in the worst segment, 0-1: higher is better"),
         field("gap", _NUMBER, "Distance between the scores in the best and the worst segment, 0-1: lower is more even"),
         _EXPECTED,
-        _EXCESS,
+        _BEYOND,
         _NOTE,
         _SEED,
     ]
@@ -140,7 +141,7 @@ QUESTION_GAPS = pa.schema(
 
 RELIABILITY = pa.schema(
     [
-        *_ASKED,
+        *_OF_SERIES,
         field("n_cells", _COUNT, "Pairs of segment and question with two draws or more"),
         field("n_draws", _COUNT, "Draws of the pairs that have two or more"),
         field("icc", _NUMBER, "Share of a single draw's variance that lies between pairs, 0-1: 1 means draws always agree"),
@@ -170,12 +171,12 @@ def _described(*columns: pa.Field) -> dict[str, str]:
 
 
 _COMMON = {
-    **_described(*_ASKED, PARSE_RATE_FIELD),
+    **_described(*_OF_SERIES, PARSE_RATE_FIELD),
     "score": "Mean score under the published policy, 0-1: higher is better",
     "n_pairs": "Pairs of segment and question with a score",
 }
 _RESAMPLED = {"resamples": "Bootstrap resamples behind the intervals", **_described(_SEED)}
-BOARD: Mapping[str, str] = {
+BOARD_COLUMNS: Mapping[str, str] = {
     **_described(ROUND_FIELD, SEGMENT_FIELD, ATTRIBUTE_FIELD, VALUE_FIELD, QUESTION_FIELD),
     **_COMMON,
     **_described(*(column for column in COUNTS if column.name not in ("n_scored", "n_ok"))),
@@ -238,10 +239,18 @@ METRIC_RANKS: Mapping[str, str] = {
 }
 """By name, the columns of `metric_ranks`."""
 
-COMPUTED: Mapping[str, Mapping[str, str]] = {
-    "leaderboard": BOARD,
-    **{f"breakdown_{by}": BOARD for by in ("segment", "attribute", "question", "round")},
-    "consistency": CONSISTENCY,
-    "metric_ranks": METRIC_RANKS,
+TESTS: Mapping[str, pa.Schema] = {
+    "comparisons": COMPARISONS,
+    "responsiveness": RESPONSIVENESS,
+    "gaps": GAPS,
+    "question_gaps": QUESTION_GAPS,
+    "reliability": RELIABILITY,
+}
+"""The schemas of the tables that test what boards show."""
+
+MEANINGS: Mapping[str, Mapping[str, str]] = {
+    view.table: {"consistency": CONSISTENCY, "metric": METRIC_RANKS}.get(view.name, BOARD_COLUMNS)
+    for view in PUBLISHED
+    if view.is_board
 }
 """What the columns of the tables mean whose schemas are taken from the rows computed."""

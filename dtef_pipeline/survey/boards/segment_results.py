@@ -9,10 +9,11 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.statistics.resampling import Resampling, interval, within_limits
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import METRICS, SEGMENT_RESULTS
 from dtef_pipeline.tables import ANSWERED, STATUSES
 
-_KEYS = "round, segment, snapshot, attribute, value, model, model_variant, context_level, condition, targets, metric"
+_OF_RESULT = ", ".join((*KEYS.space, "snapshot", *KEYS.described, *KEYS.series, "targets", "metric"))
 _ANSWERED = ", ".join(f"'{status}'" for status in ANSWERED)
 
 COUNTS_SQL = ", ".join(
@@ -29,18 +30,19 @@ WITH targeted AS (
     SELECT scores.*, targets FROM scores, (VALUES ('clean'), ('all')) AS t(targets) WHERE targets = 'all' OR NOT circular
 ),
 per_question AS (
-    SELECT {_KEYS}, question_id, min(question_order) AS question_order, avg(score) AS score, count(score) AS n_scored
-    FROM targeted GROUP BY {_KEYS}, question_id
+    SELECT {_OF_RESULT}, question_id, min(question_order) AS question_order, avg(score) AS score, count(score) AS n_scored
+    FROM targeted GROUP BY {_OF_RESULT}, question_id
 ),
 questions AS (
-    SELECT {_KEYS}, list(struct_pack(question_id, score, n_scored) ORDER BY question_order, question_id) AS questions
-    FROM per_question GROUP BY {_KEYS}
+    SELECT {_OF_RESULT}, list(struct_pack(question_id, score, n_scored) ORDER BY question_order, question_id) AS questions
+    FROM per_question GROUP BY {_OF_RESULT}
 ),
 means AS (
-    SELECT {_KEYS}, {COUNTS_SQL}, avg(score) AS score, {", ".join(f"avg({m}) AS {m}" for m in METRICS)}
-    FROM targeted GROUP BY {_KEYS}
+    SELECT {_OF_RESULT}, {COUNTS_SQL}, avg(score) AS score, {", ".join(f"avg({m}) AS {m}" for m in METRICS)}
+    FROM targeted GROUP BY {_OF_RESULT}
 )
-SELECT {", ".join(name for name in SEGMENT_RESULTS.names if name not in ("score_low", "score_high"))} FROM means JOIN questions USING ({_KEYS})
+SELECT {", ".join(name for name in SEGMENT_RESULTS.names if name not in ("score_low", "score_high"))}
+FROM means JOIN questions USING ({_OF_RESULT})
 ORDER BY targets DESC, context_level, model, model_variant, snapshot, condition
 """
 
@@ -68,9 +70,9 @@ def segment_results(scores: pa.Table) -> pa.Table:
 
 def _intervals(rows: pa.Table) -> tuple[pa.Array, pa.Array]:
     """Ends of the interval of each row's score; those of a segment are resampled together, and apart from other segments."""
-    groups = rows.select(["round", "segment"]).to_pandas()
+    groups = rows.select(list(KEYS.space)).to_pandas()
     low, high = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
-    for _, places in sorted(groups.groupby(["round", "segment"], sort=True).indices.items()):
+    for _, places in sorted(groups.groupby(list(KEYS.space), sort=True).indices.items()):
         sums, counts = _question_sums(rows["questions"].take(pa.array(places)))
         if len(sums):
             ratios = Resampling(len(sums)).ratios(sums, counts)

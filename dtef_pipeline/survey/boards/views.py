@@ -9,64 +9,58 @@ from typing import Any
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.boards import boards
-from dtef_pipeline.boards.boards import Evidence, board, load_evidence
+from dtef_pipeline.boards.boards import BY_METRIC, Evidence, board, load_evidence
 from dtef_pipeline.boards.cells import BoardOptions, load_cells
 from dtef_pipeline.boards.comparisons import comparisons, tiers
 from dtef_pipeline.boards.reliability import reliability
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
-from dtef_pipeline.survey.boards.consistency import consistency_components
+from dtef_pipeline.survey.boards.consistency import consistency_board, consistency_components
 from dtef_pipeline.survey.boards.gaps import gaps
+from dtef_pipeline.survey.boards.published import BY_NAME
 from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import CORRECTED, METRICS
 
 Connection = duckdb.DuckDBPyConnection
-CODED = (
-    "round",
-    "segment",
-    "question_id",
-    "context_level",
-    "condition",
-    "model",
-    "model_variant",
-    "snapshot",
-    "attribute",
-    "value",
-)
+CODED = (*KEYS.row, *KEYS.described)
 """Text columns of `scores` that repeat: as codes they are grouped and sorted several times faster."""
 HELD = {
     "scores": (*CODED, "draw", "status", "circular", "predicted", *METRICS, *CORRECTED),
-    "survey_responses": ("round", "segment", "question_id", "scale", "dont_know", "observed", "others", "n"),
+    "survey_responses": (*KEYS.pair, "scale", "dont_know", "observed", "others", "n"),
     "reference_scores": ("*",),
-    "blueprints": ("round", "segment", "question_id", "context_level", "condition", "context_included"),
+    "blueprints": (*KEYS.cell, "context_included"),
 }
 """Tables that views are made of, and their columns; `scores` must be there, the others say more."""
 _SEEN = "contains the segments' own answers: it can come near the ceiling or pass it"
 _PARTLY = 0.5
 """Coverage below which a rank comes with a caution."""
-_MODEL = ["model", "model_variant", "context_level", "condition"]
 
 
 def view(connection: Connection, by: str, options: BoardOptions, evidence: Evidence | None = None) -> pd.DataFrame:
     """The rows of a view under the options; `evidence` is what `load_evidence` made of the same options, if it was needed before.
 
-    Boards are those of `boards.board`, `overall` with each model's `tier`, `consistency` ranked by its variance component; of the others
-    see `published`. With `options.resamples` 0 nothing is resampled: boards have no intervals, tiers and components. Raises ConfigError for an
+    Boards are those of `boards.board`, `overall` with each model's `tier`, and `consistency`, ranked by its variance component; of the others
+    see `schemas`. With `options.resamples` 0 nothing is resampled: boards have no intervals, tiers and components. Raises ConfigError for an
     unknown view.
     """
-    if by not in ALL_VIEWS:
-        raise ConfigError(f"view {by!r}: allowed: {', '.join(ALL_VIEWS)}")
-    if by in STATISTICS:
-        return STATISTICS[by](connection, options, evidence)
-    if not options.resamples or by == "metric":
-        return board(connection, by, options, evidence)
-    evidence = evidence or load_evidence(connection, options)
-    frame = board(connection, by, options, evidence)
-    if by == "overall":
-        frame.insert(1, "tier", tiers(frame, comparisons(evidence.cells, replace(options, resamples=0))))
+    if by not in BY_NAME:
+        raise ConfigError(f"view {by!r}: allowed: {', '.join(BY_NAME)}")
+    if by in _MAKERS:
+        return _MAKERS[by](connection, options, evidence)
+    if options.resamples and by != BY_METRIC:
+        evidence = evidence or load_evidence(connection, options)
     if by == "consistency":
-        frame = _by_component(frame, consistency_components(evidence.cells, options))
+        cells = evidence.cells if evidence else load_cells(connection, options)
+        frame = consistency_board(cells, options)
+        if options.resamples:
+            frame = _by_component(frame, consistency_components(cells, options))
+    else:
+        frame = board(connection, by, options, evidence)
+    if evidence is None or not options.resamples or by == BY_METRIC:
+        return frame
+    if by == "overall":
+        frame.insert(1, "tier", tiers(frame, comparisons(evidence.cells, replace(options, resamples=0)), KEYS))
     if "note" in frame:
         frame["note"] = [
             _with_caution(*row) for row in zip(frame["note"], frame["model"], frame["coverage"], frame["rank"], strict=True)
@@ -86,8 +80,8 @@ def _with_caution(note: str, model: str, coverage: float, rank: Any) -> str:
 
 def _by_component(frame: pd.DataFrame, components: pd.DataFrame) -> pd.DataFrame:
     """The consistency board ranked by what is left of the spread between segments when sample sizes are accounted for."""
-    frame = frame.merge(components.astype(dict.fromkeys(_MODEL, str)), on=_MODEL, how="left")
-    asked = frame.groupby(["context_level", "condition"], sort=False)
+    frame = frame.merge(components.astype(dict.fromkeys(KEYS.series, str)), on=list(KEYS.series), how="left")
+    asked = frame.groupby(list(KEYS.asked), sort=False)
     frame["rank"] = asked["segment_sd_true"].rank(method="min").astype("Int64")
     order = frame.assign(group=asked.ngroup()).sort_values(["group", "rank", "model", "model_variant"], na_position="last")
     return frame.loc[order.index].reset_index(drop=True)
@@ -114,12 +108,11 @@ def _reliability(connection: Connection, options: BoardOptions, evidence: Eviden
     return reliability(connection, options)
 
 
-STATISTICS: Mapping[str, Callable[[Connection, BoardOptions, Evidence | None], pd.DataFrame]] = {
+_MAKERS: Mapping[str, Callable[[Connection, BoardOptions, Evidence | None], pd.DataFrame]] = {
     "comparisons": _comparisons,
     "context": _responsiveness,
     "gaps": lambda *given: gap_tables(*given)["gaps"],
     "question-gaps": lambda *given: gap_tables(*given)["question_gaps"],
     "reliability": _reliability,
 }
-"""Views that are no boards."""
-ALL_VIEWS = (*boards.ALL_VIEWS, *STATISTICS)
+"""What makes the views that are no boards, by name."""

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from dtef_pipeline.boards.boards import MIN_SEGMENTS
 from dtef_pipeline.report.leaderboard import MODEL, RANK, TIER, Beneath, Board, BoardColumn
 from dtef_pipeline.report.markup import four, one, percent, signed, signed_three, three, two, whole
+from dtef_pipeline.survey.boards.scored import SCORED
 from dtef_pipeline.survey.report.charts import references
 
 _HOW = (
     "Higher is better: a dot is a model's mean score, its whisker the 95 % interval. A model left of the marginal lines does worse than "
     "answering for everybody alike; the ceiling is what a perfect predictor would reach on samples of these sizes. The population marginal "
     "contains the answers of the very group it predicts, so it can come near the ceiling or pass it; the leave-one-out marginal does not. "
-    f"A model without a score in {MIN_SEGMENTS} segments (or in all, if there are fewer) is shown without a rank."
+    f"A model without a score in {SCORED.ranked_from} segments (or in all, if there are fewer) is shown without a rank."
 )
 _RANKED_BY = (
     "Not every model has a score on every pair, and some pairs are easier than others. So models are ranked by the adjusted score: what the "

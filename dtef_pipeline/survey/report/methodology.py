@@ -6,10 +6,9 @@ import inspect
 from html import escape
 
 from dtef_pipeline.boards import cells
-from dtef_pipeline.boards.boards import MIN_SEGMENTS
-from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.report.markup import described, section
 from dtef_pipeline.statistics import resampling
+from dtef_pipeline.survey.boards.scored import SCORED, SurveyBoardOptions
 from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.policy import CREDITS
 from dtef_pipeline.survey.tables import METRICS
@@ -25,8 +24,8 @@ def methodology(metric: str) -> str:
         "Confidence": f"{resampling.CONFIDENCE:.0%}",
         "Seed": f"<code>{resampling.SEED}</code>",
         "Fewest questions for an interval": str(resampling.MIN_CLUSTERS),
-        "Segments needed for a rank": f"{MIN_SEGMENTS}, or all there are if fewer",
-        "Targets": f"<code>{BoardOptions().targets}</code>: questions that define a segment are left out",
+        "Segments needed for a rank": f"{SCORED.ranked_from}, or all there are if fewer",
+        "Targets": f"<code>{SurveyBoardOptions().targets}</code>: questions that define a segment are left out",
     }
     parts = [
         "<h3>Settings</h3>" + described(facts),

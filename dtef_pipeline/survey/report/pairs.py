@@ -14,16 +14,17 @@ import duckdb
 import pandas as pd
 from scipy.stats import norm
 
-from dtef_pipeline.boards.cells import BoardOptions, cells_sql, has_table, parameters
+from dtef_pipeline.boards.cells import cells_sql, has_table, parameters
 from dtef_pipeline.report.markup import paragraph, section
 from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.statistics.resampling import CONFIDENCE
 from dtef_pipeline.survey.blueprint.options import ContextLevel
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.tables import STATUSES
 
 MOST_BYTES = 4_000_000
 """Of the data of pairs in one page."""
-_OPTIONS = BoardOptions(targets="all")
+_OPTIONS = SurveyBoardOptions(targets="all")
 _HOW = (
     "Choose a round, a question, a segment and a model: bars are shares of answers. The whisker on an observed bar is its 95 % interval for "
     "a sample of n respondents (Wilson score interval): the data cannot tell a prediction inside it from the truth. Of several draws the bars "

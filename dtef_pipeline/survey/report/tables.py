@@ -9,23 +9,18 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.boards.boards import load_evidence
-from dtef_pipeline.boards.cells import BoardOptions, has_table
+from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.models import ModelDrift, model_drift
 from dtef_pipeline.report.terminal import named_apart
+from dtef_pipeline.survey.boards.published import PUBLISHED
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import view
 from dtef_pipeline.survey.drift import SUBJECT
 from dtef_pipeline.survey.moved_questions import with_texts
 
 Boards = Mapping[str, pd.DataFrame]
 """Boards by view."""
-_PUBLISHED = {
-    "overall": "leaderboard",
-    "segment": "breakdown_segment",
-    "attribute": "breakdown_attribute",
-    "question": "breakdown_question",
-    "consistency": "consistency",
-    "metric": "metric_ranks",
-}
+_ON_PAGE = {view.name: view.table for view in PUBLISHED if view.is_board and view.on_page}
 
 
 def published(connection: duckdb.DuckDBPyConnection, view: str) -> pd.DataFrame:
@@ -38,15 +33,13 @@ def published(connection: duckdb.DuckDBPyConnection, view: str) -> pd.DataFrame:
 
 def boards(connection: duckdb.DuckDBPyConnection) -> Boards:
     """Every board that the page shows."""
-    options = BoardOptions()
-    evidence = (
-        None if all(has_table(connection, table) for table in _PUBLISHED.values()) else load_evidence(connection, options)
-    )
+    options = SurveyBoardOptions()
+    evidence = None if all(has_table(connection, table) for table in _ON_PAGE.values()) else load_evidence(connection, options)
     return {
         by: published(connection, table)
         if has_table(connection, table)
         else named_apart(view(connection, by, options, evidence))
-        for by, table in _PUBLISHED.items()
+        for by, table in _ON_PAGE.items()
     }
 
 

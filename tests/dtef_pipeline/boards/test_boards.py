@@ -11,14 +11,15 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.asking.models import load_models
-from dtef_pipeline.boards.boards import ALL_VIEWS, board
-from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.boards.boards import BY_METRIC, board
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.segment_results import segment_results
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.predictions import baseline_rows
 from dtef_pipeline.survey.scoring.score import score_predictions
@@ -31,7 +32,7 @@ MARGINAL = "baseline/population-marginal"
 def boarded(rows: list[dict[str, Any]], by: str = "overall", **options: Any) -> pd.DataFrame:
     with duckdb.connect() as connection:
         connection.register("scores", scores_table(rows))
-        return board(connection, by, BoardOptions(**options))
+        return board(connection, by, SurveyBoardOptions(**options))
 
 
 def of(model: str, *scores: float | None, **given: Any) -> list[dict[str, Any]]:
@@ -136,16 +137,6 @@ def test_breakdowns_hold_each_group_by_itself() -> None:
     assert boarded(rows, rounds=("S2",)).iloc[0]["score"] == 0.8
 
 
-def test_consistency_is_the_spread_of_segment_means() -> None:
-    means = {"country:a": [0.2, 0.4], "country:b": [0.7, 0.7], "country:c": [0.5, 0.5]}
-    rows = [row for segment, scores in means.items() for row in of("m", *scores, segment=segment)]
-    rows += [row for segment in means for row in of("even", 0.4, 0.4, segment=segment)]
-    frame = boarded(rows, "consistency").set_index("model")
-    assert list(frame.index) == ["even", "m"]
-    assert frame.loc["m", "segment_sd"] == pytest.approx(np.std([0.3, 0.7, 0.5], ddof=1))
-    assert (frame.loc["m", "lowest_segment"], frame.loc["m", "highest_segment"]) == ("country:a", "country:b")
-
-
 def test_metric_view_ranks_every_model_under_every_metric() -> None:
     rows = [{**of("a", 0.9)[0], "cosine": 0.1, "tv": 0.2}, {**of("b", 0.1)[0], "cosine": 0.9, "tv": 0.1}]
     frame = boarded(rows, "metric").set_index("model")
@@ -158,8 +149,8 @@ def test_metric_view_ranks_every_model_under_every_metric() -> None:
 @pytest.mark.parametrize("options", [{"metric": "kl"}, {"targets": "some"}, {"cells": "few"}])
 def test_unknown_board_options_list_what_is_allowed(options: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="allowed: "):
-        BoardOptions(**options)
-    with pytest.raises(ConfigError, match=f"view 'planet': allowed: {', '.join(ALL_VIEWS)}"):
+        SurveyBoardOptions(**options)
+    with pytest.raises(ConfigError, match=f"view 'planet': allowed: {', '.join((*KEYS.groups, BY_METRIC))}"):
         boarded(of("m", 0.5), "planet")
 
 
@@ -230,7 +221,7 @@ def test_published_reference_numbers_are_reproduced(real_surveys: Path) -> None:
             tables.append(score_predictions(made, rows))
     with duckdb.connect() as connection:
         connection.register("scores", pa.concat_tables(tables))
-        frame = board(connection, "overall", BoardOptions(targets="all")).set_index("model")
+        frame = board(connection, "overall", SurveyBoardOptions(targets="all")).set_index("model")
     assert set(frame["n_pairs"]) == {10_288}
     assert frame["score"].round(4).to_dict() == {
         "baseline/uniform": 0.6523,

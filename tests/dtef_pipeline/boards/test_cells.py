@@ -8,8 +8,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.boards.cells import KEYS, BoardOptions, has_table, identify, load_cells
+from dtef_pipeline.boards.cells import has_table, identify, load_cells
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.boards.scored import SCORED, SurveyBoardOptions
 from dtef_pipeline.survey.tables import METRICS
 from tests.made.scores import reference_row, reference_table, scores_table
 
@@ -19,7 +20,7 @@ def cells_of(rows: list[dict[str, Any]], references: list[dict[str, Any]] | None
         connection.register("scores", scores_table(rows))
         if references is not None:
             connection.register("reference_scores", reference_table(references))
-        return load_cells(connection, BoardOptions(**options))
+        return load_cells(connection, SurveyBoardOptions(**options))
 
 
 def test_a_row_is_a_cell_with_its_draws_averaged_and_counted() -> None:
@@ -89,7 +90,7 @@ def test_identify_takes_more_combinations_than_a_number_holds() -> None:
 
 
 def test_keys_are_categories_and_no_scores_make_no_cells() -> None:
-    assert all(isinstance(cells_of([{}])[name].dtype, pd.CategoricalDtype) for name in KEYS)
+    assert all(isinstance(cells_of([{}])[name].dtype, pd.CategoricalDtype) for name in SCORED.categories)
     assert len(cells_of([])) == 0
 
 
@@ -112,4 +113,4 @@ def test_a_table_is_found_whether_registered_view_or_table() -> None:
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        BoardOptions(**options)
+        SurveyBoardOptions(**options)

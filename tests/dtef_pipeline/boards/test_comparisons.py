@@ -8,12 +8,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.comparisons import comparisons, tiers
 from dtef_pipeline.statistics.permutation import fewest_clusters
 from dtef_pipeline.survey.boards.schemas import COMPARISONS
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.keys import KEYS
 
-QUICK = BoardOptions(resamples=300)
+QUICK = SurveyBoardOptions(resamples=300)
 WHO = ["model", "other_model"]
 
 
@@ -175,7 +176,7 @@ def test_noise_that_both_models_share_cancels_and_noise_of_one_widens_the_interv
 
 
 def test_without_resamples_there_are_tests_and_no_intervals() -> None:
-    table = comparisons(lopsided(8), BoardOptions(resamples=0))
+    table = comparisons(lopsided(8), SurveyBoardOptions(resamples=0))
     assert table[["low", "high"]].isna().all().all()
     assert table["p"].notna().all()
 
@@ -214,7 +215,7 @@ class TestTiers:
         table = pd.DataFrame(pairs, columns=["model", "other_model", "verdict"])
         table = table.assign(model_variant=table["model"], other_variant=table["other_model"], context_level="0", condition="c")
         table = table.assign(p=0.5, note="")
-        return [None if pd.isna(tier) else int(tier) for tier in tiers(board, table)]
+        return [None if pd.isna(tier) else int(tier) for tier in tiers(board, table, KEYS)]
 
     def test_a_tier_ends_where_its_first_model_is_better(self) -> None:
         assert self.of("ac", "ad", "ae", "bd") == [1, 1, 2, 2, None]
@@ -238,8 +239,8 @@ class TestTiers:
 
     def test_nothing_compared_and_nothing_ranked_have_no_tiers(self) -> None:
         nothing = comparisons(of("a", 0.5), QUICK)
-        assert tiers(self.BOARD, nothing).isna().all()
-        assert len(tiers(self.BOARD.iloc[:0], nothing)) == 0
+        assert tiers(self.BOARD, nothing, KEYS).isna().all()
+        assert len(tiers(self.BOARD.iloc[:0], nothing, KEYS)) == 0
 
 
 def test_too_few_questions_for_so_many_pairs_make_no_tiers_and_say_so() -> None:
@@ -249,7 +250,7 @@ def test_too_few_questions_for_so_many_pairs_make_no_tiers_and_say_so() -> None:
     compared = comparisons(frame, QUICK)
     assert set(compared["note"]) == {"8 questions cannot tell 28 pairs apart: at least 11 are needed"}
     board = pd.DataFrame({"rank": range(1, 9), "model": list("abcdefgh"), "model_variant": list("abcdefgh")})
-    assert tiers(board.assign(context_level="0", condition="c"), compared).isna().all()
+    assert tiers(board.assign(context_level="0", condition="c"), compared, KEYS).isna().all()
     assert fewest_clusters(28) == 11
     assert 2 / 2**11 * 28 < 0.05 <= 2 / 2**10 * 28
 
@@ -270,7 +271,7 @@ def null_cells(sets: int, seed: int) -> pd.DataFrame:
 def test_equally_good_models_are_told_apart_in_5_percent_and_with_cells_for_clusters_in_many() -> None:
     """Of 60 sets the standard error is 2.8 points; three of them are allowed on top. Of larger numbers see `test_permutation`."""
     frame = null_cells(60, seed=1)
-    options = BoardOptions(resamples=0)
+    options = SurveyBoardOptions(resamples=0)
     assert (comparisons(frame, options)["verdict"] == "better").mean() < 0.05 + 0.085
     few = frame[frame["condition"].astype(int) < 30]
     cell = few["question_id"].astype(str) + "/" + few["segment"].astype(str)

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dtef_pipeline.boards.costs import VIEWS, answer_lengths, cost_breakdown, costs
+from dtef_pipeline.boards.costs import answer_lengths, cost_breakdown, cost_views, costs
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import PREDICTIONS
 
 
@@ -50,13 +51,13 @@ def predictions(*rows: dict[str, Any]) -> Iterator[duckdb.DuckDBPyConnection]:
 
 def table(*rows: dict[str, Any]) -> list[dict[str, Any]]:
     with predictions(*rows) as connection:
-        found: list[dict[str, Any]] = costs(connection).to_pylist()
+        found: list[dict[str, Any]] = costs(connection, KEYS).to_pylist()
         return found
 
 
 def breakdown(by: list[str], *rows: dict[str, Any], **chosen: Any) -> pd.DataFrame:
     with predictions(*rows) as connection:
-        return cost_breakdown(connection, by, **chosen)
+        return cost_breakdown(connection, by, KEYS, **chosen)
 
 
 def test_an_unknown_view_is_refused_with_those_there_are() -> None:
@@ -128,7 +129,7 @@ def test_rounds_and_a_snapshot_can_be_chosen_and_the_dearest_stands_first() -> N
     )
     assert breakdown(["round"], *rows)[["round", "cost_usd"]].values.tolist()[:2] == [["S2", 6.0], ["S1", 1.0]]
     assert breakdown(["round"], *rows)["round"].tolist() == ["S2", "S1", "S3"]
-    assert breakdown(["snapshot"], *rows, rounds=["S1", "S2"], snapshot="base")["cost_usd"].tolist() == [3.0]
+    assert breakdown(["snapshot"], *rows, only=["S1", "S2"], snapshot="base")["cost_usd"].tolist() == [3.0]
 
 
 def test_the_length_of_answers_is_the_mean_over_requests_of_the_rounds() -> None:
@@ -139,7 +140,7 @@ def test_the_length_of_answers_is_the_mean_over_requests_of_the_rounds() -> None
         {"request_key": "c", "completion_tokens": 1000, "round": "S2"},
     )
     with predictions(*rows) as connection:
-        found = answer_lengths(connection, ["S1"])
+        found = answer_lengths(connection, KEYS, ["S1"])
     assert found == {("openai/m[temperature=0]", "distribution/attribute-label"): 20.0}
 
 
@@ -179,8 +180,8 @@ def test_sums_are_those_of_a_plain_loop_over_requests_in_every_view(rows: list[d
         wanted[place]["cost_usd"] += max(priced, default=0)
         wanted[place]["unpriced"] += bool(answered) and not any(priced) and len(priced) < len(answered)
     with predictions(*rows) as connection:
-        table = costs(connection).to_pylist()
-        frames = [cost_breakdown(connection, [view]) for view in VIEWS]
+        table = costs(connection, KEYS).to_pylist()
+        frames = [cost_breakdown(connection, [view], KEYS) for view in cost_views(KEYS)]
     got = {(row["round"], row["segment"], row["condition"]): row for row in table}
     assert set(got) == set(wanted)
     for place, sums in wanted.items():

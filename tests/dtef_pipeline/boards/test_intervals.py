@@ -8,12 +8,15 @@ import pandas as pd
 import pytest
 from scipy.stats import norm, t
 
-from dtef_pipeline.boards.boards import VIEWS, board, load_evidence
-from dtef_pipeline.boards.cells import BoardOptions, load_cells
-from dtef_pipeline.boards.intervals import COLUMNS, board_intervals
+from dtef_pipeline.boards.boards import board, load_evidence
+from dtef_pipeline.boards.cells import load_cells
+from dtef_pipeline.boards.intervals import board_intervals
 from dtef_pipeline.statistics.resampling import Resampling
 from dtef_pipeline.statistics.studentised import studentised_interval
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.skill import ADDED
+from dtef_pipeline.survey.keys import KEYS
 from tests.made.scores import reference_table, scores_table, survey_rows
 
 RESAMPLES = 60
@@ -34,7 +37,7 @@ def boarded(
         connection.register("scores", scores_table(scores))
         if references is not None:
             connection.register("reference_scores", reference_table(references))
-        return board(connection, by, BoardOptions(**options))
+        return board(connection, by, SurveyBoardOptions(**options))
 
 
 def questions(count: int, **given: Any) -> list[dict[str, Any]]:
@@ -109,8 +112,8 @@ def test_intervals_agree_with_a_naive_loop_on_lopsided_data() -> None:
     with duckdb.connect() as connection:
         connection.register("scores", scores_table(scores))
         connection.register("reference_scores", reference_table(references))
-        cells = load_cells(connection, BoardOptions())
-        rows = board(connection, "overall", BoardOptions(resamples=RESAMPLES)).set_index("model")
+        cells = load_cells(connection, SurveyBoardOptions())
+        rows = board(connection, "overall", SurveyBoardOptions(resamples=RESAMPLES)).set_index("model")
     for model in ("a", "b"):
         drawn, row = naive(cells, model), rows.loc[model]
         for name in ("score", "skill", "vs_marginal"):
@@ -135,10 +138,10 @@ def test_score_ends_stay_between_0_and_1_and_reach_further_from_the_nearer_limit
 
 def test_old_columns_stay_as_they_are_and_the_new_ones_come_after() -> None:
     scores, references = lopsided(np.random.default_rng(4))
-    for by in VIEWS:
+    for by in KEYS.groups:
         plain, full = (boarded(scores, references, by, resamples=resamples) for resamples in (0, 200))
         pd.testing.assert_frame_equal(full[list(plain.columns)], plain)
-        assert list(full.columns) == [*plain.columns, *COLUMNS]
+        assert list(full.columns) == [*plain.columns, *ADDED]
 
 
 def test_means_agree_with_those_of_the_board() -> None:
@@ -281,7 +284,7 @@ def test_respondents_widen_the_interval_of_questions_that_are_alike() -> None:
         with duckdb.connect() as connection:
             connection.register("scores", scores_table(scores))
             connection.register("survey_responses", survey_rows(*({"n": n} for _ in range(10))))
-            row = board(connection, "overall", BoardOptions()).iloc[0]
+            row = board(connection, "overall", SurveyBoardOptions()).iloc[0]
         widths.append(row["score_high"] - row["score_low"])
     assert widths[0] > 3 * widths[1] > 0
     assert boarded(scores).iloc[0]["score_high"] == pytest.approx(0.8)
@@ -292,9 +295,9 @@ def test_evidence_loaded_once_gives_the_same_board_and_equal_input_equal_digits(
     with duckdb.connect() as connection:
         connection.register("scores", scores_table(scores[::-1]))
         connection.register("reference_scores", reference_table(references))
-        evidence = load_evidence(connection, BoardOptions())
+        evidence = load_evidence(connection, SurveyBoardOptions())
         for by in ("overall", "segment"):
-            given = board(connection, by, BoardOptions(), evidence)
+            given = board(connection, by, SurveyBoardOptions(), evidence)
             pd.testing.assert_frame_equal(given, boarded(scores, references, by), check_exact=True)
 
 
@@ -308,8 +311,8 @@ def test_another_seed_moves_the_intervals_and_not_the_means() -> None:
 def test_no_scores_make_an_empty_board_with_all_columns() -> None:
     frame = boarded([], [])
     assert len(frame) == 0
-    assert set(COLUMNS) <= set(frame.columns)
+    assert set(ADDED) <= set(frame.columns)
     with duckdb.connect() as connection:
         connection.register("scores", scores_table([]))
-        cells = load_cells(connection, BoardOptions())
-    assert board_intervals(cells, None, ("round",), BoardOptions()).columns[0] == "round"
+        cells = load_cells(connection, SurveyBoardOptions())
+    assert board_intervals(cells, None, ("round",), SurveyBoardOptions()).columns[0] == "round"

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from scipy.stats import f, norm, t
 
-from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.reliability import model_detectable, reliability, rerun_detectable
 from dtef_pipeline.survey.boards.schemas import RELIABILITY
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from tests.made.scores import scores_table
 
 Floats = npt.NDArray[np.float64]
@@ -37,7 +37,7 @@ def reliable(scores: pa.Table | list[dict[str, Any]], reference: pa.Table | None
         if reference is not None:
             connection.register("known", reference)
             connection.execute("CREATE TEMP VIEW reference_scores AS FROM known")
-        return reliability(connection, BoardOptions(**options))
+        return reliability(connection, SurveyBoardOptions(**options))
 
 
 def references(questions: int, others: float | None, population: float, per_cluster: int = 1) -> pa.Table:

@@ -135,8 +135,8 @@ def test_no_interval_of_few_clusters_or_of_replicates_that_are_not_finite() -> N
     assert np.isnan(low).tolist() == np.isnan(high).tolist() == [True, True, True, False]
     kept = replicates[10:, 3]
     assert low[0:4][3] == pytest.approx(np.quantile(kept, norm.cdf(-np.sqrt(50 / 49) * t.ppf(0.975, 49))))
-    assert why_none(1) == "1 question: at least 5 are needed"
-    assert why_none(3) == "3 questions: at least 5 are needed"
+    assert why_none(1, "question") == "1 question: at least 5 are needed"
+    assert why_none(3) == "3 clusters: at least 5 are needed"
     assert why_none(5) == ""
 
 

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from scipy.stats import f
 
-from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.survey.boards.consistency import consistency_components
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.metrics import js
 
 Floats = npt.NDArray[np.float64]
@@ -26,7 +26,7 @@ def cells_of(scores: Floats, ceilings: Floats | None = None, models: list[str] |
 
 
 def components(scores: Floats, ceilings: Floats | None = None) -> pd.DataFrame:
-    return consistency_components(cells_of(scores, ceilings), BoardOptions())
+    return consistency_components(cells_of(scores, ceilings), SurveyBoardOptions())
 
 
 def test_a_balanced_layout_gives_the_textbook_analysis_of_variance() -> None:

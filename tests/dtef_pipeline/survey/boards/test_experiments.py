@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.asking.models import load_models
-from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.boards.experiments import comparison, condition_usage, paired_cells
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models
 from dtef_pipeline.survey.tables import PREDICTIONS, REFERENCE_SCORES
 from tests.made.scores import scores_table
@@ -50,7 +50,7 @@ def asked(chosen: Experiment, *models: str) -> tuple[Asked, ...]:
 
 
 def compared(chosen: Experiment, rows: list[dict[str, Any]], predictions: list[dict[str, Any]] = []) -> pd.DataFrame:  # noqa: B006
-    options = BoardOptions(snapshot="base")
+    options = SurveyBoardOptions(snapshot="base")
     with duckdb.connect() as connection:
         connection.register("scores", scores_table(rows))
         connection.register("predictions", pa.Table.from_pylist(predictions, schema=PREDICTIONS))
@@ -141,7 +141,7 @@ def test_tokens_and_dollars_are_those_of_the_model_in_the_condition() -> None:
 def test_a_pair_knows_its_cell_for_what_comes_after_the_means() -> None:
     with duckdb.connect() as connection:
         connection.register("scores", scores_table(of(PLAIN, 0.4, 0.5) + of(COT, 0.6, None)))
-        cells = paired_cells(connection, asked(REASONING), BoardOptions(snapshot="base"))
+        cells = paired_cells(connection, asked(REASONING), SurveyBoardOptions(snapshot="base"))
     columns = ["condition", "round", "segment", "question_id", "score", "first_score"]
     assert cells[cells["condition_place"] == 1][columns].values.tolist()[0] == [
         "reasoned",
@@ -159,7 +159,7 @@ def table(rows: list[dict[str, Any]], **given: Any) -> pd.DataFrame:
     with duckdb.connect() as connection:
         connection.register("scores", scores_table(rows))
         connection.register("predictions", PREDICTIONS.empty_table())
-        chosen, options = asked(REASONING), BoardOptions(snapshot="base")
+        chosen, options = asked(REASONING), SurveyBoardOptions(snapshot="base")
         usage = condition_usage(connection, chosen, options)
         return comparison(paired_cells(connection, chosen, options), usage, **{"resamples": 300, **given}).set_index(
             "condition"
@@ -227,7 +227,7 @@ class TestDecisions:
         rows = of(PLAIN, *[0.5] * 8) + of(COT, *[0.6] * 8) + of(PLAIN, *[0.5] * 8, **other) + of(COT, *[0.5, 0.6] * 4, **other)
         with duckdb.connect() as connection:
             connection.register("scores", scores_table(rows))
-            cells = paired_cells(connection, asked(REASONING, "m", "other"), BoardOptions(snapshot="base"))
+            cells = paired_cells(connection, asked(REASONING, "m", "other"), SurveyBoardOptions(snapshot="base"))
         usage = pd.DataFrame(columns=["model", "condition", "cost_usd"])
         found = comparison(cells, usage).set_index(["model", "condition"])
         assert found.xs("reasoned", level=1)["p"].tolist() == [2 / 256, 2 / 16]
@@ -251,9 +251,9 @@ def test_the_same_question_of_two_rounds_is_one_cluster_where_references_say_so(
     references = [{"round": name, "segment": "country:kenya", "question_id": "q0", "cluster": "same"} for name in ("S1", "S2")]
     with duckdb.connect() as connection:
         connection.register("scores", scores_table(rows))
-        without = paired_cells(connection, asked(REASONING), BoardOptions(snapshot="base"))
+        without = paired_cells(connection, asked(REASONING), SurveyBoardOptions(snapshot="base"))
         connection.register("reference_scores", pa.Table.from_pylist(references, schema=REFERENCE_SCORES))
-        known = paired_cells(connection, asked(REASONING), BoardOptions(snapshot="base"))
+        known = paired_cells(connection, asked(REASONING), SurveyBoardOptions(snapshot="base"))
     assert without["cluster"].tolist() == ["S1/q0", "S2/q0"] * 2
     assert known["cluster"].tolist() == ["same"] * 4
     pd.testing.assert_frame_equal(known.drop(columns="cluster"), without.drop(columns="cluster"))

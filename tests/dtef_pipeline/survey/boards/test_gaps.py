@@ -9,11 +9,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.boards.cells import BoardOptions, load_cells
+from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.boards import equal_groups
 from dtef_pipeline.survey.boards.gaps import gaps
 from dtef_pipeline.survey.boards.schemas import GAPS, QUESTION_GAPS
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.metrics import js
 from tests.made.scores import scores_table, survey_rows
 
@@ -27,10 +28,10 @@ def measured(
     with duckdb.connect() as connection:
         connection.register("scores", scores)
         connection.register("survey_responses", survey)
-        cells = load_cells(connection, BoardOptions(**options))
+        cells = load_cells(connection, SurveyBoardOptions(**options))
         if reference is not None:
             connection.register("reference_scores", reference)
-        return gaps(connection, cells, BoardOptions(**options))
+        return gaps(connection, cells, SurveyBoardOptions(**options))
 
 
 def answered(
@@ -148,7 +149,7 @@ def naive_expected_gap(rows: list[dict[str, Any]], sets: int, rng: Rng) -> float
 
 
 def test_expected_gap_agrees_with_a_naive_simulation_on_lopsided_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(equal_groups, "DRAWS", 600)
+    monkeypatch.setattr(equal_groups, "NULL_DRAWS", 600)
     rng = np.random.default_rng(5)
     rows, scored, asked = [], [], []
     for segment, n, count in (("x:a", 12, 8), ("x:b", 300, 6), ("x:c", 25, 7)):

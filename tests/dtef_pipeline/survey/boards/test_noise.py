@@ -6,9 +6,10 @@ import duckdb
 import numpy as np
 import pytest
 
-from dtef_pipeline.boards.cells import BoardOptions, load_cells
+from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.survey.boards import noise as noise_module
 from dtef_pipeline.survey.boards.noise import REPLICATES, SamplingNoise, sampling_noise
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.metrics import js
 from dtef_pipeline.survey.scoring.unbiased import corrected_l2, gini
 from tests.made.scores import scores_table, survey_rows
@@ -25,7 +26,7 @@ def noise_of(scores: list[dict[str, Any]], survey: list[dict[str, Any]], **optio
     with duckdb.connect() as connection:
         connection.register("scores", scores_table(scores))
         connection.register("survey_responses", survey_rows(*survey))
-        chosen = BoardOptions(**options)
+        chosen = SurveyBoardOptions(**options)
         found = sampling_noise(connection, load_cells(connection, chosen), chosen)
     assert found is not None
     return found
@@ -102,7 +103,7 @@ def test_draws_of_a_cell_are_averaged_on_the_same_answers() -> None:
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = [answer(q, draw=draw, predicted=[0.1 * draw, 0.5, 0.5 - 0.1 * draw]) for q in range(7) for draw in range(5)]
     whole = noise_of(scores, [{}] * 7).score
-    monkeypatch.setattr(noise_module, "_BLOCK", 3)
+    monkeypatch.setattr(noise_module, "_PREDICTIONS_AT_ONCE", 3)
     assert noise_of(scores, [{}] * 7).score == pytest.approx(whole, abs=1e-6)
 
 
@@ -127,11 +128,11 @@ def test_questions_of_different_length_and_pairs_that_are_not_known() -> None:
 def test_without_the_survey_there_is_no_noise_and_without_scores_an_empty_one() -> None:
     with duckdb.connect() as connection:
         connection.register("scores", scores_table([answer()]))
-        cells = load_cells(connection, BoardOptions())
-        assert sampling_noise(connection, cells, BoardOptions()) is None
+        cells = load_cells(connection, SurveyBoardOptions())
+        assert sampling_noise(connection, cells, SurveyBoardOptions()) is None
     with duckdb.connect() as connection:
         connection.register("scores", scores_table([]))
         connection.register("survey_responses", survey_rows({}))
-        empty = sampling_noise(connection, load_cells(connection, BoardOptions()), BoardOptions())
+        empty = sampling_noise(connection, load_cells(connection, SurveyBoardOptions()), SurveyBoardOptions())
     assert empty is not None
     assert empty.score.shape == (0, REPLICATES)

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.false_positive_rate import responsive_cells, responsive_rate
-from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.tables import BLUEPRINTS
 
-QUICK = BoardOptions(resamples=300)
+QUICK = SurveyBoardOptions(resamples=300)
 PROMPT = ["round", "segment", "question_id", "context_level", "condition"]
 
 
@@ -35,7 +35,7 @@ def shown(frame: pd.DataFrame, all_: float = 20) -> pd.DataFrame:
     return prompts.assign(context_included=[all_ if level == "all" else float(level) for level in prompts["context_level"]])
 
 
-def responded(frame: pd.DataFrame, options: BoardOptions = QUICK) -> dict[str, Any]:
+def responded(frame: pd.DataFrame, options: SurveyBoardOptions = QUICK) -> dict[str, Any]:
     (row,) = responsiveness(frame, shown(frame), options).to_dict("records")
     return {str(name): value for name, value in row.items()}
 
@@ -231,5 +231,5 @@ def test_of_models_that_react_to_no_context_5_percent_are_said_to() -> None:
 def test_pairs_taken_as_independent_would_find_reactions_in_many() -> None:
     frame, context = responsive_cells(200, 0.0, seed=3)
     alone = frame.assign(cluster=frame["question_id"].astype(str) + frame["segment"].astype(str))
-    unclustered = responsiveness(alone, context, BoardOptions(resamples=0))
+    unclustered = responsiveness(alone, context, SurveyBoardOptions(resamples=0))
     assert (unclustered["p"] < 0.05).mean() > 0.12

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import duckdb
 import numpy as np
 import pandas as pd
@@ -13,18 +14,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from dtef_pipeline.boards.boards import load_evidence
-from dtef_pipeline.boards.cells import BoardOptions
-from dtef_pipeline.cli.options import BOARDS
-from dtef_pipeline.cli.options import STATISTICS as NAMED_STATISTICS
+from dtef_pipeline.cli.dtef import leaderboard as command
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.statistics.resampling import SEED
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
-from dtef_pipeline.survey.boards.schemas import BOARD, CONSISTENCY, METRIC_RANKS
-from dtef_pipeline.survey.boards.views import ALL_VIEWS, STATISTICS, view
+from dtef_pipeline.survey.boards.published import BY_NAME, GROUPED, PUBLISHED
+from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.views import view
 from dtef_pipeline.survey.scoring.references import reference_scores
+from dtef_pipeline.survey.stored_tables import TABLES
 from tests.made.scores import scores_table, survey_rows
 
-OPTIONS = BoardOptions(resamples=300)
+OPTIONS = SurveyBoardOptions(resamples=300)
 SEGMENTS = tuple(f"country:{name}" for name in "abcdef")
 QUESTIONS = 12
 WHOLE = {POPULATION_MARGINAL: 0.9, "good": 0.8, "poor": 0.5}
@@ -67,14 +69,20 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         yield made
 
 
-def board(connection: duckdb.DuckDBPyConnection, by: str = "overall", options: BoardOptions = OPTIONS) -> pd.DataFrame:
+def board(connection: duckdb.DuckDBPyConnection, by: str = "overall", options: SurveyBoardOptions = OPTIONS) -> pd.DataFrame:
     frame = view(connection, by, options)
     return frame[frame["context_level"] == "0"].set_index("model") if "context_level" in frame else frame.set_index("model")
 
 
 def test_the_command_offers_every_view() -> None:
-    assert (*BOARDS, *NAMED_STATISTICS) == ALL_VIEWS
-    assert tuple(NAMED_STATISTICS) == tuple(STATISTICS)
+    (offered,) = (option for option in command.params if option.name == "by")
+    assert isinstance(offered.type, click.Choice)
+    assert list(offered.type.choices) == list(BY_NAME)
+
+
+def test_every_view_is_stored_under_its_table() -> None:
+    assert {view.table for view in PUBLISHED} <= set(TABLES)
+    assert {view.table for view in PUBLISHED if TABLES[view.table].schema is None} == set(MEANINGS)
 
 
 def test_an_unknown_view_is_refused_with_those_there_are(connection: duckdb.DuckDBPyConnection) -> None:
@@ -103,17 +111,17 @@ def test_scores_of_an_earlier_version_are_said_to_be_with_the_remedy(
     with duckdb.connect() as made:
         made.execute(f"CREATE VIEW scores AS SELECT * FROM read_parquet('{tmp_path}/*.parquet')")
         with pytest.raises(WarehouseError, match="made by an earlier version and have no column l2_corrected"):
-            view(made, by, BoardOptions(resamples=resamples))
+            view(made, by, SurveyBoardOptions(resamples=resamples))
 
 
-@pytest.mark.parametrize("by", ALL_VIEWS)
+@pytest.mark.parametrize("by", BY_NAME)
 def test_every_view_has_rows_and_is_the_same_again(connection: duckdb.DuckDBPyConnection, by: str) -> None:
     first = view(connection, by, OPTIONS)
     assert len(first) > 0
     pd.testing.assert_frame_equal(first, view(connection, by, OPTIONS, load_evidence(connection, OPTIONS)))
 
 
-@pytest.mark.parametrize("by", [name for name in ALL_VIEWS if name != "metric"])
+@pytest.mark.parametrize("by", [name for name in BY_NAME if name != "metric"])
 def test_what_was_drawn_can_be_drawn_again_by_the_seed_in_the_table(connection: duckdb.DuckDBPyConnection, by: str) -> None:
     assert set(view(connection, by, OPTIONS)["seed"]) == {SEED}
 
@@ -122,7 +130,7 @@ def test_tiers_stand_on_the_overall_board_and_need_resamples(connection: duckdb.
     found = board(connection)["tier"].dropna().to_dict()
     # `partly` has 4 questions: not tested, so not told apart
     assert found == {POPULATION_MARGINAL: 1, "good": 2, "partly": 2, "poor": 3, "mute": 4}
-    assert "tier" not in view(connection, "overall", BoardOptions(resamples=0))
+    assert "tier" not in view(connection, "overall", SurveyBoardOptions(resamples=0))
     assert "tier" not in view(connection, "attribute", OPTIONS)
 
 
@@ -147,6 +155,22 @@ def test_every_mean_of_a_board_has_its_interval(connection: duckdb.DuckDBPyConne
         assert row[low] < row[name] < row[high], name
 
 
+def test_consistency_without_resamples_is_the_spread_of_segment_means() -> None:
+    means = {"country:a": [0.2, 0.4], "country:b": [0.7, 0.7], "country:c": [0.5, 0.5]}
+    rows = [
+        {"model": model, "model_variant": model, "segment": segment, "question_id": f"q{place}", "score": score}
+        for segment, scores in means.items()
+        for model, given in (("m", scores), ("even", [0.4, 0.4]))
+        for place, score in enumerate(given)
+    ]
+    with duckdb.connect() as made:
+        made.register("scores", scores_table(rows))
+        frame = view(made, "consistency", SurveyBoardOptions(resamples=0)).set_index("model")
+    assert list(frame.index) == ["even", "m"]
+    assert frame.loc["m", "segment_sd"] == pytest.approx(np.std([0.3, 0.7, 0.5], ddof=1))
+    assert (frame.loc["m", "lowest_segment"], frame.loc["m", "highest_segment"]) == ("country:a", "country:b")
+
+
 def test_consistency_is_ranked_by_what_sample_sizes_do_not_explain(connection: duckdb.DuckDBPyConnection) -> None:
     found = board(connection, "consistency")
     known = found[found["segment_sd_true"].notna()]
@@ -165,10 +189,10 @@ def test_a_model_that_cannot_be_read_is_neither_reliable_nor_steady(connection: 
 def test_boards_are_described_column_by_column_and_no_column_is_described_that_none_has(
     connection: duckdb.DuckDBPyConnection,
 ) -> None:
-    boards_of = {"overall": BOARD, **dict.fromkeys(("round", "segment", "attribute", "question"), BOARD)}
+    boards_of = dict.fromkeys(GROUPED, BOARD_COLUMNS)
     boards_of |= {"consistency": CONSISTENCY, "metric": METRIC_RANKS}
     found: dict[int, set[str]] = {}
     for by, described in boards_of.items():
         found.setdefault(id(described), {"targets"}).update(view(connection, by, OPTIONS).columns)
-    for described in (BOARD, CONSISTENCY, METRIC_RANKS):
+    for described in (BOARD_COLUMNS, CONSISTENCY, METRIC_RANKS):
         assert found[id(described)] == set(described)

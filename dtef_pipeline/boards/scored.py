@@ -1,0 +1,102 @@
+"""What a family hands in to have its scores ranked, compared and summed up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.keys import MODEL, Keys
+
+if TYPE_CHECKING:
+    from dtef_pipeline.boards.cells import BoardOptions
+    from dtef_pipeline.boards.intervals import Grid, Measured, Number
+    from dtef_pipeline.statistics.resampling import Resampling
+
+Codes = npt.NDArray[np.int64]
+Deviations = npt.NDArray[np.float32]
+
+
+class Noise(Protocol):
+    """How far the scores of cells would be from their mean if what they are scored against were observed anew."""
+
+    @property
+    def score(self) -> Deviations:
+        """(cells, replicates), 0 on average and 0 where nothing was scored."""
+
+    def of(self, rows: Codes) -> Self:
+        """That of some of the cells."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """A family's key columns, the metrics its scores are made by, and what its boards say besides. The examples are as in `Keys`.
+
+    Tables name what they count by these words: `n_blueprints` and `n_tasks`, if those are the second level of the space and the word for an
+    item.
+    """
+
+    keys: Keys
+    item: str
+    """What an item is called: `"task"`."""
+    metrics: tuple[str, ...]
+    """Columns of `scores` that a board can rank by, 0-1."""
+    distances: tuple[str, ...]
+    """Those of the metrics of which lower is better: their score is 1 - distance."""
+    credits: Mapping[str, float | None]
+    """The score of every row of a status but `ok`, 0-1; None: the row is left out of every mean."""
+    corrected: tuple[str, ...]
+    """Other columns of `scores` whose means are told, lower is better."""
+    references: tuple[str, ...]
+    """Columns of `reference_scores` that are structs, a score a metric."""
+    typical: tuple[str, ...]
+    """References, of which the first that is known stands for another model, where two models are to be told apart."""
+    facts: Mapping[str, str]
+    """Other columns of `reference_scores` that come with each cell, and their SQL types."""
+    size: Callable[[str], float]
+    """Sort key of the first way of asking."""
+    marginal: str
+    """The model whose lead over a cell says how easy the cell is, so that models of different coverage can be ranked."""
+    ranked_from: int
+    """Values of the space's second level that a model must have a score in to be ranked, or all there are if fewer."""
+    comparisons: pa.Schema
+    """COMPARISONS: one row per two models asked in one way."""
+    reliability: pa.Schema
+    """RELIABILITY: one row per series with repeated draws."""
+    noise: Callable[[duckdb.DuckDBPyConnection, pd.DataFrame, BoardOptions], Any]
+    """Noise of the cells' scores, given a connection to the tables; None: not known."""
+    measures: Callable[[Grid, Resampling | None, Number], Measured]
+    """What rows of a board say besides their means, given the cells, what is resampled, and the mean score."""
+    columns: tuple[str, ...]
+    """Columns that intervals and measures add to a board, in order."""
+
+    @property
+    def parts(self) -> str:
+        """The column that counts values of the space's second level: `n_blueprints`."""
+        return f"n_{self.keys.space[1]}s"
+
+    @property
+    def items(self) -> str:
+        """The column that counts clusters: `n_tasks`."""
+        return f"n_{self.item}s"
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """Categorical columns of `load_cells`."""
+        return (*self.keys.cell, *self.keys.described, "cluster", "snapshot", *MODEL)
+
+    @property
+    def in_order(self) -> tuple[str, ...]:
+        """Columns by which cells are sorted, so that equal scores are added in one order."""
+        return (*MODEL, *reversed(self.keys.asked), *self.keys.pair)
+
+    @property
+    def lone_cluster(self) -> str:
+        """SQL: what stands for the cluster of an item that no reference scores are known of."""
+        return " || '/' || ".join(self.keys.shared_item)

@@ -1,0 +1,81 @@
+"""What is published of the scores: each view by the name people choose it by, its table, and what is shown of it. Loads nothing heavy."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dtef_pipeline.survey.keys import KEYS
+
+
+class View(NamedTuple):
+    """Rows made of the scores. Boards rank models; the others test what boards show."""
+
+    name: str
+    """What `dtef leaderboard --by` calls it."""
+    table: str
+    """The table it is stored as."""
+    columns: tuple[str, ...]
+    """Columns shown to people; of a board of `groups` those that its rows are told apart by, before the columns of all such boards."""
+    is_board: bool = True
+    on_page: bool = True
+    """Whether it is one of the boards that the report loads."""
+    needs: str = ""
+    """Of a test: what must have been asked for it to have rows."""
+
+
+_MODEL_AT_LEVEL = ("model", "context_level")
+_SPREAD = ("segment_sd_true", "segment_sd", "segment_sd_expected", "lowest", "lowest_segment", "highest", "highest_segment")
+_TESTED = ("difference", "interval", "p_holm", "verdict")
+_BEST_AND_WORST = ("best_segment", "worst_segment", "gap", "expected_gap", "excess")
+_REPEATED = ("icc", "interval", "within_sd", "rerun_detectable", "model_detectable")
+_COUNTED = ("n_pairs", "n_questions", "note")
+PUBLISHED = (
+    View("overall", "leaderboard", ()),
+    View("round", "breakdown_round", ("round",), on_page=False),
+    View("segment", "breakdown_segment", ("segment",)),
+    View("attribute", "breakdown_attribute", ("attribute",)),
+    View("question", "breakdown_question", ("round", "question_id")),
+    View(
+        "consistency", "consistency", ("rank", *_MODEL_AT_LEVEL, "score", *_SPREAD, "n_segments", "n_pairs", "consistency_note")
+    ),
+    View("metric", "metric_ranks", (*_MODEL_AT_LEVEL, "n_pairs")),
+    View(
+        "comparisons",
+        "comparisons",
+        ("model", "other_model", "context_level", *_TESTED, "effect_size", *_COUNTED),
+        is_board=False,
+        needs="two models with a score for the same cells",
+    ),
+    View(
+        "context",
+        "responsiveness",
+        ("model", "levels", "least_score", "most_score", *_TESTED, "slope", *_COUNTED),
+        is_board=False,
+        needs="a model asked at two context levels, such as `dtef run --context 0 --context 5`",
+    ),
+    View(
+        "gaps",
+        "gaps",
+        ("attribute", *_MODEL_AT_LEVEL, *_BEST_AND_WORST, "p_holm", "n_segments", "note"),
+        is_board=False,
+        needs="an attribute with two segments",
+    ),
+    View(
+        "question-gaps",
+        "question_gaps",
+        ("attribute", "round", "question_id", *_MODEL_AT_LEVEL, *_BEST_AND_WORST, "note"),
+        is_board=False,
+        needs="an attribute with two segments",
+    ),
+    View(
+        "reliability",
+        "reliability",
+        (*_MODEL_AT_LEVEL, "n_cells", "n_draws", *_REPEATED, "note"),
+        is_board=False,
+        needs="prompts asked repeatedly, such as `dtef run --draws 3`",
+    ),
+)
+"""Every view, boards first."""
+BY_NAME = {view.name: view for view in PUBLISHED}
+GROUPED = tuple(KEYS.groups)
+"""Names of the boards whose rows are models in groups of the keys, in one form."""

@@ -1,0 +1,54 @@
+"""What of surveys is ranked and compared: their key columns, metrics and measures, and the options of their boards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.boards.scored import Scored
+from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
+from dtef_pipeline.survey.blueprint.options import ContextLevel
+from dtef_pipeline.survey.boards.noise import sampling_noise
+from dtef_pipeline.survey.boards.schemas import COMPARISONS, RELIABILITY
+from dtef_pipeline.survey.boards.skill import ADDED, measures
+from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.scoring.policy import CREDITS
+from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
+
+SCORED = Scored(
+    keys=KEYS,
+    item="question",
+    metrics=METRICS,
+    distances=DISTANCES,
+    credits={credit.status: credit.score for credit in CREDITS},
+    corrected=CORRECTED,
+    references=("ceiling", "uniform", "others", "population"),
+    typical=("others", "population"),
+    facts={"n": "INTEGER", "gini": "DOUBLE"},
+    size=lambda level: ContextLevel(level).order,
+    marginal=POPULATION_MARGINAL,
+    ranked_from=10,  # segments: weval methodology 5.3
+    comparisons=COMPARISONS,
+    reliability=RELIABILITY,
+    noise=sampling_noise,
+    measures=measures,
+    columns=ADDED,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveyBoardOptions(BoardOptions):
+    """Which scores of surveys a board is made of: of these rounds (none: all), at one context level, under one condition (None: at each)."""
+
+    subject: Scored = SCORED
+    metric: str = "js"
+    rounds: tuple[str, ...] = ()
+    context_level: str | None = None
+    condition: str | None = None
+
+    @property
+    def chosen(self) -> Mapping[str, Sequence[str]]:
+        """The values of key columns that count, by column; none: all."""
+        asked = {"context_level": self.context_level, "condition": self.condition}
+        return {"round": self.rounds, **{name: () if value is None else (value,) for name, value in asked.items()}}

@@ -1,0 +1,166 @@
+"""How good scores of surveys are, between what is known without asking and what samples allow: skill, worth, lead over the marginal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dtef_pipeline.boards.cells import identify
+from dtef_pipeline.boards.intervals import (
+    Chosen,
+    Grid,
+    Measured,
+    Number,
+    Term,
+    groups_of,
+    mean_of,
+    ratio,
+    sums_of,
+    value_of,
+    without_interval,
+)
+from dtef_pipeline.boards.scored import Deviations
+from dtef_pipeline.statistics.resampling import Floats, Resampling
+from dtef_pipeline.statistics.studentised import studentised_interval
+from dtef_pipeline.survey.boards.noise import SamplingNoise
+
+_EQUAL, _EQUAL_NOISE = 1e-12, 1e-7
+MIN_ROOM = 0.005
+"""Room between a reference and the ceiling, in units of the score, below which skill is not told: noise alone would decide it."""
+ADDED = (
+    *(
+        "score_low",
+        "score_high",
+        "adjusted_low",
+        "adjusted_high",
+        "parsed_score",
+        "parsed_low",
+        "parsed_high",
+        "n_questions",
+        "ceiling",
+    ),
+    *("skill", "skill_low", "skill_high", "skill_from_uniform", "skill_from_uniform_low", "skill_from_uniform_high"),
+    *("vs_marginal_low", "vs_marginal_high", "worth", "worth_low", "worth_high"),
+    *("l2_corrected", "l2_corrected_low", "l2_corrected_high", "rps_corrected", "rps_corrected_low", "rps_corrected_high"),
+    *("rank_low", "rank_high", "p_best", "note"),
+)
+"""Columns that boards have with intervals, after those that they have without."""
+
+
+def measures(grid: Grid, resampling: Resampling | None, score: Number) -> Measured:
+    """`ceiling`, `skill`, `skill_from_uniform`, `worth`, the ends of `vs_marginal`, and the adjusted score, of rows with the mean `score`.
+
+    `ceiling`: mean ceiling of the scored cells. `skill` = (score - others) / (ceiling - others) of means over the cells with all three: 0 = the
+    leave-one-out marginal, 1 = as good as the samples allow, below 0 = worse than the marginal; `skill_from_uniform` likewise; both null where
+    there is less room than MIN_ROOM. `vs_marginal_low`, `_high`: of the advantage over the population marginal. `worth` = sum gini /
+    sum l2_corrected: respondents of a real sample that would predict as well; null where the error is not above 0, `worth_high` infinite where
+    it may not be.
+    """
+    columns = {
+        "ceiling": _plain_mean(grid, "ceiling", np.isfinite(grid.column("score"))),
+        **_skill(grid, resampling, "others").columns("skill"),
+        **_skill(grid, resampling, "uniform").columns("skill_from_uniform"),
+        **_worth(grid, resampling).columns("worth"),
+    }
+    advantage, adjusted = _against_marginal(grid, resampling, score)
+    columns |= {"vs_marginal_low": advantage.low, "vs_marginal_high": advantage.high}
+    errors = _plain_mean(grid, "l2_corrected")
+    return Measured(columns, adjusted, _notes({**columns, "l2_corrected": errors}))
+
+
+def _plain_mean(grid: Grid, name: str, chosen: Chosen | bool = True) -> Floats:
+    values = grid.column(name)
+    known = np.isfinite(values) & chosen
+    count = grid.totals(np.ones(len(values)), known)
+    return np.asarray(np.divide(grid.totals(values, known), count, out=np.full(len(count), np.nan), where=count > 0))
+
+
+def _less(first: Floats, second: Floats) -> Floats:
+    """The difference, 0 where it is what rounding makes of equal numbers."""
+    difference = first - second
+    difference[np.abs(difference) < _EQUAL] = 0
+    return difference
+
+
+def _noise_less(first: Deviations, second: Deviations, difference: Floats) -> Deviations:
+    """Noise of a `difference` of scores (cells,): where they are equal and move alike it is 0, whatever rounding makes of it."""
+    moved = first - second
+    equal = np.flatnonzero(difference == 0)
+    moved[equal] = np.where(np.abs(moved[equal]) < _EQUAL_NOISE, 0, moved[equal])
+    return moved
+
+
+def _skill(grid: Grid, resampling: Resampling | None, reference: str) -> Number:
+    """(score - reference) / (ceiling - reference) of means; with drawn answers the score and the reference move, the ceiling does not."""
+    score, below, ceiling = (grid.column(name) for name in ("score", reference, "ceiling"))
+
+    def terms(skill: Floats, noise: SamplingNoise) -> list[Term]:
+        moved = getattr(noise, reference)
+        return [(1, _noise_less(noise.score, moved[noise.pair], top), None), (skill, moved, noise.pair)]
+
+    top, bottom = _less(score, below), np.where(np.isfinite(score), ceiling - below, np.nan)
+    known = np.isfinite(top) & np.isfinite(bottom)
+    count = grid.totals(np.ones(len(top)), known)
+    room = np.divide(grid.totals(bottom, known), count, out=np.zeros(len(count)), where=count > 0)
+    return ratio(grid, resampling, top, bottom, terms).where(room >= MIN_ROOM)
+
+
+def _worth(grid: Grid, resampling: Resampling | None) -> Number:
+    """Respondents: the inverse of sum(l2_corrected) / sum(gini), whose interval may reach below 0 where the worth is without limit."""
+
+    def terms(error: Floats, noise: SamplingNoise) -> list[Term]:
+        return [(1, noise.l2_corrected, None), (-error, noise.gini, noise.pair)]
+
+    top, bottom = grid.column("l2_corrected"), grid.column("gini")
+    error = without_interval(value_of(grid, top, bottom))
+    if resampling is not None:
+        sums = sums_of(grid, top, bottom, terms)
+        drawn = {"resamples": resampling.resamples, "seed": resampling.seed}
+        low, high = studentised_interval(sums.numerators, sums.denominators, sums.noise, **drawn)
+        error = Number(sums.value, low, high, None)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value, low, high = (np.where(part > 0, 1 / part, np.nan) for part in (error.value, error.high, error.low))
+    unlimited = np.where(error.low <= 0, np.inf, high)
+    return Number(value, low, unlimited, None).where(error.value > 0)
+
+
+def _against_marginal(grid: Grid, resampling: Resampling | None, score: Number) -> tuple[Number, Floats | None]:
+    """Advantage over the population marginal on shared cells, and replicates of the adjusted score that models are ranked by."""
+    values = grid.column("score")
+    cell, names = identify(grid.cells, grid.subject.keys.pair)
+    of_marginal = (grid.cells["model"] == grid.subject.marginal).to_numpy() & np.isfinite(values)
+    count = np.bincount(cell[of_marginal], minlength=len(names))
+    total = np.bincount(cell[of_marginal], weights=values[of_marginal], minlength=len(names))
+    marginal = np.divide(total, count, out=np.full(len(names), np.nan), where=count > 0)
+
+    def terms(_: Floats, noise: SamplingNoise) -> list[Term]:
+        moved = np.zeros((len(names), noise.score.shape[1]), dtype=np.float32)
+        np.add.at(moved, cell[of_marginal], noise.score[of_marginal])
+        moved /= np.maximum(count, 1).astype(np.float32)[:, None]
+        return [(1, _noise_less(noise.score, moved[cell], gained), None)]
+
+    gained = _less(values, marginal[cell])
+    advantage = mean_of(grid, resampling, gained, terms)
+    if advantage.replicates is None or score.replicates is None:
+        return advantage, None
+    level = mean_of(
+        groups_of(grid, of_marginal), resampling, values[of_marginal], lambda _, noise: [(1, noise.score, None)]
+    ).replicates
+    adjusted = advantage.replicates + (0 if level is None else level[:, grid.group])
+    return advantage, np.where(np.isfinite(advantage.value), adjusted, score.replicates)
+
+
+def _notes(columns: Mapping[str, Floats]) -> list[list[str]]:
+    """Why a row has no skill or no worth, in words; empty where it has both."""
+    why: list[list[str]] = [[] for _ in columns["ceiling"]]
+    no_ceiling, no_error = np.isnan(columns["ceiling"]), np.isnan(columns["l2_corrected"])
+    no_skill, no_worth = np.isnan(columns["skill"]), np.isnan(columns["worth"])
+    for place in np.flatnonzero(no_skill | no_worth):
+        if no_ceiling[place]:
+            why[place].append("no ceiling known")
+        elif no_skill[place]:
+            why[place].append("skill: no leave-one-out marginal, or no room between it and the ceiling")
+        if not no_ceiling[place] and no_worth[place] and not no_error[place]:
+            why[place].append("worth: no error beyond what the samples explain, more respondents than can be told")
+    return why
