@@ -19,7 +19,7 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from resources.responses.columns import RESPONSE_COLUMNS
 
 SCHEMA_VERSION = 3
-"""1: the first. 2: answers keep `fingerprint` and `reasoning`; claims. 3: answers keep the `role` that the model was asked in."""
+"""1: the first. 2: responses keep `fingerprint` and `reasoning`; claims. 3: they keep the `role` of the model."""
 
 PATIENCE_S = 60.0
 """How long to wait for another writer, or for a PostgreSQL server that restarts."""
@@ -33,7 +33,7 @@ _WRITERS_LOCK = 0x64746566
 metadata = sa.MetaData()
 versions = sa.Table("response_store", metadata, sa.Column("schema_version", sa.Integer, primary_key=True))
 responses = sa.Table("responses", metadata, *(column.sql() for column in RESPONSE_COLUMNS))
-# Who is asking now, and what: gone when the answers are there. `resources/responses/claims.py` has the rules.
+# Who is asking now, and what: gone when the responses are there. `resources/responses/claims.py` has the rules.
 claimants = sa.Table(
     "claimants",
     metadata,
@@ -103,7 +103,7 @@ class ResponseDatabase:
         return {"keys": list(keys) if self.is_postgresql else json.dumps(list(keys))}
 
     def size(self) -> int:
-        """Bytes of the answers on disk."""
+        """Bytes of the responses on disk."""
         if self.is_postgresql:
             statement = sa.select(sa.func.pg_total_relation_size(responses.name))
             return self.read(lambda connection: int(connection.execute(statement).scalar_one()))
@@ -120,7 +120,7 @@ class ResponseDatabase:
     def _writing(self, work: Work[_T], alone: bool) -> _T:
         with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
             if self.is_postgresql:
-                # A claim must see all or nothing of an answer's commit, and two that lock rows in another order must not meet.
+                # A claim must see all or nothing of a response's commit, and two that lock rows in another order must not meet.
                 lock = sa.func.pg_advisory_xact_lock if alone else sa.func.pg_advisory_xact_lock_shared
                 connection.execute(sa.select(lock(_WRITERS_LOCK)))
             return work(connection)
@@ -131,7 +131,7 @@ class ResponseDatabase:
             try:
                 return attempt()
             except sa.exc.SQLAlchemyError as error:
-                # A server that restarts is worth waiting for: the answers at hand are paid for. SQLite has waited by itself.
+                # A server that restarts is worth waiting for: the responses at hand are paid for. SQLite has waited by itself.
                 passing = self.is_postgresql and isinstance(error, sa.exc.OperationalError)
                 if not passing or time.monotonic() > deadline:
                     raise self._reported(action, error) from None
