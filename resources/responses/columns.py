@@ -1,4 +1,4 @@
-"""The columns of a stored response in Arrow and in SQL: they follow from the fields of `Response`, and are listed nowhere else."""
+"""The columns of a stored response in Arrow and in SQL. They follow from the fields of `Response`, and stand nowhere else."""
 
 from __future__ import annotations
 

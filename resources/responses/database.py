@@ -19,7 +19,7 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from resources.responses.columns import RESPONSE_COLUMNS
 
 SCHEMA_VERSION = 2
-"""1: the first. 2: answers keep `fingerprint` and `reasoning`; claims.
+"""1: the first. 2: responses keep `fingerprint` and `reasoning`; claims.
 
 The `role` came later as a column with a default, under the same version: code that does not know it reads and writes beside this one.
 """
@@ -36,7 +36,7 @@ _WRITERS_LOCK = 0x64746566
 metadata = sa.MetaData()
 versions = sa.Table("response_store", metadata, sa.Column("schema_version", sa.Integer, primary_key=True))
 responses = sa.Table("responses", metadata, *(column.sql() for column in RESPONSE_COLUMNS))
-# Who is asking now, and what: gone when the answers are there. `resources/responses/claims.py` has the rules.
+# Who is asking now, and what: gone when the responses are there. `resources/responses/claims.py` has the rules.
 claimants = sa.Table(
     "claimants",
     metadata,
@@ -106,7 +106,7 @@ class ResponseDatabase:
         return {"keys": list(keys) if self.is_postgresql else json.dumps(list(keys))}
 
     def size(self) -> int:
-        """Bytes of the answers on disk."""
+        """Bytes of the responses on disk."""
         if self.is_postgresql:
             statement = sa.select(sa.func.pg_total_relation_size(responses.name))
             return self.read(lambda connection: int(connection.execute(statement).scalar_one()))
@@ -123,7 +123,7 @@ class ResponseDatabase:
     def _writing(self, work: Work[_T], alone: bool) -> _T:
         with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
             if self.is_postgresql:
-                # A claim must see all or nothing of an answer's commit, and two that lock rows in another order must not meet.
+                # A claim must see all or nothing of a response's commit, and two that lock rows in another order must not meet.
                 lock = sa.func.pg_advisory_xact_lock if alone else sa.func.pg_advisory_xact_lock_shared
                 connection.execute(sa.select(lock(_WRITERS_LOCK)))
             return work(connection)
@@ -134,7 +134,7 @@ class ResponseDatabase:
             try:
                 return attempt()
             except sa.exc.SQLAlchemyError as error:
-                # A server that restarts is worth waiting for: the answers at hand are paid for. SQLite has waited by itself.
+                # A server that restarts is worth waiting for: the responses at hand are paid for. SQLite has waited by itself.
                 passing = self.is_postgresql and isinstance(error, sa.exc.OperationalError)
                 if not passing or time.monotonic() > deadline:
                     raise self._reported(action, error) from None

@@ -203,18 +203,18 @@ def _check(column: Column) -> _Check:
     return _Check(allowed + (" or null" if column.nullable else ""), takes, column.nullable)
 
 
-_COLUMNS = {column.name: _check(column) for column in RESPONSE_COLUMNS}
+_CHECK_OF = {column.name: _check(column) for column in RESPONSE_COLUMNS}
 
 
 def _response(where: str, row: object) -> Response:
     """The response of a row. Columns that may be null may also be absent, and so may the role, which earlier versions did not write."""
     if not isinstance(row, Mapping):
-        raise WarehouseError(f"{where}: got {_short(row)}; allowed: an object with the columns {', '.join(_COLUMNS)}")
-    if unknown := sorted(row.keys() - _COLUMNS.keys()):
-        raise WarehouseError(f"{where}: unknown column {', '.join(unknown)}; allowed: {', '.join(_COLUMNS)}")
-    values = {name: row.get(name) for name in _COLUMNS} | {"answered_at": _time(row.get("answered_at"))}
+        raise WarehouseError(f"{where}: got {_short(row)}; allowed: an object with the columns {', '.join(_CHECK_OF)}")
+    if unknown := sorted(row.keys() - _CHECK_OF.keys()):
+        raise WarehouseError(f"{where}: unknown column {', '.join(unknown)}; allowed: {', '.join(_CHECK_OF)}")
+    values = {name: row.get(name) for name in _CHECK_OF} | {"answered_at": _time(row.get("answered_at"))}
     values["role"] = row.get("role", CANDIDATE)
-    for name, column in _COLUMNS.items():
+    for name, column in _CHECK_OF.items():
         value = values[name]
         if not (column.nullable if value is None else column.takes(value)):
             arrived = _short(row[name]) if name in row else "no such column"

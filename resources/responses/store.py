@@ -1,4 +1,4 @@
-"""Every answer that was paid for, kept under its request key: append-only, shared by threads, processes and machines."""
+"""Every response that was paid for, kept under its request key: append-only, shared by threads, processes and machines."""
 
 from __future__ import annotations
 
@@ -35,14 +35,16 @@ SUMMARY = pa.schema(
         ("last_answered", pa.timestamp("us", tz="UTC")),
     ]
 )
-"""The columns of `ResponseStore.summary`. `unpriced`: answers of unknown cost, not in `cost_usd` (null when no cost is known)."""
+"""The columns of `ResponseStore.summary`. `answers`: responses. `unpriced`: those of unknown cost, which are not in `cost_usd`.
+
+`cost_usd` is null when no cost is known."""
 
 PAGE = 5_000
-"""Answers read at a time from a store that is read whole."""
+"""Responses read at a time from a store that is read whole."""
 
 
 class ResponseStore:
-    """The answers of every run so far. Safe to use from several threads and processes at once."""
+    """The responses of every run so far. Safe to use from several threads and processes at once."""
 
     def __init__(self, location: str | Path) -> None:
         """Open the store, and make it (with its parent folders) if it is not there.
@@ -61,19 +63,19 @@ class ResponseStore:
     def add(self, responses: Iterable[Response]) -> int:
         """Commit responses, all or none, and end the claims on them; returns how many are new.
 
-        An answer already there stays as it is.
+        A response already there stays as it is.
         """
         # Two writers of the same keys in another order would wait for each other.
         rows = sorted((_row(response) for response in responses), key=lambda row: row["request_key"])
         return self.database.write(lambda connection: self._add(connection, rows)) if rows else 0
 
     def known(self, keys: Iterable[str]) -> set[str]:
-        """Those of the request keys that have an answer."""
+        """Those of the request keys that have a response."""
         statement = sa.select(db.responses.c.request_key)
         return {row[0] for rows in self._select(statement, list(dict.fromkeys(keys))) for row in rows}
 
     def responses(self, keys: Iterable[str]) -> pa.Table:
-        """The answers to the request keys, in the order of the keys; keys without an answer have no row."""
+        """The responses to the request keys, in the order of the keys; keys without a response have no row."""
         wanted = list(dict.fromkeys(keys))
         chunks = [_batch(rows, RESPONSES) for rows in self._select(sa.select(db.responses), wanted) if rows]
         found = pa.Table.from_batches(chunks, schema=RESPONSES).combine_chunks()
@@ -81,14 +83,14 @@ class ResponseStore:
         return found.take(pa.array([place[key] for key in wanted if key in place], pa.int64()))
 
     def count(self) -> int:
-        """Number of answers in the store."""
+        """Number of responses in the store."""
         statement = sa.select(sa.func.count()).select_from(db.responses)
         return self.database.read(lambda connection: int(connection.execute(statement).scalar_one()))
 
     def pages(self, *, models: Sequence[str] = (), snapshots: Sequence[str] = ()) -> Iterator[pa.Table]:
-        """The answers in the order of their keys, `PAGE` at a time; of these models and snapshots only, if any are named.
+        """The responses in the order of their keys, `PAGE` at a time; of these models and snapshots only, if any are named.
 
-        Each page is a transaction of its own, so that a long reading holds up no writer; answers added meanwhile may be in it or not.
+        Each page is a transaction of its own, so that a long reading holds up no writer. What is added meanwhile may be left out.
         """
         column = db.responses.c
         statement = sa.select(db.responses).order_by(column.request_key).limit(PAGE)

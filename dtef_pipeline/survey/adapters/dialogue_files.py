@@ -15,8 +15,8 @@ from dtef_pipeline.survey.attributes import clean
 from dtef_pipeline.survey.model import Finding
 from dtef_pipeline.survey.validation import require_columns, whole_number
 
-POLL = "poll single select"
-_REQUIRED = ("Question ID", "Question Type", "Question", "Response")
+_POLL = "poll single select"
+REQUIRED = ("Question ID", "Question Type", "Question", "Response")
 
 
 @dataclass
@@ -64,16 +64,16 @@ def _full_rows(rows: Iterator[tuple[int, list[str]]], width: int, where: str) ->
         yield line, row
 
 
-def _read_aggregate(path: Path) -> tuple[list[Poll], list[str], list[Finding]]:
+def read_aggregate(path: Path) -> tuple[list[Poll], list[str], list[Finding]]:
     """The single-select polls in file order, the column names, and what was left out."""
-    columns, rows = _table(path, _REQUIRED)
-    id_, type_, text, response = (columns.index(name) for name in _REQUIRED)
+    columns, rows = _table(path, REQUIRED)
+    id_, type_, text, response = (columns.index(name) for name in REQUIRED)
     polls: dict[str, Poll] = {}
     others: dict[str, dict[str, str]] = defaultdict(dict)
     last = ""
     for line, row in rows:
         question_id = row[id_].strip()
-        if normalized(row[type_]) != POLL:
+        if normalized(row[type_]) != _POLL:
             others[clean(row[type_])][question_id] = clean(row[text])
             continue
         if not question_id:
@@ -102,7 +102,7 @@ def _left_out(kind: str, found: Mapping[str, str]) -> Finding:
     return Finding("info", "question-type", message, tuple(found.values()))
 
 
-def _read_counts(path: Path) -> Counts:
+def read_counts(path: Path) -> Counts:
     """The counts file; empty when there is none."""
     if not path.is_file():
         return Counts()
@@ -117,7 +117,7 @@ def _read_counts(path: Path) -> Counts:
     return Counts(columns, counts)
 
 
-def _guide_orders(path: Path) -> dict[str, list[list[str]]]:
+def guide_orders(path: Path) -> dict[str, list[list[str]]]:
     """Normalized question text -> its normalized options, for each time the discussion guide asks it; empty without a guide."""
     if not path.is_file():
         return {}

@@ -14,13 +14,13 @@ from pathlib import Path
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.adapters.counts import SEGMENT_COLUMN, Counts
-from dtef_pipeline.survey.adapters.dialogue_files import _REQUIRED, Poll, _guide_orders, _read_aggregate, _read_counts
+from dtef_pipeline.survey.adapters.dialogue_files import REQUIRED, Poll, guide_orders, read_aggregate, read_counts
 from dtef_pipeline.survey.attributes import candidates, canonical, classify, profile_attribute, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey
 from dtef_pipeline.survey.validation import check_question, named_round, percentage
 
 AGGREGATE = "_aggregate_standardized.csv"
-COUNTS = "_segment_counts_by_question.csv"
+COUNTS_FILE = "_segment_counts_by_question.csv"
 GUIDE = "_discussion_guide.csv"
 
 _DERIVED_COLUMN = re.compile(r".* - (?:Weighted Score|Rank \d+ Count)")
@@ -34,7 +34,7 @@ _ABOUT_OPEN_ANSWERS = (
     "Sample ID",
     "Participant ID",
 )
-_DESCRIPTIVE = {*_REQUIRED, *_ABOUT_OPEN_ANSWERS, "All"}
+_DESCRIPTIVE = {*REQUIRED, *_ABOUT_OPEN_ANSWERS, "All"}
 
 
 class GlobalDialogues:
@@ -55,8 +55,8 @@ class GlobalDialogues:
             raise SurveyError("one aggregate file a round", where=str(path), arrived=arrived, allowed=self.accepts)
         aggregate = found[0]
         prefix = aggregate.name.removesuffix(AGGREGATE)
-        polls, columns, findings = _read_aggregate(aggregate)
-        counts = _read_counts(aggregate.with_name(prefix + COUNTS))
+        polls, columns, findings = read_aggregate(aggregate)
+        counts = read_counts(aggregate.with_name(prefix + COUNTS_FILE))
         segment_columns, about_columns = _segment_columns(columns, polls, counts, str(aggregate))
         questions, about_questions = _questions(polls, segment_columns, aggregate.with_name(prefix + GUIDE), str(aggregate))
         missing = _about_counts(counts, [q for q, _ in questions], segment_columns)
@@ -87,7 +87,7 @@ def _named_otherwise(folder: str, prefix: str) -> Finding:
 _NO_COUNTS = Finding(
     "error",
     "no-counts-file",
-    f"There is no <ROUND>{COUNTS}, so no number of respondents is known and nothing can be used; put it beside the aggregate file.",
+    f"There is no <ROUND>{COUNTS_FILE}, so no number of respondents is known and nothing can be used; put it beside the aggregate file.",
 )
 
 
@@ -211,7 +211,7 @@ def _questions(
     for c in columns:
         if c.segment.n or c.segment.n is None:
             values[c.segment.attribute].append(c.segment.value)
-    order = _guide_orders(guide)
+    order = guide_orders(guide)
     kept, profile, single = [], [], []
     for poll in polls:
         attribute = profile_attribute(poll.options, values)

@@ -1,6 +1,7 @@
 """The form of the answer that a prompt asks for: in its user text, in the default system prompt, and as a JSON schema.
 
-The three say the same for each task, with and without reasoning, structured or not; `dtef_pipeline.prediction` reads these forms.
+The three say the same for each task, with and without reasoning, structured or not; `dtef_pipeline.survey.reading` reads these
+forms.
 """
 
 from __future__ import annotations

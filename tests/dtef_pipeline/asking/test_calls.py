@@ -1,0 +1,76 @@
+"""A table of calls of a family that asks no survey: tasks, two of which stand in one prompt."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from dtef_pipeline.asking.calls import CallTable
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Failure, Response
+from dtef_pipeline.tables import CALL, PROMPT_FIELD, field
+from resources.responses.store import RESPONSES
+
+TASK, HASH = field("task_id", pa.string(), "Task"), field("blueprint_hash", pa.string(), "Hash of the prompts")
+CALLS = CallTable(
+    pa.schema([TASK, HASH, *CALL]),
+    from_prompt=("task_id", "prompt_id", "blueprint_hash"),
+    prompt_key=("prompt_id", "task_id"),
+    listed=lambda options, reading: tuple(options) if reading is None else (),
+)
+MODEL = ModelSpec(name="mini", model="openai/mini")
+PROMPTS = pa.Table.from_pylist(
+    [
+        {"task_id": task, "prompt_id": prompt, "user": f"Do {prompt}.", "options": ["yes", "no"], "reading": reading}
+        for task, prompt, reading in (("a", "p1", None), ("b", "p1", None), ("c", "p2", "free"))
+    ],
+    schema=pa.schema(
+        [TASK, PROMPT_FIELD, HASH]
+        + [(name, pa.string()) for name in ("system", "user", "reading", "response_schema")]
+        + [("options", pa.list_(pa.string())), ("answer_tokens", pa.int32())]
+    ),
+)
+
+
+def answered(*texts: str) -> pa.Table:
+    """The rows after as many of the requests have got these responses; the others failed."""
+    requests = CALLS.requests(PROMPTS, MODEL, 1, "base")
+    rows: list[dict[str, Any]] = [
+        {
+            **dict.fromkeys(Response.__slots__),
+            "request_key": request.key,
+            "text": text,
+            "cost_usd": 0.5,
+            "prompt_tokens": 7,
+            "attempts": 2,
+            "answered_at": datetime(2026, 1, 2, tzinfo=UTC),
+        }
+        for request, text in zip(requests, texts, strict=False)
+    ]
+    failures = {request.key: Failure(request.key, "HTTP 400", 3) for request in requests[len(texts) :]}
+    return CALLS.answered(PROMPTS, MODEL, 1, "base", pa.Table.from_pylist(rows, RESPONSES), failures)
+
+
+def test_items_of_one_prompt_share_its_request() -> None:
+    first, second = CALLS.requests(PROMPTS, MODEL, 1, "base")
+    assert (first.prompt_id, first.choices) == ("p1", ("yes", "no"))
+    assert (second.prompt_id, second.choices) == ("p2", ())
+
+
+def test_each_item_has_a_row_and_what_a_request_cost_stands_once() -> None:
+    rows = answered("done", "well")
+    assert rows.schema == CALLS.schema
+    assert rows["task_id"].to_pylist() == ["a", "b", "c"]
+    assert rows["response"].to_pylist() == ["done", "done", "well"]
+    assert rows["cost_usd"].to_pylist() == [0.5, 0.0, 0.5]
+    assert rows["prompt_tokens"].to_pylist() == [7, 0, 7]
+
+
+def test_a_later_run_replaces_its_rows_and_keeps_the_others() -> None:
+    before, after = answered("done"), answered("done", "well")
+    assert before["call_status"].to_pylist() == ["answered", "answered", "error"]
+    assert CALLS.merged(before, after, PROMPTS)["response"].to_pylist() == ["done", "done", "well"]
+    fewer = PROMPTS.slice(0, 2)
+    assert CALLS.merged(after, after.slice(0, 1), fewer)["task_id"].to_pylist() == ["a", "b"]
