@@ -1,3 +1,5 @@
+"""Verdicts on a series: the rule and the evidence together, and why a series has no verdict."""
+
 from __future__ import annotations
 
 import math

@@ -1,3 +1,5 @@
+"""Messages to the webhook: each change of a verdict arrives once, however often sending fails."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The documented rule of drift: both thresholds, exact at the boundary, over items of all snapshots."""
+
 from __future__ import annotations
 
 import math

@@ -14,8 +14,7 @@ import pytest
 
 from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.boards.cells import BoardOptions
-from dtef_pipeline.cli.options import BOARDS
-from dtef_pipeline.cli.options import STATISTICS as NAMED_STATISTICS
+from dtef_pipeline.cli.options import BOARD_VIEWS, STATISTIC_VIEWS
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.statistics.resampling import SEED
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
@@ -73,8 +72,8 @@ def board(connection: duckdb.DuckDBPyConnection, by: str = "overall", options: B
 
 
 def test_the_command_offers_every_view() -> None:
-    assert (*BOARDS, *NAMED_STATISTICS) == ALL_VIEWS
-    assert tuple(NAMED_STATISTICS) == tuple(STATISTICS)
+    assert (*BOARD_VIEWS, *STATISTIC_VIEWS) == ALL_VIEWS
+    assert tuple(STATISTIC_VIEWS) == tuple(STATISTICS)
 
 
 def test_an_unknown_view_is_refused_with_those_there_are(connection: duckdb.DuckDBPyConnection) -> None:
