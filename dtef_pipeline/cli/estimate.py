@@ -31,10 +31,10 @@ from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
-COUNTS = ["requests", "replayed", "calls", "prompt_tokens", "answer_tokens", "answer_tokens_most"]
+ESTIMATED_COUNTS = ["requests", "replayed", "calls", "prompt_tokens", "answer_tokens", "answer_tokens_most"]
 DOLLARS = ["cost_usd", "cost_usd_most"]
-_CELL = ["round", "segment", "question_id", "context_level", "condition"]
-_READ = [*_CELL, "prompt_id", "options", "reading", "tokens", "answer_tokens"]
+_PROMPT_KEY = ["round", "segment", "question_id", "context_level", "condition"]
+_READ = [*_PROMPT_KEY, "prompt_id", "options", "reading", "tokens", "answer_tokens"]
 
 
 def estimate(options: RunOptions, output: str) -> None:
@@ -64,7 +64,7 @@ def _estimate(
     with _responses(settings) as store:
         asked = {model: _requests(_prompts_of(model, prompts, chosen, only), same, chosen, model, store) for model in models}
     rows = [row for model, requests in asked.items() for row in _rows(requests, chosen, model, measured)]
-    return pd.DataFrame(rows, columns=["model", "model_variant", "condition", *COUNTS, *DOLLARS])
+    return pd.DataFrame(rows, columns=["model", "model_variant", "condition", *ESTIMATED_COUNTS, *DOLLARS])
 
 
 def _blueprints(warehouse: Warehouse, chosen: Selection, keys: list[str]) -> tuple[pa.Table, dict[str, tuple[str, ...]]]:
@@ -174,7 +174,9 @@ def _measured(warehouse: Warehouse, chosen: Selection) -> dict[tuple[str, str], 
 
 def _shown(frame: pd.DataFrame, several_conditions: bool) -> pd.DataFrame:
     """The rows as people read them, with their sum; a sum with an unknown part says from what on it is."""
-    total: dict[str, Any] = {"model": "total", "condition": ""} | {name: frame[name].sum(skipna=False) for name in COUNTS}
+    total: dict[str, Any] = {"model": "total", "condition": ""} | {
+        name: frame[name].sum(skipna=False) for name in ESTIMATED_COUNTS
+    }
     total |= {name: frame[name].sum() if frame[name].notna().any() else None for name in DOLLARS}
     shown = pd.concat([frame, pd.DataFrame([total])], ignore_index=True)
     shown["answer_tokens_most"] = [f"{value:,.0f}" if pd.notna(value) else "no limit" for value in shown["answer_tokens_most"]]
@@ -183,7 +185,7 @@ def _shown(frame: pd.DataFrame, several_conditions: bool) -> pd.DataFrame:
         texts = [f"${value:,.4f}" if pd.notna(value) else "unknown" for value in shown[name]]
         texts[-1] = f"{texts[-1]} and the unknown" if unknown and texts[-1] != "unknown" else texts[-1]
         shown[name] = texts
-    return shown[["model", *(["condition"] if several_conditions else []), *COUNTS, *DOLLARS]]
+    return shown[["model", *(["condition"] if several_conditions else []), *ESTIMATED_COUNTS, *DOLLARS]]
 
 
 def _budget_lines(chosen: Selection, frame: pd.DataFrame) -> Iterator[str]:

@@ -9,9 +9,9 @@ import click
 
 from dtef_pipeline.survey.blueprint.options import FLAGS, Flag
 
-FORMATS = click.Choice(["table", "json", "csv"])
-BOARDS = ["overall", "round", "segment", "attribute", "question", "consistency", "metric"]
-STATISTICS = ["comparisons", "context", "gaps", "question-gaps", "reliability"]
+OUTPUT_FORMATS = click.Choice(["table", "json", "csv"])
+BOARD_VIEWS = ["overall", "round", "segment", "attribute", "question", "consistency", "metric"]
+STATISTIC_VIEWS = ["comparisons", "context", "gaps", "question-gaps", "reliability"]
 
 
 def options(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -91,7 +91,7 @@ selects_what_is_asked = options(
 chooses_a_board = options(
     click.option(
         "--by",
-        type=click.Choice([*BOARDS, *STATISTICS]),
+        type=click.Choice([*BOARD_VIEWS, *STATISTIC_VIEWS]),
         default="overall",
         show_default=True,
         help="What to break down by, or to test.",

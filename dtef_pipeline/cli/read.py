@@ -36,15 +36,15 @@ COMMON_COLUMNS = [
 ]
 _SPREAD = ["segment_sd_true", "segment_sd", "segment_sd_expected", "lowest", "lowest_segment", "highest", "highest_segment"]
 _TESTED = ["difference", "interval", "p_holm", "verdict"]
-_GAP = ["best_segment", "worst_segment", "gap", "expected_gap", "excess"]
+_GAP_FIGURES = ["best_segment", "worst_segment", "gap", "expected_gap", "excess"]
 _RELIABILITY = ["icc", "interval", "within_sd", "rerun_detectable", "model_detectable"]
 VIEW_COLUMNS = {
     "consistency": ["rank", "model", "context_level", "score", *_SPREAD, "n_segments", "n_pairs", "consistency_note"],
     "metric": ["model", "context_level", "n_pairs", *METRICS],
     "comparisons": ["model", "other_model", "context_level", *_TESTED, "effect_size", "n_pairs", "n_questions", "note"],
     "context": ["model", "levels", "least_score", "most_score", *_TESTED, "slope", "n_pairs", "n_questions", "note"],
-    "gaps": ["attribute", "model", "context_level", *_GAP, "p_holm", "n_segments", "note"],
-    "question-gaps": ["attribute", "round", "question_id", "model", "context_level", *_GAP, "note"],
+    "gaps": ["attribute", "model", "context_level", *_GAP_FIGURES, "p_holm", "n_segments", "note"],
+    "question-gaps": ["attribute", "round", "question_id", "model", "context_level", *_GAP_FIGURES, "note"],
     "reliability": ["model", "context_level", "n_cells", "n_draws", *_RELIABILITY, "note"],
 }
 MOST_ROWS = 60

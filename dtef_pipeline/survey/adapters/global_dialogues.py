@@ -20,11 +20,11 @@ from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Surve
 from dtef_pipeline.survey.validation import check_question, named_round, percentage, require_columns, whole_number
 
 AGGREGATE = "_aggregate_standardized.csv"
-COUNTS = "_segment_counts_by_question.csv"
+COUNTS_SUFFIX = "_segment_counts_by_question.csv"
 GUIDE = "_discussion_guide.csv"
 POLL = "poll single select"
 
-_REQUIRED = ("Question ID", "Question Type", "Question", "Response")
+_REQUIRED_HEADINGS = ("Question ID", "Question Type", "Question", "Response")
 _DERIVED_COLUMN = re.compile(r".* - (?:Weighted Score|Rank \d+ Count)")
 _ABOUT_OPEN_ANSWERS = (
     "OriginalResponse",
@@ -36,7 +36,7 @@ _ABOUT_OPEN_ANSWERS = (
     "Sample ID",
     "Participant ID",
 )
-_DESCRIPTIVE = {*_REQUIRED, *_ABOUT_OPEN_ANSWERS, "All"}
+_DESCRIPTIVE = {*_REQUIRED_HEADINGS, *_ABOUT_OPEN_ANSWERS, "All"}
 
 
 class GlobalDialogues:
@@ -58,7 +58,7 @@ class GlobalDialogues:
         aggregate = found[0]
         prefix = aggregate.name.removesuffix(AGGREGATE)
         polls, columns, findings = _read_aggregate(aggregate)
-        counts = _read_counts(aggregate.with_name(prefix + COUNTS))
+        counts = _read_counts(aggregate.with_name(prefix + COUNTS_SUFFIX))
         segment_columns, about_columns = _segment_columns(columns, polls, counts, str(aggregate))
         questions, about_questions = _questions(polls, segment_columns, aggregate.with_name(prefix + GUIDE), str(aggregate))
         missing = _about_counts(counts, [q for q, _ in questions], segment_columns)
@@ -89,7 +89,7 @@ def _named_otherwise(folder: str, prefix: str) -> Finding:
 _NO_COUNTS = Finding(
     "error",
     "no-counts-file",
-    f"There is no <ROUND>{COUNTS}, so no number of respondents is known and nothing can be used; put it beside the aggregate file.",
+    f"There is no <ROUND>{COUNTS_SUFFIX}, so no number of respondents is known and nothing can be used; put it beside the aggregate file.",
 )
 
 
@@ -167,8 +167,8 @@ def _full_rows(rows: Iterator[tuple[int, list[str]]], width: int, where: str) ->
 
 def _read_aggregate(path: Path) -> tuple[list[Poll], list[str], list[Finding]]:
     """The single-select polls in file order, the column names, and what was left out."""
-    columns, rows = _table(path, _REQUIRED)
-    id_, type_, text, response = (columns.index(name) for name in _REQUIRED)
+    columns, rows = _table(path, _REQUIRED_HEADINGS)
+    id_, type_, text, response = (columns.index(name) for name in _REQUIRED_HEADINGS)
     polls: dict[str, Poll] = {}
     others: dict[str, dict[str, str]] = defaultdict(dict)
     last = ""
