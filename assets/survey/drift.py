@@ -20,7 +20,7 @@ from dtef_pipeline.drift.checks import columns_needed, headline
 from dtef_pipeline.drift.checks import drift_checks as check_drift
 from dtef_pipeline.drift.settings import Severity
 from dtef_pipeline.drift.verdict_text import by_verdict, moved_words, place_words
-from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.tables import DRIFT_CHECKS
 

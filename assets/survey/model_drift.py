@@ -18,8 +18,8 @@ from dtef_pipeline.drift.notifications import after_telling, carry_over, message
 from dtef_pipeline.drift.verdict_text import by_verdict
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.charts import as_markdown_image, drift_lines
-from dtef_pipeline.survey.drift import SUBJECT
-from dtef_pipeline.survey.report.names import NAMES
+from dtef_pipeline.survey.drift_subject import SUBJECT
+from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.survey.tables import MODEL_DRIFT
 
 _PREVIEWED_VERDICTS = [

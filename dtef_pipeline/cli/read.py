@@ -23,8 +23,8 @@ from dtef_pipeline.report.terminal import intervals, named_apart, render, with_r
 from dtef_pipeline.survey.blueprint.export import weval_yaml
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.views import HELD, view
-from dtef_pipeline.survey.drift import SUBJECT
-from dtef_pipeline.survey.report.names import NAMES
+from dtef_pipeline.survey.drift_subject import SUBJECT
+from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.survey.tables import METRICS
 from resources.panel_file import known_panel
 from resources.settings import Settings

@@ -28,7 +28,7 @@ from dtef_pipeline.report.markup import (
 from dtef_pipeline.report.svg import drawing
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.report.charts import moving, references
-from dtef_pipeline.survey.report.names import NAMES
+from dtef_pipeline.survey.report.terms import NAMES
 
 _HOW_TO_READ_CONTEXT = (
     "Mean score over the number of context questions shown; the lines across are the ceiling and the marginals. A model that uses the "

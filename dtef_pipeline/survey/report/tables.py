@@ -13,7 +13,7 @@ from dtef_pipeline.boards.cells import BoardOptions, has_table
 from dtef_pipeline.drift.models import ModelDrift, model_drift
 from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.survey.boards.views import view
-from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.moved_questions import with_texts
 
 Boards = Mapping[str, pd.DataFrame]

@@ -15,7 +15,7 @@ from dtef_pipeline.report.leaderboard import MODEL_COLUMN, RANK, Beneath, Board,
 from dtef_pipeline.report.markup import Group, paragraph, percent, section, two
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.page import Chapter, build_report
-from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.drift_subject import SUBJECT
 
 ROOM = Path(str(files("dtef_pipeline.report")))
 GAMES = Names(

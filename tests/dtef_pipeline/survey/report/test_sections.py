@@ -19,9 +19,9 @@ from dtef_pipeline.survey.report.groups import asked_alike, asked_like
 from dtef_pipeline.survey.report.heatmap import heat_map_section
 from dtef_pipeline.survey.report.leaderboard import SURVEY_BOARD
 from dtef_pipeline.survey.report.methodology import methodology
-from dtef_pipeline.survey.report.names import NAMES
 from dtef_pipeline.survey.report.quality import costs, quality
 from dtef_pipeline.survey.report.questions import questions
+from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.survey.scoring.policy import CREDITS
 from tests.made.scores import scores_table, survey_rows
 
