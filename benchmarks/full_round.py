@@ -150,7 +150,7 @@ def _library_results(house, round_id, segments):  # type: ignore[no-untyped-def]
 
 def _library_drift(house, round_id, segments):  # type: ignore[no-untyped-def]
     from dtef_pipeline.drift.checks import columns_needed, drift_checks
-    from dtef_pipeline.survey.drift import SUBJECT
+    from dtef_pipeline.survey.drift_subject import SUBJECT
 
     for segment in segments:
         at = {"round": round_id, "segment": segment}

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from dtef_pipeline.survey.reading.distribution import Parsed
 from dtef_pipeline.survey.reading.parsing import Reading, parse_response
 from dtef_pipeline.text.plain import LOOK_BACK
-from dtef_pipeline.text.structured import WINDOW
+from dtef_pipeline.text.structured import LOOK_BACK_IN_JSON
 
 STATUSES = ("ok", "unparseable", "wrong_length", "refused", "missing")
 OPTIONS: tuple[tuple[str, ...] | None, ...] = (
@@ -117,7 +117,7 @@ def mutated(rng: random.Random) -> str:
 def repeated(rng: random.Random) -> str:
     """A few pieces again and again, up to all that is read and beyond."""
     unit = "".join(rng.choices(PIECES, k=rng.choice((1, 2, 2, 3, 5))))
-    length = rng.choice((LOOK_BACK, LOOK_BACK, WINDOW + 500))
+    length = rng.choice((LOOK_BACK, LOOK_BACK, LOOK_BACK_IN_JSON + 500))
     return rng.choice(("", "DISTRIBUTION: ", '{"distribution": [', "Q1: ")) + (unit * (length // len(unit) + 1))[:length]
 
 

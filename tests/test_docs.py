@@ -1,3 +1,5 @@
+"""The reference page is what the code says, and links between pages lead somewhere."""
+
 from __future__ import annotations
 
 import importlib.util

@@ -1,3 +1,5 @@
+"""The page on operating a server names commands, options and files that exist, and its deployment works."""
+
 from __future__ import annotations
 
 import configparser

@@ -19,7 +19,7 @@ from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.boards.schemas import GAPS
-from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.predictions import baseline_rows
 from dtef_pipeline.survey.report.chapters import survey_report

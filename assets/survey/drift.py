@@ -20,11 +20,11 @@ from dtef_pipeline.drift.checks import columns_needed, headline
 from dtef_pipeline.drift.checks import drift_checks as check_drift
 from dtef_pipeline.drift.settings import Severity
 from dtef_pipeline.drift.verdict_text import by_verdict, moved_words, place_words
-from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.tables import DRIFT_CHECKS
 
-_SHOWN = [
+_PREVIEWED_CHECKS = [
     "model",
     "context_level",
     "n_snapshots",
@@ -64,7 +64,7 @@ def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Ma
                     "flagged": pc.sum(pc.cast(rows["flagged"], "int64")).as_py() or 0,
                     **counted_verdicts(rows),
                     "headline": headline(rows, SUBJECT),
-                    "preview": markdown(rows, _SHOWN, most=12),
+                    "preview": markdown(rows, _PREVIEWED_CHECKS, most=12),
                 },
             )
     return run.result()

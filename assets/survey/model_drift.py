@@ -18,11 +18,21 @@ from dtef_pipeline.drift.notifications import after_telling, carry_over, message
 from dtef_pipeline.drift.verdict_text import by_verdict
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.charts import as_markdown_image, drift_lines
-from dtef_pipeline.survey.drift import SUBJECT
-from dtef_pipeline.survey.report.names import NAMES
+from dtef_pipeline.survey.drift_subject import SUBJECT
+from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.survey.tables import MODEL_DRIFT
 
-_SHOWN = ["verdict", "model", "context_level", "n_snapshots", "direction", "shift", "shift_low", "shift_high", "first_snapshot"]
+_PREVIEWED_VERDICTS = [
+    "verdict",
+    "model",
+    "context_level",
+    "n_snapshots",
+    "direction",
+    "shift",
+    "shift_low",
+    "shift_high",
+    "first_snapshot",
+]
 _MOST_PANELS = 12
 
 
@@ -49,7 +59,7 @@ def model_drift(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Mat
             "dagster/row_count": len(checks),
             "headline": headline(checks, SUBJECT),
             **counted_verdicts(checks),
-            "models": markdown(ranked, _SHOWN, most=30),
+            "models": markdown(ranked, _PREVIEWED_VERDICTS, most=30),
             "webhook": told,
             **_plot(ranked, found),
         }

@@ -14,7 +14,7 @@ from assets.stage.partitions import OWNERS
 from assets.stage.versions import content_version, observation_tags, observed_versions
 from dtef_pipeline.errors import SurveyError, WarehouseError
 from dtef_pipeline.identity import partition_key, split_partition_key
-from dtef_pipeline.survey.changes import COLUMNS, Changes, changes
+from dtef_pipeline.survey.changes import COMPARED_COLUMNS, Changes, changes
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observe import observe
@@ -98,7 +98,7 @@ def register_round(
 def _changes(sources: Sources[Survey], round_id: str, rows: pa.Table) -> Changes | None:
     """What differs from the earlier reading; None where there is none that can be read: the round is about to be made anew."""
     try:
-        before = sources.warehouse.read_or_empty("survey_responses", columns=COLUMNS, round=round_id)
+        before = sources.warehouse.read_or_empty("survey_responses", columns=COMPARED_COLUMNS, round=round_id)
     except WarehouseError:
         return None
     return changes(before, rows) if len(before) else None

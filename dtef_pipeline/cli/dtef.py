@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 import click
 
-from dtef_pipeline.cli.options import FORMATS, chooses_a_board, of_rounds, selects_what_is_asked
+from dtef_pipeline.cli.options import OUTPUT_FORMATS, chooses_a_board, of_rounds, selects_what_is_asked
 from dtef_pipeline.errors import DtefError, Interrupted
 
 
@@ -118,7 +118,7 @@ def rollup(metric: str) -> None:
 
 @main.command()
 @selects_what_is_asked
-@click.option("--format", "output", type=FORMATS, default="table", show_default=True)
+@click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
 @reports_errors
 def estimate(output: str, **options: Any) -> None:
     """Count what `dtef run` with the same options would ask, and what it would cost. Nothing is asked, nothing is written.
@@ -141,7 +141,7 @@ def estimate(output: str, **options: Any) -> None:
 )
 @of_rounds
 @click.option("--snapshot", help="Only this snapshot.  [default: all]")
-@click.option("--format", "output", type=FORMATS, default="table", show_default=True)
+@click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
 @reports_errors
 def costs(by: tuple[str, ...], rounds: tuple[str, ...], snapshot: str | None, output: str) -> None:
     """Show what was asked of language models, and what it cost: requests, tokens, US dollars."""
@@ -167,7 +167,7 @@ def costs(by: tuple[str, ...], rounds: tuple[str, ...], snapshot: str | None, ou
     show_default=True,
     help="Largest difference that does not matter: conditions surely nearer than this are equivalent.",
 )
-@click.option("--format", "output", type=FORMATS, default="table", show_default=True)
+@click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
 @reports_errors
 def experiment(name: str | None, output: str, **options: Any) -> None:
     """Compare the conditions of an experiment, from the scores there are; without NAME, list the experiments that are shipped.
@@ -188,7 +188,7 @@ def experiment(name: str | None, output: str, **options: Any) -> None:
 @main.command()
 @of_rounds
 @chooses_a_board
-@click.option("--format", "output", type=FORMATS, default="table", show_default=True)
+@click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
 @reports_errors
 def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -> None:
     """Rank models, overall or broken down, with 95 % intervals; or test what the ranks show.
@@ -221,7 +221,7 @@ def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -
     help="Leave snapshots before this date out, of all models or of one: what was before it is known and accepted; may be repeated.",
 )
 @click.option("--fail-on", type=click.Choice(["watch", "drift"]), help="Exit with 3 at this verdict or a worse one.")
-@click.option("--format", "output", type=FORMATS, default="table", show_default=True)
+@click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
 @reports_errors
 def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str) -> None:
     """Tell whether a model answers the same prompts otherwise than it did, and what changed with it.
@@ -272,7 +272,7 @@ def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...], condi
 
 @main.command()
 @click.argument("query")
-@click.option("--format", "output", type=FORMATS, default="table", show_default=True)
+@click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
 @reports_errors
 def sql(query: str, output: str) -> None:
     """Query the tables with DuckDB SQL: survey_responses, blueprints, predictions, scores, segment_results, leaderboard, ..."""
@@ -306,7 +306,7 @@ def responses() -> None:
 
 
 @responses.command()
-@click.option("--format", "output", type=FORMATS, default="table", show_default=True)
+@click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
 @reports_errors
 def show(output: str) -> None:
     """List what the response store holds: answers, tokens and cost of each model and snapshot."""

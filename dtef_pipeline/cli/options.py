@@ -10,7 +10,7 @@ import click
 from dtef_pipeline.survey.blueprint.options import FLAGS, Flag
 from dtef_pipeline.survey.boards.published import BY_NAME
 
-FORMATS = click.Choice(["table", "json", "csv"])
+OUTPUT_FORMATS = click.Choice(["table", "json", "csv"])
 
 
 def options(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -27,8 +27,8 @@ from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.published import BY_NAME, GROUPED
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
-from dtef_pipeline.survey.drift import SUBJECT
-from dtef_pipeline.survey.report.names import NAMES
+from dtef_pipeline.survey.drift_subject import SUBJECT
+from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.survey.tables import METRICS
 from resources.known_models import known_models
 from resources.settings import Settings

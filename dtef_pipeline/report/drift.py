@@ -35,7 +35,7 @@ from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.svg import drawing
 from dtef_pipeline.report.terminal import rows_named_apart
 
-_HOW = (
+_HOW_TO_READ_DRIFT = (
     "Whether a model answers the same prompts otherwise than it did. The first snapshots are the baseline, and later ones are compared with "
     "it on the prompts that both asked, {item} by {item}. “drift”: the documented rule flags the series, and the evidence reaches the odds "
     "that are needed, which keep the chance of a false drift among these series at alpha (0.05 unless the panel says otherwise), however "
@@ -45,7 +45,7 @@ _ODDS = (
     "The highest e-value so far: how much likelier the snapshots are with a shift than without; needed so that the chance of a false drift "
     "among these series is alpha"
 )
-_MOST = 60
+_MOST_TIMELINES = 60
 """Timelines that are drawn; the rest would be read by nobody and weigh megabytes."""
 
 
@@ -57,7 +57,7 @@ def drift(connection: duckdb.DuckDBPyConnection, found: ModelDrift, names: Names
         if rows
         else paragraph("No model was asked.")
     )
-    return section("drift", "Drift", _HOW.format(item=names.item), body + _parts(connection, names))
+    return section("drift", "Drift", _HOW_TO_READ_DRIFT.format(item=names.item), body + _parts(connection, names))
 
 
 def _models(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
@@ -120,14 +120,20 @@ def _timelines(rows: Sequence[Mapping[str, Any]], found: ModelDrift, names: Name
     if not drawn:
         return paragraph("No series has two snapshots.")
     parts = {
-        is_news: "".join(_figure(row, own, names) for row, own in drawn[:_MOST] if (row["verdict"] in NEWS) is is_news)
+        is_news: "".join(
+            _figure(row, own, names) for row, own in drawn[:_MOST_TIMELINES] if (row["verdict"] in NEWS) is is_news
+        )
         for is_news in (True, False)
     }
     facets = {is_news: f'<div class="panels">{markup}</div>' for is_news, markup in parts.items() if markup}
     quiet = (
         fold("Timelines of the other series", facets[False]) if True in facets and False in facets else facets.get(False, "")
     )
-    rest = paragraph(f"Timelines of {len(drawn) - _MOST} more series are left out.") if len(drawn) > _MOST else ""
+    rest = (
+        paragraph(f"Timelines of {len(drawn) - _MOST_TIMELINES} more series are left out.")
+        if len(drawn) > _MOST_TIMELINES
+        else ""
+    )
     return key() + facets.get(True, "") + quiet + rest
 
 

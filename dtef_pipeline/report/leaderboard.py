@@ -83,7 +83,7 @@ RANK = BoardColumn(
     beneath=Beneath("p_best", percent, "first in {}"),
 )
 TIER = BoardColumn("tier", "Tier", whole, "Models of one tier cannot be told apart from its first")
-MODEL = BoardColumn("model", "Model", named)
+MODEL_COLUMN = BoardColumn("model", "Model", named)
 
 
 def leaderboard(groups: Iterable[Group], board: Board) -> str:
@@ -103,7 +103,9 @@ def _group(rows: pd.DataFrame, board: Board) -> str:
     drawn = forest(scored, board.marks(scored), standalone=False) if len(scored) else ""
     chart = figure(drawn, "Hollow dots are baselines. The numbers are in the table below.") if drawn else ""
     why = paragraph(board.adjusted) if is_adjusted else ""
-    columns = [Column(column.name, column.title, named if column is MODEL else as_is, column.meaning) for column in known]
+    columns = [
+        Column(column.name, column.title, named if column is MODEL_COLUMN else as_is, column.meaning) for column in known
+    ]
     return chart + why + table(shown, columns, caption="Leaderboard", row_head="model")
 
 

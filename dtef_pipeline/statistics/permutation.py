@@ -21,7 +21,7 @@ SIGNIFICANCE = 0.05
 FEWEST_PERMUTATIONS = 9_999
 _ENOUGH = 100
 """Exceedances after which a column is settled: its p is far above anything that an adjustment for many tests would let pass."""
-_BLOCK = 4_096
+_PERMUTATIONS_AT_A_TIME = 4_096
 _TIE = 1e-9
 """Relative to the sum of all absolute values: sums that differ by less are equal but for the order of their additions."""
 
@@ -77,7 +77,7 @@ def _drawn_signs(clusters: int, permutations: int, generator: np.random.Generato
     """Random signs (patterns, clusters), in blocks of which one ends at FEWEST_PERMUTATIONS."""
     done = 0
     while done < permutations:
-        end = min(done + _BLOCK, permutations)
+        end = min(done + _PERMUTATIONS_AT_A_TIME, permutations)
         end = min(end, FEWEST_PERMUTATIONS) if done < FEWEST_PERMUTATIONS else end
         yield _signs(np.frombuffer(generator.bytes((end - done) * -(-clusters // 8)), dtype=np.uint8), end - done, clusters)
         done = end
@@ -85,8 +85,8 @@ def _drawn_signs(clusters: int, permutations: int, generator: np.random.Generato
 
 def _all_signs(clusters: int) -> Iterator[Floats]:
     """Every pattern once."""
-    for start in range(0, 2**clusters, _BLOCK):
-        numbers = np.arange(start, min(start + _BLOCK, 2**clusters), dtype=">u8")
+    for start in range(0, 2**clusters, _PERMUTATIONS_AT_A_TIME):
+        numbers = np.arange(start, min(start + _PERMUTATIONS_AT_A_TIME, 2**clusters), dtype=">u8")
         bits = np.unpackbits(numbers.view(np.uint8).reshape(len(numbers), 8), axis=1)[:, 64 - clusters :]
         yield _as_signs(bits)
 

@@ -30,7 +30,7 @@ _FAR = 1e6
 """Standard errors that a resample is off which consists of one cluster alone, and so has none."""
 _STRAIGHT = 0.5
 """Standard errors next to 0 in which the scale is straight; more where the noise alone says more."""
-_ROUNDING = 1e-12
+_ROUNDED_TO_ZERO = 1e-12
 """Relative to the ratio: a standard error below it is what rounding makes of equal clusters."""
 
 
@@ -76,7 +76,7 @@ def _ends(weights: Floats, top: Floats, bottom: Floats, known: Floats, confidenc
     value, more = top.sum(axis=0) / total, count / (count - 1)
     residual = top - value * bottom
     se = np.sqrt(tempered((residual**2).sum(axis=0) * more / total**2, known / total**2, count))
-    exact = se <= _ROUNDING * np.abs(value)
+    exact = se <= _ROUNDED_TO_ZERO * np.abs(value)
     se = np.where(exact, 1.0, se)
     drawn = product(weights, bottom)
     moved = product(weights, residual) / drawn
@@ -87,7 +87,7 @@ def _ends(weights: Floats, top: Floats, bottom: Floats, known: Floats, confidenc
     scaled, origin = (value + moved) / scale, np.arcsinh(value / scale)
     with np.errstate(divide="ignore", invalid="ignore"):
         off = (np.arcsinh(scaled) - origin) * np.hypot(scaled, 1) * scale / own
-    off = np.clip(np.where(own > _ROUNDING * np.abs(value), off, np.sign(moved) * _FAR), -_FAR, _FAR)
+    off = np.clip(np.where(own > _ROUNDED_TO_ZERO * np.abs(value), off, np.sign(moved) * _FAR), -_FAR, _FAR)
     tail = norm.cdf(-norm.ppf((1 + confidence) / 2) * np.sqrt(more))
     below, above = np.quantile(off, (tail, 1 - tail), axis=0)
     below, above = np.minimum(below, 0), np.maximum(above, 0)

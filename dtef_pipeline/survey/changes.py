@@ -11,7 +11,7 @@ import pyarrow as pa
 from dtef_pipeline.survey.tables import SURVEY_RESPONSES
 from dtef_pipeline.survey.validation import listed
 
-COLUMNS: list[str] = SURVEY_RESPONSES.names
+COMPARED_COLUMNS: list[str] = SURVEY_RESPONSES.names
 
 _NAMED = {"round", "segment", "question_id", "question_text", "options", "observed", "n"}
 _OF_OTHER_SEGMENTS = {"population", "population_n", "others", "others_n", "shuffled", "shuffled_segment"}
@@ -57,7 +57,7 @@ class _Pair(NamedTuple):
 
 
 def changes(before: pa.Table, after: pa.Table) -> Changes:
-    """Compare two `survey_responses` tables of a round (columns `COLUMNS`), in the order of `after`, then of `before`."""
+    """Compare two `survey_responses` tables of a round (columns `COMPARED_COLUMNS`), in the order of `after`, then of `before`."""
     old, new = _pairs(before), _pairs(after)
     both = [pair for pair in new if pair in old]
     segments, questions = ([dict.fromkeys(pair[place] for pair in side) for side in (old, new)] for place in (0, 1))
@@ -79,7 +79,7 @@ def changes(before: pa.Table, after: pa.Table) -> Changes:
 
 def _other_columns(rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], without: Set[str]) -> tuple[str, ...]:
     """The columns that differ, with the number of rows (before, after) in which they do."""
-    differing = {name: sum(old[name] != new[name] for old, new in rows) for name in COLUMNS if name not in without}
+    differing = {name: sum(old[name] != new[name] for old, new in rows) for name in COMPARED_COLUMNS if name not in without}
     return tuple(f"{name} ({count} pair{'s' * (count > 1)})" for name, count in differing.items() if count)
 
 
@@ -88,7 +88,7 @@ def _pairs(table: pa.Table) -> dict[tuple[str, str], _Pair]:
         (row["segment"], row["question_id"]): _Pair(
             (row["question_text"], tuple(row["options"])), tuple(row["observed"]), row["n"], row
         )
-        for row in table.select(COLUMNS).to_pylist()
+        for row in table.select(COMPARED_COLUMNS).to_pylist()
     }
 
 

@@ -41,8 +41,8 @@ _OPTIONS = field("options", pa.list_(pa.string()), "Answer options in the survey
 _CIRCULAR = field("circular", pa.bool_(), "Flag: true where the question defines the segment's own attribute")
 _N = field("n", pa.int32(), "Respondents behind the observed distribution")
 _BLUEPRINT = field("blueprint_hash", pa.string(), "Hash of the sorted prompt ids of this round and segment")
-_PAIR = (ROUND_FIELD, SEGMENT_FIELD, QUESTION_FIELD)
-_ASKED = (LEVEL_FIELD, CONDITION_FIELD)
+_PAIR_FIELDS = (ROUND_FIELD, SEGMENT_FIELD, QUESTION_FIELD)
+_ASKED_FIELDS = (LEVEL_FIELD, CONDITION_FIELD)
 
 SURVEY_RESPONSES = pa.schema(
     [
@@ -113,8 +113,8 @@ READING = pa.struct(
 
 BLUEPRINTS = pa.schema(
     [
-        *_PAIR,
-        *_ASKED,
+        *_PAIR_FIELDS,
+        *_ASKED_FIELDS,
         PROMPT_FIELD,
         _BLUEPRINT,
         field("recipe", pa.string(), "Options that made the prompt, as JSON"),
@@ -138,7 +138,7 @@ PREDICTIONS = pa.schema(
         SEGMENT_FIELD,
         SNAPSHOT_FIELD,
         QUESTION_FIELD,
-        *_ASKED,
+        *_ASKED_FIELDS,
         PROMPT_FIELD,
         _BLUEPRINT,
         *REQUEST,
@@ -159,7 +159,7 @@ SCORES = pa.schema(
         VALUE_FIELD,
         QUESTION_FIELD,
         _ORDER,
-        *_ASKED,
+        *_ASKED_FIELDS,
         PROMPT_FIELD,
         _BLUEPRINT,
         *MODEL_FIELDS,
@@ -200,7 +200,7 @@ SIMILARITIES = pa.struct([(metric, pa.float64()) for metric in METRICS])
 
 REFERENCE_SCORES = pa.schema(
     [
-        *_PAIR,
+        *_PAIR_FIELDS,
         field("cluster", pa.string(), "Hash of text and options: equal questions of all rounds have one cluster"),
         _N,
         field("gini", pa.float64(), "Chance that two people of the segment differ in their answers, 0-1, without bias"),
@@ -224,7 +224,7 @@ SEGMENT_RESULTS = pa.schema(
         ATTRIBUTE_FIELD,
         VALUE_FIELD,
         *MODEL_FIELDS,
-        *_ASKED,
+        *_ASKED_FIELDS,
         TARGETS_FIELD,
         *COUNTS,
         METRIC_FIELD,
@@ -247,7 +247,7 @@ DRIFT_CHECKS = pa.schema(
         ROUND_FIELD,
         SEGMENT_FIELD,
         *MODEL_FIELDS,
-        *_ASKED,
+        *_ASKED_FIELDS,
         field("prompt_set", pa.string(), "Hash of the prompts asked in every snapshot and of what they are scored against"),
         field("n_snapshots", pa.int64(), "Snapshots compared"),
         field("n_prompts", pa.int64(), "Pairs of prompt and question that are scored in every snapshot"),
@@ -262,7 +262,7 @@ _CHANGE = pa.struct([(name, pa.string()) for name in ("what", "snapshot", "befor
 MODEL_DRIFT = pa.schema(
     [
         *MODEL_FIELDS,
-        *_ASKED,
+        *_ASKED_FIELDS,
         METRIC_FIELD,
         field("rounds", pa.list_(pa.string()), "Rounds whose questions are compared"),
         field("n_segments", pa.int64(), "Segments behind the row, counted in each round"),
@@ -280,7 +280,7 @@ MODEL_DRIFT = pa.schema(
 """One row per (model variant, context level, condition) over all its rounds and segments. Not compared (`verdict` null) at
 another temperature than 0 or with one snapshot. `changes`: at the first snapshot of the shift, else since the baseline."""
 
-DRIFT_SERIES = pa.schema([*MODEL_FIELDS, *_ASKED, SNAPSHOT_FIELD, *TIMELINE])
+DRIFT_SERIES = pa.schema([*MODEL_FIELDS, *_ASKED_FIELDS, SNAPSHOT_FIELD, *TIMELINE])
 """One row per series of MODEL_DRIFT and snapshot: the timeline."""
 
 COSTS = pa.schema([ROUND_FIELD, SEGMENT_FIELD, SNAPSHOT_FIELD, *MODEL_FIELDS, CONDITION_FIELD, *SPENDING])

@@ -12,7 +12,7 @@ from dtef_pipeline.survey.model import Question, Survey, Unreadable
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _MOST_PEOPLE = 2**31 - 1  # what the tables can hold
-_SHOWN = 12  # names listed in a message before it stops
+_MOST_SHOWN = 12  # names listed in a message before it stops
 
 
 def named_round(name: str) -> str:
@@ -116,5 +116,5 @@ def checked(survey: Survey) -> Survey:
 def listed(names: Iterable[object]) -> str:
     """The names for a message, cut after a dozen."""
     all_names = [str(n) for n in names]
-    more = f" and {len(all_names) - _SHOWN} more" if len(all_names) > _SHOWN else ""
-    return ", ".join(all_names[:_SHOWN]) + more
+    more = f" and {len(all_names) - _MOST_SHOWN} more" if len(all_names) > _MOST_SHOWN else ""
+    return ", ".join(all_names[:_MOST_SHOWN]) + more

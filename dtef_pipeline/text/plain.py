@@ -12,6 +12,8 @@ from collections.abc import Iterable
 
 LOOK_BACK = 5_000
 """Only this many characters at the end of a response (after the thinking is taken out) are read: answers come last."""
+LOOK_BACK_FAR = 12_000
+"""The same where one response holds many answers: hundreds of people on lines of their own, or five questions with explanations."""
 RECENT = 120
 """Each reader looks at this many places at the end of the text, and four more an option: a bound for hostile text."""
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-WINDOW = 15_000
+LOOK_BACK_IN_JSON = 15_000
 """Only this many characters at the end of a response are looked at: room for a long reasoning before the answer."""
 _FAILURES = 4
 """So many openings that begin no valid JSON end the search: a bound for hostile text."""
@@ -38,7 +38,7 @@ class Value(NamedTuple):
     end: int
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=Pairs, strict=False)
+_PAIRS_DECODER = json.JSONDecoder(object_pairs_hook=Pairs, strict=False)
 
 
 def _of_key(pairs: Pairs, name: str) -> list[Any]:
@@ -72,7 +72,7 @@ def decoded(text: str) -> Any:
 def value_at(text: str, start: int) -> Value | None:
     """The JSON value that begins at `start`, if one does."""
     try:
-        return Value(*_DECODER.raw_decode(text, start))
+        return Value(*_PAIRS_DECODER.raw_decode(text, start))
     except (ValueError, RecursionError):
         return None
 
@@ -95,7 +95,7 @@ def only_the_answer(text: str, key: str, *, marked: bool = False) -> str:
 
     `marked`: an object amid a reasoning may be a draft; only one that begins or ends the text is an answer.
     """
-    text = text[-WINDOW:]
+    text = text[-LOOK_BACK_IN_JSON:]
     if f'"{key}"' not in text.casefold():
         return text
     kept: list[str] = []

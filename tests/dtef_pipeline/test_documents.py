@@ -1,3 +1,5 @@
+"""Faults in YAML files are named all at once, each with file, line and what is allowed."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Prompt ids and request keys depend on everything that reaches a model, and never change."""
+
 from __future__ import annotations
 
 from hypothesis import given

@@ -1,3 +1,5 @@
+"""Settings: what another process is given, and that no secret is among it."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -15,7 +15,7 @@ from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.validation import checked, listed, round_id
 
 T = TypeVar("T")
-GROUP = "dtef.adapters"
+ENTRY_POINT_GROUP = "dtef.adapters"
 _BUILT_IN = ("global-dialogues", "dtef-json", "long-table")
 
 
@@ -43,7 +43,7 @@ class RoundsAdapter(Adapter, Protocol):
 def adapters() -> list[Adapter]:
     """All installed adapters, those of other packages first, so that they may claim a file before the built-in ones."""
     loaded: list[Adapter] = []
-    for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
+    for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: p.name):
         try:
             loaded.append(point.load()())
         except Exception as error:

@@ -14,18 +14,18 @@ from typing import Any
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.attributes import clean, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
+from dtef_pipeline.survey.scales import KINDS
 from dtef_pipeline.survey.validation import check_question, listed, named_round, people, percentage, require_questions
 
 _OTHER_TYPES = re.compile(r"multi\w*.?select|select.?all|open|opinion|rank|text|free", re.IGNORECASE)
-_FIELDS = ("surveyId", "questions", "segments")
-_SCALES = ("ordinal", "nominal")
+_TOP_LEVEL_FIELDS = ("surveyId", "questions", "segments")
 
 
 class DtefJson:
     """Reads the published `DTEFSurveyData` form."""
 
     name = "dtef-json"
-    accepts = f"a .json file in the DTEFSurveyData form: an object with {', '.join(_FIELDS)}"
+    accepts = f"a .json file in the DTEFSurveyData form: an object with {', '.join(_TOP_LEVEL_FIELDS)}"
 
     def recognises(self, path: Path) -> bool:
         """True for a .json file; what it holds is for `read` to judge, so that a fault is named precisely."""
@@ -78,10 +78,10 @@ class Source:
         if not isinstance(data, dict):
             arrived = f"a JSON {type(data).__name__}"
             raise SurveyError("not a survey", where=self.where, arrived=arrived, allowed=DtefJson.accepts)
-        if missing := [name for name in _FIELDS if name not in data]:
+        if missing := [name for name in _TOP_LEVEL_FIELDS if name not in data]:
             problem = f"not a survey: missing {', '.join(missing)}"
             raise SurveyError(
-                problem, where=self.where, arrived=f"fields {listed(data)}", allowed=f"fields {', '.join(_FIELDS)}"
+                problem, where=self.where, arrived=f"fields {listed(data)}", allowed=f"fields {', '.join(_TOP_LEVEL_FIELDS)}"
             )
         return data
 
@@ -152,7 +152,7 @@ def _questions(source: Source, raw: Mapping[str, Any]) -> tuple[list[Question], 
                 f"options of {of} are not all texts", where=source.where, line=line, arrived=options, allowed="texts"
             )
         stated = entry.get("scale", kind)
-        question = Question(question_id, text, tuple(map(clean, options)), stated if stated in _SCALES else None)
+        question = Question(question_id, text, tuple(map(clean, options)), stated if stated in KINDS else None)
         check_question(question, where=source.where, line=line)
         (kept if len(options) > 1 else single).append(question)
     findings = [

@@ -1,6 +1,6 @@
 """Long table: a CSV or Parquet file with one row per round, question, option and segment (attribute, value).
 
-The columns are listed in `COLUMNS`; a `count` column makes the percentages, and their sum is the number of respondents.
+The columns are listed in `LONG_COLUMNS`; a `count` column makes the percentages, and their sum is the number of respondents.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dtef_pipeline.survey.attributes import clean, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.validation import check_question, percentage, require_columns, round_id, whole_number
 
-COLUMNS = {
+LONG_COLUMNS = {
     "round": "the survey wave, such as GD4",
     "question": "the question's text",
     "option": "one answer option; options keep the order in which they first appear (or that of `option_order`)",
@@ -31,7 +31,7 @@ COLUMNS = {
     "n": "optional: respondents of the segment to this question, the same in all rows of one segment and question",
     "option_order": "optional number that puts the options in order",
 }
-_REQUIRED = ("round", "question", "option", "attribute", "value")
+_REQUIRED_COLUMNS = ("round", "question", "option", "attribute", "value")
 _SUFFIXES = (".csv", ".parquet")
 
 Row = Mapping[str, str]
@@ -41,12 +41,12 @@ class LongTable:
     """Reads one row per round, question, option and segment."""
 
     name = "long-table"
-    accepts = f"a .csv or .parquet file with columns {', '.join(_REQUIRED)}, and percent or count"
+    accepts = f"a .csv or .parquet file with columns {', '.join(_REQUIRED_COLUMNS)}, and percent or count"
 
     def recognises(self, path: Path) -> bool:
         """True for a table that has most of the required columns, so that `read` can name the missing one."""
         try:
-            return len({*_header(path)} & {*_REQUIRED}) > len(_REQUIRED) // 2
+            return len({*_header(path)} & {*_REQUIRED_COLUMNS}) > len(_REQUIRED_COLUMNS) // 2
         except SurveyError:
             return False
 
@@ -63,7 +63,7 @@ class LongTable:
         """All rounds of the file, in order of appearance."""
         where = str(path)
         columns = _header(path)
-        require_columns(columns, _REQUIRED, where=where)
+        require_columns(columns, _REQUIRED_COLUMNS, where=where)
         if not {"percent", "count"} & {*columns}:
             raise SurveyError("missing column percent or count", where=where, line=1, arrived=", ".join(columns))
         rounds: dict[str, _Round] = {}
@@ -118,7 +118,7 @@ def _rows(path: Path) -> Iterator[tuple[int, Row]]:
 def _text(row: Row, column: str, where: str, line: int) -> str:
     text = clean(row[column])
     if not text:
-        raise SurveyError(f"blank {column}", where=where, line=line, allowed=COLUMNS[column])
+        raise SurveyError(f"blank {column}", where=where, line=line, allowed=LONG_COLUMNS[column])
     return text
 
 

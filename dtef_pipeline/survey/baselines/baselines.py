@@ -31,7 +31,7 @@ Row = Mapping[str, Any]
 Previous = Mapping[tuple[str, ...], Sequence[float]]
 OF_NEIGHBOURS = (NEAREST_SEGMENTS, EMPIRICAL_BAYES)
 """Baselines that read the other segments of the round and the context questions of the prompt."""
-_BLOCK = 500
+_PROMPTS_AT_A_TIME = 500
 """Prompts answered at a time: bounds the memory of many context questions and many segments."""
 
 
@@ -82,8 +82,8 @@ def of_neighbours(model: ModelSpec, prompts: Sequence[Prompt], survey: pa.Table,
     predict = neighbours.nearest if model.model == NEAREST_SEGMENTS else neighbours.shrunken
     distinct = list(dict.fromkeys(prompts))
     said: dict[Prompt, Prediction] = {}
-    for start in range(0, len(distinct), _BLOCK):
-        block = distinct[start : start + _BLOCK]
+    for start in range(0, len(distinct), _PROMPTS_AT_A_TIME):
+        block = distinct[start : start + _PROMPTS_AT_A_TIME]
         said.update(zip(block, predict(block), strict=True))
     return [said[prompt] for prompt in prompts]
 

@@ -14,7 +14,7 @@ from typing import Any
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.wording import batch_key, in_a_row, option_letter, people
 
-_NUMBERS = [45.2, 30.1, 15.5, 9.2]
+_EXAMPLE_NUMBERS = [45.2, 30.1, 15.5, 9.2]
 _OTHER_NUMBERS = [55.2, 30.3, 14.5]
 
 
@@ -36,7 +36,7 @@ class _Form:
 
 _PERCENTAGES = "one percentage per answer option, in the order in which the options are listed, adding up to 100"
 _DISTRIBUTION = _Form(
-    "DISTRIBUTION", "a JSON array of numbers", _PERCENTAGES, "distribution", {"distribution": _NUMBERS}, "four options"
+    "DISTRIBUTION", "a JSON array of numbers", _PERCENTAGES, "distribution", {"distribution": _EXAMPLE_NUMBERS}, "four options"
 )
 _FORMS: Mapping[str, _Form] = {
     "distribution": _DISTRIBUTION,
@@ -54,7 +54,7 @@ _FORMS: Mapping[str, _Form] = {
         "a JSON object",
         f"for each question its key (Q1, Q2, ...) and an array of numbers, {_PERCENTAGES}",
         None,
-        {"Q1": _NUMBERS, "Q2": _OTHER_NUMBERS},
+        {"Q1": _EXAMPLE_NUMBERS, "Q2": _OTHER_NUMBERS},
         "two questions of four and three options",
     ),
 }

@@ -20,11 +20,11 @@ COMMA_NUMBER = r"[-+]?+(?:[0-9]++(?>(?:,[0-9]++)*)(?>(?:\.[0-9]++)?)|\.[0-9]++)(
 ABOUT = r"(?>(?:(?:~|about|around|approximately|approx\.?|roughly|circa|ca\.|nearly) ?)?)"
 PERCENT = r"(?>(?: ?(?:%|percent\b|per cent\b|pct\b))?)"
 
-_GAP = r"(?: ?[,;/|] ?(?:and )?| and | & | |\t)"
+_BETWEEN_VALUES = r"(?: ?[,;/|] ?(?:and )?| and | & | |\t)"
 _STANDS_ALONE = r"(?! ?[-–→] ?[0-9])(?![\w:])(?!\.[0-9])(?! to [0-9])(?! or [0-9])"
-_VALUE = ABOUT + NUMBER + PERCENT + _STANDS_ALONE
-_RUN = re.compile(rf"(?<![\w.,–-]){_VALUE}(?>(?:{_GAP}{_VALUE})+)")
-_COLUMN = re.compile(rf"(?m)(?>(?:^[ |]*+(?>(?:[-–•·] )?){ABOUT}{COMMA_NUMBER}{PERCENT}[ ,;|.]*+(?:\n|\Z)){{2,}})")
+_LISTED_VALUE = ABOUT + NUMBER + PERCENT + _STANDS_ALONE
+_RUN = re.compile(rf"(?<![\w.,–-]){_LISTED_VALUE}(?>(?:{_BETWEEN_VALUES}{_LISTED_VALUE})+)")
+_NUMBER_PER_LINE = re.compile(rf"(?m)(?>(?:^[ |]*+(?>(?:[-–•·] )?){ABOUT}{COMMA_NUMBER}{PERCENT}[ ,;|.]*+(?:\n|\Z)){{2,}})")
 _ARRAY = re.compile(r"\[([^\[\]{}]*)\]")
 _INTERVAL = re.compile(r"(?:[%0-9]|\bci|\binterval|\brange)[ :,=]*\Z")
 _BOUNDS = re.compile(r"\b(?:between|from) ?\Z")
@@ -32,14 +32,14 @@ _CITATION = re.compile(r"\[ ?\^?[0-9]{1,3} ?\]")
 _ITEM = re.compile(rf"{ABOUT}({COMMA_NUMBER})\.?{PERCENT}")
 _RANGE = re.compile(rf"{ABOUT}{NUMBER}{PERCENT} ?(?:[-–]|to) ?{NUMBER}{PERCENT}")
 _NOT_A_NUMBER = re.compile(r"[-+]?(?:nan|inf|infinity|null|none|n/a)")
-_NUMBERS = re.compile(NUMBER)
+_PLAIN_NUMBERS = re.compile(NUMBER)
 _COMMA_NUMBERS = re.compile(COMMA_NUMBER)
 _THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _CLOSE_COMMA = re.compile(r",(?! )")
 """A comma that separates as one of thousands would: `1,200,800` may be two numbers, `1,200, 800` are."""
 _REMARK = re.compile(r"(?://|#)[^\n]*|\([^()\n0-9]{1,80}+\)")
 _DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
-_NEARBY = 200
+NEARBY = 200
 """How far a line is looked along, so that one endless line costs no more than many short ones."""
 _ALNUM = re.compile(r"[^\W_]")
 
@@ -169,14 +169,14 @@ def _like_citations(values: Sequence[float]) -> bool:
 
 def _own_line(text: str, start: int, end: int) -> bool:
     """Whether what lies from start to end has its line to itself, or follows a colon or an equals sign."""
-    before = text[max(0, start - _NEARBY) : start].rpartition("\n")[2].rstrip()
-    after = text[end : end + _NEARBY].partition("\n")[0]
+    before = text[max(0, start - NEARBY) : start].rpartition("\n")[2].rstrip()
+    after = text[end : end + NEARBY].partition("\n")[0]
     sources = before.endswith(("sources:", "source:", "references:", "refs:", "ref:", "see:"))
     return not sources and (before.endswith((":", "=")) or not _ALNUM.search(before)) and not _ALNUM.search(after)
 
 
 def _columns(text: str, n: int) -> Iterator[Candidate]:
-    for found in recent(_COLUMN.finditer(text), n):
+    for found in recent(_NUMBER_PER_LINE.finditer(text), n):
         numbers = _COMMA_NUMBERS.findall(_without_bullets(found[0]))
         if all(map(joinable, numbers)):
             values = [number(v, joined=True) for v in numbers]
@@ -204,7 +204,7 @@ def _runs(text: str, n: int) -> Iterator[Candidate]:
 
 def _run_values(run: str, n: int) -> list[float]:
     """`45,2; 30,1` and `1,200; 800` hold commas inside their numbers, `45,30,15,10` does not: length and separators decide."""
-    split = [float(v) for v in _NUMBERS.findall(run)]
+    split = [float(v) for v in _PLAIN_NUMBERS.findall(run)]
     if len(split) == n or "," not in run:
         return split
     numbers = _COMMA_NUMBERS.findall(run)

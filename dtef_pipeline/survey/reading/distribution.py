@@ -27,7 +27,7 @@ from dtef_pipeline.text.labels import Labels
 from dtef_pipeline.text.plain import LOOK_BACK, answer_text, without_thinking
 from dtef_pipeline.text.structured import only_the_answer
 
-_MARKER = re.compile(
+_DISTRIBUTION_FOLLOWS = re.compile(
     r"(?<!\w)(?:(?:final|predicted|estimated)? ?(?:answer|distribution|prediction|estimate|output|result|response)s?|final)"
     r" ?(?:\([^()\n]{0,60}\) ?)?:"
 )
@@ -95,7 +95,7 @@ def refuses(plain: str, labels: Labels | None, *, marked: bool = False) -> bool:
 def _parts(plain: str) -> Iterator[str]:
     """What follows the last marker, then the whole."""
     end = 0
-    for marker in _MARKER.finditer(plain):
+    for marker in _DISTRIBUTION_FOLLOWS.finditer(plain):
         end = marker.end()
     if end:
         yield plain[end:].lstrip()

@@ -16,24 +16,22 @@ from typing import Any
 from dtef_pipeline.survey.reading.candidates import COMMA_NUMBER, PERCENT
 from dtef_pipeline.survey.reading.distribution import ONE_ARRAY, Parsed, refuses, unparseable, why_empty
 from dtef_pipeline.text.labels import Labels
-from dtef_pipeline.text.plain import answer_text, without_thinking
-from dtef_pipeline.text.structured import WINDOW, Pairs, as_text, decoded, only_the_answer, unfenced
+from dtef_pipeline.text.plain import LOOK_BACK_FAR, answer_text, without_thinking
+from dtef_pipeline.text.structured import LOOK_BACK_IN_JSON, Pairs, as_text, decoded, only_the_answer, unfenced
 
-_WHO = r"(?:person|individual|respondent|participant|people|p|r)"
-_MARKER = re.compile(
+_PERSON = r"(?:person|individual|respondent|participant|people|p|r)"
+_PEOPLE_FOLLOW = re.compile(
     r"(?m)(?:^[^\w\n\[{]{0,8}|[.!?)] )(?:(?:my |the )?(?:final )?(?:answer|response)s?|final|individuals) ?(?:\([^()\n]{0,60}\) ?)?: ?"
 )
 _LIST = re.compile(r"\[([^\[\]]*)\]")
 _NUMBERED = re.compile(
-    rf"(?:[-•·] )?(?:{_WHO} ?(?:no\.? ?|#)?[0-9]{{1,4}}(?: ?\([^()\n]{{0,80}}\))?|#?[0-9]{{1,4}}) ?[:.)=–-]+ ?"
-    rf"|{_WHO} ?#?[0-9]{{1,4}} |[-•·] "
+    rf"(?:[-•·] )?(?:{_PERSON} ?(?:no\.? ?|#)?[0-9]{{1,4}}(?: ?\([^()\n]{{0,80}}\))?|#?[0-9]{{1,4}}) ?[:.)=–-]+ ?"
+    rf"|{_PERSON} ?#?[0-9]{{1,4}} |[-•·] "
 )
 _LETTERED = re.compile(r"\(?(?:option |answer )?([a-z]{1,2})(?:[).:]+|(?= ?[-–=(]|\Z))[ )=–:-]*(.*)", re.DOTALL)
-_PERSON_KEY = re.compile(rf"\s*(?:{_WHO}\s*)?#?[0-9]{{1,4}}\s*", re.IGNORECASE)
+_PERSON_KEY = re.compile(rf"\s*(?:{_PERSON}\s*)?#?[0-9]{{1,4}}\s*", re.IGNORECASE)
 _ANSWER_KEYS = ("answer", "response", "choice", "option", "letter")
-_LOOK_BACK = 12_000
-"""Only this many characters at the end of a response are read: room for hundreds of people on lines of their own."""
-_MOST = 1001
+_MOST_ENTRIES = 1001
 """Entries looked at: one more than twice the most people that can be asked."""
 _PROSE_LINES = 100
 """Lines looked at beyond those of twice as many people as were asked."""
@@ -48,7 +46,7 @@ def read_individuals(text: str | None, labels: Labels, asked: int | None, *, mar
     `asked`: how many people were to answer (None: any number). Never raises on any text.
     """
     outside = without_thinking(text) if text else ""
-    response = answer_text(only_the_answer(_as_answers(outside), "answers", marked=marked), _LOOK_BACK)
+    response = answer_text(only_the_answer(_as_answers(outside), "answers", marked=marked), LOOK_BACK_FAR)
     if not response:
         return unparseable(why_empty(text))
     entries = next(filter(None, (_entries(part, labels, asked) for part in _parts(response, marked))), [])
@@ -65,7 +63,7 @@ def read_individuals(text: str | None, labels: Labels, asked: int | None, *, mar
 
 def _as_answers(text: str) -> str:
     """A response that is one JSON value, with its people's answers alone: `[{"person": 1, "answer": "a"}]`, `{"Person 1": "a"}`."""
-    value = decoded(unfenced(text[-WINDOW:]))
+    value = decoded(unfenced(text[-LOOK_BACK_IN_JSON:]))
     people = value.named("answers")[-1:] if isinstance(value, Pairs) else []
     answers = _of_people(people[0] if people else value)
     return text if answers is None else f"ANSWERS: {as_text(answers)}"
@@ -83,7 +81,7 @@ def _of_people(value: Any) -> list[Any] | None:
 def _parts(response: str, marked: bool) -> Iterator[str]:
     """What follows the last marker; the whole where the answer needs no marker, or is nothing but a list."""
     end = 0
-    for marker in _MARKER.finditer(response):
+    for marker in _PEOPLE_FOLLOW.finditer(response):
         end = marker.end()
     if end:
         yield response[end:]
@@ -101,7 +99,7 @@ def _entries(part: str, labels: Labels, asked: int | None) -> list[str]:
         return naming[-1]
     if "[" in part and not lists:
         return [part[part.rindex("[") :]]  # a list without its end
-    by_line = _entries_by_line(part, labels, _MOST if asked is None else 2 * asked + _PROSE_LINES)
+    by_line = _entries_by_line(part, labels, _MOST_ENTRIES if asked is None else 2 * asked + _PROSE_LINES)
     return lists[-1] if lists and not _name_options(by_line, labels) else by_line
 
 
@@ -139,9 +137,9 @@ def _split(line: str, labels: Labels) -> list[str]:
         return [line]
     separator = next((s for s in (";", ",", "|", "\n") if s in line), None)
     if separator is None:
-        words = line.split(" ")[:_MOST]
+        words = line.split(" ")[:_MOST_ENTRIES]
         return words if all(option_of(word, labels) is not None for word in words) else [line]
-    entries = [item.strip() for item in line.strip(" \n,;|").split(separator)][:_MOST]
+    entries = [item.strip() for item in line.strip(" \n,;|").split(separator)][:_MOST_ENTRIES]
     return _joined(entries, labels) if separator == "," and any("," in name for name in labels.names) else entries
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from dtef_pipeline.survey.reading.candidates import (
     ABOUT,
     COMMA_NUMBER,
+    NEARBY,
     PERCENT,
     Candidate,
     candidate,
@@ -24,13 +25,13 @@ from dtef_pipeline.survey.reading.candidates import (
 from dtef_pipeline.text.labels import Labels, Mention
 from dtef_pipeline.text.plain import RECENT, recent
 
-_KEY = r"(?:percentage|percent|value|share|probability|proportion|fraction|count|pct)"
+_VALUE_NAME = r"(?:percentage|percent|value|share|probability|proportion|fraction|count|pct)"
 _LINK = re.compile(
     r"[+!?)%]{0,2}+(?>(?:\.(?= ?[:=|–(]))?)(?>(?: ?\((?!~? ?[0-9.])[^()\n]{0,80}\))?) ?"  # a remark in parentheses that is not the value itself
-    rf"(?P<sep>\.{{2,20}}|…+|,\s?{_KEY} ?:|:\s?\{{\s?{_KEY} ?:|:|=>|=|->|→|\||–|-(?= )|\(|)"
+    rf"(?P<sep>\.{{2,20}}|…+|,\s?{_VALUE_NAME} ?:|:\s?\{{\s?{_VALUE_NAME} ?:|:|=>|=|->|→|\||–|-(?= )|\(|)"
     r"[ \n]?(?:(?:is|are|at|would be) )?"
 )
-_VALUE = re.compile(rf"{ABOUT}({COMMA_NUMBER}|(?:nan|inf|infinity|null|none|n/a)\b)(?P<percent>{PERCENT})")
+_LABELLED_VALUE = re.compile(rf"{ABOUT}({COMMA_NUMBER}|(?:nan|inf|infinity|null|none|n/a)\b)(?P<percent>{PERCENT})")
 _MORE_DIGITS = re.compile(r" ?(?:(?:-|–|to\b|or\b|→|->) ?~?[0-9]|[/,.][0-9]|\| ?~?[0-9])")
 _NO_SHARE = re.compile(r"[^\W_]| ?(?:percentage )?(?:points?|pp|higher|lower|more|less|fewer)\b")
 _OPENING_WORDS = re.compile(r"(?:^|[^\w])(?:and|is|are|as|be|option|choice|answer|with|for|say) ?$")
@@ -44,8 +45,7 @@ _ENUMERATOR = re.compile(r"(?<![\w.])\(?([a-z]|[0-9]{1,2})(?:\)[:.]?|\.(?![0-9])
 _NEXT_LETTER = re.compile(r" [a-z] ?[=:] ?[0-9]")
 _ENUMERATED_TEXT = re.compile(r" ?([^\n:=|]{1,120})")
 _GENERIC = re.compile(r"(?:[:=|]| –| -(?= )) ?(?=[~a-z0-9.+-])")
-_NEARBY = 200
-_LETTERS = re.compile(r"[^\W0-9_]")
+_ANY_LETTER = re.compile(r"[^\W0-9_]")
 _SUMMARY = re.compile(r"\b(?:total|sum|confidence|n|respondents|sample size)\b")
 _OTHER_ROW = re.compile(rf"(?m)^[ |\-•·]*([^\n:=|]{{1,80}}?) ?[:=|] ?{ABOUT}{COMMA_NUMBER}{PERCENT}[ |,]*$")
 
@@ -96,7 +96,7 @@ def _value_at(text: str, start: int, colon_follows: bool = False) -> _Value | No
 
     `colon_follows`: numbers may be labels here, so that the end of `0: 40,1: 30` belongs to the next label.
     """
-    found = _VALUE.match(text, start)
+    found = _LABELLED_VALUE.match(text, start)
     if found is None:
         return None
     raw, end = found[1], found.end()
@@ -253,7 +253,7 @@ def _bare_rows(text: str, labels: Labels) -> Iterator[Candidate]:
 
 
 def _bare_row(line: str, place: int, labels: Labels) -> Pair | None:
-    found = _BARE_ROW.fullmatch(line[:_NEARBY])
+    found = _BARE_ROW.fullmatch(line[:NEARBY])
     if found is None or not joinable(number_text := found["value"].split(" ")[-1].lstrip("~")):
         return None
     option = labels.exactly(found["label"])
@@ -276,14 +276,14 @@ def _first_few(names: Sequence[str]) -> str:
 
 def _strangers(text: str, start: int, end: int, run: dict[int, Pair]) -> list[str]:
     """Rows of the same shape, amid or right after the pairs, that name no option: a distribution over other options."""
-    first = text.rfind("\n", max(0, start - _NEARBY), start) + 1
-    rest_of_line, _, next_line = text[end : end + 2 * _NEARBY].partition("\n")
+    first = text.rfind("\n", max(0, start - NEARBY), start) + 1
+    rest_of_line, _, next_line = text[end : end + 2 * NEARBY].partition("\n")
     stop = end + len(rest_of_line) + 1 + len(next_line.partition("\n")[0])
     spans = [(p.start, p.end) for p in run.values()]
     return [
         row[1].strip()
         for row in _OTHER_ROW.finditer(text, first, stop)
-        if _LETTERS.search(row[1])
+        if _ANY_LETTER.search(row[1])
         and not _SUMMARY.search(row[1])
         and not any(s < row.end() and e > row.start() for s, e in spans)
     ]
@@ -297,8 +297,8 @@ def read_any_labels(text: str, n: int) -> Iterator[Candidate]:
         value = _value_at(text, found.end())
         if found.start() < place or value is None:
             continue
-        label = text[max(place, found.start() - _NEARBY) : found.start()].rpartition("\n")[2]
-        if not _LETTERS.search(label) or _SUMMARY.search(label):
+        label = text[max(place, found.start() - NEARBY) : found.start()].rpartition("\n")[2]
+        if not _ANY_LETTER.search(label) or _SUMMARY.search(label):
             continue
         if values and (text.count("\n", end, found.start()) >= 2 or len(values) == n):
             yield candidate(start, end, values, n, "labelled list in written order")

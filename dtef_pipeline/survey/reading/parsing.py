@@ -15,7 +15,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.survey.reading.batches import parts_by_question
 from dtef_pipeline.survey.reading.distribution import (
     NO_DISTRIBUTION,
     Parsed,
@@ -25,6 +24,7 @@ from dtef_pipeline.survey.reading.distribution import (
     why_empty,
 )
 from dtef_pipeline.survey.reading.individuals import read_individuals
+from dtef_pipeline.survey.reading.several_questions import parts_by_question
 from dtef_pipeline.survey.reading.whole_columns import ColumnsInMaking, ParsedColumns
 from dtef_pipeline.text.labels import Labels, labels_of
 from dtef_pipeline.text.plain import answer_text

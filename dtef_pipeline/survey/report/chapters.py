@@ -15,16 +15,16 @@ from dtef_pipeline.report.page import Chapter, build_report
 from dtef_pipeline.survey.boards.responsiveness import context_shown
 from dtef_pipeline.survey.report.attributes import attributes, consistency, metrics
 from dtef_pipeline.survey.report.context import context
-from dtef_pipeline.survey.report.gaps import gaps
+from dtef_pipeline.survey.report.gap_chapter import gaps
 from dtef_pipeline.survey.report.groups import asked_alike, asked_like
 from dtef_pipeline.survey.report.heatmap import HEAT_STYLE, heat_map_section
-from dtef_pipeline.survey.report.leaderboard import BOARD
+from dtef_pipeline.survey.report.leaderboard import SURVEY_BOARD
 from dtef_pipeline.survey.report.methodology import methodology
-from dtef_pipeline.survey.report.names import NAMES
 from dtef_pipeline.survey.report.pairs import pairs
 from dtef_pipeline.survey.report.quality import costs, quality
 from dtef_pipeline.survey.report.questions import questions
 from dtef_pipeline.survey.report.tables import Boards, boards, published, published_drift
+from dtef_pipeline.survey.report.terms import NAMES
 
 
 def _file(name: str) -> str:
@@ -53,7 +53,7 @@ def _chapters(connection: duckdb.DuckDBPyConnection, found: Boards, metric: str)
     overall = found["overall"]
     responsiveness, question_gaps = published(connection, "responsiveness"), published(connection, "question_gaps")
     return [
-        Chapter("leaderboard", "Leaderboard", leaderboard(asked_alike(overall), BOARD)),
+        Chapter("leaderboard", "Leaderboard", leaderboard(asked_alike(overall), SURVEY_BOARD)),
         Chapter("comparisons", "Comparisons", comparisons(_compared(connection, overall), NAMES)),
         Chapter("segments", "Segments", heat_map_section(found["segment"], overall), style=_HEAT_MAP),
         Chapter("pairs", "Pairs", pairs(connection), style=_file("pairs.css"), script=_file("pairs.js")),

@@ -28,14 +28,14 @@ from dtef_pipeline.report.markup import (
 from dtef_pipeline.report.svg import drawing
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.report.charts import moving, references
-from dtef_pipeline.survey.report.names import NAMES
+from dtef_pipeline.survey.report.terms import NAMES
 
-_HOW = (
+_HOW_TO_READ_CONTEXT = (
     "Mean score over the number of context questions shown; the lines across are the ceiling and the marginals. A model that uses the "
     "group's other answers rises from left to right; a flat line says that it answers from what it believes about the group. The verdicts "
     "are about language models: a baseline has none."
 )
-_COLUMNS = [
+_CONTEXT_COLUMNS = [
     Column("model", "Model", text),
     Column("condition", "Asked as", text),
     Column("levels", "Levels", text),
@@ -58,7 +58,7 @@ def context(board: pd.DataFrame, verdicts: pd.DataFrame, shown: pd.DataFrame | N
         _curves(rows, several, _questions_shown(shown, str(condition)))
         for condition, rows in board.groupby("condition", sort=True, observed=True)
     ]
-    return section("context", "Context", _HOW, "".join(parts) + _verdicts(verdicts))
+    return section("context", "Context", _HOW_TO_READ_CONTEXT, "".join(parts) + _verdicts(verdicts))
 
 
 def _questions_shown(shown: pd.DataFrame | None, condition: str) -> dict[str, float]:
@@ -140,4 +140,6 @@ def _verdicts(frame: pd.DataFrame) -> str:
             f'{whole(count)}<span class="ci">{whole(among)} pairs</span>'
             for count, among in zip(frame["n_questions"], frame["n_pairs"], strict=True)
         ]
-    return table(shown, only_varying(frame, _COLUMNS, NAMES.usual), caption="Responsiveness to context", row_head="model")
+    return table(
+        shown, only_varying(frame, _CONTEXT_COLUMNS, NAMES.usual), caption="Responsiveness to context", row_head="model"
+    )

@@ -12,7 +12,7 @@ from dtef_pipeline.report.markup import fold, paragraph, section, shortened, tex
 from dtef_pipeline.report.palette import STEPS, colour, steps
 from dtef_pipeline.survey.report.groups import asked_alike, asked_like
 
-_HOW = (
+_HOW_TO_READ_HEATMAP = (
     "Mean score of each model in each segment, at the highest context level: yellow is high, dark blue is low. Models stand in the order of the "
     "leaderboard. Small segments are noisier; "
     "point at a cell for the interval and the number of questions, and see the gaps below before calling a difference real."
@@ -29,7 +29,7 @@ def heat_map_section(frame: pd.DataFrame, overall: pd.DataFrame | None = None) -
         fold(title, _heat_table(rows, overall), is_open=at == 0)
         for at, (title, rows) in enumerate(asked_alike(frame, richest=True))
     ]
-    return section("segments", "Segments", _HOW, "".join(groups) or paragraph("No scores yet."))
+    return section("segments", "Segments", _HOW_TO_READ_HEATMAP, "".join(groups) or paragraph("No scores yet."))
 
 
 def _ordered(rows: pd.DataFrame, overall: pd.DataFrame | None) -> list[str]:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from dtef_pipeline.report.leaderboard import MODEL, RANK, TIER, Beneath, Board, BoardColumn
+from dtef_pipeline.report.leaderboard import MODEL_COLUMN, RANK, TIER, Beneath, Board, BoardColumn
 from dtef_pipeline.report.markup import four, one, percent, signed, signed_three, three, two, whole
 from dtef_pipeline.survey.boards.scored import SCORED
 from dtef_pipeline.survey.report.charts import references
 
-_HOW = (
+_HOW_TO_READ_BOARD = (
     "Higher is better: a dot is a model's mean score, its whisker the 95 % interval. A model left of the marginal lines does worse than "
     "answering for everybody alike; the ceiling is what a perfect predictor would reach on samples of these sizes. The population marginal "
     "contains the answers of the very group it predicts, so it can come near the ceiling or pass it; the leave-one-out marginal does not. "
@@ -30,10 +30,10 @@ def _boundless(rows: pd.DataFrame, cells: Sequence[str]) -> list[str]:
     return [beyond if is_boundless else cell for cell, is_boundless in zip(cells, boundless, strict=True)]
 
 
-_COLUMNS = [
+_BOARD_COLUMNS = [
     RANK,
     TIER,
-    MODEL,
+    MODEL_COLUMN,
     BoardColumn(
         "score",
         "Score",
@@ -85,4 +85,4 @@ _COLUMNS = [
         beneath=Beneath("coverage", percent, "{} of all"),
     ),
 ]
-BOARD = Board(_HOW, _COLUMNS, references, _RANKED_BY)
+SURVEY_BOARD = Board(_HOW_TO_READ_BOARD, _BOARD_COLUMNS, references, _RANKED_BY)

@@ -13,7 +13,10 @@ from dtef_pipeline.survey.scoring import metrics
 from dtef_pipeline.survey.scoring.policy import CREDITS
 from dtef_pipeline.survey.tables import METRICS
 
-_HOW = "How to read and to repeat the numbers; formulas, assumptions, references and the simulations that check them are in docs/statistics.md."
+_HOW_TO_READ_NUMBERS = (
+    "How to read and to repeat the numbers; formulas, assumptions, references and the simulations that check them are in "
+    "docs/statistics.md."
+)
 
 
 def methodology(metric: str) -> str:
@@ -34,7 +37,7 @@ def methodology(metric: str) -> str:
         "<h3>Metrics</h3>" + described({name: escape(_first_sentences(name)) for name in METRICS}),
         "<h3>Terms</h3>" + described({name: escape(meaning) for name, meaning in _TERMS.items()}),
     ]
-    return section("methodology", "Methodology", _HOW, "".join(parts))
+    return section("methodology", "Methodology", _HOW_TO_READ_NUMBERS, "".join(parts))
 
 
 _SNAPSHOTS = (

@@ -24,8 +24,8 @@ from dtef_pipeline.tables import STATUSES
 
 MOST_BYTES = 4_000_000
 """Of the data of pairs in one page."""
-_OPTIONS = SurveyBoardOptions(targets="all")
-_HOW = (
+_ALL_TARGETS = SurveyBoardOptions(targets="all")
+_HOW_TO_READ_PAIRS = (
     "Choose a round, a question, a segment and a model: bars are shares of answers. The whisker on an observed bar is its 95 % interval for "
     "a sample of n respondents (Wilson score interval): the data cannot tell a prediction inside it from the truth. Of several draws the bars "
     "are the mean of those that could be read, and the score is the mean of all draws' scores under the published policy."
@@ -56,17 +56,19 @@ class PairData(NamedTuple):
 def pairs(connection: duckdb.DuckDBPyConnection, *, most_bytes: int = MOST_BYTES) -> str:
     """The section: a form, the place for the chart, and the data as JSON. Without observed answers it says so."""
     if not has_table(connection, "survey_responses"):
-        return section("pairs", "Predicted against observed", _HOW, paragraph("No survey responses to compare with."))
+        return section(
+            "pairs", "Predicted against observed", _HOW_TO_READ_PAIRS, paragraph("No survey responses to compare with.")
+        )
     data = pair_data(connection, most_bytes)
     if not data.shown["questions"]:
-        return section("pairs", "Predicted against observed", _HOW, paragraph("No scored predictions yet."))
+        return section("pairs", "Predicted against observed", _HOW_TO_READ_PAIRS, paragraph("No scored predictions yet."))
     cut = paragraph(_left_out(data.left_out, len(data.shown["questions"]))) if data.left_out else ""
     # Every "<" is spelled as an escape: no text of a survey can end the script, or begin another.
     packed = json.dumps(data.shown, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return section(
         "pairs",
         "Predicted against observed",
-        _HOW,
+        _HOW_TO_READ_PAIRS,
         f'{cut}{_FORM}<script type="application/json" id="pair-data">{packed}</script>',
     )
 
@@ -173,7 +175,7 @@ def _packed(
     )
     connection.register("_asked", pd.DataFrame(asked, columns=["context_level", "condition"]).assign(way=range(len(asked))))
     connection.register("_kept", kept[["round", "question_id"]].astype(str))
-    frame = connection.execute(_packed_sql(has_table(connection, "reference_scores")), parameters(_OPTIONS)).df()
+    frame = connection.execute(_packed_sql(has_table(connection, "reference_scores")), parameters(_ALL_TARGETS)).df()
     for name in ("_models", "_asked", "_kept"):
         connection.unregister(name)
     return frame
@@ -190,7 +192,7 @@ def _packed_sql(has_references: bool) -> str:
     place = f"list_position([{', '.join(repr(status) for status in STATUSES)}], min(status)) - 1"
     given = f"CASE WHEN any_value(score) IS NULL THEN '' ELSE {_code('any_value(score)')} END"  # unscored is not zero
     nothing = f"SELECT {pair}, NULL::DOUBLE AS ceiling, NULL::DOUBLE AS others FROM survey_responses"
-    return f"""{cells_sql(_OPTIONS)}
+    return f"""{cells_sql(_ALL_TARGETS)}
     , answers AS (
         SELECT {pair}, context_level, condition, model_variant, predicted, status, cells.score FROM cells
         JOIN (SELECT {pair}, context_level, condition, model_variant, snapshot, draw, predicted, status FROM scores)

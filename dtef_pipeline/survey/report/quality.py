@@ -11,7 +11,9 @@ from dtef_pipeline.survey.quarantine import REASONS
 from dtef_pipeline.survey.scoring.policy import CREDITS
 from dtef_pipeline.tables import STATUSES
 
-_HOW = "What was read of each round, what was set aside before anything was asked and why, and which predictions have a score. "
+_HOW_TO_READ_QUALITY = (
+    "What was read of each round, what was set aside before anything was asked and why, and which predictions have a score. "
+)
 
 
 def _counts() -> str:
@@ -27,7 +29,7 @@ def _counts() -> str:
 
 def quality(connection: duckdb.DuckDBPyConnection) -> str:
     parts = [_rounds(connection), _statuses(connection), _quarantine(connection)]
-    return section("data-quality", "Data quality", _HOW + _counts(), "".join(parts))
+    return section("data-quality", "Data quality", _HOW_TO_READ_QUALITY + _counts(), "".join(parts))
 
 
 def _rounds(connection: duckdb.DuckDBPyConnection) -> str:

@@ -24,17 +24,17 @@ from dtef_pipeline.report.markup import (
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
 from dtef_pipeline.survey.report.groups import asked_alike, asked_like
 
-_HOW = (
+_HOW_TO_READ_QUESTIONS = (
     "Mean scores over the segments that answered, at the highest context level. Mean, best, worst and the largest excess gap leave baselines "
     "out where there are language models. Room is what the ceiling leaves above the leave-one-out marginal: where it is small nobody can show "
     "much. The largest excess gap is that of the model and attribute where the gap between the best and the worst segment passes the gap "
     "expected from sample size by most: the largest of many lies above 0 by chance alone, so it is a place to look, not a finding. Search for "
     "words of the question; press a heading to sort."
 )
-_EXCESS = (
+_HOW_TO_READ_EXCESS = (
     "Gap less expected gap, of the model and attribute where that is largest; the largest of many lies above 0 by chance alone"
 )
-_COLUMNS = [
+_QUESTION_COLUMNS = [
     Column("round", "Round", text),
     Column("question", "Question", long_text),
     Column("segments", "Segments", whole),
@@ -44,9 +44,9 @@ _COLUMNS = [
     Column("others", "Leave-one-out", three, "Score of the leave-one-out marginal"),
     Column("ceiling", "Ceiling", three, "Expected score of a perfect predictor"),
     Column("room", "Room", three, "Ceiling less leave-one-out"),
-    Column("excess", "Largest excess gap", as_is, _EXCESS),
+    Column("excess", "Largest excess gap", as_is, _HOW_TO_READ_EXCESS),
 ]
-_KEYS = ["round", "question_id"]
+_QUESTION_KEY = ["round", "question_id"]
 
 
 def questions(connection: duckdb.DuckDBPyConnection, frame: pd.DataFrame, gaps: pd.DataFrame) -> str:
@@ -55,11 +55,11 @@ def questions(connection: duckdb.DuckDBPyConnection, frame: pd.DataFrame, gaps: 
         fold(title, _question_table(connection, rows, gaps, at), is_open=at == 0)
         for at, (title, rows) in enumerate(asked_alike(frame, richest=True))
     ]
-    return section("questions", "Questions", _HOW, "".join(groups) or paragraph("No scores yet."))
+    return section("questions", "Questions", _HOW_TO_READ_QUESTIONS, "".join(groups) or paragraph("No scores yet."))
 
 
 def _question_table(connection: duckdb.DuckDBPyConnection, rows: pd.DataFrame, gaps: pd.DataFrame, at: int) -> str:
-    wide = _spread(rows).join(_texts(connection), on=_KEYS).join(_largest_excess(gaps, rows), on=_KEYS)
+    wide = _spread(rows).join(_texts(connection), on=_QUESTION_KEY).join(_largest_excess(gaps, rows), on=_QUESTION_KEY)
     if "place" in wide:
         wide = wide.sort_values(["round", "place", "question_id"], kind="stable")
     wide["question"] = wide.get("question_text", pd.Series(dtype=object)).fillna(wide["question_id"])
@@ -68,24 +68,24 @@ def _question_table(connection: duckdb.DuckDBPyConnection, rows: pd.DataFrame, g
         f'<label class="search">Search questions<input type="search" data-filters="{anchor}" placeholder="words of the question">'
         f'</label><p class="count" role="status" data-counts="{anchor}">{len(wide)} questions</p>'
     )
-    return box + table(wide, _COLUMNS, caption="Scores by question", row_head="question", anchor=anchor)
+    return box + table(wide, _QUESTION_COLUMNS, caption="Scores by question", row_head="question", anchor=anchor)
 
 
 def _spread(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per question: mean, best and worst score, and the reference scores where they are known."""
     scored = rows[rows["score"].notna()]
     judged = _language_models(scored)
-    ordered = judged.sort_values([*_KEYS, "score", "model"], ascending=[True, True, False, True], kind="stable")
-    by = ordered.groupby(_KEYS, observed=True)
+    ordered = judged.sort_values([*_QUESTION_KEY, "score", "model"], ascending=[True, True, False, True], kind="stable")
+    by = ordered.groupby(_QUESTION_KEY, observed=True)
     spread = pd.DataFrame({"mean": by["score"].mean(), "best": by["score"].first(), "best_model": by["model"].first()})
     spread["worst"], spread["worst_model"] = by["score"].last(), by["model"].last()
     for end in ("best", "worst"):
         scores = zip(spread[end], spread[f"{end}_model"], strict=True)
         spread[end] = [f'{four(score)}<span class="ci wrapped">{text(model)}</span>' for score, model in scores]
-    marginal = scored[scored["model"] == LEAVE_ONE_OUT].set_index(_KEYS)["score"]
+    marginal = scored[scored["model"] == LEAVE_ONE_OUT].set_index(_QUESTION_KEY)["score"]
     spread = spread.join(marginal.rename("others"))
     if "ceiling" in scored:
-        spread["ceiling"] = scored.groupby(_KEYS, observed=True)["ceiling"].median()
+        spread["ceiling"] = scored.groupby(_QUESTION_KEY, observed=True)["ceiling"].median()
         spread["room"] = spread["ceiling"] - spread["others"]
     return spread.reset_index()
 
@@ -98,21 +98,23 @@ def _language_models(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _texts(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     if not has_table(connection, "survey_responses"):
-        return pd.DataFrame({"segments": []}, index=pd.MultiIndex.from_arrays([[], []], names=_KEYS))
+        return pd.DataFrame({"segments": []}, index=pd.MultiIndex.from_arrays([[], []], names=_QUESTION_KEY))
     found = connection.execute(
         "SELECT round, question_id, any_value(question_text) AS question_text, count(*) AS segments, min(question_order) AS place "
         "FROM survey_responses GROUP BY ALL ORDER BY ALL"
     ).df()
-    return found.set_index(_KEYS)
+    return found.set_index(_QUESTION_KEY)
 
 
 def _largest_excess(gaps: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     if not len(gaps):
-        return pd.DataFrame({}, index=pd.MultiIndex.from_arrays([[], []], names=_KEYS))
+        return pd.DataFrame({}, index=pd.MultiIndex.from_arrays([[], []], names=_QUESTION_KEY))
     own = asked_like(rows, gaps)
     own = _language_models(own[own["excess"].notna()])
-    own = own.sort_values([*_KEYS, "excess", "model", "attribute"], ascending=[True, True, False, True, True], kind="stable")
-    first = own.drop_duplicates(_KEYS).set_index(_KEYS)
+    own = own.sort_values(
+        [*_QUESTION_KEY, "excess", "model", "attribute"], ascending=[True, True, False, True, True], kind="stable"
+    )
+    first = own.drop_duplicates(_QUESTION_KEY).set_index(_QUESTION_KEY)
     cells = [
         f'{signed(row["excess"])}<span class="ci wrapped">'
         f"gap {three(row['gap'])}, expected {three(row['expected_gap'])}: {text(row['model'])}, "

@@ -15,7 +15,7 @@ from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.survey.boards.published import PUBLISHED
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import view
-from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.moved_questions import with_texts
 
 Boards = Mapping[str, pd.DataFrame]

@@ -19,11 +19,11 @@ import pyarrow as pa
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.reading.distribution import Parsed
 from dtef_pipeline.survey.reading.parsing import parse_response, parse_responses
+from dtef_pipeline.survey.scales import KINDS
 from dtef_pipeline.survey.scoring.metrics import measure
 from dtef_pipeline.survey.scoring.policy import checked_metric, policy_scores
 from dtef_pipeline.survey.tables import METRICS
 
-_SCALES = ("ordinal", "nominal")
 _MOST_AT_ONCE = 1000
 _TOO_DEEP = "nested too deeply"
 
@@ -164,7 +164,7 @@ def _measure(lines: list[_Line], parsed: list[Parsed]) -> dict[str, npt.NDArray[
 
 def _object(line: str) -> dict[str, Any]:
     try:
-        found = json.loads(line) if line.startswith("\ufeff") else _DECODER.decode(line)
+        found = json.loads(line) if line.startswith("\ufeff") else _STRICT_DECODER.decode(line)
     except _LineError:
         raise
     except (ValueError, RecursionError) as error:
@@ -185,14 +185,14 @@ def _finite(text: str) -> float:
     return value
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+_STRICT_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
 _ENCODER = json.JSONEncoder(allow_nan=False, check_circular=False)
 
 
 def _scale(item: dict[str, Any]) -> str:
     scale = "ordinal" if item.get("scale") is None else item["scale"]
-    if scale not in _SCALES:
-        raise _LineError(f"scale: got {scale!r}; allowed: {', '.join(_SCALES)}")
+    if scale not in KINDS:
+        raise _LineError(f"scale: got {scale!r}; allowed: {', '.join(KINDS)}")
     return str(scale)
 
 

@@ -17,7 +17,7 @@ from dtef_pipeline.survey.scoring.policy import checked_metric, policy_scores
 from dtef_pipeline.survey.scoring.unbiased import corrected_rps_on_scale, measure_corrected
 from dtef_pipeline.survey.tables import CORRECTED, METRICS, SCORES
 
-_KEY = ("round", "segment", "question_id")
+_PAIR_KEY = ("round", "segment", "question_id")
 _CALL_STATUSES = ("answered", "error", "missing", "budget")
 _ORDERED = ("emd_normalized", "rps_corrected")
 """Columns of `scores` that have a meaning on ordinal scales alone."""
@@ -60,7 +60,7 @@ def _truth_ids(survey: pa.Table) -> pa.Array:
 
 
 def _keys(table: pa.Table) -> pa.ChunkedArray:
-    return pc.binary_join_element_wise(*(table[name] for name in _KEY), "\x1f")
+    return pc.binary_join_element_wise(*(table[name] for name in _PAIR_KEY), "\x1f")
 
 
 def _places(predictions: pa.Table, survey: pa.Table) -> pa.Array:

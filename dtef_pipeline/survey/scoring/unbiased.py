@@ -68,11 +68,11 @@ def measure_corrected(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.
     q, p = fractions(predicted, observed)
     less_one = _less_one(n, p)
     if p.ndim == 1 or len(p) <= BLOCK:
-        return {name: formula(q, p, less_one) for name, formula in _FORMULAS.items()}
-    values = {name: np.empty(len(p)) for name in _FORMULAS}
+        return {name: formula(q, p, less_one) for name, formula in _CORRECTED_FORMULAS.items()}
+    values = {name: np.empty(len(p)) for name in _CORRECTED_FORMULAS}
     for start in range(0, len(p), BLOCK):
         rows = slice(start, start + BLOCK)
-        for name, formula in _FORMULAS.items():
+        for name, formula in _CORRECTED_FORMULAS.items():
             values[name][rows] = formula(q[rows], p[rows], less_one[rows])
     return values
 
@@ -100,7 +100,7 @@ def _rps(q: Floats, p: Floats, less_one: Floats) -> Floats:
     return np.asarray(score - spread / less_one)
 
 
-_FORMULAS = {"l2_corrected": _l2, "rps_corrected": _rps}
+_CORRECTED_FORMULAS = {"l2_corrected": _l2, "rps_corrected": _rps}
 
 
 def _less_one(n: npt.ArrayLike, observed: Floats) -> Floats:

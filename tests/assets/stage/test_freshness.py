@@ -1,3 +1,5 @@
+"""The freshness policy of nightly tables: only with a panel, a warning after one missed night, a failure after two."""
+
 from __future__ import annotations
 
 import os

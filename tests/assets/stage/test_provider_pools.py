@@ -1,3 +1,5 @@
+"""Pools of Dagster: at most as many runs ask a provider at once as its pool allows, and no slot is lost."""
+
 from __future__ import annotations
 
 import subprocess

@@ -1,3 +1,5 @@
+"""Roll-ups of one run share what is dear to compute; nothing of it outlives the run."""
+
 import dagster as dg
 import pandas as pd
 

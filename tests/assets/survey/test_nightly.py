@@ -22,6 +22,7 @@ from dtef_pipeline.cli.run import dagster_instance
 from dtef_pipeline.errors import ConfigError
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey
+from tests.dtef_pipeline.cli.commands import use
 from tests.fake_llm_server import FakeLLM
 from tests.webhook_receiver import Receiver
 
@@ -80,15 +81,26 @@ class Nights:
         return [entry.dagster_event.partition for entry in logs if entry.dagster_event.asset_key == dg.AssetKey(asset)]
 
 
+@pytest.fixture(scope="module")
+def registered(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """State of two rounds whose six stages were run once, with a Dagster instance on disk; to be copied, not changed."""
+    folder = tmp_path_factory.mktemp("registered")
+    with pytest.MonkeyPatch.context() as patch:
+        use(folder, patch)
+        with dagster_instance() as instance:
+            made = Pipeline(instance, Warehouse(folder / "warehouse"))
+            made.register(write_survey(folder / "surveys.csv"))
+        for table in (finished / "warehouse").iterdir():
+            if table.name != "sources":
+                shutil.copytree(table, folder / "warehouse" / table.name)
+    return folder
+
+
 @pytest.fixture
-def nights(state: Path, finished: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nights]:
+def nights(state: Path, registered: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nights]:
+    shutil.copytree(registered, state, dirs_exist_ok=True)
     with dagster_instance() as instance:
-        made = Pipeline(instance, Warehouse(state / "warehouse"))
-        made.register(write_survey(state / "surveys.csv"))
-        for folder in (finished / "warehouse").iterdir():
-            if folder.name != "sources":
-                shutil.copytree(folder, Path(made.house.root) / folder.name)
-        yield Nights(made, state, monkeypatch)
+        yield Nights(Pipeline(instance, Warehouse(state / "warehouse")), state, monkeypatch)
 
 
 def unmade(nights: Nights, *keys: str) -> None:
@@ -267,21 +279,18 @@ class Weeks:
 
 
 @pytest.fixture(scope="module")
-def weeks(tmp_path_factory: pytest.TempPathFactory, finished: Path) -> Iterator[Weeks]:
+def weeks(tmp_path_factory: pytest.TempPathFactory, registered: Path) -> Iterator[Weeks]:
     """Nights of one model, the third one missed, whose answers are others from the fifth on.
 
     Boards without a webhook, with one that is down, with one that answers, again, and once the drift is accepted.
     """
     folder = tmp_path_factory.mktemp("weeks")
-    shutil.copytree(finished / "warehouse", folder / "warehouse")
+    shutil.copytree(registered, folder, dirs_exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("WAREHOUSE", "warehouse"), ("RESPONSES", "responses.sqlite")):
-            patch.setenv(f"DTEF_{name}", str(folder / value))
-        patch.setenv("DAGSTER_HOME", str(folder / "dagster"))
+        use(folder, patch)
         patch.delenv("DTEF_WEBHOOK", raising=False)
         with dagster_instance() as instance, Receiver(400, 200) as receiver:
             nights = Nights(Pipeline(instance, Warehouse(folder / "warehouse")), folder, patch)
-            nights.pipeline.register(write_survey(folder / "surveys.csv"))
             nights.panel(models=["mine"], rounds=["T1"], drift={"baseline": 3})
             runs = []
             for night in (0, 1, 3, 4, 5, 6):

@@ -1,3 +1,5 @@
+"""The models file: what it may say, how selectors choose from it, and how a fault is named."""
+
 from __future__ import annotations
 
 from pathlib import Path

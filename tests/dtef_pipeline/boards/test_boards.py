@@ -1,3 +1,5 @@
+"""Leaderboards: means over scored cells, compared on shared cells, of the latest snapshot, null where nothing is scored."""
+
 from __future__ import annotations
 
 from collections import defaultdict

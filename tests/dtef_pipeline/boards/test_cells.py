@@ -1,3 +1,5 @@
+"""Scores become one row per cell: draws averaged, references joined, unscored cells null and not zero."""
+
 from __future__ import annotations
 
 from typing import Any

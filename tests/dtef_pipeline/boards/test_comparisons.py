@@ -1,3 +1,5 @@
+"""Pairs of models: differences on the cells that both have, as plain loops compute them."""
+
 from __future__ import annotations
 
 from itertools import product

@@ -1,3 +1,5 @@
+"""Costs: each request is counted and paid once, and an unknown price is not zero."""
+
 from __future__ import annotations
 
 from collections import defaultdict

@@ -1,3 +1,5 @@
+"""Intervals of boards agree with naive loops on lopsided data and stay within the range of a score."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""Reliability of repeated draws: published ICC values, naive loops, and intervals that cover."""
+
 from __future__ import annotations
 
 from typing import Any

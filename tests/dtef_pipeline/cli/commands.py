@@ -35,6 +35,11 @@ def ok(*arguments: object, stdin: str | None = None) -> str:
     return result.stdout
 
 
+def run_stages(*arguments: object) -> str:
+    """`dtef run` without the roll-ups: for tests of what is asked and scored, as boards and report take most of a small run."""
+    return ok("run", *arguments, "--no-roll-ups")
+
+
 def refused(*arguments: object) -> str:
     """The message of a command that a user can mend: exit code 2, no traceback."""
     result = dtef(*arguments)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import CHOSEN, distribution, ok, query, refused, serve_as, strict
+from tests.dtef_pipeline.cli.commands import CHOSEN, distribution, ok, query, refused, run_stages, serve_as, strict
 from tests.fake_llm_server import Call, FakeLLM, Fault
 
 
@@ -36,7 +36,7 @@ def test_the_summary_the_command_and_the_table_agree(ingested: Path, monkeypatch
 def test_a_batch_is_one_call_however_many_questions_it_holds(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with FakeLLM(reply=lambda call: "no answer") as server:
         serve_as(server, ingested, monkeypatch)
-        printed = ok("run", "--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4", "--condition", "batch=4")
+        printed = run_stages("--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4", "--condition", "batch=4")
     assert server.answered == 2
     assert "fake: 2 answers, " in printed
     assert "cost unknown" in printed
@@ -56,6 +56,6 @@ def test_snapshots_and_rounds_can_be_chosen(reading: Path) -> None:
 
 def test_baselines_cost_nothing_and_before_any_run_it_says_what_to_do(ingested: Path) -> None:
     assert "no predictions in" in refused("costs")
-    ok("run", "--round", "S1", *CHOSEN)
+    run_stages("--round", "S1", *CHOSEN)
     assert "baselines cost nothing" in ok("costs")
     assert strict(ok("costs", "--format", "json")) == []

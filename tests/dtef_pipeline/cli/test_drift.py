@@ -1,3 +1,5 @@
+"""`dtef drift`: which series it judges, what its table says, and its exit codes."""
+
 from __future__ import annotations
 
 import csv

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import CHOSEN, SEGMENTS, ok, query, refused, serve_as, strict
+from tests.dtef_pipeline.cli.commands import CHOSEN, SEGMENTS, ok, query, refused, run_stages, serve_as, strict
 from tests.fake_llm_server import FakeLLM
 
 ROUND = ["--round", "S1", *CHOSEN]
@@ -44,7 +44,7 @@ class TestAgreesWithTheRun:
     ) -> None:
         before = estimated("--model", "fake", *options)
         assert {row["replayed"] for row in before} == {0}
-        ok("run", *ROUND, "--model", "fake", *options)
+        run_stages(*ROUND, "--model", "fake", *options)
         assert sum(row["calls"] for row in before) == server.answered
         asked = query(
             "SELECT condition, model_variant, count(DISTINCT request_key) AS n FROM predictions "
@@ -59,7 +59,7 @@ class TestAgreesWithTheRun:
 
     def test_more_draws_and_another_snapshot_are_only_what_is_missing(self, server: FakeLLM) -> None:
         what = ["--model", "fake", "--questions", "2"]
-        ok("run", *ROUND, *what)
+        run_stages(*ROUND, *what)
         (more,) = estimated(*what, "--draws", "3")
         assert (more["requests"], more["replayed"], more["calls"]) == (12, 4, 8)
         (afresh,) = estimated(*what, "--snapshot", "later")
@@ -67,7 +67,7 @@ class TestAgreesWithTheRun:
 
     def test_answers_are_expected_to_be_as_long_as_those_so_far(self, server: FakeLLM) -> None:
         what = ["--model", "fake", "--questions", "2"]
-        ok("run", *ROUND, *what)
+        run_stages(*ROUND, *what)
         (measured,) = query("SELECT avg(completion_tokens) AS mean FROM predictions WHERE model = 'fake'")
         (row,) = estimated(*what, "--snapshot", "later")
         assert row["answer_tokens"] == round(4 * measured["mean"])
@@ -84,7 +84,7 @@ class TestSays:
     def test_prompt_tokens_are_those_of_the_blueprints_that_the_run_makes(self, server: FakeLLM) -> None:
         what = ["--model", "fake", "--context", "2"]
         (row,) = estimated(*what)
-        ok("run", *ROUND, *what)
+        run_stages(*ROUND, *what)
         (made,) = query("SELECT sum(tokens)::BIGINT AS n FROM (SELECT DISTINCT segment, system, user, tokens FROM blueprints)")
         assert row["prompt_tokens"] == made["n"]
 

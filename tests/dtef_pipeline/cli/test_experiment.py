@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import CHOSEN, distribution, ok, query, refused, serve_as, strict
+from tests.dtef_pipeline.cli.commands import CHOSEN, distribution, ok, query, refused, run_stages, serve_as, strict
 from tests.fake_llm_server import Call, FakeLLM
 
 ROUND = ["--round", "S1", *CHOSEN]
@@ -75,7 +75,7 @@ def test_a_file_is_a_whole_comparison_in_one_run_and_is_shown_again_from_the_sco
 
 def test_the_means_are_those_of_the_scores(server: FakeLLM) -> None:
     what = ["--model", "fake", "--experiment", "context-size", "--questions", "7"]
-    ok("run", *ROUND, *what)
+    run_stages(*ROUND, *what)
     means = {
         row["context_level"]: row["mean"]
         for row in query(
@@ -104,7 +104,7 @@ def assert_each_has_interval_and_decision(rows: list[dict[str, Any]]) -> None:
 
 
 def test_the_command_line_stands_over_the_file(server: FakeLLM, own: str) -> None:
-    ok("run", *ROUND, "--experiment", own, "--model", "fake@seed=5", "--context", "0", "--questions", "1", "--draws", "1")
+    run_stages(*ROUND, "--experiment", own, "--model", "fake@seed=5", "--context", "0", "--questions", "1", "--draws", "1")
     asked = query("SELECT DISTINCT model, context_level, draw, question_id FROM scores WHERE model LIKE 'fake%' ORDER BY 1")
     assert [(row["model"], row["context_level"], row["draw"]) for row in asked] == [
         ("fake@seed=5", "0", 0),
@@ -115,7 +115,7 @@ def test_the_command_line_stands_over_the_file(server: FakeLLM, own: str) -> Non
 
 def test_baselines_that_are_asked_stand_beside_without_settings(server: FakeLLM) -> None:
     """Works offline: what has no temperature is asked the same in both conditions."""
-    printed = ok("run", *ROUND, "--experiment", "temperature", "--model", "baselines", "--questions", "2", "--draws", "1")
+    printed = run_stages(*ROUND, "--experiment", "temperature", "--model", "baselines", "--questions", "2", "--draws", "1")
     comparison = printed[printed.index("experiment temperature") :]
     assert comparison.count("baseline/leave-one-out-marginal") == 2
     assert "no cost" in comparison

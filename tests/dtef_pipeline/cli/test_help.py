@@ -1,3 +1,5 @@
+"""`dtef --help` names every command and is quick because it loads little."""
+
 from __future__ import annotations
 
 import re

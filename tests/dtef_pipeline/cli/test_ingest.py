@@ -1,3 +1,5 @@
+"""`dtef ingest` counts what it read, and writes nothing where the survey has a fault."""
+
 from __future__ import annotations
 
 import json

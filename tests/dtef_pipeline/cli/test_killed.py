@@ -1,3 +1,5 @@
+"""`dtef run` killed in the midst of asking: what was answered is kept, and the same command asks for the rest alone."""
+
 from __future__ import annotations
 
 import os
@@ -21,7 +23,7 @@ class TestKilled:
         prompts, draws = 15, 3
         total = prompts * draws
         what = ["--model", "fake", "--context", "0", "--draws", str(draws), "--limit", f"fake={prompts}"]
-        run = ["run", "--round", "S1", "--segment", SEGMENTS[0], *what]
+        run = ["run", "--no-roll-ups", "--round", "S1", "--segment", SEGMENTS[0], *what]
         with FakeLLM(reply=lambda call: distribution(call, 40), latency=0.1) as server:
             serve_as(server, ingested, monkeypatch)
             command = [str(Path(sys.executable).with_name("dtef")), *run]

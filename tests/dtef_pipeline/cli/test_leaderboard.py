@@ -1,3 +1,5 @@
+"""`dtef leaderboard`: every view in every format, and its choices of condition, context level, snapshot and metric."""
+
 from __future__ import annotations
 
 import csv

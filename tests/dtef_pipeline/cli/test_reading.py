@@ -1,3 +1,5 @@
+"""Commands that only read: export, sql, report and models."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""`dtef responses`: what the store holds, and how responses move between machines."""
+
 from __future__ import annotations
 
 import json

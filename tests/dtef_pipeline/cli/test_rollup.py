@@ -1,3 +1,5 @@
+"""`dtef rollup` makes later what `dtef run --no-roll-ups` left out."""
+
 from __future__ import annotations
 
 from pathlib import Path

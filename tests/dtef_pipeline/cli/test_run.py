@@ -1,3 +1,5 @@
+"""`dtef run`: what it refuses before anything is asked, and what it keeps of answers and of calls that failed."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -13,6 +15,7 @@ from tests.dtef_pipeline.cli.commands import (
     ok,
     query,
     refused,
+    run_stages,
     serve_as,
     strict,
 )
@@ -94,10 +97,10 @@ class TestRun:
         assert "fake: environment variable FAKE_KEY is not set" in errors[0]
 
     def test_a_broken_file_is_named_with_its_partition_and_how_to_mend_it(self, ingested: Path) -> None:
-        ok("run", "--round", "S1", *CHOSEN)
+        run_stages("--round", "S1", *CHOSEN)
         (broken, *_) = (ingested / "warehouse" / "survey_responses").rglob("*brazil*/part-0.parquet")
         broken.write_bytes(b"broken")
-        errors = refused("run", "--round", "S1", *CHOSEN)
+        errors = refused("run", "--round", "S1", *CHOSEN, "--no-roll-ups")
         assert "1 of 2 partitions failed, the others are done: S1/country:brazil" in errors
         assert "materializ" in errors.splitlines()[-1]
 
@@ -109,7 +112,7 @@ class TestRun:
 
         with FakeLLM(reply=lambda call: distribution(call, 40), fault=fault) as server:
             serve_as(server, ingested, monkeypatch)
-            ok("run", "--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4", "--draws", "2")
+            run_stages("--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4", "--draws", "2")
         errors = query("SELECT error FROM predictions WHERE call_status = 'error'")
         assert len(errors) == 2 * 2
         assert all("too long" in row["error"] for row in errors)

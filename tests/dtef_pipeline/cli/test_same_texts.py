@@ -9,7 +9,7 @@ import pytest
 
 from resources.responses.store import ResponseStore
 from tests.assets.conftest import COUNTRIES, write_survey
-from tests.dtef_pipeline.cli.commands import distribution, ok, query, serve_as, strict
+from tests.dtef_pipeline.cli.commands import distribution, ok, query, run_stages, serve_as, strict
 from tests.fake_llm_server import FakeLLM
 
 QUESTIONS, TEXTS = 3, 2
@@ -34,7 +34,7 @@ def estimated() -> dict[str, Any]:
 def test_each_text_is_bought_once_and_counted_once(server: FakeLLM, state: Path) -> None:
     before, calls = estimated(), TEXTS * len(COUNTRIES)
     assert (before["requests"], before["calls"]) == (calls, calls)
-    ok("run", "--round", "T1", "--model", "fake")
+    run_stages("--round", "T1", "--model", "fake")
     assert len(server.calls) == server.answered == calls
     assert max(server.answers.values()) == 1
     after = estimated()
@@ -50,7 +50,7 @@ def test_each_text_is_bought_once_and_counted_once(server: FakeLLM, state: Path)
 
 
 def test_every_question_is_scored_and_its_answer_is_found_in_the_store(server: FakeLLM, state: Path) -> None:
-    ok("run", "--round", "T1", "--model", "fake")
+    run_stages("--round", "T1", "--model", "fake")
     assert query("SELECT DISTINCT status FROM scores WHERE model = 'fake'") == [{"status": "ok"}]
     rows = query("SELECT request_key, response FROM predictions WHERE model = 'fake'")
     with ResponseStore(state / "responses.sqlite") as store:
@@ -59,8 +59,8 @@ def test_every_question_is_scored_and_its_answer_is_found_in_the_store(server: F
 
 
 def test_a_part_asked_first_is_not_bought_again(server: FakeLLM) -> None:
-    ok("run", "--round", "T1", "--model", "fake", "--questions", "1")
+    run_stages("--round", "T1", "--model", "fake", "--questions", "1")
     assert server.answered == len(COUNTRIES)
     assert estimated()["calls"] == len(COUNTRIES)
-    ok("run", "--round", "T1", "--model", "fake")
+    run_stages("--round", "T1", "--model", "fake")
     assert server.answered == TEXTS * len(COUNTRIES)

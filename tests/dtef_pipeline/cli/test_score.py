@@ -1,3 +1,5 @@
+"""`dtef score` scores lines of JSON from a file or a pipe, without any state."""
+
 from __future__ import annotations
 
 import json

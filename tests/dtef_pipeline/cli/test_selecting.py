@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.asking.models import Budget, load_models
-from tests.dtef_pipeline.cli.commands import CHOSEN, SEGMENTS, distribution, dtef, ok, query, refused, serve_as
+from tests.dtef_pipeline.cli.commands import CHOSEN, SEGMENTS, distribution, dtef, ok, query, refused, run_stages, serve_as
 from tests.fake_llm_server import FakeLLM, Fault, always
 
 ROUND = ["--round", "S1", "--segment", SEGMENTS[0], "--questions", "3"]
@@ -30,10 +30,10 @@ class TestConditions:
             "--model",
             "baseline/uniform",
         ]
-        ok("run", *ROUND, *flags, "--system", "brief", "--selection", "random", "--token-budget", "8000")
+        run_stages(*ROUND, *flags, "--system", "brief", "--selection", "random", "--token-budget", "8000")
         spelled = "shift/narrative+cot+structured+rotated-1+system=brief+random+show-n+tokens=8000"
         assert query("SELECT DISTINCT condition FROM scores") == [{"condition": spelled}]
-        ok("run", *ROUND, "--model", "baseline/uniform", "--condition", spelled)
+        run_stages(*ROUND, "--model", "baseline/uniform", "--condition", spelled)
         assert query("SELECT DISTINCT condition FROM blueprints") == [{"condition": spelled}]
 
     def test_several_are_asked_in_one_run_and_boards_tell_them_apart(
@@ -41,7 +41,7 @@ class TestConditions:
     ) -> None:
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
-            printed = ok("run", *ROUND, "--model", "fake", "--condition", "distribution", "--condition", "shift+reversed")
+            printed = run_stages(*ROUND, "--model", "fake", "--condition", "distribution", "--condition", "shift+reversed")
             assert server.answered == 6
         assert "1 partition in 1 run" in printed
         assert "  fake, distribution/attribute-label: 3 answers, " in printed
@@ -57,18 +57,18 @@ class TestConditions:
         apart = ["--round", "S1", "--segment", SEGMENTS[0], "--segment", "gender:male", "--questions", "2", "--model", "fake"]
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
-            ok("run", *apart)
-            assert "2 partitions in 4 runs" in ok("run", *apart, "--context", "2", "--condition", "shift")
+            run_stages(*apart)
+            assert "2 partitions in 4 runs" in run_stages(*apart, "--context", "2", "--condition", "shift")
         (asked,) = query(
             "SELECT count(*) AS rows FROM scores WHERE model = 'fake' AND condition LIKE 'shift%' AND status = 'ok'"
         )
         assert asked == {"rows": 4}
 
     def test_the_usual_one_needs_no_column_and_another_one_has_it(self, ingested: Path) -> None:
-        what = ["run", *ROUND, "--model", "baseline/uniform"]
-        assert "condition" not in ok(*what)
+        what = [*ROUND, "--model", "baseline/uniform"]
+        assert "condition" not in run_stages(*what)
         assert "condition" not in ok("leaderboard")
-        assert "shift/attribute-label" in ok(*what, "--task", "shift", "--snapshot", "other")
+        assert "shift/attribute-label" in run_stages(*what, "--task", "shift", "--snapshot", "other")
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -103,7 +103,7 @@ class TestSettings:
     ) -> None:
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
-            ok("run", *ROUND, "--model", "mine", "--model", "mine@temperature=0.7,max_tokens=512", "--questions", "2")
+            run_stages(*ROUND, "--model", "mine", "--model", "mine@temperature=0.7,max_tokens=512", "--questions", "2")
             sent = sorted((call.body["temperature"], call.body["max_tokens"]) for call in server.calls)
         assert sent == [(0.0, 256)] * 2 + [(0.7, 512)] * 2
         rows = query("SELECT DISTINCT model, model_variant, temperature FROM scores WHERE model LIKE 'fake%' ORDER BY 1")
@@ -121,10 +121,10 @@ class TestBudgets:
     def test_a_run_that_reaches_one_keeps_what_is_done_says_so_and_goes_on_with_a_larger_one(
         self, ingested: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        what = ["run", "--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4"]
+        what = ["--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4"]
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
-            printed = ok(*what, "--max-calls", "5")
+            printed = run_stages(*what, "--max-calls", "5")
             assert server.answered == 5
             assert "3 budget" in printed
             assert "fake: 5 answers" in printed
@@ -133,13 +133,13 @@ class TestBudgets:
                 "SELECT status, count(*) AS n, count(score) AS scored FROM scores WHERE model = 'fake' GROUP BY 1 ORDER BY 1"
             )
             assert counted == [{"status": "budget", "n": 3, "scored": 0}, {"status": "ok", "n": 5, "scored": 5}]
-            assert "budget" not in ok(*what, "--max-calls", "100")
+            assert "budget" not in run_stages(*what, "--max-calls", "100")
             assert server.answered == 8
 
     def test_a_models_own_leaves_the_others_alone(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
-            ok("run", *ROUND, "--model", "fake", "--model", "fake@seed=1", "--max-calls", "fake@seed=1=1")
+            run_stages(*ROUND, "--model", "fake", "--model", "fake@seed=1", "--max-calls", "fake@seed=1=1")
         rows = query(
             "SELECT model, count(*) FILTER (call_status = 'answered') AS n FROM predictions WHERE model LIKE 'fake%' GROUP BY 1 ORDER BY 1"
         )
@@ -150,9 +150,9 @@ class TestBudgets:
     ) -> None:
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch, budget={"max_calls": 1})
-            ok("run", *ROUND, "--model", "fake")
+            run_stages(*ROUND, "--model", "fake")
             assert server.answered == 1
-            ok("run", *ROUND, "--model", "fake", "--max-calls", "fake=10")
+            run_stages(*ROUND, "--model", "fake", "--max-calls", "fake=10")
             assert server.answered == 3
 
     @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ class TestLimit:
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
             selector = "fake@temperature=0.70,seed=1"
-            assert dtef("run", *ROUND, "--model", selector, "--limit", f"{selector}=2").exit_code == 0
+            run_stages(*ROUND, "--model", selector, "--limit", f"{selector}=2")
             assert server.answered == 2
 
 
@@ -203,7 +203,7 @@ class TestSeveralDagsterRuns:
     def test_a_budget_is_that_of_the_command(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
-            printed = ok("run", "--round", "S1", *self.APART, "--model", "fake", "--questions", "4", "--max-calls", "6")
+            printed = run_stages("--round", "S1", *self.APART, "--model", "fake", "--questions", "4", "--max-calls", "6")
         assert "2 partitions in 4 runs" in printed
         assert server.answered == 6
         assert "asked now: fake: 6 answers" in printed
@@ -211,7 +211,7 @@ class TestSeveralDagsterRuns:
     def test_a_limit_is_that_of_the_command(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
-            ok("run", "--round", "S1", *self.APART, "--model", "fake", "--limit", "fake=5")
+            run_stages("--round", "S1", *self.APART, "--model", "fake", "--limit", "fake=5")
             first = {call.user for call in server.calls}
             assert len(first) == 5
             whole = query("SELECT count(*) AS n FROM predictions WHERE model = 'fake' AND call_status = 'answered'")
@@ -220,6 +220,6 @@ class TestSeveralDagsterRuns:
     def test_a_model_that_never_answers_is_told_by_the_exit_code(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with FakeLLM(fault=always(Fault("status", status=401, message="no such key"))) as server:
             serve_as(server, ingested, monkeypatch)
-            result = dtef("run", *ROUND, "--model", "fake")
+            result = dtef("run", *ROUND, "--model", "fake", "--no-roll-ups")
         assert result.exit_code == 4, result.output
         assert "fake: 3 calls failed (the same command asks them again): fake: HTTP 401: no such key" in result.stdout

@@ -1,3 +1,5 @@
+"""Verdicts on a series: the rule and the evidence together, and why a series has no verdict."""
+
 from __future__ import annotations
 
 import math
@@ -15,7 +17,7 @@ from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.paired import paired
 from dtef_pipeline.drift.rule import drift_verdict
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.tables import DRIFT_CHECKS
 from dtef_pipeline.tables import EVIDENCE, RULE
 from tests.made.scores import scores_table

@@ -1,3 +1,5 @@
+"""Evidence of drift equals its definitions as integrals and sums, and keeps the promised rate of false drifts."""
+
 from __future__ import annotations
 
 import math

@@ -14,7 +14,7 @@ import pytest
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.tables import DRIFT_SERIES, MODEL_DRIFT, PREDICTIONS
 from tests.made.scores import scores_table
 from tests.made.snapshots import label, nights

@@ -1,3 +1,5 @@
+"""Messages to the webhook: each change of a verdict arrives once, however often sending fails."""
+
 from __future__ import annotations
 
 import json
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.drift.notifications import NOT_COMPARED, after_telling, carry_over, message, untold
-from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import MODEL_DRIFT
 

@@ -1,3 +1,5 @@
+"""Paired differences to the baseline of each item: the definition, missing items, and no influence of later snapshots."""
+
 from __future__ import annotations
 
 import math

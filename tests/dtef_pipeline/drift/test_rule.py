@@ -1,3 +1,5 @@
+"""The documented rule of drift: both thresholds, exact at the boundary, over items of all snapshots."""
+
 from __future__ import annotations
 
 import math
@@ -9,7 +11,7 @@ import pytest
 
 from dtef_pipeline.drift.checks import drift_checks, headline
 from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, snapshot_time
-from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.drift_subject import SUBJECT
 from tests.made.scores import scores_table
 
 DAY_1, DAY_2 = datetime(2026, 1, 1), datetime(2026, 1, 2)

@@ -16,7 +16,7 @@ from benchmarks.drift_null import Design, judged, series
 from dtef_pipeline.drift.checks import drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.drift_subject import SUBJECT
 from tests.made.snapshots import label
 
 STABLE = Design(night_sd=0.02)

@@ -13,7 +13,7 @@ from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.notifications import message
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.keys import Keys
-from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.tables import DRIFT_CHECKS, DRIFT_SERIES, MODEL_DRIFT
 from tests.made.scores import scores_table
 from tests.made.snapshots import label, nights

@@ -13,7 +13,7 @@ import pytest
 from dtef_pipeline.report.charts import Mark, as_markdown_image, drift_lines, facet, forest, heat_map
 from dtef_pipeline.report.palette import STEPS, colour, steps
 from dtef_pipeline.report.svg import DARK, LEFT, LIGHT, RIGHT, across, domain, down, ticks
-from dtef_pipeline.survey.report.names import NAMES
+from dtef_pipeline.survey.report.terms import NAMES
 from tests.made.boards import MARGINAL, OTHERS, board, segments
 
 MARKS = [Mark("ceiling", 0.9, "ceiling"), Mark("others", 0.75, "others"), Mark("population", 0.8, "population")]

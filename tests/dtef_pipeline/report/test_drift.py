@@ -16,9 +16,9 @@ from dtef_pipeline.drift.verdict_text import odds, reaches
 from dtef_pipeline.report.charts import drift_lines
 from dtef_pipeline.report.drift import drift
 from dtef_pipeline.report.drift_chart import baseline_mean, timeline
-from dtef_pipeline.survey.drift import SUBJECT
-from dtef_pipeline.survey.report.names import NAMES
+from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.report.tables import published_drift
+from dtef_pipeline.survey.report.terms import NAMES
 from tests.made.scores import scores_table
 from tests.made.snapshots import label, nights
 

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.report.charts import Mark
-from dtef_pipeline.report.leaderboard import MODEL, RANK, Beneath, Board, BoardColumn, comparisons, leaderboard
+from dtef_pipeline.report.leaderboard import MODEL_COLUMN, RANK, Beneath, Board, BoardColumn, comparisons, leaderboard
 from dtef_pipeline.report.markup import Group, paragraph, percent, section, two
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.page import Chapter, build_report
-from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.drift_subject import SUBJECT
 
 ROOM = Path(str(files("dtef_pipeline.report")))
 GAMES = Names(
@@ -29,7 +29,11 @@ GAMES = Names(
 )
 BOARD = Board(
     how="Games won.",
-    columns=[RANK, MODEL, BoardColumn("score", "Won", two, "Share", bounds=two, beneath=Beneath("n_games", percent, "of {}"))],
+    columns=[
+        RANK,
+        MODEL_COLUMN,
+        BoardColumn("score", "Won", two, "Share", bounds=two, beneath=Beneath("n_games", percent, "of {}")),
+    ],
     marks=lambda rows: [Mark("chance", 0.5, "uniform")],
     adjusted="By games that both played.",
 )

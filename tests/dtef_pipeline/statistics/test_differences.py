@@ -1,3 +1,5 @@
+"""Differences of paired columns: interval and test by clusters, and none where clusters are too few."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""Sign-flip tests agree with enumeration, and find nothing where nothing is to be found."""
+
 from __future__ import annotations
 
 from itertools import product

@@ -1,3 +1,5 @@
+"""Resampled ratios and their variances agree with naive loops over drawn clusters."""
+
 from __future__ import annotations
 
 import numpy as np

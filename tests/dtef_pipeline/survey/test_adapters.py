@@ -1,3 +1,5 @@
+"""Adapters are found by entry points, and what none of them reads is a fault that says what each accepts."""
+
 from __future__ import annotations
 
 import re
@@ -10,7 +12,7 @@ import pytest
 import dtef_pipeline.survey.adapters as survey_adapters
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.adapters import adapter_for, adapters, read_survey
-from dtef_pipeline.survey.adapters.long_table import COLUMNS
+from dtef_pipeline.survey.adapters.long_table import LONG_COLUMNS
 from dtef_pipeline.survey.attributes import segment
 from dtef_pipeline.survey.model import Answer, Question, Survey
 from dtef_pipeline.survey.quarantine import REASONS
@@ -104,7 +106,7 @@ def test_the_adapter_of_the_documentation_works(tmp_path: Path) -> None:
     assert [(s.key, s.n) for s in survey.segments] == [("country:kenya", 25), ("country:turkey", 40)]
 
 
-@pytest.mark.parametrize("names", [COLUMNS, REASONS], ids=["columns", "reasons"])
+@pytest.mark.parametrize("names", [LONG_COLUMNS, REASONS], ids=["columns", "reasons"])
 def test_the_documentation_tables_are_those_of_the_code(names: dict[str, str]) -> None:
     text = DOC.read_text(encoding="utf-8")
     missing = [f"| `{name}` | {meaning} |" for name, meaning in names.items() if f"| `{name}` | {meaning} |" not in text]

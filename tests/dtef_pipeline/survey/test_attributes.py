@@ -1,3 +1,5 @@
+"""Attributes and keys of segments are told from the values that surveys write."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The DTEF JSON adapter: canonical segments, clean options, bad distributions in quarantine, faults with their place."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""Experiment files: what they may say, what is asked for them, and how a fault is named."""
+
 from __future__ import annotations
 
 from dataclasses import fields

@@ -1,3 +1,5 @@
+"""The long-table adapter: one row per option and segment in CSV or Parquet, faults with file and line."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

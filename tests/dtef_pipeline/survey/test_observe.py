@@ -1,3 +1,5 @@
+"""Observed tables keep every answer, quarantine what cannot be used, and hold hand-computable references."""
+
 from __future__ import annotations
 
 from collections import Counter, defaultdict

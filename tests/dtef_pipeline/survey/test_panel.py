@@ -1,3 +1,5 @@
+"""The panel file: defaults, spellings, accepted drifts, and faults with file and line."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Lists of options are ordinal only where every option stands in order."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The circuit breaker: opens after failures in a row, probes after a cool-down, and gives up in the end."""
+
 from __future__ import annotations
 
 from resources.gateway.breaker import Breaker, BreakerRules

@@ -1,3 +1,5 @@
+"""Budgets: no order of calls exceeds a limit, and what was reserved and not used can be used."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The gateway: every answer is stored, calls run at once within limits, and faults of a server end as error rows."""
+
 from __future__ import annotations
 
 import asyncio

@@ -1,3 +1,5 @@
+"""A gateway that is killed or interrupted loses nothing committed and buys nothing twice."""
+
 from __future__ import annotations
 
 import signal

@@ -1,3 +1,5 @@
+"""The local model: the prompt it is shown, and how rotations of the options make its answer."""
+
 from __future__ import annotations
 
 import importlib.util

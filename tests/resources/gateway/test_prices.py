@@ -1,3 +1,5 @@
+"""Prices: the models file goes before LiteLLM's list, and a model in neither has no price."""
+
 from __future__ import annotations
 
 import subprocess

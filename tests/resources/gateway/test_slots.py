@@ -1,3 +1,5 @@
+"""Slots: one limit per provider, halved at a 429, raised by answers, never above the cap."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Claims: of two runs that want one answer, one asks and the other waits."""
+
 from __future__ import annotations
 
 import multiprocessing

@@ -1,3 +1,5 @@
+"""Files of responses: a store arrives whole, again without change, and bad files are named with their line."""
+
 from __future__ import annotations
 
 import gzip

@@ -1,3 +1,5 @@
+"""The response store: a response comes back as it was, and an answer is never written over."""
+
 from __future__ import annotations
 
 import multiprocessing

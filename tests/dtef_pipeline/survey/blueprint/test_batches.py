@@ -1,3 +1,5 @@
+"""Batches of questions: nearly equal in length, no question alone, no duplicates together."""
+
 from __future__ import annotations
 
 from collections import Counter

@@ -1,3 +1,5 @@
+"""Exported blueprints hold prompts and expected percentages, and say what they leave out."""
+
 from __future__ import annotations
 
 from typing import Any

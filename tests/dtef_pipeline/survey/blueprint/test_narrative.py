@@ -1,3 +1,5 @@
+"""The narrative format: every figure in the prose is that of its option."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""A condition spells the options of a blueprint, one spelling per way of asking, and is read back."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""Prompts: their four parts, their context questions, and the token budget they keep."""
+
 from __future__ import annotations
 
 import importlib.util

@@ -1,3 +1,5 @@
+"""Consistency over segments: the textbook analysis of variance, least squares, and coverage."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Experiments: each condition is compared with the first on the cells that both have."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""Gaps between segments, against those expected of groups that do not differ."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""Noise of small samples in scores: as a naive loop over drawn answers finds it."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""What context changes: slope and difference by hand and by plain loops, with a verdict."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -15,7 +15,7 @@ import pytest
 from dtef_pipeline.drift.checks import drift_checks
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED
 from dtef_pipeline.survey.boards.schemas import COMPARISONS, GAPS
-from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.report.chapters import survey_report
 from dtef_pipeline.survey.scoring.policy import CREDITS
 from dtef_pipeline.survey.tables import METRICS, SURVEY_QUARANTINE

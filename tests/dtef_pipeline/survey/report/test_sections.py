@@ -17,11 +17,11 @@ from dtef_pipeline.survey.report.attributes import attributes, consistency
 from dtef_pipeline.survey.report.context import context
 from dtef_pipeline.survey.report.groups import asked_alike, asked_like
 from dtef_pipeline.survey.report.heatmap import heat_map_section
-from dtef_pipeline.survey.report.leaderboard import BOARD
+from dtef_pipeline.survey.report.leaderboard import SURVEY_BOARD
 from dtef_pipeline.survey.report.methodology import methodology
-from dtef_pipeline.survey.report.names import NAMES
 from dtef_pipeline.survey.report.quality import costs, quality
 from dtef_pipeline.survey.report.questions import questions
+from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.survey.scoring.policy import CREDITS
 from tests.made.scores import scores_table, survey_rows
 
@@ -35,7 +35,7 @@ def frame(*rows: dict[str, Any], level: str = "all") -> pd.DataFrame:
 
 
 def leaderboard(board: pd.DataFrame) -> str:
-    return shared.leaderboard(asked_alike(board), BOARD)
+    return shared.leaderboard(asked_alike(board), SURVEY_BOARD)
 
 
 def comparisons(board: pd.DataFrame, pairs: pd.DataFrame) -> str:

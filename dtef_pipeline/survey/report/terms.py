@@ -2,7 +2,7 @@
 
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.drift import SUBJECT
+from dtef_pipeline.survey.drift_subject import SUBJECT
 
 NAMES = Names(
     place={"round": "Round", "segment": "Segment"},

@@ -12,17 +12,17 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from dtef_pipeline.text.plain import without_thinking
+from dtef_pipeline.text.plain import LOOK_BACK_FAR, without_thinking
 from dtef_pipeline.text.structured import Pairs, as_text, decoded, objects_in, unfenced, value_at
 
 Parts = dict[int, list[str]]
 """The texts that answer each question, by its number: Q1 is 1."""
 
-_MARKER = re.compile(
+_ANSWERS_FOLLOW = re.compile(
     r"(?im)(?:^[^\w\n\[{]{0,8}|[.!?)] )(?:(?:my |the )?(?:final |predicted |estimated ){0,2}distributions|"
     r"(?:my |the )?final (?:answer|distribution|prediction|estimate)s?|answers)[*_ ]{0,4}:"
 )
-_QUESTION = re.compile(r"\s*(?:(?:q|question)[\s_#-]*)?([0-9]{1,2})\s*[:.]?\s*", re.IGNORECASE)
+_QUESTION_NUMBER = re.compile(r"\s*(?:(?:q|question)[\s_#-]*)?([0-9]{1,2})\s*[:.]?\s*", re.IGNORECASE)
 _HEADER = re.compile(
     r"(?im)(?<!\w)(?:q|question)[ _#]?([0-9]{1,2})(?!\w)[\"'*_` )\]]{0,4}(?:\([^()\n]{0,80}\)[*_ ]{0,4})?[:=]"
     r"|^[^\w\n]{0,8}(?:q|question)[ _#]?([0-9]{1,2})(?!\w)[\"'*_` )\]]{0,4}(?:[.)–—-]|$)"
@@ -30,8 +30,6 @@ _HEADER = re.compile(
 _NUMBERED_ARRAY = re.compile(r"(?m)^[^\w\n\[]{0,6}([0-9]{1,2})[.):] ?[*_]{0,2} ?(?=\[)")
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 _ARRAY_OF_ARRAYS = re.compile(r"\[\s{0,9}\[")
-_LOOK_BACK = 12_000
-"""Only this many characters at the end of a response are read: room for five questions, each with its explanation."""
 _HEADERS = 60
 """Headers looked at, from the end of the text."""
 _NAMING_KEYS = ("question", "id", "question_id")
@@ -42,7 +40,7 @@ def parts_by_question(text: str, size: int, *, marked: bool = False) -> Parts:
 
     More than one text for a question: the response answers it more than once. Number 0: it counts from another number than 1.
     """
-    outside = without_thinking(text)[-_LOOK_BACK:]
+    outside = without_thinking(text)[-LOOK_BACK_FAR:]
     for region in _regions(outside, marked):
         parts = (
             _of_objects(region) or _of_lines(region, _HEADER) or _of_lines(region, _NUMBERED_ARRAY) or _in_order(region, size)
@@ -55,7 +53,7 @@ def parts_by_question(text: str, size: int, *, marked: bool = False) -> Parts:
 def _regions(text: str, marked: bool) -> Iterator[str]:
     """What follows the last marker; the whole where the answer needs no marker, or is JSON and nothing else."""
     end = 0
-    for marker in _MARKER.finditer(text):
+    for marker in _ANSWERS_FOLLOW.finditer(text):
         end = marker.end()
     if end:
         yield text[end:]
@@ -96,7 +94,7 @@ def _of_keys(pairs: Pairs) -> list[tuple[int, Any]]:
 
 
 def _number(key: str) -> int | None:
-    found = _QUESTION.fullmatch(key) if len(key) < 40 else None
+    found = _QUESTION_NUMBER.fullmatch(key) if len(key) < 40 else None
     return int(found[1]) if found else None
 
 

@@ -26,12 +26,12 @@ from dtef_pipeline.statistics.permutation import SIGNIFICANCE
 from dtef_pipeline.survey.report.charts import by_significance, gap_chart
 from dtef_pipeline.survey.report.groups import asked_alike
 
-_HOW = (
+_HOW_TO_READ_GAPS = (
     "How much better a model does on the best segment of an attribute than on the worst. Groups that differ in nothing but size show a gap, "
     "too: the grey bar is where 95 % of such gaps lie, its mark the expected one. Of many gaps some stick out by chance: only a filled dot, "
     f"whose p is below {SIGNIFICANCE:g} after adjusting for the number of gaps tested (Holm), is a difference in accuracy."
 )
-_COLUMNS = [
+_GAP_COLUMNS = [
     Column("attribute", "Attribute", text),
     Column("model", "Model", text),
     Column("gap", "Gap", four, "Score of the best segment less that of the worst"),
@@ -52,7 +52,7 @@ _COLUMNS = [
 def gaps(frame: pd.DataFrame) -> str:
     """The section, from the rows of `gaps` (empty: there is no such table)."""
     groups = [fold(title, _group(rows), is_open=at == 0) for at, (title, rows) in enumerate(asked_alike(frame, richest=True))]
-    return section("gaps", "Gaps between groups", _HOW, "".join(groups) or paragraph("No gaps yet."))
+    return section("gaps", "Gaps between groups", _HOW_TO_READ_GAPS, "".join(groups) or paragraph("No gaps yet."))
 
 
 def _group(rows: pd.DataFrame) -> str:
@@ -68,4 +68,4 @@ def _group(rows: pd.DataFrame) -> str:
     )
     shown = with_intervals(rows, [("expected_gap", "expected_low", "expected_high")], shown=four, bounds=three)
     shown = shown.assign(**{end: with_name(rows, f"{end}_score", f"{end}_segment", shown=four) for end in ("best", "worst")})
-    return chart + table(shown, _COLUMNS, caption="Gaps by attribute and model", row_head="attribute")
+    return chart + table(shown, _GAP_COLUMNS, caption="Gaps by attribute and model", row_head="attribute")
