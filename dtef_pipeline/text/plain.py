@@ -13,9 +13,9 @@ from collections.abc import Iterable
 LOOK_BACK = 5_000
 """Only this many characters at the end of a response (after the thinking is taken out) are read: answers come last."""
 LOOK_BACK_FAR = 12_000
-"""The same where one response holds many answers: hundreds of people on lines of their own, or five questions with explanations."""
+"""The same where one response holds many answers: those of hundreds of people, each on its own line, or several tasks with explanations."""
 RECENT = 120
-"""Each reader looks at this many places at the end of the text, and four more an option: a bound for hostile text."""
+"""Each reader looks at this many places at the end of the text, and at four more per option: a bound for hostile text."""
 
 _ESCAPED = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})")
 _THINKING = re.compile(r"<(/?)(?:think|thinking|thought|reasoning|scratchpad)>", re.IGNORECASE)
