@@ -14,6 +14,6 @@ _LETTERS_A_TOKEN = 6
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimated tokens of `text`: a token a run of up to 6 letters, up to 3 digits, or one other character; blanks are free."""
+    """Estimated tokens of `text`: one token per run of up to 6 letters, run of up to 3 digits, or other character; blanks are free."""
     pieces = _PIECE.findall(text)
     return sum(-(-len(piece) // _LETTERS_A_TOKEN) if piece[0].isalpha() and piece.isascii() else 1 for piece in pieces)

@@ -54,7 +54,7 @@ class GlobalDialogues:
         found = _aggregates(path)
         if len(found) != 1:
             arrived = [f.name for f in found]
-            raise SurveyError("one aggregate file a round", where=str(path), arrived=arrived, allowed=self.accepts)
+            raise SurveyError("one aggregate file per round", where=str(path), arrived=arrived, allowed=self.accepts)
         aggregate = found[0]
         prefix = aggregate.name.removesuffix(AGGREGATE)
         polls, columns, findings = _read_aggregate(aggregate)
@@ -213,7 +213,7 @@ def _read_counts(path: Path) -> Counts:
     for line, row in rows:
         question_id = row[id_].strip()
         if question_id in counts:
-            raise SurveyError(f"question id {question_id} twice", where=str(path), line=line, allowed="one row a question")
+            raise SurveyError(f"question id {question_id} twice", where=str(path), line=line, allowed="one row per question")
         counts[question_id] = {name: whole_number(cell) for name, cell in zip(columns, row, strict=True) if cell}
     return Counts(columns, counts)
 
@@ -294,7 +294,7 @@ def _one_column_a_key(columns: Sequence[Column], polls: Sequence[Poll], where: s
         filled = [c for c in same if _has_data(c, polls)] if len(same) > 1 else same
         if len(filled) > 1:
             problem = f"several columns make the same segment {key!r}"
-            raise SurveyError(problem, where=where, line=1, arrived=[c.name for c in filled], allowed="one column a segment")
+            raise SurveyError(problem, where=where, line=1, arrived=[c.name for c in filled], allowed="one column per segment")
         kept.append((filled or same)[0])
     return kept
 
