@@ -22,6 +22,6 @@ defs = dg.Definitions(
     schedules=SCHEDULES,
     sensors=SENSORS,
     resources={"store": SurveyStore()},
-    # One process a run: a stage is seconds of work, starting a process for it would cost more.
+    # One process per run: a stage is seconds of work, starting a process for it would cost more.
     executor=dg.in_process_executor,
 )

@@ -78,7 +78,7 @@ def night_effects(design: Design, generator: np.random.Generator) -> Floats:
 
 
 def series(design: Design, sets: int, seed: int) -> Iterator[pd.DataFrame]:
-    """Scores (questions, nights), a frame a set; columns are dates."""
+    """Scores (questions, nights), one frame per set; columns are dates."""
     generator = np.random.default_rng(seed)
     dates = [(datetime(2026, 1, 1) + timedelta(days=night)).date().isoformat() for night in range(design.nights)]
     for _ in range(sets):

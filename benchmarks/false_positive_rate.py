@@ -1,6 +1,6 @@
 """How often the tests of `aggregation` find what is not there, and what is: simulations where the truth is known.
 
-Differences of two models share an effect a question over all its segments, as real ones do. A rate of false findings should be 5 % or less;
+Differences of two models share an effect per question over all its segments, as real ones do. A rate of false findings should be 5 % or less;
 tests by single cells are shown beside. The test suite runs these small. Run: `python benchmarks/false_positive_rate.py [SETS]`.
 """
 
@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Design(NamedTuple):
-    """Differences of scores: an effect a question (standard deviation 0.03) and one a cell (0.05), means 0 but for `shift`."""
+    """Differences of scores: an effect per question (standard deviation 0.03) and one per cell (0.05), means 0 but for `shift`."""
 
     questions: int = 20
     segments: int = 50

@@ -47,13 +47,24 @@ def reference() -> str:
     )
 
 
+def choices(option: click.Option) -> str:
+    """What the option may be, where that is a list."""
+    listed = option.type.choices if isinstance(option.type, click.Choice) else (option.metavar or "").split("|")
+    return f" One of {', '.join(f'`{choice}`' for choice in listed)}." if len(listed) > 1 else ""
+
+
 def _commands() -> list[str]:
     lines = []
     for name, command in sorted(_named_commands(main)):
         lines += [f"### dtef {name}", "", _first_paragraph(command.help or ""), ""]
         options = [o for o in command.params if isinstance(o, click.Option) and o.help]
         if options:
-            lines += ["| option | meaning |", "| --- | --- |", *(f"| `{o.opts[0]}` | {o.help} |" for o in options), ""]
+            lines += [
+                "| option | meaning |",
+                "| --- | --- |",
+                *(f"| `{o.opts[0]}` | {o.help}{choices(o)} |" for o in options),
+                "",
+            ]
     return lines
 
 

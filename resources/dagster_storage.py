@@ -91,7 +91,7 @@ def _key(inserted: sa.CursorResult[Any]) -> int:
 
 
 class EventLog(SqliteEventLogStorage):
-    """The event log: an index file and a file a run."""
+    """The event log: an index file and one file per run."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         self._engines = _Engines()

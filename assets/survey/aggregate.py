@@ -26,7 +26,7 @@ class AggregateConfig(dg.Config):
 
 @dg.asset(deps=[scores], **stage(ROUND_SEGMENT, 5, "segment_results", code_version="2", kinds={"parquet", "duckdb"}))
 def segment_results(context: dg.AssetExecutionContext, config: AggregateConfig, store: Store) -> dg.MaterializeResult[Any]:
-    """How each model did on this segment: one row a (model variant, context level, snapshot), with counts by status, means and a 95 % interval.
+    """How each model did on this segment: one row per (model variant, context level, snapshot), with counts by status, means and 95 % intervals.
 
     Every group stands twice: `targets = clean` leaves out questions that define the segment, `all` keeps them as the published figures do.
     `parse_rate` is the share of answers that could be read; `questions` holds the mean score of each target question.

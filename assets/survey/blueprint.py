@@ -50,7 +50,7 @@ class BlueprintConfig(dg.Config):
 
 @dg.asset(deps=[survey_responses], **stage(ROUND_SEGMENT, 2, "blueprints", code_version="2"))
 def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store: Store) -> dg.MaterializeResult[Any]:
-    """What models are asked: one row a target question of the segment, context level and condition, with the exact prompt.
+    """What models are asked: one row per target question of the segment, context level and condition, with the exact prompt.
 
     A prompt is a system prompt, the segment's demographic profile, context questions with the segment's actual answers, and the target
     question with its options; the questions of a batch share one prompt. In conditions with `+population` all respondents stand in the

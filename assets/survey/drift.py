@@ -42,7 +42,7 @@ _PREVIEWED_CHECKS = [
     deps=[segment_results], freshness_policy=nightly_freshness(), **stage(ROUND_SEGMENT, 6, "drift_checks", code_version="3")
 )
 def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.MaterializeResult[Any]:
-    """Whether a model's score on the same prompts moved between snapshots: one row a (model variant, context level, prompt set).
+    """Whether a model's score on the same prompts moved between snapshots: one row per (model variant, context level, prompt set).
 
     `verdict` is `watch` where the documented rule flags the series (at temperature 0, over snapshots that span 23 hours, the highest mean
     score is at least 0.05 and at least 10 % above the lowest), and `drift` where there is strong evidence of a shift besides. `reason` says what

@@ -21,7 +21,7 @@ from dtef_pipeline.survey.scoring.references import CEILING_SEED, reference_scor
 
 @dg.asset(deps=[survey_files], **stage(ROUND_SEGMENT, 1, "survey_responses", code_version="3"))
 def survey_responses(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.MaterializeResult[Any]:
-    """What each segment really answered: one row a (round, segment, question) with the observed distribution and its own n.
+    """What each segment really answered: one row per (round, segment, question) with the observed distribution and its own n.
 
     Read from the folder or file the round was ingested from (`dtef ingest`). Rows carry the population and leave-one-out marginals, so
     that no later stage needs another partition. Pairs that cannot be trusted (n below the minimum, percentages that do not add up) are in

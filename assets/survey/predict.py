@@ -90,7 +90,7 @@ class PredictConfig(dg.Config):
     **stage(ROUND_SEGMENT, 3, "predictions", code_version="2", kinds={"litellm", "parquet"}),
 )
 def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store: SurveyStore) -> dg.MaterializeResult[Any]:
-    """What the models answered: one row a (prompt, model variant, draw, snapshot) with the raw response, usage, cost and latency.
+    """What the models answered: one row per (prompt, model variant, draw, snapshot) with the raw response, usage, cost and latency.
 
     Every answer is committed to the response store before it appears here, so a rerun asks only for what is missing. A call that failed for
     good is a row of status `error` with its message. Baselines are models too, and ask nobody.

@@ -32,7 +32,7 @@ def known_keys(instance: dg.DagsterInstance) -> list[str]:
 
 survey_files = dg.AssetSpec(
     "survey_files",
-    description="""The survey as it stands in the file or folder of its round: one partition a segment, observed when a round is registered
+    description="""The survey as it stands in the file or folder of its round: one partition per segment, observed when a round is registered
     (`dtef ingest`, or the sensor `new_round`). Its data version is a hash of the segment's rows: where it is newer than what
     `survey_responses` was made from, that partition is stale at once, and each later stage as the one before it is made again.
     The observation says what changed.""",

@@ -27,7 +27,7 @@ class ScoreConfig(dg.Config):
 
 @dg.asset(deps=[predictions], **stage(ROUND_SEGMENT, 4, "scores", code_version="4"))
 def scores(context: dg.AssetExecutionContext, config: ScoreConfig, store: Store) -> dg.MaterializeResult[Any]:
-    """How close each prediction came: one row a prediction, with how its response was read and every metric.
+    """How close each prediction came: one row per prediction, with how its response was read and every metric.
 
     `status` says whether the response could be read (`ok`), and if not, why. Metrics are null unless it could; `score` follows the published
     policy (0 for an unreadable answer, 0.1 for one of the wrong length, none for a failed call). `l2_corrected` and `rps_corrected` are errors

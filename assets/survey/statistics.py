@@ -32,7 +32,7 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
 
 @dg.asset(deps=[segment_results], **roll_up("responsiveness", code_version="1"))
 def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
-    """Whether a model's score rises with the answers it is shown as context: one row a (model variant, condition).
+    """Whether a model's score rises with the answers it is shown as context: one row per (model variant, condition).
 
     Paired within (segment, question). `evidence-adapting` models do better with more context, `stereotype-holding` ones answer as well
     without it. Empty where every model was asked at one context level.
@@ -67,7 +67,7 @@ def gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -
 
 @dg.asset(deps=[segment_results], **roll_up("reliability", code_version="1"))
 def reliability(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
-    """How far repeated draws of the same prompt agree, and how small a difference could be found: one row a model that was asked repeatedly.
+    """How far repeated draws of the same prompt agree, and how small a difference could be found: one row per model that was asked repeatedly.
 
     `icc` is the share of a score's variance that is between cells and not between draws. Empty where every prompt was asked once
     (`dtef run --draws 3`).

@@ -59,9 +59,9 @@ def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @main.command()
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
-@click.option("--round", "round_id", help="Round id; default: the folder's name, or taken from the survey's id.")
+@click.option("--round", "round_id", help="Round id.  [default: the folder's name, or the survey's id in the file]")
 @click.option(
-    "--min-n", type=click.IntRange(min=1), help="Fewest respondents behind a distribution that is used.  [default: 10]"
+    "--min-n", type=click.IntRange(min=1), help="Smallest number of respondents of a distribution that is used.  [default: 10]"
 )
 @reports_errors
 def ingest(path: Path, round_id: str | None, min_n: int | None) -> None:
@@ -77,11 +77,11 @@ def ingest(path: Path, round_id: str | None, min_n: int | None) -> None:
 @main.command()
 @selects_what_is_asked
 @click.option("--metric", default="js", show_default=True, help="Metric behind the score.")
-@click.option("--ingest", "with_ingest", is_flag=True, help="Begin with the first stage: read the survey again.")
+@click.option("--ingest", "with_ingest", is_flag=True, help="Read the survey again first.")
 @click.option(
     "--no-roll-ups",
     is_flag=True,
-    help="Leave the boards and what else is made of all rounds to the next run, or `dtef rollup`.",
+    help="Leave out the boards, costs and report over all rounds; `dtef rollup` or the next run makes them.",
 )
 @reports_errors
 def run(**options: Any) -> None:
@@ -137,7 +137,7 @@ def estimate(output: str, **options: Any) -> None:
     "--by",
     multiple=True,
     type=click.Choice(["model", "round", "segment", "snapshot", "condition"]),
-    help="What to break down by; may be repeated.  [default: model]",
+    help="Breakdown to show; may be repeated.  [default: model]",
 )
 @of_rounds
 @click.option("--snapshot", help="Only this snapshot.  [default: all]")
@@ -154,18 +154,29 @@ def costs(by: tuple[str, ...], rounds: tuple[str, ...], snapshot: str | None, ou
 @click.argument("name", required=False)
 @of_rounds
 @click.option(
-    "--model", "models", multiple=True, help="Only this model or collection; may be repeated.  [default: all it was asked of]"
+    "--model",
+    "models",
+    multiple=True,
+    help="Only this model or collection; may be repeated.  [default: all models that were asked]",
 )
-@click.option("--context", "contexts", multiple=True, help="Context levels, as in `dtef run`.  [default: the experiment's]")
-@click.option("--snapshot", default="base", show_default=True, help="The snapshot to compare in.")
+@click.option(
+    "--context", "contexts", multiple=True, help="Only this context level; may be repeated.  [default: those of the experiment]"
+)
+@click.option("--snapshot", default="base", show_default=True, help="Snapshot whose scores are compared.")
 @click.option("--metric", default="js", show_default=True, help="Metric behind the score.")
-@click.option("--targets", default="clean", show_default=True, help="clean, or all: with questions that define a segment.")
+@click.option(
+    "--targets",
+    default="clean",
+    show_default=True,
+    type=click.Choice(["clean", "all"]),
+    help="Questions that count; clean leaves out those that define the segment itself.",
+)
 @click.option(
     "--margin",
     type=float,
     default=0.01,
     show_default=True,
-    help="Largest difference that does not matter: conditions surely nearer than this are equivalent.",
+    help="Largest difference of scores that does not matter; conditions that are surely closer count as equivalent.",
 )
 @click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
 @reports_errors
@@ -212,15 +223,15 @@ def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -
     type=click.Choice(["model", "round", "segment"]),
     default="model",
     show_default=True,
-    help="One series a model over all rounds and segments, or one a round, or a segment.",
+    help="Series to judge: one per model over all rounds and segments, or one per round or segment.",
 )
 @click.option(
     "--since",
     multiple=True,
     metavar="[MODEL=]DATE",
-    help="Leave snapshots before this date out, of all models or of one: what was before it is known and accepted; may be repeated.",
+    help="Leave out snapshots before this date, of all models or of one, because an earlier drift is known and accepted; may be repeated.",
 )
-@click.option("--fail-on", type=click.Choice(["watch", "drift"]), help="Exit with 3 at this verdict or a worse one.")
+@click.option("--fail-on", type=click.Choice(["watch", "drift"]), help="Exit with code 3 at this verdict or a worse one.")
 @click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
 @reports_errors
 def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str) -> None:
@@ -258,8 +269,13 @@ def score(file: TextIO) -> None:
 
 
 @main.command("export-blueprints")
-@click.option("--round", "round_id", type=str.upper, metavar="ROUND", required=True, help="Round whose blueprints to write.")
-@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder; one YAML file a segment.")
+@click.option("--round", "round_id", type=str.upper, metavar="ROUND", required=True, help="Round whose blueprints are written.")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder to write to; one YAML file per segment.",
+)
 @click.option("--context", "contexts", multiple=True, help="Only this context level; may be repeated.  [default: all made]")
 @click.option("--condition", "conditions", multiple=True, help="Only this condition; may be repeated.  [default: all made]")
 @reports_errors

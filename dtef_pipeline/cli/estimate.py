@@ -58,7 +58,7 @@ def estimate(options: RunOptions, output: str) -> None:
 def _estimate(
     warehouse: Warehouse, chosen: Selection, models: list[ModelSpec], keys: list[str], settings: Settings
 ) -> pd.DataFrame:
-    """One row a (model, condition) in which it is asked."""
+    """One row per (model, condition) in which it is asked."""
     blueprints, same = _blueprints(warehouse, chosen, keys)
     prompts, only = prompts_to_ask(blueprints, chosen.blueprints), limited_prompts(blueprints, chosen.limits)
     measured = _measured(warehouse, chosen)

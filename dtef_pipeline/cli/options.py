@@ -47,27 +47,35 @@ selects_what_is_asked = options(
         "--model",
         "models",
         multiple=True,
-        help="Model name, collection or litellm string, with settings if need be: gpt-4.1-mini@temperature=0.7,max_tokens=512; may be repeated."
-        "  [default: baselines]",
+        help="Model to ask: a name or collection of `dtef models`, or a LiteLLM string; may have settings, such as "
+        "gpt-4.1-mini@temperature=0.7,max_tokens=512; may be repeated.  [default: baselines]",
     ),
     click.option(
-        "--context", "contexts", multiple=True, help="Context questions shown: 0, 5, 10, all; may be repeated.  [default: 0]"
+        "--context",
+        "contexts",
+        multiple=True,
+        help="Number of context questions shown (the group's answers to other questions), or all; may be repeated.  [default: 0]",
     ),
-    click.option("--questions", type=click.IntRange(min=1), help="Only the survey's first N questions."),
-    click.option("--draws", type=click.IntRange(min=1), help="Repeated samples of each prompt.  [default: 1]"),
-    click.option("--snapshot", default="base", show_default=True, help="Label of this evaluation pass: base, or a date."),
+    click.option(
+        "--questions", type=click.IntRange(min=1), help="Ask only the first N questions of the survey.  [default: all]"
+    ),
+    click.option("--draws", type=click.IntRange(min=1), help="Number of times each prompt is asked.  [default: 1]"),
+    click.option(
+        "--snapshot", default="base", show_default=True, help="Label of this pass over the prompts, such as base or a date."
+    ),
     click.option(
         "--limit",
         "limits",
         multiple=True,
         metavar="MODEL=N",
-        help="Ask this model at most N prompts of the run in each condition.",
+        help="Ask this model at most N prompts in each condition; may be repeated.",
     ),
     click.option(
         "--condition",
         "conditions",
         multiple=True,
-        help="How questions are asked, in short: shift/narrative+cot; may be repeated. Or one condition by the options that follow."
+        help="Way of asking in short, such as shift/narrative+cot; may be repeated. "
+        "The options from --task to --show-n make one condition instead."
         "  [default: distribution/attribute-label]",
     ),
     *map(_of_condition, FLAGS),
@@ -75,14 +83,24 @@ selects_what_is_asked = options(
         "--max-cost-usd",
         multiple=True,
         metavar="[MODEL=]USD",
-        help="Most the run, or a model of it, may spend; may be repeated.",
+        help="US dollars that the run, or this model in it, may cost at most; may be repeated.",
     ),
-    click.option("--max-calls", multiple=True, metavar="[MODEL=]N", help="Most calls the run, or a model of it, may make."),
-    click.option("--max-tokens", multiple=True, metavar="[MODEL=]N", help="Most tokens the run, or a model of it, may use."),
+    click.option(
+        "--max-calls",
+        multiple=True,
+        metavar="[MODEL=]N",
+        help="Calls that the run, or this model in it, may make at most; may be repeated.",
+    ),
+    click.option(
+        "--max-tokens",
+        multiple=True,
+        metavar="[MODEL=]N",
+        help="Tokens that the run, or this model in it, may use at most; may be repeated.",
+    ),
     click.option(
         "--experiment",
         metavar="NAME|FILE",
-        help="Run a comparison: its conditions, models, context levels, questions and draws.",
+        help="Comparison to run: it sets conditions, models, context levels, questions and draws.",
     ),
 )
 
@@ -93,21 +111,41 @@ chooses_a_board = options(
         type=click.Choice(list(BY_NAME)),
         default="overall",
         show_default=True,
-        help="What to break down by, or to test.",
+        help="Breakdown to show, or test to make.",
     ),
     click.option("--context", "context_level", help="Only this context level."),
     click.option("--condition", help="Only this condition, spelled in full, such as distribution/attribute-label."),
-    click.option("--metric", default="js", show_default=True, help="js, cosine, emd, emd_normalized, tv, mae or top_hit."),
-    click.option("--targets", default="clean", show_default=True, help="clean, or all: with questions that define a segment."),
     click.option(
-        "--cells", default="own", show_default=True, help="own, or shared: only cells that every model has a score for."
+        "--metric",
+        default="js",
+        show_default=True,
+        metavar="js|cosine|emd|emd_normalized|tv|mae|top_hit",
+        help="Metric behind the score.",
     ),
-    click.option("--snapshot", help="Only this snapshot.  [default: the latest answer to each cell]"),
+    click.option(
+        "--targets",
+        default="clean",
+        show_default=True,
+        type=click.Choice(["clean", "all"]),
+        help="Questions that count; clean leaves out those that define the segment itself.",
+    ),
+    click.option(
+        "--cells",
+        type=click.Choice(["own", "shared"]),
+        default="own",
+        show_default=True,
+        help="Cells that a model's mean is taken over: its own, or only those shared by all models.",
+    ),
+    click.option("--snapshot", help="Only this snapshot.  [default: of each prompt the latest answer]"),
     click.option(
         "--resamples", type=click.IntRange(min=0), help="Bootstrap resamples behind the intervals; 0: none.  [default: 2000]"
     ),
-    click.option("--seed", type=click.IntRange(min=0), help="Seed of all that is drawn.  [default: the one of the tables]"),
     click.option(
-        "--top", type=click.IntRange(min=0), help="Only the first N rows; 0: all.  [default: 60 of questions, else all]"
+        "--seed",
+        type=click.IntRange(min=0),
+        help="Seed of the random numbers behind intervals and tests.  [default: that of the stored tables]",
+    ),
+    click.option(
+        "--top", type=click.IntRange(min=0), help="Only the first N rows; 0: all.  [default: 60 with --by question, else all]"
     ),
 )

@@ -173,7 +173,7 @@ def _spaced(places: Sequence[str], sizes: Sequence[float]) -> dict[str, float]:
 
 
 def _apart(places: Sequence[str], at: Mapping[str, float], least: float = 0.0) -> list[str]:
-    """The first and the last place, and those between that leave room for what is written at each (2.5 % of a facet a letter)."""
+    """The first and the last place, and those between that leave room for what is written at each (2.5 % of a facet per letter)."""
     kept: list[str] = []
     for place in [*places[:1], *places[:0:-1]]:  # the first, then from the last backwards
         room = [max(least, 2.5 * (len(place) + len(other)) / 2 + 1) for other in kept]

@@ -66,7 +66,7 @@ def paired_statistics(
     noise: npt.NDArray[np.floating] | None = None,
     noun: str = "cluster",
 ) -> pd.DataFrame:
-    """One row a column of `sums` and `counts`, both (clusters, columns): differences summed over a cluster's pairs, and the number of pairs.
+    """One row per column of `sums` and `counts`, both (clusters, columns): differences summed over a cluster's pairs, and the number of pairs.
 
     Columns: `n_pairs`, `n_clusters`, `difference` (mean over the pairs), `low` and `high` (95 %), `narrow_low` and `narrow_high` (90 %),
     `effect_size` (difference over the standard deviation of the clusters' mean differences), `p` (two-sided, whole clusters flipped; null

@@ -39,7 +39,7 @@ _NOISE_COUNTS = 5
 
 
 class Ratios(NamedTuple):
-    """Sums of one kind over sums of another, a number a column, and its replicates. Give the last three to `interval`."""
+    """Sums of one kind over sums of another, one number per column, and its replicates. Give the last three to `interval`."""
 
     value: Floats  # (columns,), NaN where the denominator is 0
     replicates: Floats  # (resamples, columns)

@@ -27,7 +27,7 @@ def variance_ratio(statistic: Callable[[float], float], groups: int, freedom: in
     """Estimate and interval from `statistic`: at the true ratio it follows F with `groups` and `freedom` degrees of freedom.
 
     `statistic` falls as the ratio grows. The estimate is where it is 1, its expectation (0 where it is below 1 at once): in balanced data the
-    classic (F - 1) / k with k values a group. The interval are the ratios at which it lies between the 2.5 % and 97.5 % points of F, which is
+    classic (F - 1) / k with k values per group. The interval are the ratios at which it lies between the 2.5 % and 97.5 % points of F, which is
     exact for normal effects also in unbalanced data (Wald 1947; Searle, Casella & McCulloch 1992, ch. 3; Seely & El-Bassiouni 1983).
     """
     tails = [f.ppf(place, groups, freedom) for place in ((1 + CONFIDENCE) / 2, (1 - CONFIDENCE) / 2)]

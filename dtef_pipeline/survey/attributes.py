@@ -158,5 +158,5 @@ def unique_keys(segments: Sequence[Segment], *, where: str) -> None:
     for s in segments:
         if s.key in seen:
             problem = f"two segments get the same key {s.key!r}"
-            raise SurveyError(problem, where=where, arrived=[seen[s.key], s.value], allowed="one segment a key")
+            raise SurveyError(problem, where=where, arrived=[seen[s.key], s.value], allowed="one segment per key")
         seen[s.key] = s.value

@@ -108,7 +108,7 @@ def checked(survey: Survey) -> Survey:
             )
         if (a.segment, a.question_id) in seen:
             problem = f"two answers of segment {a.segment} to question {a.question_id}"
-            raise SurveyError(problem, where=a.file, line=a.line, allowed="one answer a segment and question")
+            raise SurveyError(problem, where=a.file, line=a.line, allowed="one answer per segment and question")
         seen.add((a.segment, a.question_id))
     return survey
 

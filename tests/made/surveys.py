@@ -18,15 +18,16 @@ Floats = npt.NDArray[np.float64]
 class Design:
     """A kind of survey, and of a model that answers it.
 
-    `sizes`: respondents of each segment. `mood`: how far the model is off on a question, in all segments alike, `slip`: in a segment alone
-    (standard deviations of log odds). `unlike`: how far the segments are from the question's population, in respondents of a Dirichlet.
+    `sizes`: respondents of each segment. `shared_error`: how far the model is off on a question in all segments alike; `segment_error`: how
+    far it is off in one segment alone (both standard deviations of log odds). `likeness`: how near the segments' true answers are to those of
+    the population (concentration of a Dirichlet distribution: the larger, the nearer).
     """
 
     questions: int
     sizes: tuple[int, ...]
-    mood: float = 0.6
-    slip: float = 0.3
-    unlike: float = 30.0
+    shared_error: float = 0.6
+    segment_error: float = 0.3
+    likeness: float = 30.0
     options: int = 4
 
 
@@ -56,10 +57,10 @@ def simulate(
 ) -> Sets:
     shape = (design.questions, len(design.sizes), sets)
     population = rng.dirichlet(np.full(design.options, 2.0), size=(design.questions, 1, sets))
-    gammas = rng.standard_gamma(np.broadcast_to(population * design.unlike, (*shape, design.options))) + 1e-9
+    gammas = rng.standard_gamma(np.broadcast_to(population * design.likeness, (*shape, design.options))) + 1e-9
     truth = gammas / gammas.sum(axis=-1, keepdims=True)
-    off = rng.normal(0, design.mood, (design.questions, 1, sets, design.options)) + rng.normal(
-        0, design.slip, (*shape, design.options)
+    off = rng.normal(0, design.shared_error, (design.questions, 1, sets, design.options)) + rng.normal(
+        0, design.segment_error, (*shape, design.options)
     )
     predicted = (truth + 0.005) * np.exp(off)
     n = np.broadcast_to(np.array(design.sizes)[:, None], shape)
@@ -77,10 +78,10 @@ def simulate(
 
 def expected(
     rng: np.random.Generator, design: Design, measures: Sequence[str] = ("score",), questions: int = 15_000
-) -> list[float]:
-    """Means of the measures over all questions there could be, all samples and all segments of the design."""
+) -> dict[str, float]:
+    """Mean of each measure over all questions there could be, all samples and all segments of the design."""
     every = simulate(rng, replace(design, questions=questions), 1, measures, replicates=0)
-    return [float(every.sums[name].sum() / every.counts.sum()) for name in measures]
+    return {name: float(every.sums[name].sum() / every.counts.sum()) for name in measures}
 
 
 def _measured(name: str, predicted: Floats, observed: Floats, n: npt.NDArray[np.int64]) -> Floats:

@@ -228,7 +228,7 @@ def _answers(
             )
         if question_id in seen:
             problem = f"two responses of segment {made.key} to question {question_id}"
-            raise SurveyError(problem, where=source.where, line=line, allowed="one response a segment and question")
+            raise SurveyError(problem, where=source.where, line=line, allowed="one response per segment and question")
         seen.add(question_id)
         distribution = source.field(response, "distribution", list, f"{of} to {question_id}", line)
         n = _count(source, response.get("n", response.get("sampleSize")), f"n of {of} to {question_id}", line)

@@ -52,7 +52,7 @@ class GlobalDialogues:
         found = _aggregates(path)
         if len(found) != 1:
             arrived = [f.name for f in found]
-            raise SurveyError("one aggregate file a round", where=str(path), arrived=arrived, allowed=self.accepts)
+            raise SurveyError("one aggregate file per round", where=str(path), arrived=arrived, allowed=self.accepts)
         aggregate = found[0]
         prefix = aggregate.name.removesuffix(AGGREGATE)
         polls, columns, findings = read_aggregate(aggregate)
@@ -194,7 +194,7 @@ def _one_column_a_key(columns: Sequence[Column], polls: Sequence[Poll], where: s
         filled = [c for c in same if _has_data(c, polls)] if len(same) > 1 else same
         if len(filled) > 1:
             problem = f"several columns make the same segment {key!r}"
-            raise SurveyError(problem, where=where, line=1, arrived=[c.name for c in filled], allowed="one column a segment")
+            raise SurveyError(problem, where=where, line=1, arrived=[c.name for c in filled], allowed="one column per segment")
         kept.append((filled or same)[0])
     return kept
 

@@ -157,7 +157,7 @@ class _Round:
         cells = self.cells.setdefault((key, question_id), _Cells(line, self._stated_n(row, line)))
         if option in cells.shares:
             problem = f"segment {key}, question {question_id}, option {row['option']!r} is there twice, first at line {cells.lines[option]}"
-            raise SurveyError(problem, where=self.where, line=line, allowed="one row a segment, question and option")
+            raise SurveyError(problem, where=self.where, line=line, allowed="one row per segment, question and option")
         if self._stated_n(row, line) != cells.n:
             problem = f"n of segment {key} and question {question_id} differs from line {cells.line}"
             raise SurveyError(problem, where=self.where, line=line, arrived=row["n"], allowed=[cells.n])

@@ -1,6 +1,6 @@
 """Blueprints as weval-style YAML: title, system prompt, prompts with `distribution_metric` points.
 
-The metric compares one distribution an answer, so prompts of the tasks `synthetic-individuals` and `batch` cannot be expressed and are
+The metric compares one distribution per answer, so prompts of the tasks `synthetic-individuals` and `batch` cannot be expressed and are
 left out. Nor can the JSON schema of a structured condition, whose prompt states the form of the answer in words as well.
 """
 
@@ -36,7 +36,7 @@ def weval_yaml(blueprints: pa.Table, survey: pa.Table) -> str:
     absent = not_for_weval(blueprints)
     if not prompts:
         raise DtefError(
-            f"{first['round']}/{first['segment']}: nothing to export: weval's distribution_metric needs one distribution an answer, "
+            f"{first['round']}/{first['segment']}: nothing to export: weval's distribution_metric needs one distribution per answer, "
             f"and the blueprints ask in {', '.join(absent) or 'no condition'}"
         )
     systems = {prompt["system"] for prompt in prompts}

@@ -65,10 +65,6 @@ def _option(default: Any, help: str, metavar: str | None = None) -> Any:
     return field(default=default, metadata={"help": help, "metavar": metavar})
 
 
-def _either(choices: tuple[str, ...]) -> str:
-    return f"{', '.join(choices[:-1])} or {choices[-1]}"
-
-
 @dataclass(frozen=True, slots=True)
 class BlueprintOptions:
     """How blueprints are made. Raises ConfigError naming the option, what arrived and what is allowed.
@@ -81,23 +77,41 @@ class BlueprintOptions:
     """
 
     context_levels: tuple[str, ...] = ("0",)
-    task: str = _option("distribution", f"{_either(TASKS)}.")
-    format: str = _option("attribute-label", f"How context is written: {_either(FORMATS)}.")
-    reasoning: str = _option("standard", "standard, or cot: reason step by step, then answer.")
-    structured: bool = _option(False, "Have the answer follow a JSON schema, where the model supports it.")
-    option_order: str = _option("given", "Order of the options: given, reversed, rotated-1, rotated-2, ...", metavar="ORDER")
-    profile: str = _option(
-        "segment", "Who is asked about: segment, or population (all respondents of the survey).  [default: segment]"
+    task: str = _option("distribution", "Task the model is given.  [default: distribution]", metavar="|".join(TASKS))
+    format: str = _option(
+        "attribute-label",
+        "Format in which context questions are written.  [default: attribute-label]",
+        metavar="|".join(FORMATS),
     )
-    system: str = _option("default", "System prompt.", metavar="ID")
+    reasoning: str = _option(
+        "standard",
+        "Reasoning before the answer; cot asks for it step by step.  [default: standard]",
+        metavar="|".join(REASONINGS),
+    )
+    structured: bool = _option(False, "Ask for an answer that follows a JSON schema, where the model supports it.")
+    option_order: str = _option(
+        "given",
+        "Order of the answer options; rotated-2 begins with the third.  [default: given]",
+        metavar="|".join(ORDERS),
+    )
+    profile: str = _option(
+        "segment",
+        "People the prompt is about; population: all respondents of the survey.  [default: segment]",
+        metavar="|".join(PROFILES),
+    )
+    system: str = _option("default", "System prompt, by its id.  [default: default]", metavar="ID")
     system_text: str = ""
-    batch_size: int = _option(3, f"Questions in one prompt, {BATCH_SIZES[0]} to {BATCH_SIZES[-1]}, of the task batch.")
-    individuals: int = _option(20, "People the model answers as, of the task synthetic-individuals.")
-    selection: str = _option("survey-order", f"Context questions: {_either(SELECTIONS)}.")
+    batch_size: int = _option(
+        3, f"Questions in one prompt of the task batch, {BATCH_SIZES[0]} to {BATCH_SIZES[-1]}.  [default: 3]"
+    )
+    individuals: int = _option(20, "People the model answers as in the task synthetic-individuals.  [default: 20]")
+    selection: str = _option(
+        "survey-order", "Selection of the context questions.  [default: survey-order]", metavar="|".join(SELECTIONS)
+    )
     seed: int = 20_260_101
-    token_budget: int = _option(4096, "Tokens of prompt and answer together.  [default: 4096]")
+    token_budget: int = _option(4096, "Most tokens of prompt and answer together.  [default: 4096]")
     answer_reserve: int | None = None
-    show_n: bool = _option(False, "Show models the number of respondents of context questions.")
+    show_n: bool = _option(False, "Show the model how many respondents answered each context question.")
 
     def __post_init__(self) -> None:
         for level in self.context_levels:

@@ -1,4 +1,4 @@
-"""Blueprints of one segment: a prompt a (question or batch of questions, context level, condition)."""
+"""Blueprints of one segment: one prompt per (question or batch of questions, context level, condition)."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ def _options(item: dict[str, Any], n: int) -> list[str] | None:
     if not isinstance(options, list) or not set(map(type, options)) <= {str}:
         raise _LineError(f"options: got {_shown(options)}; allowed: a list of texts")
     if len(options) != n:
-        raise _LineError(f"{len(options)} options for {n} expected values; allowed: one label a value")
+        raise _LineError(f"{len(options)} options for {n} expected values; allowed: one label per value")
     return options
 
 

@@ -14,7 +14,7 @@ Places = npt.NDArray[np.int64]
 
 
 def matrix(lists: pa.Array, k: int, rows: Places) -> Floats:
-    """(rows, k) values of those rows' lists, each of k values; a column an option in memory, as the metrics work."""
+    """(rows, k) values of those rows' lists, each of k values; one column per option in memory, as the metrics work."""
     starts = lists.offsets.to_numpy()[rows]
     flat = lists.values.to_numpy(zero_copy_only=False)
     values = np.empty((len(rows), k), order="F")

@@ -1,4 +1,4 @@
-"""How close a predicted distribution is to the observed one: one function a metric.
+"""How close a predicted distribution is to the observed one: one function per metric.
 
 Every function takes `predicted` and `observed` of one shape, (rows, k) or a single (k,), with k >= 2 options in the order of
 the scale, and returns (rows,) or a single float. Rows may be fractions, percentages or counts: each is divided by its total
@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 def distributions(rows: npt.ArrayLike, name: str = "rows") -> Floats:
     """Rows divided by their totals: the one place where input is judged. Shape (rows, k) or (k,), unchanged."""
-    array = np.asarray(rows, dtype=np.float64, order="F")  # a column an option: sums run down the rows
+    array = np.asarray(rows, dtype=np.float64, order="F")  # one column per option: sums run down the rows
     if array.ndim not in (1, 2) or array.shape[-1] < 2:
         raise ConfigError(f"{name}: got shape {array.shape}; allowed: (rows, options) or (options,), with 2 options or more")
     with np.errstate(over="ignore", invalid="ignore"):  # judged below

@@ -258,7 +258,7 @@ def test_too_few_questions_for_so_many_pairs_make_no_tiers_and_say_so() -> None:
 
 
 def null_cells(sets: int, seed: int) -> pd.DataFrame:
-    """Two equally good models under many conditions; each pair's differences share an effect a question over 20 segments."""
+    """Two equally good models under many conditions; each pair's differences share an effect per question over 20 segments."""
     generator = np.random.default_rng(seed)
     shape = (sets, 20, 20, 2)
     condition, question, segment, model = (part.ravel() for part in np.indices(shape))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, distribution, ok, serve_as, use
+from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, distribution, ok, run_stages, serve_as, use
 from tests.fake_llm_server import FakeLLM
 
 
@@ -46,10 +46,11 @@ def scored(base: Base, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
             with FakeLLM(reply=lambda call, first=first: distribution(call, first)) as server:  # type: ignore[misc]
                 serve_as(server, folder, patch)
                 what = ["--model", "mine", "--context", "0", "--context", "2", "--questions", "3", "--snapshot", night]
-                printed = ok("run", "--round", "S1", *CHOSEN, *what)
+                printed = run_stages("--round", "S1", *CHOSEN, *what)
                 assert server.answered == 2 * 2 * 3
             assert "2 partitions in 1 run" in printed
             assert f"snapshot {night}, S1, these models:" in printed
+        ok("rollup")
         yield folder
 
 

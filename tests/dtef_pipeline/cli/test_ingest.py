@@ -86,7 +86,7 @@ class TestIngest:
         lines = counts.read_text(encoding="utf-8").splitlines()
         counts.write_text("\n".join([*lines, lines[-1]]), encoding="utf-8")
         assert re.search(
-            rf"{counts.name}:{len(lines) + 1}: question id s1-20 twice; allowed: one row a question",
+            rf"{counts.name}:{len(lines) + 1}: question id s1-20 twice; allowed: one row per question",
             refused("ingest", ingested / "S1"),
         )
         assert {p: p.read_bytes() for p in (ingested / "warehouse").rglob("*") if p.is_file()} == before

@@ -61,7 +61,7 @@ class TestLeaderboard:
         assert (js["metric"], tv["metric"]) == ("js", "tv")
         assert js["score"] != tv["score"]
         assert "metric 'kl': allowed: js" in refused("leaderboard", "--metric", "kl")
-        assert "targets 'some': allowed: clean, all" in refused("leaderboard", "--targets", "some")
+        assert "'some' is not one of 'clean', 'all'" in refused("leaderboard", "--targets", "some")
 
     def test_a_round_without_scores_is_named_with_those_that_have_some(self, reading: Path) -> None:
         assert "no scores of round S9; scored so far: S1" in refused("leaderboard", "--round", "S9")

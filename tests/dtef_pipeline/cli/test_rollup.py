@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
-from tests.dtef_pipeline.cli.commands import CHOSEN, dtef, ok, query, refused
+import pytest
+
+from tests.dtef_pipeline.cli.commands import CHOSEN, dtef, ok, query, refused, use
+from tests.dtef_pipeline.cli.conftest import Base
 
 RUN = ("run", "--round", "S1", *CHOSEN, "--questions", "3")
 MADE_BY_ROLL_UPS = {"leaderboard", "breakdown_segment", "comparisons", "gaps", "reliability", "costs", "model_drift"}
@@ -14,18 +18,28 @@ def tables(state: Path) -> set[str]:
     return {folder.name for folder in (state / "warehouse").iterdir() if folder.is_dir()}
 
 
+@pytest.fixture(scope="module")
+def left_out(base: Base, tmp_path_factory: pytest.TempPathFactory) -> Base:
+    """State after a run without roll-ups, and what it printed; to be copied, not changed."""
+    folder = tmp_path_factory.mktemp("left_out")
+    shutil.copytree(base.folder, folder, dirs_exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        use(folder, patch)
+        return Base(folder, ok(*RUN, "--no-roll-ups"))
+
+
 class TestRollUps:
-    def test_a_run_that_leaves_them_out_says_how_to_make_them_and_rollup_does(self, ingested: Path) -> None:
-        printed = ok(*RUN, "--no-roll-ups")
-        (line,) = [line for line in printed.splitlines() if "roll-ups were left out" in line]
+    def test_a_run_that_leaves_them_out_says_how_to_make_them_and_rollup_does(self, left_out: Base, state: Path) -> None:
+        shutil.copytree(left_out.folder, state, dirs_exist_ok=True)
+        (line,) = [line for line in left_out.printed.splitlines() if "roll-ups were left out" in line]
         assert "dtef rollup" in line
-        assert not tables(ingested) & MADE_BY_ROLL_UPS
-        assert not (ingested / "warehouse" / "report.html").exists()
+        assert not tables(state) & MADE_BY_ROLL_UPS
+        assert not (state / "warehouse" / "report.html").exists()
         assert query("SELECT count(*) AS n FROM scores")[0]["n"] > 0
 
         assert ok("rollup").startswith("roll-ups of S1, ")
-        assert tables(ingested) >= MADE_BY_ROLL_UPS
-        assert (ingested / "warehouse" / "report.html").exists()
+        assert tables(state) >= MADE_BY_ROLL_UPS
+        assert (state / "warehouse" / "report.html").exists()
 
     def test_they_are_those_that_the_run_makes_itself(self, ingested: Path) -> None:
         assert "left out" not in ok(*RUN)
@@ -33,8 +47,8 @@ class TestRollUps:
         ok("rollup")
         assert {table: query(f"SELECT * FROM {table}") for table in sorted(MADE_BY_ROLL_UPS)} == made
 
-    def test_the_metric_is_the_one_asked_for(self, ingested: Path) -> None:
-        ok(*RUN, "--no-roll-ups")
+    def test_the_metric_is_the_one_asked_for(self, left_out: Base, state: Path) -> None:
+        shutil.copytree(left_out.folder, state, dirs_exist_ok=True)
         ok("rollup", "--metric", "cosine")
         assert {row["metric"] for row in query("SELECT metric FROM leaderboard")} == {"cosine"}
         assert "metric 'kl': allowed: js, cosine" in refused("rollup", "--metric", "kl")

@@ -141,7 +141,7 @@ class TestHolm:
 
 
 class TestWhereNothingIsToBeFound:
-    """Two models that are equally good, whose differences share an effect a question over 50 segments: 5 % of sets may find a difference.
+    """Two models that are equally good, whose differences share an effect per question over 50 segments: 5 % of sets may find a difference.
 
     Of 4,000 sets at 5 % the standard error is 0.34 points; three of them are allowed on top.
     """

@@ -186,16 +186,16 @@ MIXED, SIZES = (15, 30, 60, 120, 450), (15, 60, 450)
         (Design(8, (50,)), 4000),
         (Design(5, MIXED), 4000),
         (Design(5, (50,)), 4000),
-        (Design(30, (15, 15, 15), mood=0.2), 1000),
-        (Design(60, (15,), mood=0, slip=0), 1500),
-        (Design(8, (15,), mood=0, slip=0), 4000),
+        (Design(30, (15, 15, 15), shared_error=0.2), 1000),
+        (Design(60, (15,), shared_error=0, segment_error=0), 1500),
+        (Design(8, (15,), shared_error=0, segment_error=0), 4000),
     ],
     ids=lambda value: f"{value.questions}-{len(value.sizes)}" if isinstance(value, Design) else "",
 )
 def test_intervals_hold_the_expected_score_in_93_to_97_of_100_surveys(design: Design, sets: int) -> None:
     """The share of 1,000 sets has a standard error of 0.7 points, that of 4,000 of 0.35."""
     rng = np.random.default_rng(11)
-    made, truth = simulate(rng, design, sets), expected(rng, design)[0]
+    made, truth = simulate(rng, design, sets), expected(rng, design)["score"]
     assert 0.93 <= held(made, truth) <= 0.97
 
 
@@ -207,7 +207,7 @@ def test_intervals_of_skill_and_of_the_advantage_over_the_marginal_hold_the_trut
     """Skill from the uniform distribution to a ceiling of .9, both parts observed; score less that of the population, paired."""
     rng, names = np.random.default_rng(14), ("score", "uniform", "marginal")
     made = simulate(rng, design, sets, names)
-    score, uniform, marginal = expected(rng, design, names)
+    score, uniform, marginal = expected(rng, design, names).values()
     sums, noise = made.sums, made.noise
 
     room = 0.9 * made.counts - sums["uniform"]
@@ -220,8 +220,8 @@ def test_intervals_of_skill_and_of_the_advantage_over_the_marginal_hold_the_trut
 
 def test_cells_taken_as_independent_hold_it_far_less_often() -> None:
     rng = np.random.default_rng(12)
-    design = Design(30, (60,) * 12, slip=0.1)
-    made, truth = simulate(rng, design, 500), expected(rng, design)[0]
+    design = Design(30, (60,) * 12, segment_error=0.1)
+    made, truth = simulate(rng, design, 500), expected(rng, design)["score"]
     cells = made.cells.reshape(-1, 500)
     error = 1.96 * cells.std(axis=0, ddof=1) / np.sqrt(len(cells))
     assert np.mean(np.abs(cells.mean(axis=0) - truth) <= error) < 0.75
@@ -230,8 +230,8 @@ def test_cells_taken_as_independent_hold_it_far_less_often() -> None:
 
 def test_noise_counted_twice_would_make_the_intervals_too_wide() -> None:
     rng = np.random.default_rng(13)
-    design = Design(60, (15,), mood=0.0, slip=0.0)
-    made, truth = simulate(rng, design, 1000), expected(rng, design)[0]
+    design = Design(60, (15,), shared_error=0.0, segment_error=0.0)
+    made, truth = simulate(rng, design, 1000), expected(rng, design)["score"]
     found = Resampling(60).ratios(made.sums["score"], made.counts)
     drawn = Resampling(60).noise(made.noise["score"]) / made.counts.sum(axis=0)
     low, high = interval(found.replicates + drawn, found.n_clusters)

@@ -112,7 +112,7 @@ SIZES = (15, 60, 450)
         Design(8, (15, 30, 60, 120, 450)),
         Design(8, (50,)),
         Design(5, (15, 30, 60, 120, 450)),
-        Design(60, (15,), mood=0, slip=0),
+        Design(60, (15,), shared_error=0, segment_error=0),
     ],
     ids=lambda design: f"{design.questions}-{len(design.sizes)}",
 )
@@ -123,7 +123,7 @@ def test_intervals_of_worth_hold_the_truth_in_93_to_97_of_100_surveys(design: De
     """
     rng, names = np.random.default_rng(14), ("error", "gini")
     made = simulate(rng, design, 4000, names)
-    error, gini = expected(rng, design, names, questions=100_000)
+    error, gini = expected(rng, design, names, questions=100_000).values()
     top, bottom = (made.sums[name] for name in names)
     noise = made.noise["error"] - top.sum(axis=0) / bottom.sum(axis=0) * made.noise["gini"]
     low, high = studentised_interval(top, bottom, noise)
@@ -134,7 +134,7 @@ def test_percentiles_hold_it_less_often() -> None:
     rng, names = np.random.default_rng(15), ("error", "gini")
     design = Design(10, SIZES)
     made = simulate(rng, design, 2000, names, replicates=0)
-    error, gini = expected(rng, design, names, questions=30_000)
+    error, gini = expected(rng, design, names, questions=30_000).values()
     found = Resampling(10).ratios(made.sums["error"], made.sums["gini"])
     low, high = interval(found.replicates, found.n_clusters)
     assert np.mean((low <= error / gini) & (error / gini <= high)) < 0.925

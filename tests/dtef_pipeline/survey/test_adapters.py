@@ -80,7 +80,7 @@ def test_an_empty_directory_and_a_missing_path_are_faults(tmp_path: Path) -> Non
 def test_two_rounds_in_one_directory_are_a_fault(tmp_path: Path) -> None:
     for name in ("GD1", "GD2"):
         (tmp_path / f"{name}_aggregate_standardized.csv").touch()
-    with pytest.raises(SurveyError, match=r"one aggregate file a round; got \['GD1_aggregate_standardized.csv', 'GD2_"):
+    with pytest.raises(SurveyError, match=r"one aggregate file per round; got \['GD1_aggregate_standardized.csv', 'GD2_"):
         read_survey(tmp_path)
 
 
@@ -139,7 +139,7 @@ class Careless:
         ([("country:mars", "q1")], r"x:7: an answer of an unknown segment"),
         (
             [("country:kenya", "q1")] * 2,
-            r"x:7: two answers of segment country:kenya to question q1; allowed: one answer a segment",
+            r"x:7: two answers of segment country:kenya to question q1; allowed: one answer per segment",
         ),
     ],
 )

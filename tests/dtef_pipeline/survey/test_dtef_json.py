@@ -163,7 +163,7 @@ def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
         ),
         (
             lambda d: d["segments"][0]["responses"][1].update(questionId="q1"),
-            r"json:\d+: two responses of segment country:turkey to question q1; allowed: one response a segment and question",
+            r"json:\d+: two responses of segment country:turkey to question q1; allowed: one response per segment and question",
         ),
         (
             lambda d: d["segments"].append(d["segments"][0]),

@@ -330,5 +330,5 @@ def test_a_question_counted_twice_is_a_fault(round_directory: Write) -> None:
     directory = round_directory({"O7: Kenya": HALF})
     path = directory / "GD9_segment_counts_by_question.csv"
     path.write_text(path.read_text() + "q1,,50\n")
-    with pytest.raises(SurveyError, match=r"by_question.csv:3: question id q1 twice; allowed: one row a question"):
+    with pytest.raises(SurveyError, match=r"by_question.csv:3: question id q1 twice; allowed: one row per question"):
         read_survey(directory)

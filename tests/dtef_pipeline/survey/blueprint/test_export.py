@@ -83,7 +83,7 @@ def test_tasks_whose_answer_is_more_than_a_distribution_are_left_out_and_named()
 
 def test_nothing_to_export_says_why() -> None:
     message = (
-        "S1/country:kenya: nothing to export: weval's distribution_metric needs one distribution an answer, .* ask in batch=3/"
+        "S1/country:kenya: nothing to export: weval's distribution_metric needs one distribution per answer, .* ask in batch=3/"
     )
     with pytest.raises(DtefError, match=message):
         exported("batch")
