@@ -148,6 +148,33 @@ def test_metric_view_ranks_every_model_under_every_metric() -> None:
     assert frame.loc["b", "tv_rank"] == 1
 
 
+@pytest.mark.parametrize("cells", ["own", "shared"])
+def test_metric_view_says_of_each_metric_what_its_board_says_whatever_the_snapshots(cells: str) -> None:
+    rng = np.random.default_rng(3)
+    rows = []
+    for model in (MARGINAL, "a", "b"):
+        for snapshot in ("base", "2026-01-01", "2026-02-01"):
+            given = {"snapshot": snapshot, **{metric: float(rng.random()) for metric in ("js", "cosine", "tv")}}
+            some = of(model, *(None if rng.random() < 0.4 else float(rng.random()) for _ in range(6)), **given)
+            # Nothing is ordinal in one snapshot: there the latest with a value is an earlier one.
+            rows += [{**row, "emd_normalized": None if snapshot == "2026-02-01" else given["js"]} for row in some]
+    frame = boarded(rows, "metric", cells=cells).set_index("model")
+    for metric in ("js", "cosine", "tv", "emd_normalized"):
+        alone = boarded(rows, metric=metric, cells=cells, resamples=0).set_index("model").loc[frame.index]
+        np.testing.assert_allclose(frame[metric], alone["score"], rtol=1e-12)
+        assert frame[f"{metric}_rank"].tolist() == alone["rank"].tolist()
+
+
+def test_equal_scores_share_a_rank_in_every_view_whatever_the_order_of_the_rows() -> None:
+    rng = np.random.default_rng(4)
+    scores = rng.random(500).tolist()
+    rows = [*of("a", *scores), *of("b", *scores)]
+    for by, column in (("overall", "rank"), ("metric", "js_rank")):
+        for _ in range(3):
+            frame = boarded([rows[i] for i in rng.permutation(len(rows))], by, resamples=0)
+            assert frame[column].tolist() == [1, 1]
+
+
 @pytest.mark.parametrize("options", [{"metric": "kl"}, {"targets": "some"}, {"cells": "few"}])
 def test_unknown_board_options_list_what_is_allowed(options: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="allowed: "):

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.drift.checks import drift_checks, headline
-from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, snapshot_time
+from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, of_one_snapshot, snapshot_time
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from tests.made.scores import scores_table
 
@@ -37,6 +37,18 @@ def verdict(first: list[float], second: list[float], *, temperature: float | Non
 def test_both_thresholds_are_needed_and_exact_at_the_boundary(low: float, high: float, flagged: bool) -> None:
     assert verdict([low], [high]).flagged is flagged
     assert verdict([high], [low]).flagged is flagged
+
+
+@pytest.mark.parametrize("scores", [[0.5, 0.6], [0.5, None], [None, None], [0.5, None, None], []])
+@pytest.mark.parametrize("temperature", [0.0, 0.7, None])
+@pytest.mark.parametrize("time", [DAY_1, None])
+def test_a_single_snapshot_is_said_to_be_what_the_rule_says_of_it(
+    scores: list[float | None], temperature: float | None, time: datetime | None
+) -> None:
+    values = pd.DataFrame({"a": scores} if scores else {}, dtype=float)
+    scored = sum(score is not None for score in scores)
+    found = of_one_snapshot(len(scores), scored, is_timed=time is not None, temperature=temperature)
+    assert found == drift_verdict(values, {"a": time}, temperature=temperature)
 
 
 def test_verdict_names_both_snapshots_and_the_gap() -> None:

@@ -7,7 +7,16 @@ import pytest
 from scipy.stats import norm, t
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, Floats, Resampling, interval, tempered, why_none, within_limits
+from dtef_pipeline.statistics.resampling import (
+    MIN_CLUSTERS,
+    Floats,
+    Resampling,
+    interval,
+    product,
+    tempered,
+    why_none,
+    within_limits,
+)
 from tests.made.surveys import Design, Sets, expected, simulate
 
 
@@ -27,6 +36,31 @@ def test_totals_are_counts_times_sums() -> None:
     totals = resampling.totals(np.array([[1.0], [10.0]]))
     assert set(totals[:, 0]) <= {2.0, 11.0, 20.0}
     assert totals[:, 0].tolist() == [first + 10 * second for first, second in resampling.weights.tolist()]
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5), (2000, 116, 41), (70, 3001, 70), (1, 2**18 + 3, 2), (5, 0, 2)])
+def test_a_product_in_blocks_is_the_product(shape: tuple[int, int, int]) -> None:
+    rows, inner, columns = shape
+    rng = np.random.default_rng(5)
+    left, right = rng.normal(size=(rows, inner)), rng.normal(size=(inner, columns))
+    np.testing.assert_allclose(product(left, right), left @ right, rtol=1e-10, atol=1e-9)
+
+
+def test_drawn_weights_are_shared_and_cannot_be_written_to() -> None:
+    first, again = Resampling(7, resamples=50), Resampling(7, resamples=50)
+    assert first.weights is again.weights
+    with pytest.raises(ValueError, match="read-only"):
+        first.weights[0] = 1
+
+
+def test_denominators_that_change_are_not_mixed_up() -> None:
+    rng = np.random.default_rng(2)
+    top, bottom = lopsided(rng)
+    shared = Resampling(len(top))
+    for below in (bottom, 2 * bottom, bottom):
+        np.testing.assert_allclose(
+            shared.ratios(top, below).replicates, Resampling(len(top)).ratios(top, below).replicates, rtol=1e-12
+        )
 
 
 def test_ratios_agree_with_a_naive_loop_over_drawn_clusters() -> None:
