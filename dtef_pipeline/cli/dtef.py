@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
 from typing import Any, TextIO
 
 import click
 
 from dtef_pipeline.cli.options import OUTPUT_FORMATS, chooses_a_board, of_rounds, selects_what_is_asked
-from dtef_pipeline.errors import DtefError, Interrupted
+from dtef_pipeline.cli.reported import reports_errors
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -29,32 +27,6 @@ def main() -> None:
 
     State is found through DTEF_WAREHOUSE, DTEF_RESPONSES and DAGSTER_HOME (default: below .dtef/).
     """
-
-
-def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Errors that a user can mend are a message and exit code 2, not a traceback."""
-
-    @wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return command(*args, **kwargs)
-        except Interrupted as error:
-            click.echo(f"\n{error}", err=True)
-            sys.exit(130)
-        except DtefError as error:
-            click.echo(f"error: {error}", err=True)
-            sys.exit(2)
-        except Exception as error:
-            # Not imported here: it takes a while, and most commands do without.
-            if not type(error).__module__.startswith(("duckdb", "_duckdb")):
-                raise
-            click.echo(
-                f"error: the tables cannot be read: {error}; a broken file is mended by materializing its partition again",
-                err=True,
-            )
-            sys.exit(2)
-
-    return wrapped
 
 
 @main.command()
