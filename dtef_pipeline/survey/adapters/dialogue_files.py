@@ -112,7 +112,7 @@ def read_counts(path: Path) -> Counts:
     for line, row in rows:
         question_id = row[id_].strip()
         if question_id in counts:
-            raise SurveyError(f"question id {question_id} twice", where=str(path), line=line, allowed="one row a question")
+            raise SurveyError(f"question id {question_id} twice", where=str(path), line=line, allowed="one row per question")
         counts[question_id] = {name: whole_number(cell) for name, cell in zip(columns, row, strict=True) if cell}
     return Counts(columns, counts)
 

@@ -148,7 +148,7 @@ def _targets(question: Ints) -> Ints:
 
 
 def _survey(connection: duckdb.DuckDBPyConnection, wanted: pd.DataFrame) -> pa.Table:
-    """What the segments answered, a row a row of `wanted`, in its order."""
+    """The answers of the segments, one row for each row of `wanted`, in its order."""
     known = has_table(connection, "reference_scores")
     reference = (
         "reference_scores"

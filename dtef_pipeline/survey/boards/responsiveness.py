@@ -69,7 +69,7 @@ def context_shown(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
 def responsiveness(
     cells: pd.DataFrame, shown: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None = None
 ) -> pd.DataFrame:
-    """How each model variant's score changes with context, a row a condition; as RESPONSIVENESS.
+    """How each model variant's score changes with context, one row per condition; as RESPONSIVENESS.
 
     `cells` as of `load_cells` (and `noise` aligned with them, as in `comparisons`), `shown` as of `context_shown`.
 
