@@ -12,7 +12,8 @@ from dtef_pipeline.report.markup import is_unknown
 from dtef_pipeline.report.svg import Place, across, axis, domain, dot, drawing, group, label, line
 from dtef_pipeline.statistics.permutation import SIGNIFICANCE
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL, UNIFORM
-from dtef_pipeline.survey.report.groups import asked_alike, level_order
+from dtef_pipeline.survey.blueprint.options import ContextLevel
+from dtef_pipeline.survey.report.groups import asked_alike
 
 _LINES = {
     LEAVE_ONE_OUT: ("leave-one-out marginal", "others"),
@@ -50,7 +51,7 @@ def context_curves(frame: pd.DataFrame) -> str:
     rows = frame[frame["condition"].isin(first) & frame["score"].notna()]
     marks = references(rows)
     bounds = score_domain(rows, [mark.value for mark in marks])
-    levels = sorted(rows["context_level"].astype(str).unique(), key=level_order)
+    levels = sorted(rows["context_level"].astype(str).unique(), key=lambda level: ContextLevel(level).order)
     drawn = [
         facet(str(own["model"].iloc[0]), levels, _by(own, "context_level"), bounds, marks)
         for _, own in moving(rows).groupby("model_variant", sort=True, observed=True)

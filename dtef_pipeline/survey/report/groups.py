@@ -8,17 +8,7 @@ from html import escape
 import pandas as pd
 
 from dtef_pipeline.report.markup import Group
-
-
-def level_order(level: str) -> tuple[int, str]:
-    """Context levels by number, `all` last."""
-    return (2**31, level) if level == "all" else (int(level), level)
-
-
-def level_title(level: str) -> str:
-    if level == "0":
-        return "Without context questions"
-    return "With all context questions that fit" if level == "all" else f"With {level} context questions"
+from dtef_pipeline.survey.blueprint.options import ContextLevel
 
 
 def asked_alike(frame: pd.DataFrame, *, richest: bool = False) -> Iterator[Group]:
@@ -31,13 +21,13 @@ def asked_alike(frame: pd.DataFrame, *, richest: bool = False) -> Iterator[Group
     several = len(set(frame["condition"])) > 1
     keys = {(str(level), str(condition)) for level, condition in zip(frame["context_level"], frame["condition"], strict=True)}
     done: set[str] = set()
-    for level, condition in sorted(keys, key=lambda key: (-level_order(key[0])[0], key[1])):
+    for level, condition in sorted(keys, key=lambda key: (-ContextLevel(key[0]).order, key[1])):
         if richest and condition in done:
             continue
         done.add(condition)
         asked = f", asked as <code>{escape(condition)}</code>" if several else ""
         own = frame[(frame["context_level"] == level) & (frame["condition"] == condition)]
-        yield Group(escape(level_title(level)) + asked, own)
+        yield Group(escape(ContextLevel(level).heading) + asked, own)
 
 
 def asked_like(rows: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
