@@ -6,6 +6,7 @@ SQLAlchemy Core, so the embedded SQLite default and PostgreSQL by URL are the sa
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -232,9 +233,22 @@ def _prepare_sqlite(connection: Any, _: object) -> None:
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {int(PATIENCE_S * 1000)}")
     if cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-        cursor.execute("PRAGMA journal_mode = WAL")
+        _switch_to_wal(cursor)
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.close()
+
+
+def _switch_to_wal(cursor: sqlite3.Cursor) -> None:
+    """SQLite waits for no writer here, whatever `busy_timeout` says: another run that has just made the store may be writing its tables."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(_RETRY_S)
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:

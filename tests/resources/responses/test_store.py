@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -140,6 +142,23 @@ def _fill_with_batches(location: str, order: int) -> None:
     with ResponseStore(location) as store:
         for start in range(0, 600, 60):
             store.add([response(number) for number in range(start, start + 60)][::order])
+
+
+def test_opening_waits_for_a_run_that_is_making_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The change to SQLite's write-ahead log fails at once beside a writer, however patient the connection is."""
+    path = tmp_path / "responses.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        waited: list[float] = []
+
+        def other_ends(seconds: float) -> None:
+            waited.append(seconds)
+            other.execute("COMMIT")
+
+        monkeypatch.setattr("resources.responses.database.time.sleep", other_ends)
+        with ResponseStore(path) as store:
+            assert store.count() == 0
+    assert len(waited) == 1
 
 
 def test_processes_that_write_the_same_answers_in_other_orders_do_not_block_each_other(location: str) -> None:
