@@ -26,7 +26,8 @@ from tests.fake_llm_server import Call, FakeLLM
 OPENAI = ModelSpec(name="a", model="openai/a")
 ANTHROPIC = ModelSpec(name="b", model="anthropic/b")
 BASELINE = ModelSpec(name="baseline/uniform", model="baseline/uniform")
-PATIENCE_S = 120.0
+PATIENCE_S = 500.0
+"""Less than a test has: a step that never comes is to be told by its own assertion."""
 
 
 @pytest.fixture(scope="module")
@@ -150,12 +151,13 @@ class TestRuns:
             for server in servers:
                 instance.event_log_storage.set_concurrency_slots(f"openai/{server.base_url.split('/')[2]}", 1)
 
-    def predict(self, model: str, snapshot: str) -> subprocess.Popen[str]:
-        return subprocess.Popen([sys.executable, "-c", PREDICT, model, snapshot], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    def predict(self, folder: Path, model: str, snapshot: str) -> subprocess.Popen[bytes]:
+        # Into a file: a run that fills a pipe which nobody reads would wait for ever.
+        with (folder / f"{snapshot}.log").open("wb") as log:
+            return subprocess.Popen([sys.executable, "-c", PREDICT, model, snapshot], cwd=ROOT, stderr=log)
 
-    def ended(self, run: subprocess.Popen[str]) -> None:
-        _, errors = run.communicate(timeout=PATIENCE_S)
-        assert run.returncode == 0, errors
+    def ended(self, folder: Path, run: subprocess.Popen[bytes]) -> None:
+        assert run.wait(PATIENCE_S) == 0, "\n".join(log.read_text() for log in folder.glob("*.log"))
 
     def test_of_one_provider_ask_one_after_the_other_and_of_another_at_the_same_time(
         self, state: Path, monkeypatch: pytest.MonkeyPatch
@@ -179,17 +181,18 @@ class TestRuns:
                 logs = [entry.user_message for run in instance.get_runs() for entry in instance.all_logs(run.run_id)]
                 return any("waiting for the pool" in message for message in logs)
 
-            with self.predict("fake0", "a") as first, self.predict("fake0", "b") as second:
+            with self.predict(state, "fake0", "a") as first, self.predict(state, "fake0", "b") as second:
                 try:
-                    assert until(told)
+                    assert until(lambda: told() or first.poll() is not None or second.poll() is not None)
+                    assert told()
                     assert until(lambda: len(one.calls) == 2)
                     # While one holds its provider and one waits, a run of another provider goes through.
-                    self.ended(self.predict("fake1", "c"))
+                    self.ended(state, self.predict(state, "fake1", "c"))
                     assert seen.is_set()
                     assert (len(one.calls), other.answered) == (2, 9)
                 finally:
                     go_on.set()
-                self.ended(first)
-                self.ended(second)
+                self.ended(state, first)
+                self.ended(state, second)
             assert one.peak == 2
             assert one.answered == 2 * 9
