@@ -14,6 +14,7 @@ from dtef_pipeline.boards.scored import Scored
 from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.statistics.differences import Codes, Floats, paired_statistics, places, resampling_of, without_rounding
 from dtef_pipeline.statistics.permutation import SIGNIFICANCE, fewest_clusters, holm, permutations_for
+from dtef_pipeline.statistics.resampling import product
 
 _OTHER = ("other_model", "other_variant")
 
@@ -92,11 +93,12 @@ def _pairs(grid: _Grid) -> _Pairs:
     deviations = None if grid.noise is None else np.empty((len(grid.noise), clusters, len(left)), dtype=np.float32)
     for cluster in range(clusters):
         cells = slice(grid.starts[cluster], grid.starts[cluster + 1])
-        on_shared = scores[cells].T @ mask[cells]
+        on_shared = product(scores[cells].T, mask[cells])
         sums[cluster], others[cluster] = on_shared[left, right], on_shared[right, left]
-        counts[cluster] = (mask[cells].T @ mask[cells])[left, right]
+        counts[cluster] = product(mask[cells].T, mask[cells])[left, right]
         if deviations is not None and grid.noise is not None:
-            drawn = mask[cells].astype(np.float32).T @ grid.noise[:, cells]  # (replicates, who has a score, whose noise)
+            # (replicates, who has a score, whose noise)
+            drawn = product(mask[cells].astype(np.float32).T, grid.noise[:, cells])
             deviations[:, cluster] = drawn[:, right, left] - drawn[:, left, right]
     return _Pairs(left, right, sums, others, counts, deviations)
 

@@ -10,19 +10,20 @@ random signs for the noise (wild bootstrap: Liu 1988).
 
 from __future__ import annotations
 
-import math
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cache, lru_cache
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
 from scipy.stats import norm, t
+from threadpoolctl import threadpool_limits
 
 from dtef_pipeline.errors import ConfigError
 
 Floats = npt.NDArray[np.float64]
 Noise = npt.NDArray[np.floating]
+Floating = TypeVar("Floating", bound=np.floating)
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
@@ -31,9 +32,6 @@ MIN_CLUSTERS = 5
 SEED = 20_261_121
 _FINITE = 0.95
 """Share of the replicates that must be finite: a column of few clusters is at times not drawn at all."""
-_MULTIPLIED_AT_ONCE = 2**18
-"""Multiplications up to which the common BLAS (OpenBLAS) does a product in the thread that asks for it."""
-
 _NOISE_COUNTS = 5
 """Clusters that the variance known from the noise counts for, where it is larger than that between clusters."""
 
@@ -75,7 +73,7 @@ class Resampling:
         for replicate in range(replicates):
             # Rows that lie apart in memory would be multiplied ten times slower.
             signs = np.ascontiguousarray(self._signs[replicate::replicates])
-            totals[replicate::replicates] = signs @ deviations[replicate].astype(np.float32, copy=False)
+            totals[replicate::replicates] = product(signs, deviations[replicate].astype(np.float32, copy=False))
         return totals
 
     def ratios(self, numerators: Floats, denominators: Floats, noise: Noise | None = None) -> Ratios:
@@ -153,22 +151,20 @@ def _drawn(n_clusters: int, resamples: int, seed: int) -> tuple[Floats, npt.NDAr
     return weights, signs
 
 
-def product(left: Floats, right: Floats) -> Floats:
-    """`left` @ `right`, (rows, inner) and (inner, columns), block by block in the thread that asks.
+def product(left: npt.NDArray[Floating], right: npt.NDArray[Floating]) -> npt.NDArray[Floating]:
+    """`left` @ `right`, (rows, inner) and (inner, columns), by the BLAS in the thread that asks."""
+    _one_thread()
+    return np.asarray(left @ right)
 
-    The BLAS's own threads wait for each other at every product, which on a busy machine takes many times as long as multiplying.
+
+@cache
+def _one_thread() -> None:
+    """From now on the BLAS of this process starts no threads of its own.
+
+    They wait for each other at every product, which on a busy machine takes many times as long as multiplying; and the last digits of a
+    product of single-precision numbers depend on how many threads there are, so that an interval would depend on the machine.
     """
-    rows, inner, columns = *left.shape, right.shape[1]
-    if rows * inner * columns <= _MULTIPLIED_AT_ONCE:
-        return np.asarray(left @ right)
-    found = np.empty((rows, columns))
-    wide = max(min(columns, math.isqrt(_MULTIPLIED_AT_ONCE // inner)), 1)
-    high = max(_MULTIPLIED_AT_ONCE // (inner * wide), 1)
-    for column in range(0, columns, wide):
-        block = np.ascontiguousarray(right[:, column : column + wide])
-        for row in range(0, rows, high):
-            found[row : row + high, column : column + wide] = left[row : row + high] @ block
-    return found
+    threadpool_limits(limits=1, user_api="blas")
 
 
 def variance(noise: Noise) -> Floats:
