@@ -189,25 +189,26 @@ def _code(fraction: str) -> str:
 def _packed_sql(has_references: bool) -> str:
     pair = "round, segment, question_id"
     reference = f"SELECT {pair}, ceiling.js AS ceiling, others.js AS others FROM reference_scores"
-    place = f"list_position([{', '.join(repr(status) for status in STATUSES)}], min(status)) - 1"
-    given = f"CASE WHEN any_value(score) IS NULL THEN '' ELSE {_code('any_value(score)')} END"  # unscored is not zero
+    place = f"list_position([{', '.join(repr(status) for status in STATUSES)}], status) - 1"
+    given = f"CASE WHEN score IS NULL THEN '' ELSE {_code('score')} END"  # unscored is not zero
+    of_option = _code("list_avg(list_transform(parsed, lambda shares: shares[option]))")
+    shares = f"array_to_string(list_transform(range(1, len(parsed[1]) + 1), lambda option: {of_option}), '')"
     nothing = f"SELECT {pair}, NULL::DOUBLE AS ceiling, NULL::DOUBLE AS others FROM survey_responses"
     return f"""{cells_sql(_ALL_TARGETS)}
     , answers AS (
-        SELECT {pair}, context_level, condition, model_variant, predicted, status, cells.score FROM cells
+        SELECT {pair}, context_level, condition, model_variant, draw, predicted, status, cells.score FROM cells
         JOIN (SELECT {pair}, context_level, condition, model_variant, snapshot, draw, predicted, status FROM scores)
             USING ({pair}, context_level, condition, model_variant, snapshot)
         SEMI JOIN _kept USING (round, question_id)
-    ), shares AS (
-        SELECT {pair}, context_level, condition, model_variant, option, avg(share) AS share
-        FROM (SELECT *, unnest(predicted) AS share, generate_subscripts(predicted, 1) AS option FROM answers WHERE status = 'ok') GROUP BY ALL
-    ), coded AS (
-        SELECT {pair}, context_level, condition, model_variant, string_agg({_code("share")}, '' ORDER BY option) AS code FROM shares GROUP BY ALL
+    ), drawn AS (
+        SELECT {pair}, context_level, condition, model_variant, list(predicted ORDER BY draw) FILTER (status = 'ok') AS parsed,
+            min(status) AS status, any_value(score) AS score, count(*) AS draws
+        FROM answers GROUP BY ALL
     ), said AS (
         SELECT {pair}, context_level, condition, model_variant,
-            coalesce(any_value(code) || {_code("any_value(score)")}, '!' || {place} || {given})
-            || CASE WHEN count(*) > 1 THEN '*' || count(*) FILTER (status = 'ok') || '/' || count(*) ELSE '' END AS said
-        FROM answers LEFT JOIN coded USING ({pair}, context_level, condition, model_variant) GROUP BY ALL
+            coalesce({shares} || {_code("score")}, '!' || {place} || {given})
+            || CASE WHEN draws > 1 THEN '*' || len(coalesce(parsed, [])) || '/' || draws ELSE '' END AS said
+        FROM drawn
     ), ways AS (
         SELECT {pair}, place, CASE WHEN count(DISTINCT coalesce(said, '')) = 1 THEN any_value(coalesce(said, ''))
             ELSE string_agg(coalesce(said, ''), '|' ORDER BY way) END AS said
