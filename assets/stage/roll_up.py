@@ -1,6 +1,7 @@
 """What the roll-ups of a family have in common: tables made of its scores, with clean targets and with all."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
 import pandas as pd
@@ -36,11 +37,16 @@ def publish(
         raise WarehouseError(f"no {first} yet: materialize the stages of a {space.first} first")
     tables = _held_tables(store, columns, coded)
 
+    def made(targets: str) -> Mapping[str, pd.DataFrame]:
+        chosen = options(targets)
+        with held(tables) as connection:
+            return make(connection, chosen, _evidence(store, connection, chosen))
+
     frames: dict[str, list[pd.DataFrame]] = {}
-    with held(tables) as connection:
-        for targets in TARGETS:
-            chosen = options(targets)
-            for table, frame in make(connection, chosen, _evidence(store, connection, chosen)).items():
+    # About half of the work is done outside Python's lock.
+    with ThreadPoolExecutor(len(TARGETS)) as threads:
+        for targets, of_targets in zip(TARGETS, threads.map(made, TARGETS), strict=True):
+            for table, frame in of_targets.items():
                 frames.setdefault(table, []).append(frame.assign(targets=targets))
     written = {table: as_table(of_table, TABLES[table].schema) for table, of_table in frames.items()}
     for table, rows in written.items():
