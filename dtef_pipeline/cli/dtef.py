@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 import click
 
-from dtef_pipeline.cli.options import OUTPUT_FORMATS, chooses_a_board, of_rounds, selects_what_is_asked
+from dtef_pipeline.cli.options import OUTPUT_FORMATS, VIEWS_SHOWN, chooses_a_board, of_rounds, selects_what_is_asked
 from dtef_pipeline.cli.reported import reports_errors
 
 
@@ -168,21 +168,13 @@ def experiment(name: str | None, output: str, **options: Any) -> None:
         after_run.experiment(name, output, **options)
 
 
-@main.command()
+@main.command(epilog=VIEWS_SHOWN)
 @of_rounds
 @chooses_a_board
 @click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
 @reports_errors
 def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -> None:
-    """Rank models, overall or broken down, with 95 % intervals; or test what the ranks show.
-
-    \b
-    comparisons    every two models: the difference, and whether it can be told from chance
-    context        whether scores rise with the context shown
-    gaps           best against worst segment of each attribute, beside what sample sizes make of equal groups
-    question-gaps  the same of single questions
-    reliability    how far repeated draws agree, and how small a difference could be found
-    """
+    """Rank models, overall or broken down, with 95 % intervals; or test what the ranks show."""
     from dtef_pipeline.cli import read
 
     read.leaderboard(by, output, rounds=rounds, **options)

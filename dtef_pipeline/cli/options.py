@@ -8,9 +8,11 @@ from typing import Any
 import click
 
 from dtef_pipeline.survey.blueprint.options import FLAGS, Flag
-from dtef_pipeline.survey.boards.published import BY_NAME
+from dtef_pipeline.survey.boards.published import BY_NAME, PUBLISHED
 
 OUTPUT_FORMATS = click.Choice(["table", "json", "csv"])
+VIEWS_SHOWN = "\n".join(["\b", "What --by shows:", *(f"  {view.name:<13}  {view.shows}" for view in PUBLISHED)])
+"""To follow the options of a command that takes `--by`."""
 
 
 def options(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -111,7 +113,7 @@ chooses_a_board = options(
         type=click.Choice(list(BY_NAME)),
         default="overall",
         show_default=True,
-        help="Breakdown to show, or test to make.",
+        help="Breakdown to show, or test to make; each is explained below.",
     ),
     click.option("--context", "context_level", help="Only this context level."),
     click.option("--condition", help="Only this condition, spelled in full, such as distribution/attribute-label."),
