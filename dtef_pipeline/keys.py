@@ -90,7 +90,7 @@ class Keys:
 
     @property
     def tested(self) -> tuple[str, ...]:
-        """What two snapshots must have in common to be compared: what was asked, and what the answer is scored against and by."""
+        """What two snapshots must have in common to be compared: what was asked, and what the response is scored against and by."""
         return (*self.pair, "prompt_id", "truth_id", "metric")
 
     @property

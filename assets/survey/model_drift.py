@@ -38,10 +38,10 @@ _MOST_PANELS = 12
 
 @dg.asset(deps=[drift_checks], freshness_policy=nightly_freshness(), **roll_up("model_drift", code_version="1"))
 def model_drift(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.MaterializeResult[Any]:
-    """Whether a model's answers moved between nights, over all its rounds and segments: one row per (model variant, context level, condition).
+    """Whether a model's responses moved between nights, over all its rounds and segments: one row per (model variant, context level, condition).
 
     `drift` means that the documented rule flags the series and that there is strong evidence of a shift, however often one looks; `watch` that
-    the rule alone does. `changes` tells what else changed then: how many answers could be parsed, the model that served, prompts, the survey.
+    the rule alone does. `changes` tells what else changed then: how many responses could be parsed, the model that served, prompts, the survey.
     The timeline behind it is the table `drift_series`. A verdict that is new is sent to the webhook, if there is one.
     """
     if not store.warehouse.values("scores", "round"):

@@ -51,7 +51,7 @@ class PredictConfig(dg.Config):
     )
     max_cost_usd: float | None = Field(default=None, ge=0, description="US dollars this run may spend.")
     max_calls: int | None = Field(default=None, ge=0, description="Calls this run may send, retries included.")
-    max_tokens: int | None = Field(default=None, ge=0, description="Tokens this run may use, of prompts and answers.")
+    max_tokens: int | None = Field(default=None, ge=0, description="Tokens this run may use, of prompts and responses.")
     budgets: dict[str, dict[str, float]] = Field(
         default={},
         description="By model name, what the run may use of it, in place of the models file's: max_cost_usd, max_calls, max_tokens.",
@@ -92,7 +92,7 @@ class PredictConfig(dg.Config):
 def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store: SurveyStore) -> dg.MaterializeResult[Any]:
     """What the models answered: one row per (prompt, model variant, draw, snapshot) with the raw response, usage, cost and latency.
 
-    Every answer is committed to the response store before it appears here, so a rerun asks only for what is missing. A call that failed for
+    Every response is committed to the response store before it appears here, so a rerun asks only for what is missing. A call that failed for
     good is a row of status `error` with its message. Baselines are models too, and ask nobody.
     """
     run = PartitionRun(context)
@@ -165,7 +165,7 @@ def _usage(rows: pa.Table) -> dg.MarkdownMetadataValue:
 
 @dg.asset_check(asset=predictions, blocking=True)
 def predictions_unique(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
-    """No answer counts twice: a request stands once a question and context level."""
+    """No response counts twice: a request stands once a question and context level."""
     return keys_repeated(context, store, "predictions", ["request_key", "question_id", "context_level", "condition"])
 
 

@@ -95,7 +95,7 @@ def rollup(metric: str) -> None:
 def estimate(output: str, **options: Any) -> None:
     """Count what `dtef run` with the same options would ask, and what it would cost. Nothing is asked, nothing is written.
 
-    Tokens of prompts are estimated on the high side. Answers: what is usual (the mean of earlier answers, if there are any), and the most that
+    Tokens of prompts are estimated on the high side. Responses: what is usual (the mean of earlier ones, if there are any), and the most that
     the models' max_tokens allow. A price that is not known is `unknown`.
     """
     from dtef_pipeline.cli import estimate
@@ -282,14 +282,14 @@ def models() -> None:
 
 @main.group()
 def responses() -> None:
-    """Look into the response store, where every answer is kept, and move answers between machines."""
+    """Look into the response store, where every response of a model is kept, and move responses between machines."""
 
 
 @responses.command()
 @click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
 @reports_errors
 def show(output: str) -> None:
-    """List what the response store holds: answers, tokens and cost of each model and snapshot."""
+    """List what the response store holds: responses, tokens and cost of each model and snapshot."""
     from dtef_pipeline.cli import responses
 
     responses.show(output)
@@ -301,7 +301,7 @@ def show(output: str) -> None:
 @click.option("--snapshot", "snapshots", multiple=True, metavar="LABEL", help="Only this snapshot; may be repeated.")
 @reports_errors
 def export_responses(file: Path, models: tuple[str, ...], snapshots: tuple[str, ...]) -> None:
-    """Write raw answers to FILE: Parquet or JSON lines, by its suffix (.parquet, .jsonl, .jsonl.gz)."""
+    """Write raw responses to FILE: Parquet or JSON lines, by its suffix (.parquet, .jsonl, .jsonl.gz)."""
     from dtef_pipeline.cli import responses
 
     responses.export_file(file, models, snapshots)
@@ -311,7 +311,7 @@ def export_responses(file: Path, models: tuple[str, ...], snapshots: tuple[str, 
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @reports_errors
 def import_responses(file: Path) -> None:
-    """Add the answers of FILE to the response store. Those it has already stay as they are; a bad row adds nothing."""
+    """Add the responses of FILE to the response store. Those it has already stay as they are; a bad row adds nothing."""
     from dtef_pipeline.cli import responses
 
     responses.import_file(file)

@@ -138,7 +138,7 @@ chooses_a_board = options(
         show_default=True,
         help="Cells that a model's mean is taken over: its own, or only those shared by all models.",
     ),
-    click.option("--snapshot", help="Only this snapshot.  [default: of each prompt the latest answer]"),
+    click.option("--snapshot", help="Only this snapshot.  [default: of each prompt the latest response]"),
     click.option(
         "--resamples", type=click.IntRange(min=0), help="Bootstrap resamples behind the intervals; 0: none.  [default: 2000]"
     ),

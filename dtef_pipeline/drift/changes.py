@@ -1,4 +1,4 @@
-"""What changed with a series: its answers, how many could be parsed, who served them, or what was asked. In words that stand alone."""
+"""What changed with a series: its responses, how many could be parsed, who served them, or what was asked. In words that stand alone."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class AnsweredShares(NamedTuple):
 
 
 def answer_changes(found: AnsweredShares, first: int) -> list[Change]:
-    """Whether answers changed at snapshot `first`, or how many of them could be parsed; each over the items known on both sides."""
+    """Whether responses changed at snapshot `first`, or how many of them could be parsed; each over the items known on both sides."""
     changes = []
     before, after = _means(found.parsed[:, :first]), _means(found.parsed[:, first:])
     both = np.isfinite(before) & np.isfinite(after)

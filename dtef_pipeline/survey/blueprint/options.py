@@ -69,8 +69,8 @@ def _option(default: Any, help: str, metavar: str | None = None) -> Any:
 class BlueprintOptions:
     """How blueprints are made. Raises ConfigError naming the option, what arrived and what is allowed.
 
-    `context_levels`: numbers of context questions, or `all`. `token_budget`: tokens of prompt and answer together, of which `answer_reserve`
-    are kept for the answer (none given: as many as the task and the reasoning need). `seed` matters to the `random` selection alone,
+    `context_levels`: numbers of context questions, or `all`. `token_budget`: tokens of prompt and response together, of which `answer_reserve`
+    are kept for the response (none given: as many as the task and the reasoning need). `seed` matters to the `random` selection alone,
     `batch_size` to the task `batch`, `individuals` to `synthetic-individuals`. `option_order`: `given`, `reversed`, or `rotated-2`: the
     list begins with the third option. `profile`: who is asked about, the segment or all respondents of the survey (`population`). `system`:
     id of a system prompt; one that is not shipped has its words in `system_text`.
@@ -109,7 +109,7 @@ class BlueprintOptions:
         "survey-order", "Selection of the context questions.  [default: survey-order]", metavar="|".join(SELECTIONS)
     )
     seed: int = 20_260_101
-    token_budget: int = _option(4096, "Most tokens of prompt and answer together.  [default: 4096]")
+    token_budget: int = _option(4096, "Most tokens of prompt and response together.  [default: 4096]")
     answer_reserve: int | None = None
     show_n: bool = _option(False, "Show the model how many respondents answered each context question.")
 
@@ -146,12 +146,12 @@ class BlueprintOptions:
 
     @property
     def reserve(self) -> int:
-        """Tokens kept for the answer."""
+        """Tokens kept for the response."""
         return self._usual_reserve() if self.answer_reserve is None else self.answer_reserve
 
     @property
     def answer_tokens(self) -> int | None:
-        """Fewest tokens a model must be allowed to answer with; None: the model's own setting will do."""
+        """Fewest tokens that a model must be allowed for its response; None: the model's own setting will do."""
         return self.reserve if self.reserve > _STANDARD_RESERVE else None
 
     def order_of(self, count: int) -> list[int]:
