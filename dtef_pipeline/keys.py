@@ -49,6 +49,8 @@ class Keys:
     """The two levels of a partition: `("suite", "blueprint")`."""
     item: str
     """What is asked in a partition: `"task_id"`. The same item may stand in several partitions of one first level."""
+    noun: str
+    """What people call an item, also in names of columns such as `n_tasks`: `"task"`."""
     asked: tuple[str, ...]
     """The ways of asking, first the one that is named where results are told apart: `("system", "temperature")`."""
     cluster: str

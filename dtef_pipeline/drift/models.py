@@ -131,7 +131,7 @@ class _Compared:
 
     def check(self) -> dict[str, Any]:
         """The row of MODEL_DRIFT."""
-        (first, second), item = self._subject.keys.space, self._subject.item
+        (first, second), item = self._subject.keys.space, self._subject.keys.noun
         found = self._verdict
         evidence = found.row(self._subject) if found else {}
         told = self._changes()

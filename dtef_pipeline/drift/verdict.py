@@ -44,7 +44,7 @@ class Verdict:
 
     def row(self, subject: Subject) -> dict[str, Any]:
         """The columns of EVIDENCE, and `moved` with each cluster under the family's word for an item."""
-        moved = None if self.moved is None else [{subject.item: one.cluster, "shift": one.shift} for one in self.moved]
+        moved = None if self.moved is None else [{subject.keys.noun: one.cluster, "shift": one.shift} for one in self.moved]
         return {**{column.name: getattr(self, column.name) for column in EVIDENCE}, "moved": moved}
 
 
