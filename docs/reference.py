@@ -49,7 +49,9 @@ def reference() -> str:
 
 def choices(option: click.Option) -> str:
     """What the option may be, where that is a list."""
-    listed = option.type.choices if isinstance(option.type, click.Choice) else (option.metavar or "").split("|")
+    metavar = option.metavar or ""
+    # NAME|FILE stands for what the user fills in.
+    listed = option.type.choices if isinstance(option.type, click.Choice) else [] if metavar.isupper() else metavar.split("|")
     return f" One of {', '.join(f'`{choice}`' for choice in listed)}." if len(listed) > 1 else ""
 
 

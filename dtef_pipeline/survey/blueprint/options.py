@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.survey.blueprint.systems import check_system
+from dtef_pipeline.survey.blueprint.systems import SHIPPED, check_system
 
 TASKS = ("distribution", "shift", "synthetic-individuals", "batch")
 FORMATS = ("attribute-label", "distribution-context", "narrative")
@@ -77,7 +77,12 @@ class BlueprintOptions:
     """
 
     context_levels: tuple[str, ...] = ("0",)
-    task: str = _option("distribution", "Task the model is given.  [default: distribution]", metavar="|".join(TASKS))
+    task: str = _option(
+        "distribution",
+        "Task: predict percentages (distribution), adjust everyone's percentages to the group (shift), answer as single people "
+        "(synthetic-individuals), or predict several questions at once (batch).  [default: distribution]",
+        metavar="|".join(TASKS),
+    )
     format: str = _option(
         "attribute-label",
         "Format in which context questions are written.  [default: attribute-label]",
@@ -85,28 +90,32 @@ class BlueprintOptions:
     )
     reasoning: str = _option(
         "standard",
-        "Reasoning before the answer; cot asks for it step by step.  [default: standard]",
+        "Reasoning before the answer; cot (chain of thought) asks for it, step by step.  [default: standard]",
         metavar="|".join(REASONINGS),
     )
     structured: bool = _option(False, "Ask for an answer that follows a JSON schema, where the model supports it.")
     option_order: str = _option(
         "given",
-        "Order of the answer options; rotated-2 begins with the third.  [default: given]",
+        "Order in which the answer options are listed; rotated-2 begins with the third.  [default: given]",
         metavar="|".join(ORDERS),
     )
     profile: str = _option(
         "segment",
-        "People the prompt is about; population: all respondents of the survey.  [default: segment]",
+        "People the prompt is about: the segment, or all respondents of the survey (population).  [default: segment]",
         metavar="|".join(PROFILES),
     )
-    system: str = _option("default", "System prompt, by its id.  [default: default]", metavar="ID")
+    system: str = _option("default", "System prompt, by its id.  [default: default]", metavar="|".join(SHIPPED))
     system_text: str = ""
     batch_size: int = _option(
         3, f"Questions in one prompt of the task batch, {BATCH_SIZES[0]} to {BATCH_SIZES[-1]}.  [default: 3]"
     )
-    individuals: int = _option(20, "People the model answers as in the task synthetic-individuals.  [default: 20]")
+    individuals: int = _option(
+        20, "Number of people that the model answers as in the task synthetic-individuals.  [default: 20]"
+    )
     selection: str = _option(
-        "survey-order", "Selection of the context questions.  [default: survey-order]", metavar="|".join(SELECTIONS)
+        "survey-order",
+        "Order in which context questions are taken from the survey.  [default: survey-order]",
+        metavar="|".join(SELECTIONS),
     )
     seed: int = 20_260_101
     token_budget: int = _option(4096, "Most tokens of prompt and response together.  [default: 4096]")
