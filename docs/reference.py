@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from assets.definitions import defs
 from dtef_pipeline.cli import main
+from dtef_pipeline.cli.options import VIEWS_SHOWN
+from dtef_pipeline.survey.boards.published import PUBLISHED
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS
 from dtef_pipeline.tables import description
 from resources.warehouse import TABLES
@@ -67,6 +69,9 @@ def _commands() -> list[str]:
                 *(f"| `{o.opts[0]}` | {o.help}{choices(o)} |" for o in options),
                 "",
             ]
+        if command.epilog == VIEWS_SHOWN:
+            lines += ["| `--by` | shows | table |", "| --- | --- | --- |"]
+            lines += [*(f"| `{view.name}` | {view.shows} | `{view.table}` |" for view in PUBLISHED), ""]
     return lines
 
 

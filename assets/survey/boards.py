@@ -82,7 +82,7 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
 def costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """What language models cost: requests answered, failed and stopped by a budget, tokens and US dollars.
 
-    One row a (round, segment, snapshot, model variant, condition). A request that several predictions stand on (a batch of questions) counts
+    One row per (round, segment, snapshot, model variant, condition). A request that several predictions stand on (a batch of questions) counts
     once. `unpriced` responses have no known price, and are not in `cost_usd`; baselines ask nobody and have no rows.
     """
     with store.warehouse.connect(only=["predictions"]) as connection:

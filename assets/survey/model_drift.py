@@ -68,14 +68,14 @@ def model_drift(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Mat
 
 @dg.asset_check(asset=model_drift)
 def no_model_drift(store: SurveyStore) -> dg.AssetCheckResult:
-    """Fails for a model that drifted, warns of one to watch; the panel's `severity` says otherwise."""
+    """Fails for a model that drifted, warns of one to watch, unless the panel's `severity` says otherwise."""
     rows = store.warehouse.read("model_drift")
     return drift_result(rows, len(rows), store.panel.drift.severity)
 
 
 @dg.asset_check(asset=model_drift)
 def verdicts_were_told(store: SurveyStore) -> dg.AssetCheckResult:
-    """Warns while there is something to tell that the webhook has not taken; it is sent again with the next `model_drift`."""
+    """Warns while the webhook has not accepted a verdict that was due to be sent; it is sent again with the next `model_drift`."""
     rows = store.warehouse.read("model_drift")
     waiting = [] if store.webhook is None else untold(rows, store.panel.drift.tell).to_pylist()
     return verdict(

@@ -88,7 +88,7 @@ def scores_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.As
 
 @dg.asset_check(asset=scores)
 def responses_can_be_read(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
-    """Warns of models of whose responses fewer than nine in ten could be parsed into a distribution."""
+    """Warns of models for which fewer than nine in ten responses could be read as a distribution."""
     tables = [rows for _, rows in read_keys(context, store, "scores", ["model", "status"])]
     offenders: list[str] = []
     checked = 0

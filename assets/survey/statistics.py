@@ -17,7 +17,7 @@ from dtef_pipeline.survey.report.charts import gap_chart
 
 @dg.asset(deps=[segment_results], **roll_up("comparisons", code_version="1"))
 def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
-    """Every two models on the cells both have a score for: the difference with its interval, and whether it can be told from chance.
+    """Every two models on the cells that both have a score for: the difference with its interval, and whether chance could have made it.
 
     Tested by flipping the signs of whole questions, since the fifty segments of a question are not fifty questions; `p_holm` is adjusted over
     all pairs of a context level and condition. `verdict` is `better`, or `not told apart`.

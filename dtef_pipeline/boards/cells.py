@@ -167,7 +167,7 @@ def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> 
 
 @scores_of_this_version()
 def scores_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
-    """The `score` of `load_cells` under every metric at once, a column each; its other columns are those that say what and who a row is.
+    """The `score` of `load_cells` under every metric at once, one column per metric; its other columns are those that say what and who a row is.
 
     One row per cell and model variant, whatever `options.cells` and `options.metric` say. Under each metric the latest snapshot with a score
     counts.

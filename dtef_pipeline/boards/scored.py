@@ -52,7 +52,7 @@ class Scored:
     corrected: tuple[str, ...]
     """Other columns of `scores` whose means are told, lower is better."""
     references: tuple[str, ...]
-    """Columns of `reference_scores` that are structs, a score a metric."""
+    """Columns of `reference_scores` that are structs with one score per metric."""
     typical: tuple[str, ...]
     """References, of which the first that is known stands for another model, where two models are to be told apart."""
     facts: Mapping[str, str]

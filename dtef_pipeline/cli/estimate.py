@@ -103,7 +103,7 @@ def _requests(
     model: ModelSpec,
     store: ResponseStore | None,
 ) -> pd.DataFrame:
-    """The prompts with `requests`, a draw each but those that another prompt's serve, and `replayed`, of which the responses are stored."""
+    """The prompts with two counts: `requests`, one per draw that no prompt of the same text serves, and `replayed`, those that are stored."""
 
     def known(keys: Sequence[str]) -> set[str]:
         return store.known(keys) if store else set()

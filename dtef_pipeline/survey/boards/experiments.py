@@ -160,7 +160,7 @@ def condition_usage(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked
 
 
 def _asked_frame(asked: Sequence[Asked]) -> pd.DataFrame:
-    """One row a (model, condition, context level), with their places in the experiment."""
+    """One row per (model, condition, context level), with their places in the experiment."""
     models = {name: place for place, name in enumerate(dict.fromkeys(one.model for one in asked))}
     names = {name: place for place, name in enumerate(dict.fromkeys(one.name for one in asked))}
     rows = [
