@@ -100,9 +100,9 @@ def judged(design: Design, sets: int, seed: int, *, baseline: int = BASELINE) ->
         times = {label: datetime.fromisoformat(label) for label in values.columns}
         flagged.append(drift_verdict(values, times, temperature=0).flagged)
         found = verdict_on(values, questions, baseline=baseline, threshold=math.log10(20))
-        large.append(found.columns["verdict"] != "none")
+        large.append(found.verdict != "none")
         highest.append(found.seen.highest or 0.0)
-        low, high = found.columns["shift_low"], found.columns["shift_high"]
+        low, high = found.shift_low, found.shift_high
         covered.append(low is None or high is None or low <= design.shift <= high)
     return Found(np.array(flagged), np.array(large), np.array(highest), np.array(covered))
 

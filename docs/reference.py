@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from assets.definitions import defs
 from dtef_pipeline.cli import main
+from dtef_pipeline.cli.options import VIEWS_SHOWN
+from dtef_pipeline.survey.boards.published import PUBLISHED
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS
 from dtef_pipeline.tables import description
 from resources.warehouse import TABLES
@@ -49,7 +51,9 @@ def reference() -> str:
 
 def choices(option: click.Option) -> str:
     """What the option may be, where that is a list."""
-    listed = option.type.choices if isinstance(option.type, click.Choice) else (option.metavar or "").split("|")
+    metavar = option.metavar or ""
+    # NAME|FILE stands for what the user fills in.
+    listed = option.type.choices if isinstance(option.type, click.Choice) else [] if metavar.isupper() else metavar.split("|")
     return f" One of {', '.join(f'`{choice}`' for choice in listed)}." if len(listed) > 1 else ""
 
 
@@ -65,6 +69,9 @@ def _commands() -> list[str]:
                 *(f"| `{o.opts[0]}` | {o.help}{choices(o)} |" for o in options),
                 "",
             ]
+        if command.epilog == VIEWS_SHOWN:
+            lines += ["| `--by` | shows | table |", "| --- | --- | --- |"]
+            lines += [*(f"| `{view.name}` | {view.shows} | `{view.table}` |" for view in PUBLISHED), ""]
     return lines
 
 

@@ -49,6 +49,8 @@ class Keys:
     """The two levels of a partition: `("suite", "blueprint")`."""
     item: str
     """What is asked in a partition: `"task_id"`. The same item may stand in several partitions of one first level."""
+    noun: str
+    """What people call an item, also in names of columns such as `n_tasks`: `"task"`."""
     asked: tuple[str, ...]
     """The ways of asking, first the one that is named where results are told apart: `("system", "temperature")`."""
     cluster: str
@@ -90,7 +92,7 @@ class Keys:
 
     @property
     def tested(self) -> tuple[str, ...]:
-        """What two snapshots must have in common to be compared: what was asked, and what the answer is scored against and by."""
+        """What two snapshots must have in common to be compared: what was asked, and what the response is scored against and by."""
         return (*self.pair, "prompt_id", "truth_id", "metric")
 
     @property

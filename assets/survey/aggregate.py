@@ -29,7 +29,7 @@ def segment_results(context: dg.AssetExecutionContext, config: AggregateConfig, 
     """How each model did on this segment: one row per (model variant, context level, snapshot), with counts by status, means and 95 % intervals.
 
     Every group stands twice: `targets = clean` leaves out questions that define the segment, `all` keeps them as the published figures do.
-    `parse_rate` is the share of answers that could be read; `questions` holds the mean score of each target question.
+    `parse_rate` is the share of responses that could be read; `questions` holds the mean score of each target question.
     """
     run = PartitionRun(context)
     for some in in_batches(run.keys):

@@ -22,7 +22,7 @@ from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.report.charts import board_chart, context_curves, segment_heat_map
 from dtef_pipeline.tables import described
 
-BREAKDOWNS = {view.table: view.name for view in PUBLISHED if view.is_board and view.table != "leaderboard"}
+BREAKDOWNS = tuple(view.table for view in PUBLISHED if view.is_board and view.table != "leaderboard")
 
 
 @dg.asset(deps=[segment_results], **roll_up(code_version="2"))
@@ -34,7 +34,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     have. `targets` tells whether questions that define a segment are left out (`clean`) or kept, as the published figures do (`all`). A model
     that scores below `baseline/population-marginal` adds nothing to ignoring who is asked.
     """
-    rows = publish_views(store, config, of_views({"leaderboard": "overall"}))["leaderboard"]
+    rows = publish_views(store, config, of_views("leaderboard"))["leaderboard"]
     best = clean(rows)
     shown = [
         "rank",
@@ -67,7 +67,7 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
 
     One table each: `breakdown_round`, `breakdown_segment`, `breakdown_attribute`, `breakdown_question`, `consistency`, `metric_ranks`.
     """
-    written = publish_views(store, config, of_views(BREAKDOWNS))
+    written = publish_views(store, config, of_views(*BREAKDOWNS))
     segments = clean(written["breakdown_segment"]).to_pandas()
     return dg.MaterializeResult(
         metadata={
@@ -82,8 +82,8 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
 def costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """What language models cost: requests answered, failed and stopped by a budget, tokens and US dollars.
 
-    One row a (round, segment, snapshot, model variant, condition). A request that several predictions stand on (a batch of questions) counts
-    once. `unpriced` answers have no known price, and are not in `cost_usd`; baselines ask nobody and have no rows.
+    One row per (round, segment, snapshot, model variant, condition). A request that several predictions stand on (a batch of questions) counts
+    once. `unpriced` responses have no known price, and are not in `cost_usd`; baselines ask nobody and have no rows.
     """
     with store.warehouse.connect(only=["predictions"]) as connection:
         if not store.warehouse.values("predictions", "round"):

@@ -72,7 +72,7 @@ def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Ma
 
 @dg.asset_check(asset=drift_checks)
 def no_drift(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
-    """Fails for a model that drifted on a segment, warns of one to watch; the panel's `severity` says otherwise.
+    """Fails for a model that drifted on a segment, warns of one to watch, unless the panel's `severity` says otherwise.
 
     About all rounds: what a night found does not turn green when a run of another round follows.
     """

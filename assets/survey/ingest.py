@@ -105,7 +105,7 @@ def distributions_sum_to_one(context: dg.AssetCheckExecutionContext, store: Surv
 
 @dg.asset_check(asset=survey_responses, blocking=True)
 def one_row_a_question(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
-    """A question stands once in a segment."""
+    """Every question has one row per segment."""
     return keys_repeated(context, store, "survey_responses", ["question_id"])
 
 

@@ -231,7 +231,7 @@ def _can_be_read(looks: Mapping[str, Look]) -> dict[str, Any]:
 
 @dg.asset_check(asset=survey_files.key, name=_CHECK)
 def landings_can_be_read(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-    """Warns of what in the folder DTEF_SURVEYS cannot be read, or not wholly. The sensor `new_round` says so when that changes."""
+    """Warns of files in the folder DTEF_SURVEYS that cannot be read, wholly or in part. The sensor `new_round` reports when that changes."""
     return dg.AssetCheckResult(**_can_be_read(_read_cursor(sensor_cursor(context.instance, new_round.name))))
 
 

@@ -38,10 +38,10 @@ _MOST_PANELS = 12
 
 @dg.asset(deps=[drift_checks], freshness_policy=nightly_freshness(), **roll_up("model_drift", code_version="1"))
 def model_drift(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.MaterializeResult[Any]:
-    """Whether a model's answers moved between nights, over all its rounds and segments: one row per (model variant, context level, condition).
+    """Whether a model's responses moved between nights, over all its rounds and segments: one row per (model variant, context level, condition).
 
     `drift` means that the documented rule flags the series and that there is strong evidence of a shift, however often one looks; `watch` that
-    the rule alone does. `changes` tells what else changed then: how many answers could be parsed, the model that served, prompts, the survey.
+    the rule alone does. `changes` tells what else changed then: how many responses could be parsed, the model that served, prompts, the survey.
     The timeline behind it is the table `drift_series`. A verdict that is new is sent to the webhook, if there is one.
     """
     if not store.warehouse.values("scores", "round"):
@@ -68,14 +68,14 @@ def model_drift(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Mat
 
 @dg.asset_check(asset=model_drift)
 def no_model_drift(store: SurveyStore) -> dg.AssetCheckResult:
-    """Fails for a model that drifted, warns of one to watch; the panel's `severity` says otherwise."""
+    """Fails for a model that drifted, warns of one to watch, unless the panel's `severity` says otherwise."""
     rows = store.warehouse.read("model_drift")
     return drift_result(rows, len(rows), store.panel.drift.severity)
 
 
 @dg.asset_check(asset=model_drift)
 def verdicts_were_told(store: SurveyStore) -> dg.AssetCheckResult:
-    """Warns while there is something to tell that the webhook has not taken; it is sent again with the next `model_drift`."""
+    """Warns while the webhook has not accepted a verdict that was due to be sent; it is sent again with the next `model_drift`."""
     rows = store.warehouse.read("model_drift")
     waiting = [] if store.webhook is None else untold(rows, store.panel.drift.tell).to_pylist()
     return verdict(

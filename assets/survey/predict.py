@@ -51,7 +51,7 @@ class PredictConfig(dg.Config):
     )
     max_cost_usd: float | None = Field(default=None, ge=0, description="US dollars this run may spend.")
     max_calls: int | None = Field(default=None, ge=0, description="Calls this run may send, retries included.")
-    max_tokens: int | None = Field(default=None, ge=0, description="Tokens this run may use, of prompts and answers.")
+    max_tokens: int | None = Field(default=None, ge=0, description="Tokens this run may use, of prompts and responses.")
     budgets: dict[str, dict[str, float]] = Field(
         default={},
         description="By model name, what the run may use of it, in place of the models file's: max_cost_usd, max_calls, max_tokens.",
@@ -92,7 +92,7 @@ class PredictConfig(dg.Config):
 def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store: SurveyStore) -> dg.MaterializeResult[Any]:
     """What the models answered: one row per (prompt, model variant, draw, snapshot) with the raw response, usage, cost and latency.
 
-    Every answer is committed to the response store before it appears here, so a rerun asks only for what is missing. A call that failed for
+    Every response is committed to the response store before it appears here, so a rerun asks only for what is missing. A call that failed for
     good is a row of status `error` with its message. Baselines are models too, and ask nobody.
     """
     run = PartitionRun(context)
@@ -165,13 +165,13 @@ def _usage(rows: pa.Table) -> dg.MarkdownMetadataValue:
 
 @dg.asset_check(asset=predictions, blocking=True)
 def predictions_unique(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
-    """No answer counts twice: a request stands once a question and context level."""
+    """No response counts twice: a request has one row per question, context level and condition."""
     return keys_repeated(context, store, "predictions", ["request_key", "question_id", "context_level", "condition"])
 
 
 @dg.asset_check(asset=predictions, blocking=True)
 def every_prediction_has_a_blueprint(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
-    """Every prediction made for the current blueprints answers one of their prompts."""
+    """Every prediction made for the current blueprints belongs to one of their prompts."""
     offenders, checked = [], 0
     made = dict(read_keys(context, store, "blueprints", ["prompt_id", "blueprint_hash"]))
     for key, rows in read_keys(context, store, "predictions", ["prompt_id", "blueprint_hash", "model"]):
@@ -184,7 +184,7 @@ def every_prediction_has_a_blueprint(context: dg.AssetCheckExecutionContext, sto
 
 @dg.asset_check(asset=predictions)
 def calls_succeed(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.AssetCheckResult:
-    """Warns of models more than 1 % of whose calls failed for good; a rerun asks those again."""
+    """Warns of models for which more than 1 % of the calls failed for good; a rerun makes those calls again."""
     tables = [rows for _, rows in read_keys(context, store, "predictions", ["model", "call_status"])]
     offenders: list[str] = []
     if tables:

@@ -30,7 +30,7 @@ def scores(context: dg.AssetExecutionContext, config: ScoreConfig, store: Store)
     """How close each prediction came: one row per prediction, with how its response was read and every metric.
 
     `status` says whether the response could be read (`ok`), and if not, why. Metrics are null unless it could; `score` follows the published
-    policy (0 for an unreadable answer, 0.1 for one of the wrong length, none for a failed call). `l2_corrected` and `rps_corrected` are errors
+    policy (0 for an unreadable response, 0.1 for one of the wrong length, none for a failed call). `l2_corrected` and `rps_corrected` are errors
     less what a sample of the segment's size adds by chance: lower is better, below 0 is luck. Scoring asks no model.
     """
     run = PartitionRun(context)
@@ -88,7 +88,7 @@ def scores_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.As
 
 @dg.asset_check(asset=scores)
 def responses_can_be_read(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
-    """Warns of models of whose answers fewer than nine in ten could be parsed into a distribution."""
+    """Warns of models for which fewer than nine in ten responses could be read as a distribution."""
     tables = [rows for _, rows in read_keys(context, store, "scores", ["model", "status"])]
     offenders: list[str] = []
     checked = 0

@@ -17,12 +17,12 @@ from dtef_pipeline.survey.report.charts import gap_chart
 
 @dg.asset(deps=[segment_results], **roll_up("comparisons", code_version="1"))
 def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
-    """Every two models on the cells both have a score for: the difference with its interval, and whether it can be told from chance.
+    """Every two models on the cells that both have a score for: the difference with its interval, and whether chance could have made it.
 
     Tested by flipping the signs of whole questions, since the fifty segments of a question are not fifty questions; `p_holm` is adjusted over
     all pairs of a context level and condition. `verdict` is `better`, or `not told apart`.
     """
-    rows = publish_views(store, config, of_views({"comparisons": "comparisons"}))["comparisons"]
+    rows = publish_views(store, config, of_views("comparisons"))["comparisons"]
     return dg.MaterializeResult(
         metadata=_said(
             rows, config, "better", ["model", "other_model", "context_level", "difference", "low", "high", "p_holm", "verdict"]
@@ -37,7 +37,7 @@ def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store
     Paired within (segment, question). `evidence-adapting` models do better with more context, `stereotype-holding` ones answer as well
     without it. Empty where every model was asked at one context level.
     """
-    rows = publish_views(store, config, of_views({"responsiveness": "context"}))["responsiveness"]
+    rows = publish_views(store, config, of_views("responsiveness"))["responsiveness"]
     shown = ["model", "condition", "levels", "slope", "difference", "low", "high", "p_holm", "verdict"]
     return dg.MaterializeResult(metadata=_said(rows, config, "evidence-adapting", shown))
 
@@ -72,7 +72,7 @@ def reliability(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     `icc` is the share of a score's variance that is between cells and not between draws. Empty where every prompt was asked once
     (`dtef run --draws 3`).
     """
-    rows = publish_views(store, config, of_views({"reliability": "reliability"}))["reliability"]
+    rows = publish_views(store, config, of_views("reliability"))["reliability"]
     shown = ["model", "context_level", "n_cells", "n_draws", "icc", "within_sd", "rerun_detectable", "model_detectable"]
     return dg.MaterializeResult(metadata={**_counted(rows, config), "preview": markdown(clean(rows), shown, most=20)})
 

@@ -13,6 +13,7 @@ from assets.stage.roll_up import Make, publish
 from dtef_pipeline.boards.boards import Evidence
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
+from dtef_pipeline.survey.boards.published import PUBLISHED
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import CODED, HELD, Connection, view
 from dtef_pipeline.survey.tables import METRICS
@@ -38,8 +39,9 @@ def publish_views(store: Store, config: BoardConfig, make: Make) -> dict[str, pa
     return publish(store, HELD, CODED, config.options, make)
 
 
-def of_views(views: Mapping[str, str]) -> Make:
-    """Makes tables, given by name, of views."""
+def of_views(*tables: str) -> Make:
+    """Makes published tables, given by name, of the views that they store."""
+    views = {one.table: one.name for one in PUBLISHED if one.table in tables}
 
     def make(connection: Connection, options: BoardOptions, evidence: Evidence | None) -> Mapping[str, pd.DataFrame]:
         return {table: view(connection, by, options, evidence) for table, by in views.items()}

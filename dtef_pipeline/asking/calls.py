@@ -125,7 +125,7 @@ class CallTable:
     def merged(self, existing: pa.Table, new: pa.Table, prompts: pa.Table) -> pa.Table:
         """All rows of a partition's snapshot: the new ones, and those kept from earlier runs whose prompt still stands.
 
-        Nothing answered earlier is lost by a run with fewer models. Ordered by model, draw and prompt, so that equal content gives
+        No earlier response is lost by a run with fewer models. Ordered by model, draw and prompt, so that equal content gives
         equal bytes.
         """
         kept = existing.filter(

@@ -1,4 +1,4 @@
-"""How many tokens a model will answer with, before it is asked."""
+"""How many tokens a model's response will have, before it is asked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dtef_pipeline.asking.models import ModelSpec
 
 
 def answer_limits(prompts: pd.DataFrame, model: ModelSpec) -> pd.Series[float]:
-    """Tokens the model may answer with, a prompt; NaN: as many as it likes."""
+    """For each prompt the most tokens that the response may have; NaN: as many as the model likes."""
     if model.is_local:  # it writes nothing but letters
         return prompts["answer_expected"]
     if model.max_tokens is None:
@@ -19,7 +19,7 @@ def answer_limits(prompts: pd.DataFrame, model: ModelSpec) -> pd.Series[float]:
 
 
 def expected_answers(prompts: pd.DataFrame, model: ModelSpec, measured: Mapping[tuple[str, str], float]) -> pd.Series[float]:
-    """Tokens each answer will take: the mean of earlier answers of the (variant, condition) if there are any, else what the rule says."""
+    """For each prompt the tokens of its response: the mean of earlier responses of the (variant, condition) if there are any, else by rule."""
     known = prompts["condition"].map(
         {condition: mean for (variant, condition), mean in measured.items() if variant == model.variant}
     )

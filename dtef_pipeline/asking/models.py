@@ -25,7 +25,7 @@ from dtef_pipeline.documents import Document, read_document, told
 from dtef_pipeline.errors import ConfigError
 
 COMPUTED = "baseline/"
-"""How a model string begins whose answers are computed from the data: nobody is asked. Which there are, `load_models` is told."""
+"""How a model string begins whose predictions are computed from the data: nobody is asked. Which there are, `load_models` is told."""
 COMPUTED_SQL = f"starts_with(model_variant, '{COMPUTED}')"
 """Whether a row is of such a model, in SQL."""
 LOCAL_MODELS = ("local/smollm2-135m",)
@@ -39,7 +39,7 @@ SAMPLING = (
     "presence_penalty",
     "frequency_penalty",
 )
-"""The parameters that change what a model answers: with the model string, and nothing else, its variant."""
+"""The parameters that change what a model writes: with the model string, and nothing else, its variant."""
 
 # What a model without a server may be told; the rest concerns servers and would be silently without effect.
 _COMPUTED_KEYS = frozenset({"name", "model", "seed", "description"})
@@ -66,13 +66,13 @@ class _Settings(BaseModel):
 
 
 class Budget(_Settings):
-    """What a run may use at most; None: no bound. It changes nothing about answers, so it is no part of a variant."""
+    """What a run may use at most; None: no bound. It changes nothing about responses, so it is no part of a variant."""
 
     max_cost_usd: Annotated[float, Field(ge=0)] | None = None
     max_calls: Annotated[int, Field(ge=0)] | None = None
     """Calls sent, further attempts included; 0 replays what was answered before and asks nothing."""
     max_tokens: Annotated[int, Field(ge=0)] | None = None
-    """Tokens of prompts and answers together."""
+    """Tokens of prompts and responses together."""
 
 
 class ModelSpec(_Settings):
@@ -83,7 +83,7 @@ class ModelSpec(_Settings):
     """A litellm model string (`openai/gpt-4.1-mini`), `baseline/...` (computed) or `local/...`."""
     temperature: Annotated[float, Field(ge=0)] | None = 0.0
     max_tokens: Annotated[int, Field(ge=1)] | None = 256
-    """Room for one distribution and a few words. Another default would be another variant of every model, and buy all answers again."""
+    """Room for one distribution and a few words. Another default would be another variant of every model, and buy all responses again."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     seed: int | None = None
     reasoning_effort: _Text | None = None
@@ -147,7 +147,7 @@ class ModelSpec(_Settings):
 
     @property
     def is_computed(self) -> bool:
-        """Whether nobody is asked, because the answers are computed from the data."""
+        """Whether nobody is asked, because the predictions are computed from the data."""
         return is_computed(self.model)
 
     @property
@@ -175,7 +175,7 @@ class Models:
             settings: sampling parameters that all of them get besides but those that are computed (None: not sent).
 
         Raises:
-            ConfigError: a selector is none of the three, a setting is not possible, or two chosen models would share their answers.
+            ConfigError: a selector is none of the three, a setting is not possible, or two chosen models would share their responses.
         """
         chosen = [spec for selector in selectors for spec in self._selected(selector, settings or {})]
         _refuse_shared_variants([*self.specs.values(), *chosen])
@@ -229,7 +229,7 @@ def base_selector(selector: str) -> str:
 
 
 def is_computed(model: str) -> bool:
-    """Whether a model string or a variant stands for a model whose answers are computed: nobody is asked."""
+    """Whether a model string or a variant stands for a model whose predictions are computed: nobody is asked."""
     return model.startswith(COMPUTED)
 
 
@@ -309,7 +309,7 @@ def _refuse(values: Mapping[str, Any], allowed: frozenset[str], because: str) ->
 
 
 def _refuse_shared_variants(specs: Iterable[ModelSpec]) -> None:
-    """Answers are kept by variant, which names no server: two servers of one variant would answer for each other."""
+    """Responses are kept by variant, which names no server: those of two servers of one variant would be taken for each other."""
     first: dict[str, ModelSpec] = {}
     for spec in specs:
         other = first.setdefault(spec.variant, spec)

@@ -1,7 +1,7 @@
 """Leaderboards and breakdowns over the `scores` table.
 
 A **cell** is one item of one partition, asked in one way: what all models are asked alike. Draws of a cell are averaged first; of several
-snapshots the latest answer to each cell counts. Ways of asking are never mixed.
+snapshots the latest response to each cell counts. Ways of asking are never mixed.
 """
 
 from __future__ import annotations

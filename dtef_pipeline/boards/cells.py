@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from dtef_pipeline.boards.scored import Scored
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.keys import MODEL
+from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
 from dtef_pipeline.tables import ANSWERED, STATUSES
 
@@ -140,9 +140,10 @@ def has_table(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
 def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
     """One row per cell and model variant, in an order that does not depend on how the files lie.
 
-    `connection` has a `scores` view, and `reference_scores` or not. Columns: the subject's `categories`; `score` (under the policy, 0-1, higher
-    is better; null: unscored), `parsed_score` (over parsed draws alone), the subject's `corrected` (lower is better, can be below 0), COUNTED;
-    its `facts` and, under the board's metric, its `references`: null without `reference_scores`, whose partitions must be ingested again.
+    `connection` has a `scores` view, and `reference_scores` or not. Columns: those that say what and who a row is, with its
+    `snapshot` and `cluster`, all categorical; `score` (under the policy, 0-1, higher is better; null: unscored), `parsed_score` (over parsed
+    draws alone), the subject's `corrected` (lower is better, can be below 0), COUNTED; its `facts` and, under the board's metric, its
+    `references`: null without `reference_scores`, whose partitions must be ingested again.
     """
     connection.execute("SET threads = 1")
     subject, pair = options.subject, ", ".join(options.subject.keys.pair)
@@ -159,14 +160,14 @@ def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> 
         SELECT {named}, coalesce(cluster, {subject.lone_cluster}) AS cluster,
             score, parsed_score, {", ".join((*subject.corrected, *COUNTED))}, {facts}, {references}
         FROM cells LEFT JOIN reference USING ({pair})
-        ORDER BY {", ".join(subject.in_order)}
+        ORDER BY {_in_order(subject.keys)}
         """
-    return _categorical(connection.sql(query, params=parameters(options)).to_arrow_table(), subject)
+    return _categorical(connection.sql(query, params=parameters(options)).to_arrow_table(), subject.keys)
 
 
 @scores_of_this_version()
 def scores_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
-    """The `score` of `load_cells` under every metric at once, a column each; its other columns are those that say what and who a row is.
+    """The `score` of `load_cells` under every metric at once, one column per metric; its other columns are those that say what and who a row is.
 
     One row per cell and model variant, whatever `options.cells` and `options.metric` say. Under each metric the latest snapshot with a score
     counts.
@@ -181,13 +182,19 @@ def scores_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardOption
     query = f"""
         WITH of_snapshots AS (SELECT {asked}, snapshot, {drawn} FROM scores WHERE {_where(options)} GROUP BY {asked}, snapshot)
         SELECT {asked}, {latest} FROM of_snapshots GROUP BY {asked}
-        ORDER BY {", ".join(subject.in_order)}
+        ORDER BY {_in_order(subject.keys)}
         """
-    return _categorical(connection.sql(query, params=parameters(options)).to_arrow_table(), subject)
+    return _categorical(connection.sql(query, params=parameters(options)).to_arrow_table(), subject.keys)
 
 
-def _categorical(rows: pa.Table, subject: Scored) -> pd.DataFrame:
-    for name in set(subject.categories) & set(rows.column_names):
+def _in_order(keys: Keys) -> str:
+    """SQL: the columns by which cells are sorted, so that equal scores are added in one order."""
+    return ", ".join((*MODEL, *reversed(keys.asked), *keys.pair))
+
+
+def _categorical(rows: pa.Table, keys: Keys) -> pd.DataFrame:
+    """The rows with their text columns as categories."""
+    for name in {*keys.row, *keys.described, "cluster"} & set(rows.column_names):
         place = rows.schema.get_field_index(name)
         rows = rows.set_column(place, name, rows.column(place).combine_chunks().dictionary_encode())
     frame: pd.DataFrame = rows.to_pandas()

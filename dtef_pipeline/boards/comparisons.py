@@ -118,7 +118,7 @@ def _compared(grid: _Grid, options: BoardOptions) -> pd.DataFrame:
         permutations=permutations_for(int(shared.sum())),
         seed=options.seed,
         noise=noise,
-        noun=subject.item,
+        noun=subject.keys.noun,
     )
     with np.errstate(invalid="ignore"):
         means, other_means = (part.sum(axis=0) / pairs.counts.sum(axis=0) for part in (pairs.scores, pairs.others))
@@ -141,7 +141,9 @@ def _hopeless(statistics: pd.DataFrame, subject: Scored) -> pd.Series:
     needed = fewest_clusters(tested)
     few = statistics["p"].notna() & (statistics[subject.items] < needed)
     pairs = "this pair" if tested == 1 else f"{tested} pairs"
-    said = statistics[subject.items].astype(str) + f" {subject.item}s cannot tell {pairs} apart: at least {needed} are needed"
+    said = (
+        statistics[subject.items].astype(str) + f" {subject.keys.noun}s cannot tell {pairs} apart: at least {needed} are needed"
+    )
     return statistics["note"].where(~few, said)
 
 

@@ -103,7 +103,7 @@ def cost_breakdown(
 
 
 def answer_lengths(connection: duckdb.DuckDBPyConnection, keys: Keys, only: Sequence[str]) -> dict[tuple[str, ...], float]:
-    """Mean tokens of the answers to requests so far, by model variant and all ways of asking but the first.
+    """Mean tokens of the responses to requests so far, by model variant and all ways of asking but the first.
 
     `connection` has a `predictions` view; `only`: these values of the space's first level.
     """

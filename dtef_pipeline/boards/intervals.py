@@ -216,7 +216,7 @@ def _intervals(grid: Grid, resampling: Resampling | None, ranked: pd.DataFrame |
     found |= measured.columns
     found["adjusted_low"], found["adjusted_high"] = _ends(measured.adjusted, clusters)
     found |= _ranks(grid, measured.adjusted, clusters, _is_ranked(grid, ranked, score.value))
-    found["note"] = _notes(clusters, parsed.value, measured.notes, subject.item)
+    found["note"] = _notes(clusters, parsed.value, measured.notes, subject.keys.noun)
     return grid.rows.assign(**{name: found[name] for name in subject.columns})
 
 

@@ -42,7 +42,7 @@ def reliability(connection: duckdb.DuckDBPyConnection, options: BoardOptions) ->
     subject, series = options.subject, list(options.subject.keys.series)
     cells = _repeated_cells(connection, options)
     rows = [
-        dict(zip(series, key, strict=True)) | _agreement(group) | _model_difference(group, subject.item)
+        dict(zip(series, key, strict=True)) | _agreement(group) | _model_difference(group, subject.keys.noun)
         for key, group in cells.groupby(series, sort=False)
     ]
     frame = pd.DataFrame(rows).assign(targets=options.targets, metric=options.metric, seed=options.seed)

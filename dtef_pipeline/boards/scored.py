@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.keys import MODEL, Keys
+from dtef_pipeline.keys import Keys
 
 if TYPE_CHECKING:
     from dtef_pipeline.boards.cells import BoardOptions
@@ -38,13 +38,11 @@ class Noise(Protocol):
 class Scored:
     """A family's key columns, the metrics its scores are made by, and what its boards say besides. The examples are as in `Keys`.
 
-    Tables name what they count by these words: `n_blueprints` and `n_tasks`, if those are the second level of the space and the word for an
-    item.
+    Tables name what they count by the words of the keys: `n_blueprints` and `n_tasks`, if those are the second level of the space and the
+    noun for an item.
     """
 
     keys: Keys
-    item: str
-    """What an item is called: `"task"`."""
     metrics: tuple[str, ...]
     """Columns of `scores` that a board can rank by, 0-1."""
     distances: tuple[str, ...]
@@ -54,7 +52,7 @@ class Scored:
     corrected: tuple[str, ...]
     """Other columns of `scores` whose means are told, lower is better."""
     references: tuple[str, ...]
-    """Columns of `reference_scores` that are structs, a score a metric."""
+    """Columns of `reference_scores` that are structs with one score per metric."""
     typical: tuple[str, ...]
     """References, of which the first that is known stands for another model, where two models are to be told apart."""
     facts: Mapping[str, str]
@@ -84,17 +82,7 @@ class Scored:
     @property
     def items(self) -> str:
         """The column that counts clusters: `n_tasks`."""
-        return f"n_{self.item}s"
-
-    @property
-    def categories(self) -> tuple[str, ...]:
-        """Categorical columns of `load_cells`."""
-        return (*self.keys.cell, *self.keys.described, "cluster", "snapshot", *MODEL)
-
-    @property
-    def in_order(self) -> tuple[str, ...]:
-        """Columns by which cells are sorted, so that equal scores are added in one order."""
-        return (*MODEL, *reversed(self.keys.asked), *self.keys.pair)
+        return f"n_{self.keys.noun}s"
 
     @property
     def lone_cluster(self) -> str:

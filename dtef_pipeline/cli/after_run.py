@@ -81,7 +81,7 @@ def now_asked(gateway: "Gateway | None") -> Iterator[str]:
 
 
 def _cost_lines(frame: pd.DataFrame) -> Iterator[str]:
-    """Of each language model: answers, tokens, cost, and what failed or was not asked, with the first reason."""
+    """Of each language model: responses, tokens, cost, and what failed or was not asked, with the first reason."""
     for row in frame.sort_values(["model", *(["condition"] if "condition" in frame else [])]).to_dict("records"):
         who = f"  {row['model']}, {row['condition']}" if "condition" in row else f"  {row['model']}"
         tokens = row["prompt_tokens"] + row["completion_tokens"]

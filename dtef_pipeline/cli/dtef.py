@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 import click
 
-from dtef_pipeline.cli.options import OUTPUT_FORMATS, chooses_a_board, of_rounds, selects_what_is_asked
+from dtef_pipeline.cli.options import OUTPUT_FORMATS, VIEWS_SHOWN, chooses_a_board, of_rounds, selects_what_is_asked
 from dtef_pipeline.cli.reported import reports_errors
 
 
@@ -19,25 +19,27 @@ def main() -> None:
 
     \b
     A survey round goes through six stages: ingest, blueprint, predict, score, aggregate, drift.
-        dtef ingest SURVEY            register a round and read its observed distributions
-        dtef estimate --round GD4     what asking would cost
-        dtef run --round GD4          ask models and score what they say
-        dtef leaderboard              who predicts best
-        dtef ui                       the same state in the Dagster UI
+        dtef ingest SURVEY            read a round: what each group really answered
+        dtef estimate --round GD4     say what asking would cost
+        dtef run --round GD4          ask models and score their predictions
+        dtef leaderboard              show who predicts best
+        dtef ui                       look at the same results in Dagster, in a browser
 
-    State is found through DTEF_WAREHOUSE, DTEF_RESPONSES and DAGSTER_HOME (default: below .dtef/).
+    Results are kept in the folder .dtef/, or where DTEF_WAREHOUSE, DTEF_RESPONSES and DAGSTER_HOME say.
     """
 
 
 @main.command()
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
-@click.option("--round", "round_id", help="Round id.  [default: the folder's name, or the survey's id in the file]")
 @click.option(
-    "--min-n", type=click.IntRange(min=1), help="Smallest number of respondents of a distribution that is used.  [default: 10]"
+    "--round", "round_id", help="Id to store the round under.  [default: the folder's name, or the survey's id in the file]"
+)
+@click.option(
+    "--min-n", type=click.IntRange(min=1), help="Fewest respondents that a distribution must have to be used.  [default: 10]"
 )
 @reports_errors
 def ingest(path: Path, round_id: str | None, min_n: int | None) -> None:
-    """Read a survey round, register its partitions and materialize `survey_responses`.
+    """Read a survey round and store what each segment answered to each question (the table `survey_responses`).
 
     PATH is a Global Dialogues folder, a DTEFSurveyData JSON file, or a long table (CSV or Parquet).
     """
@@ -48,19 +50,20 @@ def ingest(path: Path, round_id: str | None, min_n: int | None) -> None:
 
 @main.command()
 @selects_what_is_asked
-@click.option("--metric", default="js", show_default=True, help="Metric behind the score.")
+@click.option("--metric", default="js", show_default=True, help="Metric that counts as the score.")
 @click.option("--ingest", "with_ingest", is_flag=True, help="Read the survey again first.")
 @click.option(
     "--no-roll-ups",
     is_flag=True,
-    help="Leave out the boards, costs and report over all rounds; `dtef rollup` or the next run makes them.",
+    help="Do not update the roll-ups now; `dtef rollup` or the next run does.",
 )
 @reports_errors
 def run(**options: Any) -> None:
-    """Ask models, score and aggregate, check for drift: the stages after ingest, in one Dagster run, then the roll-ups.
+    """Ask models about a round, score their predictions and look for drift; then update the roll-ups.
 
-    Within a snapshot, what was answered before is replayed from the response store; only what is missing is asked. On reaching a budget
-    what is done is kept, and the rest is asked when the command is given again. A budget counts from zero at each start.
+    Roll-ups are the tables over all rounds, such as the leaderboard, and the report. Responses that are stored already are used again, and
+    only the missing ones are asked for; --snapshot with a new label asks for all anew. When a budget is reached, finished work is kept. Give
+    the command again to ask for the rest: a budget counts from zero at each start.
 
     \b
     Exit code: 0 done; 1 a partition failed; 2 the options or the set-up need mending; 4 a model never answered;
@@ -73,12 +76,12 @@ def run(**options: Any) -> None:
 
 
 @main.command()
-@click.option("--metric", default="js", show_default=True, help="Metric behind the score.")
+@click.option("--metric", default="js", show_default=True, help="Metric that counts as the score.")
 @reports_errors
 def rollup(metric: str) -> None:
-    """Make the roll-ups of everything that is stored: boards, tests of what they show, costs, drift of the models, the report.
+    """Update the roll-ups: the tables over all rounds (leaderboard, breakdowns, tests, costs, drift of the models) and the report.
 
-    `dtef run` makes them too, unless told `--no-roll-ups`: after several such runs this makes them once. No model is asked.
+    `dtef run` does so too, unless told `--no-roll-ups`. After several such runs this command does it once. No model is asked.
 
     \b
     Exit code: 0 done; 1 a roll-up failed; 2 nothing is scored yet, or the options or the set-up need mending; 130 interrupted.
@@ -95,8 +98,8 @@ def rollup(metric: str) -> None:
 def estimate(output: str, **options: Any) -> None:
     """Count what `dtef run` with the same options would ask, and what it would cost. Nothing is asked, nothing is written.
 
-    Tokens of prompts are estimated on the high side. Answers: what is usual (the mean of earlier answers, if there are any), and the most that
-    the models' max_tokens allow. A price that is not known is `unknown`.
+    The tokens of prompts are estimated on the high side. For responses two numbers are given: what is usual (the mean of earlier responses,
+    if there are any), and the most that the models' max_tokens allow. Where the price of a model is not known, its cost is `unknown`.
     """
     from dtef_pipeline.cli import estimate
     from dtef_pipeline.cli.selection import RunOptions
@@ -109,7 +112,7 @@ def estimate(output: str, **options: Any) -> None:
     "--by",
     multiple=True,
     type=click.Choice(["model", "round", "segment", "snapshot", "condition"]),
-    help="Breakdown to show; may be repeated.  [default: model]",
+    help="What to add up the requests by; may be repeated.  [default: model]",
 )
 @of_rounds
 @click.option("--snapshot", help="Only this snapshot.  [default: all]")
@@ -132,33 +135,39 @@ def costs(by: tuple[str, ...], rounds: tuple[str, ...], snapshot: str | None, ou
     help="Only this model or collection; may be repeated.  [default: all models that were asked]",
 )
 @click.option(
-    "--context", "contexts", multiple=True, help="Only this context level; may be repeated.  [default: those of the experiment]"
+    "--context",
+    "contexts",
+    multiple=True,
+    help="Only this number of context questions; may be repeated.  [default: those of the experiment]",
 )
 @click.option("--snapshot", default="base", show_default=True, help="Snapshot whose scores are compared.")
-@click.option("--metric", default="js", show_default=True, help="Metric behind the score.")
+@click.option("--metric", default="js", show_default=True, help="Metric that counts as the score.")
 @click.option(
     "--targets",
     default="clean",
     show_default=True,
     type=click.Choice(["clean", "all"]),
-    help="Questions that count; clean leaves out those that define the segment itself.",
+    help="Questions that count; clean leaves out a question that defines the segment, such as that of age for an age group.",
 )
 @click.option(
     "--margin",
     type=float,
     default=0.01,
     show_default=True,
-    help="Largest difference of scores that does not matter; conditions that are surely closer count as equivalent.",
+    help="Difference of scores that is too small to matter; conditions that surely differ by less are called equivalent.",
 )
 @click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
 @reports_errors
 def experiment(name: str | None, output: str, **options: Any) -> None:
-    """Compare the conditions of an experiment, from the scores there are; without NAME, list the experiments that are shipped.
+    """Compare the conditions (ways of asking) of an experiment by their scores. Without NAME, list the experiments there are.
 
-    NAME is a shipped experiment, or a file. `dtef run --experiment NAME` asks.
+    NAME is an experiment of that list, or a file. The models must have been asked before: `dtef run --experiment NAME`.
 
-    Each condition is better or worse than the first (sign-flip test of whole questions, adjusted over the rows, p < .05), equivalent to it
-    (the 90 % interval of the difference lies within the margin), or undecided.
+    \b
+    Every condition is compared with the first one:
+    better, worse  the difference is more than chance (sign-flip test of whole questions, adjusted for all rows, p < .05)
+    equivalent     the difference is surely smaller than the margin (its 90 % interval lies within the margin)
+    undecided      none of these
     """
     from dtef_pipeline.cli import after_run
 
@@ -168,21 +177,13 @@ def experiment(name: str | None, output: str, **options: Any) -> None:
         after_run.experiment(name, output, **options)
 
 
-@main.command()
+@main.command(epilog=VIEWS_SHOWN)
 @of_rounds
 @chooses_a_board
 @click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
 @reports_errors
 def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -> None:
-    """Rank models, overall or broken down, with 95 % intervals; or test what the ranks show.
-
-    \b
-    comparisons    every two models: the difference, and whether it can be told from chance
-    context        whether scores rise with the context shown
-    gaps           best against worst segment of each attribute, beside what sample sizes make of equal groups
-    question-gaps  the same of single questions
-    reliability    how far repeated draws agree, and how small a difference could be found
-    """
+    """Rank models by their mean score with 95 % intervals, overall or within groups; or test what the ranks show."""
     from dtef_pipeline.cli import read
 
     read.leaderboard(by, output, rounds=rounds, **options)
@@ -195,27 +196,29 @@ def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -
     type=click.Choice(["model", "round", "segment"]),
     default="model",
     show_default=True,
-    help="Series to judge: one per model over all rounds and segments, or one per round or segment.",
+    help="What gets a verdict: each model over all rounds and segments, each model in a round, or each model in a segment.",
 )
 @click.option(
     "--since",
     multiple=True,
     metavar="[MODEL=]DATE",
-    help="Leave out snapshots before this date, of all models or of one, because an earlier drift is known and accepted; may be repeated.",
+    help="Leave out snapshots before this date, of all models or of one: so you accept a drift that you know of; may be repeated.",
 )
 @click.option("--fail-on", type=click.Choice(["watch", "drift"]), help="Exit with code 3 at this verdict or a worse one.")
 @click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
 @reports_errors
 def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str) -> None:
-    """Tell whether a model answers the same prompts otherwise than it did, and what changed with it.
+    """Tell whether a model now responds to the same prompts in another way than before, and what else changed.
 
-    The first snapshots (five, unless the panel says otherwise) are the baseline; later ones are compared with it on the prompts that both asked.
+    The first snapshots of a model (five, unless a panel file says otherwise) are its baseline. Later snapshots are compared with the baseline
+    on the prompts that both asked. Only models at temperature 0 get a verdict:
 
     \b
-    drift   the documented rule says so (at temperature 0 the highest mean is 0.05 and 10 % above the lowest),
-            and so does the evidence, however often one looks: by chance among the series of a list in 5 % (alpha)
-    watch   the rule alone says so: look again when there are more snapshots
-    none    neither; a row without a verdict was not compared, and says why
+    drift   the highest mean score is at least 0.05 and 10 % above the lowest (the documented rule), and the evidence
+            is strong enough: while no model changes, at most 5 % of lists ever show a drift, however often one looks
+    watch   the rule alone is met: look again when there are more snapshots
+    none    the rule is not met
+    A row without a verdict was not compared, and says why.
 
     \b
     Exit code: 0 done; 2 the options or the set-up need mending; 3 the verdict that --fail-on names, or a worse one.
@@ -229,7 +232,7 @@ def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str
 @click.argument("file", type=click.File("r", encoding="utf-8-sig", errors="replace"))
 @reports_errors
 def score(file: TextIO) -> None:
-    """Score responses given as JSON lines; FILE may be - for standard input.
+    """Score the responses in FILE, which has one JSON object per line; FILE may be - for standard input.
 
     \b
     In:  {"response": "[45, 30, 15, 10]", "expected": [40, 35, 15, 10], "options": [...], "metric": "js"}
@@ -241,18 +244,25 @@ def score(file: TextIO) -> None:
 
 
 @main.command("export-blueprints")
-@click.option("--round", "round_id", type=str.upper, metavar="ROUND", required=True, help="Round whose blueprints are written.")
+@click.option("--round", "round_id", type=str.upper, metavar="ROUND", required=True, help="Round whose prompts are written.")
 @click.option(
     "--out",
     required=True,
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder to write to; one YAML file per segment.",
 )
-@click.option("--context", "contexts", multiple=True, help="Only this context level; may be repeated.  [default: all made]")
-@click.option("--condition", "conditions", multiple=True, help="Only this condition; may be repeated.  [default: all made]")
+@click.option(
+    "--context",
+    "contexts",
+    multiple=True,
+    help="Only prompts with this number of context questions; may be repeated.  [default: all]",
+)
+@click.option(
+    "--condition", "conditions", multiple=True, help="Only prompts of this condition; may be repeated.  [default: all]"
+)
 @reports_errors
 def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...], conditions: tuple[str, ...]) -> None:
-    """Write a round's blueprints as weval-style YAML."""
+    """Write the prompts of a round (its blueprints) as YAML files in the style of weval."""
     from dtef_pipeline.cli import read
 
     read.export_blueprints(round_id, out, contexts, conditions)
@@ -270,10 +280,12 @@ def sql(query: str, output: str) -> None:
 
 
 @main.command()
-@click.option("--out", default="report.html", show_default=True, type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--out", default="report.html", show_default=True, type=click.Path(dir_okay=False, path_type=Path), help="File to write."
+)
 @reports_errors
 def report(out: Path) -> None:
-    """Write the report as one self-contained HTML page."""
+    """Write the report: one HTML page that needs no other file and no network."""
     from dtef_pipeline.cli import read
 
     read.report(out)
@@ -290,14 +302,14 @@ def models() -> None:
 
 @main.group()
 def responses() -> None:
-    """Look into the response store, where every answer is kept, and move answers between machines."""
+    """Look into the response store, where every response of a model is kept, and move responses between machines."""
 
 
 @responses.command()
 @click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
 @reports_errors
 def show(output: str) -> None:
-    """List what the response store holds: answers, tokens and cost of each model and snapshot."""
+    """List what the response store holds: responses, tokens and cost of each model and snapshot."""
     from dtef_pipeline.cli import responses
 
     responses.show(output)
@@ -309,7 +321,7 @@ def show(output: str) -> None:
 @click.option("--snapshot", "snapshots", multiple=True, metavar="LABEL", help="Only this snapshot; may be repeated.")
 @reports_errors
 def export_responses(file: Path, models: tuple[str, ...], snapshots: tuple[str, ...]) -> None:
-    """Write raw answers to FILE: Parquet or JSON lines, by its suffix (.parquet, .jsonl, .jsonl.gz)."""
+    """Write raw responses to FILE: Parquet or JSON lines, by its suffix (.parquet, .jsonl, .jsonl.gz)."""
     from dtef_pipeline.cli import responses
 
     responses.export_file(file, models, snapshots)
@@ -319,18 +331,18 @@ def export_responses(file: Path, models: tuple[str, ...], snapshots: tuple[str, 
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @reports_errors
 def import_responses(file: Path) -> None:
-    """Add the answers of FILE to the response store. Those it has already stay as they are; a bad row adds nothing."""
+    """Add the responses of FILE to the response store. Those it has already stay as they are. If a row is faulty, nothing is added."""
     from dtef_pipeline.cli import responses
 
     responses.import_file(file)
 
 
 @main.command()
-@click.option("--port", type=int, default=3000, show_default=True)
-@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", type=int, default=3000, show_default=True, help="Port of the web page.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address that the web page is served at.")
 @reports_errors
 def ui(port: int, host: str) -> None:
-    """Open Dagster on the same state: web server and daemon."""
+    """Start Dagster on the results of these commands: its web page, and the daemon that runs schedules and sensors."""
     from dtef_pipeline.cli import run
 
     sys.exit(run.ui(host, port))

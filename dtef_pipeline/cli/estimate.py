@@ -103,7 +103,7 @@ def _requests(
     model: ModelSpec,
     store: ResponseStore | None,
 ) -> pd.DataFrame:
-    """The prompts with `requests`, a draw each but those that another prompt's serve, and `replayed`, of which the answers are stored."""
+    """The prompts with two counts: `requests`, one per draw that no prompt of the same text serves, and `replayed`, those that are stored."""
 
     def known(keys: Sequence[str]) -> set[str]:
         return store.known(keys) if store else set()
@@ -160,7 +160,7 @@ def _rows(
 
 
 def _most_cost(found: Price | None, prompt_tokens: int, answer_tokens: float) -> float | None:
-    """US dollars for answers of such a length; None: unknown, as is that of answers without a limit."""
+    """US dollars for responses of such a length; None: unknown, as is that of responses without a limit."""
     if found is None or (math.isnan(answer_tokens) and found.completion > 0):
         return None
     return found.of(prompt_tokens, 0 if math.isnan(answer_tokens) else round(answer_tokens))

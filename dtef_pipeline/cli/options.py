@@ -8,9 +8,11 @@ from typing import Any
 import click
 
 from dtef_pipeline.survey.blueprint.options import FLAGS, Flag
-from dtef_pipeline.survey.boards.published import BY_NAME
+from dtef_pipeline.survey.boards.published import BY_NAME, PUBLISHED
 
 OUTPUT_FORMATS = click.Choice(["table", "json", "csv"])
+VIEWS_SHOWN = "\n".join(["\b", "What --by shows:", *(f"  {view.name:<13}  {view.shows}" for view in PUBLISHED)])
+"""To follow the options of a command that takes `--by`."""
 
 
 def options(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -47,21 +49,21 @@ selects_what_is_asked = options(
         "--model",
         "models",
         multiple=True,
-        help="Model to ask: a name or collection of `dtef models`, or a LiteLLM string; may have settings, such as "
-        "gpt-4.1-mini@temperature=0.7,max_tokens=512; may be repeated.  [default: baselines]",
+        help="Model to ask: a model or collection that `dtef models` lists, or a model string of LiteLLM. Settings follow an @, as "
+        "in gpt-4.1-mini@temperature=0.7,max_tokens=512. May be repeated.  [default: baselines]",
     ),
     click.option(
         "--context",
         "contexts",
         multiple=True,
-        help="Number of context questions shown (the group's answers to other questions), or all; may be repeated.  [default: 0]",
+        help="Number of context questions: other questions, shown with the group's answers; or all. May be repeated.  [default: 0]",
     ),
     click.option(
         "--questions", type=click.IntRange(min=1), help="Ask only the first N questions of the survey.  [default: all]"
     ),
     click.option("--draws", type=click.IntRange(min=1), help="Number of times each prompt is asked.  [default: 1]"),
     click.option(
-        "--snapshot", default="base", show_default=True, help="Label of this pass over the prompts, such as base or a date."
+        "--snapshot", default="base", show_default=True, help="Label to store the responses under, such as base or a date."
     ),
     click.option(
         "--limit",
@@ -74,8 +76,8 @@ selects_what_is_asked = options(
         "--condition",
         "conditions",
         multiple=True,
-        help="Way of asking in short, such as shift/narrative+cot; may be repeated. "
-        "The options from --task to --show-n make one condition instead."
+        help="Way of asking in its short spelling, such as shift/narrative+cot; may be repeated. "
+        "The options from --task to --show-n describe one way of asking instead."
         "  [default: distribution/attribute-label]",
     ),
     *map(_of_condition, FLAGS),
@@ -100,7 +102,7 @@ selects_what_is_asked = options(
     click.option(
         "--experiment",
         metavar="NAME|FILE",
-        help="Comparison to run: it sets conditions, models, context levels, questions and draws.",
+        help="Experiment to run: it sets conditions, models, numbers of context questions, questions and draws.",
     ),
 )
 
@@ -111,39 +113,43 @@ chooses_a_board = options(
         type=click.Choice(list(BY_NAME)),
         default="overall",
         show_default=True,
-        help="Breakdown to show, or test to make.",
+        help="What to show; each choice is explained below.",
     ),
-    click.option("--context", "context_level", help="Only this context level."),
-    click.option("--condition", help="Only this condition, spelled in full, such as distribution/attribute-label."),
+    click.option("--context", "context_level", help="Only this number of context questions."),
+    click.option(
+        "--condition", help="Only this condition (way of asking), spelled in full, such as distribution/attribute-label."
+    ),
     click.option(
         "--metric",
         default="js",
         show_default=True,
         metavar="js|cosine|emd|emd_normalized|tv|mae|top_hit",
-        help="Metric behind the score.",
+        help="Metric that counts as the score.",
     ),
     click.option(
         "--targets",
         default="clean",
         show_default=True,
         type=click.Choice(["clean", "all"]),
-        help="Questions that count; clean leaves out those that define the segment itself.",
+        help="Questions that count; clean leaves out a question that defines the segment, such as that of age for an age group.",
     ),
     click.option(
         "--cells",
         type=click.Choice(["own", "shared"]),
         default="own",
         show_default=True,
-        help="Cells that a model's mean is taken over: its own, or only those shared by all models.",
+        help="Scores that a model's mean is taken over: all its own, or only those of questions and segments that all models share.",
     ),
-    click.option("--snapshot", help="Only this snapshot.  [default: of each prompt the latest answer]"),
+    click.option("--snapshot", help="Only this snapshot.  [default: the latest response to each prompt]"),
     click.option(
-        "--resamples", type=click.IntRange(min=0), help="Bootstrap resamples behind the intervals; 0: none.  [default: 2000]"
+        "--resamples",
+        type=click.IntRange(min=0),
+        help="Bootstrap resamples that intervals are made of; 0: no intervals.  [default: 2000]",
     ),
     click.option(
         "--seed",
         type=click.IntRange(min=0),
-        help="Seed of the random numbers behind intervals and tests.  [default: that of the stored tables]",
+        help="Seed of the random numbers that intervals and tests draw.  [default: that of the stored tables]",
     ),
     click.option(
         "--top", type=click.IntRange(min=0), help="Only the first N rows; 0: all.  [default: 60 with --by question, else all]"

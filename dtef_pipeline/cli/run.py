@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 SOME_MODEL_SILENT = 4
-"""Exit code: a language model of the run has no answer at all, because its calls failed."""
+"""Exit code: a language model of the run has no response at all, because its calls failed."""
 
 
 @contextmanager

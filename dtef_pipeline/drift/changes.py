@@ -1,4 +1,4 @@
-"""What changed with a series: its answers, how many could be parsed, who served them, or what was asked. In words that stand alone."""
+"""What changed with a series: its responses, how many could be parsed, who served them, or what was asked. In words that stand alone."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class AnsweredShares(NamedTuple):
 
 
 def answer_changes(found: AnsweredShares, first: int) -> list[Change]:
-    """Whether answers changed at snapshot `first`, or how many of them could be parsed; each over the items known on both sides."""
+    """Whether responses changed at snapshot `first`, or how many of them could be parsed; each over the items known on both sides."""
     changes = []
     before, after = _means(found.parsed[:, :first]), _means(found.parsed[:, first:])
     both = np.isfinite(before) & np.isfinite(after)
@@ -143,7 +143,7 @@ def differences(before: Snapshot, after: Snapshot, labels: pd.DataFrame, subject
     same = pd.DataFrame({name: pairs[name] == pairs[f"{name}_now"] for name in ("prompt_id", "truth_id", "metric")})
     cells = same.groupby([pairs[name] for name in pair]).any()
     other = (~cells).sum()
-    whole = f"of {len(cells)} ({subject.keys.space[1]}, {subject.item}) pairs"
+    whole = f"of {len(cells)} ({subject.keys.space[1]}, {subject.keys.noun}) pairs"
     found: list[tuple[str, str, str]] = []
     if other["prompt_id"]:
         found.append(("prompts", f"the prompts of {before.label}", f"other prompts for {other['prompt_id']} {whole}"))
@@ -170,7 +170,7 @@ def asked_words(asked: pd.DataFrame, subject: Subject) -> str:
     items = len(asked[list(subject.keys.shared_item)].drop_duplicates())
     seconds = len(asked[[first, second]].drop_duplicates())
     where = ", ".join(values) if len(values) <= _MOST_NAMED else f"{len(values)} {first}s"
-    return f"{_count(items, subject.item)} in {_count(seconds, second)} of {where}, {_count(len(asked), 'prompt')}"
+    return f"{_count(items, subject.keys.noun)} in {_count(seconds, second)} of {where}, {_count(len(asked), 'prompt')}"
 
 
 def _count(number: int, noun: str) -> str:

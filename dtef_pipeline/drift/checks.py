@@ -38,7 +38,7 @@ def _compared(keys: Keys) -> tuple[str, ...]:
 
 
 class _Test(NamedTuple):
-    """What a snapshot asked, and what its answers were scored against (one truth per item) and by."""
+    """What a snapshot asked, and what its responses were scored against (one truth per item) and by."""
 
     metrics: tuple[str, ...]
     prompts: tuple[str, ...]

@@ -96,7 +96,7 @@ def _weight(change: Places | int, baseline: int) -> Floats:
 
 
 def _terms(means: Floats, change: Places, n: Places, baseline: int, floors: Floats) -> Floats:
-    """log of weight times Bayes factor of a change at `change` in the first `n` means, a place each pair."""
+    """log of weight times Bayes factor of a change at `change` in the first `n` means, one value per pair of the two."""
     centred = means - means[0]  # keeps the digits that subtracting large sums would lose
     sums, squares = np.cumsum(centred), np.cumsum(centred**2)
     before = sums[change - 1] / change

@@ -131,7 +131,7 @@ class _Compared:
 
     def check(self) -> dict[str, Any]:
         """The row of MODEL_DRIFT."""
-        (first, second), item = self._subject.keys.space, self._subject.item
+        (first, second), item = self._subject.keys.space, self._subject.keys.noun
         found = self._verdict
         evidence = found.row(self._subject) if found else {}
         told = self._changes()
@@ -153,14 +153,13 @@ class _Compared:
         """What changed at the first snapshot of a drift, else since the baseline; then what made earlier snapshots another test."""
         labels = self._pairs.snapshots
         compared = [snapshot for snapshot in self._comparable.snapshots if snapshot.label in labels]
-        columns = self._verdict.columns if self._verdict else {}
-        drifted = columns.get("first_snapshot")
-        first = labels.index(drifted) if drifted else None
-        split = self._verdict.since if self._verdict else self._pairs.begin
+        verdict = self._verdict
+        first = labels.index(verdict.first_snapshot) if verdict and verdict.first_snapshot else None
+        split = verdict.since if verdict else self._pairs.begin
         found: list[Change] = []
         if len(labels) > 1:
-            is_news = columns.get("verdict") in ("drift", "watch")
-            until = self._verdict.seen.until if self._verdict and drifted else None
+            is_news = verdict is not None and verdict.verdict != "none"
+            until = verdict.seen.until if verdict and verdict.first_snapshot else None
             found += (answer_changes if is_news else parse_changes)(self._answers.first(until), split)
         within = item_changes(compared, self._labels, self._subject, first)
         return found + provider_changes(compared, first) + within + self._boundary()

@@ -40,7 +40,7 @@ class DriftVerdict:
 
 
 def snapshot_time(label: str, first_answer: datetime | None) -> datetime | None:
-    """When a snapshot was taken: its label where that is a date (2026-01-31, 2026-01-31T02:00), else its first answer."""
+    """When a snapshot was taken: its label where that is a date (2026-01-31, 2026-01-31T02:00), else its first response."""
     try:
         return datetime.fromisoformat(label).replace(tzinfo=None)
     except ValueError:
@@ -50,7 +50,7 @@ def snapshot_time(label: str, first_answer: datetime | None) -> datetime | None:
 def answered(values: pd.DataFrame) -> pd.DataFrame:
     """The snapshots (columns) with a score for at least half of the items (rows).
 
-    A snapshot without answers says nothing of the model, and must not hide what the others say.
+    A snapshot without responses says nothing of the model, and must not hide what the others say.
     """
     return values.loc[:, values.notna().mean() >= MIN_ANSWERED] if len(values) else values
 

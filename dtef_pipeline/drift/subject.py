@@ -15,8 +15,8 @@ from dtef_pipeline.keys import Keys
 class Subject:
     """A family's key columns, its tables of drift, and the words that people read about them. The examples are as in `Keys`.
 
-    Tables name the parts of what was asked by these words: MODEL_DRIFT has the columns `suites`, `n_blueprints` and `n_tasks`, if those are
-    the levels of the space and the word for an item.
+    Tables name the parts of what was asked by the words of the keys: MODEL_DRIFT has the columns `suites`, `n_blueprints` and `n_tasks`, if
+    those are the levels of the space and the noun for an item. The column `moved` names items by that noun.
     """
 
     keys: Keys
@@ -30,8 +30,6 @@ class Subject:
     """SQL that is true in rows which no model was asked for: `starts_with(model, 'baseline/')`."""
     in_order: Callable[[str], Any]
     """Sort key of the values of the space's first level."""
-    item: str
-    """What an item is called, also in the column `moved`: `"task"`."""
     truth: str
     """The kind of change when items are scored against something else: `"rubric"`."""
     truths: str

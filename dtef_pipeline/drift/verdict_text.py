@@ -49,7 +49,7 @@ def change_words(change: Mapping[str, Any], subject: Subject) -> str:
 
 def moved_words(moved: Sequence[Mapping[str, Any]], subject: Subject) -> str:
     """`GD4/q26 “Do you trust …?” -0.2144, GD4/q21 “How often do you …” -0.2132`."""
-    return ", ".join(f"{one[subject.item]}{_quoted(one.get('text'))} {one['shift']:+.4f}" for one in moved)
+    return ", ".join(f"{one[subject.keys.noun]}{_quoted(one.get('text'))} {one['shift']:+.4f}" for one in moved)
 
 
 def _quoted(text: str | None) -> str:

@@ -33,7 +33,7 @@ class Names:
     @property
     def item(self) -> str:
         """What a model is asked, and what the statistics resample whole."""
-        return self.subject.item
+        return self.subject.keys.noun
 
     @property
     def way(self) -> str:

@@ -15,7 +15,6 @@ SUBJECT = Subject(
     timeline=DRIFT_SERIES,
     computed=COMPUTED_SQL,
     in_order=round_order,
-    item="question",
     truth="survey",
     truths="survey answers",
     way="context {context_level}",

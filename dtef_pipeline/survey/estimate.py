@@ -1,4 +1,4 @@
-"""What a run will ask, before it is asked: its prompts, and how many tokens their answers usually take."""
+"""What a run will ask, before it is asked: its prompts, and how many tokens the responses usually take."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 
-# Tokens of an answer as models write it, by a rule that errs on the high side: `45.2, ` is up to 5, a letter in quotes 4.
+# Tokens of a response as models write it, by a rule that errs on the high side: `45.2, ` is up to 5, a letter in quotes 4.
 _A_PERCENTAGE, _A_LETTER, _AN_ARRAY, _A_KEY = 5, 4, 3, 5
 _REASONING = 300
 
@@ -22,7 +22,7 @@ def prompts_to_ask(blueprints: pa.Table, conditions: Sequence[BlueprintOptions])
     """The distinct prompts of each condition, in the order (round, segment, condition).
 
     `blueprints`: of any number of segments. Columns: `prompt_id`, `condition`, `tokens` (of the prompt, estimated), `answer_tokens` (that a
-    model must be allowed; null: its own setting), `answer_expected` (tokens of a usual answer, without what a model thinks unasked).
+    model must be allowed; null: its own setting), `answer_expected` (tokens of a usual response, without what a model thinks unasked).
     """
     frame = blueprints.select(list(_ROWS)).to_pandas()
     frame["options"] = pc.list_value_length(blueprints["options"]).to_numpy()
@@ -41,7 +41,7 @@ def prompts_to_ask(blueprints: pa.Table, conditions: Sequence[BlueprintOptions])
 
 
 def _expected(options: BlueprintOptions, choices: pd.Series[float], questions: pd.Series[float]) -> pd.Series[float]:
-    """Tokens of an answer about so many questions with so many options together."""
+    """Tokens of a response about so many questions with so many options together."""
     answer = _A_PERCENTAGE * choices + _AN_ARRAY * questions
     if options.task == "synthetic-individuals":
         answer = questions * 0 + _A_LETTER * options.individuals + _AN_ARRAY

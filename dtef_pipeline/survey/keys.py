@@ -9,6 +9,7 @@ from dtef_pipeline.keys import Keys
 KEYS = Keys(
     space=("round", "segment"),
     item="question_id",
+    noun="question",
     asked=("context_level", "condition"),
     cluster="cluster",
     left_out="circular",

@@ -14,7 +14,7 @@ from resources.gateway.prices import Price
 # Tokenizers differ: what a prompt is estimated at is reserved with a margin, and some for the frame around each message.
 _PROMPT_MARGIN = 1.3
 _FRAME_TOKENS = 10
-UNBOUNDED_ANSWER = 4096
+UNBOUNDED_RESPONSE = 4096
 """Tokens reserved for a response that no `max_tokens` bounds."""
 
 
@@ -112,8 +112,8 @@ class Accounts:
         texts = [message.text for message in request.conversation]
         # Without a system message too, the frame is taken for that of two.
         prompt = int(_PROMPT_MARGIN * sum(map(estimate_tokens, texts))) + _FRAME_TOKENS * max(2, len(texts))
-        answer = answer_limit(request)
-        return Usage(1, prompt + answer, price.of(prompt, answer) if price else 0.0)
+        response = response_limit(request)
+        return Usage(1, prompt + response, price.of(prompt, response) if price else 0.0)
 
     def reserve(self, model: str, usage: Usage) -> bool:
         """Set aside what a call may use. False: not now, or (`reached`) never again in this run."""
@@ -151,7 +151,7 @@ def _bounded(limits: Budget, further: Budget) -> Budget:
     return Budget(**{**further.model_dump(), **limits.model_dump(exclude_none=True)})
 
 
-def answer_limit(request: Request) -> int:
+def response_limit(request: Request) -> int:
     """The most tokens the response may take."""
     most = request.model.max_tokens
-    return max(most or UNBOUNDED_ANSWER, request.answer_tokens or 0)
+    return max(most or UNBOUNDED_RESPONSE, request.answer_tokens or 0)

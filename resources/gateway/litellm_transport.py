@@ -67,12 +67,12 @@ class LitellmTransport:
         try:
             # The client's timeout is the longest silence; ours is the whole call, so that a slow drip ends too.
             async with asyncio.timeout(spec.timeout + _GRACE_S):
-                answer = await litellm.acompletion(**arguments)
+                completion = await litellm.acompletion(**arguments)
         except TimeoutError:
             raise CallError(f"{spec.name}: no answer within {spec.timeout:g} s", Scope.PASSING) from None
         except Exception as error:
             raise call_error(spec, error) from None
-        return _reply(litellm, spec, answer)
+        return _reply(litellm, spec, completion)
 
     def _arguments(self, litellm: Any, request: Request) -> dict[str, Any]:
         spec, sampling = request.model, _sampling(request)
@@ -163,22 +163,22 @@ def _response_format(schema: str) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": json.loads(schema)}}
 
 
-def _reply(litellm: Any, spec: ModelSpec, answer: Any) -> Reply:
-    if not answer.choices:
+def _reply(litellm: Any, spec: ModelSpec, completion: Any) -> Reply:
+    if not completion.choices:
         raise CallError(f"{spec.name}: an answer without choices", Scope.PASSING)
-    choice = answer.choices[0]
+    choice = completion.choices[0]
     text = choice.message.content
     if text is None:
         text = _text_of_nothing(spec, choice)
-    usage = getattr(answer, "usage", None)
+    usage = getattr(completion, "usage", None)
     return Reply(
         text=text,
         finish_reason=choice.finish_reason,
-        served_model=answer.model,
+        served_model=completion.model,
         prompt_tokens=getattr(usage, "prompt_tokens", None),
         completion_tokens=getattr(usage, "completion_tokens", None),
-        cost_usd=_cost(litellm, spec, answer, usage),
-        fingerprint=getattr(answer, "system_fingerprint", None),
+        cost_usd=_cost(litellm, spec, completion, usage),
+        fingerprint=getattr(completion, "system_fingerprint", None),
         # litellm moves a leading <think>...</think> here, and out of the content.
         reasoning=getattr(choice.message, "reasoning_content", None),
     )
@@ -195,7 +195,7 @@ def _text_of_nothing(spec: ModelSpec, choice: Any) -> str:
     raise CallError(f"{spec.name}: an answer without content (finish reason {choice.finish_reason})", Scope.PASSING)
 
 
-def _cost(litellm: Any, spec: ModelSpec, answer: Any, usage: Any) -> float | None:
+def _cost(litellm: Any, spec: ModelSpec, completion: Any, usage: Any) -> float | None:
     """US dollars by the model's own prices, else by litellm's list; None where neither knows."""
     if usage is None:
         return None
@@ -204,6 +204,6 @@ def _cost(litellm: Any, spec: ModelSpec, answer: Any, usage: Any) -> float | Non
     if spec.api_base:
         return None
     try:
-        return float(litellm.completion_cost(completion_response=answer, model=spec.model))
+        return float(litellm.completion_cost(completion_response=completion, model=spec.model))
     except Exception:  # litellm raises many types, ValueError to its own, for a model without prices
         return None

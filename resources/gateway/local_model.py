@@ -92,27 +92,27 @@ class LocalTransport:
         offsets = rotations(len(choices))
         for offset in offsets:
             order = [(offset + place) % len(choices) for place in range(len(choices))]
-            answer = self._complete(prompt(stem, [choices[option] for option in order]))
-            for option, probability in zip(order, letter_probabilities(answer, len(choices)), strict=True):
+            completion = self._complete(prompt(stem, [choices[option] for option in order]))
+            for option, probability in zip(order, letter_probabilities(completion, len(choices)), strict=True):
                 totals[option] += probability
-            prompt_tokens += answer["usage"]["prompt_tokens"]
-            completion_tokens += answer["usage"]["completion_tokens"]
+            prompt_tokens += completion["usage"]["prompt_tokens"]
+            completion_tokens += completion["usage"]["completion_tokens"]
         percentages = [round(100 * total / len(offsets), 1) for total in totals]
         return Reply(json.dumps(percentages), "stop", _weights_name(), prompt_tokens, completion_tokens, 0.0)
 
     def _complete(self, text: str) -> dict[str, Any]:
         try:
-            answer = self._server.handle_completions(
+            completion = self._server.handle_completions(
                 {"prompt": text, "n_predict": 1, "n_probs": 256, "temperature": 0, "seed": 0, "cache_prompt": True}
             )
         except Exception as error:  # whatever the runtime raises
-            answer = {"error": {"message": str(error)}}
-        if "error" in answer or "choices" not in answer:
-            message = str(answer.get("error", answer))
+            completion = {"error": {"message": str(error)}}
+        if "error" in completion or "choices" not in completion:
+            message = str(completion.get("error", completion))
             if "context" in message or "exceed" in message:
                 raise _TooLong(message)
             raise CallError(f"{_SMOLLM2}: {message}", Scope.REQUEST)
-        return dict(answer)
+        return dict(completion)
 
 
 class _TooLong(Exception):
@@ -120,7 +120,7 @@ class _TooLong(Exception):
 
 
 def stem_of(user: str, choices: Sequence[str]) -> str:
-    """The user text up to its own list of the choices: what stands after the list says how to write an answer, and this model writes none.
+    """The user text up to its own list of the choices: what stands after the list says how to write a response, and this model writes none.
 
     Without such a list, the text without its last paragraph, which says how to write then.
     """
@@ -157,9 +157,9 @@ def rotations(options: int) -> tuple[int, ...]:
     return tuple(options * turn // count for turn in range(count))
 
 
-def letter_probabilities(answer: dict[str, Any], count: int) -> list[float]:
+def letter_probabilities(completion: dict[str, Any], count: int) -> list[float]:
     """Probability of each of the first `count` letters as the first token, relative to those letters alone."""
-    alternatives = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+    alternatives = completion["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
     letters = _OPTION_LETTERS[:count]
     weights = dict.fromkeys(letters, 0.0)
     for alternative in alternatives:

@@ -101,7 +101,7 @@ class Scrubber:
         message = _SECRET_SHAPE.sub("[key]", message)
         return message if len(message) <= _LONGEST_MESSAGE else message[: _LONGEST_MESSAGE - 1] + "…"
 
-    def answer(self, text: str) -> str:
+    def response(self, text: str) -> str:
         """What a model wrote, as it wrote it, but for API keys in use, should a server ever echo one."""
         for key in self._api_keys:
             text = text.replace(key, "[key]")

@@ -8,7 +8,9 @@ from dtef_pipeline.keys import Keys
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import DRIFT_CHECKS, DRIFT_SERIES, REFERENCE_SCORES, SCORES
 
-GAMES = Keys(("league", "scenario"), "seed", ("adapter", "opponent"), "seed", groups={"league": ("league",), "kind": ("kind",)})
+GAMES = Keys(
+    ("league", "scenario"), "seed", "deal", ("adapter", "opponent"), "seed", groups={"league": ("league",), "kind": ("kind",)}
+)
 
 
 @pytest.mark.parametrize(

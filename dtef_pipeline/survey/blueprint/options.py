@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.survey.blueprint.systems import check_system
+from dtef_pipeline.survey.blueprint.systems import SHIPPED, check_system
 
 TASKS = ("distribution", "shift", "synthetic-individuals", "batch")
 FORMATS = ("attribute-label", "distribution-context", "narrative")
@@ -69,15 +69,20 @@ def _option(default: Any, help: str, metavar: str | None = None) -> Any:
 class BlueprintOptions:
     """How blueprints are made. Raises ConfigError naming the option, what arrived and what is allowed.
 
-    `context_levels`: numbers of context questions, or `all`. `token_budget`: tokens of prompt and answer together, of which `answer_reserve`
-    are kept for the answer (none given: as many as the task and the reasoning need). `seed` matters to the `random` selection alone,
+    `context_levels`: numbers of context questions, or `all`. `token_budget`: tokens of prompt and response together, of which `answer_reserve`
+    are kept for the response (none given: as many as the task and the reasoning need). `seed` matters to the `random` selection alone,
     `batch_size` to the task `batch`, `individuals` to `synthetic-individuals`. `option_order`: `given`, `reversed`, or `rotated-2`: the
     list begins with the third option. `profile`: who is asked about, the segment or all respondents of the survey (`population`). `system`:
     id of a system prompt; one that is not shipped has its words in `system_text`.
     """
 
     context_levels: tuple[str, ...] = ("0",)
-    task: str = _option("distribution", "Task the model is given.  [default: distribution]", metavar="|".join(TASKS))
+    task: str = _option(
+        "distribution",
+        "Task: predict percentages (distribution), adjust everyone's percentages to the group (shift), answer as single people "
+        "(synthetic-individuals), or predict several questions at once (batch).  [default: distribution]",
+        metavar="|".join(TASKS),
+    )
     format: str = _option(
         "attribute-label",
         "Format in which context questions are written.  [default: attribute-label]",
@@ -85,31 +90,35 @@ class BlueprintOptions:
     )
     reasoning: str = _option(
         "standard",
-        "Reasoning before the answer; cot asks for it step by step.  [default: standard]",
+        "Reasoning before the answer; cot (chain of thought) asks for it, step by step.  [default: standard]",
         metavar="|".join(REASONINGS),
     )
     structured: bool = _option(False, "Ask for an answer that follows a JSON schema, where the model supports it.")
     option_order: str = _option(
         "given",
-        "Order of the answer options; rotated-2 begins with the third.  [default: given]",
+        "Order in which the answer options are listed; rotated-2 begins with the third.  [default: given]",
         metavar="|".join(ORDERS),
     )
     profile: str = _option(
         "segment",
-        "People the prompt is about; population: all respondents of the survey.  [default: segment]",
+        "People the prompt is about: the segment, or all respondents of the survey (population).  [default: segment]",
         metavar="|".join(PROFILES),
     )
-    system: str = _option("default", "System prompt, by its id.  [default: default]", metavar="ID")
+    system: str = _option("default", "System prompt, by its id.  [default: default]", metavar="|".join(SHIPPED))
     system_text: str = ""
     batch_size: int = _option(
         3, f"Questions in one prompt of the task batch, {BATCH_SIZES[0]} to {BATCH_SIZES[-1]}.  [default: 3]"
     )
-    individuals: int = _option(20, "People the model answers as in the task synthetic-individuals.  [default: 20]")
+    individuals: int = _option(
+        20, "Number of people that the model answers as in the task synthetic-individuals.  [default: 20]"
+    )
     selection: str = _option(
-        "survey-order", "Selection of the context questions.  [default: survey-order]", metavar="|".join(SELECTIONS)
+        "survey-order",
+        "Order in which context questions are taken from the survey.  [default: survey-order]",
+        metavar="|".join(SELECTIONS),
     )
     seed: int = 20_260_101
-    token_budget: int = _option(4096, "Most tokens of prompt and answer together.  [default: 4096]")
+    token_budget: int = _option(4096, "Most tokens of prompt and response together.  [default: 4096]")
     answer_reserve: int | None = None
     show_n: bool = _option(False, "Show the model how many respondents answered each context question.")
 
@@ -146,12 +155,12 @@ class BlueprintOptions:
 
     @property
     def reserve(self) -> int:
-        """Tokens kept for the answer."""
+        """Tokens kept for the response."""
         return self._usual_reserve() if self.answer_reserve is None else self.answer_reserve
 
     @property
     def answer_tokens(self) -> int | None:
-        """Fewest tokens a model must be allowed to answer with; None: the model's own setting will do."""
+        """Fewest tokens that a model must be allowed for its response; None: the model's own setting will do."""
         return self.reserve if self.reserve > _STANDARD_RESERVE else None
 
     def order_of(self, count: int) -> list[int]:

@@ -62,7 +62,7 @@ def consistency_board(cells: pd.DataFrame, options: BoardOptions) -> pd.DataFram
 
 
 def consistency_components(cells: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
-    """One row a (model, model_variant, context_level, condition), over its scored `cells` (as of `load_cells`).
+    """One row per (model, model_variant, context_level, condition), over its scored `cells` (as of `load_cells`).
 
     `segment_sd_expected`: standard deviation of the segment means that would be seen without any segment effect, from sample sizes, the
     questions that each answered and noise. `segment_sd_true`: standard deviation of the segment effects, 0 or more, in units of the score;

@@ -41,7 +41,7 @@ def null_scores(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, opti
     """Scores (cells, NULL_DRAWS) under the null hypothesis of this module, under the policy and metric of the board.
 
     `cells`: rows of `load_cells` that have a score, with an index from 0; `connection` has `scores`, `survey_responses` and, or not,
-    `reference_scores`. Answers that were not parsed keep their constant score: they are no sampling noise. Raises DtefError when a cell
+    `reference_scores`. Responses that were not parsed keep their constant score: they are no sampling noise. Raises DtefError when a cell
     has no row in `survey_responses` or another number of options there.
     """
     pairs = _Pairs.of(connection, cells)

@@ -31,7 +31,7 @@ _STATISTICS = ["low", "high", "p", "p_holm", "n_questions", "margin", "decision"
 def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: SurveyBoardOptions) -> pd.DataFrame:
     """The scored and unscored cells of an experiment, each beside the same cell of the same model in the first condition.
 
-    `connection` has a `scores` view; `options.snapshot` is set, for answers of several snapshots do not compare. Columns: `model`,
+    `connection` has a `scores` view; `options.snapshot` is set, for responses of several snapshots do not compare. Columns: `model`,
     `condition` (the name in the experiment), `condition_place` (0: the first), `round`, `segment`, `question_id`, `context_place` (of the
     context level among those of the condition), `cluster` (of the question: as in `load_cells`), `score` (0-1; null: unscored),
     `first_score`, `n_total`, `n_ok`, `n_answered` (predictions).
@@ -138,7 +138,7 @@ def _asked_everywhere(cells: pd.DataFrame) -> pd.DataFrame:
 def condition_usage(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: SurveyBoardOptions) -> pd.DataFrame:
     """Tokens and dollars of each model in each condition.
 
-    Columns: `model`, `condition`, `prompt_tokens`, `completion_tokens`, `cost_usd` (null: no known price), `unpriced` (answers).
+    Columns: `model`, `condition`, `prompt_tokens`, `completion_tokens`, `cost_usd` (null: no known price), `unpriced` (responses).
 
     `connection` has a `predictions` view. A request that two conditions share counts in one of them, as everywhere. Baselines have no rows.
     """
@@ -160,7 +160,7 @@ def condition_usage(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked
 
 
 def _asked_frame(asked: Sequence[Asked]) -> pd.DataFrame:
-    """One row a (model, condition, context level), with their places in the experiment."""
+    """One row per (model, condition, context level), with their places in the experiment."""
     models = {name: place for place, name in enumerate(dict.fromkeys(one.model for one in asked))}
     names = {name: place for place, name in enumerate(dict.fromkeys(one.name for one in asked))}
     rows = [

@@ -14,6 +14,8 @@ class View(NamedTuple):
     """What `dtef leaderboard --by` calls it."""
     table: str
     """The table it is stored as."""
+    shows: str
+    """What its rows say, in the words of `dtef leaderboard --help`."""
     columns: tuple[str, ...]
     """Columns shown to people; of a board of `groups` those that its rows are told apart by, before the columns of all such boards."""
     is_board: bool = True
@@ -30,18 +32,22 @@ _BEST_AND_WORST = ("best_segment", "worst_segment", "gap", "expected_gap", "exce
 _REPEATED = ("icc", "interval", "within_sd", "rerun_detectable", "model_detectable")
 _COUNTED = ("n_pairs", "n_questions", "note")
 PUBLISHED = (
-    View("overall", "leaderboard", ()),
-    View("round", "breakdown_round", ("round",), on_page=False),
-    View("segment", "breakdown_segment", ("segment",)),
-    View("attribute", "breakdown_attribute", ("attribute",)),
-    View("question", "breakdown_question", ("round", "question_id")),
+    View("overall", "leaderboard", "each model's mean score over all rounds, segments and questions", ()),
+    View("round", "breakdown_round", "the same within each round", ("round",), on_page=False),
+    View("segment", "breakdown_segment", "the same within each segment, such as country:kenya", ("segment",)),
+    View("attribute", "breakdown_attribute", "the same within each attribute of segments, such as country", ("attribute",)),
+    View("question", "breakdown_question", "the same within each question", ("round", "question_id")),
     View(
-        "consistency", "consistency", ("rank", *_MODEL_AT_LEVEL, "score", *_SPREAD, "n_segments", "n_pairs", "consistency_note")
+        "consistency",
+        "consistency",
+        "how much a model's score differs between segments",
+        ("rank", *_MODEL_AT_LEVEL, "score", *_SPREAD, "n_segments", "n_pairs", "consistency_note"),
     ),
-    View("metric", "metric_ranks", (*_MODEL_AT_LEVEL, "n_pairs")),
+    View("metric", "metric_ranks", "each model's rank under every metric", (*_MODEL_AT_LEVEL, "n_pairs")),
     View(
         "comparisons",
         "comparisons",
+        "every two models: the difference of their scores, and whether chance could have made it",
         ("model", "other_model", "context_level", *_TESTED, "effect_size", *_COUNTED),
         is_board=False,
         needs="two models with a score for the same cells",
@@ -49,6 +55,7 @@ PUBLISHED = (
     View(
         "context",
         "responsiveness",
+        "whether a model's score rises when it is shown more of the segment's other answers",
         ("model", "levels", "least_score", "most_score", *_TESTED, "slope", *_COUNTED),
         is_board=False,
         needs="a model asked at two context levels, such as `dtef run --context 0 --context 5`",
@@ -56,6 +63,7 @@ PUBLISHED = (
     View(
         "gaps",
         "gaps",
+        "best against worst segment of each attribute, and the gap that sample sizes alone would make",
         ("attribute", *_MODEL_AT_LEVEL, *_BEST_AND_WORST, "p_holm", "n_segments", "note"),
         is_board=False,
         needs="an attribute with two segments",
@@ -63,6 +71,7 @@ PUBLISHED = (
     View(
         "question-gaps",
         "question_gaps",
+        "the same gaps on single questions",
         ("attribute", "round", "question_id", *_MODEL_AT_LEVEL, *_BEST_AND_WORST, "note"),
         is_board=False,
         needs="an attribute with two segments",
@@ -70,6 +79,7 @@ PUBLISHED = (
     View(
         "reliability",
         "reliability",
+        "how far repeated draws of one prompt agree, and how small a difference could be found",
         (*_MODEL_AT_LEVEL, "n_cells", "n_draws", *_REPEATED, "note"),
         is_board=False,
         needs="prompts asked repeatedly, such as `dtef run --draws 3`",

@@ -177,7 +177,7 @@ def _noise_sums(rows: _Rows, contrast: Floats, shape: tuple[int, int]) -> npt.ND
 
 
 def _unread(cells: pd.DataFrame, group: Codes, groups: int) -> pd.Series:
-    """Of each group, the levels at which no answer could be read, in words: scores of unreadable answers say nothing of context."""
+    """Of each group, the levels at which no answer could be read, in words: scores of unreadable responses say nothing of context."""
     level = cells["context_level"].astype(str)
     read = cells["n_ok"].groupby([group, level.to_numpy()], sort=False).sum()
     none = sorted(read.index[read == 0], key=lambda at: _order(at[1]))

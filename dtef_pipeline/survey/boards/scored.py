@@ -18,7 +18,6 @@ from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
 
 SCORED = Scored(
     keys=KEYS,
-    item="question",
     metrics=METRICS,
     distances=DISTANCES,
     credits={credit.status: credit.score for credit in CREDITS},

@@ -1,4 +1,4 @@
-"""One row a (segment, model variant, context level, snapshot): counts, means and per-question scores."""
+"""One row per (segment, model variant, context level, snapshot): counts, means and per-question scores."""
 
 from __future__ import annotations
 

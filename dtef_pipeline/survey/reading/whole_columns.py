@@ -1,4 +1,4 @@
-"""Columns of answers: those that are one clean array are read all at once."""
+"""Columns of responses: those that are one clean array are read all at once."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _BOARD_COLUMNS = [
         "score",
         "Score",
         four,
-        "Mean under the published policy: unparseable and refused answers count 0, wrong lengths 0.1",
+        "Mean under the published policy: unparseable and refused responses count 0, wrong lengths 0.1",
         bounds=three,
     ),
     BoardColumn(
@@ -51,7 +51,7 @@ _BOARD_COLUMNS = [
         "parsed_score",
         "Parsed only",
         four,
-        "Mean over the answers that could be read; beneath it their share of all answers",
+        "Mean over the responses that could be read; beneath it their share of all responses",
         beneath=Beneath("parse_rate", percent, "{} read"),
     ),
     BoardColumn(

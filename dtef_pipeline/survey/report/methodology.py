@@ -41,7 +41,7 @@ def methodology(metric: str) -> str:
 
 
 _SNAPSHOTS = (
-    "<p>A snapshot is one pass over the prompts. Of several snapshots the latest answer to each cell counts; drift alone compares them. "
+    "<p>A snapshot is one pass over the prompts. Of several snapshots the latest response to each cell counts; drift alone compares them. "
     "Draws of one prompt are averaged before anything else.</p>"
 )
 _TERMS = {

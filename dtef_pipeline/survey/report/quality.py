@@ -21,7 +21,7 @@ def _counts() -> str:
     scored = "; ".join(f"{credit.status.replace('_', ' ')} {credit.score:g}" for credit in CREDITS if credit.score is not None)
     left_out = ", ".join(credit.status for credit in CREDITS if credit.score is None)
     return (
-        f"A prediction that could be read (ok) counts what the metric says. An answer that could not be read counts what the published policy "
+        f"A prediction that could be read (ok) counts what the metric says. A response that could not be read counts what the published policy "
         f"gives it: {scored}. Where there is no answer at all ({left_out}) nothing is counted: such a prediction is left out of every mean. "
         f"The column Parsed only of the leaderboard is of ok alone."
     )
@@ -82,7 +82,7 @@ def _unscored(connection: duckdb.DuckDBPyConnection, most: int = 50) -> str:
         return paragraph("Every prediction could be read.")
     columns = [Column("status", "Status", text), Column("reason", "Reason", text), Column("predictions", "Predictions", whole)]
     return table(
-        frame, columns, caption="Why predictions are not ok: no answer, or none that could be read (most frequent first)"
+        frame, columns, caption="Why predictions are not ok: no response, or none that could be read (most frequent first)"
     )
 
 
@@ -102,7 +102,7 @@ def _quarantine(connection: duckdb.DuckDBPyConnection) -> str:
 
 def costs(connection: duckdb.DuckDBPyConnection) -> str:
     """The section, from the `costs` table where there is one."""
-    how = "Requests to language models and what they cost; baselines ask nobody. Answers without a known price are not in the dollars."
+    how = "Requests to language models and what they cost; baselines ask nobody. Responses without a known price are not in the dollars."
     frame = _costs(connection) if has_table(connection, "costs") else pd.DataFrame()
     columns = [
         Column("model", "Model", text),

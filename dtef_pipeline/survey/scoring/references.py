@@ -130,7 +130,7 @@ def _struct(values: dict[str, Floats]) -> pa.Array:
 
 
 def _clusters(responses: pa.Table) -> pa.Array:
-    """The identity of each question's text and options, made once a question."""
+    """The identity of each question's text and options, made once per question."""
     made: dict[tuple[str, ...], str] = {}
     found = []
     for text, options in zip(responses["question_text"].to_pylist(), responses["options"].to_pylist(), strict=True):

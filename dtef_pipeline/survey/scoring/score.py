@@ -28,7 +28,7 @@ def score_predictions(predictions: pa.Table, survey: pa.Table, *, metric: str = 
     """One row of schema SCORES a row of `predictions` (schema PREDICTIONS), in the same order.
 
     `survey` (schema SURVEY_RESPONSES) gives the observed distribution, the options and the scale of each (round, segment,
-    question_id). Answers are parsed; failed and missing calls keep their status; an answer that a content filter stopped is
+    question_id). Responses are parsed; failed and missing calls keep their status; a response that a content filter stopped is
     refused. Metrics and corrected errors are null unless the status is ok; `emd_normalized` and `rps_corrected` also on nominal
     scales and where `dont_know` options leave nothing on the scale (see `metrics.emd_normalized_on_scale`); corrected errors
     where n < 2. `score` is the published policy under `metric`.
@@ -84,7 +84,7 @@ def _offenders(keys: pa.Array) -> str:
 
 
 def _read(predictions: pa.Table, survey: pa.Table, place: pa.Array) -> ParsedColumns:
-    """Status, distribution and reason of every prediction, whether or not there is an answer to parse."""
+    """Status, distribution and reason of every prediction, whether or not there is a response to parse."""
     call = predictions["call_status"].combine_chunks()
     known = pc.fill_null(pc.is_in(call, pa.array(_CALL_STATUSES)), False)
     if not pc.all(known, min_count=0).as_py():

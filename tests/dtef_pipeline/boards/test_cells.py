@@ -12,7 +12,8 @@ import pytest
 
 from dtef_pipeline.boards.cells import has_table, identify, load_cells
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.boards.scored import SCORED, SurveyBoardOptions
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import METRICS
 from tests.made.scores import reference_row, reference_table, scores_table
 
@@ -92,7 +93,7 @@ def test_identify_takes_more_combinations_than_a_number_holds() -> None:
 
 
 def test_keys_are_categories_and_no_scores_make_no_cells() -> None:
-    assert all(isinstance(cells_of([{}])[name].dtype, pd.CategoricalDtype) for name in SCORED.categories)
+    assert all(isinstance(cells_of([{}])[name].dtype, pd.CategoricalDtype) for name in (*KEYS.row, *KEYS.described, "cluster"))
     assert len(cells_of([])) == 0
 
 

@@ -36,13 +36,12 @@ def renamed(schema: pa.Schema) -> pa.Schema:
 
 
 GAMES = Subject(
-    keys=Keys(("league", "scenario"), "seed", ("adapter", "opponent"), "seed"),
+    keys=Keys(("league", "scenario"), "seed", "deal", ("adapter", "opponent"), "seed"),
     checks=renamed(DRIFT_CHECKS),
     models=renamed(MODEL_DRIFT),
     timeline=renamed(DRIFT_SERIES),
     computed="model = 'referee'",
     in_order=str,
-    item="deal",
     truth="rules",
     truths="rules",
     way="adapter {adapter} against {opponent}",

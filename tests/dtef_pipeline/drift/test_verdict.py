@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,8 @@ import pytest
 
 from dtef_pipeline.drift.rule import drift_verdict
 from dtef_pipeline.drift.verdict import Verdict, verdict_on
+from dtef_pipeline.survey.drift_subject import SUBJECT
+from dtef_pipeline.tables import EVIDENCE
 
 THRESHOLD = math.log10(20)
 
@@ -25,19 +28,25 @@ def judge(values: pd.DataFrame) -> Verdict:
     return verdict_on(values, [f"q{row}" for row in range(len(values))], baseline=5, threshold=THRESHOLD)
 
 
+def test_a_verdict_has_one_field_per_published_column_of_the_evidence() -> None:
+    columns = [column.name for column in EVIDENCE]
+    assert [one.name for one in fields(Verdict)][: len(columns)] == columns
+    assert list(judge(scores(8)).row(SUBJECT)) == [*columns, "moved"]
+
+
 @pytest.mark.parametrize("nights", [60, 150])
 def test_a_drift_stays_one_where_every_prompt_lacks_a_score_on_some_night(nights: int) -> None:
     values = scores(nights, missing=0.05)
     values.iloc[:, 20:] -= 0.1
     rule = drift_verdict(values, dict.fromkeys(values.columns, None), temperature=0)
     assert rule.n_items < 10
-    found = judge(values).columns
-    assert (found["verdict"], found["direction"], found["first_snapshot"]) == ("drift", "down", "n020")
-    assert found["shift"] == pytest.approx(-0.1, abs=0.02)
+    found = judge(values)
+    assert (found.verdict, found.direction, found.first_snapshot) == ("drift", "down", "n020")
+    assert found.shift == pytest.approx(-0.1, abs=0.02)
 
 
 def test_missing_answers_alone_are_nothing_to_watch() -> None:
-    verdicts = [judge(scores(200, seed=seed, noise=0.03, missing=0.02)).columns["verdict"] for seed in range(20)]
+    verdicts = [judge(scores(200, seed=seed, noise=0.03, missing=0.02)).verdict for seed in range(20)]
     assert verdicts == ["none"] * 20
 
 
@@ -50,7 +59,7 @@ def test_segments_that_fail_on_some_nights_are_no_drift() -> None:
         values += np.repeat(rng.normal(0, 0.1, 12), 10)[:, None]
         values = values.clip(0, 1)
         gone = np.repeat(rng.uniform(size=(12, 100)) < 0.05, 10, axis=0)
-        wrong += judge(values.mask(gone)).columns["verdict"] == "drift"
+        wrong += judge(values.mask(gone)).verdict == "drift"
     assert wrong <= 2
 
 
@@ -59,10 +68,13 @@ def test_a_drift_that_came_back_is_told_with_its_own_size_and_date_and_where_it_
     values.iloc[:, 20:30] -= 0.2
     values.iloc[:, 60:] += 0.1
     found = judge(values)
-    assert (found.columns["verdict"], found.columns["direction"]) == ("drift", "down")
-    assert found.columns["first_snapshot"] == "n020"
-    assert found.columns["shift"] == pytest.approx(-0.2, abs=0.03)
-    assert found.columns["shift_low"] < -0.2 < found.columns["shift_high"] < 0
+    assert (found.verdict, found.direction) == ("drift", "down")
+    assert found.first_snapshot == "n020"
+    assert found.shift == pytest.approx(-0.2, abs=0.03)
+    low, high = found.shift_low, found.shift_high
+    assert low is not None
+    assert high is not None
+    assert low < -0.2 < high < 0
     assert found.moved
     assert all(one.shift < 0 for one in found.moved)
     (note,) = found.notes

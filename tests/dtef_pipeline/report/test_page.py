@@ -25,7 +25,7 @@ GAMES = Names(
     whole_way="against {opponent}",
     part="scenario",
     cell="game",
-    subject=replace(SUBJECT, item="deal", way="against {opponent}"),
+    subject=replace(SUBJECT, keys=replace(SUBJECT.keys, noun="deal"), way="against {opponent}"),
 )
 BOARD = Board(
     how="Games won.",

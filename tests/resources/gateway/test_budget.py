@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.errors import GatewayError
-from resources.gateway.budget import UNBOUNDED_ANSWER, Accounts, Usage
+from resources.gateway.budget import UNBOUNDED_RESPONSE, Accounts, Usage
 from resources.gateway.prices import Price
 
 ONE_CALL = Usage(calls=1)
@@ -79,7 +79,7 @@ class TestEstimate:
         short = budget.estimate(request(max_tokens=100), None).tokens
         assert budget.estimate(request(max_tokens=300), None).tokens == short + 200
         assert budget.estimate(request(max_tokens=100, answer_tokens=1100), None).tokens == short + 1000
-        assert budget.estimate(request(max_tokens=None), None).tokens == short + UNBOUNDED_ANSWER - 100
+        assert budget.estimate(request(max_tokens=None), None).tokens == short + UNBOUNDED_RESPONSE - 100
 
     def test_a_longer_prompt_takes_more(self) -> None:
         budget = Accounts(Budget(max_tokens=1), {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.cli.dtef import leaderboard as command
@@ -78,6 +80,12 @@ def test_the_command_offers_every_view() -> None:
     (offered,) = (option for option in command.params if option.name == "by")
     assert isinstance(offered.type, click.Choice)
     assert list(offered.type.choices) == list(BY_NAME)
+
+
+def test_the_help_of_the_command_explains_every_view() -> None:
+    shown = CliRunner().invoke(command, ["--help"], terminal_width=200).output
+    for one in PUBLISHED:
+        assert re.search(rf"^ +{one.name} +{re.escape(one.shows)}$", shown, re.MULTILINE), one.name
 
 
 def test_every_view_is_stored_under_its_table() -> None:
