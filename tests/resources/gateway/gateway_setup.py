@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from dtef_pipeline.asking.models import ModelSpec
@@ -33,3 +34,15 @@ def gateway(store: ResponseStore, **settings: Any) -> Gateway:
         "breaker": BreakerRules(cool_down=0.01, longest=0.05),
     }
     return Gateway(store, **{**defaults, **settings})
+
+
+def await_answers(server: FakeLLM, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while server.answered < count and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+def await_calls(server: FakeLLM, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while len(server.calls) < count and time.monotonic() < deadline:
+        time.sleep(0.005)

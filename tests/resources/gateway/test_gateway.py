@@ -14,7 +14,6 @@ import textwrap
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,18 +29,6 @@ from resources.responses.store import ResponseStore
 from tests.conftest import ROOT
 from tests.fake_llm_server import Call, FakeLLM, Fault, FaultPlan, always, at_first, at_random
 from tests.resources.gateway.gateway_setup import KEY, gateway, model, requests
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[ResponseStore]:
-    with ResponseStore(tmp_path / "responses.sqlite") as opened:
-        yield opened
-
-
-@pytest.fixture
-def server() -> Iterator[FakeLLM]:
-    with FakeLLM() as running:
-        yield running
 
 
 def ask(store: ResponseStore, fault: FaultPlan, **settings: Any) -> tuple[Outcome, FakeLLM]:

@@ -37,18 +37,6 @@ def response(number: int, **changed: object) -> Response:
     return replace(one, request_key=request_key(one.prompt_id, one.model_variant, one.draw, one.snapshot))
 
 
-@pytest.fixture
-def store(location: str) -> Iterator[ResponseStore]:
-    with ResponseStore(location) as opened:
-        yield opened
-
-
-@pytest.fixture
-def elsewhere(tmp_path: Path) -> Iterator[ResponseStore]:
-    with ResponseStore(tmp_path / "elsewhere.sqlite") as opened:
-        yield opened
-
-
 def contents(store: ResponseStore) -> list[dict[str, Any]]:
     return [row for page in store.pages() for row in page.to_pylist()]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,12 +41,6 @@ def response(number: int, **changed: object) -> Response:
         answered_at=datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC),
     )
     return replace(one, **changed)  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def store(location: str) -> Iterator[ResponseStore]:
-    with ResponseStore(location) as opened:
-        yield opened
 
 
 def keys(*numbers: int) -> list[str]:
