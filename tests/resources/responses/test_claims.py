@@ -23,7 +23,7 @@ from resources.responses.claims import Claimed, Claims
 from resources.responses.processes import Process
 from resources.responses.store import ResponseStore
 from tests.conftest import ROOT
-from tests.resources.responses.test_store import keys, response
+from tests.made.responses import keys, response
 
 ELSEWHERE = {"machine": "another machine", "pid": 1, "started": None}
 
