@@ -75,7 +75,7 @@ class Nights:
         return [entry.dagster_event.partition for entry in logs if entry.dagster_event.asset_key == dg.AssetKey(asset)]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def registered(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """State of two rounds whose six stages were run once, with a Dagster instance on disk; to be copied, not changed."""
     folder = tmp_path_factory.mktemp("registered")

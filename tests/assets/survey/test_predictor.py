@@ -1,4 +1,4 @@
-"""The predict stage over many partitions: what is asked together, what a limit chooses, what earlier rounds answer."""
+"""The predict stage over many partitions: what is asked together, what is kept, what a limit chooses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drift of a model as a whole: hand-computed series, and each thing that can change told apart."""
+"""Drift of a model as a whole: hand-computed series, which of them are compared, and their timeline against a naive definition."""
 
 from __future__ import annotations
 

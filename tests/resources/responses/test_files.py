@@ -1,4 +1,4 @@
-"""Files of responses: a store arrives whole, again without change, and bad files are named with their line."""
+"""Files of responses: a store arrives whole, a second time nothing is added, and other programs read and write them."""
 
 from __future__ import annotations
 
