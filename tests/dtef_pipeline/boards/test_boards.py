@@ -37,7 +37,7 @@ def test_score_is_the_mean_over_scored_cells_and_says_how_many() -> None:
     assert row["score"] == pytest.approx(0.6)
     assert (row["n_pairs"], row["n_total"], row["n_error"]) == (2, 3, 1)
     assert row["coverage"] == pytest.approx(2 / 3)
-    assert row["parse_rate"] == 1.0
+    assert row["parse_rate"] == pytest.approx(1)
 
 
 def test_models_of_different_coverage_are_ranked_on_the_cells_they_share_with_the_marginal() -> None:
@@ -60,19 +60,20 @@ def test_shared_cells_are_those_every_model_has_a_score_for() -> None:
 
 def test_context_levels_are_never_mixed() -> None:
     frame = boarded([*scores_of("m", 0.5), *scores_of("m", 0.9, context_level="all"), *scores_of("m", 0.7, context_level="10")])
-    assert list(zip(frame["context_level"], frame["score"], strict=True)) == [("0", 0.5), ("10", 0.7), ("all", 0.9)]
+    assert list(frame["context_level"]) == ["0", "10", "all"]
+    assert list(frame["score"]) == pytest.approx([0.5, 0.7, 0.9])
 
 
 def test_circular_pairs_are_left_out_unless_all_targets_are_asked_for() -> None:
     rows = [*scores_of("m", 0.5), {**scores_of("m", 0.0, 0.0)[1], "circular": True}]
-    assert boarded(rows).iloc[0]["score"] == 0.5
-    assert boarded(rows, targets="all").iloc[0]["score"] == 0.25
+    assert boarded(rows).iloc[0]["score"] == pytest.approx(0.5)
+    assert boarded(rows, targets="all").iloc[0]["score"] == pytest.approx(0.25)
 
 
 def test_the_latest_snapshot_of_a_cell_counts_and_base_is_the_oldest() -> None:
     rows = [*scores_of("m", 0.1, 0.3), *scores_of("m", 0.9, snapshot="2026-01-02"), *scores_of("m", 0.5, snapshot="2026-01-01")]
     assert boarded(rows).iloc[0]["score"] == pytest.approx((0.9 + 0.3) / 2)
-    assert boarded(rows, snapshot="2026-01-01").iloc[0]["score"] == 0.5
+    assert boarded(rows, snapshot="2026-01-01").iloc[0]["score"] == pytest.approx(0.5)
 
 
 def test_a_night_of_failed_calls_leaves_the_answers_before_it_on_the_board() -> None:
@@ -119,7 +120,7 @@ def test_breakdowns_hold_each_group_by_itself() -> None:
     assert list(boarded(rows, by="segment")["segment"]) == ["country:kenya", "gender:male"]
     assert list(boarded(rows, by="round")["round"]) == ["S1", "S2"]
     assert len(boarded(rows, by="question")) == 3
-    assert boarded(rows, rounds=("S2",)).iloc[0]["score"] == 0.8
+    assert boarded(rows, rounds=("S2",)).iloc[0]["score"] == pytest.approx(0.8)
 
 
 def test_metric_view_ranks_every_model_under_every_metric() -> None:
@@ -216,8 +217,8 @@ def test_per_question_scores_are_in_survey_order() -> None:
     questions = segment_results(scores_table(rows)).to_pylist()[0]["questions"]
     assert questions == [
         {"question_id": "q2", "score": None, "n_scored": 0},
-        {"question_id": "q1", "score": 0.2, "n_scored": 1},
-        {"question_id": "q0", "score": 0.1, "n_scored": 1},
+        {"question_id": "q1", "score": pytest.approx(0.2), "n_scored": 1},
+        {"question_id": "q0", "score": pytest.approx(0.1), "n_scored": 1},
     ]
 
 
@@ -235,8 +236,5 @@ def test_published_reference_numbers_are_reproduced(real_surveys: Path) -> None:
         connection.register("scores", pa.concat_tables(tables))
         frame = board(connection, "overall", SurveyBoardOptions(targets="all")).set_index("model")
     assert set(frame["n_pairs"]) == {10_288}
-    assert frame["score"].round(4).to_dict() == {
-        "baseline/uniform": 0.6523,
-        MARGINAL: 0.8315,
-        "baseline/leave-one-out-marginal": 0.8185,
-    }
+    published = {"baseline/uniform": 0.6523, MARGINAL: 0.8315, "baseline/leave-one-out-marginal": 0.8185}
+    assert frame["score"].to_dict() == pytest.approx(published, abs=5e-5)
