@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,9 @@ class TestPreviousRound:
         house = Warehouse(tmp_path / "wh")
         for round_id, share in (("GD2", 0.2), ("GD9", 0.9), ("GD10", 0.5), ("GD11", 0.7), ("S1", 0.1)):
             put(house, f"{round_id}/country:kenya", {"observed": [share, 1 - share, 0.0], "question_text": "Yes?"})
-        assert self.answers(house, "GD10/country:kenya") == {"q0": "[90.0, 9.999999999999998, 0.0]"}
+        (nine,) = self.answers(house, "GD10/country:kenya").values()
+        assert nine
+        assert json.loads(nine) == pytest.approx([90, 10, 0])
         assert self.answers(house, "GD2/country:kenya") == {"q0": None}
         assert self.answers(house, "S1/country:kenya") == {"q0": None}
 
