@@ -30,7 +30,7 @@ def test_what_is_no_distribution_says_why(text: str | None, options: tuple[str, 
 
 
 def test_tail_of_a_very_long_response_is_read() -> None:
-    assert parse_response("word " * 100_000 + "[50, 30, 20]", 3, THREE).distribution == (0.5, 0.3, 0.2)
+    assert parse_response("word " * 100_000 + "[50, 30, 20]", 3, THREE).distribution == pytest.approx((0.5, 0.3, 0.2))
     assert parse_response("<think>" + "word " * 100_000 + "</think>[50, 30, 20]", 3, THREE).status == "ok"
     assert parse_response("<think>" + "[50, 30, 20] " * 10_000, 3, THREE).status == "unparseable"
 
@@ -38,18 +38,18 @@ def test_tail_of_a_very_long_response_is_read() -> None:
 def test_total_far_from_a_whole_is_told_and_normalised() -> None:
     parsed = parse_response("[40, 30, 10]", 3, THREE)
     assert parsed.reason == "array; raw total 80"
-    assert parsed.distribution == (0.5, 0.375, 0.125)
+    assert parsed.distribution == pytest.approx((0.5, 0.375, 0.125))
     assert parse_response("[50, 30, 19]", 3, THREE).reason == "array"
 
 
 def test_labels_are_taken_in_written_order_when_options_are_not_known() -> None:
-    assert parse_response("Yes: 60%\nNo: 40%\nTotal: 100%", 2).distribution == (0.6, 0.4)
-    assert parse_response('{"yes": 60, "no": 40}', 2).distribution == (0.6, 0.4)
+    assert parse_response("Yes: 60%\nNo: 40%\nTotal: 100%", 2).distribution == pytest.approx((0.6, 0.4))
+    assert parse_response('{"yes": 60, "no": 40}', 2).distribution == pytest.approx((0.6, 0.4))
 
 
 def test_labels_of_the_same_words_decide_nothing() -> None:
     assert parse_response("-1: 30\n+1: 70", 2, ("-1", "+1")).status != "ok"
-    assert parse_response("[30, 70]", 2, ("-1", "+1")).distribution == (0.3, 0.7)
+    assert parse_response("[30, 70]", 2, ("-1", "+1")).distribution == pytest.approx((0.3, 0.7))
 
 
 def test_two_readings_of_the_same_words_are_not_guessed_between() -> None:
