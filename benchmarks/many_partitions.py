@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -95,30 +96,28 @@ def copy_tables(house: Any, rounds: list[str]) -> None:
 
 
 def copy_run(instance: Any, run_id: str, rounds: list[str]) -> None:
-    """The run with all its events, for each of the other rounds."""
-    from dagster import DagsterEventType
-    from dagster._core.events import BATCH_WRITABLE_EVENTS
-    from dagster._core.events.log import EventLogEntry
-    from dagster._core.storage.dagster_run import DagsterRun
-    from dagster._core.utils import make_new_run_id
-    from dagster._serdes import deserialize_value, serialize_value
+    """The run with its events of assets and checks, for each of the other rounds."""
+    import dagster as dg
 
-    run = serialize_value(instance.get_run_by_id(run_id))
-    events = [serialize_value(entry) for entry in instance.all_logs(run_id)]
+    kinds = {
+        dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED,
+        dg.DagsterEventType.ASSET_MATERIALIZATION,
+        dg.DagsterEventType.ASSET_OBSERVATION,
+        dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED,
+        dg.DagsterEventType.ASSET_CHECK_EVALUATION,
+    }
+    run = dg.serialize_value(instance.get_run_by_id(run_id))
+    events = [dg.serialize_value(entry) for entry in instance.all_logs(run_id, of_type=kinds)]
     for round_id in rounds:
-        new_id = make_new_run_id()
+        new_id = str(uuid.uuid4())
 
         def renamed(text: str, round_id: str = round_id, new_id: str = new_id) -> str:
             return text.replace(run_id, new_id).replace(TEMPLATE, round_id)
 
-        instance.add_run(deserialize_value(renamed(run), DagsterRun))
-        made = [deserialize_value(renamed(event), EventLogEntry) for event in events]
-        together = [event for event in made if event.dagster_event and event.dagster_event.event_type in BATCH_WRITABLE_EVENTS]
-        instance.event_log_storage.store_event_batch(together)
-        for event in made:
-            kind = event.dagster_event.event_type if event.dagster_event else None
-            if kind == DagsterEventType.ASSET_CHECK_EVALUATION:
-                instance.event_log_storage.store_event(event)
+        instance.add_run(dg.deserialize_value(renamed(run), dg.DagsterRun))
+        instance.event_log_storage.store_event_batch(
+            [dg.deserialize_value(renamed(event), dg.EventLogEntry) for event in events]
+        )
 
 
 def dtef(words: list[str]) -> None:

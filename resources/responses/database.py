@@ -55,8 +55,9 @@ claims = sa.Table(
     sa.Column("owner", sa.String(32), nullable=False),
 )
 
-_T = TypeVar("_T")
-Work = Callable[[sa.Connection], _T]
+Returned = TypeVar("Returned")
+"""What work on the store returns to whoever asked for it."""
+Work = Callable[[sa.Connection], Returned]
 """Statements of one transaction. It may be run again from the start, so it changes nothing but the database."""
 
 
@@ -80,11 +81,11 @@ class ResponseDatabase:
         except sa.exc.SQLAlchemyError as error:
             raise self._reported("open", error) from None
 
-    def read(self, work: Work[_T]) -> _T:
+    def read(self, work: Work[Returned]) -> Returned:
         """What the work returns, of one reading transaction."""
         return self._patiently("read", lambda: self._reading(work))
 
-    def write(self, work: Work[_T], *, alone: bool = False) -> _T:
+    def write(self, work: Work[Returned], *, alone: bool = False) -> Returned:
         """What the work returns, of one writing transaction: committed whole or not at all.
 
         `alone`: while no other writer is at work. (In SQLite every writer is.)
@@ -117,11 +118,11 @@ class ResponseDatabase:
     def close(self) -> None:
         self._engine.dispose()
 
-    def _reading(self, work: Work[_T]) -> _T:
+    def _reading(self, work: Work[Returned]) -> Returned:
         with self._engine.connect() as connection:
             return work(connection)
 
-    def _writing(self, work: Work[_T], alone: bool) -> _T:
+    def _writing(self, work: Work[Returned], alone: bool) -> Returned:
         with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
             if self.is_postgresql:
                 # A claim must see all or nothing of a response's commit, and two that lock rows in another order must not meet.
@@ -129,7 +130,7 @@ class ResponseDatabase:
                 connection.execute(sa.select(lock(_WRITERS_LOCK)))
             return work(connection)
 
-    def _patiently(self, action: str, attempt: Callable[[], _T]) -> _T:
+    def _patiently(self, action: str, attempt: Callable[[], Returned]) -> Returned:
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:

@@ -6,12 +6,11 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from dtef_pipeline.asking.request import Response
+from resources.responses.database import Returned
 from resources.responses.store import ResponseStore
-
-_T = TypeVar("_T")
 
 
 class ResponseWriter:
@@ -31,7 +30,7 @@ class ResponseWriter:
         self._something.set()
         await committed
 
-    async def run(self, work: Callable[..., _T], *arguments: Any) -> _T:
+    async def run(self, work: Callable[..., Returned], *arguments: Any) -> Returned:
         """Do other work on the store in the writer's thread, so that this process never waits for its own lock."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
 

@@ -20,6 +20,7 @@ from resources.sources import Sources
 from resources.warehouse import Warehouse
 
 ROUNDS, COUNTRIES, OPTIONS = ("T1", "T2"), ("Chile", "India", "Kenya"), ("Yes", "No", "Maybe")
+GREEN, RED = "MATERIALIZED", "FAILED"
 
 
 def write_survey(path: Path, rounds: Sequence[str] = ROUNDS, *, questions: int = 3, n: int = 40) -> Path:

@@ -14,114 +14,16 @@ import pytest
 
 import assets.survey.blueprint
 import assets.survey.ingest
-from assets.launch import BOARD_NAMES, STAGE_NAMES, Outcome
+from assets.launch import STAGE_NAMES
 from assets.survey.predictor import Predictor
 from dtef_pipeline.cli.run import dagster_instance
 from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED
 from dtef_pipeline.survey.observe import Observed
 from resources.warehouse import Warehouse
-from tests.assets.conftest import Pipeline, write_survey
-from tests.conftest import ROOT
+from tests.assets.conftest import GREEN, RED, Pipeline, write_survey
 
 DOWNSTREAM = STAGE_NAMES[1:]
-GREEN, RED = "MATERIALIZED", "FAILED"
 BAD = "T1/country:india"
-
-
-@pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pipeline, Outcome, Outcome]]:
-    """Both shipped rounds, ingested and run once."""
-    folder = tmp_path_factory.mktemp("sample")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DTEF_WAREHOUSE", str(folder / "warehouse"))
-        patch.setenv("DTEF_RESPONSES", str(folder / "responses.sqlite"))
-        patch.delenv("DTEF_MODELS", raising=False)
-        with dg.DagsterInstance.ephemeral(tempdir=str(folder / "dagster")) as instance:
-            pipeline = Pipeline(instance, Warehouse(folder / "warehouse"))
-            for name in ("S2", "S1"):
-                pipeline.register(ROOT / "data" / "rounds" / name)
-            stages = pipeline.run(predictions={"models": ["baseline/previous-round"], "questions": 2})
-            yield pipeline, stages, pipeline.roll_up()
-
-
-class TestSample:
-    def test_everything_is_one_run_and_one_for_the_roll_ups(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
-        pipeline, stages, boards = ran
-        assert stages.failures == boards.failures == ()
-        runs = pipeline.instance.get_runs()
-        assert {run.run_id for run in runs} == {*stages.run_ids, *boards.run_ids}
-        assert [run.status for run in runs] == [dg.DagsterRunStatus.SUCCESS] * 2
-
-    def test_every_partition_of_every_stage_is_green(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
-        pipeline, stages, _ = ran
-        assert len(pipeline.keys) == 52
-        for stage in STAGE_NAMES:
-            assert set(pipeline.status(stage).values()) == {GREEN}, stage
-        assert len(pipeline.materializations(stages)) == 6 * 52
-
-    def test_a_rounds_keys_stand_together_in_sorted_order(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
-        keys = ran[0].keys
-        assert [split_partition_key(key)[0] for key in keys] == ["S2"] * 26 + ["S1"] * 26
-        assert keys[:26] == sorted(keys[:26])
-
-    def test_each_partition_says_how_many_rows_it_has_and_shows_some(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
-        pipeline, stages, _ = ran
-        counts: dict[tuple[str, str], int] = {}
-        for event in pipeline.materializations(stages):
-            counts[event.asset_key.to_user_string(), event.partition] = event.metadata["dagster/row_count"].value
-            assert "| --- |" in event.metadata["preview"].value
-        for (table, key), count in counts.items():
-            round_id, segment = split_partition_key(key)
-            assert count == len(pipeline.house.read(table, round=round_id, segment=segment)) > 0, (table, key)
-
-    def test_all_checks_passed(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
-        pipeline, stages, _ = ran
-        found = pipeline.checks(stages)
-        assert len(found) == 15
-        assert [name for name, passed in found.items() if not passed] == []
-
-    def test_predictions_have_one_row_for_each_prompt_model_and_level(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
-        with ran[0].house.connect() as connection:
-            rows = connection.execute("SELECT count(*), count(DISTINCT request_key) FROM predictions").fetchone()
-            missing = connection.execute("SELECT DISTINCT model, round FROM scores WHERE status = 'missing'").fetchall()
-            (zeros,) = (
-                connection.execute("SELECT count(*) FROM scores WHERE status = 'missing' AND score IS NOT NULL").fetchone()
-                or ()
-            )
-        assert rows == (52 * 2 * 3, 52 * 2 * 3)
-        assert ("baseline/previous-round", "S1") in missing
-        assert {model for model, _ in missing} == {"baseline/previous-round"}
-        assert zeros == 0
-
-    def test_boards_and_report_are_there_for_other_tools(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
-        pipeline, _, boards = ran
-        root = Path(pipeline.house.root)
-        assert "<h1>DTEF: S1, S2</h1>" in (root / "report.html").read_text(encoding="utf-8")
-        assert (root / "dtef.duckdb").is_file()
-        board = pipeline.house.read("leaderboard").to_pandas()
-        assert set(board["targets"]) == {"clean", "all"}
-        assert set(board["model"]) == {"baseline/uniform", "baseline/population-marginal", "baseline/previous-round"}
-        (of_board,) = (e for e in pipeline.materializations(boards) if e.asset_key == dg.AssetKey("leaderboard"))
-        assert of_board.metadata["dagster/row_count"].value == len(board)
-
-    def test_what_boards_show_is_tested_with_a_recorded_seed_and_drawn(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
-        pipeline, _, boards = ran
-        said = {event.asset_key.to_user_string(): event.metadata for event in pipeline.materializations(boards)}
-        for name in BOARD_NAMES:
-            assert (said[name]["seed"].value, said[name]["resamples"].value) == (SEED, RESAMPLES)
-        for name in ("leaderboard", "breakdowns", "gaps"):
-            assert said[name]["plot"].value.startswith("![")
-        board = pipeline.house.read("leaderboard").to_pandas()
-        scored = board[board["n_pairs"] > 0]
-        assert scored["n_questions"].max() < MIN_CLUSTERS
-        assert scored["score_low"].isna().all()
-        assert scored["note"].str.contains("at least 5 are needed").all()
-        compared = pipeline.house.read("comparisons").to_pandas()
-        assert set(compared["verdict"]) <= {"better", "not told apart", "not tested"}
-        assert len(compared) > 0
-        assert {"country", "gender"} <= set(pipeline.house.read("gaps")["attribute"].to_pylist())
-        assert len(pipeline.house.read("reliability")) == 0  # every prompt was asked once
 
 
 class TestOneBadPartition:

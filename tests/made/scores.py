@@ -78,6 +78,13 @@ def scores_table(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist([score_row(**row) for row in rows], schema=SCORES)
 
 
+def scores_of(model: str, *scores: float | None, **given: Any) -> list[dict[str, Any]]:
+    """What differs from a plain `scores` row for a model's scores on q0, q1, ...; None: the call failed."""
+    states = ["error" if score is None else "ok" for score in scores]
+    named = {"model": model, "model_variant": model, **given}
+    return [{"question_id": f"q{i}", "score": score, "status": states[i], **named} for i, score in enumerate(scores)]
+
+
 def reference_row(**given: Any) -> dict[str, Any]:
     """One `reference_scores` row; what is not given is plain. A number for a struct of similarities is that of every metric."""
     row: dict[str, Any] = {

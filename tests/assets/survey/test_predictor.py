@@ -1,9 +1,8 @@
-"""The predict stage over many partitions: what is asked together, what a limit chooses, what earlier rounds answer."""
+"""The predict stage over many partitions: what is asked together, what is kept, what a limit chooses."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,45 +11,15 @@ import pytest
 
 from assets.survey import predictor as module
 from assets.survey.predictor import Plan, PredictOptions, Predictor, windows
-from dtef_pipeline.asking.models import ModelSpec, load_models
-from dtef_pipeline.asking.request import Failure, Request
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Request
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS
-from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.tables import PREDICTIONS
-from resources.responses.store import RESPONSES
 from resources.warehouse import Warehouse
-from tests.made.scores import survey_rows
-
-KEYS = ["S1/country:chile", "S1/country:kenya", "S2/country:kenya"]
-LLM = ModelSpec(name="m", model="openai/m")
-NEAREST, BAYES = (ModelSpec(name=name, model=name) for name in OF_NEIGHBOURS)
-(PREVIOUS, UNIFORM) = load_models("", computed=BASELINES).resolve(["baseline/previous-round", "baseline/uniform"])
-
-
-class Answers:
-    """Stands in for gateway and store: answers all but the refused request keys, and remembers what it was asked."""
-
-    def __init__(self, refused: Sequence[str] = ()) -> None:
-        self.batches: list[list[Request]] = []
-        self.refused = set(refused)
-        self.answered: dict[str, Request] = {}
-
-    def answer(self, requests: Sequence[Request]) -> Mapping[str, Failure]:
-        self.batches.append(list(requests))
-        self.answered.update({r.key: r for r in requests if r.key not in self.refused})
-        return {r.key: Failure(r.key, "HTTP 400: no", 3) for r in requests if r.key in self.refused}
-
-    def stored(self, keys: Sequence[str]) -> pa.Table:
-        rows = [
-            {"request_key": key, "text": "[50, 30, 20]", "attempts": 1, "latency_s": 0.1, "answered_at": datetime.now(UTC)}
-            for key in keys
-            if key in self.answered
-        ]
-        return pa.Table.from_pylist(rows, schema=RESPONSES)
+from tests.assets.survey.predict_setup import KEYS, LLM, PREVIOUS, UNIFORM, Answers, predict, put
 
 
 @pytest.fixture
@@ -60,27 +29,6 @@ def house(tmp_path: Path) -> Warehouse:
     for key in KEYS:
         put(warehouse, key, *({"question_text": f"Question number {q}?"} for q in range(4)))
     return warehouse
-
-
-def put(warehouse: Warehouse, key: str, *rows: dict[str, Any]) -> None:
-    round_id, segment = split_partition_key(key)
-    at = {"round": round_id, "segment": segment}
-    survey = survey_rows(*({**at, "value": segment.partition(":")[2].title(), **row} for row in rows))
-    warehouse.write("survey_responses", survey, **at)
-    warehouse.write("blueprints", build_blueprints(survey, BlueprintOptions(("0", "2"))), **at)
-
-
-def predict(house: Warehouse, answers: Answers, keys: Sequence[str], *models: ModelSpec, **options: Any) -> dict[str, pa.Table]:
-    """All windows asked and written, as the asset does it."""
-    predictor = Predictor.over(keys, house, PredictOptions(models, **options), answers.stored)
-    made = {}
-    for group in windows(predictor.plan(key) for key in keys):
-        failures = predictor.ask(group, answers.answer)
-        for plan in group:
-            rows = made[plan.key] = predictor.rows(plan, failures)
-            round_id, segment = split_partition_key(plan.key)
-            house.write("predictions", rows, round=round_id, segment=segment, snapshot=predictor.options.snapshot)
-    return made
 
 
 def plans(*sizes: int) -> list[Plan]:
@@ -272,84 +220,3 @@ class TestSharedPrompts:
         options = PredictOptions((UNIFORM, LLM), conditions=(self.CONDITION,), draws=2)
         predictor = Predictor.over(KEYS[:2], everyone, options, Answers().stored)
         assert predictor.expected == {"m": 4 * 2 * 2}
-
-
-class TestNeighbours:
-    """Baselines that read the other segments of the round."""
-
-    @pytest.fixture
-    def countries(self, tmp_path: Path) -> Warehouse:
-        warehouse = Warehouse(tmp_path / "wh")
-        for place, country in enumerate(("chile", "india", "kenya", "norway")):
-            share = 0.2 + 0.2 * place
-            rows = [{"question_text": f"Question number {q}?", "observed": [share, 1 - share, 0.0]} for q in range(4)]
-            put(warehouse, f"S1/country:{country}", *rows)
-        put(warehouse, "S1/gender:female", {"attribute": "gender"}, {"attribute": "gender"})
-        return warehouse
-
-    def keys(self, house: Warehouse) -> list[str]:
-        return [f"S1/{segment}" for segment in house.values("survey_responses", "segment", round="S1")]
-
-    def test_the_round_is_read_once_a_run(self, countries: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-        read: list[str] = []
-        reads = Warehouse.read
-
-        def counted(house: Warehouse, table: str, **given: Any) -> pa.Table:
-            if table == "survey_responses" and given.get("columns"):
-                read.append(given["segment"])
-            return reads(house, table, **given)
-
-        monkeypatch.setattr(Warehouse, "read", counted)
-        predict(countries, Answers(), self.keys(countries), NEAREST, BAYES)
-        assert read == countries.values("survey_responses", "segment", round="S1")
-
-    def test_rerun_is_the_same_to_the_last_byte_and_so_is_one_partition_alone(self, countries: Warehouse) -> None:
-        keys = self.keys(countries)
-        made = predict(countries, Answers(), keys, NEAREST, BAYES)
-        again = predict(countries, Answers(), keys[::-1], NEAREST, BAYES)
-        assert all(made[key].equals(again[key]) for key in keys)
-        assert predict(countries, Answers(), keys[1:2], NEAREST, BAYES)[keys[1]].equals(made[keys[1]])
-        said = [row["response"] for row in made["S1/country:kenya"].to_pylist() if row["context_level"] == "2"]
-        assert None not in said
-
-    def test_an_unreadable_neighbour_is_the_failure_of_its_own_partition_alone(self, countries: Warehouse) -> None:
-        keys = self.keys(countries)
-        broken = "S1/country:india"
-        Path(countries.folder("survey_responses", round="S1", segment="country:india"), "part-0.parquet").write_bytes(b"no")
-        made = predict(countries, Answers(), [key for key in keys if key != broken], NEAREST, BAYES)
-        assert len(made) == 4
-        with pytest.raises(WarehouseError, match=r"cannot read .*india"):
-            predict(countries, Answers(), [broken], NEAREST)
-
-
-class TestPreviousRound:
-    def answers(self, house: Warehouse, key: str) -> dict[str, str | None]:
-        rows = predict(house, Answers(), [key], PREVIOUS, context_levels=("0",))[key]
-        return dict(zip(rows["question_id"].to_pylist(), rows["response"].to_pylist(), strict=True))
-
-    def test_the_latest_earlier_round_of_the_series_answers(self, tmp_path: Path) -> None:
-        house = Warehouse(tmp_path / "wh")
-        for round_id, share in (("GD2", 0.2), ("GD9", 0.9), ("GD10", 0.5), ("GD11", 0.7), ("S1", 0.1)):
-            put(house, f"{round_id}/country:kenya", {"observed": [share, 1 - share, 0.0], "question_text": "Yes?"})
-        assert self.answers(house, "GD10/country:kenya") == {"q0": "[90.0, 9.999999999999998, 0.0]"}
-        assert self.answers(house, "GD2/country:kenya") == {"q0": None}
-        assert self.answers(house, "S1/country:kenya") == {"q0": None}
-
-    def test_another_segments_answer_is_no_link(self, tmp_path: Path) -> None:
-        house = Warehouse(tmp_path / "wh")
-        put(house, "GD1/country:chile", {"question_text": "Yes?"})
-        put(house, "GD2/country:kenya", {"question_text": "Yes?"})
-        assert self.answers(house, "GD2/country:kenya") == {"q0": None}
-
-    def test_wording_links_up_to_case_and_blanks_but_not_other_options(self, tmp_path: Path) -> None:
-        house = Warehouse(tmp_path / "wh")
-        put(house, "GD1/country:kenya", {"question_text": "Do  you\tagree?"}, {"question_text": "And this?"})
-        put(
-            house,
-            "GD2/country:kenya",
-            {"question_text": "do you AGREE?"},
-            {"question_text": "And this?", "options": ["Agree", "Disagree", "Neutral"]},
-        )
-        found = self.answers(house, "GD2/country:kenya")
-        assert found["q0"] is not None
-        assert found["q1"] is None

@@ -17,7 +17,7 @@ from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.warehouse import Warehouse
-from tests.assets.survey.test_predictor import put
+from tests.assets.survey.predict_setup import put
 
 (PREVIOUS,) = load_models("", computed=BASELINES).resolve(["baseline/previous-round"])
 SEGMENT = "country:kenya"

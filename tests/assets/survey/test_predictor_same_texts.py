@@ -11,7 +11,7 @@ from assets.survey import predictor as module
 from assets.survey.predictor import PredictOptions, Predictor
 from dtef_pipeline.identity import request_key
 from resources.warehouse import Warehouse
-from tests.assets.survey.test_predictor import LLM, UNIFORM, Answers, predict, put
+from tests.assets.survey.predict_setup import LLM, UNIFORM, Answers, predict, put
 
 KEY = "S1/country:kenya"
 AGAIN = {"question_text": "How is it?", "duplicate_of": "q0"}

@@ -70,7 +70,7 @@ class TestAgreesWithTheRun:
         run_stages(*ROUND, *what)
         (measured,) = query("SELECT avg(completion_tokens) AS mean FROM predictions WHERE model = 'fake'")
         (row,) = estimated(*what, "--snapshot", "later")
-        assert row["answer_tokens"] == round(4 * measured["mean"])
+        assert row["answer_tokens"] == pytest.approx(4 * measured["mean"], abs=0.51)
 
 
 class TestSays:

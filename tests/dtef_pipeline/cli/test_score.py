@@ -40,7 +40,7 @@ class TestScore:
         result = dtef("score", "-", stdin=f"{good}\n{{oops\n\n{good}\n")
         assert result.exit_code == 1
         rows = [strict(line) for line in result.stdout.splitlines()]
-        assert [row.get("score") for row in rows] == [1.0, None, 1.0]
+        assert [row.get("score") for row in rows] == [pytest.approx(1), None, pytest.approx(1)]
         assert rows[1]["line"] == 2
         assert "not JSON" in rows[1]["error"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,9 @@ from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.tables import DRIFT_CHECKS
 from dtef_pipeline.tables import EVIDENCE, RULE
 from tests.made.scores import scores_table
+from tests.made.snapshots import label
 
 STABLE = Design(night_sd=0.02)
-
-
-def label(night: int) -> str:
-    return (datetime(2026, 1, 1) + timedelta(days=night)).date().isoformat()
 
 
 def nights(values: list[list[float]], **given: Any) -> list[dict[str, Any]]:

@@ -1,58 +1,18 @@
-"""Drift of a model as a whole: hand-computed series, and each thing that can change told apart."""
+"""Drift of a model as a whole: hand-computed series, which of them are compared, and their timeline against a naive definition."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any
 
 import duckdb
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 from dtef_pipeline.drift.models import model_drift
-from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.survey.drift_subject import SUBJECT
-from dtef_pipeline.survey.tables import DRIFT_SERIES, MODEL_DRIFT, PREDICTIONS
+from tests.dtef_pipeline.drift.model_drift_rows import STEADY, Rows, check, found, whats
 from tests.made.scores import scores_table
 from tests.made.snapshots import label, nights
-
-Rows = list[dict[str, Any]]
-STEADY = [0.8, 0.801, 0.799, 0.8, 0.8]
-"""A baseline."""
-
-
-def found(rows: Rows, *, served: Rows | None = None, rounds: Sequence[str] = (), **options: Any) -> tuple[Rows, Rows]:
-    """Rows of `checks` and of `series`."""
-    with duckdb.connect() as connection:
-        connection.register("scores", scores_table(rows))
-        if served is not None:
-            connection.register("predictions", pa.Table.from_pylist(served, schema=PREDICTIONS))
-        drift = model_drift(connection, SUBJECT, WatchOptions(**options), only=rounds)
-        left = [name for (name,) in connection.execute("SHOW TABLES").fetchall()]
-        assert set(left) <= {"scores", "predictions"}, "nothing is left in the connection"
-    assert drift.checks.schema == MODEL_DRIFT
-    assert drift.series.schema == DRIFT_SERIES
-    return drift.checks.to_pylist(), drift.series.to_pylist()
-
-
-def check(rows: Rows, **given: Any) -> dict[str, Any]:
-    (only,), _ = found(rows, **given)
-    return only
-
-
-def whats(row: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {change["what"]: change for change in row["changes"]}
-
-
-def predictions(rows: Rows, **told: Any) -> Rows:
-    """What served the rows; values may be functions of the snapshot."""
-    keys = ("snapshot", "question_id", "model", "model_variant")
-    usual = {"round": "S1", "segment": "country:kenya", "context_level": "0", "condition": "distribution/attribute-label"}
-    said = [{name: tell(row["snapshot"]) for name, tell in told.items()} for row in rows]
-    return [{**usual, **{name: row[name] for name in keys}, **one} for row, one in zip(rows, said, strict=True)]
 
 
 def test_a_fall_is_drift_with_its_size_direction_and_first_snapshot() -> None:
@@ -87,127 +47,6 @@ def test_questions_that_moved_most_come_first_and_are_named_with_their_round() -
 def test_a_series_that_stays_is_none_and_nothing_changed() -> None:
     row = check(nights([*STEADY, 0.8, 0.801, 0.799]))
     assert (row["verdict"], row["flagged"], row["changes"], row["first_snapshot"]) == ("none", False, [], None)
-
-
-def test_a_fall_of_the_parse_rate_is_told_from_answers_that_changed() -> None:
-    rows = nights([0.8] * 12, questions=20)
-    for row in rows:
-        if row["snapshot"] >= label(6) and row["question_id"] in ("q3", "q9", "q11", f"q{int(row['snapshot'][-2:])}"):
-            row.update(status="unparseable", score=0.0, js=None)
-    (row,), series = found(rows)
-    assert row["verdict"] == "drift"
-    changed = whats(row)
-    assert changed["parse_rate"]["before"] == "parsed 100.0 %"
-    assert changed["parse_rate"]["after"].startswith("parsed 8")
-    assert changed["answers"]["after"].endswith("(+0.0000, as before)")
-    last = series[-1]
-    assert last["difference"] < -0.1
-    assert last["answers_difference"] == pytest.approx(0.0, abs=1e-12)
-    assert last["parse_rate"] == pytest.approx(17 / 20 if row["latest_snapshot"][-2:] in ("03", "09", "11") else 16 / 20)
-
-
-def test_answers_that_changed_leave_the_parse_rate_out() -> None:
-    assert "parse_rate" not in whats(check(nights([*STEADY, *[0.6] * 6])))
-
-
-def test_a_parse_rate_that_moves_by_less_than_a_point_is_not_told() -> None:
-    rows = nights([0.8] * 8, questions=150)
-    rows[-1].update(status="unparseable", score=0.0, js=None)  # 1 of 450 after the baseline
-    assert check(rows)["changes"] == []
-
-
-def test_another_served_model_is_told_with_its_first_night() -> None:
-    rows = nights([0.8] * 10)
-    served = predictions(rows, served_model=lambda night: "gpt-2025-04-14" if night < label(7) else "gpt-2026-01-01")
-    (change,) = check(rows, served=served)["changes"]
-    assert change == {"what": "served_model", "snapshot": label(7), "before": "gpt-2025-04-14", "after": "gpt-2026-01-01"}
-
-
-def test_a_fingerprint_counts_when_it_was_not_seen_before_and_none_is_no_fingerprint() -> None:
-    rows = nights([0.8] * 8)
-    by_night = {label(2): "b", label(3): None, label(4): "a", label(6): "c"}
-    _, series = found(rows, served=predictions(rows, fingerprint=lambda night: by_night.get(night, "a")))
-    assert [one["fingerprints"] for one in series[2:5]] == [["b"], [], ["a"]]
-    both = [*rows, *({**row, "draw": 1} for row in rows)]
-    side_by_side = [
-        *predictions(rows, fingerprint=lambda night: "c" if night == label(6) else "a"),
-        *predictions(rows, fingerprint=lambda night: "a" if night == label(3) else "b"),
-    ]
-    (change,) = check(both, served=side_by_side)["changes"]
-    # Night 3 saw one of the two that serve: no change.
-    assert change == {"what": "fingerprint", "snapshot": label(6), "before": "a, b", "after": "b, c"}
-
-
-def test_the_provider_change_nearest_to_the_drift_is_told() -> None:
-    rows = nights([*STEADY, 0.8, 0.8, *[0.6] * 6])
-    by_night = dict.fromkeys([label(n) for n in (0, 1)], "first") | dict.fromkeys([label(n) for n in range(2, 7)], "second")
-    row = check(rows, served=predictions(rows, served_model=lambda night: by_night.get(night, "third")))
-    assert whats(row)["served_model"] == {"what": "served_model", "snapshot": label(7), "before": "second", "after": "third"}
-
-
-def test_other_prompts_midway_begin_anew_and_say_since_when() -> None:
-    rows = [*nights([0.9] * 6), *nights([0.6] * 7, first=6, prompt_id="reworded")]
-    for at, row in enumerate(rows):
-        row["prompt_id"] = f"{row.get('prompt_id', 'as before')} {at % 10}"
-    (row,), series = found(rows)
-    assert (row["verdict"], row["n_snapshots"], row["baseline"][0]) == ("none", 7, label(6))
-    (change,) = row["changes"]
-    assert (change["what"], change["snapshot"]) == ("prompts", label(6))
-    assert change["before"] == f"the prompts of {label(5)}"
-    assert change["after"] == "other prompts for 10 of 10 (segment, question) pairs"
-    assert f"other prompts since {label(6)}: earlier snapshots are not comparable" in row["reason"]
-    assert [one["compared"] for one in series] == [False] * 6 + [True] * 7
-    assert series[0]["score"] == pytest.approx(0.9)
-    assert (series[0]["n_shared"], series[0]["n_prompts"], series[0]["difference"]) == (0, 10, None)
-
-
-def test_other_survey_answers_are_no_drift_of_the_model() -> None:
-    row = check([*nights([0.9] * 6), *nights([0.6] * 7, first=6, truth_id="recounted")])
-    assert row["verdict"] == "none"
-    assert set(whats(row)) == {"survey"}
-    assert whats(row)["survey"]["after"] == "other survey answers for 10 of 10 (segment, question) pairs"
-    assert "other survey answers since 2026-01-07" in row["reason"]
-
-
-def test_another_metric_is_another_test() -> None:
-    row = check([*nights([0.9] * 6), *nights([0.6] * 7, first=6, metric="tv")])
-    assert (row["verdict"], row["metric"]) == ("none", "tv")
-    assert whats(row)["metric"]["before"] == "scored by js"
-
-
-def test_a_panel_that_grew_is_compared_on_what_both_asked() -> None:
-    rows = [*nights([0.8] * 6), *nights([0.8] * 6, first=6, questions=10)]
-    rows += [{**row, "question_id": f"new{at}", "score": 0.1} for at, row in enumerate(nights([0.1], first=6, questions=2))]
-    rows += nights([0.1] * 5, first=7, questions=1, question_id="new0")
-    (row,), series = found(rows)
-    assert (row["verdict"], row["n_prompts"]) == ("none", 10)
-    assert row["shift"] == pytest.approx(0.0)
-    (change,) = row["changes"]
-    assert change["what"] == "panel"
-    assert change["snapshot"] == label(6)
-    assert change["before"] == "10 questions in 1 segment of S1, 10 prompts"
-    assert change["after"] == "12 questions in 1 segment of S1, 12 prompts (added S1/new0, S1/new1)"
-    assert (series[6]["n_shared"], series[6]["n_prompts"]) == (10, 12)
-
-
-def test_another_panel_begins_anew_and_names_what_came_and_went() -> None:
-    row = check([*nights([0.9] * 6), *nights([0.6] * 7, first=6, round="S2", segment="country:mali")])
-    assert (row["verdict"], row["rounds"]) == ("none", ["S2"])
-    assert whats(row)["panel"]["after"] == "10 questions in 1 segment of S2, 10 prompts (added S2; dropped S1)"
-
-
-def test_a_pilot_of_a_few_questions_is_another_panel_than_the_whole_survey() -> None:
-    row = check([*nights([0.8], questions=3), *nights([0.8] * 7, first=1, questions=30)])
-    assert row["n_prompts"] == 30
-    assert row["baseline"][0] == label(1)
-
-
-def test_a_night_that_asked_something_else_does_not_end_the_series_around_it() -> None:
-    rows = [*nights(STEADY), *nights([0.1], first=5, questions=2), *nights([0.8] * 3, first=6)]
-    (row,), series = found(rows)
-    assert (row["verdict"], row["n_snapshots"]) == ("none", 8)
-    assert [one["compared"] for one in series] == [True] * 5 + [False] + [True] * 3
-    assert f"left out: {label(5)} (asked something else)" in row["reason"]
 
 
 def test_a_night_without_answers_is_none_of_the_baseline() -> None:

@@ -39,13 +39,14 @@ def test_a_row_for_each_option_and_segment_makes_a_survey(table: Write) -> None:
     assert survey.round == "GD9"
     assert [(s.key, s.n) for s in survey.segments] == [("country:turkey", 40), ("ageGroup:65-plus", 20)]
     assert [(q.id, q.options) for q in survey.questions] == [("Good?", ("Yes", "No"))]
-    assert [(a.percentages, a.n, a.line) for a in survey.answers] == [((60.0, 40.0), 40, 2), ((70.0, 30.0), 20, 4)]
+    assert [(a.n, a.line) for a in survey.answers] == [(40, 2), (20, 4)]
+    assert [a.percentages for a in survey.answers] == [pytest.approx((60, 40)), pytest.approx((70, 30))]
 
 
 def test_counts_become_percentages_and_their_sum_is_n(table: Write) -> None:
     rows = [["GD9", "q1", "Good?", o, "country", "Kenya", c] for o, c in (("Yes", 9), ("No", "27.0"))]
     answer = read_survey(table(COUNTS, *rows)).answers[0]
-    assert (answer.question_id, answer.percentages, answer.n) == ("q1", (25.0, 75.0), 36)
+    assert (answer.question_id, answer.percentages, answer.n) == ("q1", pytest.approx((25, 75)), 36)
 
 
 def test_an_option_without_a_row_was_chosen_by_nobody_but_a_blank_cell_is_missing(table: Write) -> None:
@@ -53,7 +54,9 @@ def test_an_option_without_a_row_was_chosen_by_nobody_but_a_blank_cell_is_missin
         ["GD9", "q1", "Good?", o, "country", c, n]
         for o, c, n in (("Yes", "Kenya", 12), ("No", "India", 5), ("Yes", "India", ""))
     ]
-    assert [(a.percentages, a.n) for a in read_survey(table(COUNTS, *rows)).answers] == [((100.0, 0.0), 12), ((None, 5), None)]
+    kenya, india = read_survey(table(COUNTS, *rows)).answers
+    assert (kenya.percentages, kenya.n) == (pytest.approx((100, 0)), 12)
+    assert (india.percentages, india.n) == ((None, 5), None)
 
 
 def test_option_order_puts_options_in_order(table: Write) -> None:
@@ -73,7 +76,7 @@ def test_parquet_says_the_same_as_csv(table: Write, tmp_path: Path) -> None:
     pq.write_table(pa.table({name: [row[i] for row in numbers] for i, name in enumerate(HEADER)}), path)
     from_csv, from_parquet = read_survey(table(HEADER, *ROWS)), read_survey(path)
     assert from_parquet.segments == from_csv.segments
-    assert [a.percentages for a in from_parquet.answers] == [a.percentages for a in from_csv.answers]
+    assert [a.percentages for a in from_parquet.answers] == [pytest.approx(a.percentages) for a in from_csv.answers]
 
 
 def test_a_file_of_several_rounds_is_read_whole_or_by_round(table: Write) -> None:

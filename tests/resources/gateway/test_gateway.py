@@ -1,9 +1,8 @@
-"""The gateway: every answer is stored, calls run at once within limits, and faults of a server end as error rows."""
+"""The gateway: every answer is stored, calls run at once within limits, and what cannot be asked is said before the first call."""
 
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import json
 import logging
 import os
@@ -12,42 +11,19 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.errors import GatewayError, WarehouseError
 from resources.gateway.gateway import Outcome
 from resources.gateway.progress import ModelProgress
-from resources.gateway.retries import Backoff
 from resources.responses.store import ResponseStore
 from tests.conftest import ROOT
-from tests.fake_llm_server import Call, FakeLLM, Fault, FaultPlan, always, at_first, at_random
-from tests.resources.gateway.gateway_setup import KEY, gateway, model, requests
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[ResponseStore]:
-    with ResponseStore(tmp_path / "responses.sqlite") as opened:
-        yield opened
-
-
-@pytest.fixture
-def server() -> Iterator[FakeLLM]:
-    with FakeLLM() as running:
-        yield running
-
-
-def ask(store: ResponseStore, fault: FaultPlan, **settings: Any) -> tuple[Outcome, FakeLLM]:
-    """One request to a server with a fault."""
-    with FakeLLM(fault=fault) as server:
-        return gateway(store).answer(requests(model(server, **settings))), server
+from tests.fake_llm_server import Call, FakeLLM, Fault, always
+from tests.resources.gateway.gateway_setup import KEY, ask, gateway, model, requests
 
 
 class TestAnswering:
@@ -145,115 +121,6 @@ class TestConcurrency:
         assert last.rate > 0
         assert last.cost_usd is None
         assert threads == {threading.current_thread()}
-
-
-class TestRetries:
-    @pytest.mark.parametrize(
-        "fault",
-        [
-            Fault("status", status=429),
-            Fault("status", status=500),
-            Fault("status", status=503),
-            Fault("status", status=408),
-            Fault("reset"),
-            Fault("truncated"),
-            Fault("wrong_type"),
-            Fault("empty_choices"),
-            Fault("no_content"),
-        ],
-        ids=lambda fault: f"{fault.kind}-{fault.status}",
-    )
-    def test_a_passing_fault_is_tried_again(self, store: ResponseStore, fault: Fault) -> None:
-        answers, server = ask(store, at_first(fault, fault))
-        assert answers.failures == {}
-        (key,) = [request.key for request in requests(model(None))]
-        assert store.responses([key])["attempts"].to_pylist() == [3]
-        assert len(server.calls) == 3
-
-    @pytest.mark.parametrize("kind", ["hang", "drip"])
-    def test_a_call_ends_at_its_timeout_and_is_tried_again(self, store: ResponseStore, kind: Any) -> None:
-        started = time.monotonic()
-        answers, server = ask(store, at_first(Fault(kind, seconds=30)), timeout=0.5)
-        assert answers.failures == {}
-        assert len(server.calls) == 2
-        assert time.monotonic() - started < 20
-
-    def test_retries_end(self, store: ResponseStore) -> None:
-        answers, server = ask(store, always(Fault("status", status=500, message="no luck")), retries=2)
-        (failure,) = answers.failures.values()
-        assert failure.attempts == len(server.calls) == 3
-        assert "no luck" in failure.message
-        assert store.count() == 0
-
-    @pytest.mark.parametrize("status", [400, 403, 413, 422])
-    def test_a_permanent_fault_is_not_tried_again(self, store: ResponseStore, status: int) -> None:
-        answers, server = ask(store, always(Fault("status", status=status, message="context too long")))
-        assert [failure.attempts for failure in answers.failures.values()] == [1]
-        assert len(server.calls) == 1
-
-    @pytest.mark.parametrize(("form", "least"), [("seconds", 1.0), ("date", 0.9)])
-    def test_retry_after_is_honoured(self, store: ResponseStore, form: str, least: float) -> None:
-        def fault(call: Call) -> Fault | None:
-            # A date has whole seconds: 2 ahead is at least 1 to wait.
-            value = "1" if form == "seconds" else email.utils.formatdate(time.time() + 2, usegmt=True)
-            return Fault("status", status=429, retry_after=value) if call.attempt == 1 else None
-
-        with FakeLLM(fault=fault) as server:
-            assert not gateway(store).answer(requests(model(server))).failures
-        first, second = server.calls
-        assert second.arrived_at - first.arrived_at >= least
-
-    def test_a_wait_beyond_patience_is_a_failure(self, store: ResponseStore) -> None:
-        answers, server = ask(store, always(Fault("status", status=429, retry_after="86400")))
-        assert len(answers.failures) == len(server.calls) == 1
-
-    def test_rate_limits_use_up_patience_and_not_the_retries(self, store: ResponseStore) -> None:
-        limited = Fault("status", status=429)
-        answers, _ = ask(store, at_first(*[limited] * 9), retries=0)
-        assert answers.failures == {}
-        assert store.responses([request.key for request in requests(model(None))])["attempts"].to_pylist() == [10]
-
-    def test_patience_with_rate_limits_ends(self, store: ResponseStore) -> None:
-        impatient = Backoff(first=0.01, longest=0.01, patience=0.05)
-        with FakeLLM(fault=always(Fault("status", status=429, message="slow down"))) as server:
-            answers = gateway(store, backoff=impatient).answer(requests(model(server)))
-        (failure,) = answers.failures.values()
-        assert "slow down" in failure.message
-        assert failure.attempts == len(server.calls) > 1
-
-    def test_waits_double_and_vary_within_their_half(self) -> None:
-        backoff = Backoff(first=1, longest=10, rng=np.random.default_rng(1))
-        waits = [[backoff.wait(attempt) for _ in range(50)] for attempt in (1, 2, 3, 9, 5000)]
-        for full, drawn in zip((1, 2, 4, 10, 10), waits, strict=True):
-            assert full / 2 <= min(drawn) < max(drawn) <= full
-
-    def test_hundreds_of_prompts_through_a_fifth_of_faults_all_arrive(self, store: ResponseStore) -> None:
-        faults = [
-            Fault("status", status=429, retry_after="0"),
-            Fault("status", status=429),
-            Fault("status", status=500),
-            Fault("status", status=503),
-            Fault("reset"),
-            Fault("truncated"),
-            Fault("empty_choices"),
-            Fault("wrong_type"),
-        ]
-        with FakeLLM(fault=at_random(0.2, *faults)) as server:
-            wanted = requests(model(server, retries=20, max_concurrency=32), 500)
-            assert gateway(store).answer(wanted) == Outcome({}, asked=500, replayed=0)
-        rows = store.responses([request.key for request in wanted]).to_pylist()
-        served = Counter(call.user for call in server.calls)
-        assert store.count() == len(rows) == server.answered == 500
-        assert set(server.answers.values()) == {1}
-        assert [row["attempts"] for row in rows] == [served[request.user] for request in wanted]
-        assert served.total() > 550
-
-    def test_hanging_and_dripping_servers_are_asked_again_too(self, store: ResponseStore) -> None:
-        with FakeLLM(fault=at_random(0.2, Fault("hang"), Fault("drip"))) as server:
-            wanted = requests(model(server, retries=20, timeout=0.7), 60)
-            assert gateway(store).answer(wanted).failures == {}
-        attempts = store.responses([request.key for request in wanted])["attempts"].to_pylist()
-        assert sum(attempts) == len(server.calls) > server.answered == 60
 
 
 class TestOddAnswers:

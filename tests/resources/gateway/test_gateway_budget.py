@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from dtef_pipeline.asking.models import Budget
@@ -15,12 +12,6 @@ from tests.resources.gateway.gateway_setup import gateway, model, requests
 
 TOKENS = 8
 """What the server says each of these requests used."""
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[ResponseStore]:
-    with ResponseStore(tmp_path / "responses.sqlite") as opened:
-        yield opened
 
 
 class TestCalls:

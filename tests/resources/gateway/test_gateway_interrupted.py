@@ -7,8 +7,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,14 +16,7 @@ from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
 from tests.conftest import ROOT
 from tests.fake_llm_server import FakeLLM, Fault, always
-from tests.resources.gateway.gateway_setup import gateway, model, requests
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[ResponseStore]:
-    with ResponseStore(tmp_path / "responses.sqlite") as opened:
-        yield opened
-
+from tests.resources.gateway.gateway_setup import await_answers, await_calls, gateway, model, requests
 
 RUN = """
     import sys
@@ -42,18 +33,6 @@ IN_FLIGHT = 8
 def start(store: Path, server: FakeLLM, *, timeout: float = 20, grace: float = 30) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", textwrap.dedent(RUN), str(store), server.base_url, str(timeout), str(grace)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def await_answers(server: FakeLLM, count: int) -> None:
-    deadline = time.monotonic() + 60
-    while server.answered < count and time.monotonic() < deadline:
-        time.sleep(0.005)
-
-
-def await_calls(server: FakeLLM, count: int) -> None:
-    deadline = time.monotonic() + 60
-    while len(server.calls) < count and time.monotonic() < deadline:
-        time.sleep(0.005)
 
 
 class TestInterruption:

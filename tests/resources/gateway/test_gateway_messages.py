@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from dtef_pipeline.asking.models import Budget, ModelSpec
@@ -22,18 +19,6 @@ TALK = (
     Message("tool", "The other one bids."),
     Message("user", "And now?"),
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[ResponseStore]:
-    with ResponseStore(tmp_path / "responses.sqlite") as opened:
-        yield opened
-
-
-@pytest.fixture
-def server() -> Iterator[FakeLLM]:
-    with FakeLLM() as running:
-        yield running
 
 
 def talk(spec: ModelSpec, *messages: Message, role: str = "candidate") -> Request:

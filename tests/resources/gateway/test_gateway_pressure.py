@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,12 +14,6 @@ from tests.fake_llm_server import Call, FakeLLM, Fault, always
 from tests.resources.gateway.gateway_setup import gateway, model, requests
 
 OTHER_PROVIDER = "hosted_vllm/fast"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[ResponseStore]:
-    with ResponseStore(tmp_path / "responses.sqlite") as opened:
-        yield opened
 
 
 class Stuck:

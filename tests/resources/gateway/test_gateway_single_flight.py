@@ -6,16 +6,12 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
-from pathlib import Path
-
-import pytest
 
 from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
 from tests.conftest import ROOT
 from tests.fake_llm_server import FakeLLM, Fault
-from tests.resources.gateway.gateway_setup import gateway, model, requests
+from tests.resources.gateway.gateway_setup import await_answers, gateway, model, requests
 
 RUN = """
     import sys
@@ -39,12 +35,6 @@ def finish(run: subprocess.Popen[str]) -> tuple[int, int, int]:
     assert run.returncode == 0, errors
     failed, asked, replayed = (int(word) for word in output.split())
     return failed, asked, replayed
-
-
-def await_answers(server: FakeLLM, count: int) -> None:
-    deadline = time.monotonic() + 60
-    while server.answered < count and time.monotonic() < deadline:
-        time.sleep(0.005)
 
 
 class TestTwoProcesses:
@@ -75,10 +65,6 @@ class TestTwoProcesses:
 
 class TestOneProcess:
     """Another owner of claims, in the same process."""
-
-    @pytest.fixture
-    def store(self, tmp_path: Path) -> ResponseStore:
-        return ResponseStore(tmp_path / "responses.sqlite")
 
     def test_what_another_run_holds_is_asked_once_it_lets_go(self, store: ResponseStore) -> None:
         with FakeLLM() as server, Claims(store) as other:

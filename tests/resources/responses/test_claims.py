@@ -11,7 +11,6 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -24,15 +23,9 @@ from resources.responses.claims import Claimed, Claims
 from resources.responses.processes import Process
 from resources.responses.store import ResponseStore
 from tests.conftest import ROOT
-from tests.resources.responses.test_store import keys, response
+from tests.made.responses import keys, response
 
 ELSEWHERE = {"machine": "another machine", "pid": 1, "started": None}
-
-
-@pytest.fixture
-def store(location: str) -> Iterator[ResponseStore]:
-    with ResponseStore(location) as opened:
-        yield opened
 
 
 def of(*numbers: int) -> set[str]:

@@ -1,4 +1,4 @@
-"""Files of responses: a store arrives whole, again without change, and bad files are named with their line."""
+"""Files of responses: a store arrives whole, a second time nothing is added, and other programs read and write them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import gzip
 import json
 import threading
 import tracemalloc
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, fields, replace
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,43 +18,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dtef_pipeline.asking.request import Response
-from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.identity import request_key
+from dtef_pipeline.errors import WarehouseError
 from resources.responses import files as response_files
 from resources.responses import store as response_store
 from resources.responses.files import SUFFIXES, Imported, export_responses, import_responses
 from resources.responses.store import RESPONSES, ResponseStore
-from tests.resources.responses.test_store import response as unhashed
+from tests.resources.responses.file_rows import contents, line, response
 
 every_kind = pytest.mark.parametrize("suffix", SUFFIXES)
-
-
-def response(number: int, **changed: object) -> Response:
-    """A response under the key of what it answers."""
-    one = unhashed(number, **changed)
-    return replace(one, request_key=request_key(one.prompt_id, one.model_variant, one.draw, one.snapshot))
-
-
-@pytest.fixture
-def store(location: str) -> Iterator[ResponseStore]:
-    with ResponseStore(location) as opened:
-        yield opened
-
-
-@pytest.fixture
-def elsewhere(tmp_path: Path) -> Iterator[ResponseStore]:
-    with ResponseStore(tmp_path / "elsewhere.sqlite") as opened:
-        yield opened
-
-
-def contents(store: ResponseStore) -> list[dict[str, Any]]:
-    return [row for page in store.pages() for row in page.to_pylist()]
-
-
-def line(**changed: object) -> str:
-    row = asdict(response(1)) | {"answered_at": "2026-01-02T03:04:05.678901+00:00"} | changed
-    return json.dumps(row)
 
 
 class TestRoundTrip:
@@ -198,105 +168,6 @@ class TestRoundTrip:
         of_300 = peak()
         elsewhere.add(response(number, text="long answer " * 400) for number in range(2_400))
         assert peak() < 1.5 * of_300
-
-
-class TestBadFiles:
-    """Error cases: where, what arrived, what is allowed; and nothing is added."""
-
-    def refused(self, store: ResponseStore, file: Path, message: str) -> None:
-        with pytest.raises(WarehouseError, match=message):
-            import_responses(store, file)
-        assert store.count() == 0
-
-    @pytest.mark.parametrize(
-        ("bad", "message"),
-        [
-            ("{", r":3: not JSON \(.*\); allowed: one JSON object a line"),
-            ("[" * 100_000, r":3: not JSON"),
-            ("[1]", r":3: got \[1\]; allowed: an object with the columns request_key, prompt_id, "),
-            (line(colour="red"), r":3: unknown column colour; allowed: request_key, prompt_id"),
-            (line(text=None), r":3: text: got None; allowed: text$"),
-            (line(draw=1.0), r":3: draw: got 1\.0; allowed: a whole number from 0 to 2147483647$"),
-            (line(draw=True), r":3: draw: got True; allowed: a whole number"),
-            (line(prompt_tokens=2**31), r":3: prompt_tokens: got 2147483648; allowed: .* or null"),
-            (line(cost_usd="1"), r":3: cost_usd: got '1'; allowed: a number from 0 to 1e\+15 or null"),
-            (line(cost_usd=float("nan")), r":3: cost_usd: got nan"),
-            (line(latency_s=10**400), r":3: latency_s: got 10{10}"),
-            (line(answered_at="yesterday"), r":3: answered_at: got 'yesterday'; allowed: a time with its zone, such as 2026-"),
-            (line(answered_at="2026-01-02T03:04:05"), r":3: answered_at: got '2026-01-02T03:04:05'; allowed: a time with"),
-            (line(answered_at="0001-01-01T00:00:00+14:00"), r":3: answered_at: got '0001"),
-            (line(prompt_id="p1"), r":3: prompt_id: got 'p1'; allowed: 32 hexadecimal digits"),
-            (
-                line(snapshot="night"),
-                r":3: request_key: got [0-9a-f]{32}; allowed: the hash of \(prompt_id, model_variant, draw,",
-            ),
-            (line(snapshot="\ud800"), r":3: request_key: got [0-9a-f]{32}; allowed: .* half character"),
-        ],
-    )
-    def test_a_bad_line_is_named_and_nothing_of_the_file_is_added(
-        self, elsewhere: ResponseStore, tmp_path: Path, bad: str, message: str
-    ) -> None:
-        file = tmp_path / "responses.jsonl"
-        file.write_text(f"{line()}\n\n{bad}\n", encoding="utf-8")
-        self.refused(elsewhere, file, rf"responses\.jsonl{message}")
-
-    @pytest.mark.parametrize("name", [field.name for field in fields(Response)])
-    def test_columns_that_may_be_null_may_be_absent_and_no_others(
-        self, elsewhere: ResponseStore, tmp_path: Path, name: str
-    ) -> None:
-        row = json.loads(line())
-        del row[name]
-        file = tmp_path / "responses.jsonl"
-        file.write_text(json.dumps(row), encoding="utf-8")
-        optional = {
-            "finish_reason",
-            "served_model",
-            "fingerprint",
-            "prompt_tokens",
-            "completion_tokens",
-            "cost_usd",
-            "reasoning",
-            "role",
-        }
-        if name in optional:
-            assert import_responses(elsewhere, file) == Imported(1, 0)
-        else:
-            self.refused(elsewhere, file, rf"responses\.jsonl:1: {name}: got no such column; allowed: ")
-
-    def test_a_bad_row_on_a_later_page_is_found_before_anything_is_added(
-        self, elsewhere: ResponseStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(response_files, "PAGE", 4)
-        rows = [asdict(response(number)) for number in range(10)]
-        rows[8]["request_key"] = rows[7]["request_key"]
-        file = tmp_path / "responses.parquet"
-        pq.write_table(pa.Table.from_pylist(rows, RESPONSES), file)
-        self.refused(elsewhere, file, r"responses\.parquet: row 9: request_key: got ")
-
-    @pytest.mark.parametrize("damage", [lambda data: data[:-20], lambda data: b"nothing of the kind", lambda data: b""])
-    @pytest.mark.parametrize("suffix", [".parquet", ".jsonl.gz"])
-    def test_a_damaged_file_is_an_error(
-        self, elsewhere: ResponseStore, tmp_path: Path, suffix: str, damage: Callable[[bytes], bytes]
-    ) -> None:
-        file = tmp_path / f"responses{suffix}"
-        with ResponseStore(tmp_path / "full.sqlite") as full:
-            full.add([response(1)])
-            export_responses(full, file)
-        file.write_bytes(damage(file.read_bytes()))
-        if suffix == ".jsonl.gz" and not file.stat().st_size:
-            assert import_responses(elsewhere, file) == Imported(0, 0)
-        else:
-            self.refused(elsewhere, file, rf"responses\{suffix}: cannot be read: ")
-
-    def test_a_file_that_is_not_there_is_an_error(self, elsewhere: ResponseStore, tmp_path: Path) -> None:
-        self.refused(elsewhere, tmp_path / "responses.jsonl", r"responses\.jsonl: cannot be read: ")
-
-    @pytest.mark.parametrize("use", [export_responses, import_responses])
-    def test_another_kind_of_file_is_an_error_that_lists_the_kinds(
-        self, elsewhere: ResponseStore, tmp_path: Path, use: Callable[[ResponseStore, Path], object]
-    ) -> None:
-        with pytest.raises(ConfigError, match=r"responses\.csv: a file of responses ends in \.parquet, \.jsonl, \.jsonl\.gz"):
-            use(elsewhere, tmp_path / "responses.csv")
 
 
 class TestOtherPrograms:

@@ -5,54 +5,22 @@ from __future__ import annotations
 import multiprocessing
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from dtef_pipeline.asking.request import Response
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import digest
 from resources.responses import database as db
 from resources.responses.database import SCHEMA_VERSION
 from resources.responses.store import RESPONSES, ResponseStore
+from tests.made.responses import keys, response
 from tests.postgres import Postgres
-
-
-def response(number: int, **changed: object) -> Response:
-    one = Response(
-        request_key=digest(number),
-        prompt_id=digest("prompt", number),
-        model="mini",
-        model_variant="openai/mini[temperature=0]",
-        draw=0,
-        snapshot="base",
-        text=f"[{number}]",
-        finish_reason="stop",
-        served_model="mini-2025",
-        fingerprint="fp_1",
-        prompt_tokens=10,
-        completion_tokens=5,
-        cost_usd=None,
-        latency_s=0.25,
-        attempts=1,
-        answered_at=datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC),
-    )
-    return replace(one, **changed)  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def store(location: str) -> Iterator[ResponseStore]:
-    with ResponseStore(location) as opened:
-        yield opened
-
-
-def keys(*numbers: int) -> list[str]:
-    return [digest(number) for number in numbers]
 
 
 def test_a_response_comes_back_as_it_was_in_the_order_of_the_keys(store: ResponseStore) -> None:

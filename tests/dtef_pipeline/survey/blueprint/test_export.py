@@ -36,7 +36,7 @@ def test_the_document_holds_prompts_and_expected_percentages() -> None:
     assert document["system"].startswith("You are")
     first, second = document["prompts"]
     assert first["id"] == "q0-context-0"
-    assert expected(first) == [50.0, 30.0, 20.0]
+    assert expected(first) == pytest.approx([50, 30, 20])
     assert sum(expected(second)) == pytest.approx(100, abs=1e-4)
 
 
@@ -51,7 +51,7 @@ def test_the_document_holds_prompts_and_expected_percentages() -> None:
 )
 def test_expected_percentages_are_in_the_order_of_the_prompt(condition: str, listed: list[float]) -> None:
     first = exported(condition)["prompts"][0]
-    assert expected(first) == listed
+    assert expected(first) == pytest.approx(listed)
     assert first["id"] == f"q0-context-0-{BlueprintOptions.of_condition(condition).condition}"
 
 

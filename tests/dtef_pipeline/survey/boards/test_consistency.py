@@ -164,4 +164,4 @@ def test_models_asked_alike_and_models_asked_otherwise_stand_in_one_table() -> N
     for place in range(3):
         alone = components(scores[place : place + 1])
         columns = together.columns.difference(["model", "model_variant"])
-        assert together.loc[[place], columns].reset_index(drop=True).equals(alone[columns])
+        pd.testing.assert_frame_equal(together.loc[[place], columns].reset_index(drop=True), alone[columns])

@@ -86,7 +86,7 @@ def test_context_levels_that_are_compared_are_paired_in_order() -> None:
 def test_draws_of_a_cell_are_averaged_before_they_are_paired() -> None:
     cold = of(PLAIN, 0.4, draw=0) + of(PLAIN, 0.6, draw=1) + of(PLAIN, None, draw=2)
     found = compared(TEMPERATURE, cold + of(PLAIN, 0.9, variant=WARM))
-    assert found.loc["warm", ["n_pairs", "first_score", "difference"]].tolist() == [1, 0.5, pytest.approx(0.4)]
+    assert found.loc["warm", ["n_pairs", "first_score", "difference"]].tolist() == pytest.approx([1, 0.5, 0.4])
     assert found.loc["cold", "n_total"] == 3
 
 
@@ -104,13 +104,13 @@ def test_other_snapshots_models_and_circular_questions_stay_out() -> None:
 def test_the_parse_rate_is_over_what_was_answered() -> None:
     rows = of(PLAIN, 0.4, 0.4, 0.4) + of(COT, 0.5, 0.0, None)
     rows[4]["status"] = "unparseable"
-    assert compared(REASONING, rows).loc["reasoned", ["parse_rate", "n_total"]].tolist() == [0.5, 3]
+    assert compared(REASONING, rows).loc["reasoned", ["parse_rate", "n_total"]].tolist() == pytest.approx([0.5, 3])
 
 
 def test_what_another_run_asked_in_one_condition_alone_stays_out() -> None:
     found = compared(REASONING, of(PLAIN, 0.4, 0.9, 0.9) + of(COT, 0.5))
     assert found["n_pairs"].tolist() == [1, 1]
-    assert found["score"].tolist() == [0.4, 0.5]
+    assert found["score"].tolist() == pytest.approx([0.4, 0.5])
     assert found["n_total"].tolist() == [1, 1]
 
 
@@ -136,8 +136,8 @@ def test_tokens_and_dollars_are_those_of_the_model_in_the_condition() -> None:
     ]
     found = compared(REASONING, of(PLAIN, 0.4) + of(COT, 0.5), calls)
     usage = ["prompt_tokens", "completion_tokens", "cost_usd", "unpriced"]
-    assert found.loc["standard", usage].tolist() == [100, 7, 0.25, 0]
-    assert found.loc["reasoned", usage].tolist() == [200, 307, 0.25, 1]
+    assert found.loc["standard", usage].tolist() == pytest.approx([100, 7, 0.25, 0])
+    assert found.loc["reasoned", usage].tolist() == pytest.approx([200, 307, 0.25, 1])
 
 
 def test_a_pair_knows_its_cell_for_what_comes_after_the_means() -> None:
@@ -150,8 +150,8 @@ def test_a_pair_knows_its_cell_for_what_comes_after_the_means() -> None:
         "S1",
         "country:kenya",
         "q0",
-        0.6,
-        0.4,
+        pytest.approx(0.6),
+        pytest.approx(0.4),
     ]
     assert len(cells) == 4
 
@@ -178,7 +178,7 @@ class TestDecisions:
         found = changed(0.1, 0.2, 0.1, 0.2, 0.1, 0.2).loc["reasoned"]
         assert found["difference"] == pytest.approx(0.15)
         assert found["low"] < 0.15 < found["high"]
-        assert (found["p"], found["p_holm"], found["n_questions"]) == (2 / 64, 2 / 64, 6)
+        assert (found["p"], found["p_holm"], found["n_questions"]) == pytest.approx((2 / 64, 2 / 64, 6))
         assert (found["decision"], found["margin"], found["note"]) == ("better", 0.01, "")
         assert changed(*[-0.1, -0.2] * 3).loc["reasoned", "decision"] == "worse"
 
@@ -187,7 +187,7 @@ class TestDecisions:
         assert changed(*changes).loc["reasoned", "decision"] == "undecided"
         found = changed(*changes, margin=0.05).loc["reasoned"]
         assert (found["decision"], found["margin"]) == ("equivalent", 0.05)
-        assert changed(*[0.0] * 6).loc["reasoned", ["decision", "p"]].tolist() == ["equivalent", 1.0]
+        assert changed(*[0.0] * 6).loc["reasoned", ["decision", "p"]].tolist() == ["equivalent", pytest.approx(1)]
 
     def test_a_difference_that_is_found_but_does_not_matter_says_so(self) -> None:
         found = changed(*[0.002, 0.003] * 4).loc["reasoned"]
@@ -232,8 +232,8 @@ class TestDecisions:
             cells = paired_cells(connection, asked(REASONING, "m", "other"), SurveyBoardOptions(snapshot="base"))
         usage = pd.DataFrame(columns=["model", "condition", "cost_usd"])
         found = comparison(cells, usage).set_index(["model", "condition"])
-        assert found.xs("reasoned", level=1)["p"].tolist() == [2 / 256, 2 / 16]
-        assert found.xs("reasoned", level=1)["p_holm"].tolist() == [4 / 256, 2 / 16]
+        assert found.xs("reasoned", level=1)["p"].tolist() == pytest.approx([2 / 256, 2 / 16])
+        assert found.xs("reasoned", level=1)["p_holm"].tolist() == pytest.approx([4 / 256, 2 / 16])
 
     def test_the_seed_is_recorded_and_gives_the_same_table_again(self) -> None:
         changes = list(range(-5, 20))

@@ -77,8 +77,9 @@ def test_deviations_are_centred_and_alike_for_models_that_predict_alike() -> Non
     assert found.score.shape == (9, REPLICATES)
     assert np.abs(found.score.mean(axis=1)).max() < 1e-6
     # Rows by model, context level, question: a 0, a 5, b 0.
-    assert found.score[:3].tolist() == found.score[3:6].tolist() == found.score[6:].tolist()
-    assert found.score[0].tolist() != found.score[1].tolist()
+    assert found.score[3:6] == pytest.approx(found.score[:3])
+    assert found.score[6:] == pytest.approx(found.score[:3])
+    assert found.score[0] != pytest.approx(found.score[1])
 
 
 def test_distances_deviate_the_other_way_round() -> None:
@@ -92,8 +93,8 @@ def test_a_draw_that_was_not_parsed_has_its_score_whatever_the_answers_were() ->
     assert noise_of([answer(), unread], [{}]).score[0].tolist() == pytest.approx((alone / 2).tolist())
     failed = answer(draw=1, status="error", score=None)
     assert noise_of([answer(), failed], [{}]).score[0].tolist() == pytest.approx(alone.tolist())
-    assert noise_of([unread], [{}]).score.tolist() == [[0.0] * REPLICATES]
-    assert noise_of([answer(), unread], [{}]).l2_corrected[0].tolist() == noise_of([answer()], [{}]).l2_corrected[0].tolist()
+    assert noise_of([unread], [{}]).score == pytest.approx(np.zeros((1, REPLICATES)), abs=1e-12)
+    assert noise_of([answer(), unread], [{}]).l2_corrected[0] == pytest.approx(noise_of([answer()], [{}]).l2_corrected[0])
 
 
 def test_draws_of_a_cell_are_averaged_on_the_same_answers() -> None:
@@ -114,7 +115,7 @@ def test_a_metric_without_a_value_has_no_noise() -> None:
     found = noise_of(
         scores, [{"scale": "nominal"}, {"scale": "ordinal", "dont_know": [False, False, True]}], metric="emd_normalized"
     )
-    assert found.score[0].tolist() == [0.0] * REPLICATES
+    assert found.score[0] == pytest.approx(np.zeros(REPLICATES), abs=1e-12)
     assert found.score[1].std() > 0
 
 

@@ -48,7 +48,7 @@ def test_unscored_answers_take_no_part() -> None:
     scored = asked([0.2, 0.4, 0.6, 0.8, 0.7, 0.5])
     failed = [{"question_id": f"x{place}", "score": None, "status": "error"} for place in range(3)]
     with_failed, alone = result(scored + failed), result(scored)
-    assert (with_failed["score"], with_failed["n_scored"]) == (alone["score"], 6)
+    assert (with_failed["score"], with_failed["n_scored"]) == (pytest.approx(alone["score"]), 6)
     assert result(failed)["score_low"] is None
     assert with_failed["score_low"] == pytest.approx(alone["score_low"], abs=0.08)
 
@@ -63,8 +63,11 @@ def test_draws_of_a_question_are_one_question() -> None:
 def test_other_segments_do_not_move_an_interval() -> None:
     kenya = asked([0.2, 0.4, 0.6, 0.8, 0.7, 0.5])
     chile = asked([0.9] * 30, segment="country:chile", value="Chile")
-    both = result(kenya + chile, segment="country:kenya")
-    assert both == result(kenya)
+    both, alone = result(kenya + chile, segment="country:kenya"), result(kenya)
+    assert [both[end] for end in ("score_low", "score_high")] == pytest.approx(
+        [alone[end] for end in ("score_low", "score_high")]
+    )
+    assert both["n_scored"] == alone["n_scored"]
     assert result(kenya + chile, segment="country:chile")["score_low"] == pytest.approx(0.9)
 
 

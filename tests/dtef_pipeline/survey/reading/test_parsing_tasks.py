@@ -61,7 +61,7 @@ SURVEY = pa.Table.from_pylist(
     ],
 )
 def test_options_listed_in_another_order_are_put_back_into_that_of_the_survey(text: str) -> None:
-    assert parse_response(text, 3, THREE, LAST_FIRST).distribution == GOOD3
+    assert parse_response(text, 3, THREE, LAST_FIRST).distribution == pytest.approx(GOOD3)
 
 
 def test_an_order_of_other_options_than_the_survey_has_is_missing_and_not_wrong() -> None:
@@ -83,7 +83,7 @@ def test_an_order_of_other_options_than_the_survey_has_is_missing_and_not_wrong(
     ],
 )
 def test_after_a_reasoning_only_the_marked_answer_counts(text: str) -> None:
-    assert parse_response(text, 3, THREE, COT).distribution == GOOD3
+    assert parse_response(text, 3, THREE, COT).distribution == pytest.approx(GOOD3)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_reasoning_cut_off_before_its_answer_is_not_guessed_from(text: str) ->
 )
 def test_the_answers_of_individuals_are_counted(text: str) -> None:
     parsed = parse_response(text, 3, THREE, FOUR_PEOPLE)
-    assert (parsed.status, parsed.distribution, parsed.reason) == ("ok", (0.5, 0.25, 0.25), "4 individuals")
+    assert (parsed.status, parsed.distribution, parsed.reason) == ("ok", pytest.approx((0.5, 0.25, 0.25)), "4 individuals")
 
 
 @pytest.mark.parametrize(
@@ -160,14 +160,14 @@ def test_an_individual_is_never_guessed_nor_left_out(text: str, status: str, rea
 
 def test_half_to_twice_as_many_individuals_are_counted_and_their_number_told() -> None:
     parsed = parse_response('["a", "b", "a"]', 3, THREE, FOUR_PEOPLE)
-    assert (parsed.distribution, parsed.reason) == ((2 / 3, 1 / 3, 0.0), "3 of 4 individuals")
+    assert (parsed.distribution, parsed.reason) == (pytest.approx((2 / 3, 1 / 3, 0)), "3 of 4 individuals")
     assert parse_response('["a", "b"]', 3, THREE, FOUR_PEOPLE).status == "ok"
     assert parse_response(json.dumps(["a"] * 8), 3, THREE, FOUR_PEOPLE).status == "ok"
 
 
 def test_individuals_after_a_reasoning_are_those_of_the_marked_line() -> None:
     marked = 'Some say ["a", "a", "a", "a"].\nANSWERS: ["a", "c", "b", "a"]'
-    assert parse_response(marked, 3, THREE, FOUR_PEOPLE_COT).distribution == (0.5, 0.25, 0.25)
+    assert parse_response(marked, 3, THREE, FOUR_PEOPLE_COT).distribution == pytest.approx((0.5, 0.25, 0.25))
     assert parse_response('["a", "c", "b", "a"]', 3, THREE, FOUR_PEOPLE_COT).status == "ok"
     cut = parse_response('Some say ["a", "a", "a", "a"].', 3, THREE, FOUR_PEOPLE_COT)
     assert (cut.status, cut.reason) == ("unparseable", "no answers after the reasoning")
@@ -175,13 +175,15 @@ def test_individuals_after_a_reasoning_are_those_of_the_marked_line() -> None:
 
 def test_letters_of_individuals_are_those_of_the_listed_order() -> None:
     reading = FOUR_PEOPLE._replace(order=(2, 0, 1))
-    assert parse_response('["a", "c", "b", "a"]', 3, THREE, reading).distribution == (0.25, 0.25, 0.5)
+    assert parse_response('["a", "c", "b", "a"]', 3, THREE, reading).distribution == pytest.approx((0.25, 0.25, 0.5))
 
 
 def test_labels_with_commas_and_numbers_are_options_of_individuals() -> None:
-    assert parse_response('["No, never", "Yes", "a", "b"]', 2, NEVER, FOUR_PEOPLE).distribution == (0.5, 0.5)
-    assert parse_response("No, never, Yes, a, b", 2, NEVER, FOUR_PEOPLE).distribution == (0.5, 0.5)
-    assert parse_response("1. 2\n2. 1\n3. 0\n4. 1", 3, ("0", "1", "2"), FOUR_PEOPLE).distribution == (0.25, 0.5, 0.25)
+    assert parse_response('["No, never", "Yes", "a", "b"]', 2, NEVER, FOUR_PEOPLE).distribution == pytest.approx((0.5, 0.5))
+    assert parse_response("No, never, Yes, a, b", 2, NEVER, FOUR_PEOPLE).distribution == pytest.approx((0.5, 0.5))
+    assert parse_response("1. 2\n2. 1\n3. 0\n4. 1", 3, ("0", "1", "2"), FOUR_PEOPLE).distribution == pytest.approx(
+        (0.25, 0.5, 0.25)
+    )
 
 
 def test_a_letter_that_is_also_the_label_of_another_option_is_no_answer() -> None:
@@ -192,7 +194,7 @@ def test_options_beyond_z_have_two_letters() -> None:
     options = [f"Country {name}" for name in string.ascii_uppercase + "ÄÖÜ"]
     parsed = parse_response('["aa", "z", "aa", "ab"]', 29, options, FOUR_PEOPLE)
     assert parsed.distribution is not None
-    assert parsed.distribution[25:] == (0.25, 0.5, 0.25, 0.0)
+    assert parsed.distribution[25:] == pytest.approx((0.25, 0.5, 0.25, 0.0))
 
 
 @pytest.mark.parametrize(
@@ -219,7 +221,7 @@ def test_options_beyond_z_have_two_letters() -> None:
 )
 def test_each_question_of_a_batch_reads_its_own_part(text: str) -> None:
     parsed = parse_response(text, 3, THREE, SECOND)
-    assert parsed.distribution == GOOD3, parsed.reason
+    assert parsed.distribution == pytest.approx(GOOD3), parsed.reason
 
 
 @pytest.mark.parametrize(
@@ -250,8 +252,8 @@ def test_a_batch_after_a_reasoning_is_read_after_its_mark_alone() -> None:
     draft = 'A draft: {"Q1": [1, 1, 1], "Q2": [1, 1, 1]}.'
     marked = draft + '\nDISTRIBUTIONS: {"Q1": [10, 10, 80], "Q2": [50, 30, 20]}'
     structured = '{"reasoning": "Q2: [1, 1, 1]", "Q1": [10, 10, 80], "Q2": [50, 30, 20]}'
-    assert parse_response(marked, 3, THREE, SECOND_COT).distribution == GOOD3
-    assert parse_response(structured, 3, THREE, SECOND_COT).distribution == GOOD3
+    assert parse_response(marked, 3, THREE, SECOND_COT).distribution == pytest.approx(GOOD3)
+    assert parse_response(structured, 3, THREE, SECOND_COT).distribution == pytest.approx(GOOD3)
     assert parse_response(draft, 3, THREE, SECOND_COT).reason == "no answers by question after the reasoning"
 
 
@@ -306,7 +308,7 @@ def test_the_answer_that_a_prompt_asks_for_is_read(task: str, reasoning: str, st
     listed = [0.25, 0.25, 0.5] if task == "synthetic-individuals" else [0.2, 0.3, 0.5]
     expected = {"given": listed, "reversed": listed[::-1], "rotated-1": listed[-1:] + listed[:-1]}[order]
     assert found.status.to_pylist() == ["ok"] * 2
-    assert found.distribution.to_pylist() == [expected] * 2
+    assert found.distribution.to_pylist() == [pytest.approx(expected)] * 2
 
 
 TEXTS = st.sampled_from(
@@ -339,7 +341,8 @@ def test_options_may_be_a_dictionary_and_unknown() -> None:
     lists = pa.array([list(THREE), None], pa.list_(pa.string()))
     shared = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), lists)
     found = parse_responses(["[1, 1, 2]", "[1, 1]", "Unsure: 50, Agree: 25, Disagree: 25"], shared)
-    assert found.distribution.to_pylist() == [[0.25, 0.25, 0.5], None, [0.25, 0.25, 0.5]]
+    meant = pytest.approx([0.25, 0.25, 0.5])
+    assert found.distribution.to_pylist() == [meant, None, meant]
 
 
 def test_thousands_of_hostile_texts_break_no_reading() -> None:

@@ -78,26 +78,26 @@ class TestPriorStrength:
             assert found == pytest.approx(strength, rel=0.1)
 
     def test_segments_that_answer_alike_are_taken_for_the_population(self) -> None:
-        assert prior_strength(np.array([[0.5, 0.5]] * 4), np.full(4, 30.0)) == MAX_STRENGTH
+        assert prior_strength(np.array([[0.5, 0.5]] * 4), np.full(4, 30.0)) == pytest.approx(MAX_STRENGTH)
 
     def test_segments_that_all_answer_with_one_voice_each_are_believed(self) -> None:
         """The question that defines an attribute: each segment gives its own value."""
-        assert prior_strength(np.eye(3), np.array([40.0, 90.0, 20.0])) == 0
+        assert prior_strength(np.eye(3), np.array([40.0, 90.0, 20.0])) == pytest.approx(0, abs=1e-12)
 
     @pytest.mark.parametrize(
         ("observed", "n"), [(np.array([[0.5, 0.5]]), [30.0]), (np.eye(2), [1.0, 1.0]), (np.empty((0, 3)), [])]
     )
     def test_what_cannot_be_estimated_is_taken_for_the_population(self, observed: Floats, n: list[float]) -> None:
-        assert prior_strength(observed, np.array(n)) == MAX_STRENGTH
+        assert prior_strength(observed, np.array(n)) == pytest.approx(MAX_STRENGTH)
 
     def test_attributes_have_their_own_and_those_of_few_segments_that_of_the_question(self) -> None:
         rng = generator(6)
         observed, n = rng.dirichlet([2, 2, 1], 9), np.full(9, 50.0)
         attributes = np.array(["country"] * 4 + ["gender"] * 2 + ["age"] * 3)
         found = prior_strengths(observed, n, attributes)
-        assert found[:4].tolist() == [prior_strength(observed[:4], n[:4])] * 4
-        assert found[4:6].tolist() == [prior_strength(observed, n)] * 2
-        assert found[6:].tolist() == [prior_strength(observed[6:], n[6:])] * 3
+        assert found[:4] == pytest.approx(np.full(4, prior_strength(observed[:4], n[:4])))
+        assert found[4:6] == pytest.approx(np.full(2, prior_strength(observed, n)))
+        assert found[6:] == pytest.approx(np.full(3, prior_strength(observed[6:], n[6:])))
 
 
 class TestTruths:
@@ -137,7 +137,7 @@ class TestCeilings:
         assert tuple(found) == METRICS
         for values in found.values():
             assert (np.diff(values[:4]) > 0).all()
-            assert values[4] == 1
+            assert values[4] == pytest.approx(1)
 
     def test_nominal_scales_have_none_under_normalised_emd(self) -> None:
         truth = np.array([[0.4, 0.3, 0.2, 0.1]])

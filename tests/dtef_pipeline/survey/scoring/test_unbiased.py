@@ -87,7 +87,7 @@ def test_options_off_the_scale_are_left_out_with_those_who_chose_them() -> None:
     off = [False, True, False, False]
     q, p = [0.25, 0.5, 0.15, 0.1], [0.1, 0.5, 0.15, 0.25]
     assert corrected_rps_on_scale(q, p, 22, off) == pytest.approx(float(corrected_rps(GUESS, SEEN, N)))
-    assert corrected_rps_on_scale(q, p, 22, [False] * 4) == corrected_rps(q, p, 22)
+    assert corrected_rps_on_scale(q, p, 22, [False] * 4) == pytest.approx(float(corrected_rps(q, p, 22)))
 
 
 def test_rounded_shares_count_whole_respondents_on_the_scale() -> None:

@@ -1,0 +1,50 @@
+"""Drift of a model as a whole, as rows: what its tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from dtef_pipeline.drift.models import model_drift
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.survey.drift_subject import SUBJECT
+from dtef_pipeline.survey.tables import DRIFT_SERIES, MODEL_DRIFT, PREDICTIONS
+from tests.made.scores import scores_table
+
+Rows = list[dict[str, Any]]
+STEADY = [0.8, 0.801, 0.799, 0.8, 0.8]
+"""A baseline."""
+
+
+def found(rows: Rows, *, served: Rows | None = None, rounds: Sequence[str] = (), **options: Any) -> tuple[Rows, Rows]:
+    """Rows of `checks` and of `series`."""
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table(rows))
+        if served is not None:
+            connection.register("predictions", pa.Table.from_pylist(served, schema=PREDICTIONS))
+        drift = model_drift(connection, SUBJECT, WatchOptions(**options), only=rounds)
+        left = [name for (name,) in connection.execute("SHOW TABLES").fetchall()]
+        assert set(left) <= {"scores", "predictions"}, "nothing is left in the connection"
+    assert drift.checks.schema == MODEL_DRIFT
+    assert drift.series.schema == DRIFT_SERIES
+    return drift.checks.to_pylist(), drift.series.to_pylist()
+
+
+def check(rows: Rows, **given: Any) -> dict[str, Any]:
+    (only,), _ = found(rows, **given)
+    return only
+
+
+def whats(row: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {change["what"]: change for change in row["changes"]}
+
+
+def predictions(rows: Rows, **told: Any) -> Rows:
+    """What served the rows; values may be functions of the snapshot."""
+    keys = ("snapshot", "question_id", "model", "model_variant")
+    usual = {"round": "S1", "segment": "country:kenya", "context_level": "0", "condition": "distribution/attribute-label"}
+    said = [{name: tell(row["snapshot"]) for name, tell in told.items()} for row in rows]
+    return [{**usual, **{name: row[name] for name in keys}, **one} for row, one in zip(rows, said, strict=True)]

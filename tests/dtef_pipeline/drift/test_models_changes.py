@@ -1,0 +1,129 @@
+"""What can change between snapshots beside the answers, each told apart: parsing, provider, prompts, survey, metric, panel."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.dtef_pipeline.drift.model_drift_rows import STEADY, check, found, predictions, whats
+from tests.made.snapshots import label, nights
+
+
+def test_a_fall_of_the_parse_rate_is_told_from_answers_that_changed() -> None:
+    rows = nights([0.8] * 12, questions=20)
+    for row in rows:
+        if row["snapshot"] >= label(6) and row["question_id"] in ("q3", "q9", "q11", f"q{int(row['snapshot'][-2:])}"):
+            row.update(status="unparseable", score=0.0, js=None)
+    (row,), series = found(rows)
+    assert row["verdict"] == "drift"
+    changed = whats(row)
+    assert changed["parse_rate"]["before"] == "parsed 100.0 %"
+    assert changed["parse_rate"]["after"].startswith("parsed 8")
+    assert changed["answers"]["after"].endswith("(+0.0000, as before)")
+    last = series[-1]
+    assert last["difference"] < -0.1
+    assert last["answers_difference"] == pytest.approx(0.0, abs=1e-12)
+    assert last["parse_rate"] == pytest.approx(17 / 20 if row["latest_snapshot"][-2:] in ("03", "09", "11") else 16 / 20)
+
+
+def test_answers_that_changed_leave_the_parse_rate_out() -> None:
+    assert "parse_rate" not in whats(check(nights([*STEADY, *[0.6] * 6])))
+
+
+def test_a_parse_rate_that_moves_by_less_than_a_point_is_not_told() -> None:
+    rows = nights([0.8] * 8, questions=150)
+    rows[-1].update(status="unparseable", score=0.0, js=None)  # 1 of 450 after the baseline
+    assert check(rows)["changes"] == []
+
+
+def test_another_served_model_is_told_with_its_first_night() -> None:
+    rows = nights([0.8] * 10)
+    served = predictions(rows, served_model=lambda night: "gpt-2025-04-14" if night < label(7) else "gpt-2026-01-01")
+    (change,) = check(rows, served=served)["changes"]
+    assert change == {"what": "served_model", "snapshot": label(7), "before": "gpt-2025-04-14", "after": "gpt-2026-01-01"}
+
+
+def test_a_fingerprint_counts_when_it_was_not_seen_before_and_none_is_no_fingerprint() -> None:
+    rows = nights([0.8] * 8)
+    by_night = {label(2): "b", label(3): None, label(4): "a", label(6): "c"}
+    _, series = found(rows, served=predictions(rows, fingerprint=lambda night: by_night.get(night, "a")))
+    assert [one["fingerprints"] for one in series[2:5]] == [["b"], [], ["a"]]
+    both = [*rows, *({**row, "draw": 1} for row in rows)]
+    side_by_side = [
+        *predictions(rows, fingerprint=lambda night: "c" if night == label(6) else "a"),
+        *predictions(rows, fingerprint=lambda night: "a" if night == label(3) else "b"),
+    ]
+    (change,) = check(both, served=side_by_side)["changes"]
+    # Night 3 saw one of the two that serve: no change.
+    assert change == {"what": "fingerprint", "snapshot": label(6), "before": "a, b", "after": "b, c"}
+
+
+def test_the_provider_change_nearest_to_the_drift_is_told() -> None:
+    rows = nights([*STEADY, 0.8, 0.8, *[0.6] * 6])
+    by_night = dict.fromkeys([label(n) for n in (0, 1)], "first") | dict.fromkeys([label(n) for n in range(2, 7)], "second")
+    row = check(rows, served=predictions(rows, served_model=lambda night: by_night.get(night, "third")))
+    assert whats(row)["served_model"] == {"what": "served_model", "snapshot": label(7), "before": "second", "after": "third"}
+
+
+def test_other_prompts_midway_begin_anew_and_say_since_when() -> None:
+    rows = [*nights([0.9] * 6), *nights([0.6] * 7, first=6, prompt_id="reworded")]
+    for at, row in enumerate(rows):
+        row["prompt_id"] = f"{row.get('prompt_id', 'as before')} {at % 10}"
+    (row,), series = found(rows)
+    assert (row["verdict"], row["n_snapshots"], row["baseline"][0]) == ("none", 7, label(6))
+    (change,) = row["changes"]
+    assert (change["what"], change["snapshot"]) == ("prompts", label(6))
+    assert change["before"] == f"the prompts of {label(5)}"
+    assert change["after"] == "other prompts for 10 of 10 (segment, question) pairs"
+    assert f"other prompts since {label(6)}: earlier snapshots are not comparable" in row["reason"]
+    assert [one["compared"] for one in series] == [False] * 6 + [True] * 7
+    assert series[0]["score"] == pytest.approx(0.9)
+    assert (series[0]["n_shared"], series[0]["n_prompts"], series[0]["difference"]) == (0, 10, None)
+
+
+def test_other_survey_answers_are_no_drift_of_the_model() -> None:
+    row = check([*nights([0.9] * 6), *nights([0.6] * 7, first=6, truth_id="recounted")])
+    assert row["verdict"] == "none"
+    assert set(whats(row)) == {"survey"}
+    assert whats(row)["survey"]["after"] == "other survey answers for 10 of 10 (segment, question) pairs"
+    assert "other survey answers since 2026-01-07" in row["reason"]
+
+
+def test_another_metric_is_another_test() -> None:
+    row = check([*nights([0.9] * 6), *nights([0.6] * 7, first=6, metric="tv")])
+    assert (row["verdict"], row["metric"]) == ("none", "tv")
+    assert whats(row)["metric"]["before"] == "scored by js"
+
+
+def test_a_panel_that_grew_is_compared_on_what_both_asked() -> None:
+    rows = [*nights([0.8] * 6), *nights([0.8] * 6, first=6, questions=10)]
+    rows += [{**row, "question_id": f"new{at}", "score": 0.1} for at, row in enumerate(nights([0.1], first=6, questions=2))]
+    rows += nights([0.1] * 5, first=7, questions=1, question_id="new0")
+    (row,), series = found(rows)
+    assert (row["verdict"], row["n_prompts"]) == ("none", 10)
+    assert row["shift"] == pytest.approx(0.0)
+    (change,) = row["changes"]
+    assert change["what"] == "panel"
+    assert change["snapshot"] == label(6)
+    assert change["before"] == "10 questions in 1 segment of S1, 10 prompts"
+    assert change["after"] == "12 questions in 1 segment of S1, 12 prompts (added S1/new0, S1/new1)"
+    assert (series[6]["n_shared"], series[6]["n_prompts"]) == (10, 12)
+
+
+def test_another_panel_begins_anew_and_names_what_came_and_went() -> None:
+    row = check([*nights([0.9] * 6), *nights([0.6] * 7, first=6, round="S2", segment="country:mali")])
+    assert (row["verdict"], row["rounds"]) == ("none", ["S2"])
+    assert whats(row)["panel"]["after"] == "10 questions in 1 segment of S2, 10 prompts (added S2; dropped S1)"
+
+
+def test_a_pilot_of_a_few_questions_is_another_panel_than_the_whole_survey() -> None:
+    row = check([*nights([0.8], questions=3), *nights([0.8] * 7, first=1, questions=30)])
+    assert row["n_prompts"] == 30
+    assert row["baseline"][0] == label(1)
+
+
+def test_a_night_that_asked_something_else_does_not_end_the_series_around_it() -> None:
+    rows = [*nights(STEADY), *nights([0.1], first=5, questions=2), *nights([0.8] * 3, first=6)]
+    (row,), series = found(rows)
+    assert (row["verdict"], row["n_snapshots"]) == ("none", 8)
+    assert [one["compared"] for one in series] == [True] * 5 + [False] + [True] * 3
+    assert f"left out: {label(5)} (asked something else)" in row["reason"]
