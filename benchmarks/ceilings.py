@@ -77,7 +77,7 @@ def calibration(questions: int, segments: int, strength: float, rng: np.random.G
 
 
 def print_calibration(questions: int) -> None:
-    print(f"\nmean ceiling (js) by n = {SIZES.tolist()}; {questions} questions a row")
+    print(f"\nmean ceiling (js) by n = {SIZES.tolist()}; {questions} questions per row")
     for segments in (4, 8, 20):
         for strength in (5.0, 20.0, 100.0, np.inf):
             rng = np.random.default_rng([SEED, segments, int(min(strength, 1e6))])

@@ -38,7 +38,7 @@ class Design:
     autocorrelation: float = 0.0
     """Of the night effects of two nights that follow each other."""
     creep: float = 0.0
-    """Rise a night."""
+    """Rise per night."""
     missing: float = 0.0
     """Share of the answers that no night has."""
     clipped: bool = False
@@ -162,8 +162,8 @@ def unseen(sets: int) -> None:
     print("\nWhat is hard to see: share found by night 100 (alone), and by 10 nights after")
     for name, design in {
         "shift on night 3, within the baseline": Design(shift=0.08, since=2),
-        "creep of .001 a night": Design(creep=0.001),
-        "creep of .003 a night": Design(creep=0.003),
+        "creep of .001 per night": Design(creep=0.001),
+        "creep of .003 per night": Design(creep=0.003),
         "shift of .08 for 5 nights from night 50": Design(shift=0.08, since=50, until=55),
     }.items():
         print(f"| {name} | {judged(design, sets, 4).drift():.0%} |", flush=True)

@@ -1,7 +1,7 @@
 """Throughput of the gateway against a bare `asyncio.gather` over `litellm.acompletion` at the same concurrency.
 
 Both ask the same local server, a process of its own, in alternating rounds; the gateway commits every answer to an SQLite file.
-Prints answers a second of both, and the median of the rounds' ratios. Run: `python benchmarks/gateway.py [REQUESTS] [ROUNDS]`.
+Prints answers per second of both, and the median of the rounds' ratios. Run: `python benchmarks/gateway.py [REQUESTS] [ROUNDS]`.
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ def _land_and_fill(instance: Any, house: Any, rounds: list[str], folder: Path, t
     with taken.step("sensor tick, all rounds seen first"):
         first = tick(instance, None)
     cursor, started = first.cursor, 0
-    with taken.step("sensor ticks, all rounds registered, a bounded number a tick"):
+    with taken.step("sensor ticks, all rounds registered, a bounded number per tick"):
         while more := (latest := tick(instance, cursor)).run_requests:
             cursor, started = latest.cursor, started + len(more)
     assert started == len(rounds), f"{started} of {len(rounds)} rounds started"

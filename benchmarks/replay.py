@@ -2,7 +2,7 @@
 
     python -m benchmarks.replay [--responses 100000]
 
-Prints rows a second of the whole path (plan, look up, assemble, write) and the ratio to reading the same responses from the store alone.
+Prints rows per second of the whole path (plan, look up, assemble, write) and the ratio to reading the same responses from the store alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The response store at the size of a campaign: lookups, reading, adding and claiming in a store of a million answers.
 
-Prints seconds, rows a second and the ratio to the same work in a store of a hundredth of the size (1.0: size costs nothing).
+Prints seconds, rows per second and the ratio to the same work in a store of a hundredth of the size (1.0: size costs nothing).
 Run: `python benchmarks/response_store.py [--answers 1000000] [--url postgresql+psycopg://...]`; a database by URL must be empty.
 """
 

@@ -1,7 +1,7 @@
 """One million clean array responses parsed and scored: all at once, and one by one by the same code, with the identical result.
 
-Prints responses a second of parsing alone, of parsing with the metrics and of the whole `score_predictions` over rows of the real
-tables, the ratio to the row-by-row path (over a sample of the rows), lines a second of `dtef score`, and the peak memory of the whole run in
+Prints responses per second of parsing alone, of parsing with the metrics and of the whole `score_predictions` over rows of the real
+tables, the ratio to the row-by-row path (over a sample of the rows), lines per second of `dtef score`, and the peak memory of the whole run in
 a process of its own. Run: `python benchmarks/scoring.py [ROWS]`.
 """
 
@@ -140,7 +140,7 @@ def main() -> None:
         f"parse alone: {rows / parsing:,.0f} a second; parse and metrics: {rows / both:,.0f}; score_predictions: {rows / whole:,.0f}"
     )
     print(f"ratio to row by row, parse and metrics: {by_row / both:.0f}; results identical: {same}")
-    print(f"dtef score: {len(lines) / scored:,.0f} lines a second")
+    print(f"dtef score: {len(lines) / scored:,.0f} lines per second")
 
 
 if __name__ == "__main__":

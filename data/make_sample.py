@@ -145,7 +145,7 @@ def people(count: int, rng: np.random.Generator) -> People:
 
 
 def leanings(question: Question, rng: np.random.Generator) -> dict[str, npt.NDArray[np.float64]]:
-    """How each value of each attribute leans: one number for an ordinal question, one an option for a nominal one."""
+    """How each value of each attribute leans: one number for an ordinal question, one per option for a nominal one."""
     width = 1 if question.ordinal else len(question.options)
     spread = {"country": 0.55, "age": 0.35, "concern": 0.6, "religion": 0.3, "environment": 0.2, "gender": 0.15, "language": 0}
     return {name: rng.normal(0, spread[name], size=(len(values), width)) for name, values in ATTRIBUTES.items()}
@@ -221,7 +221,7 @@ Segments = Sequence[tuple[str, npt.NDArray[np.bool_], bool]]
 def aggregate(
     ids: Sequence[str], questions: Sequence[Question], chosen: Sequence[Ints], segments: Segments, names: Sequence[str]
 ) -> Iterator[list[str]]:
-    """One row an answer option, a percentage a segment."""
+    """One row per answer option, with one percentage per segment."""
     middle = ["OriginalResponse", "Star", "Categories", "Sentiment", "Submitted By", "Language", "Sample ID", "Participant ID"]
     yield ["Question ID", "Question Type", "Question", "Response", *middle, *names]
     for question_id, question, options in zip(ids, questions, chosen, strict=True):
@@ -241,7 +241,7 @@ def percent(options: Ints, index: int) -> str:
 def counts(
     ids: Sequence[str], questions: Sequence[Question], chosen: Sequence[Ints], segments: Segments, names: Sequence[str]
 ) -> Iterator[list[str]]:
-    """Respondents a question and segment."""
+    """Respondents per question and segment."""
     yield ["Question ID", "Question Text", *names]
     for question_id, question, options in zip(ids, questions, chosen, strict=True):
         yield [question_id, question.text, *(str(int((options[members] >= 0).sum())) for _, members, _ in segments)]

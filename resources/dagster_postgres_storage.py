@@ -33,7 +33,7 @@ class EventLog(PostgresEventLogStorage):
     def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
         """As storing each; in an asset's summary row the last event of the asset stands, as it would.
 
-        Dagster's own stores materializations of one asset together, and the planned ones of a run, one a partition and asset, singly.
+        Dagster's own stores materializations of one asset together, but the planned ones of a run (one per partition and asset) one by one.
         """
         planned = [one for one in events if one.dagster_event_type == DagsterEventType.ASSET_MATERIALIZATION_PLANNED]
         if not planned:

@@ -1,4 +1,4 @@
-"""Dagster's concurrency pools, one a provider: how many runs may ask a provider at once, over all processes and machines of an instance."""
+"""Dagster's concurrency pools, one per provider: how many runs may ask a provider at once, over all processes and machines of an instance."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator

@@ -253,7 +253,7 @@ class Predictor:
         return self.warehouse.read(table, columns=columns, round=round_id, segment=segment)
 
     def _answers(self, key: str) -> RoundAnswers:
-        """What the segments of the partition's round answered; read once a run."""
+        """What the segments of the partition's round answered; read once per run."""
         round_id, _ = split_partition_key(key)
         if round_id not in self._rounds:
             tables = []

@@ -1,4 +1,4 @@
-"""Which models can be asked: one `ModelSpec` a model, read from YAML, chosen by name, collection or litellm string.
+"""Which models can be asked: one `ModelSpec` per model, read from YAML, chosen by name, collection or litellm string.
 
 The form of a file, all of it optional. Later files add to earlier ones; a name said again replaces the earlier whole:
 
@@ -340,7 +340,7 @@ def _nearest_first(word: str, known: Iterable[str]) -> list[str]:
 
 
 def _spelled(value: float | str) -> str:
-    """One spelling a value: 0 for 0, 0.0 and -0.0."""
+    """One spelling per value: 0 for 0, 0.0 and -0.0."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)

@@ -84,7 +84,7 @@ def _grid(rows: pd.DataFrame, keys: Keys, noise: npt.NDArray[np.float32] | None)
 
 
 def _pairs(grid: _Grid) -> _Pairs:
-    """Sums over the shared cells of a cluster are products of its scores with who has a score: a small matrix a cluster."""
+    """Sums over the shared cells of a cluster are products of its scores with who has a score: one small matrix per cluster."""
     here = ~np.isnan(grid.scores)
     mask, scores = here.astype(np.float64), np.where(here, grid.scores, 0.0)
     left, right = np.triu_indices(len(grid.models), k=1)

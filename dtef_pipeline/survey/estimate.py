@@ -29,7 +29,7 @@ def prompts_to_ask(blueprints: pa.Table, conditions: Sequence[BlueprintOptions])
     keys = ["round", "segment", "condition", "prompt_id"]
     by_prompt = frame.groupby(keys, sort=True, dropna=False)
     prompts = by_prompt.agg(tokens=("tokens", "first"), answer_tokens=("answer_tokens", "first")).reset_index()
-    # A question of a batch stands once a context level where the level makes no difference, so questions are counted within one.
+    # Where the context level makes no difference, a question of a batch has one row per level; so questions are counted within one level.
     levels = blueprints["context_level"].to_pandas().groupby([frame[key] for key in keys]).nunique()
     per_level = by_prompt["options"].agg(["sum", "size"]).div(levels.rename(None), axis=0).reset_index()
     prompts["answer_expected"] = 0.0

@@ -49,7 +49,7 @@ class Outcome:
 class Gateway:
     """Asks language models for what the response store does not have yet.
 
-    One gateway a run: what it learns of providers and models, and what it spends of its budgets, holds over all its `answer` calls.
+    One gateway per run: what it learns of providers and models, and what it spends of its budgets, holds over all its `answer` calls.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ from typing import Any
 
 @cache
 def load_litellm() -> Any:
-    """The module, imported once a process and set up so that nothing it does is invisible or said twice."""
+    """The module, imported once per process and set up so that nothing it does is invisible or logged twice."""
     # Else the import fetches the price list from the network.
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     with warnings.catch_warnings():

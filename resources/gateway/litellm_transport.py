@@ -98,7 +98,7 @@ class LitellmTransport:
         return arguments
 
     def _takes_schemas(self, litellm: Any, spec: ModelSpec) -> bool:
-        """Whether the response can be made to follow a schema; said once a model if not. A server of one's own decides itself."""
+        """Whether the response can be made to follow a schema; if not, the log says so once per model. One's own server decides itself."""
         if spec.api_base:
             return True
         if spec.variant not in self._takes:
@@ -110,7 +110,7 @@ class LitellmTransport:
         return self._takes[spec.variant]
 
     def _warn_of_dropped(self, litellm: Any, spec: ModelSpec) -> None:
-        """Say once a model which sampling parameters its provider refuses, and are therefore not sent."""
+        """Log, once per model, which sampling parameters are not sent because the provider refuses them."""
         if spec.api_base or spec.variant in self._warned:
             return
         self._warned.add(spec.variant)

@@ -81,7 +81,7 @@ class LocalTransport:
             try:
                 return self._distribution(shortened(stem, budget), request.choices)
             except _TooLong as error:
-                # A script with few characters a token.
+                # A script with few characters per token.
                 budget //= 2
                 if budget < 100:
                     raise CallError(f"{_SMOLLM2}: the prompt does not fit its context: {error}", Scope.REQUEST) from None

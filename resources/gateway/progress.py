@@ -73,9 +73,9 @@ def kept_terminal() -> Iterator[None]:
 
 @contextmanager
 def shown_progress(log: Callable[[str], None], every: float = 30.0) -> Iterator[Display]:
-    """A live line a model if there is a terminal, else lines to `log`, at most one a model every so many seconds.
+    """One live line per model if there is a terminal, else lines to `log`: at most one per model in `every` seconds.
 
-    Lines that are said go to `log` in any case, and those of a command (`kept_terminal`) to its stderr too.
+    What `say` is given goes to `log` in any case, and within a command (`kept_terminal`) to its stderr too.
     """
     errors = _errors or (sys.stderr if sys.stderr.isatty() else None)
     if errors is None or not errors.isatty():

@@ -163,7 +163,7 @@ def _parsed(where: str, line: bytes) -> object:
     except (ValueError, RecursionError) as error:
         # Without the parser's own idea of the line, which is always 1.
         problem = f"{error.msg}, character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
-        raise WarehouseError(f"{where}: not JSON ({problem}); allowed: one JSON object a line") from None
+        raise WarehouseError(f"{where}: not JSON ({problem}); allowed: one JSON object per line") from None
 
 
 class _Check(NamedTuple):

@@ -15,7 +15,7 @@ def label(night: int) -> str:
 def nights(
     means: Sequence[float], *, first: int = 0, questions: int = 10, model: str = "m", **given: Any
 ) -> list[dict[str, Any]]:
-    """A night each mean: question i scores the mean plus .01 i, less their average, and `given` says what else a row has."""
+    """One night per mean: question i scores the mean plus .01 i, less their average, and `given` says what else a row has."""
     return [
         {
             "snapshot": label(first + night),

@@ -57,7 +57,7 @@ class _Draft:
 def build_blueprints(survey: pa.Table, *options: BlueprintOptions) -> pa.Table:
     """Blueprints of one segment, by question, context level and condition.
 
-    `survey`: `survey_responses` rows of one (round, segment). `options`: one a condition, or several where the context levels of a
+    `survey`: `survey_responses` rows of one (round, segment). `options`: one per condition, or several where the context levels of a
     condition are made in several ways. Every question is a target, circular and duplicate ones too (they carry flags), but for those
     that `left_out` names. Context never holds a question of the prompt, a duplicate of one, or a circular question. Raises DtefError
     when nothing can be asked.
@@ -200,7 +200,7 @@ class _Asking:
         return f"{question}\n\n{form}"
 
     def _listed(self, row: Row, column: str) -> list[Any]:
-        """The values of a column that has one an option, in the order in which the prompt lists the options."""
+        """The values of a column that has one per option, in the order in which the prompt lists the options."""
         values = row[column]
         return [values[place] for place in self.options.order_of(len(values))]
 

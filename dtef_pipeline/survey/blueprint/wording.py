@@ -76,12 +76,12 @@ def population_profile() -> str:
 
 
 def options_listed(options: Sequence[str]) -> str:
-    """A line an option, each with its letter."""
+    """One line per option, with its letter."""
     return "\n".join(f"{option_letter(i)}. {option}" for i, option in enumerate(options))
 
 
 def shares_listed(options: Sequence[str], shares: Sequence[float]) -> str:
-    """A line an option, each with its letter and its share in percent."""
+    """One line per option, with its letter and its share in percent."""
     return options_listed([f"{option}: {percent(share)}" for option, share in zip(options, shares, strict=True)])
 
 

@@ -27,7 +27,7 @@ from dtef_pipeline.survey.scoring.metrics import BLOCK, Floats
 from dtef_pipeline.survey.tables import DISTANCES
 
 NULL_DRAWS = 30
-"""Samples a cell. The mean of a cell's null scores is off by 1/sqrt(30) of their spread, which makes an expected gap 1.7 % too large."""
+"""Samples per cell. The mean of a cell's null scores is off by 1/sqrt(30) of their spread, which makes an expected gap 1.7 % too large."""
 _SURE = 1 - 1e-9
 """Largest weight of the pooled distribution: a prior of a billion respondents is as good as no difference at all."""
 _COMPARED_ON = [*KEYS.shared_item, "attribute"]
@@ -204,7 +204,7 @@ class _Block:
 
 
 def _prediction_blocks(answers: _Predictions, pairs: _Pairs, kind: _Kind, asked: Ints, at: Ints) -> Iterator[_Block]:
-    """The predictions of a kind, a draw at a time, and what stands in for segments that the model said nothing of."""
+    """The predictions of a kind, one draw at a time, and what stands in for segments that the model has no prediction for."""
     mine = np.flatnonzero(np.isin(pairs.of_cell[answers.cell], kind.rows))
     if not len(mine):
         return

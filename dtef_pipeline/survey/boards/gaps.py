@@ -32,7 +32,7 @@ _NO_CEILINGS = "no ceilings known, so all groups are taken to answer alike: inge
 def gaps(
     connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, options: BoardOptions
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tables `gaps` and `question_gaps` (schemas GAPS and QUESTION_GAPS), an attribute with one segment left out.
+    """The tables `gaps` and `question_gaps` (schemas GAPS and QUESTION_GAPS), without the attributes that have one segment only.
 
     `cells` as of `load_cells`, `connection` with `scores`, `survey_responses` and, or not, `reference_scores`. `gap` is the best segment's mean
     score less the worst's, over each one's scored cells of all rounds, 0..1; `expected_gap` its mean between equal groups, `excess` the

@@ -1,6 +1,6 @@
 """How much every score would move if each segment's answers were drawn anew.
 
-An observed distribution is a sample of n people. Samples of the same size are drawn from it, once a pair (round, segment, question) and the same
+An observed distribution is a sample of n people. Samples of the same size are drawn from it once per pair (round, segment, question), the same
 for all models, contexts and conditions; every prediction and every reference is scored against them. What is kept is how far each such score is
 from their mean: the noise that the respondents bring into a score (parametric bootstrap: Efron & Tibshirani 1993, ch. 6.5).
 """
@@ -27,7 +27,7 @@ from dtef_pipeline.survey.scoring.unbiased import corrected_l2, gini
 from dtef_pipeline.survey.tables import DISTANCES
 
 REPLICATES = 20
-"""Samples a pair. Their deviations are pooled over pairs, so that 20 are enough for hundreds of pairs."""
+"""Samples per pair. Their deviations are pooled over pairs, so that 20 are enough for hundreds of pairs."""
 _PREDICTIONS_AT_ONCE = 1_000
 """Predictions scored at a time, each against all samples: small enough for the processor's cache."""
 

@@ -1,6 +1,6 @@
 """The answers of single people in the text of a response, counted into a distribution.
 
-Read are a JSON array of option letters, `{"answers": [...]}`, letters on a line (`a, c, b`) or one a line (`1. a`, `Person 1: a`),
+Read are a JSON array of option letters, `{"answers": [...]}`, letters on a line (`a, c, b`) or one per line (`1. a`, `Person 1: a`),
 and options by their label instead of the letter. What follows the last `ANSWERS:` is read first. An entry that is no option
 makes the response `unparseable`: an answer is never guessed, nor left out. From half to twice as many people as were asked are
 counted, with their number in the reason; fewer or more make it `wrong_length`.

@@ -46,7 +46,7 @@ _SNAPSHOTS = (
 )
 _TERMS = {
     "Interval": "From resampled questions, each drawn with everything said of it, and from the noise of the observed answers themselves.",
-    "Ceiling": "The expected score of the true distribution against a sample of that many respondents, simulated a pair.",
+    "Ceiling": "The expected score of the true distribution against a sample of that many respondents, simulated for each pair.",
     "Leave-one-out marginal": "The answer of the other segments of the same attribute, weighted by size.",
     "Population marginal": "The answer of all segments of the round, weighted by size; it contains the target segment.",
     "Skill": "(score - leave-one-out) / (ceiling - leave-one-out), of means: 0 knows nothing of the group, 1 is perfect, below 0 is worse.",

@@ -93,8 +93,9 @@ def pair_data(connection: duckdb.DuckDBPyConnection, most_bytes: int) -> PairDat
     """What the script draws from. Rounds, questions and segments in a fixed order.
 
     `questions`: round, id, text, options, and rows of segments: [segment, n, ceiling, leave-one-out, observed, predictions], where
-    predictions are separated by `;` a model, and by `|` a way of asking where these differ; one is shares, then the score, or `!`, the number
-    of a status in `statuses`, and the score that the policy gives it, if any. After several draws `*`, how many could be read, `/`, how many.
+    `;` stands between the predictions of two models, and `|` between those of two ways of asking, where these differ. A prediction is shares,
+    then the score; or `!`, the number of a status in `statuses`, and the score that the policy gives it, if any. After several draws follow
+    `*`, how many could be read, `/`, how many there were.
     """
     connection.execute("SET threads = 1")
     models, asked = _models(connection), _asked(connection)

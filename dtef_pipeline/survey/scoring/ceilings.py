@@ -15,7 +15,7 @@ from dtef_pipeline.survey.scoring.metrics import Floats
 from dtef_pipeline.survey.scoring.policy import similarities
 
 DRAWS = 200
-"""Simulated truths and samples a pair. A pair's ceiling then has a Monte-Carlo standard error of about .003, a mean over 1,000 pairs .0001."""
+"""Simulated truths and samples per pair. A pair's ceiling then has a Monte-Carlo standard error of about .003, a mean over 1,000 pairs .0001."""
 MIN_SEGMENTS = 3
 """Fewest segments of an attribute whose own differences are used; below, all segments of the question are."""
 MAX_STRENGTH = 1e6

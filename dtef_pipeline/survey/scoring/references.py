@@ -27,7 +27,7 @@ Columns = dict[str, dict[str, Floats]]
 
 
 def reference_scores(responses: pa.Table, *, draws: int = DRAWS, seed: int = CEILING_SEED) -> pa.Table:
-    """One row of schema REFERENCE_SCORES a row of `responses`, in the same order.
+    """One row of schema REFERENCE_SCORES per row of `responses`, in the same order.
 
     `responses` are all `survey_responses` rows of a round (or of several): how much the segments of an attribute differ decides how far a
     segment's observed distribution is believed. Neither the order of the rows nor other questions change a pair's values.

@@ -25,7 +25,7 @@ _OF_SURVEY = ("attribute", "value", "question_order", "n", "circular")
 
 
 def score_predictions(predictions: pa.Table, survey: pa.Table, *, metric: str = "js") -> pa.Table:
-    """One row of schema SCORES a row of `predictions` (schema PREDICTIONS), in the same order.
+    """One row of schema SCORES per row of `predictions` (schema PREDICTIONS), in the same order.
 
     `survey` (schema SURVEY_RESPONSES) gives the observed distribution, the options and the scale of each (round, segment,
     question_id). Responses are parsed; failed and missing calls keep their status; a response that a content filter stopped is
@@ -54,7 +54,7 @@ def score_predictions(predictions: pa.Table, survey: pa.Table, *, metric: str = 
 
 
 def _truth_ids(survey: pa.Table) -> pa.Array:
-    """A hash of what is scored against, a survey row: equal in another ingest exactly when that is."""
+    """One hash per survey row, of what is scored against: equal in another ingest exactly when that is equal."""
     columns = (survey[name].to_pylist() for name in ("options", "observed", "n"))
     return pa.array([digest(*row) for row in zip(*columns, strict=True)], pa.string())
 

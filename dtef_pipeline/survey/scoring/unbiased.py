@@ -7,7 +7,7 @@ respondents behind the observed distribution; answers are taken to be independen
 Source: the sampling variance of a share p of n is p (1 - p) / n, and observed p (1 - p) / (n - 1) estimates it without bias; for the ranked
 probability score this is the correction for a finite ensemble of Ferro, Richardson and Weigel (2008), here of the observation's side.
 
-Rejected with a ConfigError, besides what `metrics` rejects: an n that is negative, infinite, or not one number or one a row.
+Rejected with a ConfigError, besides what `metrics` rejects: an n that is negative, infinite, or not one number or one per row.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _less_one(n: npt.ArrayLike, observed: Floats) -> Floats:
     size = np.asarray(n, dtype=np.float64)
     if size.ndim and size.shape != observed.shape[:-1]:
         raise ConfigError(
-            f"n: got shape {size.shape} for distributions of shape {observed.shape}; allowed: a number, or one a row"
+            f"n: got shape {size.shape} for distributions of shape {observed.shape}; allowed: a number, or one per row"
         )
     wrong = np.isinf(size) | (size < 0)
     if wrong.any():

@@ -168,7 +168,7 @@ def test_unknown_board_options_list_what_is_allowed(options: dict[str, str]) -> 
 
 
 def naive_results(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], tuple[int, int, float | None]]:
-    """Counts and means by a plain loop: (n_total, n_scored, mean score) a group."""
+    """Counts and means by a plain loop: (n_total, n_scored, mean score) per group."""
     groups: dict[tuple[Any, ...], list[float | None]] = defaultdict(list)
     for row in scores_table(rows).to_pylist():
         for targets in ("clean", "all"):

@@ -74,7 +74,7 @@ def on_log_odds(value: float, end: float) -> float:
 
 
 def studentised(cells: pd.DataFrame) -> tuple[float, float]:
-    """Interval of the error in units of the Gini index, from one column of sums a question."""
+    """Interval of the error in units of the Gini index, from one column of sums per question."""
     known = cells[cells["l2_corrected"].notna() & cells["gini"].notna()]
     sums = known.groupby("cluster", observed=True)[["l2_corrected", "gini"]].sum().to_numpy()
     low, high = studentised_interval(sums[:, :1], sums[:, 1:], resamples=RESAMPLES)

@@ -102,7 +102,7 @@ class TestAnswering:
         assert json.loads(first) == pytest.approx(json.loads(third), abs=0.2)
 
     def test_a_question_beyond_the_context_is_answered_shortened(self, tmp_path: Path) -> None:
-        # Few characters a token, so that the first cut by characters is not enough.
+        # Few characters per token, so that the first cut by characters is not enough.
         user = "Ω≈ç√∫˜µ≤≥÷ 한국어 " * 1500 + "\n\n" + USER
         with ResponseStore(tmp_path / "r.sqlite") as store:
             assert Gateway(store, environ={}).answer([request(user)]).failures == {}

@@ -30,7 +30,7 @@ class TestBadFiles:
     @pytest.mark.parametrize(
         ("bad", "message"),
         [
-            ("{", r":3: not JSON \(.*\); allowed: one JSON object a line"),
+            ("{", r":3: not JSON \(.*\); allowed: one JSON object per line"),
             ("[" * 100_000, r":3: not JSON"),
             ("[1]", r":3: got \[1\]; allowed: an object with the columns request_key, prompt_id, "),
             (line(colour="red"), r":3: unknown column colour; allowed: request_key, prompt_id"),

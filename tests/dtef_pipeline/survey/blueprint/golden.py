@@ -1,4 +1,4 @@
-"""The golden prompts: what a small survey is asked in every condition, word for word, one readable file a task in `golden/`.
+"""The golden prompts: what a small survey is asked in every condition, word for word, one readable file per task in `golden/`.
 
 After a deliberate change of the prompts, which makes every stored answer to them obsolete, write the files again and read the difference:
 
@@ -131,7 +131,7 @@ FILES: Mapping[str, Sequence[str]] = {
 
 
 def document(conditions: Sequence[str]) -> str:
-    """A section a condition: what is stored and what the model sees, for one question (or its batch) of each segment.
+    """One section per condition: what is stored and what the model sees, for one question (or its batch) of each segment.
 
     The second segment's text stands where the condition has no flags: elsewhere its hash is enough.
     """

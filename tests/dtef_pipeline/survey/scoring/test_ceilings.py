@@ -39,7 +39,7 @@ def of_truth(
 
 
 def naive_strength(observed: Floats, n: Floats) -> float:
-    """Intraclass correlation of the answers themselves, by an analysis of variance of a 0/1 variable an option."""
+    """Intraclass correlation of the answers themselves, by an analysis of variance of one 0/1 variable per option."""
     between = within = 0.0
     everyone = sum(n)
     for option in range(observed.shape[1]):

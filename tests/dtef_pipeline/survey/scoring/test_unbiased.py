@@ -116,7 +116,7 @@ def test_too_few_or_unknown_respondents_give_no_value(n: float) -> None:
 def test_rejected_input_says_what_arrived_and_what_is_allowed(error: Callable[..., Floats]) -> None:
     rows = [SEEN, SEEN, SEEN]
     with pytest.raises(
-        ConfigError, match=r"n: got shape \(2,\) for distributions of shape \(3, 3\); allowed: a number, or one a row"
+        ConfigError, match=r"n: got shape \(2,\) for distributions of shape \(3, 3\); allowed: a number, or one per row"
     ):
         error(rows, rows, [10, 20])
     with pytest.raises(ConfigError, match=r"n: row 1 is -5\.0; allowed: a finite number of respondents >= 0"):
