@@ -8,7 +8,14 @@ from typing import Any, TextIO
 
 import click
 
-from dtef_pipeline.cli.options import OUTPUT_FORMATS, VIEWS_SHOWN, chooses_a_board, of_rounds, selects_what_is_asked
+from dtef_pipeline.cli.options import (
+    VIEWS_SHOWN,
+    chooses_a_board,
+    of_metric,
+    of_rounds,
+    selects_what_is_asked,
+    writes_a_table,
+)
 from dtef_pipeline.cli.reported import reports_errors
 
 
@@ -29,7 +36,7 @@ def main() -> None:
     """
 
 
-@main.command()
+@main.command(short_help="Read a survey round: what each group really answered.")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--round", "round_id", help="Id to store the round under.  [default: the folder's name, or the survey's id in the file]"
@@ -48,9 +55,9 @@ def ingest(path: Path, round_id: str | None, min_n: int | None) -> None:
     sys.exit(run.ingest(path, round_id, min_n))
 
 
-@main.command()
+@main.command(short_help="Ask models about a round and score their predictions.")
 @selects_what_is_asked
-@click.option("--metric", default="js", show_default=True, help="Metric that counts as the score.")
+@of_metric
 @click.option("--ingest", "with_ingest", is_flag=True, help="Read the survey again first.")
 @click.option(
     "--no-roll-ups",
@@ -75,13 +82,13 @@ def run(**options: Any) -> None:
     sys.exit(run.run(RunOptions.of(options)))
 
 
-@main.command()
-@click.option("--metric", default="js", show_default=True, help="Metric that counts as the score.")
+@main.command(short_help="Update the tables over all rounds, and the report.")
+@of_metric
 @reports_errors
 def rollup(metric: str) -> None:
     """Update the roll-ups: the tables over all rounds (leaderboard, breakdowns, tests, costs, drift of the models) and the report.
 
-    `dtef run` does so too, unless told `--no-roll-ups`. After several such runs this command does it once. No model is asked.
+    `dtef run` does so too, unless `--no-roll-ups` is given. After several such runs, give this command once. No model is asked.
 
     \b
     Exit code: 0 done; 1 a roll-up failed; 2 nothing is scored yet, or the options or the set-up need mending; 130 interrupted.
@@ -91,9 +98,9 @@ def rollup(metric: str) -> None:
     sys.exit(run.rollup(metric))
 
 
-@main.command()
+@main.command(short_help="Say what `dtef run` would ask, and what it would cost.")
 @selects_what_is_asked
-@click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
+@writes_a_table
 @reports_errors
 def estimate(output: str, **options: Any) -> None:
     """Count what `dtef run` with the same options would ask, and what it would cost. Nothing is asked, nothing is written.
@@ -107,7 +114,7 @@ def estimate(output: str, **options: Any) -> None:
     estimate.estimate(RunOptions.of(options), output)
 
 
-@main.command()
+@main.command(short_help="Show what language models were asked, and what it cost.")
 @click.option(
     "--by",
     multiple=True,
@@ -116,7 +123,7 @@ def estimate(output: str, **options: Any) -> None:
 )
 @of_rounds
 @click.option("--snapshot", help="Only this snapshot.  [default: all]")
-@click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
+@writes_a_table
 @reports_errors
 def costs(by: tuple[str, ...], rounds: tuple[str, ...], snapshot: str | None, output: str) -> None:
     """Show what was asked of language models, and what it cost: requests, tokens, US dollars."""
@@ -125,7 +132,7 @@ def costs(by: tuple[str, ...], rounds: tuple[str, ...], snapshot: str | None, ou
     after_run.costs(by or ("model",), rounds, snapshot, output)
 
 
-@main.command()
+@main.command(short_help="Compare ways of asking by their scores.")
 @click.argument("name", required=False)
 @of_rounds
 @click.option(
@@ -141,7 +148,7 @@ def costs(by: tuple[str, ...], rounds: tuple[str, ...], snapshot: str | None, ou
     help="Only this number of context questions; may be repeated.  [default: those of the experiment]",
 )
 @click.option("--snapshot", default="base", show_default=True, help="Snapshot whose scores are compared.")
-@click.option("--metric", default="js", show_default=True, help="Metric that counts as the score.")
+@of_metric
 @click.option(
     "--targets",
     default="clean",
@@ -156,7 +163,7 @@ def costs(by: tuple[str, ...], rounds: tuple[str, ...], snapshot: str | None, ou
     show_default=True,
     help="Difference of scores that is too small to matter; conditions that surely differ by less are called equivalent.",
 )
-@click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
+@writes_a_table
 @reports_errors
 def experiment(name: str | None, output: str, **options: Any) -> None:
     """Compare the conditions (ways of asking) of an experiment by their scores. Without NAME, list the experiments there are.
@@ -177,10 +184,10 @@ def experiment(name: str | None, output: str, **options: Any) -> None:
         after_run.experiment(name, output, **options)
 
 
-@main.command(epilog=VIEWS_SHOWN)
+@main.command(short_help="Rank models by their mean score, overall or in groups.", epilog=VIEWS_SHOWN)
 @of_rounds
 @chooses_a_board
-@click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
+@writes_a_table
 @reports_errors
 def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -> None:
     """Rank models by their mean score with 95 % intervals, overall or within groups; or test what the ranks show."""
@@ -189,7 +196,7 @@ def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -
     read.leaderboard(by, output, rounds=rounds, **options)
 
 
-@main.command()
+@main.command(short_help="Tell whether models respond in another way than before.")
 @of_rounds
 @click.option(
     "--by",
@@ -205,7 +212,7 @@ def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -
     help="Leave out snapshots before this date, of all models or of one: so you accept a drift that you know of; may be repeated.",
 )
 @click.option("--fail-on", type=click.Choice(["watch", "drift"]), help="Exit with code 3 at this verdict or a worse one.")
-@click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
+@writes_a_table
 @reports_errors
 def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str) -> None:
     """Tell whether a model now responds to the same prompts in another way than before, and what else changed.
@@ -214,9 +221,10 @@ def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str
     on the prompts that both asked. Only models at temperature 0 get a verdict:
 
     \b
-    drift   the highest mean score is at least 0.05 and 10 % above the lowest (the documented rule), and the evidence
-            is strong enough: while no model changes, at most 5 % of lists ever show a drift, however often one looks
-    watch   the rule alone is met: look again when there are more snapshots
+    drift   the highest mean score is at least 0.05 and 10 % above the lowest (the documented rule), and there is
+            strong evidence of a change: if no model changed, the chance that any row ever says drift is at most 5 %
+            (any row of a round, with --by round or --by segment), however many snapshots follow
+    watch   the rule is met without strong evidence: look again when there are more snapshots
     none    the rule is not met
     A row without a verdict was not compared, and says why.
 
@@ -228,7 +236,7 @@ def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str
     sys.exit(read.drift(rounds, by, since, fail_on, output))
 
 
-@main.command()
+@main.command(short_help="Score single responses in a file of JSON lines.")
 @click.argument("file", type=click.File("r", encoding="utf-8-sig", errors="replace"))
 @reports_errors
 def score(file: TextIO) -> None:
@@ -243,7 +251,7 @@ def score(file: TextIO) -> None:
     sys.exit(read.score(file))
 
 
-@main.command("export-blueprints")
+@main.command("export-blueprints", short_help="Write the prompts of a round as YAML files.")
 @click.option("--round", "round_id", type=str.upper, metavar="ROUND", required=True, help="Round whose prompts are written.")
 @click.option(
     "--out",
@@ -268,9 +276,9 @@ def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...], condi
     read.export_blueprints(round_id, out, contexts, conditions)
 
 
-@main.command()
+@main.command(short_help="Query the tables with DuckDB SQL.")
 @click.argument("query")
-@click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
+@writes_a_table
 @reports_errors
 def sql(query: str, output: str) -> None:
     """Query the tables with DuckDB SQL: survey_responses, blueprints, predictions, scores, segment_results, leaderboard, ..."""
@@ -279,7 +287,7 @@ def sql(query: str, output: str) -> None:
     read.sql(query, output)
 
 
-@main.command()
+@main.command(short_help="Write the results as one HTML page.")
 @click.option(
     "--out", default="report.html", show_default=True, type=click.Path(dir_okay=False, path_type=Path), help="File to write."
 )
@@ -291,7 +299,7 @@ def report(out: Path) -> None:
     read.report(out)
 
 
-@main.command()
+@main.command(short_help="List the models and collections that --model takes.")
 @reports_errors
 def models() -> None:
     """List the models and collections that --model takes."""
@@ -300,13 +308,13 @@ def models() -> None:
     read.models()
 
 
-@main.group()
+@main.group(short_help="List, export or import the responses of models.")
 def responses() -> None:
     """Look into the response store, where every response of a model is kept, and move responses between machines."""
 
 
-@responses.command()
-@click.option("--format", "output", type=OUTPUT_FORMATS, default="table", show_default=True)
+@responses.command(short_help="List what the response store holds.")
+@writes_a_table
 @reports_errors
 def show(output: str) -> None:
     """List what the response store holds: responses, tokens and cost of each model and snapshot."""
@@ -315,7 +323,7 @@ def show(output: str) -> None:
     responses.show(output)
 
 
-@responses.command("export")
+@responses.command("export", short_help="Write responses to a file.")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--model", "models", multiple=True, metavar="NAME", help="Only this model; may be repeated.")
 @click.option("--snapshot", "snapshots", multiple=True, metavar="LABEL", help="Only this snapshot; may be repeated.")
@@ -327,7 +335,7 @@ def export_responses(file: Path, models: tuple[str, ...], snapshots: tuple[str, 
     responses.export_file(file, models, snapshots)
 
 
-@responses.command("import")
+@responses.command("import", short_help="Add the responses of a file to the store.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @reports_errors
 def import_responses(file: Path) -> None:
@@ -337,7 +345,7 @@ def import_responses(file: Path) -> None:
     responses.import_file(file)
 
 
-@main.command()
+@main.command(short_help="Start Dagster: its web page, schedules and sensors.")
 @click.option("--port", type=int, default=3000, show_default=True, help="Port of the web page.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address that the web page is served at.")
 @reports_errors

@@ -10,7 +10,6 @@ import click
 from dtef_pipeline.survey.blueprint.options import FLAGS, Flag
 from dtef_pipeline.survey.boards.published import BY_NAME, PUBLISHED
 
-OUTPUT_FORMATS = click.Choice(["table", "json", "csv"])
 VIEWS_SHOWN = "\n".join(["\b", "What --by shows:", *(f"  {view.name:<13}  {view.shows}" for view in PUBLISHED)])
 """To follow the options of a command that takes `--by`."""
 
@@ -39,6 +38,25 @@ of_rounds = click.option(
     metavar="ROUND",
     multiple=True,
     help="Only this round; may be repeated.  [default: all]",
+)
+
+
+of_metric = click.option(
+    "--metric",
+    default="js",
+    show_default=True,
+    metavar="js|cosine|emd|emd_normalized|tv|mae|top_hit",
+    help="Metric that counts as the score.",
+)
+
+
+writes_a_table = click.option(
+    "--format",
+    "output",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    show_default=True,
+    help="Form of the output: a table to read in the terminal, or JSON or CSV for other programs.",
 )
 
 
@@ -119,13 +137,7 @@ chooses_a_board = options(
     click.option(
         "--condition", help="Only this condition (way of asking), spelled in full, such as distribution/attribute-label."
     ),
-    click.option(
-        "--metric",
-        default="js",
-        show_default=True,
-        metavar="js|cosine|emd|emd_normalized|tv|mae|top_hit",
-        help="Metric that counts as the score.",
-    ),
+    of_metric,
     click.option(
         "--targets",
         default="clean",

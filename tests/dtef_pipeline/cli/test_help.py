@@ -1,16 +1,33 @@
-"""`dtef --help` names every command and is quick because it loads little."""
+"""`dtef --help` names every command in a whole sentence and is quick because it loads little; every option has a help text."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import pytest
 
 from dtef_pipeline.cli import main
-from tests.dtef_pipeline.cli.commands import ok
+from dtef_pipeline.survey.tables import METRICS
+from tests.dtef_pipeline.cli.commands import ok, refused
+
+
+def all_commands(group: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command below `group`, groups too, with what is typed after `dtef`."""
+    for name, command in group.commands.items() if isinstance(group, click.Group) else ():
+        yield (*words, name), command
+        yield from all_commands(command, (*words, name))
+
+
+def all_options() -> Iterator[tuple[tuple[str, ...], click.Option]]:
+    for words, command in all_commands(main):
+        for option in command.params:
+            if isinstance(option, click.Option):
+                yield words, option
 
 
 class TestHelp:
@@ -38,6 +55,31 @@ class TestHelp:
             assert re.search(rf"^  {name} +\S", text, re.MULTILINE), name
             assert command.help
             assert "--help" in ok(name, "--help")
+
+    @pytest.mark.parametrize(
+        "words", [(), *(words for words, command in all_commands(main) if isinstance(command, click.Group))]
+    )
+    def test_no_summary_of_a_command_is_cut(self, words: tuple[str, ...]) -> None:
+        summaries = ok(*words, "--help").partition("Commands:\n")[2].splitlines()
+        assert summaries
+        assert [line for line in summaries if not line.endswith(".") or line.endswith("...")] == []
+
+    def test_every_option_has_a_help_text(self) -> None:
+        options = list(all_options())
+        assert len(options) > 50
+        assert [(*words, *option.opts) for words, option in options if not option.help] == []
+
+    def test_every_option_metric_shows_the_metrics_there_are(self) -> None:
+        shown = {words: option.metavar for words, option in all_options() if option.opts == ["--metric"]}
+        assert {("run",), ("rollup",), ("experiment",), ("leaderboard",)} <= set(shown)
+        assert set(shown.values()) == {"|".join(METRICS)}
+
+    @pytest.mark.parametrize(
+        "words", [("run", "--round", "GD4"), ("rollup",), ("experiment", "context-size"), ("leaderboard",)]
+    )
+    def test_an_unknown_metric_is_refused_with_exit_code_2(self, words: tuple[str, ...]) -> None:
+        message = refused(*words, "--metric", "luck")
+        assert all(metric in message for metric in METRICS)
 
     def test_help_of_the_installed_command_loads_little_and_so_is_quick(self) -> None:
         """What takes time is loading packages; seconds would measure the machine."""
