@@ -13,6 +13,7 @@ from dtef_pipeline.cli.options import (
     chooses_a_board,
     of_metric,
     of_rounds,
+    of_targets,
     selects_what_is_asked,
     writes_a_table,
 )
@@ -59,11 +60,7 @@ def ingest(path: Path, round_id: str | None, min_n: int | None) -> None:
 @selects_what_is_asked
 @of_metric
 @click.option("--ingest", "with_ingest", is_flag=True, help="Read the survey again first.")
-@click.option(
-    "--no-roll-ups",
-    is_flag=True,
-    help="Do not update the roll-ups now; `dtef rollup` or the next run does.",
-)
+@click.option("--no-roll-ups", is_flag=True, help="Do not update the roll-ups now; `dtef rollup` or the next run does.")
 @reports_errors
 def run(**options: Any) -> None:
     """Ask models about a round, score their predictions and look for drift; then update the roll-ups.
@@ -149,13 +146,7 @@ def costs(by: tuple[str, ...], rounds: tuple[str, ...], snapshot: str | None, ou
 )
 @click.option("--snapshot", default="base", show_default=True, help="Snapshot whose scores are compared.")
 @of_metric
-@click.option(
-    "--targets",
-    default="clean",
-    show_default=True,
-    type=click.Choice(["clean", "all"]),
-    help="Questions that count; clean leaves out a question that defines the segment, such as that of age for an age group.",
-)
+@of_targets
 @click.option(
     "--margin",
     type=float,

@@ -50,6 +50,15 @@ of_metric = click.option(
 )
 
 
+of_targets = click.option(
+    "--targets",
+    default="clean",
+    show_default=True,
+    type=click.Choice(["clean", "all"]),
+    help="Questions that count; clean leaves out a question that defines the segment, such as that of age for an age group.",
+)
+
+
 writes_a_table = click.option(
     "--format",
     "output",
@@ -138,13 +147,7 @@ chooses_a_board = options(
         "--condition", help="Only this condition (way of asking), spelled in full, such as distribution/attribute-label."
     ),
     of_metric,
-    click.option(
-        "--targets",
-        default="clean",
-        show_default=True,
-        type=click.Choice(["clean", "all"]),
-        help="Questions that count; clean leaves out a question that defines the segment, such as that of age for an age group.",
-    ),
+    of_targets,
     click.option(
         "--cells",
         type=click.Choice(["own", "shared"]),
