@@ -73,7 +73,7 @@ def consistency_components(cells: pd.DataFrame, options: BoardOptions) -> pd.Dat
     no say in it beyond the choice of cells.
     """
     scored = cells[cells["score"].notna()].assign(
-        row=lambda frame: frame.groupby(["round", "segment"], observed=True, sort=False).ngroup(),
+        row=lambda frame: frame.groupby(list(KEYS.space), observed=True, sort=False).ngroup(),
         column=lambda frame: frame.groupby("cluster", observed=True, sort=False).ngroup(),
     )
     designs: dict[bytes, Design] = {}  # models asked alike share one

@@ -20,6 +20,7 @@ from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.statistics.resampling import CONFIDENCE
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.tables import STATUSES
 
 MOST_BYTES = 4_000_000
@@ -175,7 +176,7 @@ def _packed(
         "_models", pd.DataFrame({"place": range(len(models)), "model_variant": [model.variant for model in models]})
     )
     connection.register("_asked", pd.DataFrame(asked, columns=["context_level", "condition"]).assign(way=range(len(asked))))
-    connection.register("_kept", kept[["round", "question_id"]].astype(str))
+    connection.register("_kept", kept[list(KEYS.shared_item)].astype(str))
     frame = connection.execute(_packed_sql(has_table(connection, "reference_scores")), parameters(_ALL_TARGETS)).df()
     for name in ("_models", "_asked", "_kept"):
         connection.unregister(name)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.identity import question_key
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.ceilings import DRAWS, ceilings, prior_strengths, truths
 from dtef_pipeline.survey.scoring.matrices import Places, dont_know_flags, matrix
 from dtef_pipeline.survey.scoring.metrics import Floats, distributions
@@ -42,7 +43,7 @@ def reference_scores(responses: pa.Table, *, draws: int = DRAWS, seed: int = CEI
     columns = {name: pa.array(values, from_pandas=True) for name, values in numbers.items()}
     columns |= {name: _struct(values) for name, values in structs.items()}
     columns["cluster"] = _clusters(responses)
-    columns |= {name: responses[name] for name in ("round", "segment", "question_id", "n")}
+    columns |= {name: responses[name] for name in (*KEYS.pair, "n")}
     return pa.table([columns[name] for name in REFERENCE_SCORES.names], schema=REFERENCE_SCORES)
 
 
@@ -73,7 +74,7 @@ def _questions(responses: pa.Table) -> Iterator[_Question]:
     if not len(rows):
         return
     lists = {name: responses[name].combine_chunks() for name in ("observed", "population", "others")}
-    changed = [pc.not_equal(order[name][1:], order[name][:-1]).to_numpy() for name in ("round", "question_id")]
+    changed = [pc.not_equal(order[name][1:], order[name][:-1]).to_numpy() for name in KEYS.shared_item]
     for part in np.split(rows, np.flatnonzero(changed[0] | changed[1]) + 1):
         yield _question(responses, lists, part)
 

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import digest
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.reading.parsing import parse_responses
 from dtef_pipeline.survey.reading.whole_columns import ParsedColumns
 from dtef_pipeline.survey.scoring.matrices import Places, dont_know_flags, matrix
@@ -17,7 +18,6 @@ from dtef_pipeline.survey.scoring.policy import checked_metric, policy_scores
 from dtef_pipeline.survey.scoring.unbiased import corrected_rps_on_scale, measure_corrected
 from dtef_pipeline.survey.tables import CORRECTED, METRICS, SCORES
 
-_PAIR_KEY = ("round", "segment", "question_id")
 _CALL_STATUSES = ("answered", "error", "missing", "budget")
 _ORDERED = ("emd_normalized", "rps_corrected")
 """Columns of `scores` that have a meaning on ordinal scales alone."""
@@ -60,7 +60,7 @@ def _truth_ids(survey: pa.Table) -> pa.Array:
 
 
 def _keys(table: pa.Table) -> pa.ChunkedArray:
-    return pc.binary_join_element_wise(*(table[name] for name in _PAIR_KEY), "\x1f")
+    return pc.binary_join_element_wise(*(table[name] for name in KEYS.pair), "\x1f")
 
 
 def _places(predictions: pa.Table, survey: pa.Table) -> pa.Array:
