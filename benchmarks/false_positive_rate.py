@@ -1,4 +1,4 @@
-"""How often the tests of `aggregation` find what is not there, and what is: simulations where the truth is known.
+"""How often the tests of `statistics` and `survey/boards` find what is not there, and what is: simulations where the truth is known.
 
 Differences of two models share an effect per question over all its segments, as real ones do. A rate of false findings should be 5 % or less;
 tests by single cells are shown beside. The test suite runs these small. Run: `python benchmarks/false_positive_rate.py [SETS]`.

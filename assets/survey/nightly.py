@@ -36,10 +36,10 @@ def nightly_config(panel: Panel, models: Models, snapshot: str) -> dict[str, Any
 _ASKED_AS_WRITTEN = {"context_levels", "conditions", "questions", "draws", "max_cost_usd", "max_calls", "max_tokens"}
 
 
-def with_blueprints(house: Warehouse, keys: Sequence[str]) -> list[str]:
+def with_blueprints(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
     """The partitions that have been asked something before: those that were only ingested have no prompts yet."""
     rounds = {split_partition_key(key)[0] for key in keys}
-    made = {round_id: set(house.values("blueprints", "segment", round=round_id)) for round_id in rounds}
+    made = {round_id: set(warehouse.values("blueprints", "segment", round=round_id)) for round_id in rounds}
     return [key for key in keys if (parts := split_partition_key(key))[1] in made[parts[0]]]
 
 

@@ -1,4 +1,4 @@
-"""Readings of unlabelled values in a plain text (see `plaintext`): arrays, values on a line, values in a column.
+"""Readings of unlabelled values in a plain text (see `text/plain.py`): arrays, values on a line, values in a column.
 
 Each reader yields candidates: a place in the text, the values found there and what is to be said of them. Choosing among
 them is the business of `parsing`. All patterns are possessive or bounded: time is linear in the text.

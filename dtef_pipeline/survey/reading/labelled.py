@@ -1,4 +1,4 @@
-"""Readings of labelled values in a plain text (see `plaintext`): `Agree: 40%`, `{"Agree": 40}`, `b) 35`, `40% agree`, table rows.
+"""Readings of labelled values in a plain text (see `text/plain.py`): `Agree: 40%`, `{"Agree": 40}`, `b) 35`, `40% agree`, table rows.
 
 Pairs of a name and a value are found first, then gathered into runs that name each option once.
 """
