@@ -240,8 +240,8 @@ def _first_clauses(trouble: str) -> str:
 
 
 def _short(changes: Changes | None) -> str:
-    """For a run's tag: `3 distributions changed, 1 segments added`."""
-    return "new" if changes is None else ", ".join(f"{n} {kind}" for kind, n in changes.counts.items()) or "nothing"
+    """For a run's tag: `3 distributions changed, 1 segment added`."""
+    return "new" if changes is None else changes.summary() or "nothing"
 
 
 @dg.sensor(

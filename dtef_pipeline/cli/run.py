@@ -22,6 +22,7 @@ from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, s
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.validation import counted
 from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.settings import Settings, shipped
@@ -95,11 +96,12 @@ def _say_ingested(warehouse: Warehouse, round_id: str, retired: list[str], secon
     quarantine = warehouse.read_or_empty("survey_quarantine", round=round_id)
     pairs = len(quarantine) - quarantine["question_id"].null_count
     click.echo(
-        f"{round_id}: {len(pc.unique(rows['segment']))} segments, {len(pc.unique(rows['question_id']))} questions, "
-        f"{len(rows):,} pairs, {pairs:,} pairs and {len(quarantine) - pairs} whole segments in quarantine ({seconds:.1f} s)"
+        f"{round_id}: {counted(len(pc.unique(rows['segment'])), 'segment')}, "
+        f"{counted(len(pc.unique(rows['question_id'])), 'question')}, {counted(len(rows), 'pair')}, "
+        f"{counted(pairs, 'pair')} and {counted(len(quarantine) - pairs, 'whole segment')} in quarantine ({seconds:.1f} s)"
     )
     if retired:
-        click.echo(f"  warning: retired {len(retired)} segments that the round no longer has: {', '.join(retired)}")
+        click.echo(f"  warning: retired {counted(len(retired), 'segment')} that the round no longer has: {', '.join(retired)}")
     findings = warehouse.read_or_empty("survey_findings", round=round_id).to_pylist()
     left_out = [finding for finding in findings if finding["code"] == "profile-question"]
     if left_out:
@@ -121,10 +123,10 @@ def run(options: RunOptions) -> int:
     keys = partition_keys(warehouse, chosen.rounds, chosen.segments)
     started = time.monotonic()
     names = ", ".join(model.name for model in chosen.models)
-    click.echo(f"{len(keys)} partitions, snapshot {chosen.snapshot}, models: {names}", err=True)
+    click.echo(f"{counted(len(keys), 'partition')}, snapshot {chosen.snapshot}, models: {names}", err=True)
     outcome, failures, gateway = _materialize(warehouse, chosen, keys, options)
-    runs = f"{len(outcome.run_ids)} run{'s' if len(outcome.run_ids) != 1 else ''}"
-    click.echo(f"{len(keys)} {'partition' if len(keys) == 1 else 'partitions'} in {runs}, {time.monotonic() - started:.1f} s")
+    runs = counted(len(outcome.run_ids), "run")
+    click.echo(f"{counted(len(keys), 'partition')} in {runs}, {time.monotonic() - started:.1f} s")
     for line in now_asked(gateway):
         click.echo(line)
     for failure in failures:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from dtef_pipeline.survey.tables import SURVEY_RESPONSES
-from dtef_pipeline.survey.validation import listed
+from dtef_pipeline.survey.validation import counted, listed
 
 COMPARED_COLUMNS: list[str] = SURVEY_RESPONSES.names
 
@@ -39,14 +39,24 @@ class Changes:
         """How many there are of each kind that occurs: `{"segments added": 2}`."""
         return {name.replace("_", " "): len(names) for name, names in vars(self).items() if names}
 
+    def summary(self) -> str:
+        """`3 distributions changed, 1 segment added`, empty without changes."""
+        return ", ".join(_count(number, kind) for kind, number in self.counts.items())
+
     def __str__(self) -> str:
         """`2 segments added (country:peru, country:togo); other columns changed: scale (47 pairs)`, or `no change to any answer`."""
         named = {name.replace("_", " "): names for name, names in vars(self).items() if names}
         columns = named.pop("other columns changed", None)
-        said = [f"{len(names)} {kind} ({listed(names)})" for kind, names in named.items()]
+        parts = [f"{_count(len(names), kind)} ({listed(names)})" for kind, names in named.items()]
         if columns:
-            said.append(f"other columns changed: {', '.join(columns)}")
-        return "; ".join(said) or "no change to any answer"
+            parts.append(f"other columns changed: {', '.join(columns)}")
+        return "; ".join(parts) or "no change to any answer"
+
+
+def _count(number: int, kind: str) -> str:
+    """`1 segment added`; the n of `1 n changed` has no plural."""
+    noun, _, change = kind.rpartition(" ")
+    return f"{number} n {change}" if noun == "n" else f"{counted(number, noun.removesuffix('s'))} {change}"
 
 
 class _Pair(NamedTuple):

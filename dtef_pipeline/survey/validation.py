@@ -118,3 +118,8 @@ def listed(names: Iterable[object]) -> str:
     all_names = [str(n) for n in names]
     more = f" and {len(all_names) - _MOST_SHOWN} more" if len(all_names) > _MOST_SHOWN else ""
     return ", ".join(all_names[:_MOST_SHOWN]) + more
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 question`, `2 questions`, `1,200 questions`: `noun` is the singular of a word whose plural takes an s."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -270,8 +270,8 @@ class TestWhatChanged:
         file.write_text("".join(changed), encoding="utf-8", newline="")
         capfd.readouterr()
         (request,) = landing.settled()
-        assert request.tags[CHANGED_TAG] == "1 distributions changed"
-        assert "A1 from a.csv, 3 segments: 1 distributions changed (country:chile q2)" in capfd.readouterr().err
+        assert request.tags[CHANGED_TAG] == "1 distribution changed"
+        assert "A1 from a.csv, 3 segments: 1 distribution changed (country:chile q2)" in capfd.readouterr().err
         # India's row of q2 holds what the others answered, and so does change.
         touched = {"A1/country:chile", "A1/country:india"}
         assert stale(landing.pipeline) == {"survey_responses": touched}
@@ -279,7 +279,7 @@ class TestWhatChanged:
             dg.AssetRecordsFilter(asset_key=survey_files.key, asset_partitions=["A1/country:chile"]), limit=1
         ).records[0]
         assert observed.asset_observation is not None
-        assert observed.asset_observation.metadata["changed"].value == "1 distributions changed (country:chile q2)"
+        assert observed.asset_observation.metadata["changed"].value == "1 distribution changed (country:chile q2)"
         landing.pipeline.run(STAGE_NAMES[:1])
         assert stale(landing.pipeline) == {"blueprints": touched}
         landing.run(request)
@@ -303,7 +303,7 @@ class TestWhatChanged:
         ghana = "".join(line.replace("Chile", "Ghana") for line in text.splitlines(True) if "Chile" in line)
         file.write_text(text + ghana, encoding="utf-8")
         (request,) = landing.settled()
-        assert request.tags[CHANGED_TAG].startswith("1 segments added")
+        assert request.tags[CHANGED_TAG].startswith("1 segment added")
         keys = ["A1/country:chile", "A1/country:ghana", "A1/country:india", "A1/country:kenya"]
         assert [key for key in landing.pipeline.keys if key.startswith("A1")] == keys
         assert len(list(ranges(known_keys(landing.pipeline.instance), keys))) == 1
@@ -322,6 +322,6 @@ class TestWhatChanged:
         text = file.read_text(encoding="utf-8")
         file.write_text("".join(line for line in text.splitlines(True) if "India" not in line), encoding="utf-8")
         (request,) = landing.settled()
-        assert request.tags[CHANGED_TAG].startswith("1 segments dropped")
+        assert request.tags[CHANGED_TAG].startswith("1 segment dropped")
         assert landing.pipeline.keys == [A1[0], A1[2]]
         assert landing.pipeline.house.values("survey_responses", "segment", round="A1") == ["country:chile", "country:kenya"]

@@ -16,7 +16,7 @@ from tests.dtef_pipeline.cli.conftest import Base
 class TestIngest:
     def test_a_folder_is_read_and_counted(self, base: Base) -> None:
         counted = (
-            r"S1: 26 segments, 16 questions, 415 pairs, 1 pairs and 5 whole segments in quarantine \(.* s\)\n.*left out: .*"
+            r"S1: 26 segments, 16 questions, 415 pairs, 1 pair and 5 whole segments in quarantine \(.* s\)\n.*left out: .*"
         )
         assert re.fullmatch(counted, base.printed.strip())
 
@@ -49,12 +49,12 @@ class TestIngest:
         }
         (state / "survey.json").write_text(json.dumps(document), encoding="utf-8")
         first = ok("ingest", state / "survey.json", "--round", "x9")
-        assert first.startswith("X9: 2 segments, 1 questions, 2 pairs, 0 pairs and 0 whole segments in quarantine")
+        assert first.startswith("X9: 2 segments, 1 question, 2 pairs, 0 pairs and 0 whole segments in quarantine")
         again = ok("ingest", state / "survey.json", "--round", "x9", "--min-n", "100")
-        assert again.startswith("X9: 1 segments, 1 questions, 1 pairs, ")
+        assert again.startswith("X9: 1 segment, 1 question, 1 pair, ")
         assert "since it was ingested last" not in first
-        assert "since it was ingested last: 1 segments dropped (country:kenya)" in again
-        assert "warning: retired 1 segments that the round no longer has: X9/country:kenya" in again
+        assert "since it was ingested last: 1 segment dropped (country:kenya)" in again
+        assert "warning: retired 1 segment that the round no longer has: X9/country:kenya" in again
         assert query("SELECT DISTINCT round, segment, n FROM survey_responses") == [
             {"round": "X9", "segment": "country:chile", "n": 300}
         ]

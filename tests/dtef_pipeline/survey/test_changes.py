@@ -70,7 +70,7 @@ def test_what_follows_from_other_segments_is_named_only_by_itself() -> None:
     alone = changes(table(before), table(before | {("K", "1"): others}))
     assert str(alone) == "other columns changed: others (1 pair), others_n (1 pair)"
     with_its_cause = changes(table(before), table({("K", "1"): others, ("L", "1"): {"observed": [0.5, 0.5]}}))
-    assert str(with_its_cause) == "1 distributions changed (L 1)"
+    assert str(with_its_cause) == "1 distribution changed (L 1)"
 
 
 PAIRS = st.dictionaries(
