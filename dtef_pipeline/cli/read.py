@@ -19,6 +19,7 @@ from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict_text import by_verdict, reaches
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
+from dtef_pipeline.keys import MODEL
 from dtef_pipeline.report.drift_terminal import drift_text
 from dtef_pipeline.report.terminal import intervals, named_apart, render, with_ranks
 from dtef_pipeline.survey.baselines.names import BASELINES
@@ -34,6 +35,8 @@ from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import TABLES, Warehouse
 
+EVERY_VIEW = (*MODEL, "condition")
+"""Columns without which no view can be shown."""
 COMMON_COLUMNS = [
     *("rank", "tier", "model", "context_level", "score", "interval", "parsed_score", "adjusted_score"),
     *("skill", "worth", "vs_marginal", "n_pairs", "coverage", "parse_rate"),
@@ -74,7 +77,12 @@ def leaderboard(by: str, output: str, top: int | None, **options: Any) -> None:
 
 
 def render_view(by: str, frame: pd.DataFrame) -> str:
-    """A view as a table for people: models told apart, intervals in one column, columns that say nothing left out."""
+    """A view as a table for people: each model under a name of its own, intervals in one column, without columns that show nothing.
+
+    Raises ConfigError when the view lacks a column that every view has.
+    """
+    if missing := [name for name in EVERY_VIEW if name not in frame]:
+        raise ConfigError(f"--by {by}: its rows lack {', '.join(missing)}; every view has {', '.join(EVERY_VIEW)}")
     shown = named_apart(with_ranks(frame, METRICS) if by == BY_METRIC else frame).assign(interval=intervals(frame))
     columns = [name for name in view_columns(by, frame) if name in shown]
     return render(shown, "table", columns=[name for name in columns if _says_something(name, shown)])

@@ -189,7 +189,9 @@ class TestShipped:
     models = load_models(SHIPPED, computed=BASELINES)
 
     def test_baselines_and_local_models_are_the_known_ones(self) -> None:
-        assert self.models.collections["baselines"] == tuple(BASELINES)
+        assert self.models.collections["baselines"] == tuple(BASELINES), (
+            "collection `baselines` of data/models.yaml and BASELINES of dtef_pipeline/survey/baselines/names.py differ, maybe in order"
+        )
         assert self.models.collections["local"] == LOCAL_MODELS
 
     def test_core_is_a_dozen_models_of_several_providers_with_their_keys(self) -> None:

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.cli.dtef import leaderboard as command
+from dtef_pipeline.cli.read import render_view
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.statistics.resampling import SEED
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
@@ -86,6 +87,11 @@ def test_the_help_of_the_command_explains_every_view() -> None:
     shown = CliRunner().invoke(command, ["--help"], terminal_width=200).output
     for one in PUBLISHED:
         assert re.search(rf"^ +{one.name} +{re.escape(one.shows)}$", shown, re.MULTILINE), one.name
+
+
+def test_a_view_without_models_is_refused_by_the_columns_it_lacks() -> None:
+    with pytest.raises(ConfigError, match=r"^--by gaps: its rows lack model, model_variant; every view has .*condition$"):
+        render_view("gaps", pd.DataFrame({"condition": ["distribution/attribute-label"], "gap": [0.1]}))
 
 
 def test_every_view_is_stored_under_its_table() -> None:
