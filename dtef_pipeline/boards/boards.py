@@ -1,7 +1,7 @@
 """Leaderboards and breakdowns over the `scores` table.
 
-A **cell** is one item of one partition, asked in one way: what all models are asked alike. Draws of a cell are averaged first; of several
-snapshots the latest response to each cell counts. Ways of asking are never mixed.
+A **pair** is one item of one partition. A **cell** is a pair asked in one way, with its draws averaged; of several snapshots the latest response
+to each cell counts. Ways of asking are never mixed, so that `n_pairs`, the number of cells behind a score, counts one per pair.
 """
 
 from __future__ import annotations

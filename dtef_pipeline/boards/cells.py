@@ -1,7 +1,7 @@
 """The cells that every statistic is made of, as columns.
 
-A **cell** is one item of one partition, asked in one way; a row is a cell as one model variant answered it, its draws averaged. A **cluster** is
-the same item wherever it stands. What is said of items in general must not count the fifty partitions that one of them stands in as fifty items.
+A **pair** is one item of one partition. A **cell** is a pair asked in one way, with its draws averaged; a row is a cell as one model variant
+answered it. A **cluster** is the same item wherever it stands: to statistics about items in general, an item of fifty partitions is one item.
 """
 
 from __future__ import annotations
