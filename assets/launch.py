@@ -79,7 +79,7 @@ def _run(
 
 
 def close_abandoned_runs(instance: dg.DagsterInstance) -> None:
-    """Mark runs of command-line processes that were killed on this machine as failed: nobody else will, and they look alive in the UI."""
+    """Mark runs of command-line processes that were killed on this machine as failed: no other process does, and in the UI they look alive."""
     started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
     for run in instance.get_runs(started):
         if (process := _process_of(run)) is not None and process.is_dead():
@@ -88,11 +88,11 @@ def close_abandoned_runs(instance: dg.DagsterInstance) -> None:
 
 def _process_of(run: dg.DagsterRun) -> Process | None:
     """The process of the command that started the run; None: Dagster did, or nothing can be known of it."""
-    said = run.tags.get(PROCESS_TAG, "")
-    if said.startswith("{"):
-        return Process(**json.loads(said))
+    tag = run.tags.get(PROCESS_TAG, "")
+    if tag.startswith("{"):
+        return Process(**json.loads(tag))
     # Earlier versions wrote HOST:PID.
-    host, _, pid = said.rpartition(":")
+    host, _, pid = tag.rpartition(":")
     return Process(Process.this().machine, int(pid), None) if host == socket.gethostname() else None
 
 
@@ -116,9 +116,9 @@ def _failures(result: dg.ExecuteInProcessResult) -> list[str]:
             error = data.error
             while error and error.cause:
                 error = error.cause
-            said = data.user_failure_data.description if data.user_failure_data else None
+            ours = data.user_failure_data.description if data.user_failure_data else None
             raised = re.sub(r"^dtef_pipeline\.errors\.\w+: ", "", error.message.strip()) if error else "failed"
-            messages.append(f"{event.step_key}: {said or raised}")
+            messages.append(f"{event.step_key}: {ours or raised}")
     if not result.success and not messages:
         messages = [f"run {result.run_id} did not succeed; see it in the UI"]
     return messages

@@ -1,7 +1,7 @@
 """The run launcher of `dagster.yaml`: Dagster's own, and one that can tell whether a run's worker is still alive.
 
-A worker that is killed is noticed by its code server. When the code server goes too, as when a machine restarts, Dagster's launcher knows of
-nobody who would notice: the run stays `STARTED` for good, and holds its place in the queue. Run monitoring asks this one.
+A worker that is killed is noticed by its code server. When the code server goes too, as when a machine restarts, Dagster's launcher does not
+notice: the run stays `STARTED` for good, and holds its place in the queue. Run monitoring asks the launcher of this module.
 """
 
 import json
@@ -36,7 +36,7 @@ class WatchedRunLauncher(dg.DefaultRunLauncher):
         return True
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
-        """RUNNING also where nothing can be known: the code server is on another machine, or the worker has not said its number yet."""
+        """RUNNING also where nothing can be known: the code server is on another machine, or the worker has not logged its number yet."""
         server = json.loads(run.tags.get(GRPC_INFO_TAG, "{}"))
         # A socket has `localhost` as its host.
         started = self._started(run) if server.get("host") in _LOCAL else None
@@ -47,7 +47,7 @@ class WatchedRunLauncher(dg.DefaultRunLauncher):
         return CheckRunHealthResult(WorkerStatus.NOT_FOUND, f"no process {started[0]} on this machine any more")
 
     def _is_settled(self, run_id: str, host: str, port: int) -> bool:
-        """Whether the code server answers, and did so SETTLED_S ago. A socket's name is new at every start: nobody comes back to it."""
+        """Whether the code server answers, and did so SETTLED_S ago. A socket's name is new at every start, and never used again."""
         if not server_answers(host, port):
             self._back_since.pop(run_id, None)
             return False
@@ -55,8 +55,8 @@ class WatchedRunLauncher(dg.DefaultRunLauncher):
 
     def _started(self, run: dg.DagsterRun) -> tuple[int, float] | None:
         """The process number the worker gave last, and when, in seconds since 1970."""
-        said = self._instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
-        for entry in reversed(said):
+        logged = self._instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
+        for entry in reversed(logged):
             data = entry.get_dagster_event().engine_event_data
             if "pid" in data.metadata:
                 return int(str(data.metadata["pid"].value)), entry.timestamp

@@ -1,4 +1,4 @@
-"""YAML files that people write: read with unique keys, checked against a model, and every fault told in one form:
+"""YAML files that people write: read with unique keys, checked against a model, and every fault reported in one form:
 
 panel.yaml:3: drift.baseline: got 1; allowed: greater than or equal to 2
 """
@@ -61,11 +61,11 @@ class Document:
         try:
             return model.model_validate(self.values if values is None else values, context=context)
         except ValidationError as error:
-            found = [self._told((*place, *reason.place), reason.message) for reason in reasons(error, model)]
+            found = [self._located((*place, *reason.place), reason.message) for reason in reasons(error, model)]
             raise ConfigError("; ".join(found)) from error
 
     def mapping(self, place: Place, known: Iterable[str] | None = None) -> dict[Any, Any]:
-        """The mapping at a place, empty where nothing is said. Raises ConfigError for another value, and for keys that are not `known`."""
+        """The mapping at a place, empty where there is none. Raises ConfigError for another value, and for keys that are not `known`."""
         value: Any = self.values
         for part in place:
             value = value.get(part) if isinstance(value, dict) else None
@@ -75,14 +75,14 @@ class Document:
             raise self.error(place, f"got {_echo(value)}; allowed: a mapping")
         if known is not None and (unknown := [str(key) for key in value if key not in (known := list(known))]):
             # The keys alone: a value may be an API key in the wrong place.
-            raise ConfigError("; ".join(self._told((*place, key), _unknown(known)) for key in unknown))
+            raise ConfigError("; ".join(self._located((*place, key), _unknown(known)) for key in unknown))
         return value
 
     def error(self, place: Place, message: str) -> ConfigError:
         """What is wrong at a place, with its file, line and name."""
-        return ConfigError(self._told(place, message))
+        return ConfigError(self._located(place, message))
 
-    def _told(self, place: Place, message: str) -> str:
+    def _located(self, place: Place, message: str) -> str:
         line = _line(yaml.compose(self.text, Loader=yaml.SafeLoader), place)
         return ": ".join(part for part in (f"{self.where}:{line}", self._named(place), message) if part)
 
@@ -117,7 +117,7 @@ def reasons(error: ValidationError, model: type[BaseModel]) -> Iterator[Reason]:
             yield Reason(place, f"got {_echo(fault['input'])}; allowed: {_allowed(kind, message)}")
 
 
-def told(error: ValidationError, model: type[BaseModel]) -> str:
+def in_one_line(error: ValidationError, model: type[BaseModel]) -> str:
     """The reasons in one line, for values that stand in no document."""
     return "; ".join(f"{spelled(reason.place)}: {reason.message}".removeprefix(": ") for reason in reasons(error, model))
 
@@ -176,7 +176,7 @@ def read_document(
         called: what a YAML text is called where a file would be named.
 
     Raises:
-        ConfigError: with the file, and the line where it can be told.
+        ConfigError: with the file, and the line where it is known.
     """
     where = str(source) if isinstance(source, Path) else called
     try:
@@ -223,7 +223,7 @@ def _line(node: Any, place: Place) -> int:
 
 
 class UniqueKeys(yaml.SafeLoader):
-    """YAML in which a key said twice in one mapping is an error instead of a silent overwrite, and every error has its line."""
+    """YAML in which a key that occurs twice in one mapping is an error instead of a silent overwrite, and every error has its line."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()

@@ -32,7 +32,7 @@ class Space:
         return split_partition_key(key)
 
     def levels(self, key: str) -> dict[str, str]:
-        """The value of each level, by the level's name: as the warehouse is told where a partition is kept."""
+        """The value of each level, by the level's name: as the warehouse takes them to find the partition."""
         first, second = self.split(key)
         return {self.first: first, self.second: second}
 

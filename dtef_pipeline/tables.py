@@ -22,7 +22,7 @@ def field(name: str, type: pa.DataType, description: str) -> pa.Field:
 
 
 def description(column: pa.Field) -> str:
-    """What the column means. Raises KeyError, naming the column, where nothing is said of it."""
+    """What the column means. Raises KeyError, naming the column, where it has no description."""
     found = (column.metadata or {}).get(_DESCRIPTION)
     if found is None:
         raise KeyError(f"column {column.name} has no description")
@@ -42,7 +42,7 @@ def without_descriptions(rows: pa.Table) -> pa.Table:
 
 STATUSES = ("ok", "unparseable", "wrong_length", "error", "refused", "missing", "budget")
 ANSWERED = ("ok", "unparseable", "wrong_length", "refused")
-"""Statuses of a prediction whose model said something: what a parse rate is a rate of."""
+"""Statuses of a prediction whose model responded: a parse rate is the share of these that could be read."""
 
 SNAPSHOT_FIELD = field("snapshot", pa.string(), "Label of one evaluation pass: base, or the date of a night")
 PROMPT_FIELD = field("prompt_id", pa.string(), "Hash of everything the model sees, and of the target")
@@ -55,7 +55,9 @@ SAMPLE_FIELDS = (
     field("draw", pa.int32(), "Repeated sample of the same prompt, from 0"),
 )
 METRIC_FIELD = field("metric", pa.string(), "Metric behind the score")
-ANSWERED_AT_FIELD = field("answered_at", pa.timestamp("us", tz="UTC"), "Time when the response arrived; null: nobody was asked")
+ANSWERED_AT_FIELD = field(
+    "answered_at", pa.timestamp("us", tz="UTC"), "Time when the response arrived; null: no model was asked"
+)
 
 REQUEST = (
     *MODEL_FIELDS,

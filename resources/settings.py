@@ -16,7 +16,7 @@ class Settings:
 
     `DTEF_WAREHOUSE` (folder or `s3://bucket/prefix`), `DTEF_RESPONSES` (file or database URL), `DTEF_MODELS` (a YAML file that
     adds to the shipped models), `DTEF_SURVEYS` (folder the `new_round` sensor watches), `DTEF_PANEL` (a YAML file that says
-    what is asked every night), `DTEF_WEBHOOK` (URL that is told of drift: a secret, never shown whole), `DAGSTER_HOME`.
+    what is asked every night), `DTEF_WEBHOOK` (URL that verdicts on drift are sent to: a secret, never shown whole), `DAGSTER_HOME`.
     """
 
     warehouse: str

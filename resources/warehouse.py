@@ -189,7 +189,7 @@ class Warehouse:
         return f"CREATE VIEW {table} AS SELECT * FROM read_parquet([{', '.join(patterns)}], hive_partitioning = false)"
 
     def _dataset(self, table: str, first: Sequence[str]) -> pads.Dataset | None:
-        """The files as one data set, for a store that DuckDB cannot read by itself. It is told what each file's folders say."""
+        """The files as one data set, for a store that DuckDB cannot read by itself. It is given the values that the folders stand for."""
         files = [info for folder, _ in self._tops(table, first) for info in self._infos_below(folder)]
         if not files:
             return None
@@ -200,7 +200,7 @@ class Warehouse:
         for info in files:
             of_file = self._levels_of(info.path)
             where = _all([pads.field(level) == of_file[level] for level in levels])
-            # With its size, which the listing told, a file need not be asked about before it is read.
+            # With its size, which the listing gave, a file is read without a request about it first.
             fragments.append(parquet.make_fragment(info.path, self.fs, where, file_size=info.size))
         return pads.FileSystemDataset(fragments, schema, parquet, self.fs)
 

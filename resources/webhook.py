@@ -1,4 +1,4 @@
-"""Telling another system: a JSON document sent to a URL by POST, tried again when that may help."""
+"""Messages to another system: a JSON document sent to a URL by POST, tried again when that may help."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Webhook:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirected POST would arrive as a GET without its message; and nobody said that the other place may know."""
+    """A redirected POST would arrive as a GET without its message; and the message is not meant for another address."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str

@@ -1,4 +1,4 @@
-"""A server on loopback that receives POSTs of JSON, remembers them, and answers as told.
+"""A server on loopback that receives POSTs of JSON, remembers them, and answers as it is set up to.
 
 As a process, for trying things out (prints each message, Ctrl-C ends):
 

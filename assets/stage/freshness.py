@@ -13,7 +13,7 @@ LATE, VERY_LATE = timedelta(hours=36), timedelta(hours=60)
 def nightly_freshness(settings: Settings | None = None) -> dg.FreshnessPolicy | None:
     """The freshness policy of an asset that the nightly run makes: a warning after one missed night, a failure after two.
 
-    In force where DTEF_PANEL names a panel: who asks nothing at night is not told that nothing came. Dagster looks at the newest
+    In force where DTEF_PANEL names a panel: without a panel nothing is asked at night, and nothing can be late. Dagster looks at the newest
     materialization of any partition.
     """
     panel = (settings or Settings.from_environment()).panel

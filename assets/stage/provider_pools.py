@@ -17,7 +17,7 @@ LOOK_AGAIN_S = 1.0
 def provider_pools(
     instance: dg.DagsterInstance, run: dg.DagsterRun, models: Iterable[ModelSpec], log: Callable[[str], None]
 ) -> Iterator[None]:
-    """Hold a slot of each provider's pool; waits until there is one. A pool without a limit holds up nobody.
+    """Hold a slot of each provider's pool; waits until there is one. A pool without a limit holds up no run.
 
     The UI shows who holds and who waits under Deployment, Concurrency. Slots of runs that have ended are given back first.
     """
@@ -30,11 +30,11 @@ def provider_pools(
 
 
 def _wait(instance: dg.DagsterInstance, claims: InstanceConcurrencyContext, pool: str, log: Callable[[str], None]) -> None:
-    told = False
+    logged = False
     while not claims.claim(pool, _holder(pool)):
-        if not told:
+        if not logged:
             log(f"waiting for the pool {pool}: as many runs as its limit ask this provider now")
-            told = True
+            logged = True
         _free_ended(instance, pool)
         time.sleep(LOOK_AGAIN_S)
 

@@ -54,7 +54,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @cached_property
     def webhook(self) -> Webhook | None:
-        """What is told of drift; None: nobody."""
+        """The webhook that verdicts on drift are sent to; None: there is none."""
         return Webhook(self.settings.webhook) if self.settings.webhook else None
 
     @cached_property

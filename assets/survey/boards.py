@@ -83,7 +83,7 @@ def costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResu
     """What language models cost: requests answered, failed and stopped by a budget, tokens and US dollars.
 
     One row per (round, segment, snapshot, model variant, condition). A request that several predictions stand on (a batch of questions) counts
-    once. `unpriced` responses have no known price, and are not in `cost_usd`; baselines ask nobody and have no rows.
+    once. `unpriced` responses have no known price, and are not in `cost_usd`; baselines ask no model and have no rows.
     """
     with store.warehouse.connect(only=["predictions"]) as connection:
         if not store.warehouse.values("predictions", "round"):

@@ -1,4 +1,4 @@
-"""Drift of each model as a whole: `model_drift`, and what another system is told of it."""
+"""Drift of each model as a whole: `model_drift`, and the verdicts that are sent to another system."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from assets.survey.store import SurveyStore
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.models import ModelDrift
 from dtef_pipeline.drift.models import model_drift as drift_of_models
-from dtef_pipeline.drift.notifications import after_telling, carry_over, message, untold
+from dtef_pipeline.drift.notifications import after_sending, carry_over, message, unsent
 from dtef_pipeline.drift.verdict_text import by_verdict
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.charts import as_markdown_image, drift_lines
@@ -52,7 +52,7 @@ def model_drift(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Mat
     store.warehouse.write("model_drift", checks)
     store.warehouse.write("drift_series", found.series)
     store.warehouse.refresh_database()
-    told = _tell(context, store, checks)
+    sent = _send(context, store, checks)
     ranked = pa.Table.from_pylist(sorted(checks.to_pylist(), key=by_verdict(SUBJECT.keys)), checks.schema)
     return dg.MaterializeResult(
         metadata={
@@ -60,7 +60,7 @@ def model_drift(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Mat
             "headline": headline(checks, SUBJECT),
             **counted_verdicts(checks),
             "models": markdown(ranked, _PREVIEWED_VERDICTS, most=30),
-            "webhook": told,
+            "webhook": sent,
             **_plot(ranked, found),
         }
     )
@@ -77,7 +77,7 @@ def no_model_drift(store: SurveyStore) -> dg.AssetCheckResult:
 def verdicts_were_told(store: SurveyStore) -> dg.AssetCheckResult:
     """Warns while the webhook has not accepted a verdict that was due to be sent; it is sent again with the next `model_drift`."""
     rows = store.warehouse.read("model_drift")
-    waiting = [] if store.webhook is None else untold(rows, store.panel.drift.tell).to_pylist()
+    waiting = [] if store.webhook is None else unsent(rows, store.panel.drift.tell).to_pylist()
     return verdict(
         [f"{row['model']} at context {row['context_level']}: {row['verdict']}" for row in waiting],
         checked=len(rows),
@@ -86,28 +86,28 @@ def verdicts_were_told(store: SurveyStore) -> dg.AssetCheckResult:
 
 
 def _earlier(context: dg.AssetExecutionContext, store: SurveyStore) -> pa.Table:
-    """The table as it was. One that cannot be read is about to be replaced, and what was told is told again."""
+    """The table as it was. One that cannot be read is about to be replaced, and verdicts that were sent are sent again."""
     try:
         return store.warehouse.read_or_empty("model_drift")
     except WarehouseError as error:
-        context.log.warning(f"what was told before is not known, so it is told again: {error}")
+        context.log.warning(f"which verdicts were sent before is not known, so they are sent again: {error}")
         return MODEL_DRIFT.empty_table()
 
 
-def _tell(context: dg.AssetExecutionContext, store: SurveyStore, checks: pa.Table) -> str:
-    """Send what is new; in words, what came of it. What did not arrive counts as untold, and is sent with the next table."""
+def _send(context: dg.AssetExecutionContext, store: SurveyStore, checks: pa.Table) -> str:
+    """Send the new verdicts; what came of it, in words. Verdicts that did not arrive are sent again with the next table."""
     tell = store.panel.drift.tell
-    news = len(untold(checks, tell))
+    news = len(unsent(checks, tell))
     if store.webhook is None:
         return "off: DTEF_WEBHOOK is not set"
     if not news:
-        return "nothing new to tell"
+        return "nothing new to send"
     sent = store.webhook.send(message(checks, SUBJECT, tell))
     if sent.problem:
         context.log.warning(f"webhook: {sent.problem}, after {sent.attempts} attempts; sent again with the next `model_drift`")
         return f"failed, and sent again the next time: {sent.problem}"
-    store.warehouse.write("model_drift", after_telling(checks, tell))
-    return f"told of {news} series"
+    store.warehouse.write("model_drift", after_sending(checks, tell))
+    return f"sent the verdicts of {news} series"
 
 
 def _plot(ranked: pa.Table, found: ModelDrift) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from assets.survey.store import SurveyStore
 from dtef_pipeline.asking.models import COMPUTED, Budget, Models
 from dtef_pipeline.asking.request import Failure
 from dtef_pipeline.boards.costs import cost_breakdown
-from dtef_pipeline.documents import told
+from dtef_pipeline.documents import in_one_line
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL, UNIFORM
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
@@ -66,7 +66,7 @@ class PredictConfig(dg.Config):
         try:
             return {name: Budget.model_validate(limits) for name, limits in self.budgets.items()}
         except ValidationError as error:
-            raise ConfigError(f"budgets: {told(error, Budget)}") from None
+            raise ConfigError(f"budgets: {in_one_line(error, Budget)}") from None
 
     def options(self, models: Models) -> PredictOptions:
         """The two reference baselines are always among the models: they cost nothing and stand in every table."""
@@ -93,7 +93,7 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
     """What the models answered: one row per (prompt, model variant, draw, snapshot) with the raw response, usage, cost and latency.
 
     Every response is committed to the response store before it appears here, so a rerun asks only for what is missing. A call that failed for
-    good is a row of status `error` with its message. Baselines are models too, and ask nobody.
+    good is a row of status `error` with its message. Baselines are models too, but no model is asked for them.
     """
     run = PartitionRun(context)
     models = config.options(store.models)

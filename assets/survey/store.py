@@ -31,5 +31,5 @@ class SurveyStore(Store):
 
     @cached_property
     def panel(self) -> Panel:
-        """What is asked every night, and how drift is judged."""
+        """What is asked every night, and by which settings drift gets a verdict."""
         return known_panel(self.settings)

@@ -1,6 +1,6 @@
 """Which models can be asked: one `ModelSpec` per model, read from YAML, chosen by name, collection or litellm string.
 
-The form of a file, all of it optional. Later files add to earlier ones; a name said again replaces the earlier whole:
+The form of a file, all of it optional. Later files add to earlier ones; a model of the same name replaces the earlier one whole:
 
     collections:
       core: [gpt-4.1-mini, claude-haiku]
@@ -21,11 +21,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from dtef_pipeline.documents import Document, read_document, told
+from dtef_pipeline.documents import Document, in_one_line, read_document
 from dtef_pipeline.errors import ConfigError
 
 COMPUTED = "baseline/"
-"""How a model string begins whose predictions are computed from the data: nobody is asked. Which there are, `load_models` is told."""
+"""How a model string begins whose predictions are computed from the data, so that no server is asked. `load_models` takes their list."""
 COMPUTED_SQL = f"starts_with(model_variant, '{COMPUTED}')"
 """Whether a row is of such a model, in SQL."""
 LOCAL_MODELS = ("local/smollm2-135m",)
@@ -41,7 +41,7 @@ SAMPLING = (
 )
 """The parameters that change what a model writes: with the model string, and nothing else, its variant."""
 
-# What a model without a server may be told; the rest concerns servers and would be silently without effect.
+# The settings of a model without a server; the others concern servers and would be without effect, unnoticed.
 _COMPUTED_KEYS = frozenset({"name", "model", "seed", "description"})
 _LOCAL_KEYS = frozenset({"name", "model", "temperature", "description"})
 
@@ -147,7 +147,7 @@ class ModelSpec(_Settings):
 
     @property
     def is_computed(self) -> bool:
-        """Whether nobody is asked, because the predictions are computed from the data."""
+        """Whether the predictions are computed from the data, so that no server is asked."""
         return is_computed(self.model)
 
     @property
@@ -210,7 +210,7 @@ class Models:
         try:
             changed = ModelSpec.model_validate({**given, **settings}, context=self.computed)
         except ValidationError as error:
-            raise ConfigError(f"{where}: {told(error, ModelSpec)}") from error
+            raise ConfigError(f"{where}: {in_one_line(error, ModelSpec)}") from error
         differing = {key: getattr(changed, key) for key in sorted(settings) if getattr(changed, key) != getattr(spec, key)}
         return changed.model_copy(update={"name": f"{spec.name}@{_settings_text(differing)}"}) if differing else spec
 
@@ -229,12 +229,12 @@ def base_selector(selector: str) -> str:
 
 
 def is_computed(model: str) -> bool:
-    """Whether a model string or a variant stands for a model whose predictions are computed: nobody is asked."""
+    """Whether a model string or a variant stands for a model whose predictions are computed, without asking a server."""
     return model.startswith(COMPUTED)
 
 
 def load_models(*sources: str | Path, computed: Mapping[str, int | None] | None = None) -> Models:
-    """Read model files in order; a name said again in a later one replaces the earlier one whole.
+    """Read model files in order; a model in a later file replaces the one of the same name whole.
 
     Args:
         sources: a `Path` is a file to read, a `str` is YAML text.
@@ -297,7 +297,7 @@ def _members(name: str, members: Any, specs: Mapping[str, ModelSpec], document: 
 
 
 def _computed(info: ValidationInfo) -> Mapping[str, int | None]:
-    """The models that are computed, as `load_models` was told; nothing is known of them where a ModelSpec is made by itself."""
+    """The computed models that `load_models` was given; none where a ModelSpec is made by itself."""
     return info.context or {}
 
 

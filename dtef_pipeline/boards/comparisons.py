@@ -128,8 +128,8 @@ def _compared(grid: _Grid, options: BoardOptions) -> pd.DataFrame:
     statistics[list(_OTHER)] = grid.models.iloc[second].to_numpy()
     statistics = statistics[shared].rename(columns={"n_clusters": subject.items})
     statistics["p_holm"] = holm(statistics["p"])
-    told = np.where(statistics["p_holm"] < SIGNIFICANCE, "better", "not told apart")
-    statistics["verdict"] = np.where(statistics["p"].isna(), "not tested", told)
+    tested = np.where(statistics["p_holm"] < SIGNIFICANCE, "better", "not told apart")
+    statistics["verdict"] = np.where(statistics["p"].isna(), "not tested", tested)
     statistics["note"] = _hopeless(statistics, subject)
     table: pd.DataFrame = statistics.sort_values([*MODEL, *_OTHER], ignore_index=True)
     return table
@@ -141,10 +141,10 @@ def _hopeless(statistics: pd.DataFrame, subject: Scored) -> pd.Series:
     needed = fewest_clusters(tested)
     few = statistics["p"].notna() & (statistics[subject.items] < needed)
     pairs = "this pair" if tested == 1 else f"{tested} pairs"
-    said = (
+    too_few = (
         statistics[subject.items].astype(str) + f" {subject.keys.noun}s cannot tell {pairs} apart: at least {needed} are needed"
     )
-    return statistics["note"].where(~few, said)
+    return statistics["note"].where(~few, too_few)
 
 
 def tiers(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Series:
@@ -157,8 +157,8 @@ def tiers(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Se
     """
     testable = compared[(compared["note"] == "") & compared["p"].notna()]
     able = set(zip(*(testable[name].astype(str) for name in keys.asked), strict=True))
-    told = compared[compared["verdict"] == "better"]
-    better = set(zip(*(told[name].astype(str) for name in (*keys.asked, *MODEL, *_OTHER)), strict=True))
+    won = compared[compared["verdict"] == "better"]
+    better = set(zip(*(won[name].astype(str) for name in (*keys.asked, *MODEL, *_OTHER)), strict=True))
     ranked = board_rows[board_rows["rank"].notna()].sort_values([*keys.asked, "rank", *MODEL], kind="stable")
     found = pd.Series(pd.NA, index=board_rows.index, dtype="Int64")
     asked: tuple[str, ...] = ()

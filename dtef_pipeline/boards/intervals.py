@@ -131,8 +131,8 @@ class Number(NamedTuple):
     high: Floats
     replicates: Floats | None
 
-    def where(self, told: Chosen) -> Number:
-        value, low, high = (np.where(told, part, np.nan) for part in (self.value, self.low, self.high))
+    def where(self, chosen: Chosen) -> Number:
+        value, low, high = (np.where(chosen, part, np.nan) for part in (self.value, self.low, self.high))
         return Number(value, low, high, self.replicates)
 
     def columns(self, name: str) -> dict[str, Floats]:
@@ -259,8 +259,8 @@ def _ranks(grid: Grid, adjusted: Floats | None, clusters: Floating, ranked: Chos
     tail = (1 - CONFIDENCE) / 2
     for group in np.unique(grid.group) if adjusted is not None else []:
         rows = np.flatnonzero((grid.group == group) & ranked)
-        told = clusters[rows] >= MIN_CLUSTERS
-        if adjusted is None or not told.any():
+        enough = clusters[rows] >= MIN_CLUSTERS
+        if adjusted is None or not enough.any():
             continue
         # Equal scores added in another order are to stay equal.
         values = np.round(np.nan_to_num(adjusted[:, rows], nan=-np.inf), 12)
@@ -269,7 +269,7 @@ def _ranks(grid: Grid, adjusted: Floats | None, clusters: Floating, ranked: Chos
         low, high = np.quantile(ranks, (tail, 1 - tail), axis=0, method="inverted_cdf")
         best = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
         for name, values in (("rank_low", low), ("rank_high", high), ("p_best", best)):
-            found[name][rows[told]] = values[told]
+            found[name][rows[enough]] = values[enough]
     return found
 
 
@@ -278,5 +278,7 @@ def _notes(clusters: Codes, parsed: Floats, others: Sequence[Sequence[str]], ite
     unread = [
         "no answer could be read" if count and np.isnan(mean) else "" for count, mean in zip(clusters, parsed, strict=True)
     ]
-    why = ([why_none(int(count), item), told, *other] for count, told, other in zip(clusters, unread, others, strict=True))
+    why = (
+        [why_none(int(count), item), nothing, *other] for count, nothing, other in zip(clusters, unread, others, strict=True)
+    )
     return np.array(["; ".join(filter(None, parts)) for parts in why], dtype=object)

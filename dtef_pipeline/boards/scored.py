@@ -50,7 +50,7 @@ class Scored:
     credits: Mapping[str, float | None]
     """The score of every row of a status but `ok`, 0-1; None: the row is left out of every mean."""
     corrected: tuple[str, ...]
-    """Other columns of `scores` whose means are told, lower is better."""
+    """Other columns of `scores` whose means are shown, lower is better."""
     references: tuple[str, ...]
     """Columns of `reference_scores` that are structs with one score per metric."""
     typical: tuple[str, ...]

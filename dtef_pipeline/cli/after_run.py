@@ -1,4 +1,4 @@
-"""What is said after a run, and what `dtef costs` and `dtef experiment` show. No Dagster is loaded for them."""
+"""The lines that follow a run, and what `dtef costs` and `dtef experiment` show. No Dagster is loaded for them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING

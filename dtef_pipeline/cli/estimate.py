@@ -48,7 +48,7 @@ def estimate(options: RunOptions, output: str) -> None:
         click.echo(render(frame, output))
         return
     if not models:
-        click.echo("baselines ask nobody: no calls, no cost")
+        click.echo("baselines ask no model: no calls, no cost")
         return
     click.echo(render(_shown(frame, len(chosen.spelled) > 1), "table"))
     for line in _budget_lines(chosen, frame):

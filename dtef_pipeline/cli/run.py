@@ -117,7 +117,7 @@ def _say_ingested(warehouse: Warehouse, round_id: str, retired: list[str], secon
 def run(options: RunOptions) -> int:
     metric = SurveyBoardOptions(metric=options.metric).metric
     warehouse, settings = open_warehouse(), Settings.from_environment()
-    # The drift stage reads the panel. A fault in it is to be told before anything is asked.
+    # The drift stage reads the panel. A fault in it is to be reported before anything is asked.
     known_panel(settings)
     chosen = selection(options, known_models(settings, BASELINES))
     keys = partition_keys(warehouse, chosen.rounds, chosen.segments)

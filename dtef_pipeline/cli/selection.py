@@ -1,4 +1,4 @@
-"""What `dtef run` and `dtef estimate` were told, and what that selects: which models are asked what, how, and within which budget."""
+"""The options of `dtef run` and `dtef estimate`, and what they select: which models are asked what, how, and within which budget."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

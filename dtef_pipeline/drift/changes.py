@@ -15,7 +15,7 @@ from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.keys import Keys
 
 PARSE_RATE_CHANGE = 0.01
-"""Smallest change of the parse rate that is told."""
+"""Smallest change of the parse rate that is reported."""
 _MOST_NAMED = 3
 WHATS = {
     "answers": "answers",
@@ -100,10 +100,10 @@ def provider_changes(snapshots: Sequence[Snapshot], first: int | None) -> list[C
     }
     changes = []
     for what, of in named.items():
-        told = [(at, of(snapshot)) for at, snapshot in enumerate(snapshots) if of(snapshot)]
+        known = [(at, of(snapshot)) for at, snapshot in enumerate(snapshots) if of(snapshot)]
         seen: set[str] = set()
         found = []
-        for (_, was), (at, now) in pairwise(told):
+        for (_, was), (at, now) in pairwise(known):
             seen |= was
             # Several may serve side by side: a snapshot that saw fewer of them is no change.
             if now - seen or not now & was:

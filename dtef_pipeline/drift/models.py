@@ -37,7 +37,7 @@ from dtef_pipeline.drift.verdict import Verdict, place_in_time, verdict_on
 
 _MOST_NAMED = 3
 _NEARLY_ALL = 0.95
-"""Share of the latest snapshot's prompts below which it is said how many are compared."""
+"""Share of the latest snapshot's prompts below which the row says how many are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def _latest_labels(histories: Sequence[History], most: int) -> set[str]:
 class _Compared:
     """One series of several snapshots, compared with the baseline of what it was asked of late.
 
-    `threshold`: None for a series that is not judged, since it is no longer asked.
+    `threshold`: None for a series that gets no verdict, since it is no longer asked.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class _Compared:
         (first, second), item = self._subject.keys.space, self._subject.keys.noun
         found = self._verdict
         evidence = found.row(self._subject) if found else {}
-        told = self._changes()
+        changes = self._changes()
         return {
             **self._one.keys,
             "metric": ", ".join(sorted(set(self._asked["metric"]))),
@@ -146,7 +146,7 @@ class _Compared:
             **asdict(self._rule),
             **evidence,
             "reason": "; ".join([self._rule.reason, *(found.notes if found else ()), *self._apart()]),
-            "changes": [change._asdict() for change in told],
+            "changes": [change._asdict() for change in changes],
         }
 
     def _changes(self) -> list[Change]:

@@ -1,4 +1,4 @@
-"""What another system is told of drift: a verdict once, when it is not the one that was told last, and again until it has arrived."""
+"""Verdicts on drift for another system: each is sent once, when it differs from the last one that was sent, and again until it has arrived."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ _COLUMN = {"was": "told", "low": "shift_low", "high": "shift_high"}
 
 
 def carry_over(checks: pa.Table, earlier: pa.Table, keys: Keys) -> pa.Table:
-    """`checks` with what was told of the same series before. Both of schema MODEL_DRIFT; `earlier` may be empty."""
+    """`checks` with the verdict that was sent of the same series before (column `told`). Both of schema MODEL_DRIFT; `earlier` may be empty."""
     series = list(keys.variant_series)
-    told = {tuple(row[name] for name in series): row["told"] for row in earlier.select([*series, "told"]).to_pylist()}
-    return _with_told(checks, [told.get(tuple(row.values())) for row in checks.select(series).to_pylist()])
+    sent = {tuple(row[name] for name in series): row["told"] for row in earlier.select([*series, "told"]).to_pylist()}
+    return _with_told(checks, [sent.get(tuple(row.values())) for row in checks.select(series).to_pylist()])
 
 
-def untold(checks: pa.Table, tell: Sequence[str] = NEWS) -> pa.Table:
-    """The series of which something else is to be told than was told last. `tell`: the verdicts worth telling; others count as none.
+def unsent(checks: pa.Table, tell: Sequence[str] = NEWS) -> pa.Table:
+    """The series whose verdict differs from the one that was sent last. `tell`: the verdicts to send; others count as none.
 
-    A series that cannot be compared has nothing to tell, unless something was told of it: then that it is not compared any more.
+    A series that cannot be compared has no verdict to send, unless one was sent before: then it is reported as not compared any more.
     """
     news = [_to_tell(row, tell) != (row["told"] or "none") for row in checks.to_pylist()]
     return checks.filter(pa.array(news, pa.bool_()))
 
 
-def after_telling(checks: pa.Table, tell: Sequence[str] = NEWS) -> pa.Table:
-    """`checks` once all of `untold` has arrived."""
-    said = [_to_tell(row, tell) for row in checks.to_pylist()]
-    # Nobody need be told that all is well, unless something else was said before.
+def after_sending(checks: pa.Table, tell: Sequence[str] = NEWS) -> pa.Table:
+    """`checks` once all of `unsent` has arrived."""
+    now = [_to_tell(row, tell) for row in checks.to_pylist()]
+    # That all is well is news only where another verdict was sent before.
     known = checks["told"].to_pylist()
-    return _with_told(checks, [one if told or one != "none" else None for one, told in zip(said, known, strict=True)])
+    return _with_told(checks, [one if before or one != "none" else None for one, before in zip(now, known, strict=True)])
 
 
 def message(checks: pa.Table, subject: Subject, tell: Sequence[str] = NEWS) -> dict[str, Any]:
-    """The news of `checks` as one JSON document. Scores are fractions; `was` is what was told last."""
-    rows = [{**row, "verdict": _to_tell(row, tell)} for row in untold(checks, tell).to_pylist()]
+    """The news of `checks` as one JSON document. Scores are fractions; `was` is the verdict that was sent last."""
+    rows = [{**row, "verdict": _to_tell(row, tell)} for row in unsent(checks, tell).to_pylist()]
     news = [{field: row[_COLUMN.get(field, field)] for field in (*subject.keys.series, *_FIELDS)} for row in rows]
     return {
         "version": VERSION,

@@ -1,4 +1,4 @@
-"""How drift is judged."""
+"""By which settings a series gets its verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How drift is judged, as people write it in a panel file."""
+"""The settings of drift verdicts, as people write them in a panel file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Severity(Part):
 
 
 class DriftSettings(Part):
-    """How drift is judged."""
+    """By which settings a series gets its verdict, and who hears of it."""
 
     baseline: Annotated[int, Field(ge=2)] = BASELINE
     alpha: Annotated[float, Field(gt=0, lt=1)] = ALPHA
@@ -42,7 +42,7 @@ class DriftSettings(Part):
     """A date, or dates by model."""
     severity: Severity = Severity()
     tell: list[Literal["watch", "drift"]] = ["drift"]
-    """Verdicts that the webhook is told of. Most series are to watch sooner or later, whether or not they changed."""
+    """Verdicts that are sent to the webhook. Most series are to watch sooner or later, whether or not they changed."""
 
     @field_validator("since")
     @classmethod

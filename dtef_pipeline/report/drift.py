@@ -46,7 +46,7 @@ _ODDS = (
     "among these series is alpha"
 )
 _MOST_TIMELINES = 60
-"""Timelines that are drawn; the rest would be read by nobody and weigh megabytes."""
+"""Timelines that are drawn; no reader looks at more, and they would weigh megabytes."""
 
 
 def drift(connection: duckdb.DuckDBPyConnection, found: ModelDrift, names: Names) -> str:

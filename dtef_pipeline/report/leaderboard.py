@@ -63,7 +63,7 @@ class BoardColumn(NamedTuple):
 
 
 class Board(NamedTuple):
-    """How a family's board is read: what is said above it, its columns, and the scores to read others by.
+    """How a family's board is read: the text above it, its columns, and the scores to read others by.
 
     `adjusted` is said where models are ranked by `adjusted_score` and that is not their score.
     """

@@ -28,7 +28,7 @@ Floating = TypeVar("Floating", bound=np.floating)
 RESAMPLES = 2000
 CONFIDENCE = 0.95
 MIN_CLUSTERS = 5
-"""Clusters that an interval needs: of fewer the spread between them cannot be told."""
+"""Clusters that an interval needs: of fewer the spread between them cannot be estimated."""
 SEED = 20_261_121
 _FINITE = 0.95
 """Share of the replicates that must be finite: a column of few clusters is at times not drawn at all."""

@@ -1,4 +1,4 @@
-"""What is different between two readings of a survey round: said before anything is run again."""
+"""What is different between two readings of a survey round: reported before anything is run again."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def _judged(survey: Survey, min_n: int) -> tuple[list[_Usable], list[dict[str, A
         has_data = any(p is not None for a in answers for p in a.percentages)
         size = _size(segment, answers)
         if not has_data and not size:
-            continue  # nobody of this kind took part
+            continue  # no respondent of this kind took part
         if fault := segment_fault(size, has_data, min_n):
             quarantined.append(_quarantine_row(survey, segment.key, fault.reason, fault.detail, size, None))
             continue
@@ -202,7 +202,7 @@ def _circular(question: Question, answering: Sequence[Segment], observed: Floats
 
 
 def _bare(text: str) -> str:
-    """Text for telling whether an option is a segment's value: a full stop behind it does not matter."""
+    """Text by which an option is recognised as a segment's value: a full stop behind it does not matter."""
     return normalized(text).rstrip(".,;: ")
 
 

@@ -1,4 +1,4 @@
-"""The panel: what is asked again every night, and how drift is judged. Read from a YAML file, all of it optional:
+"""The panel: what is asked again every night, and the settings of drift verdicts. Read from a YAML file, all of it optional:
 
 models: [gpt-4.1-mini, "claude-haiku-4.5@max_tokens=512"]
 rounds: [GD4]

@@ -44,7 +44,7 @@ def require_columns(found: Sequence[str], required: Sequence[str], *, where: str
 
 
 def percentage(cell: str) -> float | Unreadable | None:
-    """`34.2%`, `34.2 %` and `34.2` are 34.2; a blank cell is None; `nan` and `-3%` are numbers, judged later."""
+    """`34.2%`, `34.2 %` and `34.2` are 34.2; a blank cell is None; `nan` and `-3%` are numbers, checked later."""
     text = cell.strip().removesuffix("%").strip()
     if not text:
         return None

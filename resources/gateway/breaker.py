@@ -41,7 +41,7 @@ class Breaker:
 
     @property
     def exhausted(self) -> bool:
-        """So many probes failed that nobody should wait any longer."""
+        """So many probes failed that the run should wait no longer."""
         return self.failed_probes >= (self._rules.probes if self._was_reached else self._rules.first_probes)
 
     def lets_through(self, now: float) -> bool:
@@ -77,6 +77,6 @@ class Breaker:
         return True
 
     def abandoned(self, *, probe: bool) -> None:
-        """A call ended without telling anything, because the run is being stopped."""
+        """A call ended without a result, because the run is being stopped."""
         if probe:
             self._probing = False

@@ -26,7 +26,7 @@ class Usage:
     tokens: int = 0
     cost_usd: float = 0.0
     unpriced: int = 0
-    """Responses whose cost nobody knows; where there is a price, what was reserved for them is in `cost_usd`."""
+    """Responses whose cost is not known; where there is a price, what was reserved for them is in `cost_usd`."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
@@ -97,7 +97,7 @@ class Accounts:
         return any(account.limits.max_cost_usd is not None for account in self._accounts(model))
 
     def refuse_unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]]) -> None:
-        """GatewayError when a model whose price nobody knows would be asked under a limit in dollars."""
+        """GatewayError when a model whose price is not known would be asked under a limit in dollars."""
         unknown = [spec.name for spec, price in prices if price is None and self.needs_price(spec.name)]
         if unknown:
             raise GatewayError(

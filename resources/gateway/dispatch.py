@@ -68,7 +68,7 @@ class Dispatch:
             claims: keep other runs from asking the same.
             accounts: what may still be used.
             rules: limits and waits.
-            scrub: takes secrets out of what is told and kept.
+            scrub: takes secrets out of what is shown and kept.
             tell: takes one line when a model or a budget ends, or a model is left alone for a while.
         """
         self._queues, self._writer, self._accounts, self._rules = tuple(queues), writer, accounts, rules
@@ -249,7 +249,7 @@ class Dispatch:
         wait = max(error.retry_after or 0.0, backoff.wait(job.rate_limits))
         job.waited += wait
         if wait > backoff.patience or job.waited > backoff.patience:
-            # A wait nobody has the patience for would hold up the provider's other models.
+            # So long a wait would hold up the provider's other models.
             model.slots.rate_limited(began, now, None)
             return self._fail(queue, job, f"{job.last_error} (waiting longer than {backoff.patience:g} s is not worth it)")
         model.slots.rate_limited(began, now, error.retry_after)
@@ -261,7 +261,7 @@ class Dispatch:
 
     def _give_up(self, queue: ModelQueue, why: str) -> None:
         if queue.state.dead is None:
-            # The reason names the model already where it is what a call said.
+            # Where the reason is the message of a call, it names the model already.
             queue.state.dead = f"{queue.spec.name}: {why.replace(f'{queue.spec.name}: ', '', 1)}"
             self._tell(f"{queue.state.dead}; nothing more is asked of it in this run")
 

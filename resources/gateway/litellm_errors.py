@@ -42,7 +42,7 @@ _SUFFIX = re.compile(r"\.? Handle with `litellm\.\w+`\.?")
 
 
 def call_error(spec: ModelSpec, error: Exception) -> CallError:
-    """What the exception says of this call and of further ones. The message names the model and what the server said."""
+    """What the exception means for this call and for further ones. The message names the model and quotes the server."""
     answered = _first(error, httpx.HTTPStatusError)
     if answered is None and (fault := _first(error, httpx.TransportError)):
         return _network_error(spec, fault)
@@ -127,7 +127,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _text(error: Exception) -> str:
-    """What the server said, without litellm's repeated prefixes and without the JSON around it."""
+    """The server's message, without litellm's repeated prefixes and without the JSON around it."""
     text = _SUFFIX.sub("", _PREFIX.sub("", str(getattr(error, "message", None) or error)))
     return " ".join((_message_in(text) or text).split())
 

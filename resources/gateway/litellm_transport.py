@@ -130,7 +130,7 @@ class LitellmTransport:
             )
 
     async def open(self) -> None:
-        """Import litellm: several seconds that are nobody's latency."""
+        """Import litellm, so that its several seconds count as no call's latency."""
         load_litellm()
 
     async def close(self) -> None:

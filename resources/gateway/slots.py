@@ -59,7 +59,7 @@ class ProviderSlots:
             self._pause(now + retry_after)
         if began <= self._cut_at:
             return
-        # Half of what was in use: a limit nobody reached is no measure.
+        # Half of what was in use: a limit that was not reached is no measure.
         self.limit = max(1, min(self.limit, self.in_flight) // 2)
         self._cut_at, self._clean = now, 0
         self._cuts += 1

@@ -1,7 +1,7 @@
 """Who asks what at this moment, so that two runs over the same prompts buy each response once, on one or several machines.
 
 A claim is a row of the response store's database. It ends when the response is committed, when its owner gives it back, and
-when its owner is gone; so a run that was killed holds nobody up.
+when its owner is gone; so a run that was killed holds up no other run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Claimed(NamedTuple):
     mine: set[str]
     """To be asked by this owner."""
     answered: set[str]
-    """Nobody needs to ask: the response is in the store."""
+    """No run needs to ask: the response is in the store."""
 
 
 class Claims:

@@ -56,7 +56,7 @@ claims = sa.Table(
 )
 
 Returned = TypeVar("Returned")
-"""What work on the store returns to whoever asked for it."""
+"""What work on the store returns to its caller."""
 Work = Callable[[sa.Connection], Returned]
 """Statements of one transaction. It may be run again from the start, so it changes nothing but the database."""
 
@@ -165,7 +165,7 @@ class ResponseDatabase:
         return found
 
     def _bring_up_to_date(self, connection: sa.Connection) -> None:
-        """Make missing tables and columns. Whoever comes second waits for the first, and finds nothing left to do."""
+        """Make missing tables and columns. A second process waits for the first, and finds nothing left to do."""
         if self._is_up_to_date(connection):
             return
         metadata.create_all(connection)

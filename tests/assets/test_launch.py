@@ -1,4 +1,4 @@
-"""Runs whose command was killed are ended by the next command; runs of commands that live, or that nobody here can see, are not."""
+"""Runs whose command was killed are ended by the next command; runs of commands that live, or that run on another machine, are not."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_a_question_is_the_same_whatever_mark_stands_at_its_end() -> None:
     assert question_key("?", options) != question_key("…", ["Good"])
 
 
-def test_a_partition_has_one_spelling_whichever_way_it_is_told() -> None:
+def test_a_partition_has_one_spelling_however_it_is_given() -> None:
     key = SPACE.key("GD4", "country:a/b")
     assert key == partition_key("GD4", "country:a/b") == "GD4/country:a/b"
     assert SPACE.split(key) == ("GD4", "country:a/b")

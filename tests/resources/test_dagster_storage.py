@@ -178,7 +178,7 @@ for value in range(20):
 """
     other = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
     stored = 0
-    # A bound, and a breath each time: SQLite lets nobody else in who has to wait for a gap.
+    # A bound, and a breath each time: SQLite lets no other writer in that has to wait for a gap.
     while (other.poll() is None or stored < 20) and stored < 2000:
         log.store_event(made("3" * 8 + "-1111-1111-1111-111111111111", KEYS[stored % 30], stored))
         stored += 1

@@ -239,7 +239,7 @@ class _Round:
         return question
 
     def _answer(self, key: str, question: Question, cells: _Cells) -> Answer:
-        """Options without a row were chosen by nobody: 0."""
+        """Options without a row were chosen by no respondent: 0."""
         shares = [cells.shares.get(normalized(option), 0.0) for option in question.options]
         known = [s for s in shares if s is not None and not isinstance(s, Unreadable)]
         n = cells.n

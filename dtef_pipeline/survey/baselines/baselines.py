@@ -1,4 +1,4 @@
-"""Baseline predictors: models that ask nobody. They answer in the same form as a language model and are scored by the same code."""
+"""Baseline predictors: models computed from the survey. They answer in the same form as a language model and are scored by the same code."""
 
 from __future__ import annotations
 

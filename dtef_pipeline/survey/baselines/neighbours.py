@@ -129,8 +129,8 @@ class Neighbours:
         """For each prompt `others + w (nearest - others)`, `others` being the leave-one-out marginal of the attribute; None without it.
 
         w, in 0..1, is what would have served best on the context questions of the prompt: the least-squares slope of the segment's own
-        answers less `others` on `nearest` less `others`, over all of their options. `nearest` to a context question is told from the other
-        context questions alone, as that to the target is told from questions other than the target. w is 0 without two context questions.
+        answers less `others` on `nearest` less `others`, over all of their options. `nearest` to a context question is found by the other
+        context questions alone, as that to the target is found by questions other than the target. w is 0 without two context questions.
         """
         context = _Context.of(prompts, self.questions)
         base = self.others[context.targets]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from dtef_pipeline.survey.blueprint.wording import GROUP, People, in_a_row
 
 _NOTABLE = 20
-"""Tenths of a percentage point from which the difference of an option is told."""
+"""Tenths of a percentage point from which the difference of an option is mentioned."""
 
 _DEGREES = ((200, "far "), (100, "much "), (50, ""), (_NOTABLE, "slightly "))
 _MAJORITIES = ((900, "Almost all"), (667, "A large majority"), (501, "A majority"), (500, "Half"))

@@ -27,7 +27,7 @@ from dtef_pipeline.survey.boards.noise import SamplingNoise
 
 _EQUAL, _EQUAL_NOISE = 1e-12, 1e-7
 MIN_ROOM = 0.005
-"""Room between a reference and the ceiling, in units of the score, below which skill is not told: noise alone would decide it."""
+"""Room between a reference and the ceiling, in units of the score, below which no skill is given: noise alone would decide it."""
 ADDED = (
     *(
         "score_low",

@@ -59,7 +59,7 @@ class Candidate(NamedTuple):
 
 
 def candidate(start: int, end: int, values: Sequence[float], n: int, how: str, *, prose: bool = False) -> Candidate:
-    """A reading of `values`, judged: is it a distribution, and over n options?"""
+    """A reading of `values`, with its status: is it a distribution, and over n options?"""
     if fault := not_a_distribution(values):
         return Candidate(start, end, "unparseable", (), f"{how}: {fault}")
     if len(values) != n:

@@ -11,8 +11,8 @@ The rules, in order:
 4. Without one: the last list of another length makes it `wrong_length`; else the last thing in the place of a distribution
    that is none (negative, a range, all zero, not a number) makes it `unparseable`; else an apology makes it `refused`.
 
-Percentages, fractions, counts and ratios are all normalised to sum 1; a total more than three points from 100 % is told in
-the reason. Where two readings of the same words differ the response is `unparseable` rather than guessed.
+Percentages, fractions, counts and ratios are all normalised to sum 1; the reason names a total
+that is more than three points from 100 %. Where two readings of the same words differ the response is `unparseable` rather than guessed.
 """
 
 from __future__ import annotations

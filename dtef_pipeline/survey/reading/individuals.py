@@ -90,7 +90,7 @@ def _parts(response: str, marked: bool) -> Iterator[str]:
 
 
 def _entries(part: str, labels: Labels, asked: int | None) -> list[str]:
-    """What each person said, in words: of the last list in brackets that names an option, else of the lines."""
+    """The answer of each person, in words: of the last list in brackets that names an option, else of the lines."""
     lists = [_split(inside, labels) for inside in _LIST.findall(part)[-_LISTS:]]
     naming = [entries for entries in lists if _name_options(entries, labels)]
     if len(naming) > 1 and asked is not None and len(naming[-1]) != asked:

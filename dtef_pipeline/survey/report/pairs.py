@@ -145,7 +145,7 @@ def _asked(connection: duckdb.DuckDBPyConnection) -> list[Asked]:
 def _kept_questions(
     connection: duckdb.DuckDBPyConnection, models: int, asked: int, most_bytes: int
 ) -> tuple[pd.DataFrame, int]:
-    """The questions that fit, first of each round first, judged by the bytes they take at most; and how many do not."""
+    """The questions that fit, first of each round first, going by the bytes they take at most; and how many do not."""
     questions = connection.execute(
         """
         SELECT round, question_id, any_value(question_text) AS question_text, any_value(options) AS options,

@@ -102,7 +102,7 @@ def _quarantine(connection: duckdb.DuckDBPyConnection) -> str:
 
 def costs(connection: duckdb.DuckDBPyConnection) -> str:
     """The section, from the `costs` table where there is one."""
-    how = "Requests to language models and what they cost; baselines ask nobody. Responses without a known price are not in the dollars."
+    how = "Requests to language models and what they cost; baselines ask no model. Responses without a known price are not in the dollars."
     frame = _costs(connection) if has_table(connection, "costs") else pd.DataFrame()
     columns = [
         Column("model", "Model", text),

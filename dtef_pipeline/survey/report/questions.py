@@ -26,7 +26,7 @@ from dtef_pipeline.survey.report.groups import asked_alike, asked_like
 
 _HOW_TO_READ_QUESTIONS = (
     "Mean scores over the segments that answered, at the highest context level. Mean, best, worst and the largest excess gap leave baselines "
-    "out where there are language models. Room is what the ceiling leaves above the leave-one-out marginal: where it is small nobody can show "
+    "out where there are language models. Room is what the ceiling leaves above the leave-one-out marginal: where it is small no model can show "
     "much. The largest excess gap is that of the model and attribute where the gap between the best and the worst segment passes the gap "
     "expected from sample size by most: the largest of many lies above 0 by chance alone, so it is a place to look, not a finding. Search for "
     "words of the question; press a heading to sort."
@@ -74,8 +74,8 @@ def _question_table(connection: duckdb.DuckDBPyConnection, rows: pd.DataFrame, g
 def _spread(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per question: mean, best and worst score, and the reference scores where they are known."""
     scored = rows[rows["score"].notna()]
-    judged = _language_models(scored)
-    ordered = judged.sort_values([*_QUESTION_KEY, "score", "model"], ascending=[True, True, False, True], kind="stable")
+    shown = _language_models(scored)
+    ordered = shown.sort_values([*_QUESTION_KEY, "score", "model"], ascending=[True, True, False, True], kind="stable")
     by = ordered.groupby(_QUESTION_KEY, observed=True)
     spread = pd.DataFrame({"mean": by["score"].mean(), "best": by["score"].first(), "best_model": by["model"].first()})
     spread["worst"], spread["worst_model"] = by["score"].last(), by["model"].last()
@@ -92,8 +92,8 @@ def _spread(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _language_models(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of models that are no baselines; all rows where there are only baselines."""
-    told = rows[~rows["model_variant"].map(is_computed).astype(bool)]
-    return told if len(told) else rows
+    asked = rows[~rows["model_variant"].map(is_computed).astype(bool)]
+    return asked if len(asked) else rows
 
 
 def _texts(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:

@@ -22,11 +22,11 @@ Floats = npt.NDArray[np.float64]
 
 
 def distributions(rows: npt.ArrayLike, name: str = "rows") -> Floats:
-    """Rows divided by their totals: the one place where input is judged. Shape (rows, k) or (k,), unchanged."""
+    """Rows divided by their totals: the one place where input is checked. Shape (rows, k) or (k,), unchanged."""
     array = np.asarray(rows, dtype=np.float64, order="F")  # one column per option: sums run down the rows
     if array.ndim not in (1, 2) or array.shape[-1] < 2:
         raise ConfigError(f"{name}: got shape {array.shape}; allowed: (rows, options) or (options,), with 2 options or more")
-    with np.errstate(over="ignore", invalid="ignore"):  # judged below
+    with np.errstate(over="ignore", invalid="ignore"):  # checked below
         total = sum_of_options(array)
     fine = np.isfinite(total) & (total > 0) & (array.min(axis=-1) >= 0)
     if not fine.all():
@@ -47,7 +47,7 @@ def sum_of_options(array: Floats) -> Floats:
 
 
 def fractions(predicted: npt.ArrayLike, observed: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Both judged and as fractions, of one shape."""
+    """Both checked and as fractions, of one shape."""
     p, q = distributions(predicted, "predicted"), distributions(observed, "observed")
     if p.shape != q.shape:
         raise ConfigError(f"predicted and observed must have one shape; got {p.shape} and {q.shape}")
@@ -73,7 +73,7 @@ def _metric(formula: Formula) -> Metric:
 
 
 def measure(predicted: npt.ArrayLike, observed: npt.ArrayLike) -> dict[str, Floats]:
-    """Every metric by name, in the order of `tables.METRICS`: input judged once, each value (rows,) or a single float."""
+    """Every metric by name, in the order of `tables.METRICS`: input checked once, each value (rows,) or a single float."""
     p, q = fractions(predicted, observed)
     if p.ndim == 1 or len(p) <= BLOCK:
         return {name: formula(p, q) for name, formula in _FORMULAS.items()}

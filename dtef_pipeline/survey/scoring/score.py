@@ -138,7 +138,7 @@ def _on_scale(
 ) -> None:
     """What has a meaning on scales alone, anew for the rows that have options off the scale, one set of options at a time.
 
-    `dont_know` is of the survey's rows, which are far fewer: the sets are told apart there.
+    `dont_know` is of the survey's rows, which are far fewer: the distinct sets are found there.
     """
     sets, code = np.unique(dont_know, axis=0, return_inverse=True)
     for number in np.flatnonzero(sets.any(axis=1)):

@@ -64,7 +64,7 @@ def corrected_rps_on_scale(
 
 
 def measure_corrected(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike) -> dict[str, Floats]:
-    """Every corrected error by name, in the order of `tables.CORRECTED`: input judged once, each value (rows,) or a single float."""
+    """Every corrected error by name, in the order of `tables.CORRECTED`: input checked once, each value (rows,) or a single float."""
     q, p = fractions(predicted, observed)
     less_one = _less_one(n, p)
     if p.ndim == 1 or len(p) <= BLOCK:
@@ -104,7 +104,7 @@ _CORRECTED_FORMULAS = {"l2_corrected": _l2, "rps_corrected": _rps}
 
 
 def _less_one(n: npt.ArrayLike, observed: Floats) -> Floats:
-    """n - 1 beside each row (rows,) or the single one; NaN where n is unknown or too small. The one place where n is judged."""
+    """n - 1 beside each row (rows,) or the single one; NaN where n is unknown or too small. The one place where n is checked."""
     size = np.asarray(n, dtype=np.float64)
     if size.ndim and size.shape != observed.shape[:-1]:
         raise ConfigError(

@@ -27,7 +27,7 @@ OPENAI = ModelSpec(name="a", model="openai/a")
 ANTHROPIC = ModelSpec(name="b", model="anthropic/b")
 BASELINE = ModelSpec(name="baseline/uniform", model="baseline/uniform")
 PATIENCE_S = 500.0
-"""Less than a test has: a step that never comes is to be told by its own assertion."""
+"""Less than a test has: a step that never comes is to fail at its own assertion."""
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def until(true: Callable[[], bool]) -> bool:
 
 
 class TestClaims:
-    def test_a_pool_without_a_limit_holds_up_nobody(self, instance: dg.DagsterInstance) -> None:
+    def test_a_pool_without_a_limit_holds_up_no_run(self, instance: dg.DagsterInstance) -> None:
         said: list[str] = []
         unlimited = ModelSpec(name="c", model="mistral/c")
         with (
@@ -152,7 +152,7 @@ class TestRuns:
                 instance.event_log_storage.set_concurrency_slots(f"openai/{server.base_url.split('/')[2]}", 1)
 
     def predict(self, folder: Path, model: str, snapshot: str) -> subprocess.Popen[bytes]:
-        # Into a file: a run that fills a pipe which nobody reads would wait for ever.
+        # Into a file: a run that fills a pipe that is never read would wait for ever.
         with (folder / f"{snapshot}.log").open("wb") as log:
             return subprocess.Popen([sys.executable, "-c", PREDICT, model, snapshot], cwd=ROOT, stderr=log)
 

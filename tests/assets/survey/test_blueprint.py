@@ -87,7 +87,7 @@ class TestConditions:
         outcome = pipeline.run(STAGE_NAMES[:2], blueprints=config)
         assert any(message in failure for failure in outcome.failures), outcome.failures
 
-    def test_questions_that_a_condition_leaves_out_are_told(self, pipeline: Pipeline) -> None:
+    def test_questions_that_a_condition_leaves_out_are_named(self, pipeline: Pipeline) -> None:
         conditions = ["distribution", "distribution+system=none+tokens=300+reserve=264"]
         outcome = pipeline.run(STAGE_NAMES[:2], keys=["T1/country:kenya"], blueprints={"conditions": conditions})
         (made,) = [made for made in pipeline.materializations(outcome) if made.asset_key.path == ["blueprints"]]

@@ -1,4 +1,4 @@
-"""Reference scores beside the survey: written by ingest, checked before the next stage, missed by nobody where they are not there yet."""
+"""Reference scores beside the survey: written by ingest, checked before the next stage, not needed where they are not there yet."""
 
 from __future__ import annotations
 

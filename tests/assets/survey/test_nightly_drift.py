@@ -102,7 +102,7 @@ class TestDrift:
         assert "failed, and sent again the next time" in weeks.said(1, "webhook")
         assert "answered 400" in weeks.said(1, "webhook")
         assert weeks.boards[1].success
-        assert [weeks.said(board, "webhook") for board in (2, 3)] == ["told of 1 series", "nothing new to tell"]
+        assert [weeks.said(board, "webhook") for board in (2, 3)] == ["sent the verdicts of 1 series", "nothing new to send"]
 
     def test_a_webhook_that_does_not_take_what_there_is_to_tell_is_a_warning(self, weeks: Weeks) -> None:
         checks = [weeks.check(board, "verdicts_were_told") for board in range(4)]
@@ -130,11 +130,11 @@ class TestDrift:
         assert series["moved"][0]["question"].startswith("T1/q")
 
     def test_a_drift_is_accepted_by_a_later_beginning(self, weeks: Weeks) -> None:
-        """The nights that are left are alike; what was told before is taken back."""
+        """The nights that are left are alike; the verdict that was sent before is taken back."""
         assert weeks.said(4, "drift") == 0
         check = weeks.check(4, "no_model_drift")
         assert check.passed
-        assert weeks.said(4, "webhook") == "told of 1 series"
+        assert weeks.said(4, "webhook") == "sent the verdicts of 1 series"
 
     def test_no_secret_is_written_anywhere(self, weeks: Weeks) -> None:
         instance = weeks.nights.pipeline.instance

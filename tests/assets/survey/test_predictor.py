@@ -73,7 +73,7 @@ class TestAsking:
             assert len(set(rows["request_key"].to_pylist())) == len(rows)
             assert rows.schema == PREDICTIONS
 
-    def test_baselines_ask_nobody(self, house: Warehouse) -> None:
+    def test_baselines_ask_no_model(self, house: Warehouse) -> None:
         answers = Answers()
         predict(house, answers, KEYS, UNIFORM, PREVIOUS)
         assert answers.batches == []

@@ -117,7 +117,7 @@ def test_a_request_answered_in_a_later_run_is_not_failed_too() -> None:
     assert (row["answered"], row["failed"], row["cost_usd"]) == (1, 0, 0.5)
 
 
-def test_baselines_ask_nobody_and_have_no_rows() -> None:
+def test_baselines_ask_no_model_and_have_no_rows() -> None:
     assert table({"model": "baseline/uniform", "model_variant": "baseline/uniform", "cost_usd": 0.0}) == []
     assert table({"model": "mine", "model_variant": "baseline/dirichlet[seed=3]"}) == []
 

@@ -126,7 +126,7 @@ class TestSays:
         (same,) = estimated("--model", "fake", "--questions", "2")
         assert float(row["cost_usd"]) == same["cost_usd"]
 
-    def test_baselines_ask_nobody(self, ingested: Path) -> None:
+    def test_baselines_ask_no_model(self, ingested: Path) -> None:
         assert "no calls, no cost" in ok("estimate", *ROUND)
         assert estimated("--model", "baselines") == []
 

@@ -29,7 +29,7 @@ def test_answers_that_changed_leave_the_parse_rate_out() -> None:
     assert "parse_rate" not in whats(check(nights([*STEADY, *[0.6] * 6])))
 
 
-def test_a_parse_rate_that_moves_by_less_than_a_point_is_not_told() -> None:
+def test_a_parse_rate_that_moves_by_less_than_a_point_is_not_reported() -> None:
     rows = nights([0.8] * 8, questions=150)
     rows[-1].update(status="unparseable", score=0.0, js=None)  # 1 of 450 after the baseline
     assert check(rows)["changes"] == []
@@ -57,7 +57,7 @@ def test_a_fingerprint_counts_when_it_was_not_seen_before_and_none_is_no_fingerp
     assert change == {"what": "fingerprint", "snapshot": label(6), "before": "a, b", "after": "b, c"}
 
 
-def test_the_provider_change_nearest_to_the_drift_is_told() -> None:
+def test_the_provider_change_nearest_to_the_drift_is_named() -> None:
     rows = nights([*STEADY, 0.8, 0.8, *[0.6] * 6])
     by_night = dict.fromkeys([label(n) for n in (0, 1)], "first") | dict.fromkeys([label(n) for n in range(2, 7)], "second")
     row = check(rows, served=predictions(rows, served_model=lambda night: by_night.get(night, "third")))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.drift.notifications import NOT_COMPARED, after_telling, carry_over, message, untold
+from dtef_pipeline.drift.notifications import NOT_COMPARED, after_sending, carry_over, message, unsent
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import MODEL_DRIFT
@@ -45,8 +45,8 @@ def checks(*rows: dict[str, Any]) -> pa.Table:
         ("none", "not compared", True),
     ],
 )
-def test_news_is_a_verdict_other_than_the_one_told_last(verdict: str | None, told: str | None, is_news: bool) -> None:
-    assert len(untold(checks({"verdict": verdict, "told": told}))) == is_news
+def test_news_is_a_verdict_other_than_the_one_sent_last(verdict: str | None, told: str | None, is_news: bool) -> None:
+    assert len(unsent(checks({"verdict": verdict, "told": told}))) == is_news
 
 
 def test_what_was_told_goes_with_the_series_and_not_with_its_place() -> None:
@@ -59,8 +59,8 @@ def test_what_was_told_goes_with_the_series_and_not_with_its_place() -> None:
 @given(st.lists(st.tuples(st.sampled_from(VERDICTS), st.sampled_from(VERDICTS)), max_size=6))
 def test_told_once_nothing_is_left_to_tell(rows: list[tuple[str | None, str | None]]) -> None:
     table = checks(*({"verdict": v, "told": t, "model_variant": str(at)} for at, (v, t) in enumerate(rows)))
-    told = after_telling(table)
-    assert len(untold(told)) == 0
+    told = after_sending(table)
+    assert len(unsent(told)) == 0
     assert told.schema == MODEL_DRIFT
     assert told.drop_columns(["told"]).equals(table.drop_columns(["told"]))
 
@@ -71,9 +71,9 @@ def test_each_change_arrives_once_however_often_the_webhook_fails(nights: list[t
     table, heard = MODEL_DRIFT.empty_table(), []
     for verdict, arrives in nights:
         table = carry_over(checks({"verdict": verdict}), table, KEYS)
-        if arrives and len(news := untold(table)):
+        if arrives and len(news := unsent(table)):
             heard.append(news["verdict"][0].as_py() or NOT_COMPARED)
-            table = after_telling(table)
+            table = after_sending(table)
     assert all(first != second for first, second in zip(["none", *heard], heard, strict=False))
     known = "none"
     for verdict, arrives in nights:
@@ -86,8 +86,8 @@ def test_verdicts_that_are_not_worth_telling_count_as_none() -> None:
     table = checks({"verdict": "watch"}, {"verdict": "watch", "told": "drift", "model_variant": "w"})
     news = message(table, SUBJECT, ["drift"])["series"]
     assert [(one["model_variant"], one["verdict"], one["was"]) for one in news] == [("w", "none", "drift")]
-    assert after_telling(table, ["drift"])["told"].to_pylist() == [None, "none"]
-    assert len(untold(after_telling(table, ["drift"]), ["drift"])) == 0
+    assert after_sending(table, ["drift"])["told"].to_pylist() == [None, "none"]
+    assert len(unsent(after_sending(table, ["drift"]), ["drift"])) == 0
 
 
 def test_the_message_is_json_with_the_documented_fields() -> None:

@@ -1,4 +1,4 @@
-"""Attributes and keys of segments are told from the values that surveys write."""
+"""Attributes and keys of segments are recognised by the values that surveys write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slow models, rate limits and outages: who waits for whom, and when nobody waits any longer."""
+"""Slow models, rate limits and outages: which requests wait for which, and when none waits any longer."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def test_every_figure_is_that_of_its_option(pair: tuple[list[float], list[float]
 
 
 @given(pairs)
-def test_exactly_the_differences_of_two_points_or_more_are_told(pair: tuple[list[float], list[float]]) -> None:
+def test_exactly_the_differences_of_two_points_or_more_are_mentioned(pair: tuple[list[float], list[float]]) -> None:
     observed, population = pair
     names = [f"option {letter}" for letter in "ABCDEFG"[: len(observed)]]
     tail = narrative(names, observed, population).removeprefix(narrative(names, observed, None))

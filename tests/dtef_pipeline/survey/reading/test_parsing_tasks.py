@@ -158,7 +158,7 @@ def test_an_individual_is_never_guessed_nor_left_out(text: str, status: str, rea
     assert reason in parsed.reason
 
 
-def test_half_to_twice_as_many_individuals_are_counted_and_their_number_told() -> None:
+def test_half_to_twice_as_many_individuals_are_counted_and_their_number_is_in_the_reason() -> None:
     parsed = parse_response('["a", "b", "a"]', 3, THREE, FOUR_PEOPLE)
     assert (parsed.distribution, parsed.reason) == (pytest.approx((2 / 3, 1 / 3, 0)), "3 of 4 individuals")
     assert parse_response('["a", "b"]', 3, THREE, FOUR_PEOPLE).status == "ok"
