@@ -252,7 +252,7 @@ def _is_ranked(grid: Grid, ranked: pd.DataFrame | None, score: Floats) -> Chosen
     for name in grid.rows:
         known = grid.rows[name].cat
         keys = keys * len(known.categories) + known.codes.to_numpy(dtype=np.int64)
-        wanted = wanted * len(known.categories) + known.categories.get_indexer(ranked[name])
+        wanted = wanted * len(known.categories) + known.categories.get_indexer(pd.Index(ranked[name])).astype(np.int64)
     return np.isin(keys, wanted)
 
 
