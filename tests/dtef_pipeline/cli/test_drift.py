@@ -12,9 +12,10 @@ import pytest
 
 from dtef_pipeline.survey.tables import SURVEY_RESPONSES
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.cli.commands import REFERENCES, dtef, ok, query, refused, strict, use
+from tests.dtef_pipeline.cli.commands import REFERENCES, dtef, ok, query, refused, use
 from tests.made.scores import scores_table
 from tests.made.snapshots import nights
+from tests.strict_json import strict
 
 
 class TestSegmentsAndRounds:

@@ -11,7 +11,8 @@ import pytest
 from dtef_pipeline.asking.request import Response
 from dtef_pipeline.identity import digest, request_key
 from resources.responses.store import ResponseStore
-from tests.dtef_pipeline.cli.commands import ok, refused, strict
+from tests.dtef_pipeline.cli.commands import ok, refused
+from tests.strict_json import strict
 
 
 def keep(folder: Path, model: str, snapshot: str, cost: float | None) -> Response:
