@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -117,13 +118,14 @@ class TestExitCodes:
     @pytest.mark.parametrize(("by", "prefix"), [("model", "S1/"), ("round", ""), ("segment", "")])
     def test_questions_that_moved_are_named_by_their_words(self, drifted: Path, by: str, prefix: str) -> None:
         text = "How often, if at all, do you use an assistant that answers in whole sentences?"
-        asked = {"round": "S1", "segment": "country:kenya", "question_id": "q0", "question_text": text}
-        observed = pa.Table.from_pylist([asked], SURVEY_RESPONSES)
+        # All ten moved alike: which of them stands first is decided by the last bit, so each has the text.
+        at = {"round": "S1", "segment": "country:kenya", "question_text": text}
+        observed = pa.Table.from_pylist([{**at, "question_id": f"q{number}"} for number in range(10)], SURVEY_RESPONSES)
         Warehouse(drifted / "warehouse").write("survey_responses", observed, round="S1", segment="country:kenya")
         (row,) = strict(ok("drift", "--by", by, "--format", "json"))
-        assert {one["question"]: one["text"] for one in row["moved"]}[f"{prefix}q0"] == text
+        assert {one["text"] for one in row["moved"]} == {text}
         shown = "“How often, if at all, do you use an assistant that answers …”"
-        assert f"{prefix}q0 {shown} -0.2000" in ok("drift", "--by", by)
+        assert re.search(rf"{prefix}q\d {shown} -0\.2000", ok("drift", "--by", by))
 
     def test_only_baselines_say_so(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         use(state, monkeypatch)
