@@ -93,8 +93,8 @@ def step_of(context: dg.AssetExecutionContext) -> Any:
 
 def log_step_failure(context: dg.AssetExecutionContext, message: str) -> None:
     """Log that the step failed, without ending it: the run goes on, and a re-execution "from failure" begins with this step."""
-    said = UserFailureData("partitions failed", message)  # type: ignore[no-untyped-call]
-    failure = StepFailureData(None, said, ErrorSource.USER_CODE_ERROR)  # type: ignore[no-untyped-call]
+    description = UserFailureData("partitions failed", message)  # type: ignore[no-untyped-call]
+    failure = StepFailureData(None, description, ErrorSource.USER_CODE_ERROR)  # type: ignore[no-untyped-call]
     dg.DagsterEvent.step_failure_event(step_of(context), failure, message)
 
 

@@ -105,7 +105,7 @@ class Landing:
 
     @property
     def evaluations(self) -> list[dg.AssetCheckEvaluation]:
-        """What the check `landings_can_be_read` says, when it is not what it said after the tick before."""
+        """What the check `landings_can_be_read` says, where that differs from its result after the tick before."""
         if self.context.cursor is not None and _troubles(self.now) == _troubles(self.before):
             return []
         return [dg.AssetCheckEvaluation(survey_files.key, _CHECK, **_can_be_read(self.now))]
@@ -176,8 +176,8 @@ class Landing:
             return []  # someone ingested these very bytes by hand
         min_n = source.min_n if source else MIN_N
         made = register_round(self.context.instance, self.sources, survey, self.folder / name, min_n=min_n, hashed=hashed)
-        said = "new" if made.changes is None else str(made.changes)
-        self.context.log.info(f"{survey.round} from {name}, {len(made.keys)} segments: {said}")
+        summary = "new" if made.changes is None else str(made.changes)
+        self.context.log.info(f"{survey.round} from {name}, {len(made.keys)} segments: {summary}")
         if made.retired:
             self.context.log.warning(f"{survey.round}: retired, no longer in the survey: {', '.join(made.retired)}")
         tags = {LANDING_TAG: f"{survey.round}:{made.source.landing}", CHANGED_TAG: _short(made.changes)}
@@ -220,11 +220,11 @@ def _troubles(looks: Mapping[str, Look]) -> dict[str, str]:
 def _can_be_read(looks: Mapping[str, Look]) -> dict[str, Any]:
     """Result of the check: what in the folder cannot be used, and why."""
     troubles = _troubles(looks)
-    said = f"{len(troubles)} of {len(looks)} cannot be read, or not wholly: {', '.join(troubles)}" if troubles else ""
+    faults = f"{len(troubles)} of {len(looks)} cannot be read, or not wholly: {', '.join(troubles)}" if troubles else ""
     return {
         "passed": not troubles,
         "severity": dg.AssetCheckSeverity.WARN,
-        "description": said or f"all {len(looks)} can be read",
+        "description": faults or f"all {len(looks)} can be read",
         "metadata": {name: dg.MetadataValue.text(trouble) for name, trouble in troubles.items()},
     }
 

@@ -83,9 +83,9 @@ class Request:
         """The request of a conversation, under the id of its messages. One without a system message is sent without one."""
         if not messages:
             raise ConfigError("a conversation without messages: allowed: at least one")
-        said = ((message.role, message.text) for message in messages)
+        turns = ((message.role, message.text) for message in messages)
         return cls(
-            prompt_id=messages_id(said, response_schema=response_schema, answer_tokens=answer_tokens),
+            prompt_id=messages_id(turns, response_schema=response_schema, answer_tokens=answer_tokens),
             system=None,
             user="",
             model=model,

@@ -51,8 +51,8 @@ def forest(rows: pd.DataFrame, marks: Sequence[Mark] = (), *, standalone: bool =
         for at, mark in enumerate(marks)
     ]
     models = [_model_row(row, place, top + ROW * at) for at, row in enumerate(rows.to_dict("records"))]
-    said = "; ".join(f"{mark.name} {mark.value:.3f}" for mark in marks)
-    title = f"Scores of {len(rows)} models with 95 % intervals, best first. {said}"
+    values = "; ".join(f"{mark.name} {mark.value:.3f}" for mark in marks)
+    title = f"Scores of {len(rows)} models with 95 % intervals, best first. {values}"
     return drawing([axis(place, low, high, top, bottom), *lines, *labels, *models], bottom + 22, title, standalone=standalone)
 
 
@@ -70,11 +70,11 @@ def _model_row(row: Mapping[Any, Any], place: Place, y: float) -> str:
     rank = "" if is_unknown(row.get("rank")) else f"{int(row['rank'])}. "
     low, high = row.get("score_low"), row.get("score_high")
     known = not is_unknown(low) and not is_unknown(high)
-    said = f"{row['model']}: {row['score']:.4f}" + (f", 95 % interval {low:.4f} to {high:.4f}" if known else ", no interval")
+    words = f"{row['model']}: {row['score']:.4f}" + (f", 95 % interval {low:.4f} to {high:.4f}" if known else ", no interval")
     parts = [line(0, y + ROW, 100, y + ROW, "grid"), label(0, y + 13, f"{rank}{row['model']}", kind="halo", anchor="start")]
     if known:
         parts.append(line(place(float(low)), y + 22, place(float(high)), y + 22, f"whisker {kind}"))  # type: ignore[arg-type]
-    return group([*parts, dot(place(row["score"]), y + 22, f"dot {kind}")], said)
+    return group([*parts, dot(place(row["score"]), y + 22, f"dot {kind}")], words)
 
 
 def heat_map(rows: pd.DataFrame, down: Sequence[str], what: str) -> str:
@@ -115,7 +115,7 @@ def _square(x: float, y: float, width: float, height: float, value: float, edges
 def drift_lines(series: pd.DataFrame, names: Names, checks: pd.DataFrame | None = None) -> str:
     """A small chart for each series: its timeline. It stands alone.
 
-    Takes rows of `drift_series` and, for what is said of them, of `model_drift`; `names` tells which columns make a series.
+    Takes rows of `drift_series` and, for their verdicts, of `model_drift`; `names` tells which columns make a series.
     """
     rows = [] if checks is None else checks.astype(object).where(checks.notna(), None).to_dict("records")
     verdicts = {series_of(row, names): row for row in rows}

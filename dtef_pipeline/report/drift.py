@@ -105,12 +105,12 @@ def _wide(lines: Sequence[str]) -> str:
 def _figure(row: Mapping[str, Any], own: Rows, names: Names) -> str:
     """The timeline of a series; beneath it what the rule says, and for one that moved which items did."""
     moved = moved_words(row["moved"] or [], names.subject) if row["verdict"] in NEWS else ""
-    said = [
+    lines = [
         f"Rule: {'flagged; ' if row['flagged'] else ''}{row['reason']}.",
         *([f"{names.item.capitalize()}s that moved most: {moved}."] if moved else []),
     ]
     chart = drawing([timeline(own, names, row)], HEIGHT, described(own, names, row), standalone=False)
-    return f"<figure>{chart}<figcaption>{'<br>'.join(map(escape, said))}</figcaption></figure>"
+    return f"<figure>{chart}<figcaption>{'<br>'.join(map(escape, lines))}</figcaption></figure>"
 
 
 def _timelines(rows: Sequence[Mapping[str, Any]], found: ModelDrift, names: Names) -> str:
@@ -143,8 +143,8 @@ def _parts(connection: duckdb.DuckDBPyConnection, names: Names) -> str:
     checked, compared, flagged, drifted = connection.execute(
         "SELECT count(*), count(gap), coalesce(sum(flagged::INT), 0), count(*) FILTER (verdict = 'drift') FROM drift_checks"
     ).fetchall()[0]
-    said = f"Single {names.part}s: {flagged} flagged of {compared} compared ({checked} series in all); {drifted} drifted."
-    return paragraph(said) + _reasons(connection) + _flagged(connection, names)
+    counts = f"Single {names.part}s: {flagged} flagged of {compared} compared ({checked} series in all); {drifted} drifted."
+    return paragraph(counts) + _reasons(connection) + _flagged(connection, names)
 
 
 def _reasons(connection: duckdb.DuckDBPyConnection) -> str:

@@ -52,8 +52,8 @@ def baseline_mean(rows: Rows) -> float | None:
 
 def described(rows: Rows, names: Names, check: Mapping[Any, Any]) -> str:
     """What the drawing shows, in words."""
-    said = ", ".join(f"{row['snapshot']}: {row['score']:.4f}" for row in rows if _is_known(row["score"]))
-    return f"{check['model']}, {names.whole_way.format_map(check)}, {_verdict(check)}; {said}"
+    scores = ", ".join(f"{row['snapshot']}: {row['score']:.4f}" for row in rows if _is_known(row["score"]))
+    return f"{check['model']}, {names.whole_way.format_map(check)}, {_verdict(check)}; {scores}"
 
 
 def _level(row: Mapping[Any, Any], mean: float | None) -> float | None:

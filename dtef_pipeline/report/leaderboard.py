@@ -65,7 +65,7 @@ class BoardColumn(NamedTuple):
 class Board(NamedTuple):
     """How a family's board is read: the text above it, its columns, and the scores to read others by.
 
-    `adjusted` is said where models are ranked by `adjusted_score` and that is not their score.
+    `adjusted` is the sentence for boards where models are ranked by `adjusted_score` and that is not their score.
     """
 
     how: str

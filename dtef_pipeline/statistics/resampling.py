@@ -1,7 +1,7 @@
 """Intervals by the bootstrap of whole clusters, crossed with the noise of what was observed.
 
-General: it knows clusters, columns and sums over clusters, nothing of any family. A cluster is what is drawn anew (an item with everything
-said of it), a column is a number wanted (a model, a model in a group). One set of cluster weights serves all columns, so that the
+General: it knows clusters, columns and sums over clusters, nothing of any family. A cluster is what is drawn anew (an item with all its
+scores), a column is a number wanted (a model, a model in a group). One set of cluster weights serves all columns, so that the
 difference of two columns is paired.
 
 Source: cluster bootstrap (Davison & Hinkley 1997, ch. 2.4 and 3.8) as counts times sums; expanded percentile interval (Hesterberg 2015);

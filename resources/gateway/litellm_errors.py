@@ -56,42 +56,42 @@ def call_error(spec: ModelSpec, error: Exception) -> CallError:
 
 
 def _status_error(spec: ModelSpec, error: Exception, status: int, headers: Mapping[str, str]) -> CallError:
-    said = f"{getattr(error, 'message', error)} {getattr(error, 'body', '')}"
-    wait = _asked_wait(headers, said)
+    words = f"{getattr(error, 'message', error)} {getattr(error, 'body', '')}"
+    wait = _asked_wait(headers, words)
     message = f"{spec.name}: HTTP {status}: {_text(error)}"
-    if blame := _blame_of_prompt(error, status, said):
+    if blame := _blame_of_prompt(error, status, words):
         return CallError(f"{spec.name}: {blame} (HTTP {status}): {_text(error)}", Scope.REQUEST, of_prompt=True)
     # litellm knows some refused keys that come as another status than 401.
     refused = getattr(error, "status_code", None) == 401
-    if refused or status in _MODEL_STATUSES or (status == 429 and _out_of_money(said, wait)):
+    if refused or status in _MODEL_STATUSES or (status == 429 and _out_of_money(words, wait)):
         return CallError(message, Scope.MODEL)
     if status in _PASSING_STATUSES or status >= 500:
         return CallError(message, Scope.PASSING, rate_limited=status == 429, retry_after=wait)
     return CallError(message, Scope.REQUEST)
 
 
-def _blame_of_prompt(error: Exception, status: int, said: str) -> str | None:
+def _blame_of_prompt(error: Exception, status: int, words: str) -> str | None:
     """Why this prompt gets no response, whoever asks: it is too long, or a filter stopped it."""
     kind = type(error).__name__
-    if kind == "ContextWindowExceededError" or (status in _PROMPT_STATUSES and _TOO_LONG.search(said)):
+    if kind == "ContextWindowExceededError" or (status in _PROMPT_STATUSES and _TOO_LONG.search(words)):
         return "the prompt is too long for the model"
-    if status == 429 and _TOO_LARGE.search(said):
+    if status == 429 and _TOO_LARGE.search(words):
         return "the prompt is larger than the rate limit"
-    if kind == "ContentPolicyViolationError" or (status in _PROMPT_STATUSES and _BLOCKED.search(said)):
+    if kind == "ContentPolicyViolationError" or (status in _PROMPT_STATUSES and _BLOCKED.search(words)):
         return "stopped by the provider's content filter"
     return None
 
 
-def _out_of_money(said: str, wait: float | None) -> bool:
-    if _NO_MONEY.search(said):
+def _out_of_money(words: str, wait: float | None) -> bool:
+    if _NO_MONEY.search(words):
         return True
-    return wait is None and bool(_MAYBE_NO_MONEY.search(said)) and not _WAITABLE.search(said)
+    return wait is None and bool(_MAYBE_NO_MONEY.search(words)) and not _WAITABLE.search(words)
 
 
-def _asked_wait(headers: Mapping[str, str], said: str) -> float | None:
+def _asked_wait(headers: Mapping[str, str], words: str) -> float | None:
     """Seconds to wait by the Retry-After header, else by the delay that Gemini writes into the body."""
     asked = retry_after(headers, datetime.now(UTC))
-    if asked is None and (delay := _RETRY_DELAY.search(said)):
+    if asked is None and (delay := _RETRY_DELAY.search(words)):
         asked = float(delay.group(1))
     return asked
 

@@ -60,9 +60,9 @@ class LocalTransport:
             raise CallError(
                 f"{_SMOLLM2} chooses among 2 to {len(_OPTION_LETTERS)} options, got {len(request.choices)}", Scope.REQUEST
             )
-        if (said := [message.role for message in request.conversation if message.role != "system"]) != ["user"]:
+        if (roles := [message.role for message in request.conversation if message.role != "system"]) != ["user"]:
             raise CallError(
-                f"{_SMOLLM2} answers one user message, no conversation; got {', '.join(said) or 'none'}", Scope.REQUEST
+                f"{_SMOLLM2} answers one user message, no conversation; got {', '.join(roles) or 'none'}", Scope.REQUEST
             )
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, request)
 

@@ -85,7 +85,7 @@ def shown_progress(log: Callable[[str], None], every: float = 30.0) -> Iterator[
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[said]}"),
+        TextColumn("{task.fields[note]}"),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(file=errors, force_terminal=True)) as bars:
@@ -136,15 +136,15 @@ class _LiveProgress:
     def __call__(self, models: tuple[ModelProgress, ...]) -> None:
         for one in models:
             if one.model not in self._tasks:
-                self._tasks[one.model] = self._bars.add_task(one.model, total=one.total, said="")
-            self._bars.update(self._tasks[one.model], completed=one.settled, total=one.total, said=_said(one))
+                self._tasks[one.model] = self._bars.add_task(one.model, total=one.total, note="")
+            self._bars.update(self._tasks[one.model], completed=one.settled, total=one.total, note=_note(one))
 
     def say(self, line: str) -> None:
         self._log(line)
         self._bars.console.print(line, markup=False, highlight=False)
 
 
-def _said(one: ModelProgress) -> str:
+def _note(one: ModelProgress) -> str:
     """What stands beside a model's count: `40 replayed, 2 failed, 3.5/s, 12 rate limits, $0.42, 2 min left`."""
     parts = [f"{one.replayed} replayed", f"{one.failed} failed"]
     if one.rate:
@@ -183,7 +183,7 @@ class LoggedProgress:
         for one in models:
             finished = one.settled == one.total
             if one.model not in self._finished and (due or finished):
-                self._log(f"{one.model}: {one.settled} of {one.total} ({_said(one)})")
+                self._log(f"{one.model}: {one.settled} of {one.total} ({_note(one)})")
             if finished:
                 self._finished.add(one.model)
 

@@ -81,11 +81,11 @@ def of_neighbours(model: ModelSpec, prompts: Sequence[Prompt], survey: pa.Table,
     neighbours = answers.beside(survey)
     predict = neighbours.nearest if model.model == NEAREST_SEGMENTS else neighbours.shrunken
     distinct = list(dict.fromkeys(prompts))
-    said: dict[Prompt, Prediction] = {}
+    predicted: dict[Prompt, Prediction] = {}
     for start in range(0, len(distinct), _PROMPTS_AT_A_TIME):
         block = distinct[start : start + _PROMPTS_AT_A_TIME]
-        said.update(zip(block, predict(block), strict=True))
-    return [said[prompt] for prompt in prompts]
+        predicted.update(zip(block, predict(block), strict=True))
+    return [predicted[prompt] for prompt in prompts]
 
 
 def why_missing(model: ModelSpec, *, context: bool = True) -> str:

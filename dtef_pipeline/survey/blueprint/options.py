@@ -191,7 +191,7 @@ class BlueprintOptions:
             f"tokens={self.token_budget}": self.token_budget != usual.token_budget,
             f"reserve={self.reserve}": self.reserve != self._usual_reserve(),
         }
-        return "+".join([f"{task}/{self.format}", *(flag for flag, said in flags.items() if said)])
+        return "+".join([f"{task}/{self.format}", *(flag for flag, differs in flags.items() if differs)])
 
     @property
     def recipe(self) -> str:
@@ -220,10 +220,10 @@ class BlueprintOptions:
                 raise ConfigError(f"condition {condition!r}: the task {task} takes no number")
             options["batch_size" if task == "batch" else "individuals"] = _whole(condition, named, number)
         for flag in flags:
-            said = _flag(condition, flag)
-            if repeated := said.keys() & options.keys():
+            found = _flag(condition, flag)
+            if repeated := found.keys() & options.keys():
                 raise ConfigError(f"condition {condition!r}: {flag!r} says the {min(repeated).replace('_', ' ')} a second time")
-            options |= said
+            options |= found
         system, _, trace = options.pop("system", "default").partition("~")
         words = (system_prompts or {}).get(system, "")
         if trace and words and _trace(words) != f"~{trace}":
@@ -308,7 +308,7 @@ def _flag(condition: str, flag: str) -> Mapping[str, Any]:
     )
 
 
-def _whole(condition: str, said: str, number: str) -> int:
+def _whole(condition: str, word: str, number: str) -> int:
     if not (number.isascii() and number.isdigit()):
-        raise ConfigError(f"condition {condition!r}: {said!r} needs a whole number")
+        raise ConfigError(f"condition {condition!r}: {word!r} needs a whole number")
     return int(number)

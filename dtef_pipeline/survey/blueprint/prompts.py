@@ -248,8 +248,8 @@ class _Asking:
             "individuals": options.individuals if individual else None,
             "marked": True if options.reasoning == "cot" else None,
         }
-        said = any(value is not None for value in special.values())
-        return {"task": "individuals" if individual else "distribution", **special} if said else None
+        is_special = any(value is not None for value in special.values())
+        return {"task": "individuals" if individual else "distribution", **special} if is_special else None
 
     def _context_candidates(self, targets: Sequence[_Question]) -> list[_Question]:
         kinds = {target.kind for target in targets}

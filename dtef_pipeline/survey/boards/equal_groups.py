@@ -219,14 +219,14 @@ def _prediction_blocks(answers: _Predictions, pairs: _Pairs, kind: _Kind, asked:
         yield from _cut(_Block(whole.asked[here], whole.pair[here], whole.predicted[here]))
 
 
-def _stand_ins(said: _Block, pairs: _Pairs, kind: _Kind, at: Ints) -> _Block:
+def _stand_ins(of_model: _Block, pairs: _Pairs, kind: _Kind, at: Ints) -> _Block:
     """For every segment of a question without a parsed prediction, the model's mean prediction over the segments that have one."""
     groups = pairs.question.max(initial=0) + 1
-    key, group = np.unique(said.asked * groups + pairs.question[said.pair], return_inverse=True)
-    sums = np.stack([np.bincount(group, said.predicted[:, option]) for option in range(kind.k)], axis=1)
+    key, group = np.unique(of_model.asked * groups + pairs.question[of_model.pair], return_inverse=True)
+    sums = np.stack([np.bincount(group, of_model.predicted[:, option]) for option in range(kind.k)], axis=1)
     mean = sums / np.bincount(group)[:, None]
     has = np.zeros(at.shape, dtype=bool)
-    has[said.asked, said.pair] = True
+    has[of_model.asked, of_model.pair] = True
     open_ = np.zeros((len(at), groups), dtype=np.int64)
     open_.flat[key] = np.arange(1, len(key) + 1)
     which = open_[:, pairs.question[kind.rows]]

@@ -1,7 +1,7 @@
 """Comparing the conditions of an experiment: every model in every condition, paired with the same model in the first condition.
 
 Cells are those of `boards`: (round, segment, question) at a context level, draws averaged. Where the conditions differ in what context they
-show, their context levels are paired in order. What is said of a difference, and what is decided, is by whole questions (see `differences`).
+show, their context levels are paired in order. The interval and the decision on a difference are by whole questions (see `differences`).
 """
 
 from __future__ import annotations

@@ -181,10 +181,10 @@ def _unread(cells: pd.DataFrame, group: Codes, groups: int) -> pd.Series:
     level = cells["context_level"].astype(str)
     read = cells["n_ok"].groupby([group, level.to_numpy()], sort=False).sum()
     none = sorted(read.index[read == 0], key=lambda at: _order(at[1]))
-    said = pd.Series("", index=range(groups), dtype=object)
+    notes = pd.Series("", index=range(groups), dtype=object)
     for place in {place for place, _ in none}:
-        said[place] = f"no answer could be read at level {', '.join(level for of, level in none if of == place)}"
-    return said
+        notes[place] = f"no answer could be read at level {', '.join(level for of, level in none if of == place)}"
+    return notes
 
 
 def _levels(level: npt.NDArray[np.object_], group: Codes, groups: int) -> list[str]:

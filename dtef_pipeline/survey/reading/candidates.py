@@ -1,6 +1,6 @@
 """Readings of unlabelled values in a plain text (see `text/plain.py`): arrays, values on a line, values in a column.
 
-Each reader yields candidates: a place in the text, the values found there and what is to be said of them. Choosing among
+Each reader yields candidates: a place in the text, the values found there and notes on them. Choosing among
 them is the business of `parsing`. All patterns are possessive or bounded: time is linear in the text.
 """
 

@@ -111,12 +111,12 @@ def _entries_by_line(part: str, labels: Labels, most: int) -> list[str]:
     """The entries of the last `most` lines but the prose before the first and after the last that says something of people."""
     lines = [line.strip() for line in part.split("\n")[-most:]]
     entries_of = {line: _line_entries(line, labels) for line in dict.fromkeys(lines)}
-    said = [entries_of[line] for line in lines]
-    saying = [place for place, entries in enumerate(said) if entries]
-    if not saying:
+    by_line = [entries_of[line] for line in lines]
+    filled = [place for place, entries in enumerate(by_line) if entries]
+    if not filled:
         return []
-    first, last = saying[0], saying[-1]
-    return [entry for place in range(first, last + 1) for entry in said[place] or [lines[place]]]
+    first, last = filled[0], filled[-1]
+    return [entry for place in range(first, last + 1) for entry in by_line[place] or [lines[place]]]
 
 
 def _line_entries(line: str, labels: Labels) -> list[str]:
@@ -182,8 +182,8 @@ def _by_letter(entry: str, labels: Labels) -> int | None:
     place = 0
     for letter in found[1]:
         place = 26 * place + ord(letter) - ord("a") + 1
-    said = found[2].strip().rstrip(")")
-    if place > len(labels.names) or (said and labels.exactly(said) != place - 1):
+    label = found[2].strip().rstrip(")")
+    if place > len(labels.names) or (label and labels.exactly(label) != place - 1):
         return None
     return place - 1
 

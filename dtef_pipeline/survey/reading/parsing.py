@@ -98,10 +98,10 @@ def _read_own_part(text: str, n: int, labels: Labels | None, reading: Reading) -
         return _without_parts(text, labels, bool(reading.marked))
     if 0 in parts:
         return unparseable("the questions are not numbered from 1")
-    said = list(dict.fromkeys(part for part in parts.get(number, ()) if part.strip()))
-    if not said:
+    own_parts = list(dict.fromkeys(part for part in parts.get(number, ()) if part.strip()))
+    if not own_parts:
         return Parsed("missing", None, f"no answer to question {number} of {size or 'the batch'}")
-    read = [read_distribution(part, n, labels) for part in said]
+    read = [read_distribution(part, n, labels) for part in own_parts]
     stated = [parsed for parsed in read if parsed.reason != NO_DISTRIBUTION] or read[:1]
     if any((one.status, one.distribution) != (stated[0].status, stated[0].distribution) for one in stated):
         return unparseable(f"two answers to question {number}")

@@ -108,8 +108,8 @@ def _of_lines(text: str, header: re.Pattern[str]) -> Parts:
     parts: Parts = {}
     for place, found in enumerate(headers):
         stop = headers[place + 1].start() if place + 1 < len(headers) else len(text)
-        said = _BLANK_LINE.split(text[found.end() : stop].strip(), 1)[0]
-        parts.setdefault(int(found[1] or found[2]), []).append(said)
+        part = _BLANK_LINE.split(text[found.end() : stop].strip(), 1)[0]
+        parts.setdefault(int(found[1] or found[2]), []).append(part)
     return parts
 
 

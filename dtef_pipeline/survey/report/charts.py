@@ -102,9 +102,9 @@ def _gap_row(row: Mapping[Any, Any], place: Place, y: float) -> str:
     p = row["p_holm"]
     is_significant = not is_unknown(p) and p < SIGNIFICANCE
     parts.append(dot(place(row["gap"]), y + 22, "dot beyond" if is_significant else "dot within"))
-    said = f"{row['attribute']}, {row['model']}: gap {row['gap']:.4f}"
-    said += "" if is_unknown(expected) else f", expected {expected:.4f}"
-    return group(parts, said + ("" if is_unknown(p) else f", p (Holm) {p:.3f}"))
+    words = f"{row['attribute']}, {row['model']}: gap {row['gap']:.4f}"
+    words += "" if is_unknown(expected) else f", expected {expected:.4f}"
+    return group(parts, words + ("" if is_unknown(p) else f", p (Holm) {p:.3f}"))
 
 
 def one_group(frame: pd.DataFrame) -> pd.DataFrame:

@@ -119,9 +119,9 @@ def _facet(
     sizes: Sequence[float] | None,
 ) -> str:
     by_level = {str(row["context_level"]): row for row in own.to_dict("records")}
-    said = ", ".join(f"{level}: {by_level[level]['score']:.3f}" for level in levels if level in by_level)
+    scores = ", ".join(f"{level}: {by_level[level]['score']:.3f}" for level in levels if level in by_level)
     drawn = facet(title, levels, by_level, bounds, marks, sizes=sizes)
-    return drawing([drawn], FACET_HEIGHT, f"{title} by context level: {said}", standalone=False)
+    return drawing([drawn], FACET_HEIGHT, f"{title} by context level: {scores}", standalone=False)
 
 
 def _verdicts(frame: pd.DataFrame) -> str:
