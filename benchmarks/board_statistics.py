@@ -1,4 +1,4 @@
-"""One million scores of 30 models: everything that is said of them, with 2,000 resamples; and how often the intervals cover the truth.
+"""One million scores of 30 models: all board statistics of them, with 2,000 resamples; and how often the intervals cover the truth.
 
 Prints the seconds of each part and the peak memory of the process (target: under 60 s and 4 GB on two cores), then the coverage of the 95 %
 intervals in simulated surveys whose truth is known. Run: `python benchmarks/board_statistics.py [time|coverage] [SETS]`.

@@ -92,7 +92,7 @@ def series(design: Design, sets: int, seed: int) -> Iterator[pd.DataFrame]:
         yield pd.DataFrame(scores, columns=dates)
 
 
-def judged(design: Design, sets: int, seed: int, *, baseline: int = BASELINE) -> Found:
+def simulated_verdicts(design: Design, sets: int, seed: int, *, baseline: int = BASELINE) -> Found:
     """The verdict after the last night. It has been `drift` on some night if and only if it is then: neither range nor evidence falls."""
     flagged, large, highest, covered = [], [], [], []
     questions = [f"q{place}" for place in range(design.questions)]
@@ -132,7 +132,7 @@ def no_drift(sets: int) -> None:
         "one night of the baseline .2 lower, both noises": replace(noisy, shift=-0.2, since=2, until=3),
     }
     for name, design in designs.items():
-        found = judged(design, sets, 1)
+        found = simulated_verdicts(design, sets, 1)
         e = (found.log10_e >= math.log10(20)).mean()
         print(f"| {name} | {found.flagged.mean():.1%} | {e:.1%} | {found.drift():.2%} | {found.drift(10):.2%} |", flush=True)
 
@@ -140,7 +140,7 @@ def no_drift(sets: int) -> None:
 def rule_alone(sets: int) -> None:
     print("\nThe rule alone, no drift, run-mean sd .02, by number of runs")
     for nights in (2, 5, 10, 20, 50, 100):
-        rate = judged(Design(nights=nights, question_sd=0.0, night_sd=0.02), sets, 2).flagged.mean()
+        rate = simulated_verdicts(Design(nights=nights, question_sd=0.0, night_sd=0.02), sets, 2).flagged.mean()
         print(f"| {nights} | {rate:.1%} |", flush=True)
 
 
@@ -153,7 +153,7 @@ def power(sets: int) -> None:
         "questions alone, 400 of them (sd .01)": Design(questions=400),
     }.items():
         for since in (5, 10, 20, 50, 90):
-            found = judged(replace(design, shift=0.08, since=since, nights=since + 10), sets, 3)
+            found = simulated_verdicts(replace(design, shift=0.08, since=since, nights=since + 10), sets, 3)
             rates = " | ".join(f"{found.drift(sharing):.0%}" for sharing in (1, 10, 100, 1500))
             print(f"| {name} | {since} | {found.flagged.mean():.0%} | {rates} | {found.covered.mean():.1%} |", flush=True)
 
@@ -166,7 +166,7 @@ def unseen(sets: int) -> None:
         "creep of .003 per night": Design(creep=0.003),
         "shift of .08 for 5 nights from night 50": Design(shift=0.08, since=50, until=55),
     }.items():
-        print(f"| {name} | {judged(design, sets, 4).drift():.0%} |", flush=True)
+        print(f"| {name} | {simulated_verdicts(design, sets, 4).drift():.0%} |", flush=True)
 
 
 def main(sets: int) -> None:

@@ -22,7 +22,7 @@ def normal(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def pins() -> dict[str, str]:
-    """Name and everything that is said of it: `name==version`, marker, hashes."""
+    """Name and everything that belongs to it: `name==version`, marker, hashes."""
     text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     lines = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
     entries = [entry for entry in re.split(r"\n(?=\S)", lines.strip().replace("\\\n", " ")) if entry.strip()]

@@ -1,4 +1,4 @@
-"""Many small surveys at once, whose truth is known: what intervals are judged by."""
+"""Many small surveys at once, whose truth is known, so that intervals can be checked against it."""
 
 from __future__ import annotations
 

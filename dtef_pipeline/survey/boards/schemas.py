@@ -202,7 +202,7 @@ BOARD_COLUMNS: Mapping[str, str] = {
     **_ends("skill", "skill"),
     "skill_from_uniform": "Score on a scale from the uniform distribution (0) to the ceiling (1): higher is better",
     **_ends("skill_from_uniform", "skill from uniform"),
-    "worth": "Number of real respondents whose answers would predict as well: higher is better; null: cannot be told",
+    "worth": "Number of real respondents whose answers would predict as well: higher is better; null: cannot be estimated",
     **_ends("worth", "worth"),
     "l2_corrected": "Mean squared error less what samples of n add on average: lower is better, below 0 by chance",
     **_ends("l2_corrected", "the corrected squared error"),

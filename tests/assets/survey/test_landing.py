@@ -1,4 +1,4 @@
-"""The `new_round` sensor: when a landed round is started, what is said of a change, what becomes stale, and what happens to broken ones."""
+"""The `new_round` sensor: when a landed round is started, how a change is reported, what becomes stale, and what happens to broken ones."""
 
 from __future__ import annotations
 

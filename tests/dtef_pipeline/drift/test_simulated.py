@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from scipy.stats import binom
 
-from benchmarks.drift_null import Design, judged, series
+from benchmarks.drift_null import Design, series, simulated_verdicts
 from dtef_pipeline.drift.checks import drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
@@ -23,7 +23,7 @@ STABLE = Design(night_sd=0.02)
 
 
 def simulated(design: Design, sets: int, seed: int) -> pa.Table:
-    """Scores of as many models, in the columns that drift is judged from; what no night has is a failed call."""
+    """Scores of as many models, in the columns that drift verdicts are made from; what no night has is a failed call."""
     frames = []
     for place, values in enumerate(series(design, sets, seed)):
         values.index = pd.Index([f"q{q}" for q in range(len(values))], name="question_id")
@@ -58,7 +58,7 @@ class TestErrorRates:
         ids=["questions differ by .2", "nights differ by .02", "both", "answers missing"],
     )
     def test_false_drift_over_100_nights_is_5_percent_at_most(self, design: Design) -> None:
-        found = judged(design, 120, 12)
+        found = simulated_verdicts(design, 120, 12)
         assert found.large.mean() > 0.95
         assert found.drift() <= 0.05
         assert found.drift(10) <= 0.02
@@ -70,12 +70,12 @@ class TestErrorRates:
     )
     @pytest.mark.parametrize("since", [10, 40])
     def test_a_shift_of_008_in_100_questions_is_found_within_10_nights(self, design: Design, since: int) -> None:
-        found = judged(replace(design, shift=0.08, since=since, nights=since + 10), 60, 13)
+        found = simulated_verdicts(replace(design, shift=0.08, since=since, nights=since + 10), 60, 13)
         assert found.drift() >= 0.8
 
     def test_drift_checks_finds_it_in_scores_as_the_simulation_does(self) -> None:
         design = replace(STABLE, shift=-0.08, since=40, nights=50)
-        alone = judged(design, 15, 14)
+        alone = simulated_verdicts(design, 15, 14)
         checks = drift_checks(simulated(design, 15, 14), SUBJECT, options=WatchOptions(alpha=0.75))  # 15 share it: 1 in 20 each
         np.testing.assert_allclose(checks["log10_e"].to_pylist(), alone.log10_e)
         verdicts = checks["verdict"].to_pylist()

@@ -1,4 +1,4 @@
-"""The report's section on drift: what is said of each model, and its timeline."""
+"""The report's section on drift: the sentences on each model, and its timeline."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class TestReading:
             ("draws: 1\ndraws: 2\n", "twice"),
         ],
     )
-    def test_what_is_no_panel_is_said_to_be_none(self, tmp_path: Path, text: str, said: str) -> None:
+    def test_a_document_that_is_no_panel_is_refused(self, tmp_path: Path, text: str, said: str) -> None:
         with pytest.raises(ConfigError, match=said):
             read(tmp_path, text)
 

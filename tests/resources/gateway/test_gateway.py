@@ -1,4 +1,4 @@
-"""The gateway: every answer is stored, calls run at once within limits, and what cannot be asked is said before the first call."""
+"""The gateway: every answer is stored, calls run at once within limits, and requests that cannot be asked are reported before the first call."""
 
 from __future__ import annotations
 

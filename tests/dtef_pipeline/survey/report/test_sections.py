@@ -259,7 +259,7 @@ def test_context_curves_are_of_models_that_move() -> None:
 
 
 def test_a_model_without_a_score_at_a_level_is_not_the_same_at_every_level() -> None:
-    """Whatever had no curve was said to be the same at every level, one with a score at a single level, too."""
+    """Models without a curve were called the same at every level, also one with a score at a single level."""
     low = frame({"model": "still", "score": 0.5}, {"model": "a", "score": 0.6}, {"model": "once", "score": 0.4}, level="0")
     high = frame({"model": "still", "score": 0.5}, {"model": "a", "score": 0.7}, {"model": "once", "score": None}, level="all")
     markup = context(pd.concat([low, high], ignore_index=True), pd.DataFrame())
@@ -319,7 +319,7 @@ def test_quality_counts_statuses_and_says_why(connection: duckdb.DuckDBPyConnect
 
 
 def test_quality_says_what_each_status_counts_as_the_policy_has_it(connection: duckdb.DuckDBPyConnection) -> None:
-    """It said that nothing without an answer ever counts 0, while refused and unparseable answers do."""
+    """The text claimed that nothing without an answer ever counts 0, while refused and unparseable answers do."""
     how = quality(connection).split('class="how">')[1].split("</p>")[0]
     assert "never counts" not in how
     counted, left_out = how.split("Where there is no answer at all")
