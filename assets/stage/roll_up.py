@@ -8,14 +8,14 @@ import pandas as pd
 import pyarrow as pa
 
 from assets.stage.resources import Store
-from dtef_pipeline.boards.boards import Evidence, load_evidence
+from dtef_pipeline.boards.boards import BoardEvidence, load_evidence
 from dtef_pipeline.boards.cells import TARGETS, BoardOptions
 from dtef_pipeline.boards.held import held, hold
 from dtef_pipeline.errors import WarehouseError
 from resources.warehouse import TABLES
 
 Connection = duckdb.DuckDBPyConnection
-Make = Callable[[Connection, BoardOptions, Evidence | None], Mapping[str, pd.DataFrame]]
+Make = Callable[[Connection, BoardOptions, BoardEvidence | None], Mapping[str, pd.DataFrame]]
 """Makes frames, by the table's name, of a connection with the tables that the roll-up is made of."""
 
 
@@ -63,7 +63,7 @@ def _held_tables(store: Store, columns: Mapping[str, Sequence[str]], coded: Coll
     return tables
 
 
-def _evidence(store: Store, connection: Connection, options: BoardOptions) -> Evidence | None:
+def _evidence(store: Store, connection: Connection, options: BoardOptions) -> BoardEvidence | None:
     """What intervals are made of, made once for all roll-ups of a run; None where no intervals are wanted."""
     found = store.roll_ups.evidence
     if options.resamples and options not in found:

@@ -9,7 +9,7 @@ import duckdb
 
 from dtef_pipeline.boards.cells import has_table, scores_of_this_version
 
-_HELD = "held"
+_SCHEMA = "held"
 
 
 @scores_of_this_version()
@@ -23,7 +23,7 @@ def hold(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[s
         columns: what is copied, by table; `*` stands for all columns.
         coded: text columns of the first table that repeat. As codes they are grouped and sorted several times faster.
     """
-    connection.execute(f"CREATE SCHEMA {_HELD}")
+    connection.execute(f"CREATE SCHEMA {_SCHEMA}")
     first = next(iter(columns))
     for table, names in columns.items():
         if not has_table(connection, table):
@@ -31,14 +31,14 @@ def hold(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[s
         own = coded if table == first else ()
         for name in own:
             # In the order of the text, which is that of the codes.
-            connection.execute(f"CREATE TYPE {_HELD}.{name}_code AS ENUM (SELECT DISTINCT {name} FROM {table} ORDER BY ALL)")
-        chosen = ", ".join(f"{name}::{_HELD}.{name}_code AS {name}" if name in own else name for name in names)
-        connection.execute(f"CREATE TABLE {_HELD}.{table} AS SELECT {chosen} FROM {table}")
+            connection.execute(f"CREATE TYPE {_SCHEMA}.{name}_code AS ENUM (SELECT DISTINCT {name} FROM {table} ORDER BY ALL)")
+        chosen = ", ".join(f"{name}::{_SCHEMA}.{name}_code AS {name}" if name in own else name for name in names)
+        connection.execute(f"CREATE TABLE {_SCHEMA}.{table} AS SELECT {chosen} FROM {table}")
 
 
 @contextmanager
 def held(connection: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to what `hold` copied, to be used as one to the tables themselves."""
     with connection.cursor() as own:
-        own.execute(f"SET search_path = '{_HELD}'")
+        own.execute(f"SET search_path = '{_SCHEMA}'")
         yield own

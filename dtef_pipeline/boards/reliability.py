@@ -26,7 +26,7 @@ from dtef_pipeline.statistics.variance_ratio import variance_ratio
 
 POWER = 0.8
 """Share of cases in which a detectable difference is found by a two-sided test at 5 %."""
-_SAME = 1e-12
+_NO_VARIANCE = 1e-12
 """Variance within cells, relative to all, below which draws differ by rounding alone."""
 
 
@@ -85,7 +85,7 @@ def _agreement(cells: pd.DataFrame) -> dict[str, object]:
     if not cells["parsed"].any():
         return found | {"note": "no answer could be read"}
     spread = float(means.var(ddof=1)) if count > 1 else 0.0
-    if within <= _SAME * (within + spread + _SAME):
+    if within <= _NO_VARIANCE * (within + spread + _NO_VARIANCE):
         always = {"icc": 1.0, "within_sd": 0.0, "between_sd": float(np.sqrt(spread)), "rerun_detectable": 0.0}
         return found | always | {"note": "all draws of a cell score alike: no interval"}
     found |= {"within_sd": float(np.sqrt(within)), "rerun_detectable": rerun_detectable(within, count)}

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from dtef_pipeline.asking.request import CANDIDATE, ROLES, Hash, Response
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import request_key
-from resources.responses.columns import RESPONSE_COLUMNS, Column
+from resources.responses.columns import RESPONSE_COLUMNS, ResponseColumn
 from resources.responses.store import PAGE, RESPONSES, ResponseStore
 
 SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz")
@@ -198,7 +198,7 @@ _CHECKS: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
 _A_ROLE = (", ".join(ROLES), lambda value: value in ROLES)
 
 
-def _check(column: Column) -> _Check:
+def _check(column: ResponseColumn) -> _Check:
     allowed, takes = _A_ROLE if column.name == "role" else _CHECKS[column.type]
     return _Check(allowed + (" or null" if column.nullable else ""), takes, column.nullable)
 
