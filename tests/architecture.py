@@ -147,7 +147,7 @@ def long_files(root: Path) -> list[str]:
 
 
 def constants(path: Path) -> Iterator[tuple[str, int, str]]:
-    """(name, line, value as source) of every constant at the top of a module that is not handed on from another."""
+    """(name less its underscores, line, value as source) of every constant at the top of a module that is not handed on from another."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign):
             targets: Sequence[ast.expr] = node.targets
@@ -155,14 +155,25 @@ def constants(path: Path) -> Iterator[tuple[str, int, str]]:
             targets = [node.target]
         else:
             continue
-        for target in targets:
-            handed_on = isinstance(node.value, ast.Attribute) and isinstance(target, ast.Name) and node.value.attr == target.id
-            if isinstance(target, ast.Name) and target.id.strip("_").isupper() and node.value is not None and not handed_on:
-                yield target.id, node.lineno, ast.unparse(node.value)
+        for target, value in (pair for one in targets for pair in assigned(one, node.value)):
+            name = target.id.strip("_") if isinstance(target, ast.Name) else ""
+            handed_on = isinstance(value, ast.Attribute) and value.attr == name
+            if name.isupper() and value is not None and not handed_on:
+                yield name, node.lineno, ast.unparse(value)
+
+
+def assigned(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    """(target, value) of each part of `A, B = 1, 2`; parts of what is computed have it whole."""
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        yield target, value
+        return
+    values = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value] * len(target.elts)
+    for parts in zip(target.elts, values, strict=False):
+        yield from assigned(*parts)
 
 
 def constants_of_two_values(root: Path) -> list[str]:
-    """Rule 6: a constant's name means one thing."""
+    """Rule 6: a constant's name means one thing, with an underscore before it or not."""
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name, path in sources(root):
         for constant, line, value in constants(path):
@@ -172,6 +183,16 @@ def constants_of_two_values(root: Path) -> list[str]:
         for constant, values in found.items()
         if len(values) > 1
     ]
+
+
+def classes_of_one_name(root: Path) -> list[str]:
+    """Rule 6: the name of a public class stands once."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for name, path in sources(root):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(f"{name}:{node.lineno}")
+    return [f"{name}: {' and '.join(places)}" for name, places in found.items() if len(places) > 1]
 
 
 def files_of_one_name(root: Path, allowed: Iterable[str]) -> list[str]:

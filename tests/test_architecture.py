@@ -33,6 +33,7 @@ RULES: dict[str, Callable[[Path], list[str]]] = {
     "5": house.private_dagster,
     "6 length": house.long_files,
     "6 constants": house.constants_of_two_values,
+    "6 classes": house.classes_of_one_name,
     "6 names": lambda root: house.files_of_one_name(root, SAME_NAMES),
 }
 BROKEN = {
@@ -47,6 +48,15 @@ BROKEN = {
     "5": {"assets/launch.py": "from dagster._core.storage.tags import PRIORITY_TAG"},
     "6 length": {"assets/definitions.py": "x = 1\n" * (house.LONGEST_FILE + 1)},
     "6 constants": {"dtef_pipeline/boards/cells.py": "DRAWS = 1", "assets/stage/checks.py": "DRAWS: int = 2"},
+    "6 constants private": {"dtef_pipeline/boards/cells.py": "SAME = 1e-9", "dtef_pipeline/report/charts.py": "_SAME = 1e-12"},
+    "6 constants together": {
+        "assets/launch.py": "LEFT, RIGHT = 1, 2",
+        "assets/stage/checks.py": "(TOP, _LEFT), RIGHT = (1, 2), 2",
+    },
+    "6 classes": {
+        "dtef_pipeline/boards/boards.py": "class Evidence: ...",
+        "dtef_pipeline/drift/evidence.py": "class Evidence: ...",
+    },
     "6 names": {"dtef_pipeline/drift/notes.py": "", "dtef_pipeline/report/notes.py": ""},
 }
 
