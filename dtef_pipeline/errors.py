@@ -4,7 +4,7 @@ DtefError
 ├── SourceError      a file of truths or tasks cannot be read: where, what arrived, what is allowed
 │   └── SurveyError  the same, of a survey: the name that adapters raise
 ├── ConfigError      a model, collection, option or run setting is not usable
-├── WarehouseError   a table, round or partition that a stage needs is not there, or is not readable
+├── WarehouseError   a table or partition that a stage needs is not there, or is not readable
 ├── GatewayError     language models cannot be asked at all (before the first call)
 └── Interrupted      the user stopped a run; what was answered is kept
 """
@@ -23,7 +23,7 @@ class ConfigError(DtefError):
 
 
 class WarehouseError(DtefError):
-    """A table, round or partition that a stage needs is not there or is not readable."""
+    """A table or partition that a stage needs is not there or is not readable."""
 
 
 class GatewayError(DtefError):

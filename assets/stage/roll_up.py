@@ -12,6 +12,7 @@ from dtef_pipeline.boards.boards import BoardEvidence, load_evidence
 from dtef_pipeline.boards.cells import TARGETS, BoardOptions
 from dtef_pipeline.boards.held import held, hold
 from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.keys import Keys
 from resources.warehouse import TABLES
 
 Connection = duckdb.DuckDBPyConnection
@@ -35,7 +36,7 @@ def publish(
     space = TABLES[first].space
     if space and not store.warehouse.values(first, space.first):
         raise WarehouseError(f"no {first} yet: materialize the stages of a {space.first} first")
-    tables = _held_tables(store, columns, coded)
+    tables = _held_tables(store, columns, coded, options(TARGETS[0]).subject.keys)
 
     def made(targets: str) -> Mapping[str, pd.DataFrame]:
         chosen = options(targets)
@@ -55,11 +56,11 @@ def publish(
     return written
 
 
-def _held_tables(store: Store, columns: Mapping[str, Sequence[str]], coded: Collection[str]) -> Connection:
+def _held_tables(store: Store, columns: Mapping[str, Sequence[str]], coded: Collection[str], keys: Keys) -> Connection:
     """The tables in memory: the roll-ups of one run are made of the same scores, which are read once."""
     if (tables := store.roll_ups.tables) is None:
         tables = store.roll_ups.tables = store.warehouse.connect(only=list(columns))
-        hold(tables, columns, coded)
+        hold(tables, columns, coded, keys)
     return tables
 
 

@@ -40,7 +40,7 @@ def load_evidence(connection: duckdb.DuckDBPyConnection, options: BoardOptions) 
     return BoardEvidence(cells, options.subject.noise(connection, cells, options))
 
 
-@scores_of_this_version()
+@scores_of_this_version(lambda connection, by, options, evidence=None: options.subject.keys)
 def board(
     connection: duckdb.DuckDBPyConnection, by: str, options: BoardOptions, evidence: BoardEvidence | None = None
 ) -> pd.DataFrame:

@@ -8,12 +8,15 @@ from contextlib import contextmanager
 import duckdb
 
 from dtef_pipeline.boards.cells import has_table, scores_of_this_version
+from dtef_pipeline.keys import Keys
 
 _SCHEMA = "held"
 
 
-@scores_of_this_version()
-def hold(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]], coded: Collection[str]) -> None:
+@scores_of_this_version(lambda connection, columns, coded, keys: keys)
+def hold(
+    connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]], coded: Collection[str], keys: Keys
+) -> None:
     """Copy tables into memory, for `held`: files are read once for all boards.
 
     A million scores take about 200 MB.
@@ -22,6 +25,7 @@ def hold(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[s
         connection: has the tables as views; the first must be there, the others may be.
         columns: what is copied, by table; `*` stands for all columns.
         coded: text columns of the first table that repeat. As codes they are grouped and sorted several times faster.
+        keys: the family's, for what is said about scores of an earlier version.
     """
     connection.execute(f"CREATE SCHEMA {_SCHEMA}")
     first = next(iter(columns))
