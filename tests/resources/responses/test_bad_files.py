@@ -16,6 +16,7 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from resources.responses import files as response_files
 from resources.responses.files import Imported, export_responses, import_responses
 from resources.responses.store import RESPONSES, ResponseStore
+from tests.made.responses import stored
 from tests.resources.responses.file_rows import line, response
 
 
@@ -25,7 +26,7 @@ class TestBadFiles:
     def refused(self, store: ResponseStore, file: Path, message: str) -> None:
         with pytest.raises(WarehouseError, match=message):
             import_responses(store, file)
-        assert store.count() == 0
+        assert stored(store) == 0
 
     @pytest.mark.parametrize(
         ("bad", "message"),

@@ -23,6 +23,7 @@ from resources.responses import files as response_files
 from resources.responses import store as response_store
 from resources.responses.files import SUFFIXES, Imported, export_responses, import_responses
 from resources.responses.store import RESPONSES, ResponseStore
+from tests.made.responses import stored
 from tests.resources.responses.file_rows import contents, line, response
 
 every_kind = pytest.mark.parametrize("suffix", SUFFIXES)
@@ -237,4 +238,4 @@ class TestWriting:
         writer.start()
         writer.join()
         assert 1_000 <= sum(len(page) for page in pages) <= 1_100
-        assert store.count() == 6_100
+        assert stored(store) == 6_100
