@@ -5,6 +5,7 @@ DtefError
 │   └── SurveyError  the same, of a survey: the name that adapters raise
 ├── ConfigError      a model, collection, option or run setting is not usable
 ├── WarehouseError   a table or partition that a stage needs is not there, or is not readable
+│   └── StoreError   the response store, or a file of stored responses, cannot be read or written
 ├── GatewayError     language models cannot be asked at all (before the first call)
 └── Interrupted      the user stopped a run; what was answered is kept
 """
@@ -24,6 +25,10 @@ class ConfigError(DtefError):
 
 class WarehouseError(DtefError):
     """A table or partition that a stage needs is not there or is not readable."""
+
+
+class StoreError(WarehouseError):
+    """The response store, or a file of stored responses, cannot be read or written."""
 
 
 class GatewayError(DtefError):

@@ -54,7 +54,7 @@ class ResponseStore:
 
         Raises:
             ConfigError: the URL names no database that can hold responses.
-            WarehouseError: the database cannot be opened, or was written by newer code.
+            StoreError: the database cannot be opened, or was written by newer code.
         """
         self.database = ResponseDatabase(location)
         self.name = self.database.name

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dtef_pipeline.asking.request import Response
-from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.errors import ConfigError, StoreError
 from resources.responses import files as response_files
 from resources.responses.files import Imported, export_responses, import_responses
 from resources.responses.store import RESPONSES, ResponseStore
@@ -24,7 +24,7 @@ class TestBadFiles:
     """Error cases: where, what arrived, what is allowed; and nothing is added."""
 
     def refused(self, store: ResponseStore, file: Path, message: str) -> None:
-        with pytest.raises(WarehouseError, match=message):
+        with pytest.raises(StoreError, match=message):
             import_responses(store, file)
         assert stored(store) == 0
 

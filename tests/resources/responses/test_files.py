@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.errors import StoreError
 from resources.responses import files as response_files
 from resources.responses import store as response_store
 from resources.responses.files import SUFFIXES, Imported, export_responses, import_responses
@@ -205,10 +205,10 @@ class TestWriting:
     def test_a_file_that_cannot_be_written_is_an_error_and_leaves_nothing(
         self, elsewhere: ResponseStore, tmp_path: Path
     ) -> None:
-        with pytest.raises(WarehouseError, match=r"cannot write .*absent/responses\.jsonl: No such file or directory"):
+        with pytest.raises(StoreError, match=r"cannot write .*absent/responses\.jsonl: No such file or directory"):
             export_responses(elsewhere, tmp_path / "absent" / "responses.jsonl")
         (tmp_path / "responses.jsonl").mkdir()
-        with pytest.raises(WarehouseError, match="cannot write"):
+        with pytest.raises(StoreError, match="cannot write"):
             export_responses(elsewhere, tmp_path / "responses.jsonl")
         assert [path.name for path in tmp_path.glob(".*")] == []
 

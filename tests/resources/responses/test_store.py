@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.identity import digest
 from resources.responses import database as db
 from resources.responses.database import SCHEMA_VERSION
@@ -225,7 +225,7 @@ def test_a_store_of_a_newer_version_is_refused(location: str) -> None:
     with ResponseStore(location) as store:
         newer = sa.update(db.versions).values(schema_version=SCHEMA_VERSION + 1)
         store.database.write(lambda connection: connection.execute(newer))
-    with pytest.raises(WarehouseError, match=rf"newer dtef-pipeline \(schema version {SCHEMA_VERSION + 1}; this one knows"):
+    with pytest.raises(StoreError, match=rf"newer dtef-pipeline \(schema version {SCHEMA_VERSION + 1}; this one knows"):
         ResponseStore(location)
 
 
@@ -247,7 +247,7 @@ def test_a_postgresql_server_that_stays_away_is_an_error(postgres: Postgres, mon
     with ResponseStore(postgres.new_database()) as store:
         postgres.stop()
         try:
-            with pytest.raises(WarehouseError, match=r"cannot write to the response store postgresql\+psycopg://dtef:\*\*\*@"):
+            with pytest.raises(StoreError, match=r"cannot write to the response store postgresql\+psycopg://dtef:\*\*\*@"):
                 store.add([response(1)])
         finally:
             postgres.start()
@@ -257,7 +257,7 @@ def test_a_postgresql_server_that_stays_away_is_an_error(postgres: Postgres, mon
 def test_a_file_that_is_no_database_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not a database, but long enough to have a header " * 10)
-    with pytest.raises(WarehouseError, match=r"cannot open the response store sqlite:///.*notes\.txt"):
+    with pytest.raises(StoreError, match=r"cannot open the response store sqlite:///.*notes\.txt"):
         ResponseStore(path)
 
 
@@ -276,6 +276,6 @@ def test_an_unusable_url_is_a_config_error_without_its_password(url: str, messag
 
 
 def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
-    with pytest.raises(WarehouseError, match=r"cannot open the response store postgresql\+psycopg://u:\*\*\*@") as caught:
+    with pytest.raises(StoreError, match=r"cannot open the response store postgresql\+psycopg://u:\*\*\*@") as caught:
         ResponseStore("postgresql://u:secret@127.0.0.1:1/db?connect_timeout=2")
     assert "secret" not in str(caught.value)
