@@ -1,12 +1,13 @@
 """What orchestration costs: a full GD4-sized round (49 segments x 116 questions x 3 contexts x 5 baselines) through all six stages.
 
-Three ways, each in a process of its own, the first two warmed up on a round of one segment:
+Each in a process of its own, all but the command warmed up (the stages on a round of one segment, the roll-ups by a first time):
 
 - library: the same library calls, with the same Parquet files read and written, and no Dagster;
 - dagster: the six stages as one Dagster run, with its checks, metadata and event log;
+- roll-ups: boards, tests, costs, drift of the models and the report, as one Dagster run over what the stages made;
 - command: the whole of `dtef run`, with the start of Python, the roll-ups and the boards that it prints.
 
-Prints seconds (of the clock, and of the processor), and the ratio dagster / library: the smallest of `--repeat` passes each, which
+Prints seconds (of the clock, and of the processor), and the ratio of each to library: the smallest of `--repeat` passes each, which
 alternate, so that a busy machine disturbs both alike.
 
     python benchmarks/full_round.py [SURVEY.json] [--storage sqlite|URL] [--dagsters-own] [--no-batching] [--repeat 3] [--no-command]
@@ -178,7 +179,18 @@ def dagster_pass(survey: Path, round_id: str) -> None:
     assert not failures, failures
 
 
-PASSES: dict[str, Callable[[Path, str], None]] = {"library": library_pass, "dagster": dagster_pass}
+def roll_ups_pass(survey: Path, round_id: str) -> None:
+    """All roll-ups, over all that the stages have stored."""
+    import dagster as dg
+
+    from assets.launch import ROLL_UP_NAMES, materialize
+
+    with dg.DagsterInstance.get() as instance:
+        failures = materialize(instance, ROLL_UP_NAMES, [], {}).failures
+    assert not failures, failures
+
+
+PASSES: dict[str, Callable[[Path, str], None]] = {"library": library_pass, "dagster": dagster_pass, "roll-ups": roll_ups_pass}
 
 
 def measured(what: str, survey: Path, warm_up: Path) -> None:

@@ -229,4 +229,4 @@ def identify(cells: pd.DataFrame, columns: Sequence[str]) -> tuple[npt.NDArray[n
             size = len(cells)
         key, size = key * many + cells[name].cat.codes.to_numpy(dtype=np.int64), size * many
     _, first, code = np.unique(key, return_index=True, return_inverse=True)
-    return code.astype(np.int64), cells.iloc[first][list(columns)].reset_index(drop=True)
+    return code.astype(np.int64), cells[list(columns)].iloc[first].reset_index(drop=True)

@@ -217,7 +217,7 @@ def _intervals(grid: Grid, resampling: Resampling | None, ranked: pd.DataFrame |
     found["adjusted_low"], found["adjusted_high"] = _ends(measured.adjusted, clusters)
     found |= _ranks(grid, measured.adjusted, clusters, _is_ranked(grid, ranked, score.value))
     found["note"] = _notes(clusters, parsed.value, measured.notes, subject.keys.noun)
-    return grid.rows.assign(**{name: found[name] for name in subject.columns})
+    return pd.concat([grid.rows, pd.DataFrame({name: found[name] for name in subject.columns})], axis=1)
 
 
 def _ends(replicates: Floats | None, clusters: Floating) -> tuple[Floats, Floats]:
@@ -248,9 +248,12 @@ def groups_of(grid: Grid, chosen: Chosen) -> Grid:
 def _is_ranked(grid: Grid, ranked: pd.DataFrame | None, score: Floats) -> Chosen:
     if ranked is None:
         return np.isfinite(score)
-    names = list(grid.rows.columns)
-    known = ranked[names].astype(str).assign(is_ranked=True)
-    return grid.rows.astype(str).merge(known, on=names, how="left")["is_ranked"].notna().to_numpy()
+    keys, wanted = np.zeros(len(score), dtype=np.int64), np.zeros(len(ranked), dtype=np.int64)
+    for name in grid.rows:
+        known = grid.rows[name].cat
+        keys = keys * len(known.categories) + known.codes.to_numpy(dtype=np.int64)
+        wanted = wanted * len(known.categories) + known.categories.get_indexer(pd.Index(ranked[name])).astype(np.int64)
+    return np.isin(keys, wanted)
 
 
 def _ranks(grid: Grid, adjusted: Floats | None, clusters: Floating, ranked: Chosen) -> dict[str, Floats]:

@@ -103,8 +103,9 @@ def pair_data(connection: duckdb.DuckDBPyConnection, most_bytes: int) -> PairDat
     segments = sorted(set(packed["segment"]))
     place = {segment: at for at, segment in enumerate(segments)}
     questions = []
+    of_question = dict(iter(packed.groupby(["round", "question_id"], sort=False)))
     for question in kept.to_dict("records"):
-        rows = packed[(packed["round"] == question["round"]) & (packed["question_id"] == question["question_id"])]
+        rows = of_question.get((question["round"], question["question_id"]), packed[:0])
         columns = zip(
             rows["segment"], rows["n"], rows["ceiling"], rows["others"], rows["observed"], rows["predictions"], strict=True
         )

@@ -1,3 +1,5 @@
+"""The panel file: where it is, and that it is there."""
+
 from __future__ import annotations
 
 import pytest

@@ -70,13 +70,18 @@ def test_an_unknown_view_is_refused_with_those_there_are() -> None:
 def test_the_questions_of_one_prompt_are_one_request() -> None:
     again = {"prompt_tokens": 0, "completion_tokens": 0, "cost_usd": 0.0}
     (row,) = table({"question_id": "q0"}, {"question_id": "q1", **again}, {"question_id": "q2", **again})
-    assert (row["answered"], row["prompt_tokens"], row["completion_tokens"], row["cost_usd"]) == (1, 100, 10, 0.5)
+    assert (row["answered"], row["prompt_tokens"], row["completion_tokens"], row["cost_usd"]) == (
+        1,
+        100,
+        10,
+        pytest.approx(0.5),
+    )
 
 
 def test_a_request_that_two_runs_wrote_with_its_usage_is_paid_once() -> None:
     """A prompt without context to show reads the same at two context levels; each run wrote its level with the whole usage."""
     (row,) = table({"context_level": "0"}, {"context_level": "5"})
-    assert (row["answered"], row["cost_usd"]) == (1, 0.5)
+    assert (row["answered"], row["cost_usd"]) == (1, pytest.approx(0.5))
 
 
 def test_a_request_that_two_rounds_share_counts_in_the_first() -> None:
@@ -88,7 +93,7 @@ def test_unknown_prices_are_counted_and_are_not_zero() -> None:
     (row,) = table({"request_key": "a", "cost_usd": None}, {"request_key": "b", "cost_usd": None})
     assert (row["answered"], row["cost_usd"], row["unpriced"]) == (2, None, 2)
     (row,) = table({"request_key": "a", "cost_usd": None}, {"request_key": "b", "cost_usd": 0.25})
-    assert (row["cost_usd"], row["unpriced"]) == (0.25, 1)
+    assert (row["cost_usd"], row["unpriced"]) == (pytest.approx(0.25), 1)
 
 
 def test_an_unknown_price_of_a_batch_is_unknown() -> None:
@@ -114,7 +119,7 @@ def test_failed_calls_and_calls_stopped_by_a_budget_are_told_apart_with_a_reason
 
 def test_a_request_answered_in_a_later_run_is_not_failed_too() -> None:
     (row,) = table({"context_level": "0", "call_status": "error", "error": "down"}, {"context_level": "5"})
-    assert (row["answered"], row["failed"], row["cost_usd"]) == (1, 0, 0.5)
+    assert (row["answered"], row["failed"], row["cost_usd"]) == (1, 0, pytest.approx(0.5))
 
 
 def test_baselines_ask_nobody_and_have_no_rows() -> None:

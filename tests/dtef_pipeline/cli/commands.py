@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from dtef_pipeline.cli import main
 from tests.conftest import ROOT
 from tests.fake_llm_server import Call, FakeLLM
+from tests.strict_json import strict
 
 SAMPLE = ROOT / "data" / "rounds" / "S1"
 SEGMENTS = ("country:brazil", "country:germany")  # neighbours: one range, one run
@@ -46,13 +47,6 @@ def refused(*arguments: object) -> str:
     assert result.exit_code == 2, result.output
     assert "Traceback" not in result.output
     return result.stderr
-
-
-def strict(text: str) -> Any:
-    def refuse(name: str) -> None:
-        raise AssertionError(f"{name} is no JSON")
-
-    return json.loads(text, parse_constant=refuse)
 
 
 def query(sql: str) -> list[dict[str, Any]]:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import CHOSEN, distribution, ok, query, refused, run_stages, serve_as, strict
+from tests.dtef_pipeline.cli.commands import CHOSEN, distribution, ok, query, refused, run_stages, serve_as
 from tests.fake_llm_server import Call, FakeLLM, Fault
+from tests.strict_json import strict
 
 
 def test_the_summary_the_command_and_the_table_agree(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,9 +13,10 @@ import pytest
 
 from dtef_pipeline.survey.tables import SURVEY_RESPONSES
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.cli.commands import REFERENCES, dtef, ok, query, refused, strict, use
+from tests.dtef_pipeline.cli.commands import REFERENCES, dtef, ok, query, refused, use
 from tests.made.scores import scores_table
 from tests.made.snapshots import nights
+from tests.strict_json import strict
 
 
 class TestSegmentsAndRounds:
@@ -28,7 +30,7 @@ class TestSegmentsAndRounds:
         for row in flagged:
             assert (row["highest_snapshot"], row["lowest_snapshot"], row["n_snapshots"]) == ("2026-01-01", "2026-01-03", 2)
             assert row["gap"] == pytest.approx(row["highest"] - row["lowest"])
-            assert row["hours"] == 48
+            assert row["hours"] == pytest.approx(48)
             assert row["verdict"] == "watch"
             assert "too few snapshots for evidence (2 of 6)" in row["reason"]
         assert {row["flagged"] for row in rows if row["model"] in REFERENCES} == {False}
@@ -116,13 +118,14 @@ class TestExitCodes:
     @pytest.mark.parametrize(("by", "prefix"), [("model", "S1/"), ("round", ""), ("segment", "")])
     def test_questions_that_moved_are_named_by_their_words(self, drifted: Path, by: str, prefix: str) -> None:
         text = "How often, if at all, do you use an assistant that answers in whole sentences?"
-        asked = {"round": "S1", "segment": "country:kenya", "question_id": "q0", "question_text": text}
-        observed = pa.Table.from_pylist([asked], SURVEY_RESPONSES)
+        # All ten moved alike: which of them stands first is decided by the last bit, so each has the text.
+        at = {"round": "S1", "segment": "country:kenya", "question_text": text}
+        observed = pa.Table.from_pylist([{**at, "question_id": f"q{number}"} for number in range(10)], SURVEY_RESPONSES)
         Warehouse(drifted / "warehouse").write("survey_responses", observed, round="S1", segment="country:kenya")
         (row,) = strict(ok("drift", "--by", by, "--format", "json"))
-        assert {one["question"]: one["text"] for one in row["moved"]}[f"{prefix}q0"] == text
+        assert {one["text"] for one in row["moved"]} == {text}
         shown = "“How often, if at all, do you use an assistant that answers …”"
-        assert f"{prefix}q0 {shown} -0.2000" in ok("drift", "--by", by)
+        assert re.search(rf"{prefix}q\d {shown} -0\.2000", ok("drift", "--by", by))
 
     def test_only_baselines_say_so(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         use(state, monkeypatch)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import CHOSEN, SEGMENTS, ok, query, refused, run_stages, serve_as, strict
+from tests.dtef_pipeline.cli.commands import CHOSEN, SEGMENTS, ok, query, refused, run_stages, serve_as
 from tests.fake_llm_server import FakeLLM
+from tests.strict_json import strict
 
 ROUND = ["--round", "S1", *CHOSEN]
 PRICED = {"input_price": 1.0, "output_price": 2.0}

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import CHOSEN, distribution, ok, query, refused, run_stages, serve_as, strict
+from tests.dtef_pipeline.cli.commands import CHOSEN, distribution, ok, query, refused, run_stages, serve_as
 from tests.fake_llm_server import Call, FakeLLM
+from tests.strict_json import strict
 
 ROUND = ["--round", "S1", *CHOSEN]
 OWN = """

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import REFERENCES, ok, refused, strict
+from tests.dtef_pipeline.cli.commands import REFERENCES, ok, refused
+from tests.strict_json import strict
 
 
 class TestLeaderboard:

@@ -11,7 +11,8 @@ import pytest
 from dtef_pipeline.asking.request import Response
 from dtef_pipeline.identity import digest, request_key
 from resources.responses.store import ResponseStore
-from tests.dtef_pipeline.cli.commands import ok, refused, strict
+from tests.dtef_pipeline.cli.commands import ok, refused
+from tests.strict_json import strict
 
 
 def keep(folder: Path, model: str, snapshot: str, cost: float | None) -> Response:
@@ -33,7 +34,11 @@ class TestShow:
     def test_each_model_and_snapshot_has_a_line_and_unknown_costs_are_counted(self, kept: list[Response]) -> None:
         rows = strict(ok("responses", "show", "--format", "json"))
         found = [(row["model"], row["snapshot"], row["answers"], row["cost_usd"], row["unpriced"]) for row in rows]
-        assert found == [("maxi", "night", 1, None, 1), ("mini", "base", 2, 0.25, 1), ("mini", "night", 1, 0.5, 0)]
+        assert found == [
+            ("maxi", "night", 1, None, 1),
+            ("mini", "base", 2, pytest.approx(0.25), 1),
+            ("mini", "night", 1, pytest.approx(0.5), 0),
+        ]
         assert [(row["prompt_tokens"], row["completion_tokens"]) for row in rows] == [(10, None), (20, None), (10, None)]
         printed = ok("responses", "show")
         assert "4 answers, 0." in printed

@@ -17,9 +17,9 @@ from tests.dtef_pipeline.cli.commands import (
     refused,
     run_stages,
     serve_as,
-    strict,
 )
 from tests.fake_llm_server import Call, FakeLLM, Fault
+from tests.strict_json import strict
 
 
 class TestRunRefuses:

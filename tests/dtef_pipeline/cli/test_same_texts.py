@@ -9,8 +9,9 @@ import pytest
 
 from resources.responses.store import ResponseStore
 from tests.assets.conftest import COUNTRIES, write_survey
-from tests.dtef_pipeline.cli.commands import distribution, ok, query, run_stages, serve_as, strict
+from tests.dtef_pipeline.cli.commands import distribution, ok, query, run_stages, serve_as
 from tests.fake_llm_server import FakeLLM
+from tests.strict_json import strict
 
 QUESTIONS, TEXTS = 3, 2
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import dtef, ok, strict
+from tests.dtef_pipeline.cli.commands import dtef, ok
+from tests.strict_json import strict
 
 
 class TestScore:

@@ -49,7 +49,8 @@ def test_drift_comes_first_and_says_what_changed_since_when() -> None:
     assert names == ["m", "steady"]
     assert "answers since 2026-01-07: parsed answers score 0.8000, then parsed answers score 0.6000 (-0.2000)" in markup
     assert "Rule: flagged; 0.6000 in 2026-01-07, 0.8000 in 2026-01-01." in markup
-    assert "Questions that moved most: S1/q0 -0.2000" in markup
+    # All ten moved alike: which of them stands first is decided by the last bit.
+    assert re.search(r"Questions that moved most: S1/q\d -0\.2000", markup)
 
 
 def test_timelines_of_models_that_moved_are_in_sight_and_the_others_folded() -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from dtef_pipeline.report.terminal import render
+from tests.strict_json import strict
 
 FRAME = pd.DataFrame(
     {
@@ -22,13 +20,6 @@ FRAME = pd.DataFrame(
         "flagged": [True, False],
     }
 )
-
-
-def strict(text: str) -> Any:
-    def refuse(name: str) -> None:
-        raise AssertionError(f"{name} is no JSON")
-
-    return json.loads(text, parse_constant=refuse)
 
 
 def test_json_has_every_column_at_full_precision_and_null_for_unknown() -> None:
