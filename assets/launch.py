@@ -22,7 +22,7 @@ ROLL_UP_NAMES = [asset.key.to_user_string() for asset in ROLL_UPS]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Launched:
     """What a command's runs came to: `failures` are messages, empty when all went well."""
 
     run_ids: tuple[str, ...]
@@ -30,8 +30,8 @@ class Outcome:
     superseded: int = 0
     """Earlier predictions that went, because their prompts are made in another way now."""
 
-    def __add__(self, later: "Outcome") -> "Outcome":
-        return Outcome(self.run_ids + later.run_ids, self.failures + later.failures, self.superseded + later.superseded)
+    def __add__(self, later: "Launched") -> "Launched":
+        return Launched(self.run_ids + later.run_ids, self.failures + later.failures, self.superseded + later.superseded)
 
 
 def materialize(
@@ -40,7 +40,7 @@ def materialize(
     keys: Sequence[str],
     config: Mapping[str, Mapping[str, Any]],
     tags: Mapping[str, str] | None = None,
-) -> Outcome:
+) -> Launched:
     """Materialize assets for the partitions `keys`: one run for each range of neighbouring keys (a whole round is one).
 
     `config`: configuration by asset name. Assets without partitions take no keys. Raises Interrupted after a Ctrl-C.
@@ -57,7 +57,7 @@ def materialize(
             raise Interrupted("interrupted; every answer that arrived is kept, and the same command continues")
     failures = [failure for result in results for failure in _failures(result)]
     superseded = sum(_superseded(instance, result.run_id) for result in results)
-    return Outcome(tuple(result.run_id for result in results), tuple(failures), superseded)
+    return Launched(tuple(result.run_id for result in results), tuple(failures), superseded)
 
 
 def _run(

@@ -9,7 +9,7 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -20,6 +20,7 @@ Place = tuple[int | str, ...]
 """Where a value stands in a document: keys and places in lists, from the outside in."""
 _Model = TypeVar("_Model", bound=BaseModel)
 _LONGEST_ECHO = 80
+_SEVERAL: Mapping[Any, str] = {str: "texts", int: "whole numbers", float: "numbers"}
 
 
 class Part(BaseModel):
@@ -114,7 +115,8 @@ def reasons(error: ValidationError, model: type[BaseModel]) -> Iterator[Reason]:
         elif kind == "value_error":  # a check of ours, which says what arrived
             yield Reason(place, message.removeprefix("Value error, "))
         else:
-            yield Reason(place, f"got {_echo(fault['input'])}; allowed: {_allowed(kind, message)}")
+            allowed = _listed(model, place) if kind == "list_type" else _allowed(kind, message)
+            yield Reason(place, f"got {_echo(fault['input'])}; allowed: {allowed}")
 
 
 def in_one_line(error: ValidationError, model: type[BaseModel]) -> str:
@@ -146,6 +148,27 @@ def _allowed(kind: str, message: str) -> str:
     if kind in ("dict_type", "model_type"):
         return "a mapping"
     return re.sub(r"( after validation)?,.*", "", allowed)
+
+
+def _listed(model: type[BaseModel], place: Place) -> str:
+    """`a list of texts`: what the list at a place may hold."""
+    field = _owner(model, place).model_fields.get(str(place[-1])) if place else None
+    kind = next(_kinds_in_lists(field.annotation), None) if field else None
+    if get_origin(kind) is Literal:
+        return f"a list of any of {', '.join(map(str, get_args(kind)))}"
+    parts = list(_models_in(kind))
+    return (
+        f"a list of mappings with {', '.join(parts[0].model_fields)}" if parts else f"a list of {_SEVERAL.get(kind, 'values')}"
+    )
+
+
+def _kinds_in_lists(annotation: Any) -> Iterator[Any]:
+    """What `list[...]` holds, wherever in an annotation it stands: `str` of `list[str] | None`."""
+    for argument in get_args(annotation):
+        if get_origin(annotation) is list:
+            yield argument
+        else:
+            yield from _kinds_in_lists(argument)
 
 
 def _owner(model: type[BaseModel], place: Place) -> type[BaseModel]:

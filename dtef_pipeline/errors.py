@@ -4,7 +4,8 @@ DtefError
 ├── SourceError      a file of truths or tasks cannot be read: where, what arrived, what is allowed
 │   └── SurveyError  the same, of a survey: the name that adapters raise
 ├── ConfigError      a model, collection, option or run setting is not usable
-├── WarehouseError   a table, round or partition that a stage needs is not there, or is not readable
+├── WarehouseError   a table or partition that a stage needs is not there, or is not readable
+│   └── StoreError   the response store, or a file of stored responses, cannot be read or written
 ├── GatewayError     language models cannot be asked at all (before the first call)
 └── Interrupted      the user stopped a run; what was answered is kept
 """
@@ -23,7 +24,11 @@ class ConfigError(DtefError):
 
 
 class WarehouseError(DtefError):
-    """A table, round or partition that a stage needs is not there or is not readable."""
+    """A table or partition that a stage needs is not there or is not readable."""
+
+
+class StoreError(WarehouseError):
+    """The response store, or a file of stored responses, cannot be read or written."""
 
 
 class GatewayError(DtefError):

@@ -59,6 +59,8 @@ class Keys:
     """A column that is true in rows that are no fair test, which drift and clean boards leave out; None: there are none."""
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The breakdowns of boards, by name: `{"overall": (), "blueprint": ("blueprint", "author")}`."""
+    score_again: str = "score them again"
+    """What people are told to do with scores that an earlier version of the software made: `"score those suites again with ..."`."""
 
     @property
     def pair(self) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""The outside world: warehouse, response store, language-model gateway, survey source."""
+"""The outside world: warehouse, sources, response store, language-model gateway."""

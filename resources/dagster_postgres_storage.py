@@ -27,7 +27,7 @@ from dagster_postgres.utils import create_pg_engine, get_token_provider_from_con
 from resources.dagster_storage import last_of_each
 
 
-class EventLog(PostgresEventLogStorage):
+class PostgresEventLog(PostgresEventLogStorage):
     """The event log; the tables are Dagster's own."""
 
     def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
@@ -60,7 +60,7 @@ class PostgresStorage(DagsterPostgresStorage):
     def __init__(self, postgres_url: str, inst_data: ConfigurableClassData | None = None, **given: Any) -> None:
         postgres_url = re.sub(r"^postgres(ql)?://", "postgresql+psycopg2://", postgres_url)
         super().__init__(postgres_url=postgres_url, inst_data=inst_data, **given)
-        self._event_log_storage = EventLog(postgres_url, **given)
+        self._event_log_storage = PostgresEventLog(postgres_url, **given)
         for storage in (self._event_log_storage, self._run_storage, self._schedule_storage):
             storage._engine = create_pg_engine(
                 postgres_url,

@@ -65,7 +65,7 @@ def still_arriving(path: Path) -> bool:
 
 
 class Sources(Generic[Read]):
-    """The manifests under `<warehouse>/sources/`. `reader`: reads what a path holds of a round, such as its survey."""
+    """The manifests under `<warehouse>/sources/`. `reader`: reads what a path holds of a round."""
 
     def __init__(self, warehouse: Warehouse, reader: Callable[[Path, str], Read]) -> None:
         self.warehouse, self._reader = warehouse, reader

@@ -1,6 +1,6 @@
 """Parquet between the stages, DuckDB to read it.
 
-Layout: `<root>/<table>/round=GD4/segment=country%3Akenya[/snapshot=base]/part-0.parquet`. A file is written under a
+Layout: `<root>/<table>/<level>=GD4/<level>=country%3Akenya[/snapshot=base]/part-0.parquet`. A file is written under a
 temporary name in the same folder and renamed, so a reader sees the old rows or the new ones, never half of either; in an
 object store it is uploaded under its own name, which the store itself replaces whole. Equal rows give equal bytes.
 """
@@ -131,7 +131,7 @@ class Warehouse:
     def connect(self, *, only: Iterable[str] | None = None, first: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
         """An in-memory DuckDB connection with one view for each table that exists.
 
-        `first`: values of the first level of the tables' space, such as rounds. The views hold these alone, and no other files are looked at;
+        `first`: values of the first level of the tables' space, such as suites. The views hold these alone, and no other files are looked at;
         none: all. Tables that are not kept by partition are whole in any case. What a query does not need (columns, and files where it
         names a level) is not read.
         """

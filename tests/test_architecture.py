@@ -14,10 +14,16 @@ from tests.conftest import ROOT
 
 HEAVY = ("pandas", "duckdb", "dagster", "litellm", "pyarrow")
 MAY_NAME_A_FAMILY = {
+    "assets/definitions.py": "Dagster loads one module, which lists the assets of every family",
+    "assets/launch.py": "starts runs of the survey's stages, whose names and partitions it asks for",
     "resources/warehouse.py": "the tables of all families are listed here, by `families.py` once there are two",
 }
 MAY_SAY = {
     "dtef_pipeline/errors.py: survey": "SurveyError is the name that adapters in other packages raise",
+    "resources/settings.py: survey": "DTEF_SURVEYS and the landing folder are what users have set; another family's is another field",
+    "resources/sources.py: round": "the field of the manifests that lie in warehouses, and the option that registers a source",
+    "resources/sources.py: round_id": "the same, as functions are given it",
+    "resources/warehouse.py: survey": "the tables of all families are listed here, by `families.py` once there are two",
 }
 """Words of surveys in shared rooms ("path: word") and why; this list only shrinks."""
 SAME_NAMES = {
@@ -33,20 +39,42 @@ RULES: dict[str, Callable[[Path], list[str]]] = {
     "5": house.private_dagster,
     "6 length": house.long_files,
     "6 constants": house.constants_of_two_values,
+    "6 classes": house.classes_of_one_name,
     "6 names": lambda root: house.files_of_one_name(root, SAME_NAMES),
 }
 BROKEN = {
     "1": {"dtef_pipeline/drift/rule.py": "from resources.warehouse import Warehouse"},
     "1 outermost": {"resources/webhook.py": "def send():\n    import assets.launch"},
+    "1 by name": {"dtef_pipeline/drift/rule.py": "import importlib\nimportlib.import_module('assets.launch')"},
+    "1 by __import__": {"resources/webhook.py": "launch = __import__(name='assets.launch')"},
     "2": {"dtef_pipeline/boards/cells.py": "from dtef_pipeline.report.page import build_report"},
     "2 unlisted": {"dtef_pipeline/attic/box.py": "from dtef_pipeline.tables import STATUSES"},
     "3": {"assets/stage/roll_up.py": "from dtef_pipeline.survey.tables import SCORES"},
     "3 resources": {"resources/gateway/dispatch.py": "from dtef_pipeline.survey import tables"},
+    "3 at the top": {"assets/run_launcher.py": "from assets.survey.rounds import ranges"},
     "4": {"dtef_pipeline/drift/paired.py": '"""Pairs by question."""'},
     "4 style": {"dtef_pipeline/report/page.css": ".segment { color: red }"},
+    "4 rounds": {"dtef_pipeline/boards/cells.py": "wrong = 'score those rounds again'\nright = round(1.5)"},
+    "4 resources": {"resources/sources.py": "def register(segment): ..."},
     "5": {"assets/launch.py": "from dagster._core.storage.tags import PRIORITY_TAG"},
+    "5 attribute": {
+        "assets/launch.py": "import dagster as dg\nPRIORITY = dg._core.storage.tags.PRIORITY_TAG\n__version__ = dg.__version__"
+    },
+    "5 whole module": {"benchmarks/scale.py": "import dagster\nseen = dagster._check.opt_int"},
+    "5 by name": {
+        "assets/stage/checks.py": "from importlib import import_module\ntags = import_module('dagster._core.storage.tags')"
+    },
     "6 length": {"assets/definitions.py": "x = 1\n" * (house.LONGEST_FILE + 1)},
     "6 constants": {"dtef_pipeline/boards/cells.py": "DRAWS = 1", "assets/stage/checks.py": "DRAWS: int = 2"},
+    "6 constants private": {"dtef_pipeline/boards/cells.py": "SAME = 1e-9", "dtef_pipeline/report/charts.py": "_SAME = 1e-12"},
+    "6 constants together": {
+        "assets/launch.py": "LEFT, RIGHT = 1, 2",
+        "assets/stage/checks.py": "(TOP, _LEFT), RIGHT = (1, 2), 2",
+    },
+    "6 classes": {
+        "dtef_pipeline/boards/boards.py": "class Evidence: ...",
+        "dtef_pipeline/drift/evidence.py": "class Evidence: ...",
+    },
     "6 names": {"dtef_pipeline/drift/notes.py": "", "dtef_pipeline/report/notes.py": ""},
 }
 

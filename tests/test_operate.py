@@ -28,7 +28,7 @@ from dagster._grpc.client import DagsterGrpcClient
 import assets.run_launcher
 from assets.run_launcher import WatchedRunLauncher
 from dtef_pipeline.cli import main
-from resources.dagster_postgres_storage import EventLog
+from resources.dagster_postgres_storage import PostgresEventLog
 from resources.responses.processes import runs_since
 from tests.conftest import ROOT
 from tests.postgres import NoPostgres, running_postgres
@@ -147,7 +147,7 @@ class TestProduction:
                 monkeypatch.setenv("DAGSTER_POSTGRES_URL", url)
                 with dg.DagsterInstance.get() as made:
                     is_as_operated(made)
-                    assert type(made.event_log_storage) is EventLog
+                    assert type(made.event_log_storage) is PostgresEventLog
                     made.event_log_storage.set_concurrency_slots("openai", 1)
                     made.add_dynamic_partitions("round_segment", ["T1/country:kenya"])
                 with dg.DagsterInstance.get() as again:

@@ -13,7 +13,7 @@ from assets.stage.shared_gateway import Command
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.asking.request import Failure, Request
-from dtef_pipeline.boards.boards import Evidence
+from dtef_pipeline.boards.boards import BoardEvidence
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.identity import digest
 from resources.gateway import Gateway
@@ -30,7 +30,7 @@ class RollUps:
     """What the roll-ups of one run are made of, as far as it was read."""
 
     tables: duckdb.DuckDBPyConnection | None = None
-    evidence: dict[BoardOptions, Evidence] = field(default_factory=dict)
+    evidence: dict[BoardOptions, BoardEvidence] = field(default_factory=dict)
 
 
 class Store(dg.ConfigurableResource):  # type: ignore[type-arg]

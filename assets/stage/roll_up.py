@@ -8,14 +8,15 @@ import pandas as pd
 import pyarrow as pa
 
 from assets.stage.resources import Store
-from dtef_pipeline.boards.boards import Evidence, load_evidence
+from dtef_pipeline.boards.boards import BoardEvidence, load_evidence
 from dtef_pipeline.boards.cells import TARGETS, BoardOptions
 from dtef_pipeline.boards.held import held, hold
 from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.keys import Keys
 from resources.warehouse import TABLES
 
 Connection = duckdb.DuckDBPyConnection
-Make = Callable[[Connection, BoardOptions, Evidence | None], Mapping[str, pd.DataFrame]]
+Make = Callable[[Connection, BoardOptions, BoardEvidence | None], Mapping[str, pd.DataFrame]]
 """Makes frames, by the table's name, of a connection with the tables that the roll-up is made of."""
 
 
@@ -35,7 +36,7 @@ def publish(
     space = TABLES[first].space
     if space and not store.warehouse.values(first, space.first):
         raise WarehouseError(f"no {first} yet: materialize the stages of a {space.first} first")
-    tables = _held_tables(store, columns, coded)
+    tables = _held_tables(store, columns, coded, options(TARGETS[0]).subject.keys)
 
     def made(targets: str) -> Mapping[str, pd.DataFrame]:
         chosen = options(targets)
@@ -55,15 +56,15 @@ def publish(
     return written
 
 
-def _held_tables(store: Store, columns: Mapping[str, Sequence[str]], coded: Collection[str]) -> Connection:
+def _held_tables(store: Store, columns: Mapping[str, Sequence[str]], coded: Collection[str], keys: Keys) -> Connection:
     """The tables in memory: the roll-ups of one run are made of the same scores, which are read once."""
     if (tables := store.roll_ups.tables) is None:
         tables = store.roll_ups.tables = store.warehouse.connect(only=list(columns))
-        hold(tables, columns, coded)
+        hold(tables, columns, coded, keys)
     return tables
 
 
-def _evidence(store: Store, connection: Connection, options: BoardOptions) -> Evidence | None:
+def _evidence(store: Store, connection: Connection, options: BoardOptions) -> BoardEvidence | None:
     """What intervals are made of, made once for all roll-ups of a run; None where no intervals are wanted."""
     found = store.roll_ups.evidence
     if options.resamples and options not in found:

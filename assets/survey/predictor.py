@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
-from dtef_pipeline.asking.same_texts import SEEN, Source, distinct_requests, same_texts, sources
+from dtef_pipeline.asking.same_texts import SEEN, SharedResponse, distinct_requests, same_texts, sources
 from dtef_pipeline.errors import DtefError, WarehouseError
 from dtef_pipeline.identity import digest, split_partition_key
 from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS, PREVIOUS_COLUMNS, Previous, previous_answers
@@ -76,7 +76,7 @@ class Plan:
     known: list[pa.Table]
     asked: list[tuple[ModelSpec, pa.Table]]
     requests: list[Request]
-    served: dict[str, Source] = field(default_factory=dict)
+    served: dict[str, SharedResponse] = field(default_factory=dict)
     """By request key: what is asked in its place, because it has the same words."""
 
 
@@ -171,7 +171,9 @@ class Predictor:
         wanted = set(self._wanted(prompts, model)["prompt_id"].to_pylist())
         return distinct_requests(wanted, self.options.draws, self._served(wanted, model, same))
 
-    def _served(self, prompt_ids: Iterable[str], model: ModelSpec, same: Mapping[str, Sequence[str]]) -> dict[str, Source]:
+    def _served(
+        self, prompt_ids: Iterable[str], model: ModelSpec, same: Mapping[str, Sequence[str]]
+    ) -> dict[str, SharedResponse]:
         options = self.options
         return sources(prompt_ids, same, model.variant, options.draws, options.snapshot, self._known)
 

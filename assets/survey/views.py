@@ -10,7 +10,7 @@ from pydantic import Field
 
 from assets.stage.resources import Store
 from assets.stage.roll_up import Make, publish
-from dtef_pipeline.boards.boards import Evidence
+from dtef_pipeline.boards.boards import BoardEvidence
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
 from dtef_pipeline.survey.boards.published import PUBLISHED
@@ -43,7 +43,7 @@ def of_views(*tables: str) -> Make:
     """Makes published tables, given by name, of the views that they store."""
     views = {one.table: one.name for one in PUBLISHED if one.table in tables}
 
-    def make(connection: Connection, options: BoardOptions, evidence: Evidence | None) -> Mapping[str, pd.DataFrame]:
+    def make(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> Mapping[str, pd.DataFrame]:
         return {table: view(connection, by, options, evidence) for table, by in views.items()}
 
     return make

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
-from dtef_pipeline.asking.same_texts import SEEN, Listed, Source
+from dtef_pipeline.asking.same_texts import SEEN, Listed, SharedResponse
 from dtef_pipeline.identity import request_keys
 from dtef_pipeline.tables import REPLY
 
@@ -20,7 +20,7 @@ Ask = Callable[[Sequence[Request]], Mapping[str, Failure]]
 """Has requests answered, each key once; returns what failed for good, by request key."""
 _USAGE = ("prompt_tokens", "completion_tokens", "cost_usd")
 _FROM_RESPONSE = tuple(field.name for field in fields(Response) if field.name in {column.name for column in REPLY})
-_NOTHING_SHARED: Mapping[str, Source] = {}
+_NOTHING_SHARED: Mapping[str, SharedResponse] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,12 @@ class CallTable:
     """What a prompt gives to choose from."""
 
     def requests(
-        self, prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str, served: Mapping[str, Source] = _NOTHING_SHARED
+        self,
+        prompts: pa.Table,
+        model: ModelSpec,
+        draws: int,
+        snapshot: str,
+        served: Mapping[str, SharedResponse] = _NOTHING_SHARED,
     ) -> list[Request]:
         """One request per (prompt, draw), in the order of `keys`; items that share a prompt share its requests.
 
@@ -88,7 +93,7 @@ class CallTable:
         snapshot: str,
         responses: pa.Table,
         failures: Mapping[str, Failure],
-        served: Mapping[str, Source] = _NOTHING_SHARED,
+        served: Mapping[str, SharedResponse] = _NOTHING_SHARED,
     ) -> pa.Table:
         """The rows of a language model from the stored `responses` (any superset); a request without one is an `error` row.
 
@@ -147,7 +152,7 @@ class CallTable:
         return _joined(named.append_column("draw", pc.cast(rows["draw"], pa.string())), (*named.column_names, "draw"))
 
 
-def _as_asked(rows: pa.Table, served: Mapping[str, Source]) -> pa.Table:
+def _as_asked(rows: pa.Table, served: Mapping[str, SharedResponse]) -> pa.Table:
     """The rows with the keys of the requests that were made for them."""
     if not served:
         return rows

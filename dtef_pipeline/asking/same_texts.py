@@ -19,7 +19,7 @@ Listed = Callable[[Sequence[str], Mapping[str, Any] | None], tuple[str, ...]]
 """Makes of a prompt's `options` and `reading` what it gives to choose from, in its order; none where the response is no choice."""
 
 
-class Source(NamedTuple):
+class SharedResponse(NamedTuple):
     """The request whose response serves another one."""
 
     prompt_id: str
@@ -45,7 +45,7 @@ def sources(
     draws: int,
     snapshot: str,
     known: Callable[[Sequence[str]], Collection[str]],
-) -> dict[str, Source]:
+) -> dict[str, SharedResponse]:
     """By request key, the request that is sent in its place; those that are sent themselves are left out.
 
     A request whose own response is stored keeps it. Else the first of its text with a stored response serves it, else the first of
@@ -54,18 +54,18 @@ def sources(
     """
     wanted = [prompt for prompt in dict.fromkeys(prompt_ids) if prompt in same]
     members = list(dict.fromkeys(member for prompt in wanted for member in same[prompt]))
-    found: dict[str, Source] = {}
+    found: dict[str, SharedResponse] = {}
     for draw in range(draws if members else 0):
         keys = dict(zip(members, request_keys(members, variant, draw, snapshot), strict=True))
         stored = known(list(keys.values()))
         for prompt in wanted:
             first = next((member for member in (prompt, *same[prompt]) if keys[member] in stored), same[prompt][0])
             if first != prompt:
-                found[keys[prompt]] = Source(first, keys[first])
+                found[keys[prompt]] = SharedResponse(first, keys[first])
     return found
 
 
-def distinct_requests(prompt_ids: Collection[str], draws: int, served: Mapping[str, Source]) -> int:
+def distinct_requests(prompt_ids: Collection[str], draws: int, served: Mapping[str, SharedResponse]) -> int:
     """How many requests are sent or replayed for `draws` draws of the distinct prompts."""
     elsewhere = {source for source in served.values() if source.prompt_id not in prompt_ids}
     return len(prompt_ids) * draws - len(served) + len(elsewhere)

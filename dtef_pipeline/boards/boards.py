@@ -27,22 +27,22 @@ BY_METRIC = "metric"
 _SUMMED = ("n_total", "n_unparseable", "n_wrong_length", "n_refused", "n_error", "n_missing", "n_budget")
 
 
-class Evidence(NamedTuple):
+class BoardEvidence(NamedTuple):
     """What intervals are made of: the cells of the options, and the noise of their scores (None: not known)."""
 
     cells: pd.DataFrame
     noise: Noise | None
 
 
-def load_evidence(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> Evidence:
+def load_evidence(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> BoardEvidence:
     """For several boards of the same options: loaded once, given to each."""
     cells = load_cells(connection, options)
-    return Evidence(cells, options.subject.noise(connection, cells, options))
+    return BoardEvidence(cells, options.subject.noise(connection, cells, options))
 
 
-@scores_of_this_version()
+@scores_of_this_version(lambda connection, by, options, evidence=None: options.subject.keys)
 def board(
-    connection: duckdb.DuckDBPyConnection, by: str, options: BoardOptions, evidence: Evidence | None = None
+    connection: duckdb.DuckDBPyConnection, by: str, options: BoardOptions, evidence: BoardEvidence | None = None
 ) -> pd.DataFrame:
     """A leaderboard: rows ranked within each group and way of asking, best first; `by` is a group of the keys or BY_METRIC.
 
@@ -154,7 +154,7 @@ def _distinct(of: Codes, what: Codes, size: int) -> Codes:
     return np.bincount(pd.unique(of * many + what) // many, minlength=size)
 
 
-def _metric_ranks(connection: duckdb.DuckDBPyConnection, options: BoardOptions, evidence: Evidence | None) -> pd.DataFrame:
+def _metric_ranks(connection: duckdb.DuckDBPyConnection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
     """Every model under every metric, side by side; rows in the order of the chosen metric."""
     keys = [*MODEL, *options.subject.keys.asked]
     cells = evidence.cells if evidence else load_cells(connection, options)

@@ -7,9 +7,10 @@ answered it. A **cluster** is the same item wherever it stands: to statistics ab
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 import duckdb
 import numpy as np
@@ -23,6 +24,8 @@ from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
 from dtef_pipeline.tables import ANSWERED, STATUSES
 
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
 TARGETS, CELLS = ("clean", "all"), ("own", "shared")
 COUNTED = ("n_total", "n_ok", "n_answered", *(f"n_{status}" for status in STATUSES if status != "ok"))
 """Counts of draws: all, parsed, answered, and by status."""
@@ -115,19 +118,34 @@ def cells_sql(options: BoardOptions) -> str:
     """
 
 
-@contextmanager
-def scores_of_this_version() -> Iterator[None]:
-    """For functions that query `scores`: files written before a column was there are a WarehouseError that says how to mend them."""
-    try:
-        yield
-    except duckdb.Error as error:
-        lacking = _LACKING.search(str(error))
-        if not lacking:
-            raise
-        raise WarehouseError(
-            f"some scores were made by an earlier version and have no column {lacking[1]}: score those rounds again with "
-            "`dtef run --ingest --round ROUND` (answers are replayed, no model is asked for what it has answered)"
-        ) from error
+def scores_of_this_version(keys_of: Callable[..., Keys]) -> Callable[[Callable[Given, Found]], Callable[Given, Found]]:
+    """For functions that query `scores`: files written before a column was there are a WarehouseError that says how to mend them.
+
+    `keys_of`: the family's keys, given what the function is given.
+    """
+
+    def checked(query: Callable[Given, Found]) -> Callable[Given, Found]:
+        @wraps(query)
+        def run(*given: Given.args, **named: Given.kwargs) -> Found:
+            try:
+                return query(*given, **named)
+            except duckdb.Error as error:
+                lacking = _LACKING.search(str(error))
+                if not lacking:
+                    raise
+                raise WarehouseError(
+                    f"some scores were made by an earlier version and have no column {lacking[1]}: "
+                    f"{keys_of(*given, **named).score_again} (answers are replayed, no model is asked for what it has answered)"
+                ) from error
+
+        return run
+
+    return checked
+
+
+def of_options(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> Keys:
+    """The keys of what a board is made of."""
+    return options.subject.keys
 
 
 def has_table(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
@@ -136,7 +154,7 @@ def has_table(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
     return bool(found[0][0])
 
 
-@scores_of_this_version()
+@scores_of_this_version(of_options)
 def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
     """One row per cell and model variant, in an order that does not depend on how the files lie.
 
@@ -165,7 +183,7 @@ def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> 
     return _categorical(connection.sql(query, params=parameters(options)).to_arrow_table(), subject.keys)
 
 
-@scores_of_this_version()
+@scores_of_this_version(of_options)
 def scores_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
     """The `score` of `load_cells` under every metric at once, one column per metric; its other columns are those that say what and who a row is.
 

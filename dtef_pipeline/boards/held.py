@@ -8,12 +8,15 @@ from contextlib import contextmanager
 import duckdb
 
 from dtef_pipeline.boards.cells import has_table, scores_of_this_version
+from dtef_pipeline.keys import Keys
 
-_HELD = "held"
+_SCHEMA = "held"
 
 
-@scores_of_this_version()
-def hold(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]], coded: Collection[str]) -> None:
+@scores_of_this_version(lambda connection, columns, coded, keys: keys)
+def hold(
+    connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]], coded: Collection[str], keys: Keys
+) -> None:
     """Copy tables into memory, for `held`: files are read once for all boards.
 
     A million scores take about 200 MB.
@@ -22,8 +25,9 @@ def hold(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[s
         connection: has the tables as views; the first must be there, the others may be.
         columns: what is copied, by table; `*` stands for all columns.
         coded: text columns of the first table that repeat. As codes they are grouped and sorted several times faster.
+        keys: the family's, for what is said about scores of an earlier version.
     """
-    connection.execute(f"CREATE SCHEMA {_HELD}")
+    connection.execute(f"CREATE SCHEMA {_SCHEMA}")
     first = next(iter(columns))
     for table, names in columns.items():
         if not has_table(connection, table):
@@ -31,14 +35,14 @@ def hold(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[s
         own = coded if table == first else ()
         for name in own:
             # In the order of the text, which is that of the codes.
-            connection.execute(f"CREATE TYPE {_HELD}.{name}_code AS ENUM (SELECT DISTINCT {name} FROM {table} ORDER BY ALL)")
-        chosen = ", ".join(f"{name}::{_HELD}.{name}_code AS {name}" if name in own else name for name in names)
-        connection.execute(f"CREATE TABLE {_HELD}.{table} AS SELECT {chosen} FROM {table}")
+            connection.execute(f"CREATE TYPE {_SCHEMA}.{name}_code AS ENUM (SELECT DISTINCT {name} FROM {table} ORDER BY ALL)")
+        chosen = ", ".join(f"{name}::{_SCHEMA}.{name}_code AS {name}" if name in own else name for name in names)
+        connection.execute(f"CREATE TABLE {_SCHEMA}.{table} AS SELECT {chosen} FROM {table}")
 
 
 @contextmanager
 def held(connection: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to what `hold` copied, to be used as one to the tables themselves."""
     with connection.cursor() as own:
-        own.execute(f"SET search_path = '{_HELD}'")
+        own.execute(f"SET search_path = '{_SCHEMA}'")
         yield own

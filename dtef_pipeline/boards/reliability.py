@@ -16,21 +16,23 @@ from dtef_pipeline.boards.cells import (
     BoardOptions,
     cells_sql,
     has_table,
+    of_options,
     parameters,
     policy_sql,
     scores_of_this_version,
 )
+from dtef_pipeline.boards.scored import Scored
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, Floats, why_none
 from dtef_pipeline.statistics.variance_ratio import variance_ratio
 
 POWER = 0.8
 """Share of cases in which a detectable difference is found by a two-sided test at 5 %."""
-_SAME = 1e-12
+_NO_VARIANCE = 1e-12
 """Variance within cells, relative to all, below which draws differ by rounding alone."""
 
 
-@scores_of_this_version()
+@scores_of_this_version(of_options)
 def reliability(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
     """The table `reliability` (the subject's schema): one row per series with repeated draws.
 
@@ -42,7 +44,7 @@ def reliability(connection: duckdb.DuckDBPyConnection, options: BoardOptions) ->
     subject, series = options.subject, list(options.subject.keys.series)
     cells = _repeated_cells(connection, options)
     rows = [
-        dict(zip(series, key, strict=True)) | _agreement(group) | _model_difference(group, subject.keys.noun)
+        dict(zip(series, key, strict=True)) | _agreement(group) | _model_difference(group, subject)
         for key, group in cells.groupby(series, sort=False)
     ]
     frame = pd.DataFrame(rows).assign(targets=options.targets, metric=options.metric, seed=options.seed)
@@ -85,7 +87,7 @@ def _agreement(cells: pd.DataFrame) -> dict[str, object]:
     if not cells["parsed"].any():
         return found | {"note": "no answer could be read"}
     spread = float(means.var(ddof=1)) if count > 1 else 0.0
-    if within <= _SAME * (within + spread + _SAME):
+    if within <= _NO_VARIANCE * (within + spread + _NO_VARIANCE):
         always = {"icc": 1.0, "within_sd": 0.0, "between_sd": float(np.sqrt(spread)), "rerun_detectable": 0.0}
         return found | always | {"note": "all draws of a cell score alike: no interval"}
     found |= {"within_sd": float(np.sqrt(within)), "rerun_detectable": rerun_detectable(within, count)}
@@ -124,12 +126,12 @@ def model_detectable(differences: Floats, counts: Floats) -> float:
     return float((t.ppf((1 + CONFIDENCE) / 2, clusters - 1) + t.ppf(POWER, clusters - 1)) * error)
 
 
-def _model_difference(cells: pd.DataFrame, item: str) -> dict[str, object]:
+def _model_difference(cells: pd.DataFrame, subject: Scored) -> dict[str, object]:
     known = cells[cells["reference"].notna()]
     if known.empty:
-        return {"model_note": "no reference scores to compare with: ingest the round again"}
+        return {"model_note": f"no reference scores to compare with: {subject.reference_again}"}
     by_cluster = (known["mean"] - known["reference"]).groupby(known["cluster"], sort=False)
     sums, counts = np.asarray(by_cluster.sum(), dtype=np.float64), np.asarray(by_cluster.count(), dtype=np.float64)
     if len(counts) < MIN_CLUSTERS:
-        return {"model_note": why_none(len(counts), item)}
+        return {"model_note": why_none(len(counts), subject.keys.noun)}
     return {"model_detectable": model_detectable(sums, counts), "model_note": ""}

@@ -67,6 +67,8 @@ class Scored:
     """COMPARISONS: one row per two models asked in one way."""
     reliability: pa.Schema
     """RELIABILITY: one row per series with repeated draws."""
+    reference_again: str
+    """What people are told to do where reference scores are missing: `"load the suite again"`."""
     noise: Callable[[duckdb.DuckDBPyConnection, pd.DataFrame, BoardOptions], Any]
     """Noise of the cells' scores, given a connection to the tables; None: not known."""
     measures: Callable[[Grid, Resampling | None, Number], Measured]

@@ -29,7 +29,7 @@ from resources.settings import Settings, shipped
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from assets.launch import Outcome
+    from assets.launch import Launched
     from assets.stage.shared_gateway import Command
     from resources.gateway import Gateway
 
@@ -159,7 +159,7 @@ def rollup(metric: str) -> int:
     return 1 if outcome.failures else 0
 
 
-def _roll_ups(instance: Any, metric: str) -> "Outcome":
+def _roll_ups(instance: Any, metric: str) -> "Launched":
     """All of them, in a run of their own, over everything that is stored."""
     from assets.launch import BOARD_NAMES, ROLL_UP_NAMES, materialize
 
@@ -168,7 +168,7 @@ def _roll_ups(instance: Any, metric: str) -> "Outcome":
 
 def _materialize(
     warehouse: Warehouse, chosen: Selection, keys: list[str], options: RunOptions
-) -> "tuple[Outcome, list[str], Gateway | None]":
+) -> "tuple[Launched, list[str], Gateway | None]":
     """The stages in one run, then the roll-ups; what came of the stages, what failed in either, and what asked."""
     from assets.launch import STAGE_NAMES
     from assets.stage.shared_gateway import command
@@ -187,7 +187,7 @@ def _materialize(
 
 def _stages(
     instance: Any, stages: list[str], keys: list[str], chosen: Selection, options: RunOptions, running: "Command"
-) -> "Outcome":
+) -> "Launched":
     from assets.launch import materialize
     from assets.stage.partitions import SNAPSHOT_TAG
     from assets.survey.rounds import ROUNDS_TAG, known_keys, ranges

@@ -48,7 +48,7 @@ class ModelDrift:
     series: pa.Table
 
 
-@scores_of_this_version()
+@scores_of_this_version(lambda connection, subject, *options, **only: subject.keys)
 def model_drift(
     connection: duckdb.DuckDBPyConnection, subject: Subject, options: WatchOptions | None = None, *, only: Sequence[str] = ()
 ) -> ModelDrift:

@@ -23,7 +23,7 @@ from dtef_pipeline.report.svg import Place, across, as_markdown_image, axis, dom
 __all__ = ["Mark", "as_markdown_image", "drift_lines", "facet", "facets", "forest", "heat_map", "line_key", "score_domain"]
 ROW, FACET_HEIGHT = 32, 170
 """Pixels of a model in a chart of rows, and of a small chart among others."""
-SAME = 1e-9
+SAME_SCORE = 1e-9
 """Two scores nearer than this are one: sums in another order."""
 _FACETS_ACROSS = 3
 

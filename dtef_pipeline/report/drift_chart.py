@@ -13,7 +13,7 @@ from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.svg import Place, domain, dot, down, group, label, line
 
 HEIGHT = 190
-_TOP, _BOTTOM, _LEFT, _RIGHT = 46, HEIGHT - 26, 11.0, 98.0
+_TOP, _BOTTOM, _PLOT_LEFT, _PLOT_RIGHT = 46, HEIGHT - 26, 11.0, 98.0
 _LEAST = 0.1
 """Least height of a timeline in units of the score: twice the smallest gap that the documented rule looks at."""
 Rows = Sequence[Mapping[Any, Any]]
@@ -31,14 +31,14 @@ def timeline(rows: Rows, names: Names, check: Mapping[Any, Any] | None = None) -
     bounds = domain([*levels.values(), low, high], least=_LEAST)
     height, at = down(*bounds, _TOP, _BOTTOM), _places(rows)
     parts = [
-        line(_LEFT, _TOP, _LEFT, _BOTTOM, "axis"),
-        line(_LEFT, _BOTTOM, _RIGHT, _BOTTOM, "axis"),
+        line(_PLOT_LEFT, _TOP, _PLOT_LEFT, _BOTTOM, "axis"),
+        line(_PLOT_LEFT, _BOTTOM, _PLOT_RIGHT, _BOTTOM, "axis"),
         *_titles(rows, names, check),
     ]
     parts += [label(0, height(value) + 4, f"{value:.2f}", kind="soft", anchor="start") for value in bounds]
     parts += _ends(rows, at)
     if (mean := baseline_mean(rows)) is not None:
-        parts.append(line(_LEFT, height(mean), _RIGHT, height(mean), "uniform"))
+        parts.append(line(_PLOT_LEFT, height(mean), _PLOT_RIGHT, height(mean), "uniform"))
     if (since := _since(rows, check)) is not None:
         parts += _shifted(at[since], height, (low, middle, high), bool(check.get("first_snapshot")))
     parts += _path([(at[str(row["snapshot"])], height(levels[str(row["snapshot"])])) for row in rows if _is_drawn(row, levels)])
@@ -97,7 +97,7 @@ def _places(rows: Rows) -> dict[str, float]:
     known = [time.timestamp() for time in times if time is not None]
     sizes = known if len(known) == len(labels) and len(set(known)) > 1 else [float(at) for at in range(len(labels))]
     span = (sizes[-1] - sizes[0]) or 1.0
-    left, right = _LEFT + 3, _RIGHT - 2
+    left, right = _PLOT_LEFT + 3, _PLOT_RIGHT - 2
     return {one: left + (right - left) * (size - sizes[0]) / span for one, size in zip(labels, sizes, strict=True)}
 
 
@@ -130,11 +130,11 @@ def _shifted(x: float, height: Place, band: Sequence[float | None], is_drift: bo
         top, bottom = height(high), height(low)
         style = f"fill:var(--{'mark' if is_drift else 'reference'});fill-opacity:.2"
         parts.append(
-            f'<rect x="{start:.2f}%" y="{top:.1f}" width="{_RIGHT - start:.2f}%" height="{max(bottom - top, 1):.1f}" style="{style}"/>'
+            f'<rect x="{start:.2f}%" y="{top:.1f}" width="{_PLOT_RIGHT - start:.2f}%" height="{max(bottom - top, 1):.1f}" style="{style}"/>'
         )
     if middle is not None and is_drift:
         parts += [
-            line(start, height(middle), _RIGHT, height(middle), "others"),
+            line(start, height(middle), _PLOT_RIGHT, height(middle), "others"),
             line(start, _TOP, start, _BOTTOM, "population"),
         ]
     return parts

@@ -13,7 +13,7 @@ from dtef_pipeline.drift.verdict_text import NEWS, by_verdict, change_words, mov
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.terminal import render, rows_named_apart
 
-_RULE = ["lowest", "lowest_snapshot", "highest", "highest_snapshot"]
+_EXTREMES = ["lowest", "lowest_snapshot", "highest", "highest_snapshot"]
 
 
 def drift_text(checks: pa.Table, names: Names) -> str:
@@ -30,7 +30,7 @@ def _verdicts(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
         return ""
     where = [name for name in (*names.place, "model", *names.asked) if rows[0].get(name) is not None]
     where = [name for name in where if name not in names.usual or {row[name] for row in rows} != {names.usual[name]}]
-    frame = pd.DataFrame([{name: row[name] for name in ("verdict", *where, "n_snapshots", *_RULE)} for row in rows])
+    frame = pd.DataFrame([{name: row[name] for name in ("verdict", *where, "n_snapshots", *_EXTREMES)} for row in rows])
     shifts = [
         {
             "shift": None if row["shift"] is None else f"{row['shift']:+.4f}",
@@ -41,7 +41,7 @@ def _verdicts(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
         }
         for row in rows
     ]
-    frame = pd.concat([frame[["verdict", *where]], pd.DataFrame(shifts), frame[["n_snapshots", *_RULE]]], axis=1)
+    frame = pd.concat([frame[["verdict", *where]], pd.DataFrame(shifts), frame[["n_snapshots", *_EXTREMES]]], axis=1)
     return render(frame.rename(columns={"n_snapshots": "snapshots"}), "table")
 
 

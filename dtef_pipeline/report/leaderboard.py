@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.report.charts import SAME, Mark, forest
+from dtef_pipeline.report.charts import SAME_SCORE, Mark, forest
 from dtef_pipeline.report.markup import (
     DASH,
     Column,
@@ -119,7 +119,7 @@ def _is_adjusted(rows: pd.DataFrame) -> bool:
     if "adjusted_score" not in rows:
         return False
     apart = (rows["adjusted_score"].astype(float) - rows["score"].astype(float)).abs()
-    return bool((apart > SAME).any())
+    return bool((apart > SAME_SCORE).any())
 
 
 def _cells(rows: pd.DataFrame, column: BoardColumn) -> list[str]:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-_DARK, _LIGHT = "#000000", "#ffffff"
+_BLACK, _WHITE = "#000000", "#ffffff"
 STEPS = (
-    *(("#00224e", _LIGHT), ("#123570", _LIGHT), ("#3b496c", _LIGHT), ("#575d6d", _LIGHT), ("#666970", _LIGHT)),
-    *(("#8a8678", _DARK), ("#a59c74", _DARK), ("#c3b369", _DARK), ("#e1cc55", _DARK), ("#fee838", _DARK)),
+    *(("#00224e", _WHITE), ("#123570", _WHITE), ("#3b496c", _WHITE), ("#575d6d", _WHITE), ("#666970", _WHITE)),
+    *(("#8a8678", _BLACK), ("#a59c74", _BLACK), ("#c3b369", _BLACK), ("#e1cc55", _BLACK), ("#fee838", _BLACK)),
 )
 """Ground and ink of each step, low to high; the ink has a contrast of at least 4.5 with its ground."""
 

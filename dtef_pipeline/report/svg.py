@@ -41,7 +41,7 @@ def down(low: float, high: float, top: float, bottom: float) -> Place:
 
 
 def domain(values: Iterable[float | None], *, least: float = 0.02) -> tuple[float, float]:
-    """Round ends around all known values: at least `least` apart; 0 to 1 when nothing is known."""
+    """Rounded ends around all known values: at least `least` apart; 0 to 1 when nothing is known."""
     known = [float(value) for value in values if value is not None and math.isfinite(value)]
     if not known:
         return 0.0, 1.0

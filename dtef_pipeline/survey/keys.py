@@ -20,4 +20,5 @@ KEYS = Keys(
         "attribute": ("attribute",),
         "question": ("round", "question_id"),
     },
+    score_again="score those rounds again with `dtef run --ingest --round ROUND`",
 )

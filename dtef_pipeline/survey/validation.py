@@ -10,7 +10,7 @@ from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.attributes import unique_keys
 from dtef_pipeline.survey.model import Question, Survey, Unreadable
 
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_WRITTEN_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _MOST_PEOPLE = 2**31 - 1  # what the tables can hold
 _MOST_SHOWN = 12  # names listed in a message before it stops
 
@@ -48,7 +48,7 @@ def percentage(cell: str) -> float | Unreadable | None:
     text = cell.strip().removesuffix("%").strip()
     if not text:
         return None
-    if _NUMBER.fullmatch(text):
+    if _WRITTEN_NUMBER.fullmatch(text):
         return float(text)
     if text.casefold() in ("nan", "inf", "-inf"):
         return float(text)
@@ -58,7 +58,7 @@ def percentage(cell: str) -> float | Unreadable | None:
 def whole_number(cell: str) -> int | None:
     """A count of people: `12`, `12.0`; None for a blank cell and for what is no such count (`<NA>`, `-1`, `1.5`)."""
     text = cell.strip()
-    return people(float(text)) if _NUMBER.fullmatch(text) else None
+    return people(float(text)) if _WRITTEN_NUMBER.fullmatch(text) else None
 
 
 def people(value: float) -> int | None:

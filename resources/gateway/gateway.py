@@ -107,7 +107,7 @@ class Gateway:
         Raises:
             GatewayError: some model can not be asked at all (no key, no package, no price under a limit in dollars); nothing has
                 been asked then.
-            WarehouseError: the store cannot be read or written.
+            StoreError: the store cannot be read or written.
             KeyboardInterrupt: after calls in flight have been given `grace` seconds to end, and what they brought is committed.
         """
         wanted = {request.key: request for request in requests}

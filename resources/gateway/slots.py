@@ -25,8 +25,8 @@ def provider_of(spec: ModelSpec) -> str:
 class ProviderSlots:
     """The calls in flight to one provider, under a limit that adapts. Times are seconds of one monotonic clock.
 
-    The limit grows by one after each clean round (as many responses as the limit). A 429 halves it, once per round trip: calls that
-    were under way at the last cut tell nothing about the limit since.
+    The limit grows by one after as many responses without a 429 as the limit. A 429 halves it, but not again for calls that were
+    under way at the last cut: they tell nothing about the limit since.
     """
 
     cap: int

@@ -23,7 +23,7 @@ _TYPES: Mapping[Any, tuple[pa.DataType, sa.types.TypeEngine[Any]]] = {
 }
 
 
-class Column(NamedTuple):
+class ResponseColumn(NamedTuple):
     """A field of `Response`."""
 
     name: str
@@ -42,13 +42,13 @@ class Column(NamedTuple):
         return sa.Column(self.name, _TYPES[self.type][1], primary_key=key, nullable=self.nullable, server_default=self.default)
 
 
-def _columns() -> Iterator[Column]:
+def _columns() -> Iterator[ResponseColumn]:
     annotations = get_type_hints(Response, include_extras=True)
     for field in fields(Response):
         annotation = annotations[field.name]
         nullable = NoneType in get_args(annotation)
         kind = next(part for part in get_args(annotation) if part is not NoneType) if nullable else annotation
-        yield Column(field.name, kind, nullable, None if field.default is MISSING else field.default)
+        yield ResponseColumn(field.name, kind, nullable, None if field.default is MISSING else field.default)
 
 
 RESPONSE_COLUMNS = tuple(_columns())

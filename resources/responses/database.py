@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.errors import ConfigError, StoreError
 from resources.responses.columns import RESPONSE_COLUMNS
 
 SCHEMA_VERSION = 2
@@ -69,7 +69,7 @@ class ResponseDatabase:
 
         Raises:
             ConfigError: the URL names no database that can hold responses.
-            WarehouseError: the database cannot be opened, or was written by newer code.
+            StoreError: the database cannot be opened, or was written by newer code.
         """
         self._engine = _engine(_url(location))
         # For a store that is forgotten without being closed, as by Dagster, or that could not be opened to the end.
@@ -142,8 +142,8 @@ class ResponseDatabase:
                     raise self._reported(action, error) from None
             time.sleep(_RETRY_S)
 
-    def _reported(self, action: str, error: sa.exc.SQLAlchemyError) -> WarehouseError:
-        return WarehouseError(f"cannot {action} the response store {self.name}: {getattr(error, 'orig', None) or error}")
+    def _reported(self, action: str, error: sa.exc.SQLAlchemyError) -> StoreError:
+        return StoreError(f"cannot {action} the response store {self.name}: {getattr(error, 'orig', None) or error}")
 
     def _prepare(self) -> None:
         if not self._reading(self._is_up_to_date):
@@ -153,12 +153,12 @@ class ResponseDatabase:
         return self._version(connection) == SCHEMA_VERSION and not _missing_columns(connection)
 
     def _version(self, connection: sa.Connection) -> int | None:
-        """The schema version found; None where there is none yet. Raises WarehouseError when newer code wrote it."""
+        """The schema version found; None where there is none yet. Raises StoreError when newer code wrote it."""
         if not sa.inspect(connection).has_table(versions.name):
             return None
         found: int | None = connection.scalar(sa.select(sa.func.max(versions.c.schema_version)))
         if found is not None and found > SCHEMA_VERSION:
-            raise WarehouseError(
+            raise StoreError(
                 f"response store {self.name}: written by a newer dtef-pipeline (schema version {found}; this one knows "
                 f"up to {SCHEMA_VERSION}); upgrade dtef-pipeline, or choose another store with DTEF_RESPONSES"
             )
@@ -220,7 +220,7 @@ def _engine(url: sa.URL) -> sa.Engine:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise WarehouseError(f"cannot make the folder of the response store {path}: {error}") from error
+        raise StoreError(f"cannot make the folder of the response store {path}: {error}") from error
     engine = sa.create_engine(url, connect_args={"timeout": PATIENCE_S})
     sa.event.listen(engine, "connect", _prepare_sqlite)
     sa.event.listen(engine, "begin", _begin_sqlite)

@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dtef_pipeline.asking.request import CANDIDATE, ROLES, Hash, Response
-from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.identity import request_key
-from resources.responses.columns import RESPONSE_COLUMNS, Column
+from resources.responses.columns import RESPONSE_COLUMNS, ResponseColumn
 from resources.responses.store import PAGE, RESPONSES, ResponseStore
 
 SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz")
@@ -48,7 +48,7 @@ def export_responses(store: ResponseStore, path: Path, *, models: Iterable[str] 
 
     Raises:
         ConfigError: the suffix is none of `SUFFIXES`.
-        WarehouseError: the store cannot be read or the file cannot be written.
+        StoreError: the store cannot be read or the file cannot be written.
     """
     write = _write_parquet if _suffix(path) == ".parquet" else _write_json_lines
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -59,7 +59,7 @@ def export_responses(store: ResponseStore, path: Path, *, models: Iterable[str] 
             os.fsync(file.fileno())
         part.replace(path)
     except OSError as error:
-        raise WarehouseError(f"cannot write {path}: {error.strerror or error}") from None
+        raise StoreError(f"cannot write {path}: {error.strerror or error}") from None
     finally:
         with suppress(OSError):
             part.unlink()
@@ -71,7 +71,7 @@ def import_responses(store: ResponseStore, path: Path) -> Imported:
 
     Raises:
         ConfigError: the suffix is none of `SUFFIXES`.
-        WarehouseError: the file cannot be read, or some row is not a response, or its request key is not the hash of what it
+        StoreError: the file cannot be read, or some row is not a response, or its request key is not the hash of what it
             answers: nothing was added. Or the store cannot be written.
     """
     for _ in _pages(path):
@@ -130,7 +130,7 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
-        raise WarehouseError(f"{path}: cannot be read: {error}") from None
+        raise StoreError(f"{path}: cannot be read: {error}") from None
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[str, object]]:
@@ -163,7 +163,7 @@ def _parsed(where: str, line: bytes) -> object:
     except (ValueError, RecursionError) as error:
         # Without the parser's own idea of the line, which is always 1.
         problem = f"{error.msg}, character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
-        raise WarehouseError(f"{where}: not JSON ({problem}); allowed: one JSON object per line") from None
+        raise StoreError(f"{where}: not JSON ({problem}); allowed: one JSON object per line") from None
 
 
 class _Check(NamedTuple):
@@ -198,7 +198,7 @@ _CHECKS: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
 _A_ROLE = (", ".join(ROLES), lambda value: value in ROLES)
 
 
-def _check(column: Column) -> _Check:
+def _check(column: ResponseColumn) -> _Check:
     allowed, takes = _A_ROLE if column.name == "role" else _CHECKS[column.type]
     return _Check(allowed + (" or null" if column.nullable else ""), takes, column.nullable)
 
@@ -209,16 +209,16 @@ _CHECK_OF = {column.name: _check(column) for column in RESPONSE_COLUMNS}
 def _response(where: str, row: object) -> Response:
     """The response of a row. Columns that may be null may also be absent, and so may the role, which earlier versions did not write."""
     if not isinstance(row, Mapping):
-        raise WarehouseError(f"{where}: got {_short(row)}; allowed: an object with the columns {', '.join(_CHECK_OF)}")
+        raise StoreError(f"{where}: got {_short(row)}; allowed: an object with the columns {', '.join(_CHECK_OF)}")
     if unknown := sorted(row.keys() - _CHECK_OF.keys()):
-        raise WarehouseError(f"{where}: unknown column {', '.join(unknown)}; allowed: {', '.join(_CHECK_OF)}")
+        raise StoreError(f"{where}: unknown column {', '.join(unknown)}; allowed: {', '.join(_CHECK_OF)}")
     values = {name: row.get(name) for name in _CHECK_OF} | {"answered_at": _time(row.get("answered_at"))}
     values["role"] = row.get("role", CANDIDATE)
     for name, column in _CHECK_OF.items():
         value = values[name]
         if not (column.nullable if value is None else column.takes(value)):
             arrived = _short(row[name]) if name in row else "no such column"
-            raise WarehouseError(f"{where}: {name}: got {arrived}; allowed: {column.allowed}")
+            raise StoreError(f"{where}: {name}: got {arrived}; allowed: {column.allowed}")
     return _checked_key(where, Response(**cast(dict[str, Any], values)))
 
 
@@ -229,7 +229,7 @@ def _checked_key(where: str, response: Response) -> Response:
     except UnicodeEncodeError:
         expected = "no hash, because a half character is in it"
     if response.request_key != expected:
-        raise WarehouseError(
+        raise StoreError(
             f"{where}: request_key: got {response.request_key}; allowed: the hash of (prompt_id, model_variant, draw, snapshot), {expected}"
         )
     return response

@@ -54,7 +54,7 @@ class ResponseStore:
 
         Raises:
             ConfigError: the URL names no database that can hold responses.
-            WarehouseError: the database cannot be opened, or was written by newer code.
+            StoreError: the database cannot be opened, or was written by newer code.
         """
         self.database = ResponseDatabase(location)
         self.name = self.database.name
@@ -81,11 +81,6 @@ class ResponseStore:
         found = pa.Table.from_batches(chunks, schema=RESPONSES).combine_chunks()
         place = {key: row for row, key in enumerate(found["request_key"].to_pylist())}
         return found.take(pa.array([place[key] for key in wanted if key in place], pa.int64()))
-
-    def count(self) -> int:
-        """Number of responses in the store."""
-        statement = sa.select(sa.func.count()).select_from(db.responses)
-        return self.database.read(lambda connection: int(connection.execute(statement).scalar_one()))
 
     def pages(self, *, models: Sequence[str] = (), snapshots: Sequence[str] = ()) -> Iterator[pa.Table]:
         """The responses in the order of their keys, `PAGE` at a time; of these models and snapshots only, if any are named.

@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.launch import ROLL_UP_NAMES, STAGE_NAMES, Outcome, materialize
+from assets.launch import ROLL_UP_NAMES, STAGE_NAMES, Launched, materialize
 from assets.survey.rounds import ROUND_SEGMENT, known_keys, register_round
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.adapters import read_survey, read_surveys
@@ -58,12 +58,12 @@ class Pipeline:
         for survey in read_surveys(path):
             register_round(self.instance, Sources(self.house, read_survey), survey, path, min_n=10)
 
-    def run(self, names: Sequence[str] = STAGE_NAMES, keys: Sequence[str] | None = None, **config: dict[str, Any]) -> Outcome:
+    def run(self, names: Sequence[str] = STAGE_NAMES, keys: Sequence[str] | None = None, **config: dict[str, Any]) -> Launched:
         """Materialize stages, by default all six, for all partitions; `config` by asset name."""
         config.setdefault("predictions", {"models": ["baseline/uniform"]})
         return materialize(self.instance, names, self.keys if keys is None else keys, config)
 
-    def roll_up(self) -> Outcome:
+    def roll_up(self) -> Launched:
         return materialize(self.instance, ROLL_UP_NAMES, [], {})
 
     def status(self, asset: str) -> dict[str, str | None]:
@@ -71,16 +71,16 @@ class Pipeline:
         found = self.instance.get_status_by_partition(dg.AssetKey(asset), self.keys, ROUND_SEGMENT) or {}
         return {key: found[key].value if found.get(key) else None for key in self.keys}  # type: ignore[union-attr]
 
-    def checks(self, outcome: Outcome) -> dict[str, bool]:
+    def checks(self, outcome: Launched) -> dict[str, bool]:
         """Whether each check of the runs passed, by name."""
         evaluations = self._events(outcome, dg.DagsterEventType.ASSET_CHECK_EVALUATION)
         return {event.asset_check_evaluation_data.check_name: event.asset_check_evaluation_data.passed for event in evaluations}
 
-    def materializations(self, outcome: Outcome) -> list[Any]:
+    def materializations(self, outcome: Launched) -> list[Any]:
         events = self._events(outcome, dg.DagsterEventType.ASSET_MATERIALIZATION)
         return [event.step_materialization_data.materialization for event in events]
 
-    def _events(self, outcome: Outcome, kind: dg.DagsterEventType) -> list[Any]:
+    def _events(self, outcome: Launched, kind: dg.DagsterEventType) -> list[Any]:
         return [entry.dagster_event for run_id in outcome.run_ids for entry in self.instance.all_logs(run_id, of_type=kind)]
 
     def file(self, table: str, key: str, **levels: str) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.launch import BOARD_NAMES, STAGE_NAMES, Outcome
+from assets.launch import BOARD_NAMES, STAGE_NAMES, Launched
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED
 from resources.warehouse import Warehouse
@@ -17,7 +17,7 @@ from tests.conftest import ROOT
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pipeline, Outcome, Outcome]]:
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pipeline, Launched, Launched]]:
     """Both shipped rounds, ingested and run once."""
     folder = tmp_path_factory.mktemp("sample")
     with pytest.MonkeyPatch.context() as patch:
@@ -33,26 +33,26 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pipeline, Ou
 
 
 class TestSample:
-    def test_everything_is_one_run_and_one_for_the_roll_ups(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
+    def test_everything_is_one_run_and_one_for_the_roll_ups(self, ran: tuple[Pipeline, Launched, Launched]) -> None:
         pipeline, stages, boards = ran
         assert stages.failures == boards.failures == ()
         runs = pipeline.instance.get_runs()
         assert {run.run_id for run in runs} == {*stages.run_ids, *boards.run_ids}
         assert [run.status for run in runs] == [dg.DagsterRunStatus.SUCCESS] * 2
 
-    def test_every_partition_of_every_stage_is_green(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
+    def test_every_partition_of_every_stage_is_green(self, ran: tuple[Pipeline, Launched, Launched]) -> None:
         pipeline, stages, _ = ran
         assert len(pipeline.keys) == 52
         for stage in STAGE_NAMES:
             assert set(pipeline.status(stage).values()) == {GREEN}, stage
         assert len(pipeline.materializations(stages)) == 6 * 52
 
-    def test_a_rounds_keys_stand_together_in_sorted_order(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
+    def test_a_rounds_keys_stand_together_in_sorted_order(self, ran: tuple[Pipeline, Launched, Launched]) -> None:
         keys = ran[0].keys
         assert [split_partition_key(key)[0] for key in keys] == ["S2"] * 26 + ["S1"] * 26
         assert keys[:26] == sorted(keys[:26])
 
-    def test_each_partition_says_how_many_rows_it_has_and_shows_some(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
+    def test_each_partition_says_how_many_rows_it_has_and_shows_some(self, ran: tuple[Pipeline, Launched, Launched]) -> None:
         pipeline, stages, _ = ran
         counts: dict[tuple[str, str], int] = {}
         for event in pipeline.materializations(stages):
@@ -62,13 +62,13 @@ class TestSample:
             round_id, segment = split_partition_key(key)
             assert count == len(pipeline.house.read(table, round=round_id, segment=segment)) > 0, (table, key)
 
-    def test_all_checks_passed(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
+    def test_all_checks_passed(self, ran: tuple[Pipeline, Launched, Launched]) -> None:
         pipeline, stages, _ = ran
         found = pipeline.checks(stages)
         assert len(found) == 15
         assert [name for name, passed in found.items() if not passed] == []
 
-    def test_predictions_have_one_row_for_each_prompt_model_and_level(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
+    def test_predictions_have_one_row_for_each_prompt_model_and_level(self, ran: tuple[Pipeline, Launched, Launched]) -> None:
         with ran[0].house.connect() as connection:
             rows = connection.execute("SELECT count(*), count(DISTINCT request_key) FROM predictions").fetchone()
             missing = connection.execute("SELECT DISTINCT model, round FROM scores WHERE status = 'missing'").fetchall()
@@ -81,7 +81,7 @@ class TestSample:
         assert {model for model, _ in missing} == {"baseline/previous-round"}
         assert zeros == 0
 
-    def test_boards_and_report_are_there_for_other_tools(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
+    def test_boards_and_report_are_there_for_other_tools(self, ran: tuple[Pipeline, Launched, Launched]) -> None:
         pipeline, _, boards = ran
         root = Path(pipeline.house.root)
         assert "<h1>DTEF: S1, S2</h1>" in (root / "report.html").read_text(encoding="utf-8")
@@ -92,7 +92,7 @@ class TestSample:
         (of_board,) = (e for e in pipeline.materializations(boards) if e.asset_key == dg.AssetKey("leaderboard"))
         assert of_board.metadata["dagster/row_count"].value == len(board)
 
-    def test_what_boards_show_is_tested_with_a_recorded_seed_and_drawn(self, ran: tuple[Pipeline, Outcome, Outcome]) -> None:
+    def test_what_boards_show_is_tested_with_a_recorded_seed_and_drawn(self, ran: tuple[Pipeline, Launched, Launched]) -> None:
         pipeline, _, boards = ran
         said = {event.asset_key.to_user_string(): event.metadata for event in pipeline.materializations(boards)}
         for name in BOARD_NAMES:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from dtef_pipeline.asking.request import Response
 from dtef_pipeline.identity import digest
+from resources.responses.store import ResponseStore
 
 
 def response(number: int, **changed: object) -> Response:
@@ -29,6 +30,11 @@ def response(number: int, **changed: object) -> Response:
         answered_at=datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC),
     )
     return replace(one, **changed)  # type: ignore[arg-type]
+
+
+def stored(store: ResponseStore) -> int:
+    """How many responses the store has."""
+    return sum(store.summary()["answers"].to_pylist())
 
 
 def keys(*numbers: int) -> list[str]:

@@ -33,7 +33,7 @@ class DtefJson:
 
     def read(self, path: Path) -> Survey:
         """The survey of the file; its round is taken from the survey id (global-dialogues-gd4 is GD4)."""
-        source = Source.of(path)
+        source = JsonText.of(path)
         data = source.parsed()
         survey_id = source.field(data, "surveyId", str, "the survey", None)
         questions, findings = _questions(source, source.field(data, "questions", dict, "the survey", None))
@@ -51,14 +51,14 @@ class DtefJson:
         )
 
 
-class Source:
+class JsonText:
     """The text of a JSON file, for reading it strictly and for finding the line to blame."""
 
     def __init__(self, text: str, where: str) -> None:
         self.text, self.where = text, where
 
     @classmethod
-    def of(cls, path: Path) -> Source:
+    def of(cls, path: Path) -> JsonText:
         """The text of the file, which has to be UTF-8."""
         try:
             return cls(path.read_text(encoding="utf-8-sig"), str(path))
@@ -90,7 +90,7 @@ class Source:
         value = owner.get(name)
         if not isinstance(value, kind):
             problem = f"{name} of {of} is {'not usable' if name in owner else 'missing'}"
-            raise SurveyError(problem, where=self.where, line=line, arrived=value, allowed=_KINDS[kind])
+            raise SurveyError(problem, where=self.where, line=line, arrived=value, allowed=_TYPE_NAMES[kind])
         return value
 
     def line(self, pattern: str, occurrence: int = 0) -> int | None:
@@ -122,14 +122,14 @@ class Source:
         return result
 
 
-_KINDS: dict[type, str] = {
+_TYPE_NAMES: dict[type, str] = {
     str: "a text",
     dict: "an object",
     list: "a list",
 }
 
 
-def _questions(source: Source, raw: Mapping[str, Any]) -> tuple[list[Question], list[Finding]]:
+def _questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list[Question], list[Finding]]:
     """The single-select questions in file order; other types and one-option questions are left out."""
     kept: list[Question] = []
     single: list[Question] = []
@@ -172,7 +172,7 @@ def clean_text(text: str) -> str:
     return "\n".join(clean(line) for line in text.strip().splitlines())
 
 
-def _segments(source: Source, data: Mapping[str, Any], used: set[str]) -> tuple[list[Segment], list[Answer]]:
+def _segments(source: JsonText, data: Mapping[str, Any], used: set[str]) -> tuple[list[Segment], list[Answer]]:
     """All segments and their answers to the questions in use."""
     response_lines = iter(source.lines(r'"questionId"\s*:'))
     segments: list[Segment] = []
@@ -197,7 +197,7 @@ def _segments(source: Source, data: Mapping[str, Any], used: set[str]) -> tuple[
     return segments, answers
 
 
-def _segment(source: Source, entry: Mapping[str, Any], segment_id: str, id_pattern: str) -> Segment:
+def _segment(source: JsonText, entry: Mapping[str, Any], segment_id: str, id_pattern: str) -> Segment:
     of = f"segment {segment_id!r}"
     attributes = entry.get("attributes")
     if not isinstance(attributes, dict) or not attributes or not all(isinstance(v, str) for v in attributes.values()):
@@ -212,7 +212,7 @@ def _segment(source: Source, entry: Mapping[str, Any], segment_id: str, id_patte
 
 
 def _answers(
-    source: Source, entry: Mapping[str, Any], made: Segment, known: Mapping[str, object], lines: Iterator[int]
+    source: JsonText, entry: Mapping[str, Any], made: Segment, known: Mapping[str, object], lines: Iterator[int]
 ) -> Iterator[Answer]:
     seen: set[str] = set()
     for response in source.field(entry, "responses", list, f"segment {made.key}", None):
@@ -243,7 +243,7 @@ def _percentage(value: object) -> float | Unreadable | None:
     return Unreadable(json.dumps(value))
 
 
-def _count(source: Source, value: object, of: str, line: int | None) -> int | None:
+def _count(source: JsonText, value: object, of: str, line: int | None) -> int | None:
     if value is None:
         return None
     count = people(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

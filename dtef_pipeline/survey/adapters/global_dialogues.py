@@ -98,12 +98,12 @@ _NO_GUIDE = Finding(
 )
 
 
-def _about_counts(counts: Counts, questions: Sequence[Question], columns: Sequence[Column]) -> tuple[Finding, ...]:
+def _about_counts(counts: Counts, questions: Sequence[Question], columns: Sequence[SegmentColumn]) -> tuple[Finding, ...]:
     return tuple(counts.findings(questions, [c.name for c in columns])) if counts.columns else (_NO_COUNTS,)
 
 
 @dataclass(frozen=True)
-class Column:
+class SegmentColumn:
     """A segment's column: its place in the aggregate file and its name there."""
 
     index: int
@@ -120,7 +120,7 @@ def _aggregates(path: Path) -> list[Path]:
 
 def _segment_columns(
     columns: Sequence[str], polls: Sequence[Poll], counts: Counts, where: str
-) -> tuple[list[Column], list[Finding]]:
+) -> tuple[list[SegmentColumn], list[Finding]]:
     """The columns that are segments, one for each key, and findings on all the others."""
     found: list[tuple[int, int, str]] = []
     derived: list[str] = []
@@ -154,7 +154,7 @@ _UNKNOWN_MESSAGE = (
 
 def _classified(
     found: Sequence[tuple[int, int, str]], columns: Sequence[str], counts: Counts, where: str
-) -> tuple[list[Column], list[str]]:
+) -> tuple[list[SegmentColumn], list[str]]:
     groups: dict[int, list[str]] = defaultdict(list)
     for group, _, value in found:
         groups[group].append(value)
@@ -166,11 +166,11 @@ def _classified(
             unknown.append(columns[index])
         else:
             n = counts.most(columns[index])
-            known.append(Column(index, columns[index], group, segment({attribute: value}, n, where=where, line=1)))
+            known.append(SegmentColumn(index, columns[index], group, segment({attribute: value}, n, where=where, line=1)))
     return sorted(known, key=lambda c: (c.group, c.index)), unknown
 
 
-def _without_repeats(columns: Sequence[Column]) -> tuple[list[Column], list[str]]:
+def _without_repeats(columns: Sequence[SegmentColumn]) -> tuple[list[SegmentColumn], list[str]]:
     """Columns of the lowest O-number for each key; a group that mostly repeats lower ones is a repeat as a whole."""
     home: dict[str, int] = {}
     for c in columns:
@@ -184,9 +184,9 @@ def _without_repeats(columns: Sequence[Column]) -> tuple[list[Column], list[str]
     return [c for c in columns if c.name not in names], [c.name for c in repeated]
 
 
-def _one_column_a_key(columns: Sequence[Column], polls: Sequence[Poll], where: str) -> list[Column]:
+def _one_column_a_key(columns: Sequence[SegmentColumn], polls: Sequence[Poll], where: str) -> list[SegmentColumn]:
     """Without the empty ones among columns of one key (Turkey beside Türkiye); two filled ones are a fault."""
-    by_key: dict[str, list[Column]] = defaultdict(list)
+    by_key: dict[str, list[SegmentColumn]] = defaultdict(list)
     for c in columns:
         by_key[c.segment.key].append(c)
     kept = []
@@ -199,12 +199,12 @@ def _one_column_a_key(columns: Sequence[Column], polls: Sequence[Poll], where: s
     return kept
 
 
-def _has_data(column: Column, polls: Sequence[Poll]) -> bool:
+def _has_data(column: SegmentColumn, polls: Sequence[Poll]) -> bool:
     return bool(column.segment.n) or any(row[column.index].strip() for poll in polls for row in poll.rows)
 
 
 def _questions(
-    polls: Sequence[Poll], columns: Sequence[Column], guide: Path, where: str
+    polls: Sequence[Poll], columns: Sequence[SegmentColumn], guide: Path, where: str
 ) -> tuple[list[tuple[Question, Poll]], list[Finding]]:
     """The questions to predict with their rows in questionnaire order; profile and one-option questions are left out."""
     values: dict[str, list[str]] = defaultdict(list)
@@ -231,7 +231,7 @@ def _questions(
     return kept, [f for f in findings if f.items]
 
 
-def _answers_itself(poll: Poll, columns: Sequence[Column]) -> bool:
+def _answers_itself(poll: Poll, columns: Sequence[SegmentColumn]) -> bool:
     """Whether the attribute's segments mostly give their own value, as far as their cells say.
 
     "Where would you rather live?" has the options of a profile question, and is none.
@@ -258,7 +258,7 @@ def _in_guide_order(question: Question, poll: Poll, asked: Sequence[Sequence[str
 
 
 def _answers(
-    questions: Sequence[tuple[Question, Poll]], columns: Sequence[Column], counts: Counts, where: str
+    questions: Sequence[tuple[Question, Poll]], columns: Sequence[SegmentColumn], counts: Counts, where: str
 ) -> Iterator[Answer]:
     """One answer for each segment and question, but none for segments without any data."""
     for column in columns:

@@ -32,7 +32,7 @@ LONG_COLUMNS = {
     "option_order": "optional number that puts the options in order",
 }
 _REQUIRED_COLUMNS = ("round", "question", "option", "attribute", "value")
-_SUFFIXES = (".csv", ".parquet")
+_TABLE_SUFFIXES = (".csv", ".parquet")
 
 Row = Mapping[str, str]
 
@@ -81,7 +81,7 @@ def _round(name: str, where: str) -> str:
 
 def _header(path: Path) -> list[str]:
     """Column names in lower case; empty when the path is no such table."""
-    if not path.is_file() or path.suffix.lower() not in _SUFFIXES:
+    if not path.is_file() or path.suffix.lower() not in _TABLE_SUFFIXES:
         return []
     try:
         if path.suffix.lower() == ".parquet":

@@ -60,9 +60,9 @@ def baseline_distribution(model: ModelSpec, row: Row, draw: int, previous: Previ
     None leads to the status `missing`, never to a score of 0. Baselines OF_NEIGHBOURS answer prompts, not rows: `of_neighbours`.
     Raises ConfigError for a baseline that does not exist.
     """
-    if model.model not in _BASELINES:
+    if model.model not in _PREDICT:
         raise ConfigError(f"unknown baseline {model.model!r}; known: {', '.join(BASELINES)}")
-    return _BASELINES[model.model](model, row, draw, previous)
+    return _PREDICT[model.model](model, row, draw, previous)
 
 
 def as_response(distribution: Sequence[float]) -> str:
@@ -114,7 +114,7 @@ def _previous_round(model: ModelSpec, row: Row, draw: int, previous: Previous) -
     return previous.get(question_key(row["question_text"], row["options"]))
 
 
-_BASELINES: Mapping[str, Callable[[ModelSpec, Row, int, Previous], Sequence[float] | None]] = {
+_PREDICT: Mapping[str, Callable[[ModelSpec, Row, int, Previous], Sequence[float] | None]] = {
     UNIFORM: _uniform,
     POPULATION_MARGINAL: _column("population"),
     LEAVE_ONE_OUT: _column("others"),

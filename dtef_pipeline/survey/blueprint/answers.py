@@ -35,12 +35,12 @@ class _Form:
 
 
 _PERCENTAGES = "one percentage per answer option, in the order in which the options are listed, adding up to 100"
-_DISTRIBUTION = _Form(
+_PERCENTAGES_FORM = _Form(
     "DISTRIBUTION", "a JSON array of numbers", _PERCENTAGES, "distribution", {"distribution": _EXAMPLE_NUMBERS}, "four options"
 )
 _FORMS: Mapping[str, _Form] = {
-    "distribution": _DISTRIBUTION,
-    "shift": _DISTRIBUTION,
+    "distribution": _PERCENTAGES_FORM,
+    "shift": _PERCENTAGES_FORM,
     "synthetic-individuals": _Form(
         "ANSWERS",
         "a JSON array of option letters",

@@ -27,7 +27,7 @@ _COMPARED_BY = ["model", "condition"]
 _STATISTICS = ["low", "high", "p", "p_holm", "n_questions", "margin", "decision", "note", "seed"]
 
 
-@scores_of_this_version()
+@scores_of_this_version(lambda connection, asked, options: options.subject.keys)
 def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: SurveyBoardOptions) -> pd.DataFrame:
     """The scored and unscored cells of an experiment, each beside the same cell of the same model in the first condition.
 

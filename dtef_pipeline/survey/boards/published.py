@@ -30,7 +30,7 @@ _SPREAD = ("segment_sd_true", "segment_sd", "segment_sd_expected", "lowest", "lo
 _TESTED = ("difference", "interval", "p_holm", "verdict")
 _BEST_AND_WORST = ("best_segment", "worst_segment", "gap", "expected_gap", "excess")
 _REPEATED = ("icc", "interval", "within_sd", "rerun_detectable", "model_detectable")
-_COUNTED = ("n_pairs", "n_questions", "note")
+_FOUND_IN = ("n_pairs", "n_questions", "note")
 PUBLISHED = (
     View("overall", "leaderboard", "each model's mean score over all rounds, segments and questions", ()),
     View("round", "breakdown_round", "the same within each round", ("round",), on_page=False),
@@ -48,7 +48,7 @@ PUBLISHED = (
         "comparisons",
         "comparisons",
         "every two models: the difference of their scores, and whether chance could have made it",
-        ("model", "other_model", "context_level", *_TESTED, "effect_size", *_COUNTED),
+        ("model", "other_model", "context_level", *_TESTED, "effect_size", *_FOUND_IN),
         is_board=False,
         needs="two models with a score for the same cells",
     ),
@@ -56,7 +56,7 @@ PUBLISHED = (
         "context",
         "responsiveness",
         "whether a model's score rises when it is shown more of the segment's other answers",
-        ("model", "levels", "least_score", "most_score", *_TESTED, "slope", *_COUNTED),
+        ("model", "levels", "least_score", "most_score", *_TESTED, "slope", *_FOUND_IN),
         is_board=False,
         needs="a model asked at two context levels, such as `dtef run --context 0 --context 5`",
     ),

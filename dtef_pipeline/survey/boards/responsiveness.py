@@ -33,11 +33,11 @@ from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS
 from dtef_pipeline.survey.keys import KEYS
 
-_GROUP = [*MODEL, "condition"]
-_AT_LEVELS = [*_GROUP, *KEYS.pair]
+_MODEL_CONDITION = [*MODEL, "condition"]
+_AT_LEVELS = [*_MODEL_CONDITION, *KEYS.pair]
 """What a model was asked at several context levels."""
 _PROMPT = list(KEYS.cell)
-_RESPONSES = ("evidence-adapting", "hurt by context", "stereotype-holding", "undecided")
+_REACTIONS = ("evidence-adapting", "hurt by context", "stereotype-holding", "undecided")
 
 
 class _Rows(NamedTuple):
@@ -88,9 +88,9 @@ def responsiveness(
     pairs = pd.DataFrame({"group": rows.group, "cluster": rows.cluster, "pair": rows.pair}).groupby("group")
     table["n_pairs"], table["n_questions"] = pairs["pair"].nunique(), pairs["cluster"].nunique()
     table["p_holm"] = table.groupby("condition")["p"].transform(lambda p: holm(p))
-    table["verdict"] = verdicts(table, _RESPONSES, MARGIN)
+    table["verdict"] = verdicts(table, _REACTIONS, MARGIN)
     unread = _unread(cells.iloc[where], rows.group, len(groups))
-    table["verdict"] = table["verdict"].where(unread == "", _RESPONSES[-1])
+    table["verdict"] = table["verdict"].where(unread == "", _REACTIONS[-1])
     table["note"] = table["note"].where(unread == "", unread)
     return table.assign(targets=options.targets, metric=options.metric, seed=options.seed)[list(RESPONSIVENESS.names)]
 
@@ -103,7 +103,7 @@ def _paired(
     scored = cells["score"].notna().to_numpy()
     where = np.flatnonzero(scored & (np.bincount(pair, weights=scored)[pair] > 1))
     kept = cells.iloc[where]
-    group, groups = places(kept, _GROUP)
+    group, groups = places(kept, _MODEL_CONDITION)
     cluster, clusters = places(kept, ["cluster"])
     level, levels = places(kept, ["context_level"])
     size = levels["context_level"].map(_order).to_numpy(dtype=np.float64)[level]

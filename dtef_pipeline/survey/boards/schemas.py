@@ -35,7 +35,7 @@ _HIGH = field("high", _NUMBER, "Upper end of the 95 % interval of the difference
 _P = field("p", _NUMBER, "Probability of a difference at least as large if there were none, 0-1 (two-sided sign-flip test)")
 _P_HOLM = field("p_holm", _NUMBER, "Probability p adjusted by Holm over all rows of the same level, condition and targets, 0-1")
 _NOTE = field("note", _TEXT, "Caution for readers of the row, or the reason why a number is missing")
-_SEED = field("seed", _COUNT, "Seed of all that was drawn")
+_SEED_FIELD = field("seed", _COUNT, "Seed of all that was drawn")
 
 COMPARISONS = pa.schema(
     [
@@ -55,7 +55,7 @@ COMPARISONS = pa.schema(
         _P_HOLM,
         field("verdict", _TEXT, "Verdict by p_holm: better, not told apart or not tested"),
         _NOTE,
-        _SEED,
+        _SEED_FIELD,
     ]
 )
 """Every two models on the cells that both have a score for, the better one first."""
@@ -84,12 +84,12 @@ RESPONSIVENESS = pa.schema(
         _P_HOLM,
         field("verdict", _TEXT, "Verdict: evidence-adapting, stereotype-holding, hurt by context or undecided"),
         _NOTE,
-        _SEED,
+        _SEED_FIELD,
     ]
 )
 """Whether a model's score rises with the context it is shown."""
 
-_SCORES = (
+_ENDS_OF_GAP = (
     field("best_score", _NUMBER, "Mean score on the best segment, 0-1: higher is better"),
     field("worst_score", _NUMBER, "Mean score on the worst segment, 0-1: higher is better"),
 )
@@ -105,7 +105,7 @@ GAPS = pa.schema(
         field("worst_segment", _TEXT, "Segment of the attribute on which the model has its lowest mean score"),
         field("n_segments", _COUNT, "Segments compared"),
         field("n_pairs", _COUNT, "Pairs of segment and question with a score"),
-        *_SCORES,
+        *_ENDS_OF_GAP,
         field("gap", _NUMBER, "Distance between the mean scores on the best and the worst segment, 0-1: lower is more even"),
         _EXPECTED,
         field("expected_low", _NUMBER, "Lower end of the range that holds 95 % of gaps between equal groups"),
@@ -114,7 +114,7 @@ GAPS = pa.schema(
         field("p", _NUMBER, "Probability of as large a gap between groups that differ in size alone, 0-1 (one-sided)"),
         _P_HOLM,
         _NOTE,
-        _SEED,
+        _SEED_FIELD,
     ]
 )
 """How much better a model does on an attribute's best segment than on its worst, beside what sizes alone make of equal groups."""
@@ -134,7 +134,7 @@ QUESTION_GAPS = pa.schema(
         _EXPECTED,
         _BEYOND,
         _NOTE,
-        _SEED,
+        _SEED_FIELD,
     ]
 )
 """`gaps` of single questions."""
@@ -152,7 +152,7 @@ RELIABILITY = pa.schema(
         field("rerun_detectable", _NUMBER, "Smallest difference of two reruns' mean scores that is found in 80 % of cases"),
         field("model_detectable", _NUMBER, "Smallest difference of two models' mean scores that is found in 80 % of cases"),
         _NOTE,
-        _SEED,
+        _SEED_FIELD,
     ]
 )
 """How far the scores of repeated draws of the same prompt agree."""
@@ -175,7 +175,7 @@ _COMMON = {
     "score": "Mean score under the published policy, 0-1: higher is better",
     "n_pairs": "Pairs of segment and question with a score",
 }
-_RESAMPLED = {"resamples": "Bootstrap resamples behind the intervals", **_described(_SEED)}
+_RESAMPLED = {"resamples": "Bootstrap resamples behind the intervals", **_described(_SEED_FIELD)}
 BOARD_COLUMNS: Mapping[str, str] = {
     **_described(ROUND_FIELD, SEGMENT_FIELD, ATTRIBUTE_FIELD, VALUE_FIELD, QUESTION_FIELD),
     **_COMMON,

@@ -30,6 +30,7 @@ SCORED = Scored(
     ranked_from=10,  # segments: weval methodology 5.3
     comparisons=COMPARISONS,
     reliability=RELIABILITY,
+    reference_again="ingest the round again",
     noise=sampling_noise,
     measures=measures,
     columns=ADDED,

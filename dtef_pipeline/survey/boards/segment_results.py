@@ -14,14 +14,14 @@ from dtef_pipeline.survey.tables import METRICS, SEGMENT_RESULTS
 from dtef_pipeline.tables import ANSWERED, STATUSES
 
 _OF_RESULT = ", ".join((*KEYS.space, "snapshot", *KEYS.described, *KEYS.series, "targets", "metric"))
-_ANSWERED = ", ".join(f"'{status}'" for status in ANSWERED)
+_ANSWERED_SQL = ", ".join(f"'{status}'" for status in ANSWERED)
 
 COUNTS_SQL = ", ".join(
     [
         "count(*) AS n_total",
         "count(score) AS n_scored",
         *(f"count(*) FILTER (status = '{status}') AS n_{status}" for status in STATUSES),
-        f"count(*) FILTER (status = 'ok') / nullif(count(*) FILTER (status IN ({_ANSWERED})), 0) AS parse_rate",
+        f"count(*) FILTER (status = 'ok') / nullif(count(*) FILTER (status IN ({_ANSWERED_SQL})), 0) AS parse_rate",
     ]
 )
 

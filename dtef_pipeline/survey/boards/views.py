@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.boards.boards import BY_METRIC, Evidence, board, load_evidence
+from dtef_pipeline.boards.boards import BY_METRIC, BoardEvidence, board, load_evidence
 from dtef_pipeline.boards.cells import BoardOptions, load_cells
 from dtef_pipeline.boards.comparisons import comparisons, tiers
 from dtef_pipeline.boards.reliability import reliability
@@ -32,12 +32,12 @@ HELD = {
     "blueprints": (*KEYS.cell, "context_included"),
 }
 """Tables that views are made of, and their columns; `scores` must be there, the others say more."""
-_SEEN = "contains the segments' own answers: it can come near the ceiling or pass it"
+_CONTAINS_ANSWERS = "contains the segments' own answers: it can come near the ceiling or pass it"
 _PARTLY = 0.5
 """Coverage below which a rank comes with a caution."""
 
 
-def view(connection: Connection, by: str, options: BoardOptions, evidence: Evidence | None = None) -> pd.DataFrame:
+def view(connection: Connection, by: str, options: BoardOptions, evidence: BoardEvidence | None = None) -> pd.DataFrame:
     """The rows of a view under the options; `evidence` is what `load_evidence` made of the same options, if it was needed before.
 
     Boards are those of `boards.board`, `overall` with each model's `tier`, and `consistency`, ranked by its variance component; of the others
@@ -70,7 +70,7 @@ def view(connection: Connection, by: str, options: BoardOptions, evidence: Evide
 
 def _with_caution(note: str, model: str, coverage: float, rank: Any) -> str:
     """A board's note, with what a reader of the row should know besides."""
-    cautions = [_SEEN] if model == POPULATION_MARGINAL else []
+    cautions = [_CONTAINS_ANSWERS] if model == POPULATION_MARGINAL else []
     if coverage < _PARTLY and pd.notna(rank):
         cautions.append(
             f"has a score for {coverage:.0%} of the pairs: its rank supposes the same lead over the marginal on the others"
@@ -87,28 +87,28 @@ def _by_component(frame: pd.DataFrame, components: pd.DataFrame) -> pd.DataFrame
     return frame.loc[order.index].reset_index(drop=True)
 
 
-def _comparisons(connection: Connection, options: BoardOptions, evidence: Evidence | None) -> pd.DataFrame:
+def _comparisons(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
     cells, noise = evidence or load_evidence(connection, options)
     return comparisons(cells, options, noise.score if noise else None)
 
 
-def _responsiveness(connection: Connection, options: BoardOptions, evidence: Evidence | None) -> pd.DataFrame:
+def _responsiveness(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
     cells, noise = evidence or load_evidence(connection, options)
     return responsiveness(cells, context_shown(connection), options, noise.score if noise else None)
 
 
-def gap_tables(connection: Connection, options: BoardOptions, evidence: Evidence | None) -> dict[str, pd.DataFrame]:
+def gap_tables(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> dict[str, pd.DataFrame]:
     """`gaps` and `question_gaps`, which are made together."""
     cells = evidence.cells if evidence else load_cells(connection, options)
     whole, of_questions = gaps(connection, cells, options)
     return {"gaps": whole, "question_gaps": of_questions}
 
 
-def _reliability(connection: Connection, options: BoardOptions, evidence: Evidence | None) -> pd.DataFrame:
+def _reliability(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
     return reliability(connection, options)
 
 
-_MAKERS: Mapping[str, Callable[[Connection, BoardOptions, Evidence | None], pd.DataFrame]] = {
+_MAKERS: Mapping[str, Callable[[Connection, BoardOptions, BoardEvidence | None], pd.DataFrame]] = {
     "comparisons": _comparisons,
     "context": _responsiveness,
     "gaps": lambda *given: gap_tables(*given)["gaps"],

@@ -15,14 +15,14 @@ from typing import NamedTuple
 from dtef_pipeline.text.plain import recent
 
 # Groups are atomic, `(?>...)`, and not possessive: before 3.11.5 Python loses its place in a possessive group that fails half-way.
-NUMBER = r"[-+]?+(?:[0-9]++(?>(?:\.[0-9]++)?)|\.[0-9]++)(?>(?:e[-+]?+[0-9]++)?)"
+NUMERAL = r"[-+]?+(?:[0-9]++(?>(?:\.[0-9]++)?)|\.[0-9]++)(?>(?:e[-+]?+[0-9]++)?)"
 COMMA_NUMBER = r"[-+]?+(?:[0-9]++(?>(?:,[0-9]++)*)(?>(?:\.[0-9]++)?)|\.[0-9]++)(?>(?:e[-+]?+[0-9]++)?)"
 ABOUT = r"(?>(?:(?:~|about|around|approximately|approx\.?|roughly|circa|ca\.|nearly) ?)?)"
 PERCENT = r"(?>(?: ?(?:%|percent\b|per cent\b|pct\b))?)"
 
 _BETWEEN_VALUES = r"(?: ?[,;/|] ?(?:and )?| and | & | |\t)"
 _STANDS_ALONE = r"(?! ?[-–→] ?[0-9])(?![\w:])(?!\.[0-9])(?! to [0-9])(?! or [0-9])"
-_LISTED_VALUE = ABOUT + NUMBER + PERCENT + _STANDS_ALONE
+_LISTED_VALUE = ABOUT + NUMERAL + PERCENT + _STANDS_ALONE
 _RUN = re.compile(rf"(?<![\w.,–-]){_LISTED_VALUE}(?>(?:{_BETWEEN_VALUES}{_LISTED_VALUE})+)")
 _NUMBER_PER_LINE = re.compile(rf"(?m)(?>(?:^[ |]*+(?>(?:[-–•·] )?){ABOUT}{COMMA_NUMBER}{PERCENT}[ ,;|.]*+(?:\n|\Z)){{2,}})")
 _ARRAY = re.compile(r"\[([^\[\]{}]*)\]")
@@ -30,9 +30,9 @@ _INTERVAL = re.compile(r"(?:[%0-9]|\bci|\binterval|\brange)[ :,=]*\Z")
 _BOUNDS = re.compile(r"\b(?:between|from) ?\Z")
 _CITATION = re.compile(r"\[ ?\^?[0-9]{1,3} ?\]")
 _ITEM = re.compile(rf"{ABOUT}({COMMA_NUMBER})\.?{PERCENT}")
-_RANGE = re.compile(rf"{ABOUT}{NUMBER}{PERCENT} ?(?:[-–]|to) ?{NUMBER}{PERCENT}")
+_RANGE = re.compile(rf"{ABOUT}{NUMERAL}{PERCENT} ?(?:[-–]|to) ?{NUMERAL}{PERCENT}")
 _NOT_A_NUMBER = re.compile(r"[-+]?(?:nan|inf|infinity|null|none|n/a)")
-_PLAIN_NUMBERS = re.compile(NUMBER)
+_PLAIN_NUMBERS = re.compile(NUMERAL)
 _COMMA_NUMBERS = re.compile(COMMA_NUMBER)
 _THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _CLOSE_COMMA = re.compile(r",(?! )")

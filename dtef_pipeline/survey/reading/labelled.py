@@ -46,7 +46,7 @@ _NEXT_LETTER = re.compile(r" [a-z] ?[=:] ?[0-9]")
 _ENUMERATED_TEXT = re.compile(r" ?([^\n:=|]{1,120})")
 _GENERIC = re.compile(r"(?:[:=|]| –| -(?= )) ?(?=[~a-z0-9.+-])")
 _ANY_LETTER = re.compile(r"[^\W0-9_]")
-_SUMMARY = re.compile(r"\b(?:total|sum|confidence|n|respondents|sample size)\b")
+_SUMMARY_ROW = re.compile(r"\b(?:total|sum|confidence|n|respondents|sample size)\b")
 _OTHER_ROW = re.compile(rf"(?m)^[ |\-•·]*([^\n:=|]{{1,80}}?) ?[:=|] ?{ABOUT}{COMMA_NUMBER}{PERCENT}[ |,]*$")
 
 
@@ -284,7 +284,7 @@ def _strangers(text: str, start: int, end: int, run: dict[int, Pair]) -> list[st
         row[1].strip()
         for row in _OTHER_ROW.finditer(text, first, stop)
         if _ANY_LETTER.search(row[1])
-        and not _SUMMARY.search(row[1])
+        and not _SUMMARY_ROW.search(row[1])
         and not any(s < row.end() and e > row.start() for s, e in spans)
     ]
 
@@ -298,7 +298,7 @@ def read_any_labels(text: str, n: int) -> Iterator[Candidate]:
         if found.start() < place or value is None:
             continue
         label = text[max(place, found.start() - NEARBY) : found.start()].rpartition("\n")[2]
-        if not _ANY_LETTER.search(label) or _SUMMARY.search(label):
+        if not _ANY_LETTER.search(label) or _SUMMARY_ROW.search(label):
             continue
         if values and (text.count("\n", end, found.start()) >= 2 or len(values) == n):
             yield candidate(start, end, values, n, "labelled list in written order")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.report.charts import ROW, SAME, Mark, facet, facets, forest, heat_map, score_domain
+from dtef_pipeline.report.charts import ROW, SAME_SCORE, Mark, facet, facets, forest, heat_map, score_domain
 from dtef_pipeline.report.markup import is_unknown
 from dtef_pipeline.report.svg import Place, across, axis, domain, dot, drawing, group, label, line
 from dtef_pipeline.statistics.permutation import SIGNIFICANCE
@@ -62,7 +62,7 @@ def context_curves(frame: pd.DataFrame) -> str:
 def moving(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of models whose score is not the same at every level that they have: a baseline that reads no prompt has no curve."""
     spread = rows.groupby("model_variant", observed=True)["score"].agg(lambda scores: scores.max() - scores.min())
-    return rows[rows["model_variant"].isin(spread[spread > SAME].index)]
+    return rows[rows["model_variant"].isin(spread[spread > SAME_SCORE].index)]
 
 
 def _by(rows: pd.DataFrame, key: str) -> dict[str, Mapping[Any, Any]]:

@@ -30,7 +30,7 @@ def _boundless(rows: pd.DataFrame, cells: Sequence[str]) -> list[str]:
     return [beyond if is_boundless else cell for cell, is_boundless in zip(cells, boundless, strict=True)]
 
 
-_BOARD_COLUMNS = [
+_SHOWN_COLUMNS = [
     RANK,
     TIER,
     MODEL_COLUMN,
@@ -85,4 +85,4 @@ _BOARD_COLUMNS = [
         beneath=Beneath("coverage", percent, "{} of all"),
     ),
 ]
-SURVEY_BOARD = Board(_HOW_TO_READ_BOARD, _BOARD_COLUMNS, references, _RANKED_BY)
+SURVEY_BOARD = Board(_HOW_TO_READ_BOARD, _SHOWN_COLUMNS, references, _RANKED_BY)

@@ -33,7 +33,7 @@ _HOW_TO_READ_PAIRS = (
 )
 
 
-class Asked(NamedTuple):
+class Way(NamedTuple):
     """A context level under a condition."""
 
     level: str
@@ -138,9 +138,9 @@ def _models(connection: duckdb.DuckDBPyConnection) -> list[Model]:
     return [Model(*both) for both in zip(found["model"], found["model_variant"], strict=True)]
 
 
-def _asked(connection: duckdb.DuckDBPyConnection) -> list[Asked]:
+def _asked(connection: duckdb.DuckDBPyConnection) -> list[Way]:
     rows = connection.execute("SELECT DISTINCT context_level, condition FROM scores").fetchall()
-    return sorted((Asked(*row) for row in rows), key=lambda way: (way.condition, ContextLevel(way.level).order))
+    return sorted((Way(*row) for row in rows), key=lambda way: (way.condition, ContextLevel(way.level).order))
 
 
 def _kept_questions(
@@ -167,7 +167,7 @@ def _kept_questions(
 
 
 def _packed(
-    connection: duckdb.DuckDBPyConnection, models: Sequence[Model], asked: Sequence[Asked], kept: pd.DataFrame
+    connection: duckdb.DuckDBPyConnection, models: Sequence[Model], asked: Sequence[Way], kept: pd.DataFrame
 ) -> pd.DataFrame:
     """One row per (round, segment, question): the observed answer and all predictions in the characters of `pair_data`.
 

@@ -4,17 +4,17 @@ import dagster as dg
 import pandas as pd
 
 from assets.stage.resources import Store
-from dtef_pipeline.boards.boards import Evidence
+from dtef_pipeline.boards.boards import BoardEvidence
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 
 
 def test_evidence_is_shared_by_the_roll_ups_of_a_run_and_gone_with_it() -> None:
-    seen: list[tuple[dict[SurveyBoardOptions, Evidence], int]] = []
+    seen: list[tuple[dict[SurveyBoardOptions, BoardEvidence], int]] = []
 
     @dg.asset
     def first(store: Store) -> None:
         seen.append((store.roll_ups.evidence, len(store.roll_ups.evidence)))
-        store.roll_ups.evidence[SurveyBoardOptions()] = Evidence(pd.DataFrame(), None)
+        store.roll_ups.evidence[SurveyBoardOptions()] = BoardEvidence(pd.DataFrame(), None)
 
     @dg.asset(deps=[first])
     def second(store: Store) -> None:

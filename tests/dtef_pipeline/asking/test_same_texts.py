@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dtef_pipeline.asking.same_texts import Source, distinct_requests, same_texts, sources
+from dtef_pipeline.asking.same_texts import SharedResponse, distinct_requests, same_texts, sources
 from dtef_pipeline.identity import request_key
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
@@ -23,7 +23,7 @@ def key(prompt: str, draw: int = 0) -> str:
     return request_key(prompt, VARIANT, draw, "base")
 
 
-def served(*prompts: str, stored: Collection[str] = (), draws: int = 1) -> dict[str, Source]:
+def served(*prompts: str, stored: Collection[str] = (), draws: int = 1) -> dict[str, SharedResponse]:
     return sources(prompts, SAME, VARIANT, draws, "base", lambda keys: set(keys) & set(stored))
 
 
@@ -52,29 +52,29 @@ def test_a_survey_without_a_question_that_stands_twice_is_known_at_once() -> Non
 
 
 def test_the_first_serves_all_where_nothing_is_stored() -> None:
-    source = Source(FIRST, key(FIRST))
+    source = SharedResponse(FIRST, key(FIRST))
     assert served(FIRST, OTHER, SECOND, THIRD, DIFFERENT) == {key(SECOND): source, key(THIRD): source}
 
 
 def test_the_first_serves_also_where_it_is_not_asked_for() -> None:
     """Of two runs at the same time over other questions, both then ask the same request, and so buy it once."""
-    assert served(THIRD) == {key(THIRD): Source(FIRST, key(FIRST))}
+    assert served(THIRD) == {key(THIRD): SharedResponse(FIRST, key(FIRST))}
 
 
 def test_what_is_stored_serves_all_others() -> None:
-    source = Source(THIRD, key(THIRD))
+    source = SharedResponse(THIRD, key(THIRD))
     assert served(FIRST, SECOND, THIRD, stored=[key(THIRD)]) == {key(FIRST): source, key(SECOND): source}
 
 
 def test_an_answer_of_ones_own_stays() -> None:
     """Answers that were bought before each text was asked once."""
     assert served(FIRST, SECOND, THIRD, stored=[key(FIRST), key(SECOND), key(THIRD)]) == {}
-    assert served(FIRST, SECOND, THIRD, stored=[key(SECOND), key(THIRD)]) == {key(FIRST): Source(SECOND, key(SECOND))}
+    assert served(FIRST, SECOND, THIRD, stored=[key(SECOND), key(THIRD)]) == {key(FIRST): SharedResponse(SECOND, key(SECOND))}
 
 
 def test_each_draw_has_its_own_answer() -> None:
     found = served(FIRST, SECOND, stored=[key(SECOND, 1)], draws=2)
-    assert found == {key(SECOND): Source(FIRST, key(FIRST)), key(FIRST, 1): Source(SECOND, key(SECOND, 1))}
+    assert found == {key(SECOND): SharedResponse(FIRST, key(FIRST)), key(FIRST, 1): SharedResponse(SECOND, key(SECOND, 1))}
 
 
 def test_requests_are_counted_as_they_are_sent() -> None:

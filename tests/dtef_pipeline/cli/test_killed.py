@@ -14,6 +14,7 @@ import pytest
 from resources.responses.store import ResponseStore
 from tests.dtef_pipeline.cli.commands import SEGMENTS, distribution, ok, query, serve_as
 from tests.fake_llm_server import FakeLLM
+from tests.made.responses import stored
 
 
 class TestKilled:
@@ -35,7 +36,7 @@ class TestKilled:
             process.communicate()
             assert process.returncode == -signal.SIGKILL
             with ResponseStore(ingested / "responses.sqlite") as store:
-                committed = store.count()
+                committed = stored(store)
             assert 0 < committed < total
             assert server.answered - committed <= 2 * 4
             answered = server.answered
@@ -51,7 +52,7 @@ class TestKilled:
         assert len({row["request_key"] for row in rows}) == requests
         assert {row["call_status"] for row in rows} == {"answered"}
         with ResponseStore(ingested / "responses.sqlite") as store:
-            assert store.count() == requests
+            assert stored(store) == requests
         assert query("SELECT count(*) AS n FROM scores WHERE model = 'fake' AND status = 'ok'") == [{"n": total}]
         import dagster as dg
 

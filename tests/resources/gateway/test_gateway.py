@@ -23,6 +23,7 @@ from resources.gateway.progress import ModelProgress
 from resources.responses.store import ResponseStore
 from tests.conftest import ROOT
 from tests.fake_llm_server import Call, FakeLLM, Fault, always
+from tests.made.responses import stored
 from tests.resources.gateway.gateway_setup import KEY, ask, gateway, model, requests
 
 
@@ -71,7 +72,7 @@ class TestAnswering:
         assert gateway(store).answer(requests(spec, 8)) == Outcome({}, asked=3, replayed=5)
         assert gateway(store).answer(requests(spec, 8, draw=1)) == Outcome({}, asked=8, replayed=0)
         assert gateway(store).answer(requests(spec, 8, snapshot="later")) == Outcome({}, asked=8, replayed=0)
-        assert server.answered == store.count() == 24
+        assert server.answered == stored(store) == 24
 
     def test_a_request_given_twice_is_asked_once(self, store: ResponseStore, server: FakeLLM) -> None:
         assert gateway(store).answer(requests(model(server)) * 3).asked == 1
@@ -149,7 +150,7 @@ class TestFailures:
             environ = {"M_KEY": KEY, "GOOD_KEY": "good-key-123456"}
             answers = gateway(store, environ=environ).answer([*requests(bad, 30), *requests(good, 30)])
             assert set(answers.failures) == {request.key for request in requests(bad, 30)}
-            assert server.answered == store.count() == 30
+            assert server.answered == stored(store) == 30
             assert len(server.calls) <= 32
 
     def test_a_failure_is_asked_again_by_a_rerun(self, store: ResponseStore) -> None:

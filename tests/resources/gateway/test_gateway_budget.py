@@ -8,6 +8,7 @@ from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.errors import GatewayError
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import FakeLLM, Fault, always
+from tests.made.responses import stored
 from tests.resources.gateway.gateway_setup import gateway, model, requests
 
 TOKENS = 8
@@ -20,7 +21,7 @@ class TestCalls:
         with FakeLLM() as server:
             wanted = requests(model(server), 50)
             answers = gateway(store, budget=Budget(max_calls=10), tell=told.append).answer(wanted)
-        assert len(server.calls) == store.count() == answers.asked == 10
+        assert len(server.calls) == stored(store) == answers.asked == 10
         assert {(failure.status, failure.message, failure.attempts) for failure in answers.failures.values()} == {
             ("budget", "not asked: the run's max_calls of 10 was reached", 0)
         }

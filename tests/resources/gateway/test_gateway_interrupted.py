@@ -16,6 +16,7 @@ from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
 from tests.conftest import ROOT
 from tests.fake_llm_server import FakeLLM, Fault, always
+from tests.made.responses import stored
 from tests.resources.gateway.gateway_setup import await_answers, await_calls, gateway, model, requests
 
 RUN = """
@@ -45,7 +46,7 @@ class TestInterruption:
                 run.send_signal(signal.SIGKILL)
                 run.communicate()
             with ResponseStore(path) as store:
-                committed = store.count()
+                committed = stored(store)
             assert server.answered - committed <= 2 * IN_FLIGHT
             asked_before = server.answered
             run = start(path, server)
@@ -55,7 +56,7 @@ class TestInterruption:
             assert server.answered == asked_before + 300 - committed
         with ResponseStore(path) as store:
             keys = [request.key for request in requests(model(None), 300)]
-            assert store.count() == store.responses(keys).num_rows == 300
+            assert stored(store) == store.responses(keys).num_rows == 300
 
     def test_ctrl_c_keeps_what_was_answered(self, tmp_path: Path) -> None:
         path = tmp_path / "responses.sqlite"
@@ -67,7 +68,7 @@ class TestInterruption:
             assert run.returncode != 0
             assert "KeyboardInterrupt" in errors
             with ResponseStore(path) as store:
-                assert 300 > store.count() >= server.answered - IN_FLIGHT
+                assert 300 > stored(store) >= server.answered - IN_FLIGHT
 
     def test_ctrl_c_waits_for_what_is_in_flight_and_sends_nothing_more(self, tmp_path: Path) -> None:
         path = tmp_path / "responses.sqlite"
@@ -80,7 +81,7 @@ class TestInterruption:
             assert "waiting up to 30 s for 8 calls in flight" in errors
             assert len(server.calls) == server.answered == IN_FLIGHT
         with ResponseStore(path) as store, Claims(store) as other:
-            assert store.count() == IN_FLIGHT
+            assert stored(store) == IN_FLIGHT
             # Nothing is held any more.
             keys = {request.key for request in requests(model(None), 300)}
             claimed = other.claim(sorted(keys))
@@ -111,4 +112,4 @@ class TestInterruption:
 
         with FakeLLM(latency=0.05) as server, pytest.raises(KeyboardInterrupt):
             gateway(store).answer(requests(model(server, max_concurrency=2), 200), on_progress=progress)
-        assert 3 < store.count() < 200
+        assert 3 < stored(store) < 200

@@ -14,6 +14,7 @@ from resources.gateway.gateway import Outcome
 from resources.gateway.retries import Backoff
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import Call, FakeLLM, Fault, always, at_first, at_random
+from tests.made.responses import stored
 from tests.resources.gateway.gateway_setup import ask, gateway, model, requests
 
 
@@ -53,7 +54,7 @@ class TestRetries:
         (failure,) = answers.failures.values()
         assert failure.attempts == len(server.calls) == 3
         assert "no luck" in failure.message
-        assert store.count() == 0
+        assert stored(store) == 0
 
     @pytest.mark.parametrize("status", [400, 403, 413, 422])
     def test_a_permanent_fault_is_not_tried_again(self, store: ResponseStore, status: int) -> None:
@@ -113,7 +114,7 @@ class TestRetries:
             assert gateway(store).answer(wanted) == Outcome({}, asked=500, replayed=0)
         rows = store.responses([request.key for request in wanted]).to_pylist()
         served = Counter(call.user for call in server.calls)
-        assert store.count() == len(rows) == server.answered == 500
+        assert stored(store) == len(rows) == server.answered == 500
         assert set(server.answers.values()) == {1}
         assert [row["attempts"] for row in rows] == [served[request.user] for request in wanted]
         assert served.total() > 550

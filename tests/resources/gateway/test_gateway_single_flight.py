@@ -11,6 +11,7 @@ from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
 from tests.conftest import ROOT
 from tests.fake_llm_server import FakeLLM, Fault
+from tests.made.responses import stored
 from tests.resources.gateway.gateway_setup import await_answers, gateway, model, requests
 
 RUN = """
@@ -48,7 +49,7 @@ class TestTwoProcesses:
         assert sum(asked for _, asked, _ in counted) == 300
         assert [asked + replayed for _, asked, replayed in counted] == [300, 300]
         with ResponseStore(location) as store:
-            assert store.count() == 300
+            assert stored(store) == 300
 
     def test_what_a_killed_run_had_claimed_is_taken_over(self, location: str) -> None:
         with FakeLLM(latency=0.1) as server:
@@ -60,7 +61,7 @@ class TestTwoProcesses:
             assert (failed, asked + replayed) == (0, 300)
             assert server.answered <= 300 + 8
         with ResponseStore(location) as store:
-            assert store.count() == 300
+            assert stored(store) == 300
 
 
 class TestOneProcess:

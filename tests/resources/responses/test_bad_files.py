@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from dtef_pipeline.asking.request import Response
-from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.errors import ConfigError, StoreError
 from resources.responses import files as response_files
 from resources.responses.files import Imported, export_responses, import_responses
 from resources.responses.store import RESPONSES, ResponseStore
+from tests.made.responses import stored
 from tests.resources.responses.file_rows import line, response
 
 
@@ -23,9 +24,9 @@ class TestBadFiles:
     """Error cases: where, what arrived, what is allowed; and nothing is added."""
 
     def refused(self, store: ResponseStore, file: Path, message: str) -> None:
-        with pytest.raises(WarehouseError, match=message):
+        with pytest.raises(StoreError, match=message):
             import_responses(store, file)
-        assert store.count() == 0
+        assert stored(store) == 0
 
     @pytest.mark.parametrize(
         ("bad", "message"),

@@ -23,7 +23,7 @@ from resources.responses.claims import Claimed, Claims
 from resources.responses.processes import Process
 from resources.responses.store import ResponseStore
 from tests.conftest import ROOT
-from tests.made.responses import keys, response
+from tests.made.responses import keys, response, stored
 
 ELSEWHERE = {"machine": "another machine", "pid": 1, "started": None}
 
@@ -236,7 +236,7 @@ def test_processes_that_claim_answer_and_give_back_buy_each_answer_once(location
         assert process.exitcode == 0
     assert sorted(purchases) == list(range(600))
     with ResponseStore(location) as store:
-        assert store.count() == 600
+        assert stored(store) == 600
         assert rows(store, db.claims) == rows(store, db.claimants) == 0
 
 

@@ -18,11 +18,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.errors import StoreError
 from resources.responses import files as response_files
 from resources.responses import store as response_store
 from resources.responses.files import SUFFIXES, Imported, export_responses, import_responses
 from resources.responses.store import RESPONSES, ResponseStore
+from tests.made.responses import stored
 from tests.resources.responses.file_rows import contents, line, response
 
 every_kind = pytest.mark.parametrize("suffix", SUFFIXES)
@@ -204,10 +205,10 @@ class TestWriting:
     def test_a_file_that_cannot_be_written_is_an_error_and_leaves_nothing(
         self, elsewhere: ResponseStore, tmp_path: Path
     ) -> None:
-        with pytest.raises(WarehouseError, match=r"cannot write .*absent/responses\.jsonl: No such file or directory"):
+        with pytest.raises(StoreError, match=r"cannot write .*absent/responses\.jsonl: No such file or directory"):
             export_responses(elsewhere, tmp_path / "absent" / "responses.jsonl")
         (tmp_path / "responses.jsonl").mkdir()
-        with pytest.raises(WarehouseError, match="cannot write"):
+        with pytest.raises(StoreError, match="cannot write"):
             export_responses(elsewhere, tmp_path / "responses.jsonl")
         assert [path.name for path in tmp_path.glob(".*")] == []
 
@@ -237,4 +238,4 @@ class TestWriting:
         writer.start()
         writer.join()
         assert 1_000 <= sum(len(page) for page in pages) <= 1_100
-        assert store.count() == 6_100
+        assert stored(store) == 6_100

@@ -10,6 +10,7 @@ from sqlalchemy import make_url
 from resources.responses.store import ResponseStore
 from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, distribution, ok, query, serve_as
 from tests.fake_llm_server import FakeLLM
+from tests.made.responses import stored
 from tests.postgres import Postgres
 
 RUN = ["run", "--round", "S1", *CHOSEN, "--model", "fake", "--questions", "3"]
@@ -40,5 +41,5 @@ def test_a_round_is_asked_replayed_and_moved_with_its_answers_in_postgresql(
 
 def test_a_plain_postgresql_url_is_enough(postgres: Postgres) -> None:
     with ResponseStore(postgres.new_database().replace("postgresql+psycopg://", "postgresql://")) as store:
-        assert store.count() == 0
+        assert stored(store) == 0
         assert store.name.startswith("postgresql+psycopg://dtef:***@127.0.0.1:")

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.identity import digest
 from resources.responses import database as db
 from resources.responses.database import SCHEMA_VERSION
 from resources.responses.store import RESPONSES, ResponseStore
-from tests.made.responses import keys, response
+from tests.made.responses import keys, response, stored
 from tests.postgres import Postgres
 
 
@@ -43,7 +43,7 @@ def test_an_answer_is_never_written_over(store: ResponseStore) -> None:
     assert store.add([response(1, text="second"), response(2)]) == 1
     assert store.add([response(1, text="third")]) == 0
     assert store.responses(keys(1))["text"].to_pylist() == ["first"]
-    assert store.count() == 2
+    assert stored(store) == 2
 
 
 def test_known_keys_are_those_with_an_answer_across_chunks(store: ResponseStore) -> None:
@@ -56,7 +56,7 @@ def test_no_keys_and_no_responses_are_no_rows(store: ResponseStore) -> None:
     store.add([])
     assert store.known([]) == set()
     assert store.responses(keys(1)).schema == RESPONSES
-    assert store.count() == 0
+    assert stored(store) == 0
 
 
 def test_text_no_database_takes_is_kept_with_replacement_characters(store: ResponseStore) -> None:
@@ -68,7 +68,7 @@ def test_opened_again_it_has_what_was_committed(location: str) -> None:
     for number in range(3):
         with ResponseStore(location) as store:
             store.add([response(number)])
-            assert store.count() == number + 1
+            assert stored(store) == number + 1
 
 
 def test_threads_write_at_once(store: ResponseStore) -> None:
@@ -81,7 +81,7 @@ def test_threads_write_at_once(store: ResponseStore) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert store.count() == 140
+    assert stored(store) == 140
 
 
 def _fill(location: str, start: int) -> None:
@@ -103,7 +103,7 @@ def run_at_once(target: Callable[..., None], arguments: Sequence[tuple[object, .
 def test_processes_open_and_write_the_same_store_at_once(location: str) -> None:
     run_at_once(_fill, [(location, 25 * worker) for worker in range(3)])
     with ResponseStore(location) as store:
-        assert store.count() == 100
+        assert stored(store) == 100
 
 
 def _fill_with_batches(location: str, order: int) -> None:
@@ -125,14 +125,14 @@ def test_opening_waits_for_a_run_that_is_making_the_store(tmp_path: Path, monkey
 
         monkeypatch.setattr("resources.responses.database.time.sleep", other_ends)
         with ResponseStore(path) as store:
-            assert store.count() == 0
+            assert stored(store) == 0
     assert len(waited) == 1
 
 
 def test_processes_that_write_the_same_answers_in_other_orders_do_not_block_each_other(location: str) -> None:
     run_at_once(_fill_with_batches, [(location, order) for order in (1, -1, 1)])
     with ResponseStore(location) as store:
-        assert store.count() == 600
+        assert stored(store) == 600
 
 
 VERSION_1 = """
@@ -206,7 +206,7 @@ def test_processes_that_open_a_store_of_version_1_at_once_bring_it_up_to_date_on
     write_version_1(location)
     run_at_once(_fill, [(location, 100), (location, 200), (location, 300)])
     with ResponseStore(location) as store:
-        assert store.count() == 151
+        assert stored(store) == 151
         versions = store.database.read(lambda connection: connection.execute(sa.select(db.versions)).all())
         assert [tuple(row) for row in versions] == [(SCHEMA_VERSION,)]
 
@@ -225,7 +225,7 @@ def test_a_store_of_a_newer_version_is_refused(location: str) -> None:
     with ResponseStore(location) as store:
         newer = sa.update(db.versions).values(schema_version=SCHEMA_VERSION + 1)
         store.database.write(lambda connection: connection.execute(newer))
-    with pytest.raises(WarehouseError, match=rf"newer dtef-pipeline \(schema version {SCHEMA_VERSION + 1}; this one knows"):
+    with pytest.raises(StoreError, match=rf"newer dtef-pipeline \(schema version {SCHEMA_VERSION + 1}; this one knows"):
         ResponseStore(location)
 
 
@@ -247,17 +247,17 @@ def test_a_postgresql_server_that_stays_away_is_an_error(postgres: Postgres, mon
     with ResponseStore(postgres.new_database()) as store:
         postgres.stop()
         try:
-            with pytest.raises(WarehouseError, match=r"cannot write to the response store postgresql\+psycopg://dtef:\*\*\*@"):
+            with pytest.raises(StoreError, match=r"cannot write to the response store postgresql\+psycopg://dtef:\*\*\*@"):
                 store.add([response(1)])
         finally:
             postgres.start()
-        assert store.count() == 0
+        assert stored(store) == 0
 
 
 def test_a_file_that_is_no_database_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not a database, but long enough to have a header " * 10)
-    with pytest.raises(WarehouseError, match=r"cannot open the response store sqlite:///.*notes\.txt"):
+    with pytest.raises(StoreError, match=r"cannot open the response store sqlite:///.*notes\.txt"):
         ResponseStore(path)
 
 
@@ -276,6 +276,6 @@ def test_an_unusable_url_is_a_config_error_without_its_password(url: str, messag
 
 
 def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
-    with pytest.raises(WarehouseError, match=r"cannot open the response store postgresql\+psycopg://u:\*\*\*@") as caught:
+    with pytest.raises(StoreError, match=r"cannot open the response store postgresql\+psycopg://u:\*\*\*@") as caught:
         ResponseStore("postgresql://u:secret@127.0.0.1:1/db?connect_timeout=2")
     assert "secret" not in str(caught.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import Field, fields
 from typing import Any
 
 import duckdb
@@ -15,6 +16,7 @@ from dtef_pipeline.survey.blueprint.options import (
     BATCH_SIZES,
     FORMATS,
     MOST_INDIVIDUALS,
+    ONLY_WITH,
     PROFILES,
     REASONINGS,
     TASKS,
@@ -61,6 +63,31 @@ def choices(draw: st.DrawFn) -> BlueprintOptions:
 def test_a_condition_spells_the_options_and_is_read_back(options: BlueprintOptions) -> None:
     assert BlueprintOptions.of_condition(options.condition, system_prompts=OWN) == options
     assert BlueprintOptions.of_recipe(options.recipe, options.context_levels) == options
+
+
+SPELLED_ELSEWHERE = {
+    "context_levels": "a column of its own beside the condition",
+    "system_text": "told by the id of the system prompt and a trace of its words",
+}
+
+
+def another_value(field: Field[Any]) -> Any:
+    """A value that the field may have and that is not its default: one of the words that its option offers, or the next number."""
+    if isinstance(field.default, str):
+        return next(word for word in field.metadata["metavar"].split("|") if word != field.default)
+    return not field.default if isinstance(field.default, bool) else (field.default or 100) + 1
+
+
+@pytest.mark.parametrize(
+    "field", [field for field in fields(BlueprintOptions) if field.name not in SPELLED_ELSEWHERE], ids=lambda field: field.name
+)
+def test_a_condition_spells_every_option(field: Field[Any]) -> None:
+    """An option that the condition leaves out would mix two ways of asking in one mean."""
+    partner = dict([ONLY_WITH[field.name]]) if field.name in ONLY_WITH else {}
+    usual = BlueprintOptions(**partner)
+    chosen = BlueprintOptions(**partner | {field.name: another_value(field)})
+    assert chosen.condition != usual.condition
+    assert getattr(BlueprintOptions.of_condition(chosen.condition), field.name) == another_value(field)
 
 
 @given(choices(), choices())
