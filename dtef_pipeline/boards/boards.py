@@ -37,10 +37,10 @@ class BoardEvidence(NamedTuple):
 def load_evidence(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> BoardEvidence:
     """For several boards of the same options: loaded once, given to each."""
     cells = load_cells(connection, options)
-    return BoardEvidence(cells, options.subject.noise(connection, cells, options))
+    with scores_of_this_version(options.subject.keys):
+        return BoardEvidence(cells, options.subject.noise(connection, cells, options))
 
 
-@scores_of_this_version(lambda connection, by, options, evidence=None: options.subject.keys)
 def board(
     connection: duckdb.DuckDBPyConnection, by: str, options: BoardOptions, evidence: BoardEvidence | None = None
 ) -> pd.DataFrame:
@@ -62,7 +62,8 @@ def board(
     frame = _board_of(cells, groups[by], options.subject).assign(metric=options.metric)
     if not options.resamples:
         return frame
-    noise = evidence.noise if evidence else options.subject.noise(connection, cells, options)
+    with scores_of_this_version(options.subject.keys):
+        noise = evidence.noise if evidence else options.subject.noise(connection, cells, options)
     names = [*groups[by], *options.subject.keys.asked, *MODEL]
     added = board_intervals(cells, noise, groups[by], options, frame[frame["rank"].notna()])
     added[names] = added[names].astype(frame[names].dtypes)

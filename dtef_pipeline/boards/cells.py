@@ -7,10 +7,9 @@ answered it. A **cluster** is the same item wherever it stands: to statistics ab
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
-from typing import ParamSpec, TypeVar
 
 import duckdb
 import numpy as np
@@ -24,8 +23,6 @@ from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
 from dtef_pipeline.tables import ANSWERED, STATUSES
 
-Given = ParamSpec("Given")
-Found = TypeVar("Found")
 TARGETS, CELLS = ("clean", "all"), ("own", "shared")
 COUNTED = ("n_total", "n_ok", "n_answered", *(f"n_{status}" for status in STATUSES if status != "ok"))
 """Counts of draws: all, parsed, answered, and by status."""
@@ -118,34 +115,19 @@ def cells_sql(options: BoardOptions) -> str:
     """
 
 
-def scores_of_this_version(keys_of: Callable[..., Keys]) -> Callable[[Callable[Given, Found]], Callable[Given, Found]]:
-    """For functions that query `scores`: files written before a column was there are a WarehouseError that says how to mend them.
-
-    `keys_of`: the family's keys, given what the function is given.
-    """
-
-    def checked(query: Callable[Given, Found]) -> Callable[Given, Found]:
-        @wraps(query)
-        def run(*given: Given.args, **named: Given.kwargs) -> Found:
-            try:
-                return query(*given, **named)
-            except duckdb.Error as error:
-                lacking = _LACKING.search(str(error))
-                if not lacking:
-                    raise
-                raise WarehouseError(
-                    f"some scores were made by an earlier version and have no column {lacking[1]}: "
-                    f"{keys_of(*given, **named).score_again} (answers are replayed, no model is asked for what it has answered)"
-                ) from error
-
-        return run
-
-    return checked
-
-
-def of_options(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> Keys:
-    """The keys of what a board is made of."""
-    return options.subject.keys
+@contextmanager
+def scores_of_this_version(keys: Keys) -> Iterator[None]:
+    """For queries of a family's `scores`: files written before a column was there are a WarehouseError that says how to mend them."""
+    try:
+        yield
+    except duckdb.Error as error:
+        lacking = _LACKING.search(str(error))
+        if not lacking:
+            raise
+        raise WarehouseError(
+            f"some scores were made by an earlier version and have no column {lacking[1]}: {keys.score_again} "
+            "(answers are replayed, no model is asked for what it has answered)"
+        ) from error
 
 
 def has_table(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
@@ -154,7 +136,6 @@ def has_table(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
     return bool(found[0][0])
 
 
-@scores_of_this_version(of_options)
 def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
     """One row per cell and model variant, in an order that does not depend on how the files lie.
 
@@ -180,10 +161,10 @@ def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> 
         FROM cells LEFT JOIN reference USING ({pair})
         ORDER BY {_in_order(subject.keys)}
         """
-    return _categorical(connection.sql(query, params=parameters(options)).to_arrow_table(), subject.keys)
+    with scores_of_this_version(subject.keys):
+        return _categorical(connection.sql(query, params=parameters(options)).to_arrow_table(), subject.keys)
 
 
-@scores_of_this_version(of_options)
 def scores_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
     """The `score` of `load_cells` under every metric at once, one column per metric; its other columns are those that say what and who a row is.
 
@@ -202,7 +183,8 @@ def scores_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardOption
         SELECT {asked}, {latest} FROM of_snapshots GROUP BY {asked}
         ORDER BY {_in_order(subject.keys)}
         """
-    return _categorical(connection.sql(query, params=parameters(options)).to_arrow_table(), subject.keys)
+    with scores_of_this_version(subject.keys):
+        return _categorical(connection.sql(query, params=parameters(options)).to_arrow_table(), subject.keys)
 
 
 def _in_order(keys: Keys) -> str:

@@ -13,7 +13,6 @@ from dtef_pipeline.keys import Keys
 _SCHEMA = "held"
 
 
-@scores_of_this_version(lambda connection, columns, coded, keys: keys)
 def hold(
     connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]], coded: Collection[str], keys: Keys
 ) -> None:
@@ -35,9 +34,13 @@ def hold(
         own = coded if table == first else ()
         for name in own:
             # In the order of the text, which is that of the codes.
-            connection.execute(f"CREATE TYPE {_SCHEMA}.{name}_code AS ENUM (SELECT DISTINCT {name} FROM {table} ORDER BY ALL)")
+            with scores_of_this_version(keys):
+                connection.execute(
+                    f"CREATE TYPE {_SCHEMA}.{name}_code AS ENUM (SELECT DISTINCT {name} FROM {table} ORDER BY ALL)"
+                )
         chosen = ", ".join(f"{name}::{_SCHEMA}.{name}_code AS {name}" if name in own else name for name in names)
-        connection.execute(f"CREATE TABLE {_SCHEMA}.{table} AS SELECT {chosen} FROM {table}")
+        with scores_of_this_version(keys):
+            connection.execute(f"CREATE TABLE {_SCHEMA}.{table} AS SELECT {chosen} FROM {table}")
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from dtef_pipeline.boards.cells import (
     BoardOptions,
     cells_sql,
     has_table,
-    of_options,
     parameters,
     policy_sql,
     scores_of_this_version,
@@ -32,7 +31,6 @@ _NO_VARIANCE = 1e-12
 """Variance within cells, relative to all, below which draws differ by rounding alone."""
 
 
-@scores_of_this_version(of_options)
 def reliability(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
     """The table `reliability` (the subject's schema): one row per series with repeated draws.
 
@@ -76,7 +74,8 @@ def _repeated_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions
         FROM repeated LEFT JOIN reference USING ({pair})
         ORDER BY {", ".join(keys.series)}, {pair}
         """
-    return connection.execute(query, parameters(options)).df()
+    with scores_of_this_version(keys):
+        return connection.execute(query, parameters(options)).df()
 
 
 def _agreement(cells: pd.DataFrame) -> dict[str, object]:

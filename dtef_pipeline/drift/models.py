@@ -48,7 +48,6 @@ class ModelDrift:
     series: pa.Table
 
 
-@scores_of_this_version(lambda connection, subject, *options, **only: subject.keys)
 def model_drift(
     connection: duckdb.DuckDBPyConnection, subject: Subject, options: WatchOptions | None = None, *, only: Sequence[str] = ()
 ) -> ModelDrift:
@@ -62,7 +61,7 @@ def model_drift(
     options = options or WatchOptions()
     checks: list[dict[str, Any]] = []
     series: list[dict[str, Any]] = []
-    with Histories(connection, subject, options, only) as histories:
+    with scores_of_this_version(subject.keys), Histories(connection, subject, options, only) as histories:
         late = _latest_labels(histories.all, options.baseline)
         threshold = options.threshold(sum(one.is_watched and not late.isdisjoint(one.times) for one in histories.all))
         for one in histories.all:

@@ -27,7 +27,6 @@ _COMPARED_BY = ["model", "condition"]
 _STATISTICS = ["low", "high", "p", "p_holm", "n_questions", "margin", "decision", "note", "seed"]
 
 
-@scores_of_this_version(lambda connection, asked, options: options.subject.keys)
 def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: SurveyBoardOptions) -> pd.DataFrame:
     """The scored and unscored cells of an experiment, each beside the same cell of the same model in the first condition.
 
@@ -40,8 +39,7 @@ def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], 
     connection.register("asked", _asked_frame(asked))
     known, pair = has_table(connection, "reference_scores"), ", ".join(KEYS.pair)
     clusters = "reference_scores" if known else f"(SELECT {pair}, NULL::VARCHAR AS cluster FROM placed LIMIT 0)"
-    found = connection.execute(
-        f"""
+    query = f"""
         {cells_sql(options)}
         , placed AS (
             SELECT asked.model, asked.name AS condition, asked.model_place, asked.condition_place, asked.context_place,
@@ -55,9 +53,9 @@ def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], 
         FROM placed LEFT JOIN first USING (model, {pair}, context_place)
             LEFT JOIN {clusters} AS known USING ({pair})
         ORDER BY placed.model_place, placed.condition_place, {pair}, context_place
-        """,
-        parameters(options),
-    ).df()
+        """
+    with scores_of_this_version(KEYS):
+        found = connection.execute(query, parameters(options)).df()
     connection.unregister("asked")
     return found
 
