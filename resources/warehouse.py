@@ -50,6 +50,7 @@ class Warehouse:
         else:
             self.fs, self.root = pafs.LocalFileSystem(), str(Path(text).absolute())
         self._uploads = self.fs.type_name in ("s3", "gcs", "abfs")
+        self._written_views: dict[str, pa.Schema | None] | None = None
 
     @property
     def is_local(self) -> bool:
@@ -170,13 +171,23 @@ class Warehouse:
         if not self.is_local:
             return None
         target, temporary = Path(self.root) / "dtef.duckdb", Path(self.root) / f".{uuid.uuid4().hex}.duckdb"
+        views = {sql: self._columns_of_one_file(table) for table in TABLES if (sql := self._view_sql(table))}
+        if views == self._written_views and target.exists():
+            return target
         Path(self.root).mkdir(parents=True, exist_ok=True)
         with duckdb.connect(str(temporary)) as connection:
-            for table in TABLES:
-                if sql := self._view_sql(table):
-                    connection.execute(sql)
+            for sql in views:
+                connection.execute(sql)
         temporary.replace(target)
+        self._written_views = views
         return target
+
+    def _columns_of_one_file(self, table: str) -> pa.Schema | None:
+        """Of a table that is one file, as roll-ups are; None: of other tables, or being replaced. A view keeps the columns of its making."""
+        try:
+            return None if _spec(table).levels else pq.read_schema(f"{self.folder(table)}/{_FILE}")
+        except (OSError, pa.ArrowException):
+            return None
 
     def _view_sql(self, table: str, first: Sequence[str] = ()) -> str | None:
         patterns = []

@@ -13,7 +13,7 @@ import pytest
 
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.identity import SPACE
-from dtef_pipeline.survey.tables import BLUEPRINTS, SCORES, SURVEY_RESPONSES
+from dtef_pipeline.survey.tables import BLUEPRINTS, COSTS, SCORES, SURVEY_RESPONSES
 from dtef_pipeline.tables import without_descriptions
 from resources import warehouse as module
 from resources.warehouse import TABLES, Warehouse
@@ -220,6 +220,26 @@ class TestViews:
             assert other.stdout.strip() == "2", other.stderr
             assert held.execute("SELECT n FROM survey_responses").fetchall() == [(40,)]
         assert [name for name in files(house) if "duckdb" in name] == ["dtef.duckdb"]
+
+    def test_the_database_is_written_again_only_where_a_view_has_changed(self, house: Warehouse) -> None:
+        def is_written_again() -> bool:
+            database = Path(house.root) / "dtef.duckdb"
+            before = database.stat().st_ino if database.exists() else None
+            assert house.refresh_database() == database
+            return database.stat().st_ino != before
+
+        house.write("survey_responses", survey_rows({}), **KENYA)
+        assert is_written_again()
+        house.write("survey_responses", survey_rows({}), **CHILE)
+        assert not is_written_again()
+        house.write("costs", COSTS.empty_table())
+        assert is_written_again()
+        pq.write_table(pa.table({"of_another_version": [1]}), f"{house.folder('costs')}/part-0.parquet")
+        assert is_written_again()
+        with duckdb.connect(f"{house.root}/dtef.duckdb", read_only=True) as connection:
+            assert connection.execute("SELECT * FROM costs").fetchall() == [(1,)]
+        (Path(house.root) / "dtef.duckdb").unlink()
+        assert is_written_again()
 
     def test_a_slow_query_writes_no_progress_into_the_output_of_a_command(self, house: Warehouse) -> None:
         # DuckDB's progress bar went to standard output after two seconds, and broke the JSON there.
