@@ -142,7 +142,13 @@ class TestRuns:
     def serve(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *servers: FakeLLM) -> None:
         """Each server as a model: fake0, fake1; of each provider one run at a time."""
         specs = {
-            f"fake{number}": {"model": f"openai/fake{number}", "api_base": server.base_url, "max_concurrency": 2}
+            f"fake{number}": {
+                "model": f"openai/fake{number}",
+                "api_base": server.base_url,
+                "max_concurrency": 2,
+                # A call that is held for as long as another run takes is not to be given up and sent again.
+                "timeout": 3 * PATIENCE_S,
+            }
             for number, server in enumerate(servers)
         }
         (folder / "models.yaml").write_text(yaml.safe_dump({"models": specs}), encoding="utf-8")
