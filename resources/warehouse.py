@@ -175,10 +175,13 @@ class Warehouse:
         if views == self._written_views and target.exists():
             return target
         Path(self.root).mkdir(parents=True, exist_ok=True)
-        with duckdb.connect(str(temporary)) as connection:
-            for sql in views:
-                connection.execute(sql)
-        temporary.replace(target)
+        try:
+            with duckdb.connect(str(temporary)) as connection:
+                for sql in views:
+                    connection.execute(sql)
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
         self._written_views = views
         return target
 
@@ -219,7 +222,7 @@ class Warehouse:
         """The folders that hold the table's files, or those of these first levels, and how many levels of folders are below each."""
         spec = _spec(table)
         if first and spec.space:
-            return [(self.folder(table, **{spec.space.first: value}), len(spec.levels) - 1) for value in first]
+            return [(self.folder(table, **{spec.space.first: value}), len(spec.levels) - 1) for value in dict.fromkeys(first)]
         return [(self.folder(table), len(spec.levels))]
 
     @staticmethod

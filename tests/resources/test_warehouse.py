@@ -252,6 +252,11 @@ class TestViews:
             house.write("survey_responses", survey_rows({}, {}), **CHILE)
             assert connection.execute("SELECT count(*) FROM survey_responses").fetchone() == (3,)
 
+    def test_a_round_that_is_named_twice_is_read_once(self, house: Warehouse) -> None:
+        house.write("survey_responses", survey_rows({}), **KENYA)
+        with house.connect(first=["S1", "S1"]) as connection:
+            assert connection.execute("SELECT count(*) FROM survey_responses").fetchone() == (1,)
+
     def test_a_warehouse_in_a_folder_with_a_quote_works(self, tmp_path: Path) -> None:
         house = Warehouse(tmp_path / "it's [mine] *")
         house.write("survey_responses", survey_rows({}), **KENYA)
