@@ -22,7 +22,7 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.statistics.resampling import SEED
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.published import BY_NAME, GROUPED, PUBLISHED
-from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS
+from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS, TESTS
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import view
 from dtef_pipeline.survey.scoring.references import reference_scores
@@ -210,3 +210,9 @@ def test_boards_are_described_column_by_column_and_no_column_is_described_that_n
         found.setdefault(id(described), {"targets"}).update(view(connection, by, OPTIONS).columns)
     for described in (BOARD_COLUMNS, CONSISTENCY, METRIC_RANKS):
         assert found[id(described)] == set(described)
+
+
+@pytest.mark.parametrize("table", TESTS)
+def test_rows_of_clean_and_of_all_targets_can_be_told_apart(table: str) -> None:
+    """Roll-ups make each table of both. Without the column a board has two rows per model that look alike."""
+    assert "targets" in TESTS[table].names
