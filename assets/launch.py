@@ -21,6 +21,9 @@ BOARD_NAMES = [asset.key.to_user_string() for asset in BOARDS]
 ROLL_UP_NAMES = [asset.key.to_user_string() for asset in ROLL_UPS]
 
 
+_INTERRUPTS = (dg.DagsterExecutionInterruptedError.__name__, "InterruptException")
+
+
 @dataclass(frozen=True, slots=True)
 class Launched:
     """What a command's runs came to: `failures` are messages, empty when all went well."""
@@ -54,7 +57,7 @@ def materialize(
     for part in parts:
         results.append(_run(instance, names, {**part, **(tags or {})}, config))
         if _was_interrupted(results[-1]):
-            raise Interrupted("interrupted; every answer that arrived is kept, and the same command continues")
+            raise Interrupted("interrupted; every response that arrived is kept, and the same command continues")
     failures = [failure for result in results for failure in _failures(result)]
     superseded = sum(_superseded(instance, result.run_id) for result in results)
     return Launched(tuple(result.run_id for result in results), tuple(failures), superseded)
@@ -97,8 +100,14 @@ def _process_of(run: dg.DagsterRun) -> Process | None:
 
 
 def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
-    failures = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
-    return any(error and error.cls_name == dg.DagsterExecutionInterruptedError.__name__ for error in failures)
+    for event in result.all_events:
+        error = event.step_failure_data.error if event.is_step_failure else None
+        while error:
+            # DuckDB makes an error of its own of a Ctrl-C that comes while a query runs.
+            if error.cls_name in _INTERRUPTS or "Query interrupted" in error.message:
+                return True
+            error = error.cause
+    return False
 
 
 def _superseded(instance: dg.DagsterInstance, run_id: str) -> int:

@@ -10,10 +10,13 @@ import sys
 from collections.abc import Iterator
 
 import dagster as dg
+import duckdb
 import pytest
 
+from assets import launch
 from assets.launch import close_abandoned_runs, materialize
 from assets.stage.partitions import PROCESS_TAG
+from dtef_pipeline.errors import Interrupted
 from resources.responses.processes import Process
 
 
@@ -89,3 +92,18 @@ def test_tags_of_earlier_versions_are_read_as_before(instance: dg.DagsterInstanc
 
 def test_runs_that_dagster_started_are_none_of_a_commands_business(instance: dg.DagsterInstance) -> None:
     assert status_after(instance, None) == dg.DagsterRunStatus.STARTED
+
+
+@pytest.mark.parametrize("said", ["INTERRUPT Error: Interrupted!", "Query interrupted"])
+def test_an_interrupt_that_duckdb_turned_into_its_own_error_is_an_interrupt(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    @dg.asset
+    def reliability() -> None:
+        if said == "Query interrupted":
+            raise RuntimeError(said)
+        raise duckdb.InterruptException(said)
+
+    monkeypatch.setattr(launch, "defs", dg.Definitions(assets=[reliability], executor=dg.in_process_executor))
+    with pytest.raises(Interrupted):
+        materialize(instance, ["reliability"], [], {})
