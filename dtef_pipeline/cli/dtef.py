@@ -235,7 +235,8 @@ def score(file: TextIO) -> None:
 
     \b
     In:  {"response": "[45, 30, 15, 10]", "expected": [40, 35, 15, 10], "options": [...], "metric": "js"}
-    Out: the same line with status, predicted (fractions), score, js, cosine, emd, emd_normalized, tv.
+    Out: the same line with status, reason, predicted (fractions), score,
+         js, cosine, emd, emd_normalized, tv, mae, top_hit.
     """
     from dtef_pipeline.cli import read
 
