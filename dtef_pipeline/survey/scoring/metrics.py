@@ -62,7 +62,7 @@ BLOCK = 20_000
 
 
 def _metric(formula: Formula) -> Metric:
-    """A formula over fractions, with the judging of its input put in front of it."""
+    """The metric of a formula over fractions: it checks its input and divides each row by its total first."""
     _FORMULAS[formula.__name__] = formula
 
     @wraps(formula)
