@@ -7,7 +7,7 @@ DtefError
 ├── WarehouseError   a table or partition that a stage needs is not there, or is not readable
 │   └── StoreError   the response store, or a file of stored responses, cannot be read or written
 ├── GatewayError     language models cannot be asked at all (before the first call)
-└── Interrupted      the user stopped a run; what was answered is kept
+└── Interrupted      the user stopped a run; the responses so far are kept
 """
 
 from __future__ import annotations

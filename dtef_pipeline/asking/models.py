@@ -316,7 +316,7 @@ def _refuse_shared_variants(specs: Iterable[ModelSpec]) -> None:
         if (spec.api_base or "").rstrip("/") != (other.api_base or "").rstrip("/"):
             raise ConfigError(
                 f"models {other.name!r} and {spec.name!r} are both {spec.variant}, but at different addresses "
-                f"({other.api_base or 'the default'} and {spec.api_base or 'the default'}); their answers would be "
+                f"({other.api_base or 'the default'} and {spec.api_base or 'the default'}); their responses would be "
                 f"kept as one. To replace {other.name!r}, give the new model its name; to have both, let one server "
                 "serve it under another model name (vLLM: --served-model-name) or use another provider prefix "
                 "(openai/..., hosted_vllm/...)"

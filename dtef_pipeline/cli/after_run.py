@@ -74,10 +74,10 @@ def after_run(warehouse: Warehouse, chosen: Selection, metric: str) -> bool:
 
 
 def now_asked(gateway: "Gateway | None") -> Iterator[str]:
-    """What this command itself asked, apart from what was answered before."""
+    """What this command itself asked, apart from the responses that were stored before."""
     for model in gateway.models if gateway else ():
         cost = "cost unknown" if model.cost_usd is None else f"${model.cost_usd:,.4f}"
-        yield f"  asked now: {model.spec.name}: {model.answered:,} answers, {cost}"
+        yield f"  asked now: {model.spec.name}: {model.answered:,} responses, {cost}"
 
 
 def _cost_lines(frame: pd.DataFrame) -> Iterator[str]:
@@ -85,7 +85,7 @@ def _cost_lines(frame: pd.DataFrame) -> Iterator[str]:
     for row in frame.sort_values(["model", *(["condition"] if "condition" in frame else [])]).to_dict("records"):
         who = f"  {row['model']}, {row['condition']}" if "condition" in row else f"  {row['model']}"
         tokens = row["prompt_tokens"] + row["completion_tokens"]
-        yield f"{who}: {row['answered']:,} answers, {tokens:,} tokens, {priced(row['cost_usd'], row['unpriced'])}"
+        yield f"{who}: {row['answered']:,} responses, {tokens:,} tokens, {priced(row['cost_usd'], row['unpriced'])}"
         if row["failed"]:
             yield f"{who}: {row['failed']:,} calls failed (the same command asks them again): {row['reason']}"
         if row["budget_stopped"]:

@@ -71,7 +71,7 @@ def run(**options: Any) -> None:
 
     \b
     Exit code: 0 done; 1 a partition failed; 2 the options or the set-up need mending; 4 a model never answered;
-    130 interrupted (what was answered is kept).
+    130 interrupted (the responses so far are kept).
     """
     from dtef_pipeline.cli import run
     from dtef_pipeline.cli.selection import RunOptions
@@ -235,7 +235,8 @@ def score(file: TextIO) -> None:
 
     \b
     In:  {"response": "[45, 30, 15, 10]", "expected": [40, 35, 15, 10], "options": [...], "metric": "js"}
-    Out: the same line with status, predicted (fractions), score, js, cosine, emd, emd_normalized, tv.
+    Out: the same line with status, reason, predicted (fractions), score,
+         js, cosine, emd, emd_normalized, tv, mae, top_hit.
     """
     from dtef_pipeline.cli import read
 
@@ -299,7 +300,7 @@ def models() -> None:
     read.models()
 
 
-@main.group(short_help="List, export or import the responses of models.")
+@main.group(short_help="Show, export or import the responses of models.")
 def responses() -> None:
     """Look into the response store, where every response of a model is kept, and move responses between machines."""
 

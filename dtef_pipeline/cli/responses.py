@@ -22,15 +22,15 @@ def _store() -> ResponseStore:
 def export_file(path: Path, models: Sequence[str], snapshots: Sequence[str]) -> None:
     with _store() as store:
         if (models or snapshots) and next(store.pages(models=models, snapshots=snapshots), None) is None:
-            raise ConfigError(f"{store.name} has no such answers; it has {_contents(store)}")
+            raise ConfigError(f"{store.name} has no such responses; it has {_contents(store)}")
         written = export_responses(store, path, models=models, snapshots=snapshots)
-        click.echo(f"{path}: {written:,} answers of {store.name}")
+        click.echo(f"{path}: {written:,} responses of {store.name}")
 
 
 def import_file(path: Path) -> None:
     with _store() as store:
         done = import_responses(store, path)
-        click.echo(f"{store.name}: {done.added:,} answers added from {path}, {done.known:,} were there already")
+        click.echo(f"{store.name}: {done.added:,} responses added from {path}, {done.known:,} were there already")
 
 
 def show(output: str) -> None:
@@ -41,8 +41,8 @@ def show(output: str) -> None:
     # Whole numbers stay whole beside unknown ones.
     click.echo(render(summary.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get), output))
     if output == "table":
-        answers = pc.sum(summary["answers"]).as_py() or 0
-        click.echo(f"{answers:,} answers, {size / 1e6:,.1f} MB: {name}")
+        stored = pc.sum(summary["answers"]).as_py() or 0
+        click.echo(f"{stored:,} responses, {size / 1e6:,.1f} MB: {name}")
 
 
 def _contents(store: ResponseStore) -> str:

@@ -64,7 +64,7 @@ class _Series:
 
     @property
     def compared(self) -> bool:
-        return self.rule.may_be_judged
+        return self.rule.is_comparable
 
 
 def drift_checks(

@@ -116,7 +116,7 @@ class _Compared:
         self._retired = threshold is None
         self._verdict: Verdict | None = (
             verdict_on(values, clusters, baseline=baseline, threshold=threshold)
-            if self._rule.may_be_judged and threshold is not None
+            if self._rule.is_comparable and threshold is not None
             else None
         )
         self._pairs: Paired = self._verdict.pairs if self._verdict else paired(values, clusters, baseline=baseline)

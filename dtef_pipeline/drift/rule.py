@@ -34,7 +34,7 @@ class DriftVerdict:
     reason: str
 
     @property
-    def may_be_judged(self) -> bool:
+    def is_comparable(self) -> bool:
         """Whether the series can be compared at all: by the rule, or only pair by pair, since each prompt lacks a score in some snapshot."""
         return self.gap is not None or self.reason == NONE_SHARED
 

@@ -65,13 +65,13 @@ class _References:
 
 
 def observe(survey: Survey, *, min_n: int = MIN_N, seed: int = SHUFFLE_SEED) -> Observed:
-    """Judge every pair, and give each usable one its reference distributions.
+    """Check every pair, and give each usable one its reference distributions.
 
     `population` is the n-weighted mean over all usable segments that answered the question; `others` the same over the other
     usable segments of the segment's attribute; `shuffled` the answer of any other segment, drawn with `seed`.
     Rows follow the survey's order of segments, then questions.
     """
-    usable, quarantined = _judged(survey, min_n)
+    usable, quarantined = _usable_and_quarantined(survey, min_n)
     references, places = _all_references(survey, usable, seed)
     responses = _responses(survey, usable, references, places)
     findings = [*survey.findings, *_own_findings(survey, responses)]
@@ -82,7 +82,7 @@ def observe(survey: Survey, *, min_n: int = MIN_N, seed: int = SHUFFLE_SEED) -> 
     )
 
 
-def _judged(survey: Survey, min_n: int) -> tuple[list[_Usable], list[dict[str, Any]]]:
+def _usable_and_quarantined(survey: Survey, min_n: int) -> tuple[list[_Usable], list[dict[str, Any]]]:
     """The usable pairs and the quarantine rows, both in survey order."""
     places = {q.id: i for i, q in enumerate(survey.questions)}
     by_segment: dict[str, list[Answer]] = defaultdict(list)

@@ -204,7 +204,7 @@ def _url(location: str | Path) -> sa.URL:
     if url.get_backend_name() not in ("sqlite", "postgresql"):
         raise ConfigError(f"response store: no support for {url.drivername!r}; allowed: sqlite, postgresql+psycopg")
     if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
-        raise ConfigError("response store: an SQLite database in memory forgets its answers; name a file")
+        raise ConfigError("response store: an SQLite database in memory forgets its responses; name a file")
     return url
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from html import escape
 
-from dtef_pipeline.boards import cells
 from dtef_pipeline.report.markup import described, section
 from dtef_pipeline.statistics import resampling
 from dtef_pipeline.survey.boards.scored import SCORED, SurveyBoardOptions
@@ -32,7 +31,7 @@ def methodology(metric: str) -> str:
     }
     parts = [
         "<h3>Settings</h3>" + described(facts),
-        "<h3>Cells, clusters, draws, snapshots</h3>" + _paragraphs(inspect.getdoc(cells) or "") + _SNAPSHOTS,
+        "<h3>Pairs, cells, clusters, draws, snapshots</h3>" + _WHAT_IS_COUNTED,
         "<h3>The published policy</h3>" + described(_policy()),
         "<h3>Metrics</h3>" + described({name: escape(_first_sentences(name)) for name in METRICS}),
         "<h3>Terms</h3>" + described({name: escape(meaning) for name, meaning in _TERMS.items()}),
@@ -40,12 +39,15 @@ def methodology(metric: str) -> str:
     return section("methodology", "Methodology", _HOW_TO_READ_NUMBERS, "".join(parts))
 
 
-_SNAPSHOTS = (
+_WHAT_IS_COUNTED = (
+    "<p>A <b>pair</b> is one question to one segment of a round. A <b>cell</b> is a pair asked in one way (context level and condition), "
+    "with its draws averaged. A <b>cluster</b> is a question wherever it stands: the same text and options in whatever segment or round. "
+    "A statistic about questions in general must not count the fifty segments that answered one question as fifty questions.</p>"
     "<p>A snapshot is one pass over the prompts. Of several snapshots the latest response to each cell counts; drift alone compares them. "
-    "Draws of one prompt are averaged before anything else.</p>"
+    "Draws are several responses to one prompt; they are averaged before anything else.</p>"
 )
 _TERMS = {
-    "Interval": "From resampled questions, each drawn with everything said of it, and from the noise of the observed answers themselves.",
+    "Interval": "From resampled questions, each with its scores in all segments and rounds, and from the noise of the observed answers.",
     "Ceiling": "The expected score of the true distribution against a sample of that many respondents, simulated for each pair.",
     "Leave-one-out marginal": "The answer of the other segments of the same attribute, weighted by size.",
     "Population marginal": "The answer of all segments of the round, weighted by size; it contains the target segment.",
@@ -68,9 +70,3 @@ def _policy() -> dict[str, str]:
 def _first_sentences(metric: str) -> str:
     """The first paragraph of the metric's own documentation, in one line."""
     return " ".join((inspect.getdoc(getattr(metrics, metric)) or "").split("\n\n")[0].split())
-
-
-def _paragraphs(words: str) -> str:
-    """Documentation as markup: paragraphs, and **bold** words; the first line names the module and is left out."""
-    marked = ["".join(f"<b>{part}</b>" if at % 2 else part for at, part in enumerate(escape(words).split("**")))]
-    return "".join(f"<p>{' '.join(part.split())}</p>" for part in marked[0].split("\n\n")[1:])

@@ -62,7 +62,7 @@ BLOCK = 20_000
 
 
 def _metric(formula: Formula) -> Metric:
-    """A formula over fractions, with the judging of its input put in front of it."""
+    """The metric of a formula over fractions: it checks its input and divides each row by its total first."""
     _FORMULAS[formula.__name__] = formula
 
     @wraps(formula)
@@ -122,7 +122,7 @@ def _work(p: Floats, q: Floats) -> Floats:
 
 @_metric
 def emd(predicted: Floats, observed: Floats) -> Floats:
-    """Earth mover's similarity, max(0, 1 - sum |CDF difference|). Range 0..1, 1 = identical; 0 from one step on average.
+    """Earth mover's similarity, max(0, 1 - sum |CDF difference|). Range 0..1, 1 = identical, 0 = a step or more on average.
 
     As published, over all options in their order, whatever the scale. Source: DTEF methodology 4.3.
     """

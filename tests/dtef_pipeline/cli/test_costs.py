@@ -23,7 +23,7 @@ def test_the_summary_the_command_and_the_table_agree(ingested: Path, monkeypatch
     assert row["answered"] + row["failed"] == 2 * 2 * 4
     tokens = row["prompt_tokens"] + row["completion_tokens"]
     assert row["cost_usd"] == pytest.approx((row["prompt_tokens"] + 2 * row["completion_tokens"]) / 1e6)
-    assert f"  fake: {row['answered']} answers, {tokens:,} tokens, ${row['cost_usd']:,.4f}\n" in printed
+    assert f"  fake: {row['answered']} responses, {tokens:,} tokens, ${row['cost_usd']:,.4f}\n" in printed
     assert f"  fake: {row['failed']} calls failed (the same command asks them again): " in printed
     (table,) = query("SELECT sum(answered)::INT AS answered, sum(failed)::INT AS failed, sum(cost_usd) AS usd FROM costs")
     assert (table["answered"], table["failed"]) == (row["answered"], row["failed"])
@@ -39,7 +39,7 @@ def test_a_batch_is_one_call_however_many_questions_it_holds(ingested: Path, mon
         serve_as(server, ingested, monkeypatch)
         printed = run_stages("--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4", "--condition", "batch=4")
     assert server.answered == 2
-    assert "fake: 2 answers, " in printed
+    assert "fake: 2 responses, " in printed
     assert "cost unknown" in printed
     (row,) = strict(ok("costs", "--format", "json"))
     assert (row["answered"], row["unpriced"], row["cost_usd"]) == (2, 2, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import click
 import pytest
 
 from dtef_pipeline.cli import main
+from dtef_pipeline.survey.scoring.json_lines import score_lines
 from dtef_pipeline.survey.tables import METRICS
 from tests.dtef_pipeline.cli.commands import ok, refused
 
@@ -73,6 +75,14 @@ class TestHelp:
         shown = {words: option.metavar for words, option in all_options() if option.opts == ["--metric"]}
         assert {("run",), ("rollup",), ("experiment",), ("leaderboard",)} <= set(shown)
         assert set(shown.values()) == {"|".join(METRICS)}
+
+    def test_the_help_of_score_names_all_that_it_writes(self) -> None:
+        told = ok("score", "--help").partition("Out: the same line with ")[2].partition(".")[0]
+        (line,) = score_lines(['{"response": "[1, 1]", "expected": [1, 1]}'])
+        written = list(json.loads(line.text).keys() - {"response", "expected"})
+        assert set(METRICS) < set(written)
+        assert sorted(re.findall(r"\w+", told.replace("(fractions)", ""))) == sorted(written)
+        assert ", ".join(METRICS) in told
 
     @pytest.mark.parametrize(
         "words", [("run", "--round", "GD4"), ("rollup",), ("experiment", "context-size"), ("leaderboard",)]

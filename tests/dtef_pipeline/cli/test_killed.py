@@ -1,4 +1,4 @@
-"""`dtef run` killed in the midst of asking: what was answered is kept, and the same command asks for the rest alone."""
+"""`dtef run` killed in the midst of asking: the responses so far are kept, and the same command asks for the rest alone."""
 
 from __future__ import annotations
 

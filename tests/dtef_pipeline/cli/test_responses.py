@@ -41,11 +41,11 @@ class TestShow:
         ]
         assert [(row["prompt_tokens"], row["completion_tokens"]) for row in rows] == [(10, None), (20, None), (10, None)]
         printed = ok("responses", "show")
-        assert "4 answers, 0." in printed
+        assert "4 responses, 0." in printed
         assert "responses.sqlite" in printed
 
     def test_an_empty_store_says_so(self, state: Path) -> None:
-        assert "0 answers, " in ok("responses", "show")
+        assert "0 responses, " in ok("responses", "show")
         assert ok("responses", "show", "--format", "json").strip() == "[]"
 
 
@@ -55,23 +55,23 @@ class TestMoving:
         self, kept: list[Response], state: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
     ) -> None:
         file = state / f"moved.{suffix}"
-        assert ok("responses", "export", file).startswith(f"{file}: 4 answers of sqlite:///")
+        assert ok("responses", "export", file).startswith(f"{file}: 4 responses of sqlite:///")
         monkeypatch.setenv("DTEF_RESPONSES", str(state / "other.sqlite"))
-        assert f"4 answers added from {file}, 0 were there already" in ok("responses", "import", file)
-        assert f"0 answers added from {file}, 4 were there already" in ok("responses", "import", file)
+        assert f"4 responses added from {file}, 0 were there already" in ok("responses", "import", file)
+        assert f"0 responses added from {file}, 4 were there already" in ok("responses", "import", file)
         with ResponseStore(state / "other.sqlite") as store:
             assert store.known(one.request_key for one in kept) == {one.request_key for one in kept}
 
     def test_a_model_and_a_snapshot_can_be_chosen(self, kept: list[Response], state: Path) -> None:
         file = state / "some.jsonl"
-        assert "1 answers of" in ok("responses", "export", file, "--model", "mini", "--model", "maxi2", "--snapshot", "night")
+        assert "1 responses of" in ok("responses", "export", file, "--model", "mini", "--model", "maxi2", "--snapshot", "night")
         assert json.loads(file.read_text(encoding="utf-8"))["request_key"] == kept[2].request_key
 
     def test_a_choice_of_nothing_says_what_there_is_and_leaves_the_file(self, kept: list[Response], state: Path) -> None:
         file = state / "some.jsonl"
         file.write_text("mine", encoding="utf-8")
         message = refused("responses", "export", file, "--model", "mimi")
-        assert "has no such answers; it has maxi in night, mini in base, mini in night" in message
+        assert "has no such responses; it has maxi in night, mini in base, mini in night" in message
         assert file.read_text(encoding="utf-8") == "mine"
 
     def test_a_bad_file_is_refused_with_its_line(self, kept: list[Response], state: Path) -> None:

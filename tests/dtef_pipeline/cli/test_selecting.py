@@ -44,8 +44,8 @@ class TestConditions:
             printed = run_stages(*ROUND, "--model", "fake", "--condition", "distribution", "--condition", "shift+reversed")
             assert server.answered == 6
         assert "1 partition in 1 run" in printed
-        assert "  fake, distribution/attribute-label: 3 answers, " in printed
-        assert "  fake, shift/attribute-label+reversed: 3 answers, " in printed
+        assert "  fake, distribution/attribute-label: 3 responses, " in printed
+        assert "  fake, shift/attribute-label+reversed: 3 responses, " in printed
         for table in (printed, ok("leaderboard"), ok("leaderboard", "--by", "segment")):
             assert "condition" in table
             assert "shift/attribute-label+reversed" in table
@@ -127,7 +127,7 @@ class TestBudgets:
             printed = run_stages(*what, "--max-calls", "5")
             assert server.answered == 5
             assert "3 budget" in printed
-            assert "fake: 5 answers" in printed
+            assert "fake: 5 responses" in printed
             assert "fake: a budget was reached, 3 calls were not made: " in printed
             counted = query(
                 "SELECT status, count(*) AS n, count(score) AS scored FROM scores WHERE model = 'fake' GROUP BY 1 ORDER BY 1"
@@ -206,7 +206,7 @@ class TestSeveralDagsterRuns:
             printed = run_stages("--round", "S1", *self.APART, "--model", "fake", "--questions", "4", "--max-calls", "6")
         assert "2 partitions in 4 runs" in printed
         assert server.answered == 6
-        assert "asked now: fake: 6 answers" in printed
+        assert "asked now: fake: 6 responses" in printed
 
     def test_a_limit_is_that_of_the_command(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:

@@ -30,11 +30,11 @@ def test_a_round_is_asked_replayed_and_moved_with_its_answers_in_postgresql(
         assert server.answered == len(server.calls) == 12
     assert query("SELECT DISTINCT status FROM scores") == [{"status": "ok"}]
     shown = ok("responses", "show")
-    assert "12 answers, " in shown
+    assert "12 responses, " in shown
     file = state / "moved.parquet"
     printed += shown + ok("responses", "export", file)
     monkeypatch.setenv("DTEF_RESPONSES", str(state / "embedded.sqlite"))
-    assert "12 answers added" in ok("responses", "import", file)
+    assert "12 responses added" in ok("responses", "import", file)
     assert str(make_url(url).password) not in printed
     assert not (state / "responses.sqlite").exists()
 

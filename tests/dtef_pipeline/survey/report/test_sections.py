@@ -337,4 +337,11 @@ def test_the_methodology_gives_every_credit_with_its_reason() -> None:
     assert "<code>tv</code>" in markup
     for credit in CREDITS:
         assert credit.reason in markup
-    assert "<b>cell</b>" in markup
+
+
+def test_the_methodology_explains_its_words_in_those_of_a_survey() -> None:
+    markup = unescape(methodology("js"))
+    assert "A <b>pair</b> is one question to one segment of a round." in markup
+    for word in ("<b>cell</b>", "<b>cluster</b>", "A snapshot is"):
+        assert word in markup
+    assert not re.search(r"\b(items?|partitions?)\b", markup)
