@@ -276,7 +276,7 @@ class Warehouse:
             if rows.schema.remove_metadata() != wanted:
                 raise WarehouseError(
                     f"{file} was written by another version: {_schema_difference(rows.schema, wanted)}; materialize that partition "
-                    "again to mend it (`dtef run --ingest` asks only for answers that are missing)"
+                    "again to mend it (`dtef run --ingest` asks only for responses that are missing)"
                 )
         return pa.concat_tables(tables)
 

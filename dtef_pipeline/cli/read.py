@@ -160,9 +160,7 @@ def _model_checks(warehouse: Warehouse, rounds: Sequence[str], options: WatchOpt
     if len(checks) and options.since and checks["latest_snapshot"].null_count == len(checks):
         raise ConfigError(f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}")
     if not len(checks):
-        raise ConfigError(
-            "only baselines are scored, and they do not drift; `dtef drift --by round` compares their snapshots too"
-        )
+        raise ConfigError("only baselines are scored, and they do not drift")
     return checks
 
 
