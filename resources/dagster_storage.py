@@ -29,6 +29,10 @@ from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 # What a class named in `dagster.yaml` is constructed with. Replaced by: the same name in `dagster`.
 from dagster._serdes import ConfigurableClassData
 
+# What the claim of a pool's slot comes to. Replaced by: the same name in `dagster`.
+from dagster._utils.concurrency import ConcurrencyClaimStatus
+from filelock import FileLock
+
 _OPEN_FILES = 8
 """Databases kept open: the index, and those of the runs written or read last (each run has a file)."""
 _BATCHED = {
@@ -96,6 +100,7 @@ class EventLog(SqliteEventLogStorage):
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         self._engines = _Engines()
         self._tables: set[str] = set()
+        self._claiming = FileLock(Path(base_dir, "claims.lock"))
         super().__init__(base_dir, inst_data)
 
     @contextmanager
@@ -112,6 +117,13 @@ class EventLog(SqliteEventLogStorage):
         if table_name not in self._tables and super().has_table(table_name):
             self._tables.add(table_name)  # tables are added by migrations, and never taken away
         return table_name in self._tables
+
+    def claim_concurrency_slot(
+        self, concurrency_key: str, run_id: str, step_key: str, priority: int | None = None
+    ) -> ConcurrencyClaimStatus:
+        """One claim at a time, over all processes: Dagster relies on locked rows, which SQLite does not have, and gives one slot to two runs."""
+        with self._claiming:
+            return super().claim_concurrency_slot(concurrency_key, run_id, step_key, priority)
 
     def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
         """As storing each, in two transactions; in an asset's summary row the last event of the asset stands, as it would."""

@@ -19,33 +19,52 @@ def provider_pools(
 ) -> Iterator[None]:
     """Hold a slot of each provider's pool; waits until there is one. A pool without a limit holds up no run.
 
-    The UI shows who holds and who waits under Deployment, Concurrency. Slots of runs that have ended are given back first.
+    The UI shows who holds and who waits under Deployment, Concurrency. Slots of runs that have ended, and their places in the queue, are
+    given back first.
     """
     with InstanceConcurrencyContext(instance, run) as claims, ExitStack() as held:
         # In one order everywhere, so that no two runs wait for each other.
         for pool in sorted({provider_of(spec) for spec in models if not spec.is_computed}):
             held.callback(claims.free_step, _holder(pool))
-            _wait(instance, claims, pool, log)
+            _wait(instance, run, claims, pool, log)
         yield
 
 
-def _wait(instance: dg.DagsterInstance, claims: InstanceConcurrencyContext, pool: str, log: Callable[[str], None]) -> None:
+def _wait(
+    instance: dg.DagsterInstance,
+    run: dg.DagsterRun,
+    claims: InstanceConcurrencyContext,
+    pool: str,
+    log: Callable[[str], None],
+) -> None:
     logged = False
     while not claims.claim(pool, _holder(pool)):
         if not logged:
             log(f"waiting for the pool {pool}: as many runs as its limit ask this provider now")
             logged = True
         _free_ended(instance, pool)
+        _queue_again(instance, run, pool)
         time.sleep(LOOK_AGAIN_S)
 
 
 def _free_ended(instance: dg.DagsterInstance, pool: str) -> None:
     """The daemon does this too, but a command can run without one."""
-    slots = instance.event_log_storage.get_concurrency_info(pool).claimed_slots
-    for run_id in {slot.run_id for slot in slots}:
-        holder = instance.get_run_by_id(run_id)
-        if holder is None or holder.is_finished:
+    info = instance.event_log_storage.get_concurrency_info(pool)
+    for run_id in info.active_run_ids | info.assigned_run_ids | info.pending_run_ids:
+        run = instance.get_run_by_id(run_id)
+        if run is None or run.is_finished:
             instance.event_log_storage.free_concurrency_slots_for_run(run_id)
+
+
+def _queue_again(instance: dg.DagsterInstance, run: dg.DagsterRun, pool: str) -> None:
+    """Leave the queue where a slot is free, so that the next claim takes it.
+
+    Dagster assigns a slot to the first in the queue when it is given back. A run that joins the queue at that moment is missed, and would wait
+    although no run holds the slot.
+    """
+    info = instance.event_log_storage.get_concurrency_info(pool)
+    if run.run_id in info.pending_run_ids and info.slot_count > info.assigned_step_count:
+        instance.event_log_storage.free_concurrency_slot_for_step(run.run_id, _holder(pool))
 
 
 def _holder(pool: str) -> str:

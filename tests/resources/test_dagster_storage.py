@@ -5,7 +5,10 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
 from typing import Any
 
 import dagster as dg
@@ -188,6 +191,30 @@ for value in range(20):
     assert len(log.get_logs_for_run("2" * 8 + "-1111-1111-1111-111111111111")) == 20
     assert len(log.get_logs_for_run("3" * 8 + "-1111-1111-1111-111111111111")) == stored
     assert log.get_event_records(dg.EventRecordsFilter(dg.DagsterEventType.ASSET_MATERIALIZATION, asset_key=ASSET), limit=1)
+
+
+def test_one_slot_of_a_pool_is_given_to_one_of_two_runs_that_claim_it_at_once(log: EventLog, tmp_path: Path) -> None:
+    """Both see a free place in the queue before either joins it, and a free slot before either takes it: Dagster's own gives it to both."""
+    log.set_concurrency_slots("openai", 1)
+    logs = [log, EventLog(str(tmp_path / "runs"))]
+    meetings = {"INSERT INTO pending_steps": Barrier(2), "UPDATE concurrency_slots": Barrier(2)}
+
+    def meet(_: Any, __: Any, statement: str, *___: Any) -> None:
+        for begin, both in meetings.items():
+            if statement.startswith(begin):
+                # Where only one may come this far, it waits in vain.
+                with suppress(BrokenBarrierError):
+                    both.wait(1.0)
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", meet)
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            claims = list(threads.map(lambda n: logs[n].claim_concurrency_slot("openai", f"run {n}", "predictions"), range(2)))
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", meet)
+        logs[1].dispose()
+    assert sorted(claim.is_claimed for claim in claims) == [False, True]
+    assert log.get_concurrency_info("openai").active_slot_count == 1
 
 
 def test_storage_is_found_by_the_name_in_the_shipped_dagster_yaml() -> None:

@@ -9,10 +9,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
 import yaml
+from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 
 from assets.launch import materialize
 from assets.stage.provider_pools import provider_pools
@@ -92,6 +94,45 @@ class TestClaims:
         instance.event_log_storage.claim_concurrency_slot("openai", killed.run_id, "predictions[openai]")
         with provider_pools(instance, a_run(instance), [OPENAI], lambda _: None):
             assert killed.run_id not in instance.event_log_storage.get_concurrency_info("openai").active_run_ids
+
+    def test_places_in_the_queue_of_a_run_that_ended_are_given_back(self, instance: dg.DagsterInstance) -> None:
+        storage = instance.event_log_storage
+        storage.set_concurrency_slots("openai", 1)
+        holds, waited = a_run(instance), a_run(instance, dg.DagsterRunStatus.CANCELED)
+        storage.claim_concurrency_slot("openai", holds.run_id, "predictions[openai]")
+        storage.claim_concurrency_slot("openai", waited.run_id, "predictions[openai]")
+        # The slot is assigned to the run that waited, and ended without leaving the queue.
+        storage.free_concurrency_slot_for_step(holds.run_id, "predictions[openai]")
+        with provider_pools(instance, a_run(instance), [OPENAI], lambda _: None):
+            assert waited.run_id not in storage.get_concurrency_info("openai").assigned_run_ids
+
+    def test_a_slot_that_is_given_back_while_a_run_joins_the_queue_is_taken(
+        self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Dagster assigns a slot to nobody then: the queue was empty, and the run that joins it saw no free slot."""
+        storage = instance.event_log_storage
+        assert isinstance(storage, SqlEventLogStorage)
+        storage.set_concurrency_slots("openai", 1)
+        first, second = a_run(instance), a_run(instance)
+        storage.claim_concurrency_slot("openai", first.run_id, "predictions[openai]")
+        join = storage.add_pending_step
+
+        def join_late(*claim: Any, **further: Any) -> None:
+            storage.free_concurrency_slot_for_step(first.run_id, "predictions[openai]")
+            join(*claim, **further)
+
+        entered = threading.Event()
+
+        def ask() -> None:
+            with provider_pools(instance, second, [OPENAI], lambda _: None):
+                entered.set()
+
+        monkeypatch.setattr(storage, "add_pending_step", join_late)
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        assert entered.wait(PATIENCE_S)
+        thread.join(PATIENCE_S)
+        assert storage.get_concurrency_info("openai").active_slot_count == 0
 
     def test_a_default_limit_is_that_of_every_pool_that_has_none_of_its_own(self, tmp_path: Path) -> None:
         class Waits(Exception): ...
