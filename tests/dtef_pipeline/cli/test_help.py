@@ -77,12 +77,12 @@ class TestHelp:
         assert set(shown.values()) == {"|".join(METRICS)}
 
     def test_the_help_of_score_names_all_that_it_writes(self) -> None:
-        told = ok("score", "--help").partition("Out: the same line with ")[2].partition(".")[0]
+        named = ok("score", "--help").partition("Out: the same line with ")[2].partition(".")[0]
         (line,) = score_lines(['{"response": "[1, 1]", "expected": [1, 1]}'])
         written = list(json.loads(line.text).keys() - {"response", "expected"})
         assert set(METRICS) < set(written)
-        assert sorted(re.findall(r"\w+", told.replace("(fractions)", ""))) == sorted(written)
-        assert ", ".join(METRICS) in told
+        assert sorted(re.findall(r"\w+", named.replace("(fractions)", ""))) == sorted(written)
+        assert ", ".join(METRICS) in named
 
     @pytest.mark.parametrize(
         "words", [("run", "--round", "GD4"), ("rollup",), ("experiment", "context-size"), ("leaderboard",)]
