@@ -11,6 +11,7 @@ from assets.stage.dagster_internals import HIDDEN_TAG_PREFIX, LOGS_NOTHING, log_
 from assets.stage.schema_metadata import column_schema
 from assets.stage.versions import Provenance, log_together
 from dtef_pipeline.errors import DtefError
+from dtef_pipeline.text.counted import counted
 
 FAILED_TAG, FAILED_RUN_TAG = "dtef/failed_partitions", "dtef/failed_partitions_run"
 PROCESS_TAG = f"{HIDDEN_TAG_PREFIX}dtef_process"
@@ -109,7 +110,7 @@ class PartitionRun:
         # Dagster copies the tags of a run to its re-execution, which is to try these keys again: hence the run's own id.
         tags = {FAILED_TAG: "\n".join(sorted(failed)), FAILED_RUN_TAG: self.context.run.run_id}
         self.context.instance.add_run_tags(self.context.run.run_id, tags)
-        message = f"{len(failed)} of {len(self._chosen)} partitions failed, the others are done: " + "; ".join(
+        message = f"{len(failed)} of {counted(len(self._chosen), 'partition')} failed, the others are done: " + "; ".join(
             f"{key} ({why})" for key, why in sorted(failed.items())
         )
         if not self._done or self._is_last_stage():

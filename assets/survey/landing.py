@@ -17,6 +17,7 @@ from dtef_pipeline.survey.adapters import read_surveys
 from dtef_pipeline.survey.changes import Changes
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observe import MIN_N
+from dtef_pipeline.text.counted import counted
 from resources.settings import Settings
 from resources.sources import Sources, content_hash, fingerprint, still_arriving
 
@@ -177,7 +178,7 @@ class Landing:
         min_n = source.min_n if source else MIN_N
         made = register_round(self.context.instance, self.sources, survey, self.folder / name, min_n=min_n, hashed=hashed)
         summary = "new" if made.changes is None else str(made.changes)
-        self.context.log.info(f"{survey.round} from {name}, {len(made.keys)} segments: {summary}")
+        self.context.log.info(f"{survey.round} from {name}, {counted(len(made.keys), 'segment')}: {summary}")
         if made.retired:
             self.context.log.warning(f"{survey.round}: retired, no longer in the survey: {', '.join(made.retired)}")
         tags = {LANDING_TAG: f"{survey.round}:{made.source.landing}", CHANGED_TAG: _short(made.changes)}

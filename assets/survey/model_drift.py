@@ -21,6 +21,7 @@ from dtef_pipeline.report.charts import as_markdown_image, drift_lines
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.survey.tables import MODEL_DRIFT
+from dtef_pipeline.text.counted import counted
 
 _PREVIEWED_VERDICTS = [
     "verdict",
@@ -104,7 +105,9 @@ def _send(context: dg.AssetExecutionContext, store: SurveyStore, checks: pa.Tabl
         return "nothing new to send"
     sent = store.webhook.send(message(checks, SUBJECT, tell))
     if sent.problem:
-        context.log.warning(f"webhook: {sent.problem}, after {sent.attempts} attempts; sent again with the next `model_drift`")
+        context.log.warning(
+            f"webhook: {sent.problem}, after {counted(sent.attempts, 'attempt')}; sent again with the next `model_drift`"
+        )
         return f"failed, and sent again the next time: {sent.problem}"
     store.warehouse.write("model_drift", after_sending(checks, tell))
     return f"sent the verdicts of {news} series"

@@ -28,6 +28,7 @@ from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL, UNIFORM
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.text.counted import counted
 
 
 class PredictConfig(dg.Config):
@@ -128,7 +129,9 @@ def _write(store: SurveyStore, predictor: Predictor, plan: Plan, failures: Mappi
 def _say_superseded(context: dg.AssetExecutionContext, predictor: Predictor, plans: Sequence[Plan]) -> None:
     for plan in plans:
         if superseded := predictor.superseded.get(plan.key):
-            context.log.warning(f"{plan.key}: {superseded} earlier predictions answered prompts that have changed since")
+            context.log.warning(
+                f"{plan.key}: {counted(superseded, 'earlier prediction')} answered prompts that have changed since"
+            )
 
 
 def _plans(run: PartitionRun, predictor: Predictor) -> Iterator[Plan]:

@@ -18,6 +18,7 @@ from dtef_pipeline.survey.changes import COMPARED_COLUMNS, Changes, changes
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.text.counted import counted
 from resources.sources import Source, Sources
 
 ROUND_SEGMENT = dg.DynamicPartitionsDefinition(name=SPACE.name)
@@ -67,7 +68,7 @@ def observe_usable(survey: Survey, *, min_n: int) -> pa.Table:
             "no (segment, question) pair can be used: " + "; ".join(faults or ["nothing was answered"]),
             where=str(survey.path),
             arrived=", ".join(f"{count} {reason}" for reason, count in reasons.most_common()) or "no answers",
-            allowed=f"at least one pair with {min_n} respondents and percentages that sum to 100",
+            allowed=f"at least one pair with {counted(min_n, 'respondent')} and percentages that sum to 100",
         )
     return observed.responses
 

@@ -15,6 +15,7 @@ from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.statistics.differences import Codes, Floats, paired_statistics, places, resampling_of, without_rounding
 from dtef_pipeline.statistics.permutation import SIGNIFICANCE, fewest_clusters, holm, permutations_for
 from dtef_pipeline.statistics.resampling import product
+from dtef_pipeline.text.counted import counted
 
 _OTHER = ("other_model", "other_variant")
 
@@ -140,10 +141,9 @@ def _hopeless(statistics: pd.DataFrame, subject: Scored) -> pd.Series:
     tested = int(statistics["p"].notna().sum())
     needed = fewest_clusters(tested)
     few = statistics["p"].notna() & (statistics[subject.items] < needed)
-    pairs = "this pair" if tested == 1 else f"{tested} pairs"
-    too_few = (
-        statistics[subject.items].astype(str) + f" {subject.keys.noun}s cannot tell {pairs} apart: at least {needed} are needed"
-    )
+    pairs = "this pair" if tested == 1 else counted(tested, "pair")
+    items = pd.Series([counted(n, subject.keys.noun) for n in statistics[subject.items]], statistics.index, dtype=object)
+    too_few = items + f" cannot tell {pairs} apart: at least {needed} are needed"
     return statistics["note"].where(~few, too_few)
 
 

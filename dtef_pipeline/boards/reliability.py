@@ -24,6 +24,7 @@ from dtef_pipeline.boards.scored import Scored
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, Floats, why_none
 from dtef_pipeline.statistics.variance_ratio import variance_ratio
+from dtef_pipeline.text.counted import counted
 
 POWER = 0.8
 """Share of cases in which a detectable difference is found by a two-sided test at 5 %."""
@@ -91,7 +92,7 @@ def _agreement(cells: pd.DataFrame) -> dict[str, object]:
         return found | always | {"note": "all draws of a cell score alike: no interval"}
     found |= {"within_sd": float(np.sqrt(within)), "rerun_detectable": rerun_detectable(within, count)}
     if count < MIN_CLUSTERS:
-        return found | {"note": f"{count} cells with repeated draws: at least {MIN_CLUSTERS} are needed"}
+        return found | {"note": f"{counted(count, 'cell')} with repeated draws: at least {MIN_CLUSTERS} are needed"}
 
     def statistic(ratio: float) -> float:
         """Weighted mean square of the cell means over the mean square within: F at the true ratio of the variances."""

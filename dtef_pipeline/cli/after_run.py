@@ -19,6 +19,7 @@ from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, load_experiment
 from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.text.counted import counted
 from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -77,7 +78,7 @@ def now_asked(gateway: "Gateway | None") -> Iterator[str]:
     """What this command itself asked, apart from the responses that were stored before."""
     for model in gateway.models if gateway else ():
         cost = "cost unknown" if model.cost_usd is None else f"${model.cost_usd:,.4f}"
-        yield f"  asked now: {model.spec.name}: {model.answered:,} responses, {cost}"
+        yield f"  asked now: {model.spec.name}: {counted(model.answered, 'response')}, {cost}"
 
 
 def _cost_lines(frame: pd.DataFrame) -> Iterator[str]:
@@ -85,11 +86,12 @@ def _cost_lines(frame: pd.DataFrame) -> Iterator[str]:
     for row in frame.sort_values(["model", *(["condition"] if "condition" in frame else [])]).to_dict("records"):
         who = f"  {row['model']}, {row['condition']}" if "condition" in row else f"  {row['model']}"
         tokens = row["prompt_tokens"] + row["completion_tokens"]
-        yield f"{who}: {row['answered']:,} responses, {tokens:,} tokens, {priced(row['cost_usd'], row['unpriced'])}"
+        said = f"{counted(row['answered'], 'response')}, {counted(tokens, 'token')}"
+        yield f"{who}: {said}, {priced(row['cost_usd'], row['unpriced'])}"
         if row["failed"]:
-            yield f"{who}: {row['failed']:,} calls failed (the same command asks them again): {row['reason']}"
+            yield f"{who}: {counted(row['failed'], 'call')} failed (the same command asks again): {row['reason']}"
         if row["budget_stopped"]:
-            yield f"{who}: a budget was reached, {row['budget_stopped']:,} calls were not made: {row['stop_reason']}"
+            yield f"{who}: a budget was reached, {counted(row['budget_stopped'], 'call')} not made: {row['stop_reason']}"
 
 
 def priced(cost_usd: float | None, unpriced: int) -> str:

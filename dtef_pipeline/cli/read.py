@@ -31,6 +31,7 @@ from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.survey.tables import METRICS
+from dtef_pipeline.text.counted import counted
 from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import TABLES, Warehouse
@@ -73,7 +74,7 @@ def leaderboard(by: str, output: str, top: int | None, **options: Any) -> None:
         render_view(by, frame.head(top or len(frame))) if output == "table" else render(frame.head(top or len(frame)), output)
     )
     if output == "table" and top and len(frame) > top:
-        click.echo(f"{len(frame) - top:,} more rows: --top 0 shows all, --format csv writes them for other programs")
+        click.echo(f"{counted(len(frame) - top, 'more row')}: --top 0 shows all, --format csv writes them for other programs")
 
 
 def render_view(by: str, frame: pd.DataFrame) -> str:
@@ -207,7 +208,7 @@ def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...], condi
         survey = warehouse.read("survey_responses", **at)
         prompts = select_prompts(warehouse.read("blueprints", **at), survey, context_levels=contexts, conditions=conditions)
         (out / f"{round_id}__{segment.replace(':', '_')}.yml").write_text(weval_yaml(prompts, survey), encoding="utf-8")
-    click.echo(f"{len(segments)} files in {out}")
+    click.echo(f"{counted(len(segments), 'file')} in {out}")
 
 
 def sql(query: str, output: str) -> None:

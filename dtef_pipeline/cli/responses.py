@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.report.terminal import render
+from dtef_pipeline.text.counted import counted
 from resources.responses.files import export_responses, import_responses
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
@@ -24,13 +25,13 @@ def export_file(path: Path, models: Sequence[str], snapshots: Sequence[str]) -> 
         if (models or snapshots) and next(store.pages(models=models, snapshots=snapshots), None) is None:
             raise ConfigError(f"{store.name} has no such responses; it has {_contents(store)}")
         written = export_responses(store, path, models=models, snapshots=snapshots)
-        click.echo(f"{path}: {written:,} responses of {store.name}")
+        click.echo(f"{path}: {counted(written, 'response')} of {store.name}")
 
 
 def import_file(path: Path) -> None:
     with _store() as store:
         done = import_responses(store, path)
-        click.echo(f"{store.name}: {done.added:,} responses added from {path}, {done.known:,} were there already")
+        click.echo(f"{store.name}: {counted(done.added, 'response')} added from {path}, {done.known:,} there already")
 
 
 def show(output: str) -> None:
@@ -42,7 +43,7 @@ def show(output: str) -> None:
     click.echo(render(summary.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get), output))
     if output == "table":
         stored = pc.sum(summary["answers"]).as_py() or 0
-        click.echo(f"{stored:,} responses, {size / 1e6:,.1f} MB: {name}")
+        click.echo(f"{counted(stored, 'response')}, {size / 1e6:,.1f} MB: {name}")
 
 
 def _contents(store: ResponseStore) -> str:

@@ -22,7 +22,7 @@ from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, s
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.validation import counted
+from dtef_pipeline.text.counted import counted
 from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.settings import Settings, shipped
@@ -138,8 +138,8 @@ def run(options: RunOptions) -> int:
         )
     if outcome.superseded:
         click.echo(
-            f"warning: {outcome.superseded:,} earlier predictions answered prompts that are made in another way now, and are no longer "
-            "in the tables; their raw responses stay in the response store, and the earlier options bring them back",
+            f"warning: {counted(outcome.superseded, 'earlier prediction')} answered prompts that are made in another way now, so no longer "
+            "in the tables; the raw responses stay in the response store, and the earlier options bring them back",
             err=True,
         )
     return 1 if failures else 0 if all_answered else SOME_MODEL_SILENT

@@ -13,6 +13,7 @@ from dtef_pipeline.drift.evidence import RESOLUTION
 from dtef_pipeline.drift.snapshots import Floats, Snapshot, parse_rate
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.keys import Keys
+from dtef_pipeline.text.counted import counted
 
 PARSE_RATE_CHANGE = 0.01
 """Smallest change of the parse rate that is reported."""
@@ -170,11 +171,7 @@ def asked_words(asked: pd.DataFrame, subject: Subject) -> str:
     items = len(asked[list(subject.keys.shared_item)].drop_duplicates())
     seconds = len(asked[[first, second]].drop_duplicates())
     where = ", ".join(values) if len(values) <= _MOST_NAMED else f"{len(values)} {first}s"
-    return f"{_count(items, subject.keys.noun)} in {_count(seconds, second)} of {where}, {_count(len(asked), 'prompt')}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{counted(items, subject.keys.noun)} in {counted(seconds, second)} of {where}, {counted(len(asked), 'prompt')}"
 
 
 def _added(was: pd.DataFrame, now: pd.DataFrame, keys: Keys) -> str:

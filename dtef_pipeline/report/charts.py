@@ -19,6 +19,7 @@ from dtef_pipeline.report.markup import is_unknown, shortened
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.palette import STEPS, colour, steps
 from dtef_pipeline.report.svg import Place, across, as_markdown_image, axis, domain, dot, down, drawing, group, label, line
+from dtef_pipeline.text.counted import counted
 
 __all__ = ["Mark", "as_markdown_image", "drift_lines", "facet", "facets", "forest", "heat_map", "line_key", "score_domain"]
 ROW, FACET_HEIGHT = 32, 170
@@ -52,7 +53,7 @@ def forest(rows: pd.DataFrame, marks: Sequence[Mark] = (), *, standalone: bool =
     ]
     models = [_model_row(row, place, top + ROW * at) for at, row in enumerate(rows.to_dict("records"))]
     values = "; ".join(f"{mark.name} {mark.value:.3f}" for mark in marks)
-    title = f"Scores of {len(rows)} models with 95 % intervals, best first. {values}"
+    title = f"Scores of {counted(len(rows), 'model')} with 95 % intervals, best first. {values}"
     return drawing([axis(place, low, high, top, bottom), *lines, *labels, *models], bottom + 22, title, standalone=standalone)
 
 
@@ -100,7 +101,7 @@ def heat_map(rows: pd.DataFrame, down: Sequence[str], what: str) -> str:
         parts += [
             _square(left + each * at, y, each, size, float(value), edges) for at, value in enumerate(scores) if value == value
         ]
-    title = f"Mean score of {len(wide.columns)} models in {len(wide)} {what}"
+    title = f"Mean score of {counted(len(wide.columns), 'model')} in {len(wide)} {what}"
     return drawing(parts, top + size * len(wide) + 6, title, standalone=True)
 
 

@@ -11,6 +11,7 @@ from dtef_pipeline.drift.rule import snapshot_time
 from dtef_pipeline.drift.verdict_text import odds
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.svg import Place, domain, dot, down, group, label, line
+from dtef_pipeline.text.counted import counted
 
 HEIGHT = 190
 _TOP, _BOTTOM, _PLOT_LEFT, _PLOT_RIGHT = 46, HEIGHT - 26, 11.0, 98.0
@@ -157,7 +158,7 @@ def _said(row: Mapping[Any, Any]) -> str:
             "baseline" if row["in_baseline"] else f"{row['difference']:+.4f} to the baseline, odds {odds(row['log10_e'])}"
         )
     else:
-        parts.append(f"not compared: {row['n_shared']} of {row['n_prompts']} prompts shared")
+        parts.append(f"not compared: {row['n_shared']} of {counted(row['n_prompts'], 'prompt')} shared")
     if _is_known(row["parse_rate"]):
         parts.append(f"parsed {100 * row['parse_rate']:.1f} %")
     return "; ".join([*parts, *(f"served by {', '.join(models)}" for models in [row["served_models"]] if len(models))])

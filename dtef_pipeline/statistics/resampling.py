@@ -20,6 +20,7 @@ from scipy.stats import norm, t
 from threadpoolctl import threadpool_limits
 
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.text.counted import counted
 
 Floats = npt.NDArray[np.float64]
 Noise = npt.NDArray[np.floating]
@@ -53,7 +54,9 @@ class Resampling:
 
     def __init__(self, n_clusters: int, *, resamples: int = RESAMPLES, seed: int = SEED) -> None:
         if n_clusters < 1 or resamples < 1:
-            raise ConfigError(f"resampling: got {n_clusters} clusters, {resamples} resamples; allowed: 1 or more of each")
+            raise ConfigError(
+                f"resampling: got {counted(n_clusters, 'cluster')}, {counted(resamples, 'resample')}; allowed: 1 or more of each"
+            )
         self.n_clusters, self.resamples, self.seed = n_clusters, resamples, seed
         self.weights, self._signs = _drawn(n_clusters, resamples, seed)
         self._last: _Denominators | None = None
@@ -234,4 +237,4 @@ def why_none(n_clusters: int, noun: str = "cluster") -> str:
     """Why there is no interval, in words, clusters called by the `noun`; empty where there is one."""
     if n_clusters >= MIN_CLUSTERS:
         return ""
-    return f"{n_clusters} {noun}{'' if n_clusters == 1 else 's'}: at least {MIN_CLUSTERS} are needed"
+    return f"{counted(n_clusters, noun)}: at least {MIN_CLUSTERS} are needed"

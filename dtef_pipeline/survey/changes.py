@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from dtef_pipeline.survey.tables import SURVEY_RESPONSES
-from dtef_pipeline.survey.validation import counted, listed
+from dtef_pipeline.survey.validation import listed
+from dtef_pipeline.text.counted import counted
 
 COMPARED_COLUMNS: list[str] = SURVEY_RESPONSES.names
 
@@ -90,7 +91,7 @@ def changes(before: pa.Table, after: pa.Table) -> Changes:
 def _other_columns(rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], without: Set[str]) -> tuple[str, ...]:
     """The columns that differ, with the number of rows (before, after) in which they do."""
     differing = {name: sum(old[name] != new[name] for old, new in rows) for name in COMPARED_COLUMNS if name not in without}
-    return tuple(f"{name} ({count} pair{'s' * (count > 1)})" for name, count in differing.items() if count)
+    return tuple(f"{name} ({counted(count, 'pair')})" for name, count in differing.items() if count)
 
 
 def _pairs(table: pa.Table) -> dict[tuple[str, str], _Pair]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dtef_pipeline.survey.model import Unreadable
+from dtef_pipeline.text.counted import counted
 
 SUM_TOLERANCE = 1.0
 """Published percentages are rounded: they may sum to 99 .. 101."""
@@ -37,7 +38,7 @@ class Fault:
 def segment_fault(n: int | None, has_data: bool, min_n: int) -> Fault | None:
     """What is wrong with a whole segment of known or unknown size."""
     if n is not None and n < min_n:
-        return Fault("segment-too-small", f"{n} respondents; at least {min_n} are needed")
+        return Fault("segment-too-small", f"{counted(n, 'respondent')}; at least {min_n} are needed")
     if not has_data:
         return Fault("no-data", "no percentage for any question; at least one question is needed")
     return None
@@ -48,9 +49,11 @@ def pair_fault(percentages: Sequence[float | Unreadable | None], options: int, n
     if n is None:
         return Fault("n-unknown", f"no number of respondents, not even of the segment; at least {min_n} are needed")
     if n < min_n:
-        return Fault("n-below-minimum", f"{n} respondents; at least {min_n} are needed")
+        return Fault("n-below-minimum", f"{counted(n, 'respondent')}; at least {min_n} are needed")
     if len(percentages) != options:
-        return Fault("wrong-length", f"{len(percentages)} percentages; one for each of {options} options is needed")
+        return Fault(
+            "wrong-length", f"{counted(len(percentages), 'percentage')}; one for each of {counted(options, 'option')} is needed"
+        )
     if unreadable := [p for p in percentages if isinstance(p, Unreadable)]:
         cells = ", ".join(repr(str(p)) for p in unreadable)
         return Fault("not-a-number", f"cells {cells}; numbers such as 34.2% or 34.2 are needed")
@@ -62,7 +65,9 @@ def _number_fault(percentages: Sequence[float | None]) -> Fault | None:
     if not numbers:
         return Fault("no-data", "all cells are blank; a percentage for each option is needed")
     if len(numbers) < len(percentages):
-        return Fault("blank-cells", f"{len(percentages) - len(numbers)} of {len(percentages)} cells are blank; none may be")
+        return Fault(
+            "blank-cells", f"blank: {len(percentages) - len(numbers)} of {counted(len(percentages), 'cell')}; none may be"
+        )
     if not all(map(math.isfinite, numbers)):
         return Fault("nan", f"percentages {numbers}; finite numbers are needed")
     if min(numbers) < 0:

@@ -39,7 +39,7 @@ def require_columns(found: Sequence[str], required: Sequence[str], *, where: str
     """Raise when a table lacks a column."""
     missing = [name for name in required if name not in found]
     if missing:
-        problem = f"missing column{'s' if len(missing) > 1 else ''} {listed(missing)}"
+        problem = f"missing {'column' if len(missing) == 1 else 'columns'} {listed(missing)}"
         raise SurveyError(problem, where=where, line=1, arrived=listed(found), allowed=f"columns {', '.join(required)}")
 
 
@@ -118,8 +118,3 @@ def listed(names: Iterable[object]) -> str:
     all_names = [str(n) for n in names]
     more = f" and {len(all_names) - _MOST_SHOWN} more" if len(all_names) > _MOST_SHOWN else ""
     return ", ".join(all_names[:_MOST_SHOWN]) + more
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 question`, `2 questions`, `1,200 questions`: `noun` is the singular of a word whose plural takes an s."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

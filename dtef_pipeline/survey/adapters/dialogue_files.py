@@ -14,6 +14,7 @@ from dtef_pipeline.survey.adapters.counts import Counts
 from dtef_pipeline.survey.attributes import clean
 from dtef_pipeline.survey.model import Finding
 from dtef_pipeline.survey.validation import require_columns, whole_number
+from dtef_pipeline.text.counted import counted
 
 _POLL = "poll single select"
 REQUIRED = ("Question ID", "Question Type", "Question", "Response")
@@ -57,7 +58,7 @@ def _table(path: Path, required: Sequence[str]) -> tuple[list[str], Iterator[tup
 def _full_rows(rows: Iterator[tuple[int, list[str]]], width: int, where: str) -> Iterator[tuple[int, list[str]]]:
     for line, row in rows:
         if len(row) != width:
-            allowed = f"{width} cells, as in the header"
+            allowed = f"{counted(width, 'cell')}, as in the header"
             raise SurveyError(
                 "a row of another length than the header", where=where, line=line, arrived=len(row), allowed=allowed
             )

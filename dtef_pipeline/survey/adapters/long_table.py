@@ -18,6 +18,7 @@ from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.attributes import clean, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.validation import check_question, percentage, require_columns, round_id, whole_number
+from dtef_pipeline.text.counted import counted
 
 LONG_COLUMNS = {
     "round": "the survey wave, such as GD4",
@@ -108,7 +109,7 @@ def _rows(path: Path) -> Iterator[tuple[int, Row]]:
                 if not any(cell.strip() for cell in row):
                     continue
                 if len(row) != len(columns):
-                    problem, allowed = "a row of another length than the header", f"{len(columns)} cells"
+                    problem, allowed = "a row of another length than the header", counted(len(columns), "cell")
                     raise SurveyError(problem, where=str(path), line=reader.line_num, arrived=len(row), allowed=allowed)
                 yield reader.line_num, dict(zip(columns, row, strict=True))
     except (UnicodeDecodeError, csv.Error) as error:

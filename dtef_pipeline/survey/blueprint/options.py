@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.blueprint.systems import SHIPPED, check_system
+from dtef_pipeline.text.counted import counted
 
 TASKS = ("distribution", "shift", "synthetic-individuals", "batch")
 FORMATS = ("attribute-label", "distribution-context", "narrative")
@@ -50,7 +51,7 @@ class ContextLevel(str):
         """The level as the heading of what was asked at it."""
         if self == "0":
             return "Without context questions"
-        return "With all context questions that fit" if self == "all" else f"With {self} context questions"
+        return "With all context questions that fit" if self == "all" else f"With {counted(int(self), 'context question')}"
 
     @staticmethod
     def written(levels: Any) -> Any:
@@ -141,9 +142,9 @@ class BlueprintOptions:
         if self.option_order not in ORDERS[:2] and not re.fullmatch(r"rotated-[1-9][0-9]?", self.option_order):
             raise ConfigError(f"option order {self.option_order!r}: allowed: given, reversed, rotated-1, rotated-2, ...")
         if self.batch_size not in BATCH_SIZES:
-            raise ConfigError(f"batch of {self.batch_size} questions: allowed: {', '.join(map(str, BATCH_SIZES))}")
+            raise ConfigError(f"batch of {counted(self.batch_size, 'question')}: allowed: {', '.join(map(str, BATCH_SIZES))}")
         if not 1 <= self.individuals <= MOST_INDIVIDUALS:
-            raise ConfigError(f"{self.individuals} individuals: allowed: 1 to {MOST_INDIVIDUALS}")
+            raise ConfigError(f"{counted(self.individuals, 'individual')}: allowed: 1 to {MOST_INDIVIDUALS}")
         if not _WORDS.fullmatch(self.system):
             raise ConfigError(f"system prompt id {self.system!r}: allowed: lower-case letters, digits and hyphens")
         check_system(self.system, self.system_text)

@@ -21,6 +21,7 @@ from dtef_pipeline.survey.blueprint.formats import context_heading, context_ques
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
 from dtef_pipeline.survey.blueprint.systems import system_prompt
 from dtef_pipeline.survey.tables import BLUEPRINTS
+from dtef_pipeline.text.counted import counted
 
 _SEPARATOR_TOKENS = 2  # the blank line between two parts
 _FROM_SURVEY = ("round", "segment", "question_id", "question_order", "options", "circular")
@@ -93,7 +94,7 @@ def _why_nothing(rows: Sequence[Row], options: Sequence[BlueprintOptions]) -> st
     if all(choice.task == "shift" for choice in options) and not any(row["population"] for row in rows):
         return "the task shift needs the answers of all respondents, and no question of the survey has them"
     room = options[0].token_budget - options[0].reserve
-    return f"no question fits {room} tokens (token budget less the answer's reserve), not even without context"
+    return f"no question fits {counted(room, 'token')} (token budget less the answer's reserve), not even without context"
 
 
 def _shown_in(options: BlueprintOptions) -> tuple[str, bool, str]:

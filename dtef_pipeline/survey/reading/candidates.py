@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.plain import recent
 
 # Groups are atomic, `(?>...)`, and not possessive: before 3.11.5 Python loses its place in a possessive group that fails half-way.
@@ -63,7 +64,7 @@ def candidate(start: int, end: int, values: Sequence[float], n: int, how: str, *
     if fault := not_a_distribution(values):
         return Candidate(start, end, "unparseable", (), f"{how}: {fault}")
     if len(values) != n:
-        return Candidate(start, end, "wrong_length", (), f"{how} of {len(values)} values for {n} options")
+        return Candidate(start, end, "wrong_length", (), f"{how} of {counted(len(values), 'value')} for {counted(n, 'option')}")
     if not how.startswith("array") and _maybe_thousands(values):
         return Candidate(start, end, "unparseable", (), f"{how}: a point may be a decimal or a thousands separator")
     return Candidate(start, end, "ok", tuple(values), how, prose)

@@ -15,6 +15,7 @@ from typing import Any
 
 from dtef_pipeline.survey.reading.candidates import COMMA_NUMBER, PERCENT
 from dtef_pipeline.survey.reading.distribution import ONE_ARRAY, Parsed, refuses, unparseable, why_empty
+from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.labels import Labels
 from dtef_pipeline.text.plain import LOOK_BACK_FAR, answer_text, without_thinking
 from dtef_pipeline.text.structured import LOOK_BACK_IN_JSON, Pairs, as_text, decoded, only_the_answer, unfenced
@@ -94,7 +95,7 @@ def _entries(part: str, labels: Labels, asked: int | None) -> list[str]:
     lists = [_split(inside, labels) for inside in _LIST.findall(part)[-_LISTS:]]
     naming = [entries for entries in lists if _name_options(entries, labels)]
     if len(naming) > 1 and asked is not None and len(naming[-1]) != asked:
-        return [f"{len(naming)} lists, the last of {len(naming[-1])} people"]
+        return [f"{counted(len(naming), 'list')}, the last of {len(naming[-1])} people"]
     if naming:
         return naming[-1]
     if "[" in part and not lists:
@@ -195,6 +196,10 @@ def _counted(entries: Sequence[str], labels: Labels, asked: int | None) -> Parse
         return unparseable(f"individuals: {strange[:60]!r} is no option")
     people = len(options)
     if asked is not None and not asked <= 2 * people <= 4 * asked:
-        return Parsed("wrong_length", None, f"{people} of {asked} individuals")
+        return Parsed("wrong_length", None, f"{people} of {counted(asked, 'individual')}")
     shares = tuple(options.count(option) / people for option in range(len(labels.names)))
-    return Parsed("ok", shares, f"{people} of {asked} individuals" if asked not in (None, people) else f"{people} individuals")
+    return Parsed(
+        "ok",
+        shares,
+        f"{people} of {counted(asked, 'individual')}" if asked not in (None, people) else counted(people, "individual"),
+    )

@@ -26,6 +26,7 @@ from dtef_pipeline.survey.reading.distribution import (
 from dtef_pipeline.survey.reading.individuals import read_individuals
 from dtef_pipeline.survey.reading.several_questions import parts_by_question
 from dtef_pipeline.survey.reading.whole_columns import ColumnsInMaking, ParsedColumns
+from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.labels import Labels, labels_of
 from dtef_pipeline.text.plain import answer_text
 
@@ -60,9 +61,9 @@ def parse_response(
     text. Raises ValueError when `options` are not `n_options` many.
     """
     if options is not None and len(options) != n_options:
-        raise ValueError(f"n_options is {n_options}, but {len(options)} options were given: {list(options)!r}")
+        raise ValueError(f"n_options is {n_options}, but {counted(len(options), 'option')} given: {list(options)!r}")
     if n_options < 2:
-        return unparseable(f"a question with {n_options} options has no distribution to predict")
+        return unparseable(f"a question with {counted(n_options, 'option')} has no distribution to predict")
     order = reading.order
     if order is None:
         return _read_as_listed(text, n_options, options, reading)
@@ -133,7 +134,7 @@ def parse_responses(
     """
     column = _string_array(texts)
     if len(column) != len(options):
-        raise ValueError(f"{len(column)} texts, but {len(options)} lists of options")
+        raise ValueError(f"{counted(len(column), 'text')}, but {counted(len(options), 'list')} of options")
     if sizes is None:
         sizes = _numbers_of_options(options)
     how = _one_array(reading)

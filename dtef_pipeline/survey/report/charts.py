@@ -14,6 +14,7 @@ from dtef_pipeline.statistics.permutation import SIGNIFICANCE
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL, UNIFORM
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.report.groups import asked_alike
+from dtef_pipeline.text.counted import counted
 
 _LINES = {
     LEAVE_ONE_OUT: ("leave-one-out marginal", "others"),
@@ -81,7 +82,7 @@ def gap_chart(frame: pd.DataFrame, *, standalone: bool = True, most: int = 24) -
     place = across(low, high)
     bottom = 14 + ROW * len(rows)
     parts = [_gap_row(row, place, 8 + ROW * at) for at, row in enumerate(rows.to_dict("records"))]
-    title = f"Gap between the best and the worst segment, beside the gap expected from sample size, {len(rows)} rows"
+    title = f"Gap between the best and the worst segment, beside the gap expected from sample size, {counted(len(rows), 'row')}"
     return drawing([axis(place, low, high, 4, bottom), *parts], bottom + 22, title, standalone=standalone)
 
 

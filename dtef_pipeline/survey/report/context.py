@@ -29,6 +29,7 @@ from dtef_pipeline.report.svg import drawing
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.report.charts import moving, references
 from dtef_pipeline.survey.report.terms import NAMES
+from dtef_pipeline.text.counted import counted
 
 _HOW_TO_READ_CONTEXT = (
     "Mean score over the number of context questions shown; the lines across are the ceiling and the marginals. A model that uses the "
@@ -137,7 +138,7 @@ def _verdicts(frame: pd.DataFrame) -> str:
         ]
     if {"n_questions", "n_pairs"} <= set(frame.columns):
         shown["n_questions"] = [
-            f'{whole(count)}<span class="ci">{whole(among)} pairs</span>'
+            f'{whole(count)}<span class="ci">{counted(int(among), "pair")}</span>'
             for count, among in zip(frame["n_questions"], frame["n_pairs"], strict=True)
         ]
     return table(

@@ -11,6 +11,7 @@ import pandas as pd
 from dtef_pipeline.report.markup import fold, paragraph, section, shortened, text, three
 from dtef_pipeline.report.palette import STEPS, colour, steps
 from dtef_pipeline.survey.report.groups import asked_alike, asked_like
+from dtef_pipeline.text.counted import counted
 
 _HOW_TO_READ_HEATMAP = (
     "Mean score of each model in each segment, at the highest context level: yellow is high, dark blue is low. Models stand in the order of the "
@@ -79,7 +80,7 @@ def _attribute(name: str, rows: pd.DataFrame, cells: dict[tuple[str, str], str],
 def _cell(row: dict[Any, Any], edges: Sequence[float]) -> str:
     low, high = row.get("score_low"), row.get("score_high")
     interval = f", 95 % {low:.3f} to {high:.3f}" if pd.notna(low) and pd.notna(high) else ""
-    title = f"{row['model']}: {row['score']:.4f}{interval}, {row['n_pairs']:.0f} questions"
+    title = f"{row['model']}: {row['score']:.4f}{interval}, {counted(int(row['n_pairs']), 'question')}"
     return f'<td class="h{colour(row["score"], edges)}" title="{escape(title)}">{row["score"]:.2f}</td>'
 
 

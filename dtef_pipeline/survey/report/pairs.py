@@ -22,6 +22,7 @@ from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.tables import STATUSES
+from dtef_pipeline.text.counted import counted
 
 MOST_BYTES = 4_000_000
 """Of the data of pairs in one page."""
@@ -76,7 +77,7 @@ def pairs(connection: duckdb.DuckDBPyConnection, *, most_bytes: int = MOST_BYTES
 
 def _left_out(left_out: int, kept: int) -> str:
     return (
-        f"To keep the page small it holds {kept} of {kept + left_out} questions, with all their segments; the others are in the "
+        f"To keep the page small it holds {kept} of {counted(kept + left_out, 'question')}, with all their segments; the others are in the "
         "table scores of the warehouse."
     )
 

@@ -23,6 +23,7 @@ from dtef_pipeline.report.markup import (
 )
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
 from dtef_pipeline.survey.report.groups import asked_alike, asked_like
+from dtef_pipeline.text.counted import counted
 
 _HOW_TO_READ_QUESTIONS = (
     "Mean scores over the segments that answered, at the highest context level. Mean, best, worst and the largest excess gap leave baselines "
@@ -66,7 +67,7 @@ def _question_table(connection: duckdb.DuckDBPyConnection, rows: pd.DataFrame, g
     anchor = f"question-table-{at}"
     box = (
         f'<label class="search">Search questions<input type="search" data-filters="{anchor}" placeholder="words of the question">'
-        f'</label><p class="count" role="status" data-counts="{anchor}">{len(wide)} questions</p>'
+        f'</label><p class="count" role="status" data-counts="{anchor}">{counted(len(wide), "question")}</p>'
     )
     return box + table(wide, _QUESTION_COLUMNS, caption="Scores by question", row_head="question", anchor=anchor)
 

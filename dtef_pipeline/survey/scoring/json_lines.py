@@ -23,6 +23,7 @@ from dtef_pipeline.survey.scales import KINDS
 from dtef_pipeline.survey.scoring.metrics import measure
 from dtef_pipeline.survey.scoring.policy import checked_metric, policy_scores
 from dtef_pipeline.survey.tables import METRICS
+from dtef_pipeline.text.counted import counted
 
 _MOST_AT_ONCE = 1000
 _TOO_DEEP = "nested too deeply"
@@ -228,7 +229,7 @@ def _options(item: dict[str, Any], n: int) -> list[str] | None:
     if not isinstance(options, list) or not set(map(type, options)) <= {str}:
         raise _LineError(f"options: got {_shown(options)}; allowed: a list of texts")
     if len(options) != n:
-        raise _LineError(f"{len(options)} options for {n} expected values; allowed: one label per value")
+        raise _LineError(f"{counted(len(options), 'option')} for {counted(n, 'expected value')}; allowed: one label per value")
     return options
 
 

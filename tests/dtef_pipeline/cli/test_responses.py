@@ -57,14 +57,14 @@ class TestMoving:
         file = state / f"moved.{suffix}"
         assert ok("responses", "export", file).startswith(f"{file}: 4 responses of sqlite:///")
         monkeypatch.setenv("DTEF_RESPONSES", str(state / "other.sqlite"))
-        assert f"4 responses added from {file}, 0 were there already" in ok("responses", "import", file)
-        assert f"0 responses added from {file}, 4 were there already" in ok("responses", "import", file)
+        assert f"4 responses added from {file}, 0 there already" in ok("responses", "import", file)
+        assert f"0 responses added from {file}, 4 there already" in ok("responses", "import", file)
         with ResponseStore(state / "other.sqlite") as store:
             assert store.known(one.request_key for one in kept) == {one.request_key for one in kept}
 
     def test_a_model_and_a_snapshot_can_be_chosen(self, kept: list[Response], state: Path) -> None:
         file = state / "some.jsonl"
-        assert "1 responses of" in ok("responses", "export", file, "--model", "mini", "--model", "maxi2", "--snapshot", "night")
+        assert "1 response of" in ok("responses", "export", file, "--model", "mini", "--model", "maxi2", "--snapshot", "night")
         assert json.loads(file.read_text(encoding="utf-8"))["request_key"] == kept[2].request_key
 
     def test_a_choice_of_nothing_says_what_there_is_and_leaves_the_file(self, kept: list[Response], state: Path) -> None:

@@ -128,7 +128,7 @@ class TestBudgets:
             assert server.answered == 5
             assert "3 budget" in printed
             assert "fake: 5 responses" in printed
-            assert "fake: a budget was reached, 3 calls were not made: " in printed
+            assert "fake: a budget was reached, 3 calls not made: " in printed
             counted = query(
                 "SELECT status, count(*) AS n, count(score) AS scored FROM scores WHERE model = 'fake' GROUP BY 1 ORDER BY 1"
             )
@@ -222,4 +222,4 @@ class TestSeveralDagsterRuns:
             serve_as(server, ingested, monkeypatch)
             result = dtef("run", *ROUND, "--model", "fake", "--no-roll-ups")
         assert result.exit_code == 4, result.output
-        assert "fake: 3 calls failed (the same command asks them again): fake: HTTP 401: no such key" in result.stdout
+        assert "fake: 3 calls failed (the same command asks again): fake: HTTP 401: no such key" in result.stdout

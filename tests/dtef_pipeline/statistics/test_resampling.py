@@ -191,7 +191,7 @@ def test_nothing_to_divide_by_is_no_ratio() -> None:
 def test_equal_seeds_draw_alike_and_nothing_to_draw_is_refused() -> None:
     assert Resampling(9, seed=1).weights.tolist() == Resampling(9, seed=1).weights.tolist()
     assert Resampling(9, seed=1).weights.tolist() != Resampling(9, seed=2).weights.tolist()
-    with pytest.raises(ConfigError, match="got 0 clusters, 2000 resamples"):
+    with pytest.raises(ConfigError, match="got 0 clusters, 2,000 resamples"):
         Resampling(0)
     with pytest.raises(ConfigError, match="got 5 clusters, 0 resamples"):
         Resampling(5, resamples=0)

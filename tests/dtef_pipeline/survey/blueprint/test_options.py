@@ -129,7 +129,7 @@ def test_a_condition_may_be_spelled_in_short(spelled: str, condition: str) -> No
         ("shift=", "the task shift takes no number"),
         ("batch=two", "'batch=two' needs a whole number"),
         ("batch=6", "batch of 6 questions: allowed: 2, 3, 4, 5"),
-        ("batch=1", "batch of 1 questions: allowed: 2, 3, 4, 5"),
+        ("batch=1", "batch of 1 question: allowed: 2, 3, 4, 5"),
         ("synthetic-individuals=0", "0 individuals: allowed: 1 to 500"),
         ("synthetic-individuals=501", "501 individuals: allowed: 1 to 500"),
         ("shift+seed=-1", "'seed=-1' needs a whole number"),
