@@ -239,8 +239,9 @@ def test_another_context_level_shows_another_prediction_and_a_refusal_shows_none
     chosen(browser, model="mute")
     assert browser.texts("#pair-chart tbody tr > :last-child") == ["–", "–", "–"]
     assert "Score of mute: 0.000 (refused, by the published policy);" in browser.texts("#pair-chart p")[0]
-    chosen(browser, asked="context all")
+    chosen(browser, asked="context all (not asked)")
     assert "none (not asked)" in browser.texts("#pair-chart p")[0]
+    assert browser.texts("#pair-question option")[0] == "Do you trust AI? (not asked)"
 
 
 def test_of_several_draws_it_says_what_is_a_mean_of_what(browser: Browser, tmp_path: Path) -> None:
@@ -262,9 +263,12 @@ def test_the_search_of_pairs_narrows_the_questions_offered(browser: Browser, pag
     )
     browser.does("find('trust')")
     assert browser.texts("#pair-question option") == ["Do you trust AI?", "Do you trust people?"]
+    assert browser.texts("#pair-found") == ["2 questions of S1 found."]
     browser.does("find('no such words')")
     assert "No question" in browser.texts("#pair-chart p")[0]
+    assert browser.texts("#pair-found") == ["No question of S1 has all these words."]
     browser.does("find('')")
+    assert browser.texts("#pair-found") == [""]
     assert len(browser.texts("#pair-question option")) == 3
     assert browser.said == []
 
@@ -308,7 +312,9 @@ def test_every_drawing_and_field_has_a_name(browser: Browser, page: Path) -> Non
         "[...document.querySelectorAll('main svg:not([aria-hidden])')].every(drawing => drawing.getAttribute('aria-label'))"
     )
     assert browser.does("[...document.querySelectorAll('select, input')].every(field => field.labels.length)")
-    assert browser.does("[...document.querySelectorAll('table')].every(table => table.caption || table.closest('#pair-chart'))")
+    assert browser.does(
+        "[...document.querySelectorAll('table')].every(table => table.caption || table.closest('#pairs [aria-label]'))"
+    )
 
 
 def published_round(surveys: Path) -> dict[str, pa.Table]:
