@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.apt import NotInstalled
+from tests.dtef_pipeline.report.browser import Browser, running_browser
+
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"
 
@@ -54,3 +57,13 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name in ("DTEF_MODELS", "DTEF_PANEL", "DTEF_WEBHOOK"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A tab of a headless Chromium; tests that need it are skipped where there is none."""
+    try:
+        with running_browser(tmp_path_factory.mktemp("chromium")) as running:
+            yield running
+    except NotInstalled as why:
+        pytest.skip(str(why))

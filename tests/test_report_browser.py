@@ -5,105 +5,23 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 from dtef_pipeline.asking.models import load_models
-from dtef_pipeline.drift.checks import drift_checks
 from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
-from dtef_pipeline.survey.boards.schemas import GAPS
-from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.predictions import baseline_rows
-from dtef_pipeline.survey.report.chapters import survey_report
 from dtef_pipeline.survey.scoring.references import reference_scores
 from dtef_pipeline.survey.scoring.score import score_predictions
-from tests.apt import NotInstalled
-from tests.dtef_pipeline.report.browser import Browser, running_browser, until
+from tests.dtef_pipeline.report.browser import Browser, until
+from tests.made.report_page import tables, written
 from tests.made.scores import scores_table, survey_rows
-
-QUESTIONS = {"q0": ("Do you trust AI?", 0.9), "q1": ("Is the climate changing?", 0.5), "q2": ("Do you trust people?", 0.7)}
-MODELS = {"baseline/population-marginal": 0.05, "baseline/leave-one-out-marginal": 0.03, "gpt": 0.0, "llama": -0.2}
-SEGMENTS = ("country:kenya", "country:chile")
-
-
-def tables() -> dict[str, pa.Table]:
-    scores = [
-        {
-            "model": model,
-            "model_variant": model,
-            "question_id": question,
-            "segment": segment,
-            "context_level": level,
-            "snapshot": snapshot,
-            "score": score + lead,
-            "predicted": [0.2, 0.3, 0.5] if level == "0" else [0.45, 0.35, 0.2],
-        }
-        for model, lead in MODELS.items()
-        for question, (_, score) in QUESTIONS.items()
-        for segment in SEGMENTS
-        for level in ("0", "all")
-        for snapshot in ("base", "2026-01-02")
-    ]
-    scores.append({"model": "mute", "model_variant": "mute", "question_id": "q0", "status": "refused", "score": 0.0})
-    survey = [
-        {"question_id": question, "question_text": text, "segment": segment, "question_order": order}
-        for order, (question, (text, _)) in enumerate(QUESTIONS.items())
-        for segment in SEGMENTS
-    ]
-    gap = {
-        "model": "gpt",
-        "model_variant": "gpt",
-        "context_level": "all",
-        "condition": "c",
-        "targets": "clean",
-        "attribute": "country",
-        "gap": 0.2,
-        "expected_gap": 0.05,
-        "expected_low": 0.01,
-        "expected_high": 0.1,
-        "excess": 0.15,
-        "p": 0.01,
-        "p_holm": 0.01,
-        "best_segment": "country:chile",
-        "worst_segment": "country:kenya",
-        "best_score": 0.8,
-        "worst_score": 0.6,
-    }
-    rows = scores_table(scores)
-    return {
-        "scores": rows,
-        "survey_responses": survey_rows(*survey),
-        "drift_checks": drift_checks(rows, SUBJECT),
-        "gaps": pa.Table.from_pylist([gap], schema=GAPS),
-    }
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    try:
-        with running_browser(tmp_path_factory.mktemp("chromium")) as running:
-            yield running
-    except NotInstalled as why:
-        pytest.skip(str(why))
-
-
-def written(folder: Path, tables: dict[str, pa.Table]) -> Path:
-    """The report of these tables as a file."""
-    with duckdb.connect() as connection:
-        for name, table in tables.items():
-            connection.register(f"_{name}", table)
-            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM _{name}")
-        path = folder / "report.html"
-        path.write_text(survey_report(connection), encoding="utf-8")
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -239,8 +157,9 @@ def test_another_context_level_shows_another_prediction_and_a_refusal_shows_none
     chosen(browser, model="mute")
     assert browser.texts("#pair-chart tbody tr > :last-child") == ["–", "–", "–"]
     assert "Score of mute: 0.000 (refused, by the published policy);" in browser.texts("#pair-chart p")[0]
-    chosen(browser, asked="context all")
+    chosen(browser, asked="context all (not asked)")
     assert "none (not asked)" in browser.texts("#pair-chart p")[0]
+    assert browser.texts("#pair-question option")[0] == "Do you trust AI? (not asked)"
 
 
 def test_of_several_draws_it_says_what_is_a_mean_of_what(browser: Browser, tmp_path: Path) -> None:
@@ -262,9 +181,12 @@ def test_the_search_of_pairs_narrows_the_questions_offered(browser: Browser, pag
     )
     browser.does("find('trust')")
     assert browser.texts("#pair-question option") == ["Do you trust AI?", "Do you trust people?"]
+    assert browser.texts("#pair-found") == ["2 questions of S1 found."]
     browser.does("find('no such words')")
     assert "No question" in browser.texts("#pair-chart p")[0]
+    assert browser.texts("#pair-found") == ["No question of S1 has all these words."]
     browser.does("find('')")
+    assert browser.texts("#pair-found") == [""]
     assert len(browser.texts("#pair-question option")) == 3
     assert browser.said == []
 
@@ -308,7 +230,9 @@ def test_every_drawing_and_field_has_a_name(browser: Browser, page: Path) -> Non
         "[...document.querySelectorAll('main svg:not([aria-hidden])')].every(drawing => drawing.getAttribute('aria-label'))"
     )
     assert browser.does("[...document.querySelectorAll('select, input')].every(field => field.labels.length)")
-    assert browser.does("[...document.querySelectorAll('table')].every(table => table.caption || table.closest('#pair-chart'))")
+    assert browser.does(
+        "[...document.querySelectorAll('table')].every(table => table.caption || table.closest('#pairs [aria-label]'))"
+    )
 
 
 def published_round(surveys: Path) -> dict[str, pa.Table]:

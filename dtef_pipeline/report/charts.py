@@ -7,6 +7,7 @@ colours.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -18,12 +19,29 @@ from dtef_pipeline.report.drift_chart import grouped, series_of, timeline
 from dtef_pipeline.report.markup import is_unknown, shortened
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.palette import STEPS, colour, steps
-from dtef_pipeline.report.svg import Place, across, as_markdown_image, axis, domain, dot, down, drawing, group, label, line
+from dtef_pipeline.report.svg import (
+    Place,
+    across,
+    as_markdown_image,
+    axis,
+    domain,
+    dot,
+    down,
+    drawing,
+    group,
+    label,
+    line,
+    upright,
+)
 from dtef_pipeline.text.counted import counted
 
 __all__ = ["Mark", "as_markdown_image", "drift_lines", "facet", "facets", "forest", "heat_map", "line_key", "score_domain"]
-ROW, FACET_HEIGHT = 32, 170
+ROW, FACET_HEIGHT = 36, 170
 """Pixels of a model in a chart of rows, and of a small chart among others."""
+DOT, LONGEST_NAME = 27, 50
+"""Of a chart of rows: how far below the top of its row a dot stands, in pixels, and the characters of a name that find room on a phone."""
+_NAME, _KEY = 19, 17
+"""Pixels that a name takes at the top of its row, and a line of the key above a chart."""
 SAME_SCORE = 1e-9
 """Two scores nearer than this are one: sums in another order."""
 _FACETS_ACROSS = 3
@@ -38,23 +56,32 @@ class Mark(NamedTuple):
 
 
 def forest(rows: pd.DataFrame, marks: Sequence[Mark] = (), *, standalone: bool = True) -> str:
-    """A dot and its 95 % interval for each model, in the order of the rows, and `marks` as lines. Takes leaderboard rows that compare."""
+    """A dot and its 95 % interval for each model, in the order of the rows, and `marks` as lines. Takes leaderboard rows that compare.
+
+    What the lines are called stands above them with a sample of each, and no line crosses a name: lines are drawn beneath the names alone.
+    """
     rows = rows[rows["score"].notna()]
     bounds = [rows.get(name, pd.Series(dtype=float)).dropna() for name in ("score", "score_low", "score_high")]
     low, high = domain([*pd.concat(bounds), *(mark.value for mark in marks)])
     place = across(low, high)
-    top = 10 + 15 * len(marks)
-    bottom = top + ROW * len(rows) + 4
-    # All lines before all labels: the ground around a label breaks the lines that run past it.
-    lines = [line(place(mark.value), 15 + 15 * at, place(mark.value), bottom, mark.kind) for at, mark in enumerate(marks)]
-    labels = [
-        label(place(mark.value), 12 + 15 * at, f"{mark.name} {mark.value:.3f}", kind="soft halo")
-        for at, mark in enumerate(marks)
-    ]
+    top = 4 + (_KEY * len(marks) + 6 if marks else 0)
+    bottom, bands = top + ROW * len(rows) + 4, bands_of(top, len(rows))
+    keys = [_key(mark, 4 + _KEY * at) for at, mark in enumerate(marks)]
+    lines = [upright(place(mark.value), bands, mark.kind) for mark in marks]
     models = [_model_row(row, place, top + ROW * at) for at, row in enumerate(rows.to_dict("records"))]
     values = "; ".join(f"{mark.name} {mark.value:.3f}" for mark in marks)
     title = f"Scores of {counted(len(rows), 'model')} with 95 % intervals, best first. {values}"
-    return drawing([axis(place, low, high, top, bottom), *lines, *labels, *models], bottom + 22, title, standalone=standalone)
+    return drawing([axis(place, low, high, bands, bottom), *keys, *lines, *models], bottom + 22, title, standalone=standalone)
+
+
+def bands_of(top: float, rows: int) -> list[tuple[float, float]]:
+    """Where lines may run in a chart of rows: beneath the name of each row, down to the line that ends it."""
+    return [(top + ROW * at + _NAME, top + ROW * (at + 1)) for at in range(rows)]
+
+
+def _key(mark: Mark, y: float) -> str:
+    sample = f'<line x1="0" y1="{y + 7:.1f}" x2="28" y2="{y + 7:.1f}" class="{mark.kind}"/>'
+    return f'{sample}<text x="36" y="{y + 11:.1f}" class="soft">{escape(mark.name)} {mark.value:.3f}</text>'
 
 
 def line_key(marks: Sequence[Mark]) -> str:
@@ -72,10 +99,11 @@ def _model_row(row: Mapping[Any, Any], place: Place, y: float) -> str:
     low, high = row.get("score_low"), row.get("score_high")
     known = not is_unknown(low) and not is_unknown(high)
     words = f"{row['model']}: {row['score']:.4f}" + (f", 95 % interval {low:.4f} to {high:.4f}" if known else ", no interval")
-    parts = [line(0, y + ROW, 100, y + ROW, "grid"), label(0, y + 13, f"{rank}{row['model']}", kind="halo", anchor="start")]
+    name = shortened(f"{rank}{row['model']}", LONGEST_NAME)
+    parts = [line(0, y + ROW, 100, y + ROW, "grid"), label(0, y + 14, name, anchor="start")]
     if known:
-        parts.append(line(place(float(low)), y + 22, place(float(high)), y + 22, f"whisker {kind}"))  # type: ignore[arg-type]
-    return group([*parts, dot(place(row["score"]), y + 22, f"dot {kind}")], words)
+        parts.append(line(place(float(low)), y + DOT, place(float(high)), y + DOT, f"whisker {kind}"))  # type: ignore[arg-type]
+    return group([*parts, dot(place(row["score"]), y + DOT, f"dot {kind}")], words)
 
 
 def heat_map(rows: pd.DataFrame, down: Sequence[str], what: str) -> str:

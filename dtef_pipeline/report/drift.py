@@ -70,7 +70,7 @@ def _models(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
                 "odds": _unbroken(odds(row["log10_e"]))
                 + (f'<span class="ci">of {odds(row["threshold"])} needed</span>' if row["threshold"] else ""),
                 "n_snapshots": row["n_snapshots"],
-                "changes": _wide([change_words(change, names.subject) for change in row["changes"] or []]),
+                "changes": _wide(_changes(row, names)),
             }
             for row in rows
         ]
@@ -86,7 +86,14 @@ def _models(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
         Column("changes", "What changed", named),
     ]
     shown = with_intervals(frame, [("shift", "shift_low", "shift_high")], shown=signed, bounds=signed)
-    return table(shown, only_varying(frame, columns, names.usual), caption="Verdict on each model", row_head="model")
+    held = (
+        pd.DataFrame(rows).drop(columns=["moved", "changes"]).assign(changes=["; ".join(_changes(row, names)) for row in rows])
+    )
+    return table(shown, only_varying(frame, columns, names.usual), caption="Verdict on each model", row_head="model", data=held)
+
+
+def _changes(row: Mapping[str, Any], names: Names) -> list[str]:
+    return [change_words(change, names.subject) for change in row["changes"] or []]
 
 
 def _columns(titles: Mapping[str, str]) -> list[Column]:
@@ -198,7 +205,13 @@ def reliability(frame: pd.DataFrame, names: Names) -> str:
     ]
     shown = with_intervals(frame, [("icc", "low", "high")], shown=three, bounds=three)
     body = (
-        table(shown, only_varying(frame, columns, names.usual), caption="Agreement of repeated draws", row_head="model")
+        table(
+            shown,
+            only_varying(frame, columns, names.usual),
+            caption="Agreement of repeated draws",
+            row_head="model",
+            data=frame,
+        )
         if len(frame)
         else paragraph("No repeated draws.")
     )

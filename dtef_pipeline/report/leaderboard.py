@@ -26,6 +26,7 @@ from dtef_pipeline.report.markup import (
     p_value,
     paragraph,
     percent,
+    scrolling,
     section,
     signed,
     signed_three,
@@ -106,7 +107,7 @@ def _group(rows: pd.DataFrame, board: Board) -> str:
     columns = [
         Column(column.name, column.title, named if column is MODEL_COLUMN else as_is, column.meaning) for column in known
     ]
-    return chart + why + table(shown, columns, caption="Leaderboard", row_head="model")
+    return chart + why + table(shown, columns, caption="Leaderboard", row_head="model", data=rows)
 
 
 def _has_any(rows: pd.DataFrame, name: str) -> bool:
@@ -203,10 +204,9 @@ def _matrix(rows: pd.DataFrame, pairs: pd.DataFrame, names: Names) -> str:
     )
     marked = f"in grey with ≈ where the two are not told apart, without ≈ where there are too few {names.item}s to tell"
     caption = f"Lead of the row's model over the column's; {marked}"
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}"><table><caption>{caption}</caption>'
-        f'<thead><tr><th scope="col" class="text">Model</th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-    )
+    titles = f'<thead><tr><th scope="col" class="text">Model</th>{head}</tr></thead>'
+    shown = f"<table><caption>{caption}</caption>{titles}<tbody>{body}</tbody></table>"
+    return scrolling(shown, caption, pairs)
 
 
 def _lead(pair: dict[Any, Any], sign: int) -> str:
@@ -236,7 +236,7 @@ def _neighbours(rows: pd.DataFrame, pairs: pd.DataFrame, names: Names) -> str:
     models = dict(zip(rows["model_variant"], rows["model"], strict=True))
     near = near.assign(**{name: _called(near[variant], near[name], models) for name, variant in _SIDES.items()})
     shown = with_intervals(near, [("difference", "low", "high")], shown=signed, bounds=signed_three)
-    return table(shown, _pair_columns(names), caption="Neighbours on the board", row_head="model")
+    return table(shown, _pair_columns(names), caption="Neighbours on the board", row_head="model", data=near)
 
 
 def _called(variants: Iterable[str], names: Iterable[str], models: dict[str, str]) -> list[str]:

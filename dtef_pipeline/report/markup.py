@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from dtef_pipeline.report.download import rows_for_download
+
 DASH = "–"
 MOST_IN_SIGHT = 140
 """Characters of a long text that are shown before it is opened."""
@@ -48,10 +50,19 @@ def fold(heading: str, body: str, *, is_open: bool = False) -> str:
     return f"<details{' open' if is_open else ''}><summary><h3>{heading}</h3></summary>{body}</details>"
 
 
-def table(frame: pd.DataFrame, columns: Sequence[Column], *, caption: str, row_head: str = "", anchor: str = "") -> str:
+def table(
+    frame: pd.DataFrame,
+    columns: Sequence[Column],
+    *,
+    caption: str,
+    row_head: str = "",
+    anchor: str = "",
+    data: pd.DataFrame | None = None,
+) -> str:
     """A table in a box that scrolls by itself, sortable by its headings. Columns that the frame lacks are left out.
 
-    `row_head` names the column that says what a row is about. Values are shown by the columns' functions, which give markup.
+    `row_head` names the column that says what a row is about. Values are shown by the columns' functions, which give markup. `data` are the
+    rows that can be downloaded, as numbers and texts (none given: those columns of the frame that are no markup).
     """
     there = [column for column in columns if column.name in frame.columns]
     if not len(frame) or not there:
@@ -62,10 +73,20 @@ def table(frame: pd.DataFrame, columns: Sequence[Column], *, caption: str, row_h
     head = "".join(_heading(column) for column in there)
     rows = "".join(_row(there, row, row_head) for row in zip(*(values for _, values in cells), strict=True))
     named = f' id="{anchor}"' if anchor else ""
+    shown = f'<table{named} class="sortable"><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    return scrolling(shown, caption, _plain_columns(frame, there) if data is None else data)
+
+
+def scrolling(shown: str, caption: str, data: pd.DataFrame) -> str:
+    """A table (markup) in a box that scrolls by itself, followed by its rows for download."""
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table{named} class="sortable">'
-        f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">{shown}</div>{rows_for_download(data)}'
     )
+
+
+def _plain_columns(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
+    """The columns that hold data and no markup."""
+    return frame[[column.name for column in columns if column.shown not in (as_is, named)]]
 
 
 def _heading(column: Column) -> str:

@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 from dtef_pipeline.report.style import style_sheet
 
-_SCRIPT = files("dtef_pipeline.report").joinpath("page.js").read_text(encoding="utf-8")
+_SCRIPT = "\n".join(
+    files("dtef_pipeline.report").joinpath(name).read_text(encoding="utf-8") for name in ("page.js", "download.js")
+)
 
 
 class Chapter(NamedTuple):

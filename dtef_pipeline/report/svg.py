@@ -83,15 +83,20 @@ def group(parts: Iterable[str], title: str) -> str:
     return f"<g><title>{escape(title)}</title>{''.join(parts)}</g>"
 
 
-def axis(place: Place, low: float, high: float, top: float, bottom: float) -> str:
-    """Grid lines and the numbers beneath them."""
+def axis(place: Place, low: float, high: float, bands: Sequence[tuple[float, float]], bottom: float) -> str:
+    """Grid lines, each drawn in the bands alone (heights of top and bottom), and the numbers beneath them."""
     marks = ticks(low, high)
     digits = max(0, -math.floor(math.log10(marks[1] - marks[0]) + 1e-9)) if len(marks) > 1 else 2
     return "".join(
-        line(place(mark), top, place(mark), bottom, "grid")
+        upright(place(mark), bands, "grid")
         + label(place(mark), bottom + 15, f"{mark:.{digits}f}", kind="soft", anchor=_within(place(mark)))
         for mark in marks
     )
+
+
+def upright(x: float, bands: Sequence[tuple[float, float]], kind: str) -> str:
+    """A line from top to bottom that is drawn in the bands alone, so that it crosses no text between them."""
+    return "".join(line(x, top, x, bottom, kind) for top, bottom in bands)
 
 
 def _within(x: float) -> str:

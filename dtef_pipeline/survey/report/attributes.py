@@ -38,16 +38,20 @@ def attributes(frame: pd.DataFrame) -> str:
     return section("attributes", "Attributes", how, "".join(groups) or paragraph("No scores yet."))
 
 
+_OF_SKILL = ("attribute", "model", "model_variant", "context_level", "condition", "skill", "skill_low", "skill_high")
+
+
 def _by_attribute(rows: pd.DataFrame) -> str:
     scores = with_interval(rows, "score", ("score_low", "score_high"), shown=four, bounds=three)
     tables = _wide(rows, scores, "Mean score by attribute", "ceiling")
     if "skill" in rows and rows["skill"].notna().any():
         skills = with_interval(rows, "skill", ("skill_low", "skill_high"), shown=two, bounds=two)
-        tables += _wide(rows, skills, "Skill by attribute: 0 is the leave-one-out marginal, 1 the ceiling", "")
+        of_skill = rows[[name for name in rows if name in _OF_SKILL]]
+        tables += _wide(rows, skills, "Skill by attribute: 0 is the leave-one-out marginal, 1 the ceiling", "", of_skill)
     return tables
 
 
-def _wide(rows: pd.DataFrame, cells: pd.Series[Any], caption: str, last: str) -> str:
+def _wide(rows: pd.DataFrame, cells: pd.Series[Any], caption: str, last: str, data: pd.DataFrame | None = None) -> str:
     """Models down (by their mean score), attributes across; `last` names a column whose medians are a row of their own at the end."""
     order = (
         rows.groupby("model", observed=True)["score"]
@@ -62,7 +66,9 @@ def _wide(rows: pd.DataFrame, cells: pd.Series[Any], caption: str, last: str) ->
         medians = rows.groupby("attribute", observed=True)[last].median()
         wide.loc[last] = [three(medians[name]) for name in wide.columns]
     columns = [Column("model", "Model", text), *(Column(name, name, _markup) for name in map(str, wide.columns))]
-    return table(wide.rename_axis("model").reset_index(), columns, caption=caption, row_head="model")
+    return table(
+        wide.rename_axis("model").reset_index(), columns, caption=caption, row_head="model", data=rows if data is None else data
+    )
 
 
 def _markup(cell: object) -> str:
@@ -96,10 +102,10 @@ def metrics(frame: pd.DataFrame, board: pd.DataFrame) -> str:
         f"right but misplaces mass, or the reverse. {' and '.join(DISTANCES)} are shown as 1 - distance. Corrected errors do not grow as "
         "samples shrink: lower is better, and chance can take them below 0."
     )
-    shown = with_ranks(frame, METRICS)
     if corrected := [name for name in CORRECTED if name in board]:
-        shown = shown.merge(board[[*_SERIES, *corrected]], on=_SERIES, how="left")
-    return section("metrics", "Metrics", how, _tables(shown, _METRIC_COLUMNS, "Scores under every metric"))
+        frame = frame.merge(board[[*_SERIES, *corrected]], on=_SERIES, how="left")
+    shown = with_ranks(frame, METRICS)
+    return section("metrics", "Metrics", how, _tables(shown, _METRIC_COLUMNS, "Scores under every metric", frame))
 
 
 def consistency(frame: pd.DataFrame) -> str:
@@ -112,13 +118,13 @@ def consistency(frame: pd.DataFrame) -> str:
     how += f"Models are ranked by {'that of the true means' if is_parted else 'the one seen'}: the smallest first."
     shown = with_intervals(frame, [("segment_sd_true", "segment_sd_low", "segment_sd_high")], shown=four, bounds=three)
     shown = shown.assign(**{end: with_name(frame, end, f"{end}_segment", shown=four) for end in ("lowest", "highest")})
-    return section("consistency", "Consistency", how, _tables(shown, _CONSISTENCY_COLUMNS, "Consistency over segments"))
+    return section("consistency", "Consistency", how, _tables(shown, _CONSISTENCY_COLUMNS, "Consistency over segments", frame))
 
 
-def _tables(frame: pd.DataFrame, columns: list[Column], caption: str) -> str:
-    """A table for each context level and condition, the first one open."""
+def _tables(shown: pd.DataFrame, columns: list[Column], caption: str, frame: pd.DataFrame) -> str:
+    """A table for each context level and condition, the first one open; `frame` has the numbers of what is shown, row by row."""
     groups = [
-        fold(title, table(rows, columns, caption=caption, row_head="model"), is_open=at == 0)
-        for at, (title, rows) in enumerate(asked_alike(frame))
+        fold(title, table(rows, columns, caption=caption, row_head="model", data=frame.loc[rows.index]), is_open=at == 0)
+        for at, (title, rows) in enumerate(asked_alike(shown))
     ]
     return "".join(groups) or paragraph("No scores yet.")

@@ -31,6 +31,7 @@ def _file(name: str) -> str:
     return files("dtef_pipeline.survey.report").joinpath(name).read_text(encoding="utf-8")
 
 
+_PAIRS = "\n".join(map(_file, ("pair_parts.js", "question_segments.js", "pairs.js")))
 _HEAT_MAP = f"{HEAT_STYLE}\n{_file('heatmap.css')}"
 
 
@@ -56,7 +57,7 @@ def _chapters(connection: duckdb.DuckDBPyConnection, found: Boards, metric: str)
         Chapter("leaderboard", "Leaderboard", leaderboard(asked_alike(overall), SURVEY_BOARD)),
         Chapter("comparisons", "Comparisons", comparisons(_compared(connection, overall), NAMES)),
         Chapter("segments", "Segments", heat_map_section(found["segment"], overall), style=_HEAT_MAP),
-        Chapter("pairs", "Pairs", pairs(connection), style=_file("pairs.css"), script=_file("pairs.js")),
+        Chapter("pairs", "Pairs", pairs(connection), style=_file("pairs.css"), script=_PAIRS),
         Chapter("context", "Context", context(overall, responsiveness, context_shown(connection))),
         Chapter("gaps", "Gaps", gaps(published(connection, "gaps"))),
         Chapter("attributes", "Attributes", attributes(found["attribute"])),

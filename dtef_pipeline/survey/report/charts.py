@@ -7,8 +7,20 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.report.charts import ROW, SAME_SCORE, Mark, facet, facets, forest, heat_map, score_domain
-from dtef_pipeline.report.markup import is_unknown
+from dtef_pipeline.report.charts import (
+    DOT,
+    LONGEST_NAME,
+    ROW,
+    SAME_SCORE,
+    Mark,
+    bands_of,
+    facet,
+    facets,
+    forest,
+    heat_map,
+    score_domain,
+)
+from dtef_pipeline.report.markup import is_unknown, shortened
 from dtef_pipeline.report.svg import Place, across, axis, domain, dot, drawing, group, label, line
 from dtef_pipeline.statistics.permutation import SIGNIFICANCE
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL, UNIFORM
@@ -80,10 +92,10 @@ def gap_chart(frame: pd.DataFrame, *, standalone: bool = True, most: int = 24) -
     rows = by_significance(rows[rows["gap"].notna()]).head(most)
     low, high = domain([0.0, *rows["gap"], *rows["expected_high"].dropna()])
     place = across(low, high)
-    bottom = 14 + ROW * len(rows)
-    parts = [_gap_row(row, place, 8 + ROW * at) for at, row in enumerate(rows.to_dict("records"))]
+    bottom = 8 + ROW * len(rows)
+    parts = [_gap_row(row, place, 4 + ROW * at) for at, row in enumerate(rows.to_dict("records"))]
     title = f"Gap between the best and the worst segment, beside the gap expected from sample size, {counted(len(rows), 'row')}"
-    return drawing([axis(place, low, high, 4, bottom), *parts], bottom + 22, title, standalone=standalone)
+    return drawing([axis(place, low, high, bands_of(4, len(rows)), bottom), *parts], bottom + 22, title, standalone=standalone)
 
 
 def by_significance(rows: pd.DataFrame) -> pd.DataFrame:
@@ -94,15 +106,15 @@ def by_significance(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _gap_row(row: Mapping[Any, Any], place: Place, y: float) -> str:
     parts = [line(0, y + ROW, 100, y + ROW, "grid")]
-    parts.append(label(0, y + 12, f"{row['attribute']}: {row['model']}", kind="halo", anchor="start"))
+    parts.append(label(0, y + 14, shortened(f"{row['attribute']}: {row['model']}", LONGEST_NAME), anchor="start"))
     low, high, expected = row["expected_low"], row["expected_high"], row["expected_gap"]
     if not is_unknown(low) and not is_unknown(high):
-        parts.append(line(place(low), y + 22, place(high), y + 22, "expected"))
+        parts.append(line(place(low), y + DOT, place(high), y + DOT, "expected"))
     if not is_unknown(expected):
-        parts.append(line(place(expected), y + 17, place(expected), y + 27, "middle"))
+        parts.append(line(place(expected), y + DOT - 5, place(expected), y + DOT + 5, "middle"))
     p = row["p_holm"]
     is_significant = not is_unknown(p) and p < SIGNIFICANCE
-    parts.append(dot(place(row["gap"]), y + 22, "dot beyond" if is_significant else "dot within"))
+    parts.append(dot(place(row["gap"]), y + DOT, "dot beyond" if is_significant else "dot within"))
     words = f"{row['attribute']}, {row['model']}: gap {row['gap']:.4f}"
     words += "" if is_unknown(expected) else f", expected {expected:.4f}"
     return group(parts, words + ("" if is_unknown(p) else f", p (Holm) {p:.3f}"))

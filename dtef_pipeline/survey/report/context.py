@@ -141,6 +141,5 @@ def _verdicts(frame: pd.DataFrame) -> str:
             f'{whole(count)}<span class="ci">{counted(int(among), "pair")}</span>'
             for count, among in zip(frame["n_questions"], frame["n_pairs"], strict=True)
         ]
-    return table(
-        shown, only_varying(frame, _CONTEXT_COLUMNS, NAMES.usual), caption="Responsiveness to context", row_head="model"
-    )
+    columns = only_varying(frame, _CONTEXT_COLUMNS, NAMES.usual)
+    return table(shown, columns, caption="Responsiveness to context", row_head="model", data=frame)

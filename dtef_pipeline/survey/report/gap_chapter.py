@@ -68,4 +68,4 @@ def _group(rows: pd.DataFrame) -> str:
     )
     shown = with_intervals(rows, [("expected_gap", "expected_low", "expected_high")], shown=four, bounds=three)
     shown = shown.assign(**{end: with_name(rows, f"{end}_score", f"{end}_segment", shown=four) for end in ("best", "worst")})
-    return chart + table(shown, _GAP_COLUMNS, caption="Gaps by attribute and model", row_head="attribute")
+    return chart + table(shown, _GAP_COLUMNS, caption="Gaps by attribute and model", row_head="attribute", data=rows)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.report.markup import fold, paragraph, section, shortened, text, three
+from dtef_pipeline.report.markup import fold, paragraph, scrolling, section, shortened, text, three
 from dtef_pipeline.report.palette import STEPS, colour, steps
 from dtef_pipeline.survey.report.groups import asked_alike, asked_like
 from dtef_pipeline.text.counted import counted
@@ -22,6 +22,7 @@ _HOW_TO_READ_HEATMAP = (
 
 _LONGEST = 34
 """Characters of a model's name above its column."""
+_DOWNLOADED = ("segment", "model", "model_variant", "context_level", "condition", "score", "score_low", "score_high", "n_pairs")
 
 
 def heat_map_section(frame: pd.DataFrame, overall: pd.DataFrame | None = None) -> str:
@@ -55,10 +56,12 @@ def _heat_table(rows: pd.DataFrame, overall: pd.DataFrame | None) -> str:
     head = "".join(_model_head(model) for model in models)
     parts = [_attribute(str(name), own, cells, models) for name, own in rows.groupby("attribute", sort=True, observed=True)]
     caption = "Mean score by segment and model, grouped by attribute"
-    return (
-        f'{_legend(edges, rows["score"])}<div class="scroll" tabindex="0" role="region" aria-label="{caption}"><table class="heat">'
-        f'<caption>{caption}</caption><thead><tr><th scope="col" class="text">Segment</th>{head}</tr></thead>{"".join(parts)}</table></div>'
+    shown = (
+        f'<table class="heat"><caption>{caption}</caption><thead><tr><th scope="col" class="text">Segment</th>{head}</tr></thead>'
+        f"{''.join(parts)}</table>"
     )
+    data = rows[[name for name in _DOWNLOADED if name in rows]]
+    return f"{_legend(edges, rows['score'])}{scrolling(shown, caption, data)}"
 
 
 def _model_head(model: str) -> str:

@@ -1,114 +1,85 @@
 // ---- predicted against observed ----
 
-const held = document.getElementById("pair-data");
-if (held) {
-  const data = JSON.parse(held.textContent);
+function explorePairs(data) {
   const field = name => document.getElementById("pair-" + name);
-  const chart = field("chart");
+  const model = () => Number(field("model").value), way = () => Number(field("asked").value);
+  const severalConditions = new Set(data.asked.map(([, condition]) => condition)).size > 1;
+  const wayName = ([level, condition]) => "context " + level + (severalConditions ? ", " + condition : "");
+  const isBaseline = name => name.startsWith("baseline/");
 
-  const make = (tag, text, kind) => {
-    const node = document.createElement(tag);
-    if (text !== undefined) node.textContent = text;
-    if (kind) node.className = kind;
-    return node;
-  };
-  const percent = value => (100 * value).toFixed(1) + " %";
-  const score = thousandths => thousandths === null ? "unknown" : (thousandths / 1000).toFixed(3);
-  // Two characters a share: thousandths in base 36.
-  const shares = text => (text.match(/../g) || []).map(two => parseInt(two, 36) / 1000);
-
-  // Wilson score interval of a share of n answers.
-  function wilson(share, n) {
-    const z = data.z, whole = 1 + z * z / n, middle = share + z * z / (2 * n);
-    const half = z * Math.sqrt(share * (1 - share) / n + z * z / (4 * n * n));
-    return [Math.max(0, (middle - half) / whole), Math.min(1, (middle + half) / whole)];
-  }
-
-  function offer(select, choices) {
-    const before = select.value;
-    select.replaceChildren(...choices.map(([value, text]) => {
-      const option = make("option", text);
-      option.value = value;
-      return option;
+  // How many pairs each model was asked in each way, by question and in all.
+  const asked = data.models.map(() => data.asked.map(() => ({all: 0, of: new Map()})));
+  let pairsInAll = 0;
+  data.questions.forEach((question, at) => question.s.forEach(row => {
+    pairsInAll += 1;
+    asked.forEach((ways, m) => ways.forEach((count, w) => {
+      if (!wasAsked(saidOf(row, m, w), data.statuses)) return;
+      count.all += 1;
+      count.of.set(at, (count.of.get(at) || 0) + 1);
     }));
-    if (choices.some(([value]) => String(value) === before)) select.value = before;
+  }));
+
+  // `choices`: value, text, whether it was asked. What was asked comes first; what was not says so.
+  function offer(select, choices, keep = select.value) {
+    const [first, last] = [true, false].map(wanted => choices.filter(([, , was]) => was === wanted));
+    const option = ([value, text, was]) => {
+      const node = make("option", was ? text : `${text} (not asked)`);
+      node.value = value;
+      return node;
+    };
+    const group = (label, some) => {
+      const node = make("optgroup");
+      node.label = label;
+      node.append(...some.map(option));
+      return node;
+    };
+    const groups = first.length && last.length ? [group("Asked", first), group("Not asked", last)] : choices.map(option);
+    select.replaceChildren(...groups);
+    if (choices.some(([value]) => String(value) === keep)) select.value = keep;
+    else if (first.length) select.value = first[0][0];
   }
 
   function offerQuestions() {
-    const wanted = words(field("search").value), round = field("round").value;
-    const fits = question => question.r === round && wanted.every(word => question.t.toLowerCase().includes(word));
+    const wanted = words(field("search").value), round = field("round").value, count = asked[model()][way()];
+    const has = question => wanted.every(word => question.t.toLowerCase().includes(word));
+    const found = [...data.questions.entries()].filter(([, question]) => has(question));
+    const here = found.filter(([, question]) => question.r === round);
     // Questions that begin alike are told apart by how they end.
     const short = text => text.length > 140 ? text.slice(0, 83).replace(/\s+\S*$/, "") + " … " + text.slice(-56).replace(/^\S*\s+/, "") : text;
-    offer(field("question"), [...data.questions.entries()].filter(([, q]) => fits(q)).map(([at, q]) => [at, short(q.t)]));
+    offer(field("question"), here.map(([at, question]) => [at, short(question.t), count.of.has(at)]));
+    field("found").textContent = wanted.length ? foundWords(here.length, found.length - here.length, round) : "";
     offerSegments();
+  }
+
+  function foundWords(here, elsewhere, round) {
+    const other = elsewhere ? `; ${elsewhere} in other rounds` : "";
+    return (here ? `${here} question${here === 1 ? "" : "s"} of ${round} found` : `No question of ${round} has all these words`) + other + ".";
   }
 
   function offerSegments() {
     const question = data.questions[field("question").value];
-    offer(field("segment"), question ? question.s.map(([at]) => [at, data.segments[at]]) : []);
+    const choices = question ? question.s.map(row => [row[0], data.segments[row[0]], wasAsked(saidOf(row, model(), way()), data.statuses)]) : [];
+    offer(field("segment"), choices);
+    offer(field("option"), question ? question.o.map((text, at) => [at, text, true]) : [], "");
+    if (question) field("option").value = commonest(question);
     draw();
   }
 
-  // What the chosen model said: shares, or why there are none, and a score where the policy gives one.
-  function answer(predictions) {
-    const ways = predictions.split(";")[field("model").value].split("|");
-    const said = ways[ways.length > 1 ? field("asked").value : 0];
-    if (!said) return {words: "none (not asked)"};
-    const [code, draws] = said.split("*");
-    if (code[0] === "!") {
-      const [given] = shares(code.slice(2)), why = data.statuses[code[1]].replace("_", " ");
-      return {words: given === undefined ? `none (${why}${counted(draws)})` : `${score(1000 * given)} (${why}, by the published policy${counted(draws)})`};
-    }
-    const values = shares(code);
-    const words = score(1000 * values[values.length - 1]) + (draws ? ` (${counted(draws).slice(2)}; bars are the mean of what was read)` : "");
-    return {words, values: values.slice(0, -1)};
+  function offerWays(keep) {
+    offer(field("asked"), data.asked.map((one, at) => [at, wayName(one), asked[model()][at].all > 0]), keep);
+    const said = isBaseline(data.models[model()]) ? "predicted by" : "asked of", count = asked[model()][way()].all;
+    const number = value => value.toLocaleString("en"), inAll = asked[model()].reduce((sum, each) => sum + each.all, 0);
+    const one = `${number(count)} of ${number(pairsInAll)} pairs were ${said} ${data.models[model()]} (${wayName(data.asked[way()])})`;
+    const ways = data.asked.length, others = `; over all ${ways} ways of asking ${number(inAll)} of ${number(ways * pairsInAll)}`;
+    field("share").textContent = one + (ways > 1 ? others : "") + ".";
+    offerQuestions();
   }
 
-  function counted(draws) {
-    if (!draws) return "";
-    const [read, all] = draws.split("/");
-    return `, mean of ${all} draws` + (read !== all ? `, of which ${read} could be read` : "");
-  }
-
-  function bar(value, kind, range) {
-    const track = make("span", undefined, "track"), fill = make("span", undefined, "fill " + kind);
-    fill.style.width = 100 * value + "%";
-    track.append(fill);
-    if (range) {
-      const mark = make("span", undefined, "range");
-      mark.style.left = 100 * range[0] + "%";
-      mark.style.width = 100 * (range[1] - range[0]) + "%";
-      track.append(mark);
-    }
-    return track;
-  }
-
-  function optionRow(option, observed, predicted, n) {
-    const row = make("tr"), name = make("th", option, "text"), bars = make("td", undefined, "bar");
-    const range = wilson(observed, n);
-    name.scope = "row";
-    bars.setAttribute("aria-hidden", "true");
-    bars.append(bar(observed, "seen", range));
-    if (predicted !== undefined) bars.append(bar(predicted, "said"));
-    const said = predicted === undefined ? "–" : percent(predicted);
-    row.append(name, bars, make("td", percent(observed)), make("td", percent(range[0]) + " to " + percent(range[1])), make("td", said));
-    return row;
-  }
-
-  function bars(question, observed, said, n) {
-    const box = make("div", undefined, "scroll"), table = make("table", undefined, "bars");
-    const head = make("tr"), top = make("thead"), body = make("tbody");
-    for (const title of ["Answer", "Observed above, predicted below", "Observed", "95 % interval", "Predicted"]) {
-      const cell = make("th", title, head.cells.length < 2 ? "text" : "");
-      cell.scope = "col";
-      head.append(cell);
-    }
-    question.o.forEach((option, at) => body.append(optionRow(option, observed[at], said.values && said.values[at], n)));
-    top.append(head);
-    table.append(top, body);
-    box.tabIndex = 0;
-    box.append(table);
-    return box;
+  function optionRows(question, observed, said, n) {
+    return question.o.map((option, at) => {
+      const name = rowHead(option);
+      return [name, ...shareCells(observed[at], said.values && said.values[at], wilson(observed[at], n, data.z))];
+    });
   }
 
   function key() {
@@ -118,30 +89,47 @@ if (held) {
   }
 
   function draw() {
-    chart.replaceChildren();
-    const question = data.questions[field("question").value];
+    const question = data.questions[field("question").value], chart = field("chart"), name = data.models[model()];
+    field("over").hidden = !question;
     if (!question) {
-      chart.append(make("p", "No question of this round has these words."));
+      chart.replaceChildren(make("p", "No question to show: no question of this round has these words."));
+      field("segments").replaceChildren();
       return;
     }
-    const row = question.s.find(([at]) => String(at) === field("segment").value);
-    const [, n, ceiling, others, observed, predictions] = row;
-    const said = answer(predictions), model = data.models[field("model").value];
-    const facts = `n = ${n}. Score of ${model}: ${said.words}; leave-one-out marginal: ${score(others)}; ceiling: ${score(ceiling)}.`;
-    chart.append(make("h3", question.t), make("p", facts), key(), bars(question, shares(observed), said, n));
+    const row = question.s.find(([at]) => String(at) === field("segment").value), [, n, ceiling, others, seen] = row;
+    const observed = sharesOf(seen), said = answerOf(saidOf(row, model(), way()), data.statuses);
+    const facts = `n = ${n}. Score of ${name}: ${said.words}; leave-one-out marginal: ${inThousandths(others)}; ceiling: ${inThousandths(ceiling)}.`;
+    const titles = ["Answer", "Observed above, predicted below", "Observed", "95 % interval", "Predicted"];
+    const content = () => segmentRows(data, {question, model: model(), way: way()}, [{segment: data.segments[row[0]], n, observed, said}]);
+    const table = boxed(titles, optionRows(question, observed, said, n), "Predicted against observed", "bars", content);
+    chart.replaceChildren(make("h3", question.t), make("p", facts), key(), ...table);
+    drawSegments(question);
   }
 
-  const severalConditions = new Set(data.asked.map(([, condition]) => condition)).size > 1;
-  offer(field("round"), [...new Set(data.questions.map(question => question.r))].map(name => [name, name]));
-  offer(field("model"), data.models.map((name, at) => [at, name]));
-  offer(field("asked"), data.asked.map(([level, condition], at) => [at, "context " + level + (severalConditions ? ", " + condition : "")]));
-  // Begin with a real model and the most context.
-  field("model").value = Math.max(0, data.models.findIndex(name => !name.startsWith("baseline/")));
-  field("asked").value = data.asked.length - 1;
+  function drawSegments(question) {
+    const option = Number(field("option").value);
+    field("segments").replaceChildren(...segmentTable(data, {question, model: model(), way: way(), option}));
+    hintAtMore();
+  }
+
+  offer(field("round"), [...new Set(data.questions.map(question => question.r))].map(name => [name, name, true]));
+  offer(field("model"), data.models.map((name, at) => [at, name, asked[at].some(count => count.all > 0)]));
+  // Begin with a model that was asked, the most context it was asked with, and a pair that it was asked.
+  const begin = data.models.findIndex((name, at) => !isBaseline(name) && asked[at].some(count => count.all > 0));
+  field("model").value = Math.max(0, begin);
+  const most = data.asked.map((_, at) => at).filter(at => asked[model()][at].all > 0).pop() || 0;
+  const [first] = [...asked[model()][most].of.keys()];
+  if (first !== undefined) field("round").value = data.questions[first].r;
   document.getElementById("chooser").addEventListener("submit", event => event.preventDefault());
   field("search").addEventListener("input", offerQuestions);
   field("round").addEventListener("change", offerQuestions);
   field("question").addEventListener("change", offerSegments);
-  for (const name of ["segment", "model", "asked"]) field(name).addEventListener("change", draw);
-  offerQuestions();
+  field("model").addEventListener("change", () => offerWays());
+  field("asked").addEventListener("change", () => offerWays());
+  field("segment").addEventListener("change", draw);
+  field("option").addEventListener("change", () => drawSegments(data.questions[field("question").value]));
+  offerWays(String(most));
 }
+
+const heldPairs = document.getElementById("pair-data");
+if (heldPairs) explorePairs(JSON.parse(heldPairs.textContent));

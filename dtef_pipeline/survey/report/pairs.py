@@ -6,7 +6,6 @@ once. When all of it would make the page too large, as many questions as fit are
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ import pandas as pd
 from scipy.stats import norm
 
 from dtef_pipeline.boards.cells import cells_sql, has_table, parameters
+from dtef_pipeline.report.download import packed
 from dtef_pipeline.report.markup import paragraph, section
 from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.statistics.resampling import CONFIDENCE
@@ -28,7 +28,8 @@ MOST_BYTES = 4_000_000
 """Of the data of pairs in one page."""
 _ALL_TARGETS = SurveyBoardOptions(targets="all")
 _HOW_TO_READ_PAIRS = (
-    "Choose a round, a question, a segment and a model: bars are shares of answers. The whisker on an observed bar is its 95 % interval for "
+    "Choose a model, a question and a segment; pairs that the model was asked stand first. Bars are shares of answers. The whisker on an "
+    "observed bar is its 95 % interval for "
     "a sample of n respondents (Wilson score interval): the data cannot tell a prediction inside it from the truth. Of several draws the bars "
     "are the mean of those that could be read, and the score is the mean of all draws' scores under the published policy."
 )
@@ -65,13 +66,11 @@ def pairs(connection: duckdb.DuckDBPyConnection, *, most_bytes: int = MOST_BYTES
     if not data.shown["questions"]:
         return section("pairs", "Predicted against observed", _HOW_TO_READ_PAIRS, paragraph("No scored predictions yet."))
     cut = paragraph(_left_out(data.left_out, len(data.shown["questions"]))) if data.left_out else ""
-    # Every "<" is spelled as an escape: no text of a survey can end the script, or begin another.
-    packed = json.dumps(data.shown, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return section(
         "pairs",
         "Predicted against observed",
         _HOW_TO_READ_PAIRS,
-        f'{cut}{_FORM}<script type="application/json" id="pair-data">{packed}</script>',
+        f'{cut}{_FORM}<script type="application/json" id="pair-data">{packed(data.shown)}</script>',
     )
 
 
@@ -83,11 +82,15 @@ def _left_out(left_out: int, kept: int) -> str:
 
 
 _FORM = (
-    '<form class="chooser" id="chooser"><label>Search questions<input type="search" id="pair-search" placeholder="words of the question">'
-    '</label><label>Round<select id="pair-round"></select></label><label class="broad">Question<select id="pair-question"></select></label>'
-    '<label>Segment<select id="pair-segment"></select></label><label>Model<select id="pair-model"></select></label>'
-    '<label>Asked<select id="pair-asked"></select></label></form>'
+    '<form class="chooser" id="chooser"><label>Model<select id="pair-model"></select></label>'
+    '<label>Asked<select id="pair-asked"></select></label><p class="count broad" role="status" id="pair-share"></p>'
+    '<label>Search questions<input type="search" id="pair-search" placeholder="words of the question"></label>'
+    '<label>Round<select id="pair-round"></select></label><p class="count broad" role="status" id="pair-found"></p>'
+    '<label class="broad">Question<select id="pair-question"></select></label>'
+    '<label>Segment<select id="pair-segment"></select></label></form>'
     '<div id="pair-chart" aria-live="polite"><p>This chart needs JavaScript.</p></div>'
+    '<div id="pair-over" hidden><h3>The same question in all segments</h3>'
+    '<label class="search">Answer<select id="pair-option"></select></label><div id="pair-segments"></div></div>'
 )
 
 
@@ -102,13 +105,13 @@ def pair_data(connection: duckdb.DuckDBPyConnection, most_bytes: int) -> PairDat
     connection.execute("SET threads = 1")
     models, asked = _models(connection), _asked(connection)
     kept, left_out = _kept_questions(connection, len(models), len(asked), most_bytes)
-    packed = _packed(connection, models, asked, kept)
-    segments = sorted(set(packed["segment"]))
+    rows_of_pairs = _packed(connection, models, asked, kept)
+    segments = sorted(set(rows_of_pairs["segment"]))
     place = {segment: at for at, segment in enumerate(segments)}
     questions = []
-    of_question = dict(iter(packed.groupby(["round", "question_id"], sort=False)))
+    of_question = dict(iter(rows_of_pairs.groupby(["round", "question_id"], sort=False)))
     for question in kept.to_dict("records"):
-        rows = of_question.get((question["round"], question["question_id"]), packed[:0])
+        rows = of_question.get((question["round"], question["question_id"]), rows_of_pairs[:0])
         columns = zip(
             rows["segment"], rows["n"], rows["ceiling"], rows["others"], rows["observed"], rows["predictions"], strict=True
         )

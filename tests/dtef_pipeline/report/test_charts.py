@@ -72,13 +72,21 @@ def test_dots_are_where_the_scores_are() -> None:
     assert middle == pytest.approx([place(0.8), place(0.75), place(0.7)], abs=0.01)
 
 
-def test_every_line_of_the_forest_is_drawn_before_any_label() -> None:
-    """Labels drawn with their lines were crossed by the lines of later ones."""
+def test_lines_of_the_forest_run_beneath_names_alone_and_are_explained_above() -> None:
+    """Names of lines stood on other lines, and lines ran through the names of models."""
     drawn = forest(board(), MARKS)
-    last_line = max(drawn.rindex(f'class="{kind}"') for kind in (mark.kind for mark in MARKS))
-    first_label = min(drawn.index(f">{mark.name} 0.") for mark in MARKS)
-    assert last_line < first_label
-    assert all('class="soft halo">' + name in drawn for name in ("ceiling", "population"))
+    names = [float(y) for y in re.findall(r'<text x="0.00%" y="([\d.]+)"', drawn)]
+    lines = [
+        tuple(map(float, ends))
+        for ends in re.findall(r'y1="([\d.]+)" x2="[\d.]+%" y2="([\d.]+)" class="(?:grid|ceil|oth|pop)', drawn)
+    ]
+    upright = [(top, bottom) for top, bottom in lines if top != bottom]
+    assert len(names) == 3
+    assert len(upright) >= 3 * len(MARKS)
+    assert not [name for name in names for top, bottom in upright if top < name + 3 and bottom > name - 11]
+    keys = [float(y) for y in re.findall(r'<text x="36" y="([\d.]+)" class="soft">', drawn)]
+    assert keys == sorted(keys)
+    assert keys[-1] < min(top for top, _ in upright)
 
 
 def test_levels_stand_where_the_numbers_of_questions_shown_put_them() -> None:

@@ -1,0 +1,39 @@
+// ---- one question in all segments at once ----
+
+// The answer that most respondents gave: what the table shows first.
+function commonest(question) {
+  const sums = question.o.map(() => 0);
+  for (const row of question.s) sharesOf(row[4]).forEach((share, at) => { sums[at] += share * row[1]; });
+  return sums.indexOf(Math.max(...sums));
+}
+
+// Every segment with the share of one answer, the largest observed share first. `chosen`: question, model, way, option.
+function segmentTable(data, chosen) {
+  const {question, model, way, option} = chosen;
+  const found = question.s.map(row => {
+    const [at, n, , , observed] = row, said = answerOf(saidOf(row, model, way), data.statuses);
+    return {segment: data.segments[at], n, observed: sharesOf(observed), said};
+  });
+  found.sort((a, b) => b.observed[option] - a.observed[option]);
+  const rows = found.map(({segment, n, observed, said}) => {
+    const predicted = said.values && said.values[option], apart = predicted === undefined ? undefined : 100 * (predicted - observed[option]);
+    const cells = shareCells(observed[option], predicted, wilson(observed[option], n, data.z));
+    const difference = apart === undefined ? "–" : (apart < 0 ? "" : "+") + apart.toFixed(1);
+    const score = said.score === undefined ? "–" : inThousandths(1000 * said.score);
+    return [rowHead(segment), ...cells, make("td", difference), make("td", score), make("td", String(n))];
+  });
+  const titles = ["Segment", "Observed above, predicted below", "Observed", "95 % interval", "Predicted", "Points apart", "Score", "n"];
+  return boxed(titles, rows, "One question in all segments", "bars sortable", () => segmentRows(data, chosen, found));
+}
+
+// All answers of all segments, for the file.
+function segmentRows(data, {question, model, way}, found) {
+  const [level, condition] = data.asked[way];
+  const columns = ["round", "question_id", "question", "segment", "n", "answer", "observed", "observed_low", "observed_high",
+    "model", "context_level", "condition", "predicted", "score"];
+  const rows = found.flatMap(({segment, n, observed, said}) => question.o.map((answer, at) => [
+    question.r, question.id, question.t, segment, n, answer, observed[at], ...wilson(observed[at], n, data.z),
+    data.models[model], level, condition, said.values ? said.values[at] : null, said.score === undefined ? null : said.score,
+  ]));
+  return [columns, rows];
+}
