@@ -10,11 +10,13 @@ from typing import Any
 import dagster as dg
 
 from assets.definitions import defs
-from assets.stage.partitions import PROCESS_TAG
+from assets.stage.dagster_internals import MAX_RETRIES_TAG, in_code_location
+from assets.stage.partitions import PROCESS_TAG, process_tag
 from assets.survey.automation import BOARDS, ROLL_UPS, STAGES
 from assets.survey.rounds import known_keys, range_tags, ranges
 from dtef_pipeline.errors import DtefError, Interrupted
 from resources.responses.processes import Process
+from resources.settings import shipped
 
 STAGE_NAMES = [asset.key.to_user_string() for asset in STAGES]
 BOARD_NAMES = [asset.key.to_user_string() for asset in BOARDS]
@@ -72,13 +74,16 @@ def _run(
         "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
     }
     job = defs.resolve_implicit_global_asset_job_def()
-    return job.execute_in_process(
-        instance=instance,
-        asset_selection=[dg.AssetKey(name) for name in names],
-        run_config=run_config,
-        tags={**tags, PROCESS_TAG: json.dumps(Process.this()._asdict())},
-        raise_on_error=False,
-    )
+    # A command that was killed is continued by the same command, not by the daemon behind its back.
+    own = {PROCESS_TAG: json.dumps(Process.this()._asdict()), MAX_RETRIES_TAG: "0"}
+    with in_code_location(instance, job.name, shipped("workspace.yaml")):
+        return job.execute_in_process(
+            instance=instance,
+            asset_selection=[dg.AssetKey(name) for name in names],
+            run_config=run_config,
+            tags={**tags, **own},
+            raise_on_error=False,
+        )
 
 
 def close_abandoned_runs(instance: dg.DagsterInstance) -> None:
@@ -91,7 +96,7 @@ def close_abandoned_runs(instance: dg.DagsterInstance) -> None:
 
 def _process_of(run: dg.DagsterRun) -> Process | None:
     """The process of the command that started the run; None: Dagster did, or nothing can be known of it."""
-    tag = run.tags.get(PROCESS_TAG, "")
+    tag = process_tag(run)
     if tag.startswith("{"):
         return Process(**json.loads(tag))
     # Earlier versions wrote HOST:PID.

@@ -26,6 +26,7 @@ from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.keys import Space
 from dtef_pipeline.survey import stored_tables
 from dtef_pipeline.tables import TableSpec, without_descriptions
+from resources.parquet_files import read_file, schema_difference
 
 TABLES: Mapping[str, TableSpec] = stored_tables.TABLES
 """The tables of all families, by name: this line alone names them."""
@@ -68,7 +69,7 @@ class Warehouse:
         """Replace one partition's rows; returns the bytes written. Raises WarehouseError when the columns differ."""
         spec = _spec(table)
         if spec.schema is not None and rows.schema.remove_metadata() != spec.schema:
-            raise WarehouseError(f"{table}: columns differ from its schema: {_schema_difference(rows.schema, spec.schema)}")
+            raise WarehouseError(f"{table}: columns differ from its schema: {schema_difference(rows.schema, spec.schema)}")
         folder = self.folder(table, **levels)
         if len(levels) != len(spec.levels):
             raise WarehouseError(f"{table} is written by {spec.levels}; got {tuple(levels)}")
@@ -266,37 +267,19 @@ class Warehouse:
 
     def _together(self, table: str, files: Sequence[str], columns: Sequence[str] | None) -> pa.Table:
         if self.is_local or len(files) == 1:
-            tables = [self._read_file(file, columns) for file in files]
+            tables = [read_file(self.fs, file, columns) for file in files]
         else:
             with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
-                tables = list(pool.map(lambda file: self._read_file(file, columns), files))
+                tables = list(pool.map(lambda file: read_file(self.fs, file, columns), files))
         schema = _spec(table).schema
         wanted = tables[0].schema if schema is None else pa.schema([schema.field(name) for name in columns or schema.names])
         for file, rows in zip(files, tables, strict=True):
             if rows.schema.remove_metadata() != wanted:
                 raise WarehouseError(
-                    f"{file} was written by another version: {_schema_difference(rows.schema, wanted)}; materialize that partition "
+                    f"{file} was written by another version: {schema_difference(rows.schema, wanted)}; materialize that partition "
                     "again to mend it (`dtef run --ingest` asks only for responses that are missing)"
                 )
         return pa.concat_tables(tables)
-
-    def _read_file(self, path: str, columns: Sequence[str] | None) -> pa.Table:
-        """Raises FileNotFoundError when it is not there."""
-        try:
-            # One known file: the data set machinery (and its guessing of folder columns) is not wanted.
-            with self.fs.open_input_file(path) as source:
-                # From an object store the columns come in few large requests.
-                file = pq.ParquetFile(source, pre_buffer=not self.is_local)
-                rows = file.read(columns=list(columns) if columns else None, use_threads=False)
-        except FileNotFoundError:
-            raise
-        except (OSError, pa.ArrowException) as error:
-            mend = "; materialize that partition again to mend it"
-            reached = self.is_local or not isinstance(error, OSError)
-            raise WarehouseError(f"cannot read {path}: {error}{mend if reached else ''}") from error
-        if lacking := sorted(set(columns or ()) - set(rows.column_names)):
-            raise WarehouseError(f"{path} has no column {', '.join(lacking)}; materialize that partition again to mend it")
-        return rows
 
     def _what(self, table: str, levels: Mapping[str, str]) -> str:
         if not levels:
@@ -316,12 +299,6 @@ def _spec(table: str) -> TableSpec:
 def _ingested(space: Space) -> str:
     """The table that says which partitions of the space there are."""
     return next(table for table, spec in TABLES.items() if spec.space == space)
-
-
-def _schema_difference(got: pa.Schema, wanted: pa.Schema) -> str:
-    got_fields, wanted_fields = ({f"{f.name}: {f.type}" for f in schema} for schema in (got, wanted))
-    extra, lacking = sorted(got_fields - wanted_fields), sorted(wanted_fields - got_fields)
-    return re.sub(r"\s+", " ", f"unexpected {extra or 'none'}, lacking {lacking or 'none'}, or another order")
 
 
 def _all(conditions: Sequence[pads.Expression]) -> pads.Expression:

@@ -5,6 +5,10 @@ storages of Dagster and say so themselves. `pyproject.toml` bounds Dagster to th
 bound is raised: `tests/assets/stage/test_dagster_internals.py` says which names have changed, and the line here what they are needed for.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -46,6 +50,10 @@ from dagster._core.execution.plan.objects import ErrorSource, StepFailureData, U
 # `DefaultRunLauncher` is already.
 from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
 
+# How a run is told apart from those of other code locations, and how often the daemon starts it again when its process is gone.
+# Replaced by: `execute_in_process` with the code location as an argument; a public name of the tag.
+from dagster._core.remote_origin import RemoteRepositoryOrigin
+
 # What the state of a sensor holds, its cursor among it. Replaced by: the `get_sensor_state` named above.
 from dagster._core.scheduler.instigation import SensorInstigatorData
 
@@ -53,7 +61,8 @@ from dagster._core.scheduler.instigation import SensorInstigatorData
 # with the prefix are not shown in the list of runs. Replaced by: a `RunRequest` for a range; a public `DagsterRun.code_server`; hidden tags.
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG as RANGE_END
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_START_TAG as RANGE_START
-from dagster._core.storage.tags import GRPC_INFO_TAG, HIDDEN_TAG_PREFIX
+from dagster._core.storage.tags import GRPC_INFO_TAG, HIDDEN_TAG_PREFIX, MAX_RETRIES_TAG
+from dagster._core.workspace.load import location_origins_from_yaml_paths
 
 # What a class named in `dagster.yaml` is constructed with. Replaced by: the same name in `dagster`.
 from dagster._serdes import ConfigurableClassData
@@ -66,6 +75,7 @@ __all__ = [
     "GRPC_INFO_TAG",
     "HIDDEN_TAG_PREFIX",
     "LOGS_NOTHING",
+    "MAX_RETRIES_TAG",
     "NULL_EVENT_POINTER",
     "RANGE_END",
     "RANGE_START",
@@ -76,6 +86,7 @@ __all__ = [
     "WorkerStatus",
     "get_input_data_version_tag",
     "get_input_event_pointer_tag",
+    "in_code_location",
     "log_step_failure",
     "sensor_cursor",
     "server_answers",
@@ -96,6 +107,23 @@ def log_step_failure(context: dg.AssetExecutionContext, message: str) -> None:
     description = UserFailureData("partitions failed", message)  # type: ignore[no-untyped-call]
     failure = StepFailureData(None, description, ErrorSource.USER_CODE_ERROR)  # type: ignore[no-untyped-call]
     dg.DagsterEvent.step_failure_event(step_of(context), failure, message)
+
+
+@contextmanager
+def in_code_location(instance: dg.DagsterInstance, job: str, workspace: Path) -> Iterator[None]:
+    """Runs of the job that this process makes meanwhile belong to the first code location of the workspace file.
+
+    Without one the UI lists a run under *Runs* alone, not in the timeline of its first page, and cannot execute it again.
+    `execute_in_process` makes its run by this method of the instance, and takes no code location.
+    """
+    location, *_ = location_origins_from_yaml_paths([str(workspace)])
+    origin = RemoteRepositoryOrigin(location, "__repository__").get_job_origin(job)
+    made = instance.create_run_for_job
+    vars(instance)["create_run_for_job"] = partial(made, remote_job_origin=origin)
+    try:
+        yield
+    finally:
+        del vars(instance)["create_run_for_job"]
 
 
 def sensor_cursor(instance: dg.DagsterInstance, name: str) -> str | None:

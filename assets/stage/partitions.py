@@ -15,7 +15,7 @@ from dtef_pipeline.text.counted import counted
 
 FAILED_TAG, FAILED_RUN_TAG = "dtef/failed_partitions", "dtef/failed_partitions_run"
 PROCESS_TAG = f"{HIDDEN_TAG_PREFIX}dtef_process"
-"""The process of a run that a command started, as JSON: such a command makes its own roll-ups."""
+"""The process of a run that a command started, as JSON: such a command makes its own roll-ups. Read by `process_tag` alone."""
 SNAPSHOT_TAG = "dtef/snapshot"
 """Which snapshot a run is about, for those who read the list of runs."""
 
@@ -57,6 +57,11 @@ def roll_up(
         "code_version": code_version,
         "metadata": column_schema(table) if table else {},
     }
+
+
+def process_tag(run: dg.DagsterRun) -> str:
+    """`PROCESS_TAG` of a run that a command started; empty when Dagster did, also where it copied the tag to a re-execution."""
+    return "" if run.parent_run_id else run.tags.get(PROCESS_TAG, "")
 
 
 _AT_ONCE = 50

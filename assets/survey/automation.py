@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from assets.stage.partitions import PROCESS_TAG
+from assets.stage.partitions import process_tag
 from assets.survey.aggregate import segment_results
 from assets.survey.blueprint import blueprints
 from assets.survey.boards import breakdowns, costs, leaderboard
@@ -66,7 +66,7 @@ def boards_after_run(context: dg.RunStatusSensorContext) -> dg.RunRequest | dg.S
 def boards_after_partial_failure(context: dg.RunStatusSensorContext) -> dg.RunRequest | dg.SkipReason:
     """One bad segment does not keep the others off the boards. Backfills too: of those Dagster starts no roll-up once a partition failed."""
     run = context.dagster_run
-    if PROCESS_TAG in run.tags:
+    if process_tag(run):
         return dg.SkipReason("a `dtef` command started this run, and makes the boards itself")
     made = context.instance.get_asset_keys_for_run(run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
     if made.isdisjoint({scores.key, segment_results.key}):

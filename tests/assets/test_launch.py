@@ -90,6 +90,39 @@ def test_tags_of_earlier_versions_are_read_as_before(instance: dg.DagsterInstanc
     assert status_after(instance, f"another-{socket.gethostname()}:{number}") == dg.DagsterRunStatus.STARTED
 
 
+def test_a_command_s_run_belongs_to_the_code_location_and_is_never_started_again_by_the_daemon(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs of commands belonged to none: the first page of the UI was empty after a demo, and they could not be executed again there."""
+
+    @dg.asset
+    def nothing() -> None: ...
+
+    monkeypatch.setattr(launch, "defs", dg.Definitions([nothing]))
+    (run_id,) = materialize(instance, ["nothing"], [], {}).run_ids
+    run = instance.get_run_by_id(run_id)
+    assert run
+    assert run.remote_job_origin
+    assert run.remote_job_origin.repository_origin.get_label() == "__repository__@dtef"
+    assert run.remote_job_origin.job_name == run.job_name
+    assert run.tags["dagster/max_retries"] == "0"
+
+
+def test_what_the_ui_executes_again_is_none_of_a_commands_business(instance: dg.DagsterInstance, ended: int) -> None:
+    """The tags of a run are copied to its re-execution, which would have been ended as the work of a dead process."""
+    of_the_dead = {PROCESS_TAG: tag(Process.this()._replace(pid=ended))}
+    first = dg.DagsterRun("job", status=dg.DagsterRunStatus.FAILURE, tags=of_the_dead)
+    again = dg.DagsterRun(
+        "job", status=dg.DagsterRunStatus.STARTED, tags=of_the_dead, parent_run_id=first.run_id, root_run_id=first.run_id
+    )
+    for run in (first, again):
+        instance.add_run(run)
+    close_abandoned_runs(instance)
+    found = instance.get_run_by_id(again.run_id)
+    assert found
+    assert found.status == dg.DagsterRunStatus.STARTED
+
+
 def test_runs_that_dagster_started_are_none_of_a_commands_business(instance: dg.DagsterInstance) -> None:
     assert status_after(instance, None) == dg.DagsterRunStatus.STARTED
 

@@ -30,6 +30,8 @@ SIGNATURES: dict[str, tuple[Callable[..., Any], list[str]]] = {
     "event log, connect": (dagster_storage.SqliteEventLogStorage._connect, ["self", "shard"]),
     "event log, tags": (dagster_storage.SqliteEventLogStorage._store_asset_event_tags, ["self", "conn", "events", "event_ids"]),
     "event log, summary": (dagster_storage.SqliteEventLogStorage._store_asset_event, ["self", "conn", "event", "event_id"]),
+    "origin": (internals.RemoteRepositoryOrigin, ["code_location_origin", "repository_name"]),
+    "workspace": (internals.location_origins_from_yaml_paths, ["yaml_paths"]),
     "runs": (dagster_storage.SqliteRunStorage, ["conn_string", "inst_data"]),
     "storage": (dagster_storage.DagsterSqliteStorage, ["base_dir", "inst_data"]),
 }
@@ -52,6 +54,7 @@ def test_the_constants_are_the_ones_that_runs_and_events_were_stored_with() -> N
     assert internals.get_input_event_pointer_tag(dg.AssetKey("a")) == "dagster/input_event_pointer/a"
     assert internals.DEFAULT_DATA_VERSION.value == "INITIAL"
     assert internals.NULL_EVENT_POINTER == "NULL"
+    assert internals.MAX_RETRIES_TAG == "dagster/max_retries"
     assert (internals.GRPC_INFO_TAG, internals.HIDDEN_TAG_PREFIX) == (".dagster/grpc_info", ".dagster/")
 
 
@@ -77,6 +80,10 @@ def test_a_step_knows_the_versions_of_its_inputs_and_logs_a_failure_that_does_no
     assert seen == [True]
     assert result.success
     assert [entry.get_dagster_event().message for entry in logged] == ["some of it"]
+
+
+def test_a_run_is_made_by_the_method_that_takes_a_code_location() -> None:
+    assert "remote_job_origin" in inspect.signature(dg.DagsterInstance.create_run_for_job).parameters
 
 
 def test_an_address_where_nothing_listens_does_not_answer() -> None:
