@@ -24,7 +24,7 @@ def ranks(values: npt.ArrayLike, group: npt.ArrayLike | None = None, *, highest_
     numbers = -numbers if highest_first else numbers
     if group is None:
         order: npt.NDArray[np.intp] = np.argsort(numbers, axis=-1, kind="stable")
-        begins = np.zeros(numbers.shape, dtype=bool)
+        begins: npt.NDArray[np.bool_] = np.zeros(numbers.shape, dtype=bool)
     else:
         codes = np.asarray(group)
         order = np.lexsort((numbers, codes))

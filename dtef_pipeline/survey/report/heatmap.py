@@ -24,7 +24,17 @@ _HOW_TO_READ_HEATMAP = (
 
 _LONGEST = 34
 """Characters of a model's name above its column."""
-_DOWNLOADED = ("segment", "model", "model_variant", "context_level", "condition", "score", "score_low", "score_high", "n_pairs")
+_CELL_COLUMNS = (
+    "segment",
+    "model",
+    "model_variant",
+    "context_level",
+    "condition",
+    "score",
+    "score_low",
+    "score_high",
+    "n_pairs",
+)
 
 
 def heat_map_section(frame: pd.DataFrame, overall: pd.DataFrame | None = None) -> str:
@@ -62,7 +72,7 @@ def _heat_table(rows: pd.DataFrame, overall: pd.DataFrame | None) -> str:
         f'<table class="heat"><caption>{caption}</caption><thead><tr><th scope="col" class="text">Segment</th>{head}</tr></thead>'
         f"{''.join(parts)}</table>"
     )
-    data = rows[[name for name in _DOWNLOADED if name in rows]]
+    data = rows[[name for name in _CELL_COLUMNS if name in rows]]
     return f"{_legend(edges, rows['score'])}{scrolling(shown, caption, data)}"
 
 

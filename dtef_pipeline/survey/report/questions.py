@@ -64,7 +64,7 @@ _OF_EXCESS = {
     "best_segment": "excess_best_segment",
     "worst_segment": "excess_worst_segment",
 }
-_DOWNLOADED = (
+_COLUMNS_WRITTEN = (
     *_QUESTION_KEY,
     "question_text",
     "scores_of",
@@ -120,7 +120,7 @@ def _question_table(texts: pd.DataFrame, rows: pd.DataFrame, gaps: pd.DataFrame,
         f'<label class="search">Search questions<input type="search" data-filters="{anchor}" placeholder="words of the question">'
         f'</label><p class="count" role="status" data-counts="{anchor}">{counted(len(wide), "question")}</p>'
     )
-    data = wide[[name for name in _DOWNLOADED if name in wide]]
+    data = wide[[name for name in _COLUMNS_WRITTEN if name in wide]]
     return box + table(wide, _QUESTION_COLUMNS, caption="Scores by question", row_head="question", anchor=anchor, data=data)
 
 
@@ -150,7 +150,7 @@ def _spread(rows: pd.DataFrame) -> pd.DataFrame:
 def _whose(models: int, variant: str, model: str) -> str:
     if models == 1:
         return model
-    return f"{models} baselines" if is_computed(variant) else f"{models} models"
+    return counted(models, "baseline" if is_computed(variant) else "model")
 
 
 def _language_models(rows: pd.DataFrame) -> pd.DataFrame:
