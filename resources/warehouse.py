@@ -26,7 +26,7 @@ from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.keys import Space
 from dtef_pipeline.survey import stored_tables
 from dtef_pipeline.tables import TableSpec, without_descriptions
-from resources.parquet_files import read_file, schema_difference
+from resources.parquet_files import named_as_folders, plain_schema, read_file, schema_difference
 
 TABLES: Mapping[str, TableSpec] = stored_tables.TABLES
 """The tables of all families, by name: this line alone names them."""
@@ -73,7 +73,7 @@ class Warehouse:
         folder = self.folder(table, **levels)
         if len(levels) != len(spec.levels):
             raise WarehouseError(f"{table} is written by {spec.levels}; got {tuple(levels)}")
-        rows = without_descriptions(rows)
+        rows = named_as_folders(without_descriptions(rows), spec.levels)
         file = f"{folder}/{_FILE}"
         if self._uploads:
             buffer = pa.BufferOutputStream()
@@ -210,7 +210,7 @@ class Warehouse:
             return None
         levels, parquet = _spec(table).levels, pads.ParquetFileFormat()
         with self._reported("read", files[0].path):
-            schema = parquet.inspect(files[0].path, filesystem=self.fs).remove_metadata()
+            schema = plain_schema(parquet.inspect(files[0].path, filesystem=self.fs))
         fragments = []
         for info in files:
             of_file = self._levels_of(info.path)
