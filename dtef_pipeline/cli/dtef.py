@@ -51,9 +51,9 @@ def ingest(path: Path, round_id: str | None, min_n: int | None) -> None:
 
     PATH is a Global Dialogues folder, a DTEFSurveyData JSON file, or a long table (CSV or Parquet).
     """
-    from dtef_pipeline.cli import run
+    from dtef_pipeline.cli import ingest
 
-    sys.exit(run.ingest(path, round_id, min_n))
+    sys.exit(ingest.ingest(path, round_id, min_n))
 
 
 @main.command(short_help="Ask models about a round and score their predictions.")
