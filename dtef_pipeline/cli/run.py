@@ -2,13 +2,10 @@
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +15,7 @@ import pyarrow.compute as pc
 from assets.survey.panel_file import known_panel
 from dtef_pipeline.cli.after_run import after_run, now_asked
 from dtef_pipeline.cli.read import open_warehouse
+from dtef_pipeline.cli.ready import dagster_instance, prepare_home
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.baselines.names import BASELINES
@@ -36,33 +34,6 @@ if TYPE_CHECKING:
 
 SOME_MODEL_SILENT = 4
 """Exit code: a language model of the run has no response at all, because its calls failed."""
-
-
-@contextmanager
-def dagster_instance() -> Iterator[Any]:
-    """The instance of DAGSTER_HOME (made on first use from the shipped template): the one the UI shows."""
-    prepare_home()
-    import dagster as dg
-
-    with dg.DagsterInstance.get() as instance:
-        yield instance
-
-
-def prepare_home() -> Path:
-    home = Settings.from_environment().dagster_home
-    home.mkdir(parents=True, exist_ok=True)
-    if not (home / "dagster.yaml").exists():
-        shutil.copyfile(shipped("dagster.yaml"), home / "dagster.yaml")
-    elif "run_launcher:" not in (home / "dagster.yaml").read_text(encoding="utf-8"):
-        click.echo(
-            f"warning: {home / 'dagster.yaml'} is of an earlier version: killed workers are not noticed; "
-            f"put this in its place: {shipped('dagster.yaml')}",
-            err=True,
-        )
-    os.environ["DAGSTER_HOME"] = str(home)
-    # Materializations are written this many at a time.
-    os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", "50")
-    return home
 
 
 def ingest(path: Path, round_id: str | None, min_n: int | None) -> int:
