@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import pyarrow.compute as pc
 
-from assets.survey.panel_file import known_panel
 from dtef_pipeline.cli.after_run import after_run, now_asked
 from dtef_pipeline.cli.read import open_warehouse
-from dtef_pipeline.cli.ready import dagster_instance, prepare_home
+from dtef_pipeline.cli.ready import check_asking, check_settings, dagster_instance, prepare_home
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.baselines.names import BASELINES
@@ -23,6 +22,7 @@ from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.validation import counted
 from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
+from resources.responses.store import ResponseStore
 from resources.settings import Settings, shipped
 from resources.warehouse import Warehouse
 
@@ -88,10 +88,10 @@ def _say_ingested(warehouse: Warehouse, round_id: str, retired: list[str], secon
 def run(options: RunOptions) -> int:
     metric = SurveyBoardOptions(metric=options.metric).metric
     warehouse, settings = open_warehouse(), Settings.from_environment()
-    # The drift stage reads the panel. A fault in it is to be reported before anything is asked.
-    known_panel(settings)
+    check_settings(settings)
     chosen = selection(options, known_models(settings, BASELINES))
     keys = partition_keys(warehouse, chosen.rounds, chosen.segments)
+    check_asking(settings, chosen)
     started = time.monotonic()
     names = ", ".join(model.name for model in chosen.models)
     click.echo(f"{counted(len(keys), 'partition')}, snapshot {chosen.snapshot}, models: {names}", err=True)
@@ -119,6 +119,7 @@ def run(options: RunOptions) -> int:
 def rollup(metric: str) -> int:
     metric = SurveyBoardOptions(metric=metric).metric
     warehouse = open_warehouse()
+    check_settings(Settings.from_environment())
     if not warehouse.values("scores", "round"):
         raise WarehouseError(f"no scores in {warehouse.root} yet: they are made by `dtef run --round ROUND`")
     started = time.monotonic()
@@ -176,6 +177,8 @@ def _stages(
 
 def ui(host: str, port: int) -> int:
     settings = Settings.from_environment()
+    check_settings(settings)
+    ResponseStore(settings.responses_url).close()
     home = prepare_home()
     command = [
         sys.executable,
