@@ -1,20 +1,20 @@
 """Runs started from the command line: real Dagster runs in this process, on the instance the UI shows."""
 
 import json
-import re
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
 
 from assets.definitions import defs
-from assets.stage.dagster_internals import MAX_RETRIES_TAG, in_code_location
-from assets.stage.partitions import PROCESS_TAG, process_tag
+from assets.stage.dagster_internals import MAX_RETRIES_TAG, RANGE_END, RANGE_START, in_code_location
+from assets.stage.partitions import FAILED_BECAUSE, PROCESS_TAG, failed_text, process_tag
 from assets.survey.automation import BOARDS, ROLL_UPS, STAGES
 from assets.survey.rounds import known_keys, range_tags, ranges
 from dtef_pipeline.errors import DtefError, Interrupted
+from resources.failures import Link, in_words, one_line, with_remedy
 from resources.responses.processes import Process
 from resources.settings import shipped
 
@@ -60,7 +60,7 @@ def materialize(
         results.append(_run(instance, names, {**part, **(tags or {})}, config))
         if _was_interrupted(results[-1]):
             raise Interrupted("interrupted; every response that arrived is kept, and the same command continues")
-    failures = [failure for result in results for failure in _failures(result)]
+    failures = _failures(results, keys, instance.root_directory)
     superseded = sum(_superseded(instance, result.run_id) for result in results)
     return Launched(tuple(result.run_id for result in results), tuple(failures), superseded)
 
@@ -122,17 +122,42 @@ def _superseded(instance: dg.DagsterInstance, run_id: str) -> int:
     return sum(value for value in values if isinstance(value, int))
 
 
-def _failures(result: dg.ExecuteInProcessResult) -> list[str]:
-    messages = []
-    for event in result.all_events:
-        if event.is_step_failure:
-            data = event.step_failure_data
-            error = data.error
-            while error and error.cause:
-                error = error.cause
-            ours = data.user_failure_data.description if data.user_failure_data else None
-            raised = re.sub(r"^dtef_pipeline\.errors\.\w+: ", "", error.message.strip()) if error else "failed"
-            messages.append(f"{event.step_key}: {ours or raised}")
-    if not result.success and not messages:
-        messages = [f"run {result.run_id} did not succeed; see it in the UI"]
-    return messages
+def _failures(results: Sequence[dg.ExecuteInProcessResult], keys: Sequence[str], home: str) -> list[str]:
+    """What failed, a line for each stage: over all runs of the command, in the order of the stages."""
+    of_partitions: dict[str, dict[str, str]] = {}
+    messages: dict[str, list[str]] = {}
+    for result in results:
+        failed = [event for event in result.all_events if event.is_step_failure]
+        for event in failed:
+            stage, data = str(event.step_key), event.step_failure_data
+            told = messages.setdefault(stage, [])
+            reasons = data.user_failure_data.metadata.get(FAILED_BECAUSE) if data.user_failure_data else None
+            if isinstance(reasons, dg.JsonMetadataValue) and isinstance(reasons.value, dict):
+                of_partitions.setdefault(stage, {}).update(reasons.value)
+            else:
+                told.append(_of_a_whole_stage(result, data, home))
+        if not result.success and not failed:
+            messages.setdefault(f"run {result.run_id}", []).append("did not succeed; see it in the UI")
+    for stage, reasons_of in of_partitions.items():
+        messages[stage].append(failed_text(reasons_of, len(keys)))
+    return [with_remedy(f"{stage}: {said}") for stage, told in messages.items() for said in dict.fromkeys(told)]
+
+
+def _of_a_whole_stage(result: dg.ExecuteInProcessResult, data: Any, home: str) -> str:
+    """Of an error that is none of a single partition."""
+    if data.user_failure_data and data.user_failure_data.description:
+        return str(data.user_failure_data.description)
+    chain = list(_links(data.error))
+    if said := in_words(chain, home):
+        return said
+    tags = result.dagster_run.tags
+    part = " to ".join(dict.fromkeys(tags[name] for name in (RANGE_START, RANGE_END) if name in tags))
+    return f"{f'{part}: ' if part else ''}{one_line(chain, home)}; the whole account is in the log of run {result.run_id} (`dtef ui`)"
+
+
+def _links(error: Any) -> Iterator[Link]:
+    """Dagster keeps of an error its class and `module.Class: message`."""
+    while error:
+        kind, _, said = str(error.message).strip().partition(": ")
+        yield Link(kind if kind.endswith(str(error.cls_name)) else str(error.cls_name), said)
+        error = error.cause

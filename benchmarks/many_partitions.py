@@ -178,7 +178,7 @@ def measure(partitions: int, folder: Path) -> Measured:
             [sys.executable, "-c", "import assets.definitions as a; a.defs.get_repository_def()"], check=True, cwd=ROOT
         )
     from dtef_pipeline.cli.read import open_warehouse
-    from dtef_pipeline.cli.run import dagster_instance
+    from dtef_pipeline.cli.ready import dagster_instance
 
     with dagster_instance() as instance:
         _land_and_fill(instance, open_warehouse(), rounds, folder, taken)

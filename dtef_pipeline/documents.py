@@ -204,8 +204,11 @@ def read_document(
     where = str(source) if isinstance(source, Path) else called
     try:
         text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{where}: not a readable {kind}: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"{where}: not a readable {kind}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        line, byte = error.object.count(b"\n", 0, error.start) + 1, error.object[error.start]
+        raise ConfigError(f"{where}:{line}: not a readable {kind}: not UTF-8 (byte 0x{byte:02x})") from error
     try:
         values = yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
     except yaml.YAMLError as error:

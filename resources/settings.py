@@ -16,7 +16,8 @@ class Settings:
 
     `DTEF_WAREHOUSE` (folder or `s3://bucket/prefix`), `DTEF_RESPONSES` (file or database URL), `DTEF_MODELS` (a YAML file that
     adds to the shipped models), `DTEF_SURVEYS` (folder the `new_round` sensor watches), `DTEF_PANEL` (a YAML file that says
-    what is asked every night), `DTEF_WEBHOOK` (URL that verdicts on drift are sent to: a secret, never shown whole), `DAGSTER_HOME`.
+    what is asked every night), `DTEF_WEBHOOK` (URL that verdicts on drift are sent to: a secret, never shown whole), `DAGSTER_HOME`,
+    `DTEF_TRACEBACK` (1: commands show the traceback of every error).
     """
 
     warehouse: str
@@ -26,6 +27,7 @@ class Settings:
     dagster_home: Path
     panel: Path | None
     webhook: str | None = field(repr=False)
+    traceback: bool = False
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -38,12 +40,19 @@ class Settings:
             dagster_home=Path(env.get("DAGSTER_HOME") or HOME / "dagster").absolute(),
             panel=Path(env["DTEF_PANEL"]) if env.get("DTEF_PANEL") else None,
             webhook=env.get("DTEF_WEBHOOK") or None,
+            traceback=env.get("DTEF_TRACEBACK", "0") not in ("", "0"),
         )
 
     @property
     def responses_url(self) -> str:
         """`DTEF_RESPONSES` as a SQLAlchemy URL; a plain path is a SQLite file."""
         return self.responses if "://" in self.responses else f"sqlite:///{Path(self.responses).absolute()}"
+
+    def places(self) -> dict[str, str]:
+        """Where the state is, by the variable that names the place."""
+        store = self.responses.partition("sqlite:///")[2] or self.responses
+        found = {"DTEF_WAREHOUSE": self.warehouse, "DTEF_RESPONSES": store, "DAGSTER_HOME": str(self.dagster_home)}
+        return {name: place if "://" in place else str(Path(place).absolute()) for name, place in found.items()}
 
     def environment(self) -> dict[str, str]:
         """The places as environment variables for another process, all in full. The webhook's URL is no place, and passes by itself."""

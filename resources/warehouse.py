@@ -7,12 +7,13 @@ object store it is uploaded under its own name, which the store itself replaces 
 
 from __future__ import annotations
 
+import errno
 import glob
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -26,12 +27,14 @@ from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.keys import Space
 from dtef_pipeline.survey import stored_tables
 from dtef_pipeline.tables import TableSpec, without_descriptions
+from resources.failures import reason
 from resources.parquet_files import named_as_folders, plain_schema, read_file, schema_difference
 
 TABLES: Mapping[str, TableSpec] = stored_tables.TABLES
 """The tables of all families, by name: this line alone names them."""
 
 
+_NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST)
 _FILE = "part-0.parquet"
 _REQUESTS_AT_ONCE = 8
 """Files read at the same time from an object store, where each waits for the network."""
@@ -79,23 +82,33 @@ class Warehouse:
             buffer = pa.BufferOutputStream()
             pq.write_table(rows, buffer, compression="zstd")
             return self.put(file, buffer.getvalue())
-        self.fs.create_dir(folder, recursive=True)
-        temporary = f"{folder}/.{uuid.uuid4().hex}.tmp"
-        pq.write_table(rows, temporary, filesystem=self.fs, compression="zstd")
-        self.fs.move(temporary, file)
+        with self._replacing(file) as temporary:
+            pq.write_table(rows, temporary, filesystem=self.fs, compression="zstd")
         return int(self.fs.get_file_info(file).size)
 
     def put(self, path: str, content: bytes | pa.Buffer) -> int:
         """Replace one file below the root, whole; returns its bytes. `path` begins with the root."""
-        target = path if self._uploads else f"{path}.{uuid.uuid4().hex}.tmp"
-        with self._reported("write", path):
-            if not self._uploads:
-                self.fs.create_dir(path.rpartition("/")[0], recursive=True)
-            with self.fs.open_output_stream(target) as stream:
-                stream.write(content)
-            if target != path:
-                self.fs.move(target, path)
+        with self._replacing(path) as target, self.fs.open_output_stream(target) as stream:
+            stream.write(content)
         return len(content)
+
+    @contextmanager
+    def _replacing(self, path: str) -> Iterator[str]:
+        """A name to write a file under that then takes the place of `path`; nothing is left of a writing that failed."""
+        folder = path.rpartition("/")[0]
+        temporary = path if self._uploads else f"{folder}/.{uuid.uuid4().hex}.tmp"
+        with self._reported("write", path):
+            if temporary == path:
+                yield path
+                return
+            self.fs.create_dir(folder, recursive=True)
+            try:
+                yield temporary
+                self.fs.move(temporary, path)
+            except BaseException:
+                with suppress(OSError):
+                    self.fs.delete_file(temporary)
+                raise
 
     def read(self, table: str, *, columns: Sequence[str] | None = None, **levels: str) -> pa.Table:
         """Rows of the partition, or of every partition below the levels given, in path order.
@@ -257,13 +270,14 @@ class Warehouse:
 
     @contextmanager
     def _reported(self, what: str, path: str) -> Iterator[None]:
-        """An object store that cannot be reached, or refuses, is an error that says so; a folder's errors say enough themselves."""
+        """An object store that cannot be reached or refuses, and a folder that cannot be used, is an error that says so."""
         try:
             yield
         except OSError as error:
-            if self.is_local:
-                raise
-            raise WarehouseError(f"cannot {what} {path} in the object store: {error}") from error
+            if not self.is_local:
+                raise WarehouseError(f"cannot {what} {path} in the object store: {error}") from error
+            hint = "; choose another place with DTEF_WAREHOUSE" if error.errno in _NO_FOLDER else ""
+            raise WarehouseError(f"cannot {what} {path}: {reason(str(error))}{hint}") from error
 
     def _together(self, table: str, files: Sequence[str], columns: Sequence[str] | None) -> pa.Table:
         if self.is_local or len(files) == 1:

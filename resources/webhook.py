@@ -52,11 +52,22 @@ class Webhook:
             return "the webhook"
         return f"{parts.scheme}://{host}{f':{port}' if port else ''}/..." if host else "the webhook"
 
+    @property
+    def problem(self) -> str | None:
+        """Why nothing can be sent to this URL, in words that hold nothing of it; None: it is a web address."""
+        try:
+            parts = urlsplit(self.url)
+            good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            good = False
+        return None if good else "DTEF_WEBHOOK is no web address; allowed: https://... or http://..."
+
     def send(self, payload: Mapping[str, Any]) -> Sent:
         """POST the payload as JSON. Raises nothing for what happens on the way: see `Sent.problem`."""
+        if self.problem:
+            return Sent(0, self.problem)
         try:
-            scheme = urlsplit(self.url).scheme
-            request = urllib.request.Request(  # noqa: S310 - the scheme is looked at below
+            request = urllib.request.Request(  # noqa: S310 - the scheme has been looked at
                 self.url,
                 data=json.dumps(payload, allow_nan=False).encode(),
                 headers={"Content-Type": "application/json", "User-Agent": "dtef-pipeline"},
@@ -64,8 +75,6 @@ class Webhook:
             )
         except ValueError:
             return Sent(0, "DTEF_WEBHOOK is no URL, or the message no JSON; allowed: https://... or http://...")
-        if scheme not in ("http", "https"):
-            return Sent(0, "DTEF_WEBHOOK is no web address; allowed: https://... or http://...")
         problem = ""
         for attempt in range(1, self.attempts + 1):
             problem, again_after = self._once(request)

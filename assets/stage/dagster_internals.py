@@ -5,7 +5,7 @@ storages of Dagster and say so themselves. `pyproject.toml` bounds Dagster to th
 bound is raised: `tests/assets/stage/test_dagster_internals.py` says which names have changed, and the line here what they are needed for.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -102,9 +102,9 @@ def step_of(context: dg.AssetExecutionContext) -> Any:
     return context.op_execution_context.get_step_execution_context()
 
 
-def log_step_failure(context: dg.AssetExecutionContext, message: str) -> None:
+def log_step_failure(context: dg.AssetExecutionContext, message: str, metadata: Mapping[str, dg.MetadataValue[Any]]) -> None:
     """Log that the step failed, without ending it: the run goes on, and a re-execution "from failure" begins with this step."""
-    description = UserFailureData("partitions failed", message)  # type: ignore[no-untyped-call]
+    description = UserFailureData("partitions failed", message, metadata)  # type: ignore[no-untyped-call]
     failure = StepFailureData(None, description, ErrorSource.USER_CODE_ERROR)  # type: ignore[no-untyped-call]
     dg.DagsterEvent.step_failure_event(step_of(context), failure, message)
 

@@ -12,12 +12,16 @@ from assets.stage.schema_metadata import column_schema
 from assets.stage.versions import Provenance, log_together
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.text.counted import counted
+from resources.failures import links, one_line, with_remedy
 
 FAILED_TAG, FAILED_RUN_TAG = "dtef/failed_partitions", "dtef/failed_partitions_run"
 PROCESS_TAG = f"{HIDDEN_TAG_PREFIX}dtef_process"
 """The process of a run that a command started, as JSON: such a command makes its own roll-ups. Read by `process_tag` alone."""
 SNAPSHOT_TAG = "dtef/snapshot"
 """Which snapshot a run is about, for those who read the list of runs."""
+
+FAILED_BECAUSE = "reasons"
+"""In the metadata of a stage's failure: why each of its partitions failed."""
 
 CHOSEN_TAG = "dtef/partitions"
 """Of a run over a range: its partitions, where they are not all of the range."""
@@ -95,7 +99,7 @@ class PartitionRun:
         try:
             yield
         except Exception as error:
-            self._failures[key] = str(error) if isinstance(error, DtefError) else f"{type(error).__name__}: {error}"
+            self._failures[key] = one_line(links(error))
             self.context.log.error(f"{key}: {self._failures[key]}", exc_info=not isinstance(error, DtefError))
 
     def done(self, key: str, metadata: Mapping[str, Any], content: str | None = None) -> None:
@@ -115,14 +119,13 @@ class PartitionRun:
         # Dagster copies the tags of a run to its re-execution, which is to try these keys again: hence the run's own id.
         tags = {FAILED_TAG: "\n".join(sorted(failed)), FAILED_RUN_TAG: self.context.run.run_id}
         self.context.instance.add_run_tags(self.context.run.run_id, tags)
-        message = f"{len(failed)} of {counted(len(self._chosen), 'partition')} failed, the others are done: " + "; ".join(
-            f"{key} ({why})" for key, why in sorted(failed.items())
-        )
+        message = with_remedy(failed_text(failed, len(self._chosen)))
+        metadata = {"failed": dg.MetadataValue.json(sorted(failed)), FAILED_BECAUSE: dg.MetadataValue.json(dict(failed))}
         if not self._done or self._is_last_stage():
-            raise dg.Failure(message, metadata={"failed": dg.MetadataValue.json(sorted(failed))}, allow_retries=False)
+            raise dg.Failure(message, metadata=metadata, allow_retries=False)
         if self._failures:
             # The run goes on, yet its log says that this step failed: a re-execution "from failure" then begins here, not at the last stage.
-            log_step_failure(self.context, message)
+            log_step_failure(self.context, message, metadata)
 
     def _is_last_stage(self) -> bool:
         graph = self.context.job_def.asset_layer.asset_graph
@@ -132,6 +135,13 @@ class PartitionRun:
             for key in graph.get(self.context.asset_key).child_keys
             if key in in_run
         )
+
+
+def failed_text(failed: Mapping[str, str], asked: int) -> str:
+    """Which of the partitions that were asked for failed, and why."""
+    others = ", the others are done" if len(failed) < asked else ""
+    reasons = "; ".join(f"{key} ({why})" for key, why in sorted(failed.items()))
+    return f"{len(failed)} of {counted(asked, 'partition')} failed{others}: {reasons}"
 
 
 def chosen_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> list[str]:

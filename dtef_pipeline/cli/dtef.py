@@ -337,7 +337,7 @@ def import_responses(file: Path) -> None:
 
 
 @main.command(short_help="Start Dagster: its web page, schedules and sensors.")
-@click.option("--port", type=int, default=3000, show_default=True, help="Port of the web page.")
+@click.option("--port", type=click.IntRange(1, 65535), default=3000, show_default=True, help="Port of the web page.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address that the web page is served at.")
 @reports_errors
 def ui(port: int, host: str) -> None:

@@ -11,9 +11,9 @@ import click
 
 from dtef_pipeline.cli.ingest_summary import faults, summary
 from dtef_pipeline.cli.read import open_warehouse
-from dtef_pipeline.cli.run import dagster_instance
-from dtef_pipeline.survey.validation import counted
+from dtef_pipeline.cli.ready import dagster_instance
 from dtef_pipeline.survey.whole import ALLOWANCES, MISSING_ATTRIBUTES, MISSING_QUESTIONS
+from dtef_pipeline.text.counted import counted
 from resources.gateway.progress import kept_terminal, waiting
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from dtef_pipeline.survey.validation import counted
+from dtef_pipeline.text.counted import counted
 from resources.warehouse import Warehouse
 
 _SHOWN = 10

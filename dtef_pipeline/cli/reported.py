@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import sys
+import tempfile
+import traceback
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import click
 
-from dtef_pipeline.errors import DtefError, Interrupted
+from dtef_pipeline.errors import Interrupted
+
+UNEXPECTED = 70
+"""Exit code: something happened that no command is prepared for."""
+ACCOUNTS = "dtef-errors.log"
+"""The file in DAGSTER_HOME that has the traceback of every such error."""
 
 
 def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Errors that a user can mend are a message and exit code 2, not a traceback; an interrupted command ends with 130."""
+    """Errors are one line and an exit code, not a traceback: 2 where a user can mend them, 130 after an interrupt, 70 otherwise."""
 
     @wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -25,22 +34,48 @@ def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
         except KeyboardInterrupt:
             click.echo("\ninterrupted", err=True)
             sys.exit(130)
-        except DtefError as error:
-            click.echo(f"error: {error}", err=True)
-            sys.exit(2)
-        except OSError as error:
-            if error.filename is None:
-                raise
-            click.echo(f"error: cannot use {error.filename}: {error.strerror}", err=True)
-            sys.exit(2)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise  # click's own business, as is a reader of the output that has gone
         except Exception as error:
-            # Not imported here: it takes a while, and most commands do without.
-            if not type(error).__module__.startswith(("duckdb", "_duckdb")):
-                raise
-            click.echo(
-                f"error: the tables cannot be read: {error}; a broken file is mended by materializing its partition again",
-                err=True,
-            )
-            sys.exit(2)
+            sys.exit(_reported(error))
 
     return wrapped
+
+
+def _reported(error: Exception) -> int:
+    """The exit code of an error that is told in one line."""
+    # Not imported above: `dtef --help` does without.
+    from resources.failures import in_words, links, one_line, with_remedy
+    from resources.settings import Settings
+
+    chain = links(error)
+    if Settings.from_environment().traceback:
+        click.echo("".join(traceback.format_exception(error)), err=True)
+    if (said := in_words(chain)) is not None:
+        if type(error).__module__.startswith(("duckdb", "_duckdb")):
+            said += "; a broken file is mended by materializing its partition again"
+        click.echo(f"error: {with_remedy(said)}", err=True)
+        return 2
+    click.echo(
+        f"error: this is a fault of dtef-pipeline itself: {one_line(chain)}; what is stored is kept; "
+        f"the whole account, to be sent with a report of the fault, is in {_account(error)}",
+        err=True,
+    )
+    return UNEXPECTED
+
+
+def _account(error: Exception) -> str:
+    """The file that the traceback was added to."""
+    from resources.settings import Settings
+
+    told = "".join(traceback.format_exception(error))
+    text = f"{datetime.now(UTC).isoformat(timespec='seconds')} dtef {' '.join(sys.argv[1:2])}\n{told}\n"
+    for folder in (Settings.from_environment().dagster_home, Path(tempfile.gettempdir())):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with (folder / ACCOUNTS).open("a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+        except OSError:
+            continue
+        return str(folder / ACCOUNTS)
+    return "no file, since none could be written: give the command again with DTEF_TRACEBACK=1"

@@ -2,21 +2,17 @@
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from assets.survey.panel_file import known_panel
 from dtef_pipeline.cli.after_run import after_run, now_asked
 from dtef_pipeline.cli.read import open_warehouse
+from dtef_pipeline.cli.ready import check_asking, check_settings, dagster_instance, prepare_home
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.baselines.names import BASELINES
@@ -24,6 +20,7 @@ from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.text.counted import counted
 from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
+from resources.responses.store import ResponseStore
 from resources.settings import Settings, shipped
 from resources.warehouse import Warehouse
 
@@ -37,40 +34,13 @@ SOME_MODEL_SILENT = 4
 """Exit code: a language model of the run has no response at all, because its calls failed."""
 
 
-@contextmanager
-def dagster_instance() -> Iterator[Any]:
-    """The instance of DAGSTER_HOME (made on first use from the shipped template): the one the UI shows."""
-    prepare_home()
-    import dagster as dg
-
-    with dg.DagsterInstance.get() as instance:
-        yield instance
-
-
-def prepare_home() -> Path:
-    home = Settings.from_environment().dagster_home
-    home.mkdir(parents=True, exist_ok=True)
-    if not (home / "dagster.yaml").exists():
-        shutil.copyfile(shipped("dagster.yaml"), home / "dagster.yaml")
-    elif "run_launcher:" not in (home / "dagster.yaml").read_text(encoding="utf-8"):
-        click.echo(
-            f"warning: {home / 'dagster.yaml'} is of an earlier version: killed workers are not noticed; "
-            f"put this in its place: {shipped('dagster.yaml')}",
-            err=True,
-        )
-    os.environ["DAGSTER_HOME"] = str(home)
-    # Materializations are written this many at a time.
-    os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", "50")
-    return home
-
-
 def run(options: RunOptions) -> int:
     metric = SurveyBoardOptions(metric=options.metric).metric
     warehouse, settings = open_warehouse(), Settings.from_environment()
-    # The drift stage reads the panel. A fault in it is to be reported before anything is asked.
-    known_panel(settings)
+    check_settings(settings)
     chosen = selection(options, known_models(settings, BASELINES))
     keys = partition_keys(warehouse, chosen.rounds, chosen.segments)
+    check_asking(settings, chosen)
     started = time.monotonic()
     names = ", ".join(model.name for model in chosen.models)
     click.echo(f"{counted(len(keys), 'partition')}, snapshot {chosen.snapshot}, models: {names}", err=True)
@@ -98,6 +68,7 @@ def run(options: RunOptions) -> int:
 def rollup(metric: str) -> int:
     metric = SurveyBoardOptions(metric=metric).metric
     warehouse = open_warehouse()
+    check_settings(Settings.from_environment())
     if not warehouse.values("scores", "round"):
         raise WarehouseError(f"no scores in {warehouse.root} yet: they are made by `dtef run --round ROUND`")
     started = time.monotonic()
@@ -155,6 +126,8 @@ def _stages(
 
 def ui(host: str, port: int) -> int:
     settings = Settings.from_environment()
+    check_settings(settings)
+    ResponseStore(settings.responses_url).close()
     home = prepare_home()
     command = [
         sys.executable,

@@ -9,7 +9,8 @@ from dataclasses import replace
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.model import Finding, Survey, Unreadable
 from dtef_pipeline.survey.quarantine import SUM_TOLERANCE
-from dtef_pipeline.survey.validation import counted, listed
+from dtef_pipeline.survey.validation import listed
+from dtef_pipeline.text.counted import counted
 
 MISSING_QUESTIONS, MISSING_ATTRIBUTES = "missing-questions", "missing-attributes"
 ALLOWANCES = {MISSING_QUESTIONS: "--allow-missing-questions", MISSING_ATTRIBUTES: "--allow-missing-attributes"}

@@ -229,7 +229,10 @@ class Dispatch:
             )
             queue.ask_undecided_again(now + backoff.wait(1))
         if breaker.exhausted:
-            self._give_up(queue, f"given up after {breaker.failed_probes} probes: {job.last_error}")
+            self._give_up(
+                queue,
+                f"given up after {breaker.failed_probes} probe{'' if breaker.failed_probes == 1 else 's'}: {job.last_error}",
+            )
         if job.failed(breaker) > queue.spec.retries:
             queue.undecided.append(job)
         else:
@@ -276,7 +279,9 @@ class Dispatch:
     def _fail_rest(self, queue: ModelQueue, why: str, status: str) -> None:
         rest = queue.drain()
         if rest and status == "budget":
-            self._tell(f"{queue.spec.name}: {why}; {len(rest)} requests are not asked")
+            self._tell(
+                f"{queue.spec.name}: {why}; {len(rest):,} {'request is' if len(rest) == 1 else 'requests are'} not asked"
+            )
         for job in rest:
             # The last error of a request that was tried says more than the budget that ended its trials.
             last = f"; last error: {job.last_error}" if job.last_error and status == "budget" else ""

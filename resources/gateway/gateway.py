@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
-from dtef_pipeline.errors import GatewayError
+from resources.gateway.askable import refuse
 from resources.gateway.breaker import Breaker, BreakerRules
 from resources.gateway.budget import Accounts, Usage
 from resources.gateway.dispatch import Dispatch, Rules
@@ -152,10 +152,9 @@ class Gateway:
                     await writer.run(claims.close)
 
         def stop() -> None:
-            calls = sum(queue.in_flight for queue in queues)
-            tell(
-                f"interrupted: waiting up to {self._rules.grace:g} s for {calls} calls in flight; interrupt again to stop at once"
-            )
+            in_flight = sum(queue.in_flight for queue in queues)
+            calls = f"{in_flight} call{'' if in_flight == 1 else 's'} in flight"
+            tell(f"interrupted: waiting up to {self._rules.grace:g} s for {calls}; interrupt again to stop at once")
             dispatch.stop()
 
         LoopThread(ask, stop).run(report)
@@ -184,10 +183,7 @@ class Gateway:
         return state
 
     def _refuse_unaskable(self, queues: Iterable[ModelQueue]) -> None:
-        problems = {queue.spec.name: queue.state.transport.problem(queue.spec) for queue in queues}
-        found = [f"{name}: {problem}" for name, problem in problems.items() if problem]
-        if found:
-            raise GatewayError(f"nothing was asked, because not every model can be: {'; '.join(found)}")
+        refuse({queue.spec.name: queue.state.transport.problem(queue.spec) for queue in queues})
         for queue in queues:
             queue.state.price = price(queue.spec) if self.accounts.needs_price(queue.spec.name) else None
         self.accounts.refuse_unpriced((queue.spec, queue.state.price) for queue in queues)

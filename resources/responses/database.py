@@ -220,7 +220,9 @@ def _engine(url: sa.URL) -> sa.Engine:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreError(f"cannot make the folder of the response store {path}: {error}") from error
+        raise StoreError(
+            f"cannot make the folder of the response store {path}: {error.strerror}; choose another place with DTEF_RESPONSES"
+        ) from error
     engine = sa.create_engine(url, connect_args={"timeout": PATIENCE_S})
     sa.event.listen(engine, "connect", _prepare_sqlite)
     sa.event.listen(engine, "begin", _begin_sqlite)

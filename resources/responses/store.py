@@ -74,6 +74,12 @@ class ResponseStore:
         statement = sa.select(db.responses.c.request_key)
         return {row[0] for rows in self._select(statement, list(dict.fromkeys(keys))) for row in rows}
 
+    def has(self, variant: str, snapshot: str) -> bool:
+        """Whether there is any response of the model variant in the snapshot. Where there is none, the whole store is looked through."""
+        column = db.responses.c
+        statement = sa.select(column.request_key).where(column.model_variant == variant, column.snapshot == snapshot).limit(1)
+        return bool(self.database.read(partial(_rows, statement, {})))
+
     def responses(self, keys: Iterable[str]) -> pa.Table:
         """The responses to the request keys, in the order of the keys; keys without a response have no row."""
         wanted = list(dict.fromkeys(keys))

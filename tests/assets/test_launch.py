@@ -1,13 +1,12 @@
 """Runs whose command was killed are ended by the next command; runs of commands that live, or that run on another machine, are not."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import dagster as dg
 import duckdb
@@ -15,8 +14,9 @@ import pytest
 
 from assets import launch
 from assets.launch import close_abandoned_runs, materialize
-from assets.stage.partitions import PROCESS_TAG
-from dtef_pipeline.errors import Interrupted
+from assets.stage.partitions import PROCESS_TAG, PartitionRun
+from assets.survey.rounds import ROUND_SEGMENT
+from dtef_pipeline.errors import ConfigError, Interrupted
 from resources.responses.processes import Process
 
 
@@ -140,3 +140,53 @@ def test_an_interrupt_that_duckdb_turned_into_its_own_error_is_an_interrupt(
     monkeypatch.setattr(launch, "defs", dg.Definitions(assets=[reliability], executor=dg.in_process_executor))
     with pytest.raises(Interrupted):
         materialize(instance, ["reliability"], [], {})
+
+
+def test_partitions_that_failed_are_counted_over_all_runs_of_a_command(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each range is a run of its own, and the message was "1 of 1 partitions failed" where two were asked for."""
+
+    @dg.asset(partitions_def=ROUND_SEGMENT, output_required=False)
+    def blueprints(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
+        run = PartitionRun(context)
+        for key in run.keys:
+            with run.attempt(key):
+                if key == "T1/c":
+                    raise ConfigError("no such thing") from KeyError("inner")
+                run.done(key, {})
+        return run.result()
+
+    assert ROUND_SEGMENT.name
+    instance.add_dynamic_partitions(ROUND_SEGMENT.name, ["T1/a", "T1/b", "T1/c"])
+    monkeypatch.setattr(launch, "defs", dg.Definitions(assets=[blueprints], executor=dg.in_process_executor))
+    outcome = materialize(instance, ["blueprints"], ["T1/a", "T1/c"], {})
+    assert len(outcome.run_ids) == 2
+    assert outcome.failures == ("blueprints: 1 of 2 partitions failed, the others are done: T1/c (no such thing)",)
+    (failure,) = materialize(instance, ["blueprints"], ["T1/c"], {}).failures
+    assert failure == "blueprints: 1 of 1 partition failed: T1/c (no such thing)"
+
+
+def test_a_stage_that_fails_as_a_whole_is_told_in_the_projects_words_or_by_kind_and_run(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The innermost cause was told, such as a dump of pydantic's, in place of the message that names file and line."""
+
+    @dg.asset
+    def costs() -> None:
+        try:
+            raise KeyError("inner")
+        except KeyError as error:
+            raise ConfigError("p.yaml:2: rouds: unknown key") from error
+
+    @dg.asset
+    def report() -> None:
+        raise KeyError("no one expected this")
+
+    monkeypatch.setattr(launch, "defs", dg.Definitions(assets=[costs, report], executor=dg.in_process_executor))
+    outcome = materialize(instance, ["costs", "report"], [], {})
+    (run_id,) = outcome.run_ids
+    assert sorted(outcome.failures) == [
+        "costs: p.yaml:2: rouds: unknown key",
+        f"report: KeyError: 'no one expected this'; the whole account is in the log of run {run_id} (`dtef ui`)",
+    ]

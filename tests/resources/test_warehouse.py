@@ -113,9 +113,10 @@ class TestWriting:
             raise OSError("no space left on device")
 
         monkeypatch.setattr(module.pq, "write_table", breaks)
-        with pytest.raises(OSError, match="no space"):
+        with pytest.raises(WarehouseError, match=r"cannot write .*part-0\.parquet: no space"):
             house.write("survey_responses", survey_rows({}), **KENYA)
         monkeypatch.undo()
+        assert [path.name for path in Path(house.root).rglob("*") if path.is_file()] == ["part-0.parquet"]
         assert house.read("survey_responses")["question_id"].to_pylist() == ["old"]
         with house.connect() as connection:
             assert connection.execute("SELECT count(*) FROM survey_responses").fetchone() == (1,)

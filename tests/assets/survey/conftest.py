@@ -15,7 +15,7 @@ import yaml
 from assets.definitions import defs
 from assets.survey.nightly import nightly_drift_schedule
 from assets.survey.store import SurveyStore
-from dtef_pipeline.cli.run import dagster_instance
+from dtef_pipeline.cli.ready import dagster_instance
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey
 from tests.dtef_pipeline.cli.commands import use

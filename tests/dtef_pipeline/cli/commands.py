@@ -12,6 +12,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from dtef_pipeline.cli import main
+from dtef_pipeline.cli.reported import UNEXPECTED
 from tests.conftest import ROOT
 from tests.fake_llm_server import Call, FakeLLM
 from tests.strict_json import strict
@@ -23,10 +24,11 @@ REFERENCES = {"baseline/uniform", "baseline/population-marginal"}
 
 
 def dtef(*arguments: object, stdin: str | None = None) -> Result:
-    """One command in this process. An exception that is no exit is the test's failure."""
+    """One command in this process. An exception that no command is prepared for is the test's failure."""
     result = CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
+    assert result.exit_code != UNEXPECTED, result.output
     return result
 
 

@@ -1,0 +1,96 @@
+"""What a command will need is looked at before anything is asked or started: settings, the response store, keys, the home of Dagster."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from assets.survey.panel_file import known_panel
+from dtef_pipeline.cli.selection import Selection
+from dtef_pipeline.documents import read_document
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.baselines.names import BASELINES
+from resources.failures import in_words, links, one_line
+from resources.gateway.askable import refuse_early
+from resources.gateway.budget import Accounts
+from resources.known_models import known_models
+from resources.responses.store import ResponseStore
+from resources.settings import Settings, shipped
+from resources.webhook import Webhook
+
+_OF_DAGSTER = ("storage", "run_launcher", "concurrency")
+"""Some of the keys that its settings file may have."""
+
+
+def check_settings(settings: Settings) -> None:
+    """The files and addresses that stages and roll-ups read at their end. Raises ConfigError for a fault in one."""
+    known_panel(settings)
+    known_models(settings, BASELINES)
+    if settings.webhook and (problem := Webhook(settings.webhook).problem):
+        raise ConfigError(problem)
+
+
+def check_asking(settings: Settings, chosen: Selection) -> None:
+    """The response store, and the keys and prices of models that have never been asked in the snapshot.
+
+    Raises StoreError and GatewayError, before minutes are spent on prompts.
+    """
+    budgets = {model.name: model.budget for model in chosen.models} | dict(chosen.budgets)
+    with ResponseStore(settings.responses_url) as store:
+        refuse_early(chosen.models, chosen.snapshot, Accounts(chosen.budget, budgets), store, os.environ)
+
+
+@contextmanager
+def dagster_instance() -> Iterator[Any]:
+    """The instance of DAGSTER_HOME (made on first use from the shipped template): the one the UI shows."""
+    home = prepare_home()
+    import dagster as dg
+
+    try:
+        opened = dg.DagsterInstance.get()
+    except Exception as error:
+        if in_words(links(error)):
+            raise
+        said = one_line(links(error))
+        raise ConfigError(
+            f"{home / 'dagster.yaml'}: Dagster does not start with it: {said}; the template is {shipped('dagster.yaml')}"
+        ) from error
+    with opened as instance:
+        yield instance
+
+
+def prepare_home() -> Path:
+    """The folder of Dagster's state, with its `dagster.yaml`. Raises ConfigError when there can be none."""
+    home = Settings.from_environment().dagster_home
+    settings = home / "dagster.yaml"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        if not settings.exists():
+            _copy_whole(shipped("dagster.yaml"), settings)
+    except OSError as error:
+        hint = "; choose another folder with DAGSTER_HOME" if not home.is_dir() else ""
+        raise ConfigError(f"cannot make the home of Dagster {home}: {error.strerror}{hint}") from error
+    if "run_launcher" not in read_document(settings, "settings file of Dagster", _OF_DAGSTER).values:
+        click.echo(
+            f"warning: {settings} is of an earlier version: killed workers are not noticed; "
+            f"put this in its place: {shipped('dagster.yaml')}",
+            err=True,
+        )
+    os.environ["DAGSTER_HOME"] = str(home)
+    # Materializations are written this many at a time.
+    os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", "50")
+    return home
+
+
+def _copy_whole(source: Path, target: Path) -> None:
+    """Whole or not at all: Dagster would take half a file, or an empty one, for its settings."""
+    part = target.with_name(f".{target.name}.part")
+    try:
+        shutil.copyfile(source, part)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,105 @@
+"""What an error means to the user, in one line: where it happened, and what to do about it.
+
+The project's own errors say it themselves. Those of the disk, of databases and of Dagster's storage are put into words here. An error
+comes as the exception, or as the class names and messages that Dagster keeps of it: both are a chain of links, the outermost first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from resources.settings import Settings
+
+_OURS = "dtef_pipeline.errors."
+_DATABASES = ("sqlalchemy.", "sqlite3.", "psycopg", "alembic.")
+_DUCKDB = ("duckdb.", "_duckdb.")
+_OF_THE_DISK = re.compile(r"\[Errno \d+\] (?P<why>[^:\n]*)")
+_DETAIL = re.compile(r"Detail: \[errno \d+\] (?P<why>[^\n]*)")
+"""What the system said, at the end of an error of pyarrow's."""
+_PATH = re.compile(r"'(?P<path>[^'\n]+)'")
+_FULL = re.compile(r"No space left|disk is full|quota exceeded|File too large", re.IGNORECASE)
+_CLOSED = re.compile(r"Permission denied|Read-only file system|readonly database|Operation not permitted", re.IGNORECASE)
+_MAYBE_FULL = re.compile(r"disk I/O error|unable to open database file")
+
+
+class Link(NamedTuple):
+    """One error of a chain. `kind`: its class, with the module where it is not Python's own. `said`: its message."""
+
+    kind: str
+    said: str
+
+
+def links(error: BaseException) -> list[Link]:
+    """The exception and what it was raised from, the outermost first."""
+    found: list[Link] = []
+    current: BaseException | None = error
+    while current is not None:
+        found.append(Link(_kind(current), str(current)))
+        current = current.__cause__
+    return found
+
+
+def in_words(chain: Iterable[Link], home: str | None = None) -> str | None:
+    """What a user is to know of an error: the first link of the chain that can be put into words. None: it is none that was expected.
+
+    `home`: the folder of Dagster's storage, if it is another than that of the settings.
+    """
+    for link in chain:
+        if link.kind.startswith(_OURS):
+            return link.said
+        if link.kind.startswith(_DATABASES):
+            place = home or str(Settings.from_environment().dagster_home)
+            return f"cannot read or write the storage of Dagster in {place}: {first_line(link)}"
+        if link.kind.startswith(_DUCKDB):
+            return f"the tables cannot be read: {first_line(link)}"
+        if _OF_THE_DISK.match(link.said):
+            paths = _PATH.findall(link.said)
+            return f"cannot {f'use {paths[-1]}' if paths else 'read or write a file'}: {reason(link.said)}"
+    return None
+
+
+def one_line(chain: Iterable[Link], home: str | None = None) -> str:
+    """`in_words`, or the kind of the outermost error that was none of Dagster's, and the first line of what it said."""
+    chain = list(chain)
+    if said := in_words(chain, home):
+        return said
+    told = next((link for link in chain if not link.kind.startswith("dagster.")), chain[-1])
+    return f"{told.kind.rpartition('.')[2]}: {first_line(told)}".removesuffix(": ")
+
+
+def first_line(link: Link) -> str:
+    """The first line of the message that says something, without the class names that libraries put before it."""
+    lines = [line.strip() for line in link.said.splitlines() if line.strip()]
+    if link.kind.endswith(".ValidationError") and len(lines) > 2:  # pydantic: a count, the field, what is wrong with it
+        return f"{lines[0]}: {lines[1]}: {lines[2].partition(' [type=')[0]}"
+    return re.sub(r"^\((?:\w+\.)+\w+\) ", "", lines[0]) if lines else ""
+
+
+def reason(said: str) -> str:
+    """`No space left on device` of `[Errno 28] Error writing bytes to file. Detail: [errno 28] No space left on device`."""
+    found = _DETAIL.search(said) or _OF_THE_DISK.match(said)
+    return found["why"].strip() if found else said
+
+
+def with_remedy(said: str, places: Mapping[str, str] | None = None) -> str:
+    """The message, and what to do where the disk is the trouble. `places`: of the settings, by their environment variables."""
+    if _FULL.search(said):
+        return f"{said}; make room on that disk and start the same again: what is stored is kept, and only the rest is done"
+    if _MAYBE_FULL.search(said):
+        return f"{said}; see whether the disk is full or the folder is read-only; what is stored is kept"
+    if _CLOSED.search(said):
+        found = places if places is not None else Settings.from_environment().places()
+        named = next((name for name, place in found.items() if place and place in said), None)
+        return f"{said}; let this user write there" + (f", or name another place in {named}" if named else "")
+    return said
+
+
+def _kind(error: BaseException) -> str:
+    kind = type(error)
+    # A class of ours is known by its tree, wherever it is defined.
+    ours = next((base for base in kind.__mro__ if base.__module__ == _OURS.rstrip(".")), None)
+    if ours is not None:
+        return f"{_OURS}{ours.__qualname__}"
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"

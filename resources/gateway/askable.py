@@ -1,0 +1,53 @@
+"""Whether models can be asked, as far as that is known without a call: a key, a package, a price."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.errors import GatewayError
+from resources.gateway.budget import Accounts
+from resources.gateway.litellm_transport import LitellmTransport
+from resources.gateway.local_model import LocalTransport
+from resources.gateway.prices import price
+from resources.responses.store import ResponseStore
+
+
+def refuse(problems: Mapping[str, str | None]) -> None:
+    """Raises GatewayError when there is a problem. `problems`: by model name; None: there is none."""
+    if found := [f"{name}: {problem}" for name, problem in problems.items() if problem]:
+        raise GatewayError(f"nothing was asked, because not every model can be: {'; '.join(found)}")
+
+
+def quick_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | None:
+    """What is missing before the model can be asked; None: nothing, as far as a quick look tells.
+
+    litellm, whose import takes seconds, is consulted only where neither the models file nor the usual name of the provider's key tells.
+    """
+    if spec.is_computed:
+        return None
+    if spec.is_local:
+        return LocalTransport().problem(spec)
+    usual = f"{spec.model.partition('/')[0].upper()}_API_KEY"
+    if not spec.api_key_env and not spec.api_base and environ.get(usual, "").strip():
+        return None
+    return LitellmTransport(environ).problem(spec)
+
+
+def refuse_early(
+    models: Iterable[ModelSpec], snapshot: str, accounts: Accounts, store: ResponseStore, environ: Mapping[str, str]
+) -> None:
+    """What the gateway would refuse before its first call, told before prompts are made for it.
+
+    Models of which the snapshot has responses are left to the gateway: all that is wanted of them may be stored already.
+
+    Raises:
+        GatewayError: a model that must be asked cannot be: no key, no package, no price under a limit in dollars.
+    """
+    asked = [spec for spec in models if not spec.is_computed]
+    problems = {spec.name: problem for spec in asked if (problem := quick_problem(spec, environ))}
+    # The price list is litellm's; a model at an address of its own is not in it.
+    unpriced = [spec for spec in asked if spec.api_base and accounts.needs_price(spec.name) and price(spec) is None]
+    new = {spec.name for spec in asked if (spec.name in problems or spec in unpriced) and not store.has(spec.variant, snapshot)}
+    refuse({name: problem for name, problem in problems.items() if name in new})
+    accounts.refuse_unpriced((spec, None) for spec in unpriced if spec.name in new)

@@ -1,0 +1,97 @@
+"""Errors of the disk, of databases and of Dagster's storage in words; the project's own message comes first."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pyarrow.fs as pafs
+import pytest
+import sqlalchemy as sa
+from pydantic import BaseModel, ConfigDict
+
+from dtef_pipeline.errors import ConfigError, SurveyError, WarehouseError
+from resources.failures import Link, in_words, links, one_line, with_remedy
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+def raised_from(outer: Exception, inner: Exception) -> Exception:
+    outer.__cause__ = inner
+    return outer
+
+
+def test_the_projects_own_message_is_told_and_not_what_it_was_raised_from() -> None:
+    """The innermost cause was told: a dump of pydantic's, with an address to look up."""
+    ours = ConfigError("p.yaml:2: rouds: unknown key")
+    assert in_words(links(raised_from(ours, ValueError("dump")))) == "p.yaml:2: rouds: unknown key"
+    assert in_words(links(raised_from(RuntimeError("step failed"), ours))) == "p.yaml:2: rouds: unknown key"
+    assert in_words(links(SurveyError("no column", where="a.csv", line=3))) == "a.csv:3: no column"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (FileNotFoundError(errno.ENOENT, "No such file or directory", "/x/y"), "cannot use /x/y: No such file or directory"),
+        (OSError(errno.EISDIR, "Is a directory", "/a", None, "/b"), "cannot use /b: Is a directory"),
+        (
+            OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space left on device"),
+            "cannot read or write a file: No space left on device",
+        ),
+    ],
+)
+def test_an_error_of_the_disk_is_told_with_its_path_and_reason(error: Exception, said: str) -> None:
+    assert in_words(links(error)) == said
+
+
+def test_what_pyarrow_says_of_a_folder_it_cannot_make_names_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="Detail") as caught:
+        pafs.LocalFileSystem().create_dir(str(tmp_path / "file" / "x"), recursive=True)
+    assert in_words(links(caught.value)) == f"cannot use {tmp_path}/file/x: Not a directory"
+
+
+def test_dagsters_storage_is_named_and_no_statement_shown(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    path.write_bytes(b"rubbish" * 200)
+    with sa.create_engine(f"sqlite:///{path}").connect() as connection, pytest.raises(sa.exc.DatabaseError) as caught:
+        connection.execute(sa.text("SELECT 'secret' FROM runs"))
+    assert (
+        in_words(links(caught.value), "/home") == "cannot read or write the storage of Dagster in /home: file is not a database"
+    )
+
+
+def test_what_nobody_expected_is_its_kind_and_one_line() -> None:
+    assert in_words(links(KeyError("round"))) is None
+    assert one_line([Link("dagster._core.errors.Wrapper", "op failed"), Link("KeyError", "'a'\nmore")]) == "KeyError: 'a'"
+    with pytest.raises(ValueError, match="rouds") as caught:
+        Strict.model_validate({"rouds": 1})
+    told = one_line(links(caught.value))
+    assert told == "ValidationError: 1 validation error for Strict: rouds: Extra inputs are not permitted"
+
+
+@pytest.mark.parametrize(
+    ("said", "remedy"),
+    [
+        (f"cannot write /w/a: {os.strerror(errno.ENOSPC)}", "make room on that disk and start the same again"),
+        ("cannot write to the response store s: database or disk is full", "what is stored is kept"),
+        ("cannot use /w/a: Permission denied", "let this user write there, or name another place in DTEF_WAREHOUSE"),
+        ("attempt to write a readonly database", "let this user write there"),
+        ("disk I/O error", "see whether the disk is full or the folder is read-only"),
+    ],
+)
+def test_where_the_disk_is_the_trouble_the_remedy_is_said(said: str, remedy: str) -> None:
+    told = with_remedy(said, {"DTEF_WAREHOUSE": "/w"})
+    assert told.startswith(f"{said}; ")
+    assert remedy in told
+    assert with_remedy("no round S1", {}) == "no round S1"
+
+
+def test_classes_that_derive_from_ours_count_as_ours() -> None:
+    class Missing(WarehouseError):
+        pass
+
+    assert in_words(links(Missing("no table"))) == "no table"
