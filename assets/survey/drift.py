@@ -16,6 +16,7 @@ from assets.survey.aggregate import segment_results
 from assets.survey.moved_questions import named
 from assets.survey.rounds import ROUND_SEGMENT
 from assets.survey.store import SurveyStore
+from dtef_pipeline.asking.snapshot_order import snapshot_order
 from dtef_pipeline.drift.checks import columns_needed, headline
 from dtef_pipeline.drift.checks import drift_checks as check_drift
 from dtef_pipeline.drift.settings import Severity
@@ -49,13 +50,15 @@ def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Ma
     was compared, or why nothing was. A model over all its segments is in `model_drift`.
     """
     run = PartitionRun(context)
-    options = store.panel.drift.options
+    options, order = store.panel.drift.options, _order(context, store)
     watched = {round_id: _watched(store, round_id) for round_id in {SPACE.split(key)[0] for key in run.keys}}
     for key in run.keys:
         with run.attempt(key):
             at = SPACE.levels(key)
             scores = store.warehouse.read("scores", columns=columns_needed(SUBJECT.keys), **at)
-            rows = named(store.warehouse, check_drift(scores, SUBJECT, options=options, watched=watched[at[SPACE.first]]))
+            rows = named(
+                store.warehouse, check_drift(scores, SUBJECT, options=options, watched=watched[at[SPACE.first]], order=order)
+            )
             store.warehouse.write("drift_checks", rows, **at)
             run.done(
                 key,
@@ -86,6 +89,16 @@ def no_drift(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.A
         found = pa.concat_tables([DRIFT_CHECKS.empty_table(), *parts])
         checked = len(found)
     return drift_result(found, checked, store.panel.drift.severity)
+
+
+def _order(context: dg.AssetExecutionContext, store: SurveyStore) -> list[str] | None:
+    """That of all snapshots; None where a file of another partition cannot be read, and each partition's own scores have to do."""
+    try:
+        with store.warehouse.connect(only=["scores"]) as connection:
+            return snapshot_order(connection)
+    except duckdb.Error as error:
+        context.log.warning(f"snapshots are ordered by the responses of each partition alone: {error}")
+        return None
 
 
 def _watched(store: SurveyStore, round_id: str) -> int:

@@ -1,5 +1,6 @@
 """Drift of each model as a whole: `model_drift`, and the verdicts that are sent to another system."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
@@ -53,7 +54,7 @@ def model_drift(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Mat
     store.warehouse.write("model_drift", checks)
     store.warehouse.write("drift_series", found.series)
     store.warehouse.refresh_database()
-    sent = _send(context, store, checks)
+    sent = _send(context, store, checks, found.order)
     ranked = pa.Table.from_pylist(sorted(checks.to_pylist(), key=by_verdict(SUBJECT.keys)), checks.schema)
     return dg.MaterializeResult(
         metadata={
@@ -95,7 +96,7 @@ def _earlier(context: dg.AssetExecutionContext, store: SurveyStore) -> pa.Table:
         return MODEL_DRIFT.empty_table()
 
 
-def _send(context: dg.AssetExecutionContext, store: SurveyStore, checks: pa.Table) -> str:
+def _send(context: dg.AssetExecutionContext, store: SurveyStore, checks: pa.Table, order: Sequence[str]) -> str:
     """Send the new verdicts; what came of it, in words. Verdicts that did not arrive are sent again with the next table."""
     tell = store.panel.drift.tell
     news = len(unsent(checks, tell))
@@ -103,7 +104,7 @@ def _send(context: dg.AssetExecutionContext, store: SurveyStore, checks: pa.Tabl
         return "off: DTEF_WEBHOOK is not set"
     if not news:
         return "nothing new to send"
-    sent = store.webhook.send(message(checks, SUBJECT, tell))
+    sent = store.webhook.send(message(checks, SUBJECT, tell, order=order))
     if sent.problem:
         context.log.warning(
             f"webhook: {sent.problem}, after {counted(sent.attempts, 'attempt')}; sent again with the next `model_drift`"

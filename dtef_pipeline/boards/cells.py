@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from dtef_pipeline.asking.snapshot_order import place_sql, snapshot_order
 from dtef_pipeline.boards.scored import Scored
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.keys import MODEL, Keys
@@ -85,8 +86,11 @@ def parameters(options: BoardOptions) -> dict[str, object]:
     return named if options.snapshot is None else {**named, "snapshot": options.snapshot}
 
 
-def cells_sql(options: BoardOptions) -> str:
-    """Common table expressions ending in `cells`: one row per cell and model variant."""
+def cells_sql(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> str:
+    """Common table expressions ending in `cells`: one row per cell and model variant, of the latest snapshot with a score.
+
+    `connection`: what they will be executed on; the order of its snapshots is looked up.
+    """
     keys = options.subject.keys
     cell, model, asked = ", ".join(keys.cell), ", ".join(MODEL), ", ".join(keys.asked)
     answered = ", ".join(f"'{status}'" for status in ANSWERED)
@@ -109,10 +113,18 @@ def cells_sql(options: BoardOptions) -> str:
             {", ".join(f"count(*) FILTER (status = '{status}') AS n_{status}" for status in STATUSES if status != "ok")}
         FROM scores WHERE {_where(options)} GROUP BY {cell}, {model}, snapshot
         QUALIFY row_number() OVER (
-            PARTITION BY {cell}, {model} ORDER BY avg({score}) IS NULL, snapshot = 'base', snapshot DESC
+            PARTITION BY {cell}, {model} ORDER BY avg({score}) IS NULL, {_place(connection, options)} DESC NULLS LAST
         ) = 1
     ){shared if options.cells == "shared" else ", cells AS (FROM own)"}
     """
+
+
+def _place(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> str:
+    """SQL: by what the snapshots of a cell are sorted. Of a single snapshot no order is needed."""
+    if options.snapshot is not None:
+        return "0"
+    with scores_of_this_version(options.subject.keys):
+        return place_sql(snapshot_order(connection))
 
 
 @contextmanager
@@ -155,7 +167,7 @@ def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> 
         reference = f"SELECT DISTINCT {pair}, {', '.join(f'NULL::{kind} AS {name}' for name, kind in kinds.items())} FROM cells"
     named = ", ".join((*subject.keys.cell, *subject.keys.described, "snapshot", *MODEL))
     query = f"""
-        {cells_sql(options)}, reference AS ({reference})
+        {cells_sql(connection, options)}, reference AS ({reference})
         SELECT {named}, coalesce(cluster, {subject.lone_cluster}) AS cluster,
             score, parsed_score, {", ".join((*subject.corrected, *COUNTED))}, {facts}, {references}
         FROM cells LEFT JOIN reference USING ({pair})
@@ -175,11 +187,12 @@ def scores_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardOption
     subject = options.subject
     asked = ", ".join((*subject.keys.cell, *MODEL))
     drawn = ", ".join(f"avg({policy_sql(options, metric)}) AS {metric}" for metric in subject.metrics)
-    latest = ", ".join(
-        f"arg_max({metric}, CASE snapshot WHEN 'base' THEN '' ELSE snapshot END) AS {metric}" for metric in subject.metrics
-    )
+    latest = ", ".join(f"arg_max({metric}, place) AS {metric}" for metric in subject.metrics)
+    place = _place(connection, options)
     query = f"""
-        WITH of_snapshots AS (SELECT {asked}, snapshot, {drawn} FROM scores WHERE {_where(options)} GROUP BY {asked}, snapshot)
+        WITH of_snapshots AS (
+            SELECT {asked}, {place} AS place, {drawn} FROM scores WHERE {_where(options)} GROUP BY {asked}, snapshot
+        )
         SELECT {asked}, {latest} FROM of_snapshots GROUP BY {asked}
         ORDER BY {_in_order(subject.keys)}
         """

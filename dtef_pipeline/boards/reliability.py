@@ -64,7 +64,7 @@ def _repeated_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions
         scores = ", ".join(f"{name}.{options.metric}" for name in options.subject.typical)
         reference = f"SELECT {pair}, cluster, coalesce({scores}) AS reference FROM reference_scores"
     query = f"""
-        {cells_sql(options)}
+        {cells_sql(connection, options)}
         , several AS (FROM cells WHERE n_answered > 1), repeated AS (
             SELECT {cell}, {model}, count(drawn) AS draws, avg(drawn) AS mean, var_pop(drawn) * count(drawn) AS squares,
                 count(*) FILTER (status = 'ok') AS parsed

@@ -7,8 +7,9 @@ import click
 import pandas as pd
 
 from dtef_pipeline.asking.models import COMPUTED_SQL, Models, base_selector
+from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.costs import cost_breakdown
-from dtef_pipeline.cli.read import open_warehouse, render_view
+from dtef_pipeline.cli.read import connected, open_warehouse, render_view
 from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.terminal import intervals, named_apart, render
@@ -50,7 +51,7 @@ def after_run(warehouse: Warehouse, chosen: Selection, metric: str) -> bool:
     if not warehouse.values("scores", "round"):
         return True
     rounds, variants = list(chosen.rounds), [model.variant for model in chosen.models]
-    with warehouse.connect(only=[*HELD, "predictions"], first=rounds) as connection:
+    with connected(warehouse, [*HELD, "predictions"], rounds) as connection:
         rows = connection.execute(
             "SELECT status, count(*) FROM scores WHERE snapshot = $1 AND list_contains($2, round) AND list_contains($3, model_variant) "
             "GROUP BY 1 ORDER BY 1",
@@ -221,4 +222,6 @@ def _for_people(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _snapshots(warehouse: Warehouse) -> list[str]:
     with warehouse.connect(only=["predictions"]) as connection:
-        return [name for (name,) in connection.execute("SELECT DISTINCT snapshot FROM predictions ORDER BY 1").fetchall()]
+        made = [name for (name,) in connection.execute("SELECT DISTINCT snapshot FROM predictions").fetchall()]
+    with warehouse.connect(only=["scores"]) as connection:
+        return among(snapshot_order(connection), made)

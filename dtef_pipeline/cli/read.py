@@ -1,7 +1,8 @@
 """What the `dtef` commands that only read do: leaderboards, drift, queries, exports. No Dagster is loaded for them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from assets.survey.moved_questions import named
 from assets.survey.panel_file import known_panel
+from dtef_pipeline.asking.snapshot_order import among, has_several, snapshot_order, take_times
 from dtef_pipeline.boards.boards import BY_METRIC
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift
@@ -51,12 +53,22 @@ def open_warehouse() -> Warehouse:
     return Warehouse(Settings.from_environment().warehouse)
 
 
+@contextmanager
+def connected(warehouse: Warehouse, only: Iterable[str], rounds: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The tables, of these rounds (none: of all), with `scores` among them. Snapshots are in the order that they have over all rounds."""
+    with warehouse.connect(only=only, first=rounds) as connection:
+        if rounds and has_several(connection):
+            with warehouse.connect(only=["scores"]) as whole:
+                take_times(connection, whole)
+        yield connection
+
+
 def leaderboard(by: str, output: str, top: int | None, **options: Any) -> None:
     warehouse = open_warehouse()
     chosen = SurveyBoardOptions(**{name: value for name, value in options.items() if value is not None})
     _require(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
     _scored_rounds(warehouse, chosen.rounds)
-    with warehouse.connect(only=HELD, first=chosen.rounds) as connection:
+    with connected(warehouse, HELD, chosen.rounds) as connection:
         frame = view(connection, by, chosen)
         if not len(frame):
             raise ConfigError(_why_empty(connection, by, chosen))
@@ -120,10 +132,12 @@ def _why_empty(connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoa
 
 
 def _what_there_is(connection: duckdb.DuckDBPyConnection, chosen: SurveyBoardOptions) -> str:
-    listed = [
-        f"{name}: {', '.join(str(value) for (value,) in connection.execute(f'SELECT DISTINCT {name} FROM scores ORDER BY 1').fetchall())}"
+    there = {
+        name: [value for (value,) in connection.execute(f"SELECT DISTINCT {name} FROM scores ORDER BY 1").fetchall()]
         for name in ("round", "context_level", "condition", "snapshot")
-    ]
+    }
+    there["snapshot"] = among(snapshot_order(connection), there["snapshot"])
+    listed = [f"{name}: {', '.join(values)}" for name, values in there.items()]
     asked = {
         "rounds": chosen.rounds,
         "context": chosen.context_level,
@@ -155,7 +169,7 @@ def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str
 
 
 def _model_checks(warehouse: Warehouse, rounds: Sequence[str], options: WatchOptions) -> pa.Table:
-    with warehouse.connect(only=("scores", "predictions"), first=rounds) as connection:
+    with connected(warehouse, ("scores", "predictions"), rounds) as connection:
         checks = model_drift(connection, SUBJECT, options, only=rounds).checks
     if len(checks) and options.since and checks["latest_snapshot"].null_count == len(checks):
         raise ConfigError(f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}")
@@ -166,8 +180,10 @@ def _model_checks(warehouse: Warehouse, rounds: Sequence[str], options: WatchOpt
 
 def _round_checks(warehouse: Warehouse, rounds: Sequence[str], by: str, options: WatchOptions) -> pa.Table:
     columns, levels = columns_needed(SUBJECT.keys), 1 if by == "round" else 2
+    with warehouse.connect(only=["scores"]) as connection:
+        order = snapshot_order(connection)
     scores = (warehouse.read("scores", columns=columns, round=r) for r in rounds)
-    return pa.concat_tables([drift_checks(rows, SUBJECT, levels=levels, options=options) for rows in scores])
+    return pa.concat_tables([drift_checks(rows, SUBJECT, levels=levels, options=options, order=order) for rows in scores])
 
 
 def _drift_rows(checks: pa.Table, by: str, output: str) -> str:

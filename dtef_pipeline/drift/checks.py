@@ -7,16 +7,19 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
+import duckdb
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dtef_pipeline.asking.snapshot_label import snapshot_time
+from dtef_pipeline.asking.snapshot_order import among, in_order
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, of_one_snapshot, snapshot_time
+from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, of_one_snapshot
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict import place_in_time, verdict_on
+from dtef_pipeline.drift.verdict import verdict_on
 from dtef_pipeline.drift.verdict_text import place_words
 from dtef_pipeline.identity import digest
 from dtef_pipeline.keys import Keys
@@ -68,27 +71,54 @@ class _Series:
 
 
 def drift_checks(
-    scores: pa.Table, subject: Subject, *, levels: int = 2, options: WatchOptions | None = None, watched: int = 1
+    scores: pa.Table,
+    subject: Subject,
+    *,
+    levels: int = 2,
+    options: WatchOptions | None = None,
+    watched: int = 1,
+    order: Sequence[str] | None = None,
 ) -> pa.Table:
     """Verdicts of schema `subject.checks`, one row per model variant, way of asking and prompt set.
 
     `scores`: the columns `columns_needed`. `levels`: of the space, by which series are told apart: 2, one series per partition; 1, one over
     all partitions of a first level at once, where the column of the second is null. Snapshots are compared when they asked the same prompts
     and were scored against the same truths by the same metric (one prompt set); rows that the keys leave out are not looked at. `watched`:
-    how many tables like this one are watched together; all their series share `options.alpha` evenly.
+    how many tables like this one are watched together; all their series share `options.alpha` evenly. `order`: of all snapshots there are
+    (`snapshot_order`); None: as the scores alone have it.
     """
     options = options or WatchOptions()
-    frame = _frame(scores, subject.keys, options)
+    order = in_order(_first_responses(scores)) if order is None else order
+    frame = _frame(_asked_of_models(scores, subject), subject.keys, options)
     asked = _Asked(frame, _compared(subject.keys))
     found: list[_Series] = []
     for keys, places in _groups(frame, (*subject.keys.space[:levels], *subject.keys.series)):
         if asked.has_one_snapshot(places):
             found.append(asked.of_one_snapshot(keys, places))
         else:
-            found += _prompt_sets(keys, frame.iloc[places], asked, places, subject)
+            found += _prompt_sets(keys, frame.iloc[places], asked, places, subject, order)
     threshold = options.threshold(watched * sum(one.compared for one in found))
     rows = [_row(one, subject, options.baseline, threshold) for one in found]
     return pa.table({name: [row.get(name) for row in rows] for name in subject.checks.names}, schema=subject.checks)
+
+
+def _first_responses(scores: pa.Table) -> dict[str, datetime | None]:
+    """By label of a snapshot, when the first response came."""
+    firsts = scores.group_by("snapshot").aggregate([("answered_at", "min")])
+    return dict(zip(firsts["snapshot"].to_pylist(), firsts["answered_at_min"].to_pylist(), strict=True))
+
+
+def _asked_of_models(scores: pa.Table, subject: Subject) -> pa.Table:
+    """The rows that a model was asked for: what is computed does not drift."""
+    with duckdb.connect() as connection:
+        connection.register("scores", scores)
+        computed = f"SELECT DISTINCT model_variant FROM scores WHERE {subject.computed}"
+        variants = [variant for (variant,) in connection.execute(computed).fetchall()]
+    return scores.filter(pc.invert(pc.is_in(scores["model_variant"], pa.array(variants, pa.string())))) if variants else scores
+
+
+def _known(time: Any) -> datetime | None:
+    return None if pd.isna(time) else time
 
 
 def _frame(scores: pa.Table, keys: Keys, options: WatchOptions) -> pd.DataFrame:
@@ -99,9 +129,18 @@ def _frame(scores: pa.Table, keys: Keys, options: WatchOptions) -> pd.DataFrame:
     frame = fair.to_pandas(categories=list(compared))
     for name in compared:
         frame[name] = frame[name].cat.set_categories(sorted(frame[name].cat.categories))
-    asked = frame[["snapshot", "model", "model_variant"]].drop_duplicates()
-    taken = asked[[options.takes(*one) for one in asked.itertuples(index=False)]]
-    return frame if len(taken) == len(asked) else pd.DataFrame(frame.merge(taken))
+    return _since(frame, options) if options.since else frame
+
+
+def _since(frame: pd.DataFrame, options: WatchOptions) -> pd.DataFrame:
+    """The rows of snapshots that count."""
+    named = ["snapshot", "model", "model_variant"]
+    firsts = frame.groupby(named, observed=True)["answered_at"].min()
+    asked = frame[named].drop_duplicates()
+    rows = list(asked.itertuples(index=False, name=None))
+    taken = [options.takes(snapshot_time(str(row[0]), _known(firsts.loc[row])), *row[1:]) for row in rows]
+    kept = asked[taken]
+    return frame if len(kept) == len(asked) else pd.DataFrame(frame.merge(kept))
 
 
 def _groups(frame: pd.DataFrame, series: Sequence[str]) -> Iterator[tuple[dict[str, Any], Codes]]:
@@ -169,11 +208,13 @@ class _Asked:
         return _Test(tuple(sorted(set(metrics))), tuple(sorted(set(prompts))), tuple(sorted(pairs)))
 
 
-def _prompt_sets(keys: dict[str, Any], group: pd.DataFrame, asked: _Asked, places: Codes, subject: Subject) -> list[_Series]:
+def _prompt_sets(
+    keys: dict[str, Any], group: pd.DataFrame, asked: _Asked, places: Codes, subject: Subject, order: Sequence[str]
+) -> list[_Series]:
     """One series per prompt set: snapshots that asked other prompts are another test, not drift."""
     answered = group.groupby("snapshot", observed=True)["answered_at"].min()
-    times = {str(label): snapshot_time(str(label), None if pd.isna(time) else time) for label, time in answered.items()}
-    order = sorted(times, key=lambda label: place_in_time(label, times[label]))
+    times = {str(label): snapshot_time(str(label), _known(time)) for label, time in answered.items()}
+    order = among(order, times)
     tests = asked.tests(places)
     labels: dict[str, list[str]] = {}
     for label in order:

@@ -12,12 +12,12 @@ import duckdb
 import numpy as np
 import pandas as pd
 
+from dtef_pipeline.asking.snapshot_label import snapshot_time
+from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.rule import snapshot_time
 from dtef_pipeline.drift.snapshots import Floats, Snapshot
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict import place_in_time
 from dtef_pipeline.tables import ANSWERED
 
 
@@ -38,7 +38,8 @@ class History:
 class Histories:
     """The series of a connection with a view `scores` and, for what served them, `predictions`; use it in a `with` statement.
 
-    Only what is needed of series with several snapshots is copied, into a temporary table that the end of the statement drops.
+    Only what is needed of series with several snapshots is copied, into a temporary table that the end of the statement drops. `order`: the
+    labels of all snapshots that the connection has scores of, in their order in time.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Histories:
         fair = f"NOT {subject.keys.left_out}" if subject.keys.left_out else "true"
         self._wanted = f"{fair} AND NOT ({subject.computed}) AND {self._chosen}"
         self._table = f"drift_{uuid.uuid4().hex}"
+        self.order = snapshot_order(connection)
         self.all = self._series(options)
         self._places = {one: place for place, one in enumerate(self.all) if len(one.times) > 1}
 
@@ -81,10 +83,13 @@ class Histories:
         models = list(zip(seen["model"], seen["model_variant"], strict=True))
         if not self._only:
             options.require_known(models)
-        taken = [options.takes(label, *model) for label, model in zip(seen["snapshot"], models, strict=True)]
+        firsts = [None if pd.isna(us) else datetime.fromtimestamp(us / 1e6, UTC) for us in seen["first"]]
+        times = [snapshot_time(str(label), first) for label, first in zip(seen["snapshot"], firsts, strict=True)]
+        taken = [options.takes(time, *model) for time, model in zip(times, models, strict=True)]
         counts = pd.Series(taken, index=seen.index, dtype=bool)
+        seen = seen.assign(time=pd.Series(times, index=seen.index, dtype=object))
         return [
-            _history(self._keys.series, values, own[counts[own.index]])
+            _history(self._keys.series, values, own[counts[own.index]], self.order)
             for values, own in seen.groupby(list(self._keys.series), sort=True)
         ]
 
@@ -159,14 +164,11 @@ def _floats(column: Any) -> Floats:
     return np.ma.filled(np.ma.asarray(column, dtype=np.float64), np.nan)
 
 
-def _history(columns: Sequence[str], values: Sequence[Any], own: pd.DataFrame) -> History:
-    firsts = [None if pd.isna(us) else datetime.fromtimestamp(us / 1e6, UTC) for us in own["first"]]
-    labels = [str(label) for label in own["snapshot"]]
-    times = {label: snapshot_time(label, first) for label, first in zip(labels, firsts, strict=True)}
+def _history(columns: Sequence[str], values: Sequence[Any], own: pd.DataFrame, order: Sequence[str]) -> History:
+    times: dict[str, datetime | None] = dict(zip(map(str, own["snapshot"]), own["time"], strict=True))
     known = {float(value) for name in ("least", "most") for value in own[name]} if own["is_set"].all() else set()
-    order = sorted(times, key=lambda label: place_in_time(label, times[label]))
     return History(
         dict(zip(columns, values, strict=True)),
         known.pop() if len(known) == 1 else None,
-        {label: times[label] for label in order},
+        {label: times[label] for label in among(order, times)},
     )

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from dtef_pipeline.asking.snapshot_order import among
 from dtef_pipeline.boards.cells import scores_of_this_version
 from dtef_pipeline.drift.changes import (
     AnsweredShares,
@@ -33,7 +34,7 @@ from dtef_pipeline.drift.paired import Paired, paired
 from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict
 from dtef_pipeline.drift.snapshots import Comparable, Snapshot, latest_comparable, parse_rate
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict import Verdict, place_in_time, verdict_on
+from dtef_pipeline.drift.verdict import Verdict, verdict_on
 
 _MOST_NAMED = 3
 _NEARLY_ALL = 0.95
@@ -42,10 +43,14 @@ _NEARLY_ALL = 0.95
 
 @dataclass(frozen=True, slots=True)
 class ModelDrift:
-    """`checks`: schema MODEL_DRIFT, one row per series, `told` null. `series`: DRIFT_SERIES, one row per snapshot of a series of several."""
+    """`checks`: schema MODEL_DRIFT, one row per series, `told` null. `series`: DRIFT_SERIES, one row per snapshot of a series of several.
+
+    `order`: the labels of all snapshots in their order in time; empty where the two were read and not made.
+    """
 
     checks: pa.Table
     series: pa.Table
+    order: tuple[str, ...] = ()
 
 
 def model_drift(
@@ -62,7 +67,7 @@ def model_drift(
     checks: list[dict[str, Any]] = []
     series: list[dict[str, Any]] = []
     with scores_of_this_version(subject.keys), Histories(connection, subject, options, only) as histories:
-        late = _latest_labels(histories.all, options.baseline)
+        late = set(_asked_of_models(histories)[-options.baseline :])
         threshold = options.threshold(sum(one.is_watched and not late.isdisjoint(one.times) for one in histories.all))
         for one in histories.all:
             if len(one.times) < 2:
@@ -73,7 +78,8 @@ def model_drift(
             found = _Compared(one, snapshots, histories.labels, subject, options.baseline, None if retired else threshold)
             checks.append(found.check())
             series += found.timeline()
-    return ModelDrift(pa.Table.from_pylist(checks, subject.models), pa.Table.from_pylist(series, subject.timeline))
+        order = tuple(histories.order)
+    return ModelDrift(pa.Table.from_pylist(checks, subject.models), pa.Table.from_pylist(series, subject.timeline), order)
 
 
 def _of_few_snapshots(one: History, options: WatchOptions) -> dict[str, Any]:
@@ -84,10 +90,9 @@ def _of_few_snapshots(one: History, options: WatchOptions) -> dict[str, Any]:
     return row if one.times else {**row, "reason": f"not compared: no snapshot since {since}, and earlier ones are left out"}
 
 
-def _latest_labels(histories: Sequence[History], most: int) -> set[str]:
-    """The last snapshots of all."""
-    times = {label: time for one in histories for label, time in one.times.items()}
-    return set(sorted(times, key=lambda label: place_in_time(label, times[label]))[-most:])
+def _asked_of_models(histories: Histories) -> list[str]:
+    """The labels of all series, in their order in time."""
+    return among(histories.order, {label for one in histories.all for label in one.times})
 
 
 class _Compared:

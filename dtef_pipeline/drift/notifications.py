@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from dtef_pipeline.asking.snapshot_order import among
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_text import NEWS
@@ -53,14 +54,18 @@ def after_sending(checks: pa.Table, tell: Sequence[str] = NEWS) -> pa.Table:
     return _with_told(checks, [one if before or one != "none" else None for one, before in zip(now, known, strict=True)])
 
 
-def message(checks: pa.Table, subject: Subject, tell: Sequence[str] = NEWS) -> dict[str, Any]:
-    """The news of `checks` as one JSON document. Scores are fractions; `was` is the verdict that was sent last."""
+def message(checks: pa.Table, subject: Subject, tell: Sequence[str] = NEWS, *, order: Sequence[str] = ()) -> dict[str, Any]:
+    """The news of `checks` as one JSON document. Scores are fractions; `was` is the verdict that was sent last.
+
+    `order`: the labels of all snapshots in their order in time.
+    """
+    latest = among(order, filter(None, checks["latest_snapshot"].to_pylist()))
     rows = [{**row, "verdict": _to_tell(row, tell)} for row in unsent(checks, tell).to_pylist()]
     news = [{field: row[_COLUMN.get(field, field)] for field in (*subject.keys.series, *_FIELDS)} for row in rows]
     return {
         "version": VERSION,
         "event": "drift",
-        "snapshot": max((label for label in checks["latest_snapshot"].to_pylist() if label), key=_in_time, default=None),
+        "snapshot": latest[-1] if latest else None,
         "text": " ".join([headline(checks, subject), *(_ended(row, subject) for row in rows if row["verdict"] not in NEWS)]),
         "series": [{**one, "was": one["was"] or "none"} for one in news],
     }
@@ -76,10 +81,6 @@ def _to_tell(row: Mapping[str, Any], tell: Sequence[str]) -> str:
     if row["verdict"] is None:
         return "none" if row["told"] in (None, "none") else NOT_COMPARED
     return row["verdict"] if row["verdict"] in tell else "none"
-
-
-def _in_time(label: str) -> tuple[bool, str]:
-    return label != "base", label
 
 
 def _with_told(checks: pa.Table, told: Sequence[str | None]) -> pa.Table:

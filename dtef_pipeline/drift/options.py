@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 
 from dtef_pipeline.asking.models import base_selector
 from dtef_pipeline.drift.evidence import ALPHA, BASELINE
@@ -21,7 +21,7 @@ class WatchOptions:
 
     `baseline`: how many of the first snapshots are the frozen baseline. `alpha`: chance of a false `drift` anywhere among the series that are
     watched together, however often one looks, as long as they and their baselines stay the same. `since`: dates by model (its
-    variant, its name, or its name without settings) or under ALL_OTHERS; snapshots with earlier labels are left out, and a drift that is
+    variant, its name, or its name without settings) or under ALL_OTHERS; snapshots of an earlier time are left out, and a drift that is
     known and accepted ends so.
     """
 
@@ -42,10 +42,10 @@ class WatchOptions:
         """log10 of the e-value that each of `watched` series must reach: alpha is split evenly."""
         return math.log10(max(1, watched) / self.alpha)
 
-    def takes(self, snapshot: str, model: str, variant: str) -> bool:
-        """Whether a snapshot of a model counts; `base` is before all dates."""
+    def takes(self, time: datetime | None, model: str, variant: str) -> bool:
+        """Whether a model's snapshot of this time (UTC) counts; one whose time is not known is before all dates."""
         since = self.since_of(model, variant)
-        return since is None or (snapshot != "base" and snapshot >= since)
+        return since is None or (time is not None and time >= datetime.fromisoformat(since))
 
     def since_of(self, model: str, variant: str) -> str | None:
         """The date from which on a model's snapshots count; None: all do."""

@@ -39,14 +39,6 @@ class DriftVerdict:
         return self.gap is not None or self.reason == NONE_SHARED
 
 
-def snapshot_time(label: str, first_answer: datetime | None) -> datetime | None:
-    """When a snapshot was taken: its label where that is a date (2026-01-31, 2026-01-31T02:00), else its first response."""
-    try:
-        return datetime.fromisoformat(label).replace(tzinfo=None)
-    except ValueError:
-        return first_answer.replace(tzinfo=None) if first_answer is not None else None
-
-
 def answered(values: pd.DataFrame) -> pd.DataFrame:
     """The snapshots (columns) with a score for at least half of the items (rows).
 

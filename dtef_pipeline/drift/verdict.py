@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Literal
 
 import pandas as pd
@@ -86,8 +85,3 @@ def _notes(pairs: Paired, seen: Evidence, *, drifted: bool, baseline: int) -> tu
     if lasts or not pairs.is_large:
         return ()
     return (f"the latest, {pairs.snapshots[-1]}, is {pairs.means[-1]:+.4f} from the baseline",)
-
-
-def place_in_time(label: str, time: datetime | None) -> tuple[bool, datetime, bool, str]:
-    """Sorts snapshots by time; those whose time is unknown come first, `base` before the others."""
-    return time is not None, time or datetime.min, label != "base", label

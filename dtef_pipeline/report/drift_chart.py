@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from dtef_pipeline.drift.rule import snapshot_time
+from dtef_pipeline.asking.snapshot_label import snapshot_time
 from dtef_pipeline.drift.verdict_text import odds
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.svg import Place, domain, dot, down, group, label, line

@@ -48,7 +48,7 @@ def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], 
     known, pair = has_table(connection, "reference_scores"), ", ".join(KEYS.pair)
     clusters = "reference_scores" if known else f"(SELECT {pair}, NULL::VARCHAR AS cluster FROM placed LIMIT 0)"
     query = f"""
-        {cells_sql(options)}
+        {cells_sql(connection, options)}
         , placed AS (
             SELECT asked.model, asked.name AS condition, asked.model_place, asked.condition_place, asked.context_place,
                 cells.* EXCLUDE (model, condition)

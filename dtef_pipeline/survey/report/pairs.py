@@ -182,7 +182,7 @@ def _packed(
     )
     connection.register("_asked", pd.DataFrame(asked, columns=["context_level", "condition"]).assign(way=range(len(asked))))
     connection.register("_kept", kept[list(KEYS.shared_item)].astype(str))
-    frame = connection.execute(_packed_sql(has_table(connection, "reference_scores")), parameters(_ALL_TARGETS)).df()
+    frame = connection.execute(_packed_sql(connection), parameters(_ALL_TARGETS)).df()
     for name in ("_models", "_asked", "_kept"):
         connection.unregister(name)
     return frame
@@ -193,7 +193,7 @@ def _code(fraction: str) -> str:
     return f"to_base(least(greatest(round(1000 * {fraction}), 0), 1000)::INTEGER, 36, 2)"
 
 
-def _packed_sql(has_references: bool) -> str:
+def _packed_sql(connection: duckdb.DuckDBPyConnection) -> str:
     pair = "round, segment, question_id"
     reference = f"SELECT {pair}, ceiling.js AS ceiling, others.js AS others FROM reference_scores"
     place = f"list_position([{', '.join(repr(status) for status in STATUSES)}], status) - 1"
@@ -201,7 +201,7 @@ def _packed_sql(has_references: bool) -> str:
     of_option = _code("list_avg(list_transform(parsed, lambda shares: shares[option]))")
     shares = f"array_to_string(list_transform(range(1, len(parsed[1]) + 1), lambda option: {of_option}), '')"
     nothing = f"SELECT {pair}, NULL::DOUBLE AS ceiling, NULL::DOUBLE AS others FROM survey_responses"
-    return f"""{cells_sql(_ALL_TARGETS)}
+    return f"""{cells_sql(connection, _ALL_TARGETS)}
     , answers AS (
         SELECT {pair}, context_level, condition, model_variant, draw, predicted, status, cells.score FROM cells
         JOIN (SELECT {pair}, context_level, condition, model_variant, snapshot, draw, predicted, status FROM scores)
@@ -222,7 +222,7 @@ def _packed_sql(has_references: bool) -> str:
         FROM (SELECT DISTINCT {pair} FROM said) CROSS JOIN _models CROSS JOIN _asked
         LEFT JOIN said USING ({pair}, model_variant, context_level, condition) GROUP BY ALL
     ), predictions AS (SELECT {pair}, string_agg(said, ';' ORDER BY place) AS predictions FROM ways GROUP BY ALL)
-    , reference AS ({reference if has_references else nothing})
+    , reference AS ({reference if has_table(connection, "reference_scores") else nothing})
     SELECT {pair}, n, reference.ceiling, reference.others,
         array_to_string(list_transform(observed, lambda x: {_code("x")}), '') AS observed, predictions
     FROM predictions JOIN survey_responses USING ({pair}) LEFT JOIN reference USING ({pair}) ORDER BY round, question_id, segment

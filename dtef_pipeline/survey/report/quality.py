@@ -5,6 +5,7 @@ from __future__ import annotations
 import duckdb
 import pandas as pd
 
+from dtef_pipeline.asking.snapshot_order import place_sql, snapshot_order
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.report.markup import Column, dollars, paragraph, percent, section, table, text, whole
 from dtef_pipeline.survey.quarantine import REASONS
@@ -125,4 +126,7 @@ def _costs(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         f"sum({name}) AS {name}"
         for name in ("answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced")
     )
-    return connection.execute(f"SELECT model, snapshot, {sums} FROM costs GROUP BY ALL ORDER BY ALL").df()
+    place = place_sql(snapshot_order(connection))
+    return connection.execute(
+        f"SELECT model, snapshot, {sums} FROM costs GROUP BY model, snapshot ORDER BY model, {place} NULLS FIRST, snapshot"
+    ).df()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from dtef_pipeline.drift.checks import drift_checks, headline
-from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, of_one_snapshot, snapshot_time
+from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, of_one_snapshot
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from tests.made.scores import scores_table
 
@@ -83,13 +83,6 @@ def test_one_snapshot_is_no_series_and_23_hours_are_enough() -> None:
     alone = drift_verdict(pd.DataFrame({"a": [0.5]}), {"a": DAY_1}, temperature=0)
     assert "1 snapshot of this prompt set, 2 needed" in alone.reason
     assert verdict([0.1], [0.9], hours=23).flagged
-
-
-def test_snapshot_time_is_its_date_label_or_else_its_first_answer() -> None:
-    answered = datetime(2026, 5, 5, tzinfo=UTC)
-    assert snapshot_time("2026-01-02", answered) == DAY_2
-    assert snapshot_time("base", answered) == datetime(2026, 5, 5)
-    assert snapshot_time("base", None) is None
 
 
 def night(

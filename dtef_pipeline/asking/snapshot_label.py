@@ -1,0 +1,80 @@
+"""Labels of snapshots: what a new one may be, and the date that it begins with. Stored labels of any form can be read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from dtef_pipeline.errors import ConfigError
+
+LONGEST_LABEL = 64
+_SAFE = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._-]{{,{LONGEST_LABEL - 1}}}")
+"""Labels are names of folders, on whatever file system or object store."""
+_DATED = re.compile(
+    r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2}(?![0-9])|(?:19|20)[0-9]{6}(?![0-9A-SU-Za-z]))(?:[T ](?P<time>[0-9][0-9:]*))?"
+)
+_LIKE_A_DATE = re.compile(
+    r"[0-9]{4}[-._][0-9]{1,2}[-._][0-9]|[0-9]{1,2}[-._][0-9]{1,2}[-._][0-9]{4}(?![0-9])|(?:19|20)[0-9]{6}(?![0-9A-SU-Za-z])"
+)
+_DAY = timedelta(days=1)
+
+
+def require_label(label: str) -> str:
+    """The label. Raises ConfigError for one that no new snapshot may have, saying what is allowed."""
+    if not _SAFE.fullmatch(label) or ".." in label or label.endswith("."):
+        raise ConfigError(
+            f"snapshot {label!r}: allowed: up to {LONGEST_LABEL} letters a to z, digits, '.', '_' and '-', such as base, night-2 or "
+            "2026-01-31; without '..', and with no '.' or '-' at the beginning and no '.' at the end"
+        )
+    if _LIKE_A_DATE.match(label) and not _is_dated(label):
+        raise ConfigError(
+            f"snapshot {label!r} looks like a date and is none; allowed: a date written as year-month-day, such as 2026-01-31, with a time "
+            "as in 2026-01-31T0200 or with more words behind it, or a label that does not look like a date"
+        )
+    return label
+
+
+def require_one_spelling(label: str, stored: Iterable[str]) -> None:
+    """Raises ConfigError where a stored label differs in capitals alone: some file systems take both for one folder."""
+    if other := next((one for one in stored if one != label and one.lower() == label.lower()), None):
+        raise ConfigError(
+            f"snapshot {label!r}: it differs from the stored {other!r} in capitals alone; allowed: {other}, or another label"
+        )
+
+
+def label_time(label: str) -> tuple[datetime, timedelta] | None:
+    """The time (UTC, without a zone) that a label begins with, and how long it lasts: a day for a date, no time for a time of day.
+
+    None: the label begins with no date.
+    """
+    found = _DATED.match(label)
+    if found is None:
+        return None
+    try:
+        day = datetime.fromisoformat(found["day"])
+    except ValueError:
+        return None
+    time = _of_day(found)
+    return (day, _DAY) if time is None else (time, timedelta(0))
+
+
+def snapshot_time(label: str, first_response: datetime | None) -> datetime | None:
+    """When a snapshot was taken (UTC, without a zone): the date or time that its label begins with, else that of its first response."""
+    if (named := label_time(label)) is not None:
+        return named[0]
+    return None if first_response is None else first_response.replace(tzinfo=None)
+
+
+def _of_day(found: re.Match[str]) -> datetime | None:
+    """The day and time of a label; None where it has no time that is one."""
+    try:
+        return datetime.fromisoformat(f"{found['day']}T{found['time']}") if found["time"] else None
+    except ValueError:
+        return None
+
+
+def _is_dated(label: str) -> bool:
+    """Whether both the date and the time that a label begins with are ones."""
+    found = _DATED.match(label)
+    return found is not None and label_time(label) is not None and (not found["time"] or _of_day(found) is not None)

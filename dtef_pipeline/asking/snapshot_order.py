@@ -1,0 +1,91 @@
+"""The one order of snapshots: which came first, and so which response is the latest. Boards, drift and lists all go by it.
+
+A snapshot has one place, whichever model or partition one looks at: labels are compared over all scores there are. Its time is the date
+that its label begins with, else that of its first response. On the day that a label names, the first response decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import duckdb
+
+from dtef_pipeline.asking.snapshot_label import label_time
+
+FIRST_LABEL = "base"
+"""The label of what is asked without another: before the others whose time is not known either."""
+TIMES = "snapshot_times"
+"""The table of a connection whose `scores` are not all there are: (snapshot, first_response) of all."""
+
+
+def times_sql(scores: str) -> str:
+    """SQL of the rows of TIMES, from a relation with all scores. Rows that no model was asked for have no time and give none."""
+    return f"SELECT snapshot, min(answered_at) AS first_response FROM {scores} GROUP BY snapshot"
+
+
+def snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """The labels of all snapshots, the earliest first. `connection` has `scores` and, where these are not all scores, TIMES."""
+    known = "SELECT count(*) FROM information_schema.tables WHERE table_name = ?"
+    has_times = connection.execute(known, [TIMES]).fetchall()[0][0]
+    if not has_times and not has_several(connection):
+        return [label for (label,) in connection.execute("SELECT DISTINCT snapshot::VARCHAR FROM scores").fetchall()]
+    times = TIMES if has_times else f"({times_sql('scores')})"
+    rows = connection.execute(f"SELECT snapshot::VARCHAR, epoch_us(first_response) FROM {times}").fetchall()
+    return in_order({label: None if us is None else datetime.fromtimestamp(us / 1e6, UTC) for label, us in rows})
+
+
+def has_several(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether there is anything to order: `scores` of two snapshots or more."""
+    return bool(connection.execute("SELECT count(DISTINCT snapshot) > 1 FROM scores").fetchall()[0][0])
+
+
+def take_times(connection: duckdb.DuckDBPyConnection, whole: duckdb.DuckDBPyConnection) -> None:
+    """Have the connection order its snapshots by all scores, which are those of `whole`."""
+    connection.execute(f"CREATE TEMP TABLE {TIMES} (snapshot VARCHAR, first_response TIMESTAMPTZ)")
+    rows = whole.execute(f"SELECT snapshot, epoch_us(first_response) FROM ({times_sql('scores')})").fetchall()
+    connection.executemany(f"INSERT INTO {TIMES} VALUES (?, make_timestamptz(?))", rows)
+
+
+def in_order(first_responses: Mapping[str, datetime | None]) -> list[str]:
+    """Labels, the earliest first, by when the first response of each came; None: not known, as of snapshots that asked no model.
+
+    Those without any time come first, where they hide no other. At equal times the first response decides, then the label, whose numbers
+    count as numbers: n9 before n10.
+    """
+    return sorted(first_responses, key=lambda label: _place(label, first_responses[label]))
+
+
+def place_sql(order: Sequence[str]) -> str:
+    """SQL: the place of a row's `snapshot` in the order, from 1; null for one that is not in it."""
+    labels = ", ".join("'{}'".format(label.replace("'", "''")) for label in order)
+    return f"list_position([{labels}]::VARCHAR[], snapshot::VARCHAR)"
+
+
+def among(order: Sequence[str], labels: Iterable[str]) -> list[str]:
+    """The labels as they stand in the order; any that it lacks come first."""
+    wanted = set(labels)
+    known = [label for label in order if label in wanted]
+    return [*in_order(dict.fromkeys(wanted.difference(known))), *known]
+
+
+def _place(label: str, first_response: datetime | None) -> tuple[Any, ...]:
+    first = None if first_response is None else _without_zone(first_response)
+    named = label_time(label)
+    time = first if named is None else named[0]
+    if named is not None and first is not None and named[0] <= first < named[0] + named[1]:
+        time = first
+    return time is not None, time or datetime.min, first or datetime.min, label != FIRST_LABEL, _numbered(label), label
+
+
+def _without_zone(time: datetime) -> datetime:
+    return (time.astimezone(UTC) if time.tzinfo else time).replace(tzinfo=None)
+
+
+def _numbered(label: str) -> list[tuple[str, int, str]]:
+    """The text and the number behind it, in turn; a number sorts by how many digits it has, then by them."""
+    parts = re.split(r"([0-9]+)", label)
+    numbers = [part.lstrip("0") for part in (*parts[1::2], "")]
+    return [(text, len(number), number) for text, number in zip(parts[::2], numbers, strict=True)]
