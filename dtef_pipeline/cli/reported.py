@@ -37,10 +37,7 @@ def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             # Not imported here: it takes a while, and most commands do without.
             if not type(error).__module__.startswith(("duckdb", "_duckdb")):
                 raise
-            click.echo(
-                f"error: the tables cannot be read: {error}; a broken file is mended by materializing its partition again",
-                err=True,
-            )
+            click.echo(f"error: the tables cannot be read: {error}", err=True)
             sys.exit(2)
 
     return wrapped

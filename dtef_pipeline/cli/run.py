@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 
 from assets.survey.panel_file import known_panel
 from dtef_pipeline.cli.after_run import after_run, now_asked
-from dtef_pipeline.cli.read import open_warehouse
+from dtef_pipeline.cli.left_out import open_reader, open_warehouse, say_files, say_more
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.baselines.names import BASELINES
@@ -26,6 +27,7 @@ from dtef_pipeline.survey.validation import counted
 from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.settings import Settings, shipped
+from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -82,12 +84,13 @@ def ingest(path: Path, round_id: str | None, min_n: int | None) -> int:
             registered = register_round(instance, Sources(warehouse, read_survey), survey, path, min_n=min_n or MIN_N)
             outcome = materialize(instance, ["survey_responses"], registered.keys, {})
             failures += len(outcome.failures)
+            say_files(outcome)
             _say_ingested(warehouse, survey.round, registered.retired, time.monotonic() - started)
             if registered.changes is not None:
                 click.echo(f"  since it was ingested last: {registered.changes}")
             for failure in outcome.failures:
                 click.echo(f"error: {failure}", err=True)
-    warehouse.refresh_database()
+    TableReader(warehouse).refresh_database()
     return 1 if failures else 0
 
 
@@ -116,7 +119,8 @@ def _say_ingested(warehouse: Warehouse, round_id: str, retired: list[str], secon
 
 def run(options: RunOptions) -> int:
     metric = SurveyBoardOptions(metric=options.metric).metric
-    warehouse, settings = open_warehouse(), Settings.from_environment()
+    reader, settings = open_reader(), Settings.from_environment()
+    warehouse = reader.warehouse
     # The drift stage reads the panel. A fault in it is to be reported before anything is asked.
     known_panel(settings)
     chosen = selection(options, known_models(settings, BASELINES))
@@ -131,7 +135,9 @@ def run(options: RunOptions) -> int:
         click.echo(line)
     for failure in failures:
         click.echo(f"error: {failure}", err=True)
-    all_answered = after_run(warehouse, chosen, metric)
+    say_files(outcome)
+    all_answered = after_run(reader, chosen, metric)
+    say_more(reader.more)
     if options.no_roll_ups:
         click.echo(
             "roll-ups were left out: boards, costs, drift of the models and the report are made by `dtef rollup`, or the next run"
@@ -142,7 +148,7 @@ def run(options: RunOptions) -> int:
             "in the tables; their raw responses stay in the response store, and the earlier options bring them back",
             err=True,
         )
-    return 1 if failures else 0 if all_answered else SOME_MODEL_SILENT
+    return 1 if failures or outcome.left_out or reader.left_out else 0 if all_answered else SOME_MODEL_SILENT
 
 
 def rollup(metric: str) -> int:
@@ -155,8 +161,9 @@ def rollup(metric: str) -> int:
         outcome = _roll_ups(instance, metric)
     for failure in outcome.failures:
         click.echo(f"error: {failure}", err=True)
+    say_files(outcome)
     click.echo(f"roll-ups of {', '.join(warehouse.values('scores', 'round'))}, {time.monotonic() - started:.1f} s")
-    return 1 if outcome.failures else 0
+    return 1 if outcome.failures or outcome.left_out else 0
 
 
 def _roll_ups(instance: Any, metric: str) -> "Launched":
@@ -179,9 +186,11 @@ def _materialize(
             outcome = _stages(instance, stages, keys, chosen, options, running)
         failures = list(outcome.failures)
         if options.no_roll_ups:
-            warehouse.refresh_database()
+            TableReader(warehouse).refresh_database()
         elif warehouse.values("scores", "round"):
-            failures += _roll_ups(instance, options.metric).failures
+            rolled_up = _roll_ups(instance, options.metric)
+            failures += rolled_up.failures
+            outcome = replace(outcome, made_again=outcome.made_again + rolled_up.made_again, left_out=rolled_up.left_out)
     return outcome, failures, running.gateway
 
 
