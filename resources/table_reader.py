@@ -108,7 +108,10 @@ class TableReader:
         older: dict[str, str] = {}
         for table in [table for table in tables if f"{house.folder(table)}/" in message] or tables:
             files = [path for path in house.files(table, first) if path not in without]
-            looks = house.each(partial(self._fault, TABLES[table].schema, message), files)
+            look = partial(self._fault, TABLES[table].schema, message)
+            if isinstance(error, duckdb.BinderException) and not any(map(look, _first(files))):
+                continue
+            looks = house.each(look, files)
             faults = {path: found for path, found in zip(files, looks, strict=True) if found}
             damaged |= {path: found.reason for path, found in faults.items() if not found.of_version}
             if len(faults) < len(files):
@@ -132,3 +135,8 @@ class TableReader:
     def more(self) -> int:
         """How many files were left out of which `say` was not told."""
         return max(0, len(self.left_out) - FILES_NAMED)
+
+
+def _first(files: Sequence[str]) -> set[str]:
+    """Those of which one is the first, whichever way paths are sorted: a view has the columns of its first file."""
+    return {min(files), min(files, key=lambda path: path.split("/"))} if files else set()
