@@ -3,12 +3,13 @@
 import json
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import astuple, dataclass
+from typing import Any, TypeVar
 
 import dagster as dg
 
 from assets.definitions import defs
+from assets.stage.broken_files import LEFT_OUT, MADE_AGAIN
 from assets.stage.dagster_internals import MAX_RETRIES_TAG, RANGE_END, RANGE_START, in_code_location
 from assets.stage.partitions import FAILED_BECAUSE, PROCESS_TAG, failed_text, process_tag
 from assets.survey.automation import BOARDS, ROLL_UPS, STAGES
@@ -23,6 +24,7 @@ BOARD_NAMES = [asset.key.to_user_string() for asset in BOARDS]
 ROLL_UP_NAMES = [asset.key.to_user_string() for asset in ROLL_UPS]
 
 
+Value = TypeVar("Value")
 _INTERRUPTS = (dg.DagsterExecutionInterruptedError.__name__, "InterruptException")
 
 
@@ -34,9 +36,13 @@ class Launched:
     failures: tuple[str, ...]
     superseded: int = 0
     """Earlier predictions that went, because their prompts are made in another way now."""
+    made_again: tuple[str, ...] = ()
+    """A line of each file that could not be read, and was made again."""
+    left_out: tuple[str, ...] = ()
+    """A line of each file that roll-ups were made without, because it cannot be read."""
 
     def __add__(self, later: "Launched") -> "Launched":
-        return Launched(self.run_ids + later.run_ids, self.failures + later.failures, self.superseded + later.superseded)
+        return Launched(*(before + after for before, after in zip(astuple(self), astuple(later), strict=True)))
 
 
 def materialize(
@@ -61,8 +67,12 @@ def materialize(
         if _was_interrupted(results[-1]):
             raise Interrupted("interrupted; every response that arrived is kept, and the same command continues")
     failures = _failures(results, keys, instance.root_directory)
-    superseded = sum(_superseded(instance, result.run_id) for result in results)
-    return Launched(tuple(result.run_id for result in results), tuple(failures), superseded)
+    made = [one for result in results for one in _materialized(instance, result.run_id)]
+    superseded = sum(_values(made, "superseded", int))
+    files = [
+        tuple(dict.fromkeys(line for lines in _values(made, name, list) for line in lines)) for name in (MADE_AGAIN, LEFT_OUT)
+    ]
+    return Launched(tuple(result.run_id for result in results), tuple(failures), superseded, *files)
 
 
 def _run(
@@ -115,11 +125,14 @@ def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
     return False
 
 
-def _superseded(instance: dg.DagsterInstance, run_id: str) -> int:
+def _materialized(instance: dg.DagsterInstance, run_id: str) -> list[dg.AssetMaterialization]:
     logged = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
-    made = [entry.asset_materialization for entry in logged if entry.asset_materialization]
-    values = [one.metadata["superseded"].value for one in made if "superseded" in one.metadata]
-    return sum(value for value in values if isinstance(value, int))
+    return [entry.asset_materialization for entry in logged if entry.asset_materialization]
+
+
+def _values(made: Sequence[dg.AssetMaterialization], name: str, kind: type[Value]) -> list[Value]:
+    values = [one.metadata[name].value for one in made if name in one.metadata]
+    return [value for value in values if isinstance(value, kind)]
 
 
 def _failures(results: Sequence[dg.ExecuteInProcessResult], keys: Sequence[str], home: str) -> list[str]:

@@ -177,7 +177,7 @@ def measure(partitions: int, folder: Path) -> Measured:
         subprocess.run(
             [sys.executable, "-c", "import assets.definitions as a; a.defs.get_repository_def()"], check=True, cwd=ROOT
         )
-    from dtef_pipeline.cli.read import open_warehouse
+    from dtef_pipeline.cli.left_out import open_warehouse
     from dtef_pipeline.cli.ready import dagster_instance
 
     with dagster_instance() as instance:

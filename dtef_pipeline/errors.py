@@ -5,6 +5,7 @@ DtefError
 │   └── SurveyError  the same, of a survey: the name that adapters raise
 ├── ConfigError      a model, collection, option or run setting is not usable
 ├── WarehouseError   a table or partition that a stage needs is not there, or is not readable
+│   ├── UnreadableFile  a file of a table cannot be read: which, why, and the command that makes it again
 │   └── StoreError   the response store, or a file of stored responses, cannot be read or written
 ├── GatewayError     language models cannot be asked at all (before the first call)
 └── Interrupted      the user stopped a run; the responses so far are kept
@@ -25,6 +26,14 @@ class ConfigError(DtefError):
 
 class WarehouseError(DtefError):
     """A table or partition that a stage needs is not there or is not readable."""
+
+
+class UnreadableFile(WarehouseError):
+    """A file of a table cannot be read: it is damaged, or has other columns. `remade_by`: the command that makes it again."""
+
+    def __init__(self, path: str, reason: str, remade_by: str | None = None) -> None:
+        self.path, self.reason, self.remade_by = path, reason, remade_by
+        super().__init__(f"cannot read {path}: {reason}" + (f"; this makes it again: {remade_by}" if remade_by else ""))
 
 
 class StoreError(WarehouseError):

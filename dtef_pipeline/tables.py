@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -153,12 +154,37 @@ TIMELINE = (
 """One snapshot of a series."""
 
 
+class AskedBy(NamedTuple):
+    """An option of a command that says what was asked."""
+
+    option: str
+    column: str
+    """The column that holds its value."""
+    usual: str = ""
+    """Its value where it is not given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remake:
+    """How a file of a table is made again, such as one that cannot be read."""
+
+    command: str
+    """`{options}` stands for the levels of the file as options, such as `--suite S --blueprint B`, and for what was asked."""
+    asked: tuple[AskedBy, ...] = ()
+    """Options to give with values that the partition has already, so that nothing else is added to it."""
+    items: AskedBy | None = None
+    """The option that says how many items were asked, and the column that tells them apart."""
+    told_by: tuple[str, ...] = ()
+    """The tables beside it whose rows tell these values."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """A table's columns and where it is kept; a null schema is taken from the rows written."""
+    """A table's columns, where it is kept and how a file of it is made again; a null schema is taken from the rows written."""
 
     schema: pa.Schema | None
     space: Space | None = None
     """Whose partitions it is about, from the first level on; None: it is one file."""
     levels: tuple[str, ...] = ()
     """The folder levels above its files."""
+    remake: Remake = Remake("dtef rollup")

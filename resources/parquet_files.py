@@ -1,15 +1,25 @@
-"""One Parquet file: how its columns are written and read, and what is wrong with one that cannot be read."""
+"""One Parquet file: how it is written and read, what is wrong with one that cannot be, and the command that makes it again."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.errors import UnreadableFile, WarehouseError
+from dtef_pipeline.tables import Remake
+
+Beside = Callable[[str, Sequence[str], Mapping[str, str]], pa.Table]
+"""The rows of a table, with these columns, that lie below these levels and can be read."""
+_MAGIC = b"PAR1"
 
 
 def named_as_folders(rows: pa.Table, levels: Sequence[str]) -> pa.Table:
@@ -38,8 +48,12 @@ def _plain(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def read_file(fs: pafs.FileSystem, path: str, columns: Sequence[str] | None) -> pa.Table:
-    """Raises FileNotFoundError when it is not there."""
+def read_file(fs: pafs.FileSystem, path: str, columns: Sequence[str] | None, wanted: pa.Schema | None = None) -> pa.Table:
+    """The rows of a file. `wanted`: the columns it must have; None: those it has.
+
+    Raises FileNotFoundError when it is not there, UnreadableFile when it is damaged or has other columns, and WarehouseError when the
+    object store it lies in cannot be reached.
+    """
     is_local = isinstance(fs, pafs.LocalFileSystem)
     try:
         # One known file: the data set machinery (and its guessing of folder columns) is not wanted.
@@ -50,12 +64,73 @@ def read_file(fs: pafs.FileSystem, path: str, columns: Sequence[str] | None) -> 
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException) as error:
-        mend = "; materialize that partition again to mend it"
-        reached = is_local or not isinstance(error, OSError)
-        raise WarehouseError(f"cannot read {path}: {error}{mend if reached else ''}") from error
+        raise _unreadable(path, error, is_local) from error
     if lacking := sorted(set(columns or ()) - set(rows.column_names)):
-        raise WarehouseError(f"{path} has no column {', '.join(lacking)}; materialize that partition again to mend it")
-    return _plain(rows)
+        raise UnreadableFile(path, f"it was written by another version: it has no column {', '.join(lacking)}")
+    rows = _plain(rows)
+    if wanted is not None and rows.schema.remove_metadata() != wanted:
+        raise UnreadableFile(path, f"it was written by another version: {schema_difference(rows.schema, wanted)}")
+    return rows
+
+
+class FileFault(NamedTuple):
+    """What is wrong with a file. `of_version`: it is whole, but lacks columns of the table."""
+
+    reason: str
+    of_version: bool
+
+
+def fault(fs: pafs.FileSystem, path: str, schema: pa.Schema | None, *, whole: bool) -> FileFault | None:
+    """What is wrong with a file; None: nothing, or it is gone, as that of a partition that was retired is.
+
+    `whole`: all of it is read, and not only what it says of itself. Raises WarehouseError when the object store cannot be reached.
+    """
+    is_local = isinstance(fs, pafs.LocalFileSystem)
+    try:
+        with fs.open_input_file(path) as source:
+            file = pq.ParquetFile(source)
+            there = {column.name: column.type for column in plain_schema(file.schema_arrow)}
+            if whole:
+                file.read(use_threads=False)
+    except FileNotFoundError:
+        return None
+    except (OSError, pa.ArrowException) as error:
+        return FileFault(_unreadable(path, error, is_local).reason, of_version=False)
+    lacking = [column.name for column in schema or () if there.get(column.name) != column.type]
+    return FileFault(f"it was written by another version: it lacks {', '.join(lacking)}", of_version=True) if lacking else None
+
+
+def as_one(fs: pafs.FileSystem, files: Mapping[pafs.FileInfo, Mapping[str, str]]) -> pads.Dataset:
+    """Files as one data set, for a store that DuckDB cannot read by itself. It is given the values of the levels that the folders stand for."""
+    first, parquet = next(iter(files)), pads.ParquetFileFormat()
+    schema = plain_schema(parquet.inspect(first.path, filesystem=fs))
+    fragments = []
+    for info, levels in files.items():
+        where = pads.scalar(True)
+        for level, value in levels.items():
+            where = where & (pads.field(level) == value)
+        # With its size, which the listing gave, a file is read without a request about it first.
+        fragments.append(parquet.make_fragment(info.path, fs, where, file_size=info.size))
+    return pads.FileSystemDataset(fragments, schema, parquet, fs)
+
+
+def looks_damaged(path: str) -> bool:
+    """Whether what lies at a path of this machine does not begin and end as a Parquet file does: a look at 8 bytes."""
+    try:
+        with Path(path).open("rb") as file:
+            begins = file.read(len(_MAGIC))
+            file.seek(-len(_MAGIC), 2)
+            return not begins == file.read() == _MAGIC
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+def remake_command(remake: Remake, levels: Mapping[str, str], beside: Beside) -> str:
+    """The command that makes the file of these levels again, and adds nothing else to its partition."""
+    given = {f"--{level}": value for level, value in levels.items()} | _as_asked(remake, levels, beside)
+    return remake.command.format(options=" ".join(f"{option} {shlex.quote(value)}" for option, value in given.items()))
 
 
 def schema_difference(got: pa.Schema, wanted: pa.Schema) -> str:
@@ -63,3 +138,30 @@ def schema_difference(got: pa.Schema, wanted: pa.Schema) -> str:
     got_fields, wanted_fields = ({f"{f.name}: {f.type}" for f in schema} for schema in (got, wanted))
     extra, lacking = sorted(got_fields - wanted_fields), sorted(wanted_fields - got_fields)
     return re.sub(r"\s+", " ", f"unexpected {extra or 'none'}, lacking {lacking or 'none'}, or another order")
+
+
+def _as_asked(remake: Remake, levels: Mapping[str, str], beside: Beside) -> dict[str, str]:
+    """The options that say what the partition was asked, where that is not the usual; of several ways one that it has."""
+    asked = [one for one in remake.asked if one.column not in levels]
+    columns = [one.column for one in (*asked, *([remake.items] if remake.items else []))]
+    usual = tuple(one.usual for one in asked)
+    # Where nothing of a snapshot can be read, the partition's other ones tell.
+    around = {level: value for level, value in levels.items() if level != "snapshot"}
+    for below, table in product([levels, *([around] if around != levels else [])], remake.told_by):
+        rows = beside(table, columns, below)
+        items: dict[tuple[str, ...], set[str]] = {}
+        for *way, item in zip(*(rows[column].to_pylist() for column in columns), strict=True):
+            items.setdefault(tuple(way), set()).add(item)
+        if items:
+            chosen = usual if usual in items else min(items)
+            options = {one.option: value for one, value in zip(asked, chosen, strict=True) if value != one.usual}
+            return options | ({remake.items.option: str(len(items[chosen]))} if remake.items else {})
+    return {}
+
+
+def _unreadable(path: str, error: Exception, is_local: bool) -> UnreadableFile:
+    """Raises WarehouseError for an object store that cannot be reached: nothing is known of the file then."""
+    if isinstance(error, OSError) and not is_local and not isinstance(error, pa.ArrowException):
+        raise WarehouseError(f"cannot read {path}: {error}") from error
+    # Of several sentences the first says what is wrong.
+    return UnreadableFile(path, re.split(r"\.\s|\.$|\n", str(error))[0])

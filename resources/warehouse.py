@@ -11,10 +11,11 @@ import errno
 import glob
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote, unquote
 
 import duckdb
@@ -23,18 +24,22 @@ import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.errors import UnreadableFile, WarehouseError
 from dtef_pipeline.keys import Space
 from dtef_pipeline.survey import stored_tables
 from dtef_pipeline.tables import TableSpec, without_descriptions
 from resources.failures import reason
-from resources.parquet_files import named_as_folders, plain_schema, read_file, schema_difference
+from resources.parquet_files import as_one, looks_damaged, named_as_folders, read_file, remake_command, schema_difference
+from resources.views_file import ViewsFile, view_of
 
 TABLES: Mapping[str, TableSpec] = stored_tables.TABLES
 """The tables of all families, by name: this line alone names them."""
 
 
 _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST)
+One = TypeVar("One")
+LeaveOut = Callable[[UnreadableFile], None]
+"""Told of a file that cannot be read and is left out."""
 _FILE = "part-0.parquet"
 _REQUESTS_AT_ONCE = 8
 """Files read at the same time from an object store, where each waits for the network."""
@@ -54,7 +59,8 @@ class Warehouse:
         else:
             self.fs, self.root = pafs.LocalFileSystem(), str(Path(text).absolute())
         self._uploads = self.fs.type_name in ("s3", "gcs", "abfs")
-        self._written_views: dict[str, pa.Schema | None] | None = None
+        self._views_file = ViewsFile(Path(self.root) / "dtef.duckdb")
+        self._damaged: list[str] = []
 
     @property
     def is_local(self) -> bool:
@@ -84,6 +90,10 @@ class Warehouse:
             return self.put(file, buffer.getvalue())
         with self._replacing(file) as temporary:
             pq.write_table(rows, temporary, filesystem=self.fs, compression="zstd")
+            if looks_damaged(file):
+                self._damaged.append(file)
+                if self.fs.get_file_info(file).type == pafs.FileType.Directory:
+                    self.fs.delete_dir(file)
         return int(self.fs.get_file_info(file).size)
 
     def put(self, path: str, content: bytes | pa.Buffer) -> int:
@@ -113,7 +123,7 @@ class Warehouse:
     def read(self, table: str, *, columns: Sequence[str] | None = None, **levels: str) -> pa.Table:
         """Rows of the partition, or of every partition below the levels given, in path order.
 
-        Raises WarehouseError when nothing is there or a file cannot be read, naming it.
+        Raises WarehouseError when nothing is there, and UnreadableFile, which says how the file is made again, when one cannot be read.
         """
         rows = self._rows(table, columns, levels)
         if rows is None:
@@ -121,11 +131,34 @@ class Warehouse:
         return rows
 
     def read_or_empty(self, table: str, *, columns: Sequence[str] | None = None, **levels: str) -> pa.Table:
+        """As `read`, without rows where nothing is there."""
         rows = self._rows(table, columns, levels)
-        if rows is not None:
-            return rows
-        schema = _spec(table).schema or pa.schema([])
-        return schema.empty_table().select(list(columns)) if columns else schema.empty_table()
+        return _no_rows(table, columns) if rows is None else rows
+
+    def read_readable(
+        self, table: str, leave_out: LeaveOut, *, columns: Sequence[str] | None = None, **levels: str
+    ) -> pa.Table:
+        """As `read_or_empty`, less the files that cannot be read: `leave_out` is told of each."""
+        rows = self._rows(table, columns, levels, leave_out)
+        return _no_rows(table, columns) if rows is None else rows
+
+    def read_earlier(self, table: str, *, columns: Sequence[str] | None = None, **levels: str) -> pa.Table | None:
+        """The rows of a partition, for the one who is about to write it anew; None: the file cannot be read (see `take_damaged`)."""
+        try:
+            return self.read_or_empty(table, columns=columns, **levels)
+        except UnreadableFile as error:
+            self._damaged.append(error.path)
+            return None
+
+    def take_damaged(self) -> list[str]:
+        """The files that could not be read and were made again, since this was asked last. (In an object store: those that were read first.)"""
+        found, self._damaged = list(dict.fromkeys(self._damaged)), []
+        return found
+
+    def remake(self, path: str) -> str:
+        """The command that makes a file again."""
+        table = path.removeprefix(f"{self.root}/").partition("/")[0]
+        return remake_command(_spec(table).remake, self._levels_of(path), self._beside)
 
     def values(self, table: str, level: str, **levels: str) -> list[str]:
         """The values of the next folder level below the levels given; those of a space's first level in its order, others sorted."""
@@ -143,23 +176,33 @@ class Warehouse:
                 if self.fs.get_file_info(folder).type == pafs.FileType.Directory:
                     self.fs.delete_dir(folder)
 
-    def connect(self, *, only: Iterable[str] | None = None, first: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
+    def connect(
+        self, *, only: Iterable[str] | None = None, first: Sequence[str] = (), without: Collection[str] = ()
+    ) -> duckdb.DuckDBPyConnection:
         """An in-memory DuckDB connection with one view for each table that exists.
 
         `first`: values of the first level of the tables' space, such as suites. The views hold these alone, and no other files are looked at;
         none: all. Tables that are not kept by partition are whole in any case. What a query does not need (columns, and files where it
-        names a level) is not read.
+        names a level) is not read. `without`: files to leave out; a table of which none is left has no rows.
         """
         connection = duckdb.connect()
         connection.execute("SET python_enable_replacements = false")  # a name is a view, never a variable of this process
         connection.execute("SET enable_progress_bar = false")  # it would stand in the output that other programs read
         for table in TABLES if only is None else only:
             if self.is_local:
-                if sql := self._view_sql(table, first):
+                if sql := self._view_sql(table, first, without):
                     connection.execute(sql)
-            elif (found := self._dataset(table, first)) is not None:
-                connection.register(table, found)
+                    continue
+            elif files := [info for info in self._files(table, first) if info.path not in without]:
+                connection.register(table, self._dataset(files))
+                continue
+            if (schema := _spec(table).schema) and self._is_about(table, without):
+                connection.register(table, without_descriptions(schema.empty_table()))
         return connection
+
+    def files(self, table: str, first: Sequence[str] = ()) -> list[str]:
+        """The files of a table, or of these values of its first level."""
+        return [info.path for info in self._files(table, first)]
 
     def tables(self) -> list[str]:
         """The tables that have rows; sorted."""
@@ -170,34 +213,16 @@ class Warehouse:
     def tables_in(self, query: str) -> Iterable[str]:
         """The tables that a query may be about: those whose names stand in it; all where it asks what tables there are."""
         words = set(re.findall(r"\w+", query.lower()))
-        asks_what_there_is = words & {
-            "show",
-            "information_schema",
-            "duckdb_views",
-            "duckdb_tables",
-            "duckdb_columns",
-            "pg_catalog",
-        }
-        return [table for table in TABLES if table in words or asks_what_there_is]
+        catalogue = {"show", "information_schema", "duckdb_views", "duckdb_tables", "duckdb_columns", "pg_catalog"}
+        return [table for table in TABLES if table in words or words & catalogue]
 
-    def refresh_database(self) -> Path | None:
-        """Write `dtef.duckdb` (views only) for other tools; replaced whole, so no reader is ever locked out."""
+    def refresh_database(self, left_out: Mapping[str, str] | None = None) -> Path | None:
+        """Write `dtef.duckdb` (views only) for other tools. `left_out`: files to leave out, with why; the table `left_out` there has them."""
         if not self.is_local:
             return None
-        target, temporary = Path(self.root) / "dtef.duckdb", Path(self.root) / f".{uuid.uuid4().hex}.duckdb"
-        views = {sql: self._columns_of_one_file(table) for table in TABLES if (sql := self._view_sql(table))}
-        if views == self._written_views and target.exists():
-            return target
-        Path(self.root).mkdir(parents=True, exist_ok=True)
-        try:
-            with duckdb.connect(str(temporary)) as connection:
-                for sql in views:
-                    connection.execute(sql)
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
-        self._written_views = views
-        return target
+        without = left_out or {}
+        views = {sql: self._columns_of_one_file(table) for table in TABLES if (sql := self._view_sql(table, without=without))}
+        return self._views_file.refresh(views, without)
 
     def _columns_of_one_file(self, table: str) -> pa.Schema | None:
         """Of a table that is one file, as roll-ups are; None: of other tables, or being replaced. A view keeps the columns of its making."""
@@ -206,31 +231,24 @@ class Warehouse:
         except (OSError, pa.ArrowException):
             return None
 
-    def _view_sql(self, table: str, first: Sequence[str] = ()) -> str | None:
+    def _view_sql(self, table: str, first: Sequence[str] = (), without: Collection[str] = ()) -> str | None:
         patterns = []
         for folder, depth in self._tops(table, first):
-            if next(Path(folder).glob("/".join(["*"] * depth + [_FILE])), None) is not None:
-                pattern = "/".join([glob.escape(folder), *["*"] * depth, _FILE]).replace("'", "''")
-                patterns.append(f"'{pattern}'")
-        if not patterns:
-            return None
-        return f"CREATE VIEW {table} AS SELECT * FROM read_parquet([{', '.join(patterns)}], hive_partitioning = false)"
+            if self._is_about(table, without):
+                patterns += [glob.escape(path) for path in self._below(folder) if path not in without]
+            elif next(Path(folder).glob("/".join(["*"] * depth + [_FILE])), None) is not None:
+                patterns.append("/".join([glob.escape(folder), *["*"] * depth, _FILE]))
+        return view_of(table, patterns) if patterns else None
 
-    def _dataset(self, table: str, first: Sequence[str]) -> pads.Dataset | None:
-        """The files as one data set, for a store that DuckDB cannot read by itself. It is given the values that the folders stand for."""
-        files = [info for folder, _ in self._tops(table, first) for info in self._infos_below(folder)]
-        if not files:
-            return None
-        levels, parquet = _spec(table).levels, pads.ParquetFileFormat()
+    def _is_about(self, table: str, paths: Collection[str]) -> bool:
+        return any(path.startswith(f"{self.folder(table)}/") for path in paths)
+
+    def _files(self, table: str, first: Sequence[str]) -> list[pafs.FileInfo]:
+        return [info for folder, _ in self._tops(table, first) for info in self._infos_below(folder)]
+
+    def _dataset(self, files: Sequence[pafs.FileInfo]) -> pads.Dataset:
         with self._reported("read", files[0].path):
-            schema = plain_schema(parquet.inspect(files[0].path, filesystem=self.fs))
-        fragments = []
-        for info in files:
-            of_file = self._levels_of(info.path)
-            where = _all([pads.field(level) == of_file[level] for level in levels])
-            # With its size, which the listing gave, a file is read without a request about it first.
-            fragments.append(parquet.make_fragment(info.path, self.fs, where, file_size=info.size))
-        return pads.FileSystemDataset(fragments, schema, parquet, self.fs)
+            return as_one(self.fs, {info: self._levels_of(info.path) for info in files})
 
     def _tops(self, table: str, first: Sequence[str]) -> list[tuple[str, int]]:
         """The folders that hold the table's files, or those of these first levels, and how many levels of folders are below each."""
@@ -239,21 +257,22 @@ class Warehouse:
             return [(self.folder(table, **{spec.space.first: value}), len(spec.levels) - 1) for value in dict.fromkeys(first)]
         return [(self.folder(table), len(spec.levels))]
 
-    @staticmethod
-    def _levels_of(file: str) -> dict[str, str]:
-        parts = (part.partition("=") for part in file.split("/")[:-1] if "=" in part)
+    def _levels_of(self, file: str) -> dict[str, str]:
+        parts = (part.partition("=") for part in file.removeprefix(self.root).split("/")[:-1] if "=" in part)
         return {level: unquote(value) for level, _, value in parts}
 
-    def _rows(self, table: str, columns: Sequence[str] | None, levels: Mapping[str, str]) -> pa.Table | None:
+    def _rows(
+        self, table: str, columns: Sequence[str] | None, levels: Mapping[str, str], leave_out: LeaveOut | None = None
+    ) -> pa.Table | None:
         """The rows below the levels; None when nothing is there. A partition given in full is opened without asking whether it is there."""
         if len(levels) == len(_spec(table).levels):
             try:
-                return self._together(table, [f"{self.folder(table, **levels)}/{_FILE}"], columns)
+                return self._together(table, [f"{self.folder(table, **levels)}/{_FILE}"], columns, leave_out)
             except FileNotFoundError:
                 return None
         files = self._below(self.folder(table, **levels))
         try:
-            return self._together(table, files, columns) if files else None
+            return self._together(table, files, columns, leave_out) if files else None
         except FileNotFoundError as error:
             raise WarehouseError(f"removed while {table} was being read: {error}; try again") from error
 
@@ -279,21 +298,40 @@ class Warehouse:
             hint = "; choose another place with DTEF_WAREHOUSE" if error.errno in _NO_FOLDER else ""
             raise WarehouseError(f"cannot {what} {path}: {reason(str(error))}{hint}") from error
 
-    def _together(self, table: str, files: Sequence[str], columns: Sequence[str] | None) -> pa.Table:
+    def _together(
+        self, table: str, files: Sequence[str], columns: Sequence[str] | None, leave_out: LeaveOut | None
+    ) -> pa.Table | None:
+        tables = self.each(lambda file: self._read_one(table, file, columns, leave_out), files)
+        there = [rows for rows in tables if rows is not None]
+        return pa.concat_tables(there) if there else None
+
+    def each(self, do: Callable[[str], One], files: Sequence[str]) -> list[One]:
+        """What comes of each file, in order; in an object store several are read at the same time."""
         if self.is_local or len(files) == 1:
-            tables = [read_file(self.fs, file, columns) for file in files]
-        else:
-            with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
-                tables = list(pool.map(lambda file: read_file(self.fs, file, columns), files))
+            return [do(file) for file in files]
+        with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
+            return list(pool.map(do, files))
+
+    def _read_one(self, table: str, file: str, columns: Sequence[str] | None, leave_out: LeaveOut | None) -> pa.Table | None:
+        """The rows of a file; None: it is left out. One that was removed meanwhile, as a retired partition is, is no broken file."""
         schema = _spec(table).schema
-        wanted = tables[0].schema if schema is None else pa.schema([schema.field(name) for name in columns or schema.names])
-        for file, rows in zip(files, tables, strict=True):
-            if rows.schema.remove_metadata() != wanted:
-                raise WarehouseError(
-                    f"{file} was written by another version: {schema_difference(rows.schema, wanted)}; materialize that partition "
-                    "again to mend it (`dtef run --ingest` asks only for responses that are missing)"
-                )
-        return pa.concat_tables(tables)
+        wanted = None if schema is None else pa.schema([schema.field(name) for name in columns or schema.names])
+        try:
+            return read_file(self.fs, file, columns, wanted)
+        except FileNotFoundError:
+            if leave_out is None:
+                raise
+            return None
+        except UnreadableFile as error:
+            if leave_out is None:
+                raise UnreadableFile(file, error.reason, self.remake(file)) from error
+            leave_out(error)
+            return None
+
+    def _beside(self, table: str, columns: Sequence[str], levels: Mapping[str, str]) -> pa.Table:
+        """The rows of a table below these levels, as far as it has them, that can be read."""
+        own = {level: levels[level] for level in _spec(table).levels if level in levels}
+        return self.read_readable(table, lambda _: None, columns=columns, **own)
 
     def _what(self, table: str, levels: Mapping[str, str]) -> str:
         if not levels:
@@ -310,16 +348,14 @@ def _spec(table: str) -> TableSpec:
     return TABLES[table]
 
 
+def _no_rows(table: str, columns: Sequence[str] | None) -> pa.Table:
+    schema = _spec(table).schema or pa.schema([])
+    return schema.empty_table().select(list(columns)) if columns else schema.empty_table()
+
+
 def _ingested(space: Space) -> str:
     """The table that says which partitions of the space there are."""
     return next(table for table, spec in TABLES.items() if spec.space == space)
-
-
-def _all(conditions: Sequence[pads.Expression]) -> pads.Expression:
-    whole = pads.scalar(True)
-    for condition in conditions:
-        whole = whole & condition
-    return whole
 
 
 def _without_secrets(url: str) -> str:

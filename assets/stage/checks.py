@@ -14,12 +14,12 @@ from resources.warehouse import TABLES
 def read_keys(
     context: dg.AssetCheckExecutionContext, store: Store, table: str, columns: Sequence[str]
 ) -> Iterator[tuple[str, pa.Table]]:
-    """(key, rows) of the run's partitions that did not fail; all snapshots of a partition together."""
+    """(key, rows) of the run's partitions that did not fail; all snapshots of a partition together, less what cannot be read."""
     failed, space = failed_partitions(context), TABLES[table].space
     assert space is not None, f"{table} is not kept by partition"
     for key in chosen_partitions(context):
         if key not in failed:
-            yield key, store.warehouse.read_or_empty(table, columns=columns, **space.levels(key))
+            yield key, store.reader.rows(table, columns=columns, **space.levels(key))
 
 
 def verdict(

@@ -7,7 +7,9 @@ from typing import Any, TypeVar
 import dagster as dg
 import pyarrow as pa
 
+from assets.stage.broken_files import made_again
 from assets.stage.dagster_internals import HIDDEN_TAG_PREFIX, LOGS_NOTHING, log_step_failure
+from assets.stage.resources import Store
 from assets.stage.schema_metadata import column_schema
 from assets.stage.versions import Provenance, log_together
 from dtef_pipeline.errors import DtefError
@@ -84,8 +86,8 @@ class PartitionRun:
     of the run raises `dg.Failure` naming every failed key, so that the run is red and only those keys are.
     """
 
-    def __init__(self, context: dg.AssetExecutionContext) -> None:
-        self.context = context
+    def __init__(self, context: dg.AssetExecutionContext, store: Store) -> None:
+        self.context, self._store = context, store
         self._failed_before = failed_partitions(context)
         self._chosen = chosen_partitions(context)
         self.keys = [key for key in self._chosen if key not in self._failed_before]
@@ -104,13 +106,16 @@ class PartitionRun:
 
     def done(self, key: str, metadata: Mapping[str, Any], content: str | None = None) -> None:
         """The key is written. `content`: the `content_version` of its rows, where the stage can tell."""
+        metadata = {**metadata, **made_again(self.context, self._store.warehouse)}
         tags = self._provenance.tags(key, content)
         self._done[key] = dg.AssetMaterialization(self.context.asset_key, partition=key, metadata=metadata, tags=tags)
 
     def result(self) -> dg.MaterializeResult[Any]:
         """What the asset returns. Raises dg.Failure when keys failed and no later stage of the run is left to say so."""
         log_together(self.context, list(self._done.values()))
-        failed = {**dict.fromkeys(self._failed_before, "failed in an earlier stage"), **self._failures}
+        before = {key: self._store.failed.get(key, "failed in an earlier stage") for key in self._failed_before}
+        failed = {**before, **self._failures}
+        self._store.failed.update(self._failures)
         if failed:
             self._report(failed)
         return dg.MaterializeResult(metadata={LOGS_NOTHING: True})

@@ -21,6 +21,7 @@ from resources.gateway.progress import RunProgress, shown_progress
 from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
+from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 from resources.webhook import Webhook
 
@@ -53,9 +54,19 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         return Warehouse(self.warehouse_root or self.settings.warehouse)
 
     @cached_property
+    def reader(self) -> TableReader:
+        """The warehouse, for those who can do without a file that cannot be read."""
+        return TableReader(self.warehouse)
+
+    @cached_property
     def webhook(self) -> Webhook | None:
         """The webhook that verdicts on drift are sent to; None: there is none."""
         return Webhook(self.settings.webhook) if self.settings.webhook else None
+
+    @cached_property
+    def failed(self) -> dict[str, str]:
+        """Why partitions failed in the stages of this run so far, by key."""
+        return {}
 
     @cached_property
     def roll_ups(self) -> RollUps:

@@ -31,7 +31,7 @@ def segment_results(context: dg.AssetExecutionContext, config: AggregateConfig, 
     Every group stands twice: `targets = clean` leaves out questions that define the segment, `all` keeps them as the published figures do.
     `parse_rate` is the share of responses that could be read; `questions` holds the mean score of each target question.
     """
-    run = PartitionRun(context)
+    run = PartitionRun(context, store)
     for some in in_batches(run.keys):
         with store.writing("segment_results", some):
             _aggregate(run, store, config.snapshot, some)

@@ -11,6 +11,7 @@ from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.resources import Store
 from assets.survey.ingest import survey_responses
+from assets.survey.lost_rows import RECIPE, lost_recipes
 from assets.survey.rounds import ROUND_SEGMENT
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.blueprint.options import FORMATS, TASKS, BlueprintOptions
@@ -57,7 +58,7 @@ def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store
     segment's place. Context never holds a target of the prompt, a duplicate of it, or a question that defines the segment. `prompt_id` is the
     hash of everything the model sees; `blueprint_hash` that of the whole segment.
     """
-    run = PartitionRun(context)
+    run = PartitionRun(context, store)
     for some in in_batches(run.keys):
         with store.writing("blueprints", some):
             for key in some:
@@ -68,7 +69,9 @@ def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store
 
 def _write_segment(context: dg.AssetExecutionContext, config: BlueprintConfig, store: Store, key: str) -> dict[str, Any]:
     at = SPACE.levels(key)
-    earlier = store.warehouse.read_or_empty("blueprints", columns=["condition", "context_level", "recipe"], **at)
+    earlier = store.warehouse.read_earlier("blueprints", columns=RECIPE, **at)
+    if earlier is None:
+        earlier = lost_recipes(store.warehouse, at)
     options = config.options(earlier)
     survey = store.warehouse.read("survey_responses", **at)
     rows = build_blueprints(survey, *options)

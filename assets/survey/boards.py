@@ -5,9 +5,10 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
+from assets.stage.broken_files import left_out
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.roll_up import clean
+from assets.stage.roll_up import Connection, clean
 from assets.stage.schema_metadata import column_schema
 from assets.survey.aggregate import segment_results
 from assets.survey.predict import predictions
@@ -51,6 +52,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     ]
     return dg.MaterializeResult(
         metadata={
+            **left_out(context, store.reader),
             "dagster/row_count": len(rows),
             **column_schema("leaderboard", described(rows.schema, BOARD_COLUMNS)),
             **config.recorded(),
@@ -71,6 +73,7 @@ def breakdowns(context: dg.AssetExecutionContext, config: BoardConfig, store: St
     segments = clean(written["breakdown_segment"]).to_pandas()
     return dg.MaterializeResult(
         metadata={
+            **left_out(context, store.reader),
             **{f"{table}_rows": len(rows) for table, rows in written.items()},
             **config.recorded(),
             "plot": dg.MetadataValue.md(as_markdown_image(segment_heat_map(segments))),
@@ -85,15 +88,19 @@ def costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResu
     One row per (round, segment, snapshot, model variant, condition). A request that several predictions stand on (a batch of questions) counts
     once. `unpriced` responses have no known price, and are not in `cost_usd`; baselines ask no model and have no rows.
     """
-    with store.warehouse.connect(only=["predictions"]) as connection:
-        if not store.warehouse.values("predictions", "round"):
-            raise WarehouseError("no predictions yet: materialize the stages of a round first")
-        rows = add_up_costs(connection, KEYS)
+    if not store.warehouse.values("predictions", "round"):
+        raise WarehouseError("no predictions yet: materialize the stages of a round first")
+
+    def added_up(connection: Connection) -> tuple[pa.Table, pa.Table]:
         by_model = pa.Table.from_pandas(cost_breakdown(connection, ["model"], KEYS), preserve_index=False)
+        return add_up_costs(connection, KEYS), by_model
+
+    rows, by_model = store.reader.query(added_up, only=["predictions"])
     store.warehouse.write("costs", rows)
-    store.warehouse.refresh_database()
+    store.reader.refresh_database()
     return dg.MaterializeResult(
         metadata={
+            **left_out(context, store.reader),
             "dagster/row_count": len(rows),
             "cost_usd": float(pa.compute.sum(rows["cost_usd"]).as_py() or 0),
             "unpriced": int(pa.compute.sum(rows["unpriced"]).as_py() or 0),

@@ -9,6 +9,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.stage.broken_files import left_out
 from assets.stage.checks import read_keys
 from assets.stage.freshness import nightly_freshness
 from assets.stage.partitions import PartitionRun, markdown, stage
@@ -49,15 +50,15 @@ def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Ma
     score is at least 0.05 and at least 10 % above the lowest), and `drift` where there is strong evidence of a shift besides. `reason` says what
     was compared, or why nothing was. A model over all its segments is in `model_drift`.
     """
-    run = PartitionRun(context)
-    options, order = store.panel.drift.options, _order(context, store)
+    run = PartitionRun(context, store)
+    options, order = store.panel.drift.options, _order(store)
     watched = {round_id: _watched(store, round_id) for round_id in {SPACE.split(key)[0] for key in run.keys}}
     for key in run.keys:
         with run.attempt(key):
             at = SPACE.levels(key)
             scores = store.warehouse.read("scores", columns=columns_needed(SUBJECT.keys), **at)
             rows = named(
-                store.warehouse, check_drift(scores, SUBJECT, options=options, watched=watched[at[SPACE.first]], order=order)
+                store.reader, check_drift(scores, SUBJECT, options=options, watched=watched[at[SPACE.first]], order=order)
             )
             store.warehouse.write("drift_checks", rows, **at)
             run.done(
@@ -79,25 +80,28 @@ def no_drift(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.A
 
     About all rounds: what a night found does not turn green when a run of another round follows.
     """
+
+    def look(connection: duckdb.DuckDBPyConnection) -> tuple[int, pa.Table]:
+        ((checked,),) = connection.execute("SELECT count(*) FROM drift_checks").fetchall()
+        found = connection.sql("SELECT * FROM drift_checks WHERE verdict IN ('watch', 'drift')").to_arrow_table()
+        return checked, found
+
     try:
-        with store.warehouse.connect(only=["drift_checks"]) as connection:
-            ((checked,),) = connection.execute("SELECT count(*) FROM drift_checks").fetchall()
-            found = connection.sql("SELECT * FROM drift_checks WHERE verdict IN ('watch', 'drift')").to_arrow_table()
+        checked, found = store.reader.query(look, only=["drift_checks"])
     except duckdb.Error as error:
         context.log.warning(f"only the partitions of this run are looked at: {error}")
         parts = [rows for _, rows in read_keys(context, store, "drift_checks", DRIFT_CHECKS.names)]
         found = pa.concat_tables([DRIFT_CHECKS.empty_table(), *parts])
         checked = len(found)
+    left_out(context, store.reader)
     return drift_result(found, checked, store.panel.drift.severity)
 
 
-def _order(context: dg.AssetExecutionContext, store: SurveyStore) -> list[str] | None:
-    """That of all snapshots; None where a file of another partition cannot be read, and each partition's own scores have to do."""
+def _order(store: SurveyStore) -> list[str] | None:
+    """That of all snapshots; None: there are no scores that can be read."""
     try:
-        with store.warehouse.connect(only=["scores"]) as connection:
-            return snapshot_order(connection)
-    except duckdb.Error as error:
-        context.log.warning(f"snapshots are ordered by the responses of each partition alone: {error}")
+        return store.reader.query(snapshot_order, only=["scores"])
+    except duckdb.CatalogException:
         return None
 
 

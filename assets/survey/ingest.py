@@ -33,7 +33,7 @@ def survey_responses(context: dg.AssetExecutionContext, store: SurveyStore) -> d
     `reference_scores`: what a perfect prediction of each pair would score, given how few people answered, and what one that knows nothing of
     the segment does.
     """
-    run = PartitionRun(context)
+    run = PartitionRun(context, store)
     for round_id, keys in groupby(run.keys, key=lambda key: split_partition_key(key)[0]):
         of_round = list(keys)
         read = _read_once(store, round_id)
@@ -155,9 +155,9 @@ def little_in_quarantine(context: dg.AssetCheckExecutionContext, store: SurveySt
     rounds = sorted({split_partition_key(key)[0] for key in context.partition_keys})
     shares = {}
     for round_id in rounds:
-        quarantined = store.warehouse.read_or_empty("survey_quarantine", columns=["question_id"], round=round_id)
+        quarantined = store.reader.rows("survey_quarantine", columns=["question_id"], round=round_id)
         pairs = len(quarantined) - quarantined["question_id"].null_count
-        kept = len(store.warehouse.read_or_empty("survey_responses", columns=["question_id"], round=round_id))
+        kept = len(store.reader.rows("survey_responses", columns=["question_id"], round=round_id))
         shares[round_id] = pairs / max(1, pairs + kept)
     offenders = [f"{round_id}: {share:.1%} of the pairs" for round_id, share in shares.items() if share > 0.25]
     return verdict(offenders, checked=len(rounds), severity=dg.AssetCheckSeverity.WARN)
@@ -169,6 +169,6 @@ def every_column_recognised(context: dg.AssetCheckExecutionContext, store: Surve
     rounds = sorted({split_partition_key(key)[0] for key in context.partition_keys})
     offenders = []
     for round_id in rounds:
-        findings = store.warehouse.read_or_empty("survey_findings", round=round_id).to_pylist()
+        findings = store.reader.rows("survey_findings", round=round_id).to_pylist()
         offenders += [f"{round_id}: {f['message']}: {', '.join(f['items'])}" for f in findings if f["level"] == "error"]
     return verdict(offenders, checked=len(rounds))

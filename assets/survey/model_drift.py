@@ -6,6 +6,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
+from assets.stage.broken_files import left_out
 from assets.stage.checks import verdict
 from assets.stage.freshness import nightly_freshness
 from assets.stage.partitions import markdown, roll_up
@@ -48,16 +49,17 @@ def model_drift(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Mat
     """
     if not store.warehouse.values("scores", "round"):
         raise WarehouseError("no scores yet: materialize the stages of a round first")
-    with store.warehouse.connect(only=["scores", "predictions"]) as connection:
-        found = drift_of_models(connection, SUBJECT, store.panel.drift.options)
-    checks = carry_over(named(store.warehouse, found.checks), _earlier(context, store), SUBJECT.keys)
+    options = store.panel.drift.options
+    found = store.reader.query(lambda connection: drift_of_models(connection, SUBJECT, options), only=["scores", "predictions"])
+    checks = carry_over(named(store.reader, found.checks), _earlier(context, store), SUBJECT.keys)
     store.warehouse.write("model_drift", checks)
     store.warehouse.write("drift_series", found.series)
-    store.warehouse.refresh_database()
+    store.reader.refresh_database()
     sent = _send(context, store, checks, found.order)
     ranked = pa.Table.from_pylist(sorted(checks.to_pylist(), key=by_verdict(SUBJECT.keys)), checks.schema)
     return dg.MaterializeResult(
         metadata={
+            **left_out(context, store.reader),
             "dagster/row_count": len(checks),
             "headline": headline(checks, SUBJECT),
             **counted_verdicts(checks),
@@ -89,11 +91,10 @@ def verdicts_were_told(store: SurveyStore) -> dg.AssetCheckResult:
 
 def _earlier(context: dg.AssetExecutionContext, store: SurveyStore) -> pa.Table:
     """The table as it was. One that cannot be read is about to be replaced, and verdicts that were sent are sent again."""
-    try:
-        return store.warehouse.read_or_empty("model_drift")
-    except WarehouseError as error:
-        context.log.warning(f"which verdicts were sent before is not known, so they are sent again: {error}")
-        return MODEL_DRIFT.empty_table()
+    if (earlier := store.warehouse.read_earlier("model_drift")) is not None:
+        return earlier
+    context.log.warning("which verdicts were sent before cannot be read, so they are sent again")
+    return MODEL_DRIFT.empty_table()
 
 
 def _send(context: dg.AssetExecutionContext, store: SurveyStore, checks: pa.Table, order: Sequence[str]) -> str:

@@ -96,7 +96,7 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
     Every response is committed to the response store before it appears here, so a rerun asks only for what is missing. A call that failed for
     good is a row of status `error` with its message. Baselines are models too, but no model is asked for them.
     """
-    run = PartitionRun(context)
+    run = PartitionRun(context, store)
     models = config.options(store.models)
     command = command_of(context.run)
     keys = command.keys if command else run.keys
@@ -115,6 +115,8 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
                         with run.attempt(plan.key):
                             run.done(plan.key, *_write(store, predictor, plan, failures))
             _say_superseded(context, predictor, group)
+    for line in predictor.reader.left_out.values():
+        context.log.warning(f"baselines are computed without the answers of a file: {line}")
     return run.result()
 
 

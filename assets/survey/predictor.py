@@ -15,19 +15,21 @@ from typing import NamedTuple, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.survey.lost_rows import lost_predictions
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.asking.same_texts import SEEN, SharedResponse, distinct_requests, same_texts, sources
-from dtef_pipeline.errors import DtefError, WarehouseError
+from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import digest, split_partition_key
 from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS, PREVIOUS_COLUMNS, Previous, previous_answers
 from dtef_pipeline.survey.baselines.names import PREVIOUS_ROUND
 from dtef_pipeline.survey.baselines.neighbours import COLUMNS, RoundAnswers
-from dtef_pipeline.survey.identity import round_order
+from dtef_pipeline.survey.identity import SPACE, round_order
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.predictions import CALLS, as_listed, baseline_rows, has_duplicates, select_prompts
 from dtef_pipeline.survey.tables import PREDICTIONS
+from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 
 Stored = Callable[[Sequence[str]], pa.Table]
@@ -94,8 +96,8 @@ class Prompts(NamedTuple):
 class PreviousRound:
     """What each segment answered in earlier rounds. Of a run over many rounds, each round is read once per segment."""
 
-    def __init__(self, warehouse: Warehouse) -> None:
-        self._warehouse = warehouse
+    def __init__(self, reader: TableReader) -> None:
+        self._reader = reader
         self._rounds: list[str] = []
         self._read: dict[tuple[str, str], tuple[list[str], Previous]] = {}
         """By (series, segment): the rounds read so far, and the latest answers in them."""
@@ -108,17 +110,14 @@ class PreviousRound:
         if earlier[: len(read)] != read:  # the run went back to an earlier round
             read, answers = [], {}
         for other in earlier[len(read) :]:
-            # A file that cannot be read is the failure of its own partition, not of this one.
-            with suppress(WarehouseError):
-                at = {"round": other, "segment": segment}
-                rows = self._warehouse.read_or_empty("survey_responses", columns=PREVIOUS_COLUMNS, **at)
-                answers = {**answers, **previous_answers(rows, round_id)}
+            rows = self._reader.rows("survey_responses", columns=PREVIOUS_COLUMNS, round=other, segment=segment)
+            answers = {**answers, **previous_answers(rows, round_id)}
         self._read[series, segment] = (earlier, answers)
         return answers
 
     def _earlier(self, round_id: str) -> list[str]:
         if not self._rounds:
-            self._rounds = self._warehouse.values("survey_responses", "round")
+            self._rounds = self._reader.warehouse.values("survey_responses", "round")
         this = round_order(round_id)
         return [other for other in self._rounds if round_order(other)[0] == this[0] and round_order(other) < this]
 
@@ -132,7 +131,9 @@ class Predictor:
         self._stored = stored
         self._limited: dict[str, pa.Array] = {}
         self._rounds: dict[str, RoundAnswers] = {}
-        self._previous = PreviousRound(warehouse)
+        self.reader = TableReader(warehouse)
+        """For the answers of other partitions: a file that cannot be read is the failure of its own partition, not of this one."""
+        self._previous = PreviousRound(self.reader)
         self.expected: dict[str, int] = {}
         """Requests of the whole run by model name, answered before or not. Empty unless made by `over`."""
         self.superseded: dict[str, int] = {}
@@ -189,7 +190,7 @@ class Predictor:
         for model in options.all_models:
             wanted = self._wanted(chosen, model)
             if model.is_computed:
-                plan.known.append(self._computed(key, wanted, survey, model))
+                plan.known.append(self._computed(key, wanted, survey, model, options.draws))
             elif len(wanted):
                 plan.asked.append((model, wanted))
                 served = self._served(wanted["prompt_id"].to_pylist(), model, same)
@@ -197,11 +198,11 @@ class Predictor:
                 plan.requests += CALLS.requests(wanted, model, options.draws, options.snapshot, served)
         return plan
 
-    def _computed(self, key: str, wanted: pa.Table, survey: pa.Table, model: ModelSpec) -> pa.Table:
+    def _computed(self, key: str, wanted: pa.Table, survey: pa.Table, model: ModelSpec, draws: int) -> pa.Table:
         """The rows of a baseline."""
         previous = self._previous.answers(*split_partition_key(key)) if model.model == PREVIOUS_ROUND else {}
         answers = self._answers(key) if model.model in OF_NEIGHBOURS else None
-        return baseline_rows(wanted, survey, model, self.options.draws, self.options.snapshot, previous, answers)
+        return baseline_rows(wanted, survey, model, draws, self.options.snapshot, previous, answers)
 
     def _wanted(self, prompts: pa.Table, model: ModelSpec) -> pa.Table:
         """The prompts of the conditions in which the model is asked, as far as its limit goes."""
@@ -231,11 +232,32 @@ class Predictor:
                 tables.append(CALLS.answered(prompts, model, draws, snapshot, responses, failures, plan.served))
         new = pa.concat_tables(tables) if tables else PREDICTIONS.empty_table()
         round_id, segment = split_partition_key(plan.key)
-        existing = self.warehouse.read_or_empty("predictions", round=round_id, segment=segment, snapshot=self.options.snapshot)
+        at = {"round": round_id, "segment": segment, "snapshot": self.options.snapshot}
+        existing = self.warehouse.read_earlier("predictions", **at)
+        if existing is None:
+            existing = self._lost(plan)
         merged = CALLS.merged(existing, new, plan.blueprints)
         stands = pc.is_in(existing["prompt_id"], plan.blueprints["prompt_id"].combine_chunks())
         self.superseded[plan.key] = pc.sum(pc.cast(pc.invert(stands), pa.int64())).as_py() or 0
         return merged
+
+    def _lost(self, plan: Plan) -> pa.Table:
+        """The rows of a file that cannot be read: of language models from the response store, of baselines computed anew."""
+        tables = [PREDICTIONS.empty_table()]
+        survey, at = self._read("survey_responses", plan.key), SPACE.levels(plan.key)
+        same = same_texts(plan.blueprints, as_listed) if has_duplicates(survey) else {}
+        snapshot = self.options.snapshot
+        for lost in lost_predictions(self.warehouse, at, snapshot):
+            prompts, model = lost.prompts(plan.blueprints), lost.model
+            if model.is_computed:
+                made = self._computed(plan.key, prompts, survey, model, lost.draws)
+            else:
+                served = sources(prompts["prompt_id"].to_pylist(), same, model.variant, lost.draws, snapshot, self._known)
+                requests = CALLS.requests(prompts, model, lost.draws, snapshot, served)
+                responses = self._stored([request.key for request in requests])
+                made = CALLS.answered(prompts, model, lost.draws, snapshot, responses, {}, served)
+            tables.append(lost.kept(made))
+        return pa.concat_tables(tables)
 
     def _prompts(self, key: str, columns: Sequence[str] | None = None) -> Prompts:
         """`columns`: of the blueprints; all by default."""
@@ -260,9 +282,7 @@ class Predictor:
         if round_id not in self._rounds:
             tables = []
             for segment in self.warehouse.values("survey_responses", "segment", round=round_id):
-                # A file that cannot be read is the failure of its own partition, not of this one.
-                with suppress(WarehouseError):
-                    tables.append(self.warehouse.read("survey_responses", columns=COLUMNS, round=round_id, segment=segment))
+                tables.append(self.reader.rows("survey_responses", columns=COLUMNS, round=round_id, segment=segment))
             self._rounds[round_id] = RoundAnswers.of(pa.concat_tables(tables))
         return self._rounds[round_id]
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import dagster as dg
 
+from assets.stage.broken_files import left_out
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
 from assets.survey.boards import breakdowns, costs, leaderboard
@@ -21,7 +22,9 @@ def report(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeRes
 
     Kept as `report.html` in the warehouse; `dtef report` writes it elsewhere.
     """
-    page = survey_report(store.warehouse.connect())
+    page = store.reader.query(lambda connection: survey_report(connection, store.reader.left_out.values()))
     target = f"{store.warehouse.root}/report.html"
     size = store.warehouse.put(target, page.encode())
-    return dg.MaterializeResult(metadata={"path": dg.MetadataValue.path(target), "bytes": size})
+    return dg.MaterializeResult(
+        metadata={"path": dg.MetadataValue.path(target), "bytes": size, **left_out(context, store.reader)}
+    )

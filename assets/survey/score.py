@@ -33,7 +33,7 @@ def scores(context: dg.AssetExecutionContext, config: ScoreConfig, store: Store)
     policy (0 for an unreadable response, 0.1 for one of the wrong length, none for a failed call). `l2_corrected` and `rps_corrected` are errors
     less what a sample of the segment's size adds by chance: lower is better, below 0 is luck. Scoring asks no model.
     """
-    run = PartitionRun(context)
+    run = PartitionRun(context, store)
     for some in in_batches(run.keys):
         with store.writing("scores", some):
             for key in some:

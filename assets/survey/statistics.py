@@ -5,6 +5,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
+from assets.stage.broken_files import left_out
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
 from assets.stage.roll_up import clean
@@ -24,9 +25,15 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     """
     rows = publish_views(store, config, of_views("comparisons"))["comparisons"]
     return dg.MaterializeResult(
-        metadata=_said(
-            rows, config, "better", ["model", "other_model", "context_level", "difference", "low", "high", "p_holm", "verdict"]
-        )
+        metadata={
+            **left_out(context, store.reader),
+            **_said(
+                rows,
+                config,
+                "better",
+                ["model", "other_model", "context_level", "difference", "low", "high", "p_holm", "verdict"],
+            ),
+        }
     )
 
 
@@ -39,7 +46,7 @@ def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store
     """
     rows = publish_views(store, config, of_views("responsiveness"))["responsiveness"]
     shown = ["model", "condition", "levels", "slope", "difference", "low", "high", "p_holm", "verdict"]
-    return dg.MaterializeResult(metadata=_said(rows, config, "evidence-adapting", shown))
+    return dg.MaterializeResult(metadata={**left_out(context, store.reader), **_said(rows, config, "evidence-adapting", shown)})
 
 
 @dg.asset(deps=[segment_results], **roll_up("gaps", code_version="1"))
@@ -56,6 +63,7 @@ def gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -
     plot = {"plot": dg.MetadataValue.md(as_markdown_image(gap_chart(rows.to_pandas())))} if len(rows) else {}
     return dg.MaterializeResult(
         metadata={
+            **left_out(context, store.reader),
             **_counted(written["gaps"], config),
             "question_gaps_rows": len(written["question_gaps"]),
             "beyond_chance": found,
@@ -74,7 +82,13 @@ def reliability(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     """
     rows = publish_views(store, config, of_views("reliability"))["reliability"]
     shown = ["model", "context_level", "n_cells", "n_draws", "icc", "within_sd", "rerun_detectable", "model_detectable"]
-    return dg.MaterializeResult(metadata={**_counted(rows, config), "preview": markdown(clean(rows), shown, most=20)})
+    return dg.MaterializeResult(
+        metadata={
+            **left_out(context, store.reader),
+            **_counted(rows, config),
+            "preview": markdown(clean(rows), shown, most=20),
+        }
+    )
 
 
 def _said(rows: pa.Table, config: BoardConfig, counted: str, columns: list[str]) -> dict[str, Any]:

@@ -42,11 +42,15 @@ def has_several(connection: duckdb.DuckDBPyConnection) -> bool:
     return bool(connection.execute("SELECT count(DISTINCT snapshot) > 1 FROM scores").fetchall()[0][0])
 
 
-def take_times(connection: duckdb.DuckDBPyConnection, whole: duckdb.DuckDBPyConnection) -> None:
-    """Have the connection order its snapshots by all scores, which are those of `whole`."""
+def times(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, int | None]]:
+    """The rows of TIMES, where `scores` are all there are; the first response in microseconds since 1970."""
+    return connection.execute(f"SELECT snapshot::VARCHAR, epoch_us(first_response) FROM ({times_sql('scores')})").fetchall()
+
+
+def take_times(connection: duckdb.DuckDBPyConnection, of_all: Sequence[tuple[str, int | None]]) -> None:
+    """Have the connection order its snapshots by all scores, whose `times` these are."""
     connection.execute(f"CREATE TEMP TABLE {TIMES} (snapshot VARCHAR, first_response TIMESTAMPTZ)")
-    rows = whole.execute(f"SELECT snapshot, epoch_us(first_response) FROM ({times_sql('scores')})").fetchall()
-    connection.executemany(f"INSERT INTO {TIMES} VALUES (?, make_timestamptz(?))", rows)
+    connection.executemany(f"INSERT INTO {TIMES} VALUES (?, make_timestamptz(?))", [list(row) for row in of_all])
 
 
 def in_order(first_responses: Mapping[str, datetime | None]) -> list[str]:

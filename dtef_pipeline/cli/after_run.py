@@ -4,12 +4,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
+import duckdb
 import pandas as pd
 
 from dtef_pipeline.asking.models import COMPUTED_SQL, Models, base_selector
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.costs import cost_breakdown
-from dtef_pipeline.cli.read import connected, open_warehouse, render_view
+from dtef_pipeline.cli.left_out import queried, reads_tables
+from dtef_pipeline.cli.read import render_view
 from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.terminal import intervals, named_apart, render
@@ -23,7 +25,7 @@ from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.text.counted import counted
 from resources.known_models import known_models
 from resources.settings import Settings
-from resources.warehouse import Warehouse
+from resources.table_reader import TableReader
 
 if TYPE_CHECKING:
     from resources.gateway import Gateway
@@ -43,33 +45,37 @@ _COMPARED = [
 ]
 
 
-def after_run(warehouse: Warehouse, chosen: Selection, metric: str) -> bool:
+def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
     """Counts by status, what the run's models cost so far, a board for each context level; of an experiment, its comparison.
 
     True: every language model of the run has answered something.
     """
-    if not warehouse.values("scores", "round"):
+    if not reader.warehouse.values("scores", "round"):
         return True
     rounds, variants = list(chosen.rounds), [model.variant for model in chosen.models]
-    with connected(warehouse, [*HELD, "predictions"], rounds) as connection:
+
+    def told(connection: duckdb.DuckDBPyConnection) -> tuple[list[str], pd.DataFrame]:
         rows = connection.execute(
             "SELECT status, count(*) FROM scores WHERE snapshot = $1 AND list_contains($2, round) AND list_contains($3, model_variant) "
             "GROUP BY 1 ORDER BY 1",
             [chosen.snapshot, rounds, variants],
         ).fetchall()
         counts = ", ".join(f"{count:,} {status}" for status, count in rows)
-        click.echo(f"snapshot {chosen.snapshot}, {', '.join(rounds)}, these models: {counts}")
         by = ["model", "condition"] if len(chosen.spelled) > 1 else ["model"]
         used = cost_breakdown(connection, by, KEYS, only=rounds, snapshot=chosen.snapshot, variants=variants)
-        for line in _cost_lines(used):
-            click.echo(line)
+        said = [f"snapshot {chosen.snapshot}, {', '.join(rounds)}, these models: {counts}", *_cost_lines(used)]
         for level in chosen.context_levels:
             options = SurveyBoardOptions(metric=metric, rounds=chosen.rounds, context_level=level)
-            click.echo("\n" + render_view("overall", view(connection, "overall", options)))
+            said.append("\n" + render_view("overall", view(connection, "overall", options)))
+        return said, used
+
+    lines, used = queried(reader, told, [*HELD, "predictions"], rounds)
+    for line in lines:
+        click.echo(line)
     if chosen.experiment:
         options = SurveyBoardOptions(metric=metric, rounds=chosen.rounds, snapshot=chosen.snapshot)
         click.echo(f"\n{_headline(chosen.experiment, MARGIN)}")
-        compared = _comparison(warehouse, chosen.asked, options, MARGIN, chosen.segments)
+        compared = _comparison(reader, chosen.asked, options, MARGIN, chosen.segments)
         click.echo(render(_for_people(compared), "table", columns=_COMPARED))
     silent = used.groupby("model")[["answered", "failed"]].sum()
     return not len(silent[(silent["answered"] == 0) & (silent["failed"] > 0)])
@@ -102,18 +108,22 @@ def priced(cost_usd: float | None, unpriced: int) -> str:
     return f"${cost_usd:,.4f}" + (f" and {unpriced:,} of unknown cost" if unpriced else "")
 
 
-def costs(by: Sequence[str], rounds: tuple[str, ...], snapshot: str | None, output: str) -> None:
-    warehouse = open_warehouse()
+@reads_tables
+def costs(reader: TableReader, by: Sequence[str], rounds: tuple[str, ...], snapshot: str | None, output: str) -> None:
+    warehouse = reader.warehouse
     if not warehouse.values("predictions", "round"):
         raise WarehouseError(f"no predictions in {warehouse.root} yet: models are asked by `dtef run --round ROUND`")
     for what, wanted, there in (
         ("round", rounds, warehouse.values("predictions", "round")),
-        ("snapshot", (snapshot,) if snapshot else (), _snapshots(warehouse)),
+        ("snapshot", (snapshot,) if snapshot else (), _snapshots(reader)),
     ):
         if absent := [one for one in wanted if one not in there]:
             raise ConfigError(f"no predictions of {what} {', '.join(absent)}; there are: {', '.join(there)}")
-    with warehouse.connect(only=["predictions"], first=rounds) as connection:
-        frame = cost_breakdown(connection, by, KEYS, only=rounds, snapshot=snapshot)
+    frame = reader.query(
+        lambda connection: cost_breakdown(connection, by, KEYS, only=rounds, snapshot=snapshot),
+        only=["predictions"],
+        first=rounds,
+    )
     if output == "table":
         frame["cost"] = [priced(*pair) for pair in zip(frame["cost_usd"], frame["unpriced"], strict=True)]
         keys = list(frame.columns[: frame.columns.get_loc("answered")])
@@ -138,7 +148,9 @@ def experiments(output: str) -> None:
     click.echo(render(pd.DataFrame(rows), output))
 
 
+@reads_tables
 def experiment(
+    reader: TableReader,
     name: str,
     output: str,
     *,
@@ -150,16 +162,16 @@ def experiment(
     targets: str,
     margin: float,
 ) -> None:
-    warehouse = open_warehouse()
+    warehouse = reader.warehouse
     options = SurveyBoardOptions(metric=metric, rounds=rounds, snapshot=snapshot, targets=targets)
     chosen = with_contexts(find_experiment(name), contexts)
     if not warehouse.values("scores", "round"):
         raise WarehouseError(f"no scores in {warehouse.root} yet: `dtef run --experiment {name}` asks and scores")
     known = known_models(Settings.from_environment(), BASELINES)
-    asked = asked_models(chosen, known, models) if models else _seen(chosen, known, warehouse, options)
-    frame = _comparison(warehouse, asked, options, margin)
+    asked = asked_models(chosen, known, models) if models else _seen(chosen, known, reader, options)
+    frame = _comparison(reader, asked, options, margin)
     if not len(frame):
-        there = ", ".join(_snapshots(warehouse))
+        there = ", ".join(_snapshots(reader))
         raise ConfigError(f"nothing is scored for the experiment {name} in snapshot {snapshot}; snapshots: {there}")
     if output == "table":
         click.echo(_headline(chosen, margin))
@@ -168,12 +180,12 @@ def experiment(
         click.echo(render(frame, output))
 
 
-def _seen(chosen: Experiment, known: Models, warehouse: Warehouse, options: SurveyBoardOptions) -> tuple[Asked, ...]:
+def _seen(chosen: Experiment, known: Models, reader: TableReader, options: SurveyBoardOptions) -> tuple[Asked, ...]:
     """The language models with scores in the snapshot, in every condition; a model once, under its shortest name."""
-    with warehouse.connect(only=["scores"], first=options.rounds) as connection:
-        rows = connection.execute(
-            f"SELECT DISTINCT model FROM scores WHERE snapshot = $1 AND NOT {COMPUTED_SQL}", [options.snapshot]
-        ).fetchall()
+    seen = f"SELECT DISTINCT model FROM scores WHERE snapshot = $1 AND NOT {COMPUTED_SQL}"
+    rows = reader.query(
+        lambda connection: connection.execute(seen, [options.snapshot]).fetchall(), only=["scores"], first=options.rounds
+    )
     names = {name for (found,) in rows for name in (found, base_selector(found))}
     asked: dict[tuple[str, ...], tuple[Asked, ...]] = {}
     for name in sorted(names, key=lambda name: ("@" in name, name)):
@@ -191,15 +203,18 @@ def _in_every_condition(chosen: Experiment, known: Models, name: str) -> Iterabl
 
 
 def _comparison(
-    warehouse: Warehouse, asked: tuple[Asked, ...], options: SurveyBoardOptions, margin: float, segments: Sequence[str] = ()
+    reader: TableReader, asked: tuple[Asked, ...], options: SurveyBoardOptions, margin: float, segments: Sequence[str] = ()
 ) -> pd.DataFrame:
     """The comparison; of these segments only, if any are named."""
-    with warehouse.connect(only=["scores", "predictions", "reference_scores"], first=options.rounds) as connection:
+
+    def compared(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         cells = paired_cells(connection, asked, options)
         cells = cells[cells["segment"].isin(segments)] if segments else cells
         several = cells.groupby("model")["condition"].transform("nunique") > 1
         usage = condition_usage(connection, asked, options)
         return comparison(cells[several], usage, margin=margin, resamples=options.resamples, seed=options.seed)
+
+    return reader.query(compared, only=["scores", "predictions", "reference_scores"], first=options.rounds)
 
 
 def _headline(chosen: Experiment, margin: float) -> str:
@@ -220,8 +235,7 @@ def _for_people(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(tokens=tokens.astype(int), cost=cost, interval=intervals(frame), decision=decision)
 
 
-def _snapshots(warehouse: Warehouse) -> list[str]:
-    with warehouse.connect(only=["predictions"]) as connection:
-        made = [name for (name,) in connection.execute("SELECT DISTINCT snapshot FROM predictions").fetchall()]
-    with warehouse.connect(only=["scores"]) as connection:
-        return among(snapshot_order(connection), made)
+def _snapshots(reader: TableReader) -> list[str]:
+    seen = "SELECT DISTINCT snapshot FROM predictions"
+    made = [name for (name,) in reader.query(lambda connection: connection.execute(seen).fetchall(), only=["predictions"])]
+    return among(reader.query(snapshot_order, only=["scores"]), made)

@@ -34,7 +34,8 @@ def main() -> None:
         dtef leaderboard              show who predicts best
         dtef ui                       look at the same results in Dagster, in a browser
 
-    Results are kept in the folder .dtef/, or where DTEF_WAREHOUSE, DTEF_RESPONSES and DAGSTER_HOME say.
+    Results are kept in the folder .dtef/, or where DTEF_WAREHOUSE, DTEF_RESPONSES and DAGSTER_HOME say. A command that reads tables leaves
+    out a file that it cannot read, names it with the command that makes it again, and ends with exit code 1.
     """
 
 
@@ -69,7 +70,7 @@ def run(**options: Any) -> None:
     the command again to ask for the rest: a budget counts from zero at each start.
 
     \b
-    Exit code: 0 done; 1 a partition failed; 2 the options or the set-up need mending; 4 a model never answered;
+    Exit code: 0 done; 1 a partition failed, or a file was left out; 2 the options or the set-up need mending; 4 a model never answered;
     130 interrupted (the responses so far are kept).
     """
     from dtef_pipeline.cli import run
@@ -87,7 +88,8 @@ def rollup(metric: str) -> None:
     `dtef run` does so too, unless `--no-roll-ups` is given. After several such runs, give this command once. No model is asked.
 
     \b
-    Exit code: 0 done; 1 a roll-up failed; 2 nothing is scored yet, or the options or the set-up need mending; 130 interrupted.
+    Exit code: 0 done; 1 a roll-up failed, or a file was left out; 2 nothing is scored yet, or the options or the set-up need mending;
+    130 interrupted.
     """
     from dtef_pipeline.cli import run
 
@@ -219,7 +221,7 @@ def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str
     A row without a verdict was not compared, and says why.
 
     \b
-    Exit code: 0 done; 2 the options or the set-up need mending; 3 the verdict that --fail-on names, or a worse one.
+    Exit code: 0 done; 1 a file was left out; 2 the options or the set-up need mending; 3 the verdict that --fail-on names, or a worse one.
     """
     from dtef_pipeline.cli import read
 

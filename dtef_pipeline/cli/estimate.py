@@ -18,6 +18,7 @@ from dtef_pipeline.asking.estimate import answer_limits, expected_answers
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.same_texts import same_texts, sources
 from dtef_pipeline.boards.costs import answer_lengths
+from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.selection import BUDGETS, RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import request_keys, split_partition_key
@@ -31,19 +32,19 @@ from resources.gateway.prices import Price, price
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
-from resources.warehouse import Warehouse
+from resources.table_reader import TableReader
 
 _REQUEST_COUNTS = ["requests", "replayed", "calls", "prompt_tokens", "answer_tokens", "answer_tokens_most"]
 DOLLARS = ["cost_usd", "cost_usd_most"]
 _READ = [*KEYS.cell, "prompt_id", "options", "reading", "tokens", "answer_tokens"]
 
 
-def estimate(options: RunOptions, output: str) -> None:
+@reads_tables
+def estimate(reader: TableReader, options: RunOptions, output: str) -> None:
     settings = Settings.from_environment()
     chosen = selection(options, known_models(settings, BASELINES))
-    warehouse = Warehouse(settings.warehouse)
     models = [model for model in chosen.models if not model.is_computed]
-    frame = _estimate(warehouse, chosen, models, partition_keys(warehouse, chosen.rounds, chosen.segments), settings)
+    frame = _estimate(reader, chosen, models, partition_keys(reader.warehouse, chosen.rounds, chosen.segments), settings)
     if output != "table":
         click.echo(render(frame, output))
         return
@@ -56,25 +57,27 @@ def estimate(options: RunOptions, output: str) -> None:
 
 
 def _estimate(
-    warehouse: Warehouse, chosen: Selection, models: list[ModelSpec], keys: list[str], settings: Settings
+    reader: TableReader, chosen: Selection, models: list[ModelSpec], keys: list[str], settings: Settings
 ) -> pd.DataFrame:
     """One row per (model, condition) in which it is asked."""
-    blueprints, same = _blueprints(warehouse, chosen, keys)
+    blueprints, same = _blueprints(reader, chosen, keys)
     prompts, only = prompts_to_ask(blueprints, chosen.blueprints), limited_prompts(blueprints, chosen.limits)
-    measured = _measured(warehouse, chosen)
+    measured = _measured(reader, chosen)
     with _responses(settings) as store:
         asked = {model: _requests(_prompts_of(model, prompts, chosen, only), same, chosen, model, store) for model in models}
     rows = [row for model, requests in asked.items() for row in _rows(requests, chosen, model, measured)]
     return pd.DataFrame(rows, columns=["model", "model_variant", "condition", *_REQUEST_COUNTS, *DOLLARS])
 
 
-def _blueprints(warehouse: Warehouse, chosen: Selection, keys: list[str]) -> tuple[pa.Table, dict[str, tuple[str, ...]]]:
+def _blueprints(reader: TableReader, chosen: Selection, keys: list[str]) -> tuple[pa.Table, dict[str, tuple[str, ...]]]:
     """The prompts of all partitions, and which of a partition read the same."""
     tables = []
     same: dict[str, tuple[str, ...]] = {}
     for key in keys:
         round_id, segment = split_partition_key(key)
-        survey = warehouse.read("survey_responses", round=round_id, segment=segment)
+        survey = reader.rows("survey_responses", round=round_id, segment=segment)
+        if not len(survey):
+            continue
         try:
             made = build_blueprints(survey, *chosen.blueprints)
         except DtefError as error:
@@ -83,6 +86,8 @@ def _blueprints(warehouse: Warehouse, chosen: Selection, keys: list[str]) -> tup
         tables.append(select_prompts(made, survey, questions=chosen.questions).select(_READ))
         if has_duplicates(survey):
             same |= same_texts(made, as_listed)
+    if not tables and reader.left_out:
+        raise DtefError("nothing of what was chosen can be read")
     if not tables:
         raise DtefError("no prompt can be made: give a larger --token-budget")
     return pa.concat_tables(tables), same
@@ -166,13 +171,11 @@ def _most_cost(found: Price | None, prompt_tokens: int, answer_tokens: float) ->
     return found.of(prompt_tokens, 0 if math.isnan(answer_tokens) else round(answer_tokens))
 
 
-def _measured(warehouse: Warehouse, chosen: Selection) -> dict[tuple[str, str], float]:
-    if not warehouse.values("predictions", "round"):
+def _measured(reader: TableReader, chosen: Selection) -> dict[tuple[str, str], float]:
+    if not reader.warehouse.values("predictions", "round"):
         return {}
-    with warehouse.connect(only=["predictions"]) as connection:
-        return {
-            (variant, condition): mean for (variant, condition), mean in answer_lengths(connection, KEYS, chosen.rounds).items()
-        }
+    found = reader.query(lambda connection: answer_lengths(connection, KEYS, chosen.rounds), only=["predictions"])
+    return {(variant, condition): mean for (variant, condition), mean in found.items()}
 
 
 def _shown(frame: pd.DataFrame, several_conditions: bool) -> pd.DataFrame:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dtef_pipeline.cli.ingest_summary import faults, summary
-from dtef_pipeline.cli.read import open_warehouse
+from dtef_pipeline.cli.left_out import open_warehouse, say_files
 from dtef_pipeline.cli.ready import dagster_instance
 from dtef_pipeline.survey.whole import ALLOWANCES, MISSING_ATTRIBUTES, MISSING_QUESTIONS
 from dtef_pipeline.text.counted import counted
 from resources.gateway.progress import kept_terminal, waiting
+from resources.table_reader import TableReader
 
 if TYPE_CHECKING:
     from dtef_pipeline.survey.model import Survey
@@ -60,7 +61,7 @@ def ingest(path: Path, options: IngestOptions) -> int:
             for survey in surveys:
                 clean &= _ingested(instance, sources, survey, path, options)
         with waiting("naming the tables for `dtef sql`"):
-            warehouse.refresh_database()
+            TableReader(warehouse).refresh_database()
     return 0 if clean else 1
 
 
@@ -73,6 +74,7 @@ def _ingested(instance: Any, sources: Sources[Survey], survey: Survey, path: Pat
     with waiting(f"{survey.round}: noting what is new"):
         registered = register_round(instance, sources, survey, path, **options.of_a_round)
     outcome = materialize(instance, ["survey_responses"], registered.keys, {})
+    say_files(outcome)
     for line in summary(sources.warehouse, survey.round, time.monotonic() - started):
         click.echo(line)
     if registered.retired:

@@ -1,8 +1,7 @@
 """What the `dtef` commands that only read do: leaderboards, drift, queries, exports. No Dagster is loaded for them."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
@@ -14,8 +13,9 @@ import pyarrow as pa
 
 from assets.survey.moved_questions import named
 from assets.survey.panel_file import known_panel
-from dtef_pipeline.asking.snapshot_order import among, has_several, snapshot_order, take_times
+from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.boards import BY_METRIC
+from dtef_pipeline.cli.left_out import queried, reads_tables
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
@@ -37,6 +37,7 @@ from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.text.counted import counted
 from resources.known_models import known_models
 from resources.settings import Settings
+from resources.table_reader import TableReader
 from resources.warehouse import TABLES, Warehouse
 
 EVERY_VIEW = (*MODEL, "condition")
@@ -49,34 +50,13 @@ MOST_ROWS = 60
 """Rows of a view of questions as a table, unless one asks for more."""
 
 
-def open_warehouse() -> Warehouse:
-    return Warehouse(Settings.from_environment().warehouse)
-
-
-@contextmanager
-def connected(warehouse: Warehouse, only: Iterable[str], rounds: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The tables, of these rounds (none: of all), with `scores` among them. Snapshots are in the order that they have over all rounds."""
-    with warehouse.connect(only=only, first=rounds) as connection:
-        if rounds and has_several(connection):
-            with warehouse.connect(only=["scores"]) as whole:
-                take_times(connection, whole)
-        yield connection
-
-
-def leaderboard(by: str, output: str, top: int | None, **options: Any) -> None:
-    warehouse = open_warehouse()
+@reads_tables
+def leaderboard(reader: TableReader, /, by: str, output: str, top: int | None, **options: Any) -> None:
+    warehouse = reader.warehouse
     chosen = SurveyBoardOptions(**{name: value for name, value in options.items() if value is not None})
     _require(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
     _scored_rounds(warehouse, chosen.rounds)
-    with connected(warehouse, HELD, chosen.rounds) as connection:
-        frame = view(connection, by, chosen)
-        if not len(frame):
-            raise ConfigError(_why_empty(connection, by, chosen))
-        if "question_id" in frame:
-            texts = connection.execute(
-                "SELECT round, question_id, any_value(question_text) AS question FROM survey_responses GROUP BY ALL"
-            ).df()
-            frame = frame.merge(texts, on=["round", "question_id"], how="left")
+    frame = queried(reader, lambda connection: _shown_view(connection, by, chosen), HELD, chosen.rounds)
     if "excess" in frame:
         frame = by_significance(frame)
     if output == "table" and top is None and "question_id" in frame:
@@ -86,6 +66,19 @@ def leaderboard(by: str, output: str, top: int | None, **options: Any) -> None:
     )
     if output == "table" and top and len(frame) > top:
         click.echo(f"{counted(len(frame) - top, 'more row')}: --top 0 shows all, --format csv writes them for other programs")
+
+
+def _shown_view(connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoardOptions) -> pd.DataFrame:
+    """The rows of a view, with the words of its questions."""
+    frame = view(connection, by, chosen)
+    if not len(frame):
+        raise ConfigError(_why_empty(connection, by, chosen))
+    if "question_id" in frame:
+        texts = connection.execute(
+            "SELECT round, question_id, any_value(question_text) AS question FROM survey_responses GROUP BY ALL"
+        ).df()
+        return frame.merge(texts, on=["round", "question_id"], how="left")
+    return frame
 
 
 def render_view(by: str, frame: pd.DataFrame) -> str:
@@ -148,9 +141,12 @@ def _what_there_is(connection: duckdb.DuckDBPyConnection, chosen: SurveyBoardOpt
     return f"nothing is scored for {given or 'these options'}; scored so far: {'; '.join(listed)}"
 
 
-def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str) -> int:
+@reads_tables
+def drift(
+    reader: TableReader, rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str
+) -> int:
     """Exit code 3 when a series has the verdict `fail_on` or a worse one."""
-    warehouse = open_warehouse()
+    warehouse = reader.warehouse
     _require(warehouse, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
     scored = _scored_rounds(warehouse, rounds)
     options = known_panel(Settings.from_environment()).drift.options
@@ -158,19 +154,19 @@ def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str
         if nameless := [given for given in since if given.startswith("=")]:
             raise ConfigError(f"since {nameless[0]!r}: allowed: MODEL=DATE, or DATE for all models")
         options = replace(options, since={model: day for model, _, day in (given.rpartition("=") for given in since)})
-        with warehouse.connect(only=["scores"]) as connection:
-            options.require_known(connection.execute("SELECT DISTINCT model, model_variant FROM scores").fetchall())
-    checks = (
-        _model_checks(warehouse, rounds, options) if by == "model" else _round_checks(warehouse, rounds or scored, by, options)
-    )
-    checks = named(warehouse, checks)
+        names = "SELECT DISTINCT model, model_variant FROM scores"
+        options.require_known(reader.query(lambda connection: connection.execute(names).fetchall(), only=["scores"]))
+    checks = _model_checks(reader, rounds, options) if by == "model" else _round_checks(reader, rounds or scored, by, options)
+    checks = named(reader, checks)
     click.echo(drift_text(checks, NAMES) if output == "table" else _drift_rows(checks, by, output))
     return 3 if fail_on and reaches(checks.to_pylist(), fail_on) else 0
 
 
-def _model_checks(warehouse: Warehouse, rounds: Sequence[str], options: WatchOptions) -> pa.Table:
-    with connected(warehouse, ("scores", "predictions"), rounds) as connection:
-        checks = model_drift(connection, SUBJECT, options, only=rounds).checks
+def _model_checks(reader: TableReader, rounds: Sequence[str], options: WatchOptions) -> pa.Table:
+    def made(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+        return model_drift(connection, SUBJECT, options, only=rounds).checks
+
+    checks = queried(reader, made, ("scores", "predictions"), rounds)
     if len(checks) and options.since and checks["latest_snapshot"].null_count == len(checks):
         raise ConfigError(f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}")
     if not len(checks):
@@ -178,11 +174,10 @@ def _model_checks(warehouse: Warehouse, rounds: Sequence[str], options: WatchOpt
     return checks
 
 
-def _round_checks(warehouse: Warehouse, rounds: Sequence[str], by: str, options: WatchOptions) -> pa.Table:
+def _round_checks(reader: TableReader, rounds: Sequence[str], by: str, options: WatchOptions) -> pa.Table:
     columns, levels = columns_needed(SUBJECT.keys), 1 if by == "round" else 2
-    with warehouse.connect(only=["scores"]) as connection:
-        order = snapshot_order(connection)
-    scores = (warehouse.read("scores", columns=columns, round=r) for r in rounds)
+    order = reader.query(snapshot_order, only=["scores"])
+    scores = (reader.rows("scores", columns=columns, round=r) for r in rounds)
     return pa.concat_tables([drift_checks(rows, SUBJECT, levels=levels, options=options, order=order) for rows in scores])
 
 
@@ -207,10 +202,13 @@ def score(file: TextIO) -> int:
     return 1 if malformed else 0
 
 
-def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...], conditions: tuple[str, ...]) -> None:
+@reads_tables
+def export_blueprints(
+    reader: TableReader, round_id: str, out: Path, contexts: tuple[str, ...], conditions: tuple[str, ...]
+) -> None:
     from dtef_pipeline.survey.predictions import select_prompts
 
-    warehouse = open_warehouse()
+    warehouse, written = reader.warehouse, 0
     segments = warehouse.values("blueprints", "segment", round=round_id)
     if not segments:
         made = ", ".join(warehouse.values("blueprints", "round")) or "none"
@@ -220,24 +218,31 @@ def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...], condi
     out.mkdir(parents=True, exist_ok=True)
     for segment in segments:
         at = {"round": round_id, "segment": segment}
-        survey = warehouse.read("survey_responses", **at)
-        prompts = select_prompts(warehouse.read("blueprints", **at), survey, context_levels=contexts, conditions=conditions)
+        survey, made = reader.rows("survey_responses", **at), reader.rows("blueprints", **at)
+        if not len(survey) or not len(made):
+            continue
+        prompts = select_prompts(made, survey, context_levels=contexts, conditions=conditions)
+        written += 1
         (out / f"{round_id}__{segment.replace(':', '_')}.yml").write_text(weval_yaml(prompts, survey), encoding="utf-8")
-    click.echo(f"{counted(len(segments), 'file')} in {out}")
+    click.echo(f"{counted(written, 'file')} in {out}")
 
 
-def sql(query: str, output: str) -> None:
-    warehouse = open_warehouse()
-    with warehouse.connect(only=warehouse.tables_in(query)) as connection:
-        try:
-            found = connection.sql(query)
-            frame = pd.DataFrame() if found is None else _named_once(found.to_arrow_table()).to_pandas()
-        except duckdb.CatalogException as error:
-            there = warehouse.tables()
-            later = ", ".join(name for name in TABLES if name not in there) or "none"
-            raise DtefError(f"{error}\ntables: {', '.join(there) or 'none yet'}; made by later stages: {later}") from error
-        except duckdb.Error as error:
-            raise DtefError(str(error)) from error
+@reads_tables
+def sql(reader: TableReader, query: str, output: str) -> None:
+    def answer(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+        found = connection.sql(query)
+        frame: pd.DataFrame = pd.DataFrame() if found is None else _named_once(found.to_arrow_table()).to_pandas()
+        return frame
+
+    warehouse = reader.warehouse
+    try:
+        frame = reader.query(answer, only=warehouse.tables_in(query))
+    except duckdb.CatalogException as error:
+        there = warehouse.tables()
+        later = ", ".join(name for name in TABLES if name not in there) or "none"
+        raise DtefError(f"{error}\ntables: {', '.join(there) or 'none yet'}; made by later stages: {later}") from error
+    except duckdb.Error as error:
+        raise DtefError(str(error)) from error
     click.echo(render(frame, output, as_named=True))
 
 
@@ -251,13 +256,13 @@ def _named_once(rows: pa.Table) -> pa.Table:
     return rows.rename_columns(names)
 
 
-def report(out: Path) -> None:
+@reads_tables
+def report(reader: TableReader, out: Path) -> None:
     from dtef_pipeline.survey.report.chapters import survey_report
 
-    warehouse = open_warehouse()
-    _require(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
-    with warehouse.connect() as connection:
-        out.write_text(survey_report(connection), encoding="utf-8")
+    _require(reader.warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
+    page = reader.query(lambda connection: survey_report(connection, reader.left_out.values()))
+    out.write_text(page, encoding="utf-8")
     click.echo(f"report: {out}")
 
 

@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dtef_pipeline.cli.after_run import after_run, now_asked
-from dtef_pipeline.cli.read import open_warehouse
+from dtef_pipeline.cli.left_out import open_reader, open_warehouse, say_files, say_more
 from dtef_pipeline.cli.ready import check_asking, check_settings, dagster_instance, prepare_home
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.errors import WarehouseError
@@ -22,6 +23,7 @@ from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings, shipped
+from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -36,7 +38,8 @@ SOME_MODEL_SILENT = 4
 
 def run(options: RunOptions) -> int:
     metric = SurveyBoardOptions(metric=options.metric).metric
-    warehouse, settings = open_warehouse(), Settings.from_environment()
+    reader, settings = open_reader(), Settings.from_environment()
+    warehouse = reader.warehouse
     check_settings(settings)
     chosen = selection(options, known_models(settings, BASELINES))
     keys = partition_keys(warehouse, chosen.rounds, chosen.segments)
@@ -51,7 +54,9 @@ def run(options: RunOptions) -> int:
         click.echo(line)
     for failure in failures:
         click.echo(f"error: {failure}", err=True)
-    all_answered = after_run(warehouse, chosen, metric)
+    say_files(outcome)
+    all_answered = after_run(reader, chosen, metric)
+    say_more(reader.more)
     if options.no_roll_ups:
         click.echo(
             "roll-ups were left out: boards, costs, drift of the models and the report are made by `dtef rollup`, or the next run"
@@ -62,7 +67,7 @@ def run(options: RunOptions) -> int:
             "in the tables; the raw responses stay in the response store, and the earlier options bring them back",
             err=True,
         )
-    return 1 if failures else 0 if all_answered else SOME_MODEL_SILENT
+    return 1 if failures or outcome.left_out or reader.left_out else 0 if all_answered else SOME_MODEL_SILENT
 
 
 def rollup(metric: str) -> int:
@@ -76,8 +81,9 @@ def rollup(metric: str) -> int:
         outcome = _roll_ups(instance, metric)
     for failure in outcome.failures:
         click.echo(f"error: {failure}", err=True)
+    say_files(outcome)
     click.echo(f"roll-ups of {', '.join(warehouse.values('scores', 'round'))}, {time.monotonic() - started:.1f} s")
-    return 1 if outcome.failures else 0
+    return 1 if outcome.failures or outcome.left_out else 0
 
 
 def _roll_ups(instance: Any, metric: str) -> "Launched":
@@ -100,9 +106,11 @@ def _materialize(
             outcome = _stages(instance, stages, keys, chosen, options, running)
         failures = list(outcome.failures)
         if options.no_roll_ups:
-            warehouse.refresh_database()
+            TableReader(warehouse).refresh_database()
         elif warehouse.values("scores", "round"):
-            failures += _roll_ups(instance, options.metric).failures
+            rolled_up = _roll_ups(instance, options.metric)
+            failures += rolled_up.failures
+            outcome = replace(outcome, made_again=outcome.made_again + rolled_up.made_again, left_out=rolled_up.left_out)
     return outcome, failures, running.gateway
 
 

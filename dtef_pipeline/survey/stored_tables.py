@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from dtef_pipeline.survey import tables
+from dtef_pipeline.survey.baselines.names import UNIFORM
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.published import PUBLISHED
 from dtef_pipeline.survey.boards.schemas import TESTS
 from dtef_pipeline.survey.identity import SPACE
-from dtef_pipeline.tables import TableSpec
+from dtef_pipeline.tables import AskedBy, Remake, TableSpec
 
+_ASKED_BY = (
+    AskedBy("--snapshot", "snapshot", "base"),
+    AskedBy("--condition", "condition", BlueprintOptions().condition),
+    AskedBy("--context", "context_level", "0"),
+)
+# The baseline stands in every table of predictions anyway. What language models responded is found in the response store.
+_BY_RUN = Remake(
+    f"dtef run {{options}} --model {UNIFORM}", _ASKED_BY, AskedBy("--questions", "question_id"), ("scores", "predictions")
+)
+_BY_INGEST = replace(_BY_RUN, command=f"{_BY_RUN.command} --ingest")
 _ROUND, _SEGMENT, _SNAPSHOT = ("round",), ("round", "segment"), ("round", "segment", "snapshot")
 TABLES: Mapping[str, TableSpec] = {
-    "survey_responses": TableSpec(tables.SURVEY_RESPONSES, SPACE, _SEGMENT),
-    "reference_scores": TableSpec(tables.REFERENCE_SCORES, SPACE, _SEGMENT),
-    "survey_quarantine": TableSpec(tables.SURVEY_QUARANTINE, SPACE, _ROUND),
-    "survey_findings": TableSpec(tables.SURVEY_FINDINGS, SPACE, _ROUND),
-    "blueprints": TableSpec(tables.BLUEPRINTS, SPACE, _SEGMENT),
-    "predictions": TableSpec(tables.PREDICTIONS, SPACE, _SNAPSHOT),
-    "scores": TableSpec(tables.SCORES, SPACE, _SNAPSHOT),
-    "segment_results": TableSpec(tables.SEGMENT_RESULTS, SPACE, _SNAPSHOT),
-    "drift_checks": TableSpec(tables.DRIFT_CHECKS, SPACE, _SEGMENT),
+    "survey_responses": TableSpec(tables.SURVEY_RESPONSES, SPACE, _SEGMENT, _BY_INGEST),
+    "reference_scores": TableSpec(tables.REFERENCE_SCORES, SPACE, _SEGMENT, _BY_INGEST),
+    "survey_quarantine": TableSpec(tables.SURVEY_QUARANTINE, SPACE, _ROUND, _BY_INGEST),
+    "survey_findings": TableSpec(tables.SURVEY_FINDINGS, SPACE, _ROUND, _BY_INGEST),
+    "blueprints": TableSpec(tables.BLUEPRINTS, SPACE, _SEGMENT, _BY_RUN),
+    "predictions": TableSpec(tables.PREDICTIONS, SPACE, _SNAPSHOT, _BY_RUN),
+    "scores": TableSpec(tables.SCORES, SPACE, _SNAPSHOT, _BY_RUN),
+    "segment_results": TableSpec(tables.SEGMENT_RESULTS, SPACE, _SNAPSHOT, _BY_RUN),
+    "drift_checks": TableSpec(tables.DRIFT_CHECKS, SPACE, _SEGMENT, _BY_RUN),
     "model_drift": TableSpec(tables.MODEL_DRIFT),
     "drift_series": TableSpec(tables.DRIFT_SERIES),
     **{view.table: TableSpec(TESTS.get(view.table)) for view in PUBLISHED},

@@ -170,7 +170,7 @@ class TestReading:
         house.write("survey_responses", survey_rows({}), **KENYA)
         path = Path(house.folder("survey_responses", **KENYA), "part-0.parquet")
         path.write_bytes(path.read_bytes()[:-100] if content is None else content)
-        with pytest.raises(WarehouseError, match=rf"cannot read {path}: .*; materialize that partition again"):
+        with pytest.raises(WarehouseError, match=rf"cannot read {path}: .*; this makes it again: dtef run --round S1 --seg"):
             house.read("survey_responses", **KENYA)
 
     def test_files_of_two_versions_are_not_mixed_and_the_older_one_is_named(self, house: Warehouse) -> None:
@@ -179,7 +179,7 @@ class TestReading:
         (older, _) = (Path(house.root) / path for path in files(house))
         pq.write_table(scores_table([{}]).drop_columns(["l2_corrected"]), older)
         with pytest.raises(
-            WarehouseError, match=r"snapshot=2026-01-01/part-0.parquet was written by another version.*l2_corrected"
+            WarehouseError, match=r"snapshot=2026-01-01/part-0.parquet: it was written by another version.*l2_corrected"
         ):
             house.read("scores", **KENYA)
         assert len(house.read("scores", columns=["score"], **KENYA)) == 2

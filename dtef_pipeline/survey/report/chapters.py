@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from html import escape
 from importlib.resources import files
 
@@ -10,7 +11,7 @@ import pandas as pd
 
 from dtef_pipeline.report.drift import drift, reliability
 from dtef_pipeline.report.leaderboard import comparisons, leaderboard
-from dtef_pipeline.report.markup import Group
+from dtef_pipeline.report.markup import Group, incomplete
 from dtef_pipeline.report.page import Chapter, build_report
 from dtef_pipeline.survey.boards.responsiveness import context_shown
 from dtef_pipeline.survey.report.attributes import attributes, consistency, metrics
@@ -35,13 +36,16 @@ _PAIRS = "\n".join(map(_file, ("pair_parts.js", "question_segments.js", "pairs.j
 _HEAT_MAP = f"{HEAT_STYLE}\n{_file('heatmap.css')}"
 
 
-def survey_report(connection: duckdb.DuckDBPyConnection) -> str:
-    """The page, from a connection with the pipeline's views (`scores` at least). Equal tables give an equal page."""
+def survey_report(connection: duckdb.DuckDBPyConnection, left_out: Collection[str] = ()) -> str:
+    """The page, from a connection with the pipeline's views (`scores` at least). Equal tables give an equal page.
+
+    `left_out`: what is said of each file that could not be read, so that nobody takes the numbers for those of everything.
+    """
     rounds = [name for (name,) in connection.execute("SELECT DISTINCT round FROM scores ORDER BY 1").fetchall()]
     found = boards(connection)
     metric = str(found["overall"]["metric"].iloc[0]) if len(found["overall"]) else "js"
     title = f"DTEF: {', '.join(rounds) or 'no round'}"
-    return build_report(title, _introduction(metric), _chapters(connection, found, metric))
+    return build_report(title, _introduction(metric) + incomplete(left_out), _chapters(connection, found, metric))
 
 
 def _introduction(metric: str) -> str:

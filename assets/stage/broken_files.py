@@ -1,0 +1,29 @@
+"""Files that could not be read: what a run says of those that it made again, and of those that it did without."""
+
+from typing import Any
+
+import dagster as dg
+
+from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
+
+Context = dg.AssetExecutionContext | dg.AssetCheckExecutionContext
+MADE_AGAIN, LEFT_OUT = "files_made_again", "files_left_out"
+"""Metadata of a materialization: a list of lines."""
+
+
+def made_again(context: Context, warehouse: Warehouse) -> dict[str, Any]:
+    """The metadata and the log line of each file that could not be read and was written anew since this was asked last."""
+    lines = [f"could not be read, and was made again: {path}" for path in warehouse.take_damaged()]
+    return _told(context, MADE_AGAIN, lines)
+
+
+def left_out(context: Context, reader: TableReader) -> dict[str, Any]:
+    """The metadata and the log line of each file that what was made does without, and of those that were made again."""
+    return {**_told(context, LEFT_OUT, list(reader.left_out.values())), **made_again(context, reader.warehouse)}
+
+
+def _told(context: Context, name: str, lines: list[str]) -> dict[str, Any]:
+    for line in lines:
+        context.log.warning(line)
+    return {name: dg.MetadataValue.json(lines)} if lines else {}

@@ -1,0 +1,79 @@
+"""Commands that read tables do without a file that cannot be read: they name it, go on, and say so by their exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+import click
+
+from dtef_pipeline.asking.snapshot_order import has_several, take_times, times
+from resources.settings import Settings
+from resources.table_reader import FILES_NAMED, TableReader
+from resources.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from assets.launch import Launched
+
+Given = ParamSpec("Given")
+Out = TypeVar("Out")
+
+
+def open_warehouse() -> Warehouse:
+    return Warehouse(Settings.from_environment().warehouse)
+
+
+def open_reader(warehouse: Warehouse | None = None) -> TableReader:
+    """The tables; each file that is left out is a line of standard error."""
+    return TableReader(warehouse or open_warehouse(), lambda line: click.echo(f"warning: {line}", err=True))
+
+
+def queried(
+    reader: TableReader, use: Callable[[duckdb.DuckDBPyConnection], Out], only: Iterable[str], rounds: Sequence[str]
+) -> Out:
+    """What `use` makes of the tables of these rounds (none: of all), `scores` among them. Snapshots have the order they have over all rounds."""
+    if not rounds or not reader.query(has_several, only=["scores"], first=rounds):
+        return reader.query(use, only=only, first=rounds)
+    of_all = reader.query(times, only=["scores"])
+
+    def in_time(connection: duckdb.DuckDBPyConnection) -> Out:
+        take_times(connection, of_all)
+        return use(connection)
+
+    return reader.query(in_time, only=only, first=rounds)
+
+
+def say_files(launched: Launched) -> None:
+    """Say which files a run made again, because they could not be read, and which its roll-ups are made without."""
+    for line in launched.made_again:
+        click.echo(line, err=True)
+    for line in launched.left_out[:FILES_NAMED]:
+        click.echo(f"warning: roll-ups: {line}", err=True)
+    say_more(len(launched.left_out[FILES_NAMED:]))
+
+
+def say_more(files: int) -> None:
+    """Say how many files were left out besides those that were named."""
+    if files:
+        click.echo(f"warning: left out as well, since they cannot be read: {files:,} more files", err=True)
+
+
+def reads_tables(command: Callable[Concatenate[TableReader, Given], Out]) -> Callable[Given, Out]:
+    """Hands the tables to a command that reads. Where a file was left out, it ends with exit code 1, unless with a higher one."""
+
+    @wraps(command)
+    def wrapped(*args: Given.args, **kwargs: Given.kwargs) -> Out:
+        reader = open_reader()
+        try:
+            code = command(reader, *args, **kwargs)
+        finally:
+            say_more(reader.more)
+        if reader.left_out and not code:
+            sys.exit(1)
+        return code
+
+    return wrapped

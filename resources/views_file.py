@@ -1,0 +1,48 @@
+"""The file `dtef.duckdb`: views of the tables for other tools."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+
+def view_of(table: str, patterns: Sequence[str]) -> str:
+    """The statement that makes a view of these Parquet files."""
+    quoted = ", ".join("'" + pattern.replace("'", "''") + "'" for pattern in patterns)
+    return f"CREATE VIEW {table} AS SELECT * FROM read_parquet([{quoted}], hive_partitioning = false)"
+
+
+class ViewsFile:
+    """A database that holds views alone."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._written: object = None
+
+    def refresh(self, views: Mapping[str, pa.Schema | None], left_out: Mapping[str, str]) -> Path:
+        """Write it, where it has changed; it is replaced whole, so no reader is ever locked out.
+
+        Args:
+            views: statements, with the columns of those that are one file: a view keeps the columns of its making.
+            left_out: files that the views leave out, and why: the table `left_out`, which is there only then.
+        """
+        if (wanted := (dict(views), dict(left_out))) == self._written and self.path.exists():
+            return self.path
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self.path.with_name(f".{uuid.uuid4().hex}.duckdb")
+        try:
+            with duckdb.connect(str(temporary)) as connection:
+                for sql in views:
+                    connection.execute(sql)
+                if left_out:
+                    connection.execute("CREATE TABLE left_out (file VARCHAR, why VARCHAR)")
+                    connection.executemany("INSERT INTO left_out VALUES (?, ?)", [list(row) for row in left_out.items()])
+            temporary.replace(self.path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        self._written = wanted
+        return self.path

@@ -1,0 +1,172 @@
+"""Broken files of tables: who reads leaves them out and says how they are made again, and the command that is named makes them again."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.dtef_pipeline.cli.commands import distribution, dtef, ok, query, run_stages, serve_as, use
+from tests.dtef_pipeline.cli.conftest import Base
+from tests.fake_llm_server import FakeLLM
+from tests.strict_json import strict
+
+AT = "round=S1/segment=country%3Abrazil"
+NIGHT = f"{AT}/snapshot=2026-01-01"
+
+
+def truncate(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:300])
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def rubbish(file: Path) -> None:
+    file.write_bytes(b"rubbish" * 100)
+
+
+def folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+    (file / "something").touch()
+
+
+def older(file: Path) -> None:
+    """As an earlier version of the software wrote it, without a column."""
+    pq.write_table(pq.ParquetFile(file).read().drop_columns(["attribute" if "results" in str(file) else "reading"]), file)
+
+
+BROKEN: dict[str, Callable[[Path], None]] = {
+    f"predictions/{NIGHT}": truncate,
+    f"scores/{NIGHT}": empty,
+    f"segment_results/{NIGHT}": folder,
+    f"drift_checks/{AT}": rubbish,
+    f"blueprints/{AT}": folder,
+    f"survey_responses/{AT}": truncate,
+    f"reference_scores/{AT}": rubbish,
+}
+LEFT_OUT = re.compile(r"warning: left out, since it cannot be read: (\S+): [^;]+; this makes it again: (dtef .*)")
+
+
+@pytest.fixture
+def damaged(scored: Path, state: Path) -> Path:
+    """The warehouse of two nights, a copy of one's own."""
+    shutil.copytree(scored, state, dirs_exist_ok=True)
+    return state / "warehouse"
+
+
+def named(stderr: str) -> dict[str, list[str]]:
+    """The arguments of the command that makes a file again, by its path."""
+    return {path: shlex.split(command)[1:] for path, command in LEFT_OUT.findall(stderr)}
+
+
+def contents(warehouse: Path) -> dict[str, bytes]:
+    return {str(file): file.read_bytes() for table in BROKEN for file in [warehouse / table / "part-0.parquet"]}
+
+
+def test_the_named_command_makes_each_file_again_as_it_was_and_asks_nothing(
+    damaged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A truncated file of predictions stopped every command, and the one that was named failed by it too."""
+    before = contents(damaged)
+    for place, break_it in BROKEN.items():
+        break_it(damaged / place / "part-0.parquet")
+    commands: dict[str, list[str]] = {}
+    for table in BROKEN:
+        result = dtef("sql", f"SELECT count(*) FROM {table.partition('/')[0]}")
+        assert result.exit_code == 1
+        commands |= named(result.stderr)
+    assert commands.keys() == before.keys()
+    with FakeLLM() as server:
+        serve_as(server, damaged.parent, monkeypatch)
+        distinct = {tuple(command) for command in commands.values()}
+        # A later stage that reads what another command is yet to mend fails until then.
+        runs = [dtef(*command, "--no-roll-ups") for command in sorted(distinct, key=lambda one: "--ingest" not in one)]
+        assert runs[-1].exit_code == 0, runs[-1].output
+        assert server.calls == []
+    said = "".join(result.stderr for result in runs)
+    assert {path for path in before if f"could not be read, and was made again: {path}\n" in said} == before.keys()
+    assert [path for path, content in contents(damaged).items() if content != before[path]] == []
+
+
+READERS = {
+    "leaderboard": ["--format", "json"],
+    "costs": [],
+    "drift": [],
+    "drift --by segment": [],
+    "export-blueprints --round S1 --out OUT": [],
+    "report --out OUT/r.html": [],
+    "estimate --round S1": [],
+    "sql": ["SELECT count(*) FROM scores"],
+}
+
+
+def test_every_reader_goes_on_without_a_broken_file_names_it_and_ends_with_1(damaged: Path, tmp_path: Path) -> None:
+    tables = ["predictions", "scores", "blueprints", "survey_responses"]
+    broken = {table: next((damaged / table / "round=S1").rglob("*brazil*/**/part-0.parquet")) for table in tables}
+    for file in broken.values():
+        truncate(file)
+    (tmp_path / "out").mkdir()
+    said = {}
+    for words, more in READERS.items():
+        result = dtef(*words.replace("OUT", str(tmp_path / "out")).split(), *more)
+        assert result.exit_code == 1, (words, result.output)
+        assert named(result.stderr), words
+        assert set(named(result.stderr)) <= set(map(str, broken.values())), words
+        said[words] = result
+    (fake,) = (row for row in strict(said["leaderboard"].stdout) if row["model"] == "fake" and row["context_level"] == "2")
+    assert fake["n_pairs"] == 6  # of the other night, which is whole
+    assert "1 files in" in said["export-blueprints --round S1 --out OUT"].stdout
+    page = (tmp_path / "out" / "r.html").read_text(encoding="utf-8")
+    assert str(broken["scores"]) in page
+    assert "These numbers are incomplete" in page
+
+
+def test_roll_ups_go_on_and_the_command_names_what_they_are_made_without(damaged: Path) -> None:
+    file = damaged / "scores" / NIGHT / "part-0.parquet"
+    empty(file)
+    empty(damaged / "gaps" / "part-0.parquet")
+    result = dtef("rollup")
+    assert result.exit_code == 1
+    assert f"warning: roll-ups: left out, since it cannot be read: {file}" in result.stderr
+    assert f"was made again: {damaged}/gaps/part-0.parquet" in result.stderr
+    assert "roll-ups of S1" in result.stdout
+    assert query("SELECT count(*) > 0 AS there FROM leaderboard") == [{"there": True}]
+
+
+def test_a_run_with_other_options_keeps_what_earlier_ones_put_into_a_broken_file(
+    base: Base, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows of models and conditions that the run does not name would be gone from the tables, though they were paid for."""
+    use(state, monkeypatch)
+    shutil.copytree(base.folder, state, dirs_exist_ok=True)
+    here = ["--round", "S1", "--segment", "country:brazil", "--questions", "2"]
+    with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
+        serve_as(server, state, monkeypatch)
+        run_stages(*here, "--model", "fake", "--draws", "2", "--condition", "shift")
+        run_stages(*here)
+        asked = server.answered
+        counted = "SELECT model, condition, draw, count(*) AS n FROM scores GROUP BY ALL ORDER BY ALL"
+        before = query(counted)
+        for table in ("predictions", "blueprints"):
+            truncate(next((state / "warehouse" / table).rglob("*.parquet")))
+        run_stages(*here, "--model", "baseline/uniform")
+        assert query(counted) == before
+        assert server.answered == asked > 0
+
+
+def test_a_table_of_which_nothing_can_be_read_is_empty_and_no_traceback(damaged: Path) -> None:
+    for file in (damaged / "scores").rglob("*.parquet"):
+        rubbish(file)
+    result = dtef("leaderboard")
+    assert result.exit_code == 2
+    assert len(named(result.stderr)) == 4
+    assert "nothing is scored for these options" in result.stderr
+    assert ok("sql", "SELECT count(*) AS n FROM predictions", "--format", "csv").startswith("n\n")
