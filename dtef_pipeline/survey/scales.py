@@ -28,13 +28,24 @@ class Scale:
 
 
 _DONT_KNOW = re.compile(
-    r"(?:(?:i )?(?:don['’]?t|do not|can['’]?t|cannot) (?:know|say|answer|tell|remember)\b.*"
+    r"(?:(?:i )?(?:don['’]?t|do not|can['’]?t|cannot) (?:know|say|answer|tell|remember|recall|choose|judge)\b.*"
     r"|(?:i['’]?m |i am )?(?:not sure|unsure|uncertain|undecided)\b.*"
     r"|(?:i )?(?:would |['’]d )?(?:prefer|rather) not (?:to )?(?:say|answer|disclose|respond|share)\b.*"
     r"|(?:i['’]?ve |i have )?never (?:used|tried)\b.*"
     r"|(?:i have )?no (?:opinion|answer|response)|(?:it['’]?s )?hard to say"
-    r"|dk|n/?a|not applicable|refused|no idea)[.,!]?"
+    r"|(?:this |it |that )?(?:does not|doesn['’]?t) apply(?: to me| to my situation)?|not (?:applicable|relevant)(?: to me)?"
+    r"|(?:refuse|decline|choose not|chose not)d?(?: to (?:say|answer))?|(?:too early|impossible|difficult) to (?:say|tell)"
+    r"|dk|n/?a|no idea)[.,!]?"
 )
+_HAS_NONE = re.compile(
+    r"i (?:have no|do not have|don['’]?t have|am not (?:an?|in|at)|['’]?m not (?:an?|in|at))\b.*"
+    r"|(?:not|no longer) (?:employed|working|married|in)\b.*|(?:no|not had any) (?:contact|experience)\b.*"
+)
+_DOES_NOT = re.compile(
+    r"i (?:have never|have not|haven['’]?t|do not|don['’]?t|never|did not|didn['’]?t)\b.*"
+    r"|(?:never|not) (?:used|tried|had|been|needed|visited|seen|met)\b.*"
+)
+"""`I have no family doctor`, `I did not go`: set aside where it stands at an end of a list that is a scale without it."""
 
 # (pattern of the pole that counts as +, pattern of the opposite pole); the opposite is looked for first.
 _POLES: tuple[tuple[str, str, str], ...] = (
@@ -52,7 +63,13 @@ _POLES: tuple[tuple[str, str, str], ...] = (
     ("interest", r"interested", r"disinterested|uninterested"),
     ("belief", r"believe", r"skeptical|sceptical|disbelieve"),
     ("support", r"support", r"oppose|against"),
-    ("favour", r"favou?r(?:able|ably)?", r"unfavou?rabl[ey]|disfavou?r"),
+    ("favour", r"(?:in )?favou?r(?:able|ably)?", r"unfavou?rabl[ey]|disfavou?r|oppose|against"),
+    ("approval", r"approve", r"disapprove"),
+    ("truth", r"true", r"false|untrue"),
+    ("accuracy", r"accurate|correct|right", r"inaccurate|incorrect|wrong"),
+    ("willingness", r"willing", r"unwilling"),
+    ("tendency to trust", r"tend to trust", r"tend not to trust"),
+    ("liking", r"like", r"dislike"),
     ("quality", r"good|well", r"bad|badly|poor|poorly"),
     ("amount", r"more|increased?|higher|rise", r"less|fewer|decreased?|lower|fall"),
     ("comfort", r"comfortable", r"uncomfortable"),
@@ -64,66 +81,148 @@ _POLES: tuple[tuple[str, str, str], ...] = (
     ("fairness", r"fair", r"unfair"),
     ("adequacy", r"too (?:much|many|fast|high|strict)", r"too (?:little|few|slow|low|lax)"),
     ("yes and no", r"yes", r"no"),
+    ("certainty", r"definitely|certainly|probably", r"(?:definitely|certainly|probably) (?:\w+ )?(?:no|not|won['’]?t)"),
 )
 _MIDDLE = re.compile(
     r"\b(?:neutral|neither|equal|equally|same|unchanged|average|mixed|maybe|perhaps|no (?:major |real |significant )?(?:change|"
-    r"impact|effect|difference|opinion)|about right|not sure|unsure|undecided)\b"
+    r"impact|effect|difference|opinion)|about right|not sure|unsure|undecided|might or might not)\b"
 )
 _INTENSITY: tuple[tuple[float, str], ...] = (
+    (2, r"^too (?:much|many)$"),
     (1, r"somewhat|slightly|a (?:little|bit)|probably|possibly|not really|rather|tend to|leaning|partly|mildly"),
     (3, r"strongly|completely|totally|entirely|fully|definitely|extremely|profoundly|absolutely|significantly"),
     (3, r"far|much|a lot|a great deal|not at all"),
+    (1.5, r"fairly|pretty"),
     (2.5, r"very|mostly|quite|noticeably|moderately|considerably|highly|generally"),
 )
 _PLAIN_INTENSITY = 2.0
 _LONGEST_HEAD = 6  # words; a longer option is a statement of its own, whatever words it holds
 
+_TIMES = r"(?:\d|one|two|three|four|five|six)(?: ?(?:-|–|to|or) ?(?:\d|two|three|four|five|six|seven))?"
 _FREQUENCY: tuple[tuple[float, str], ...] = (
     (0, r"never|not at all"),
-    (1, r"hardly ever|almost never|very rarely|less than (?:once a year|yearly|annually)"),
+    (1, r"hardly ever(?: or never)?|almost never|very rarely|less than (?:once a year|yearly|annually)"),
     (1.5, r"less often"),
-    (2, r"rarely|seldom|annually|yearly|(?:once|a few times|several times) (?:a|per) year|every year"),
-    (3, r"monthly|less than (?:weekly|once a week)|(?:about )?once (?:a|per) month|every month"),
-    (3.5, r"(?:a few|several|\d(?:-\d)?) times (?:a|per) month"),
-    (4, r"sometimes|occasionally|now and then|weekly|(?:about )?once (?:a|per) week|every week"),
-    (5, r"(?:a few|several|\d(?:-\d)?) times (?:a|per) week|about half (?:of )?the time"),
-    (6, r"often|frequently|regularly|daily|(?:about )?once (?:a|per) day|every day|usually|most of the time"),
+    (2, r"rarely|seldom|annually|yearly|(?:at least )?(?:once|a few times|several times) (?:a|per) year|every year"),
+    (2.5, r"less than (?:once (?:a|per) month|monthly)|monthly or less|once or twice (?:a|per) year"),
+    (3, r"monthly|less than (?:weekly|once (?:a|per) week)|(?:about |at least )?once (?:a|per) month|every month"),
+    (3.5, rf"(?:a few|several|once or twice|{_TIMES}) times? (?:a|per) month|once or twice (?:a|per) month"),
+    (4, r"sometimes|occasionally|now and then|from time to time|once in a while|some of the time"),
+    (4, r"weekly|(?:about |at least )?once (?:a|per) week|every week|some days"),
+    (
+        5,
+        rf"(?:a few|several|{_TIMES}) (?:times|days) (?:a|per) week|once or twice (?:a|per) week|more than once (?:a|per) week",
+    ),
+    (5, r"about half (?:of )?the time|fairly often"),
+    (5.5, r"(?:\d|three|four|five|six) or more (?:times|days) (?:a|per) week|most days|nearly every day|almost daily"),
+    (6, r"often|frequently|regularly|daily(?: or almost daily)?|(?:about |at least )?once (?:a|per) day|every day"),
+    (6, r"usually|most of the time"),
     (
         7,
-        r"very often|(?:a few|several|many|\d(?:-\d)?|multiple) times (?:a|per) day|almost always|more than once (?:a|per) day",
+        r"very (?:often|frequently)|(?:a few|several|many|\d(?:-\d)?|multiple) times (?:a|per) day|almost always"
+        r"|more than once (?:a|per) day",
     ),
     (8, r"always|often ?/ ?always|all (?:of )?the time|constantly|hourly|almost constantly"),
+)
+_SHARE_OF_TIME: tuple[tuple[float, str], ...] = (
+    (0, r"(?:none of the|at no) time|never|not at all"),
+    (0.5, r"rarely or none of the time"),
+    (1, r"a little of the time"),
+    (1.5, r"some or a little of the time"),
+    (2, r"some(?: of the time|times)|several days|some days"),
+    (3, r"less than half (?:of )?the (?:time|days)|occasionally or a moderate amount of (?:the )?time"),
+    (3.5, r"about half (?:of )?the (?:time|days)"),
+    (4, r"a good bit of the time|more than half (?:of )?the (?:time|days)"),
+    (5, r"most (?:of the time|days)|nearly every day"),
+    (5.5, r"(?:most or|almost) all of the time"),
+    (6, r"all (?:of )?the time|always|every day"),
+)
+_SEVERITY: tuple[tuple[float, str], ...] = (
+    (0, r"no|none|not at all|never"),
+    (0.5, r"very (?:mild|slight)"),
+    (1, r"mild|slight|minor|some|a little"),
+    (2, r"moderate"),
+    (3, r"severe|a lot of|much|serious"),
+    (4, r"very severe|extreme"),
+    (5, r"cannot do|(?:am )?unable to"),
+)
+_LIMITATION: tuple[tuple[float, str], ...] = (
+    (0, r"(?:no,? )?not limited(?: at all)?"),
+    (1, r"(?:yes,? )?limited a little"),
+    (2, r"(?:yes,? )?limited a lot"),
+)
+_LEVEL: tuple[tuple[float, str], ...] = (
+    (0, r"(?:very|extremely) low|(?:well|far|much) below"),
+    (1, r"low|below|somewhat below"),
+    (2, r"average|moderate|medium|middle|about average|neither high nor low"),
+    (3, r"high|above|somewhat above"),
+    (4, r"(?:very|extremely) high|(?:well|far|much) above"),
+)
+_LIKENESS: tuple[tuple[float, str], ...] = (
+    (0, r"not like me at all|not at all like me"),
+    (1, r"not like me"),
+    (2, r"a little like me"),
+    (3, r"somewhat like me"),
+    (4, r"like me|mostly like me"),
+    (5, r"very much like me"),
 )
 _RATING: tuple[tuple[float, str], ...] = (
     (0, r"very (?:poor|bad)|terrible|awful"),
     (1, r"poor|bad"),
-    (2, r"fair|average|ok(?:ay)?|acceptable|neutral|neither good nor (?:bad|poor)"),
+    (2, r"(?:only )?fair|average|ok(?:ay)?|acceptable|neutral|neither good nor (?:bad|poor)"),
     (3, r"good"),
     (4, r"very good"),
     (5, r"excellent|outstanding"),
 )
 _EXTENT: tuple[tuple[float, str], ...] = (  # the first match counts: `not very` before `not`
+    (0, r"(?:no|none|not) \w+ at all|not an? \w+(?: at all)?"),
     (1, r"not (?:very|too|so|particularly)(?: much)?|not much|(?:maybe )?a little(?: bit)?|a bit|slightly|minimally|hardly"),
-    (1, r"very little|a few|one|someone|small|minor|low|weak"),
+    (1, r"very little|a few|one|someone|(?:an? |to an? )?(?:small|minor|limited)|low|weak"),
+    (0.5, r"not(?= )(?! at all)"),
     (0, r"no|none|nothing|not|not at all|no one|nobody|never|i know (?:no one|nobody)"),
     (1.5, r"neutral|not really"),
-    (2, r"somewhat|some|to some extent|maybe|partly|partially|in part|several|fairly"),
-    (3, r"moderately|moderate|medium|a moderate amount|quite a bit|quite|mostly|a lot|many|much|about half"),
-    (4, r"large|major|big|high|strong|very|very much|a great deal|very well|most|to a (?:great|large) extent|considerably|yes"),
-    (5, r"extremely|completely|totally|fully|entirely|all|everyone|always"),
+    (2, r"somewhat|(?:only )?some|to some extent|maybe|partly|partially|in part|several|fairly|rather|pretty"),
+    (2.5, r"an? fair amount|reasonably|sufficiently"),
+    (3, r"(?:an? )?moderately|moderate|medium|a moderate amount|about half|acceptable"),
+    (3.2, r"quite a bit|quite"),
+    (3.4, r"mostly|a lot|many|much|well"),
+    (4, r"(?:an? |to an? )?(?:large|major|big|high|strong|great)|very|very much|a great deal|very well|most|considerably|yes"),
+    (4, r"to a (?:great|large) extent"),
+    (4.5, r"almost (?:all|everyone|completely)|to a very (?:great|large) extent|a very (?:big|large|great)"),
+    (5, r"extremely|complete(?:ly)?|total(?:ly)?|full(?:y)?|entirely|exactly|essential|all|everyone|always"),
 )
+_VERBS = r"(?:trust|like|care|worry|support|follow|believe|agree|rely|depend|enjoy|help)s?"
 
 
 def scale_of(options: Sequence[str], stated: str | None = None) -> Scale:
     """Ordinal or nominal, with the reason; a scale that the survey states itself is taken as stated."""
     texts = [normalized(o) for o in options]
     dont_know = tuple(bool(_DONT_KNOW.fullmatch(t)) for t in texts)
+    kind, reason = _judge([t for t, off in zip(texts, dont_know, strict=True) if not off])
+    if kind == "nominal":
+        kind, reason, dont_know = _without_those_not_concerned(texts, dont_know) or (kind, reason, dont_know)
     aside = ", ".join(repr(o) for o, off in zip(options, dont_know, strict=True) if off)
     note = f"; set aside: {aside}" if aside else ""
-    kind, reason = _judge([t for t, off in zip(texts, dont_know, strict=True) if not off])
     if stated in ("ordinal", "nominal"):
         kind, reason = ("ordinal" if stated == "ordinal" else "nominal"), "stated by the survey"
     return Scale(kind, reason + note, dont_know)
+
+
+def _without_those_not_concerned(
+    texts: Sequence[str], dont_know: tuple[bool, ...]
+) -> tuple[Kind, str, tuple[bool, ...]] | None:
+    """The verdict on a list that is a scale without its first or last option, by which someone is not concerned."""
+    left = [i for i, off in enumerate(dont_know) if not off]
+    for pattern in (_HAS_NONE, _DOES_NOT):
+        ends = {i for i in (left[0], left[-1]) if pattern.fullmatch(texts[i])} if len(left) > 2 else set[int]()
+        if not ends:
+            continue
+        marks = tuple(off or i in ends for i, off in enumerate(dont_know))
+        kind, reason = _judge([t for t, off in zip(texts, marks, strict=True) if not off])
+        # "I do not drink" beside daily and weekly is never: a place on the scale, and nothing to set aside.
+        if kind == "ordinal" and not (pattern is _DOES_NOT and reason.startswith(_TIMES_COUNTED)):
+            return kind, reason, marks
+    return None
 
 
 def _judge(texts: list[str]) -> tuple[Kind, str]:
@@ -144,8 +243,8 @@ def _judge(texts: list[str]) -> tuple[Kind, str]:
 
 
 def _head(text: str) -> str:
-    """The part of an option that carries its place: before a dash, a colon or a bracket."""
-    head = re.split(r"\s[–—-]\s|\s?[(:]|\be\.g\.", text, maxsplit=1)[0]
+    """The part of an option that carries its place: before a dash, a colon, a bracket or `than one year ago`."""
+    head = re.split(r"\s[–—-]\s|\s?[(:]|\be\.g\.| (?:now )?(?:than|as) .*(?:ago|before)$", text, maxsplit=1)[0]
     return head.strip(" .,;!\"'“”")
 
 
@@ -160,9 +259,10 @@ def _looked_up(table: tuple[tuple[float, str], ...], tail: str = "", prefix: str
 
 
 def _number(head: str) -> float | None:
-    """The place of `3`, `18-25`, `$1,000 to $2,000`, `less than 5`, `more than 7`, `65+`, `2 hours`."""
+    """The place of `3`, `none`, `three or more`, `18-25`, `$1,000 to $2,000`, `less than 5`, `more than 7`, `65+`, `2 hours`."""
     bound = r"(less than|under|fewer than|up to|<|more than|over|at least|>)?"
     number = r"[$€£]?(\d+(?:[.,]\d+)*)%?"
+    head = re.sub(r"^\w+", lambda word: _NUMERALS.get(word[0], word[0]), head)
     rest = r"(\+| or more| or (?:over|older)| and (?:over|older|above))?"
     match = re.fullmatch(rf"{bound}\s*{number}(?:\s*(?:-|–|to)\s*{number})?{rest}(?:\s*[a-z]+)?", head)
     if match is None:
@@ -170,6 +270,8 @@ def _number(head: str) -> float | None:
     edge = {"less than": -0.5, "under": -0.5, "fewer than": -0.5, "up to": -0.5, "<": -0.5, None: 0.0}.get(match[1], 0.5)
     return float(match[2].replace(",", "")) + (0.5 if match[4] else edge)
 
+
+_NUMERALS = {word: str(number) for number, word in enumerate(("none", "one", "two", "three", "four", "five", "six"))}
 
 _BALANCED = re.compile(
     r"(?:equally|neither) \w+ (?:and|nor) \w+|(?:\w+ and \w+|they|both) are (?:about )?equal(?:ly balanced)?"
@@ -217,10 +319,25 @@ def _signed(head: str, positive: str, negative: str) -> float | None:
     return _intensity(head) if re.search(rf"\b(?:{positive})\b", head) else None
 
 
+_place_of_extent = _looked_up(_EXTENT, tail=r"(?: (?!and\b)\w+){0,2}(?: who .*)?", prefix=r"(?:i know )?")
+
+
+def _extent(head: str) -> float | None:
+    """`very much`, `trust completely`, `do not trust at all`."""
+    negated = re.sub(rf"^(?:i )?(?:do not|don['’]?t) {_VERBS}(?: (?:it|them))?(?= |$)", "not", head)
+    return _place_of_extent(re.sub(rf"^(?:i )?{_VERBS}(?: (?:it|them))? (?=\w)", "", negated))
+
+
+_TIMES_COUNTED = ("numbers", "frequency", "share of time")
 _FAMILIES: tuple[tuple[str, Callable[[str], float | None]], ...] = (
     ("numbers", _number),
     ("frequency", _looked_up(_FREQUENCY, prefix=r"(?:yes,? )?")),
     ("comparison", _comparison),
     ("rating", _looked_up(_RATING)),
-    ("extent", _looked_up(_EXTENT, tail=r"(?: (?!and\b)\w+){0,2}(?: who .*)?", prefix=r"(?:i know )?")),
+    ("share of time", _looked_up(_SHARE_OF_TIME)),
+    ("severity", _looked_up(_SEVERITY, tail=r"(?: (?!and\b)\w+){0,4}", prefix=r"(?:i (?:have )?)?")),
+    ("limitation", _looked_up(_LIMITATION)),
+    ("level", _looked_up(_LEVEL, tail=r"(?: \w+)?")),
+    ("likeness", _looked_up(_LIKENESS)),
+    ("extent", _extent),
 )
