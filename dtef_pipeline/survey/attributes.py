@@ -24,6 +24,7 @@ AI_CONCERN = "aiConcern"
 """The one attribute that is an attitude: its question is a target like others, and circular for its own segments."""
 
 _PROFILE_COVERAGE = 0.8  # a profile question offers nearly all values of its attribute, an opinion about countries does not
+_EXAMPLES = re.compile(r"\s*\((?:e\.?\s?g\b|for example\b|such as\b|including\b|incl\b|i\.?\s?e\b).*\)$")
 _COMBINING_MARKS = re.compile("[\u0300-\u036f]")
 
 
@@ -36,8 +37,14 @@ class Attribute:
     patterns: tuple[tuple[re.Pattern[str], str], ...]
 
     def canonical(self, value: str) -> str | None:
-        """The canonical spelling of a value, or None when the value is not one of this attribute."""
+        """The canonical spelling of a value, or None when the value is not one of this attribute.
+
+        Examples that a questionnaire adds are left out: `East Midlands (e.g., Derbyshire, Leicestershire)`.
+        """
         spelling = normalized(value)
+        return self._canonical(spelling) or self._canonical(_EXAMPLES.sub("", spelling))
+
+    def _canonical(self, spelling: str) -> str | None:
         for pattern, template in self.patterns:
             if match := pattern.fullmatch(spelling):
                 return match.expand(template)
@@ -103,14 +110,20 @@ def _majority(values: Sequence[str]) -> str | None:
     return next(iter(shared)) if len(shared) == 1 else None
 
 
+def attribute_of(options: Sequence[str]) -> str | None:
+    """The attribute that all options are values of, None when there is none."""
+    name = _majority(options)
+    return name if name is not None and all(name in candidates(o) for o in options) else None
+
+
 def profile_attribute(options: Sequence[str], round_values: Mapping[str, Iterable[str]]) -> str | None:
     """The attribute a profile question asks for (who the respondent is), None for a question of opinion.
 
     All options are values of one attribute, and they offer nearly all values that the round's respondents have of it.
     The AI-concern question is an opinion.
     """
-    name = _majority(options)
-    if name is None or name == AI_CONCERN or not all(name in candidates(o) for o in options):
+    name = attribute_of(options)
+    if name is None or name == AI_CONCERN:
         return None
     present = {canonical(name, v) for v in round_values.get(name, ())}
     offered = {canonical(name, o) for o in options}

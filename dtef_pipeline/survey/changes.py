@@ -87,6 +87,19 @@ def changes(before: pa.Table, after: pa.Table) -> Changes:
     return Changes(other_columns_changed=_other_columns([(old[pair].row, new[pair].row) for pair in both], _NAMED))
 
 
+def losses(found: Changes, quarantine: pa.Table) -> Changes:
+    """Of the changes those that take something away: segments, questions, and pairs that are not just answered by too few now.
+
+    `quarantine`: that of the later reading.
+    """
+    thin = {_name((row["segment"], row["question_id"])) for row in quarantine.to_pylist() if row["reason"] == "n-below-minimum"}
+    return Changes(
+        segments_dropped=found.segments_dropped,
+        questions_dropped=found.questions_dropped,
+        pairs_dropped=tuple(pair for pair in found.pairs_dropped if pair not in thin),
+    )
+
+
 def _other_columns(rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], without: Set[str]) -> tuple[str, ...]:
     """The columns that differ, with the number of rows (before, after) in which they do."""
     differing = {name: sum(old[name] != new[name] for old, new in rows) for name in COMPARED_COLUMNS if name not in without}
@@ -106,5 +119,5 @@ def _added_and_dropped(old: Mapping[str, None], new: Mapping[str, None]) -> tupl
     return tuple(name for name in new if name not in old), tuple(name for name in old if name not in new)
 
 
-def _name(pair: tuple[str, str]) -> str:
-    return " ".join(pair)
+def _name(pair: tuple[str, str | None]) -> str:
+    return " ".join(filter(None, pair))

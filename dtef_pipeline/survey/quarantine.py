@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,12 +12,15 @@ from dtef_pipeline.survey.model import Unreadable
 SUM_TOLERANCE = 1.0
 """Published percentages are rounded: they may sum to 99 .. 101."""
 
+_WITH_A_COMMA = re.compile(r"[+-]?\d+,\d+\s?%?")
+
 REASONS = {
     "segment-too-small": "The whole segment has fewer respondents than the minimum.",
     "no-data": "No percentage was published: for one question, or for the whole segment.",
     "n-unknown": "Neither the question nor the segment states a number of respondents.",
     "n-below-minimum": "Fewer respondents than the minimum answered this question.",
     "wrong-length": "There are more or fewer percentages than options.",
+    "decimal-comma": "A number is written with a comma, such as 40,0.",
     "not-a-number": "A cell holds something else than a percentage.",
     "blank-cells": "Some options have a percentage, others have none.",
     "nan": "A percentage is NaN or infinite.",
@@ -53,6 +57,8 @@ def pair_fault(percentages: Sequence[float | Unreadable | None], options: int, n
         return Fault("wrong-length", f"{len(percentages)} percentages; one for each of {options} options is needed")
     if unreadable := [p for p in percentages if isinstance(p, Unreadable)]:
         cells = ", ".join(repr(str(p)) for p in unreadable)
+        if all(_WITH_A_COMMA.fullmatch(p) for p in unreadable):
+            return Fault("decimal-comma", f"cells {cells}; a point is needed, as in 34.2")
         return Fault("not-a-number", f"cells {cells}; numbers such as 34.2% or 34.2 are needed")
     return _number_fault([p for p in percentages if not isinstance(p, Unreadable)])
 

@@ -21,6 +21,8 @@ class Counts:
 
     columns: Sequence[str] = ()
     rows: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Question id -> text, blank where the file has none."""
 
     @cached_property
     def _by_value(self) -> Mapping[str, str]:
@@ -37,6 +39,11 @@ class Counts:
         """Respondents of a segment: of its largest question."""
         column = self.column(name) or ""
         return max((n for row in self.rows.values() if (n := row.get(column)) is not None), default=None)
+
+    def share(self, name: str) -> str:
+        """`684 of 1,058 respondents, 65 %` of a segment, blank where the file does not say."""
+        some, everyone = self.most(name), self.most("All")
+        return "" if some is None or not everyone else f"{some:,} of {everyone:,} respondents, {some / everyone:.0%}"
 
     def findings(self, questions: Sequence[Question], names: Sequence[str]) -> Iterator[Finding]:
         """What the file does not tell, though it is there."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +11,18 @@ from pathlib import Path
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.adapters.counts import Counts
+from dtef_pipeline.survey.adapters.text_files import csv_rows, require_commas
 from dtef_pipeline.survey.attributes import clean
 from dtef_pipeline.survey.model import Finding
 from dtef_pipeline.survey.validation import require_columns, whole_number
 
+AGGREGATE = "_aggregate_standardized.csv"
+COUNTS_FILE = "_segment_counts_by_question.csv"
+MAPPING = "_question_id_mapping.csv"
+GUIDE = "_discussion_guide.csv"
+
 _POLL = "poll single select"
+_ASKED_AS_POLL = re.compile(r"(?:poll|onboarding) single select")
 REQUIRED = ("Question ID", "Question Type", "Question", "Response")
 
 
@@ -31,24 +38,42 @@ class Poll:
     lines: list[int]
 
 
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """(line, cells) of a CSV file; the line is where the row ends."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file)
-            for row in reader:
-                if any(row):
-                    yield reader.line_num, row
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise SurveyError("not a CSV file in UTF-8", where=str(path), arrived=str(error)) from error
+@dataclass(frozen=True)
+class Aggregate:
+    """The single-select polls in file order, the column names, what was left out, and the other questions (id -> text)."""
+
+    polls: list[Poll]
+    columns: list[str]
+    findings: list[Finding]
+    others: Mapping[str, str]
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """Question id -> text of all its questions."""
+        return {poll.id: poll.text for poll in self.polls} | {**self.others}
+
+
+@dataclass(frozen=True)
+class GuideItem:
+    """An entry of the discussion guide. `kind`: its type in lower case, blank where the guide has no such column."""
+
+    kind: str
+    text: str
+    options: Sequence[str]
+
+    @property
+    def is_poll(self) -> bool:
+        """Whether it is asked as a single-select poll, which the aggregate has rows of."""
+        return bool(_ASKED_AS_POLL.fullmatch(self.kind))
 
 
 def _table(path: Path, required: Sequence[str]) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     """Cleaned column names and the rows below them, each as long as the header."""
-    rows = _rows(path)
+    rows = csv_rows(path)
     _, header = next(rows, (0, []))
     if not header:
         raise SurveyError("the file is empty", where=str(path), allowed=f"columns {', '.join(required)}")
+    require_commas(header, str(path))
     columns = [clean(name) for name in header]
     require_columns(columns, required, where=str(path))
     return columns, _full_rows(rows, len(columns), str(path))
@@ -64,8 +89,8 @@ def _full_rows(rows: Iterator[tuple[int, list[str]]], width: int, where: str) ->
         yield line, row
 
 
-def read_aggregate(path: Path) -> tuple[list[Poll], list[str], list[Finding]]:
-    """The single-select polls in file order, the column names, and what was left out."""
+def read_aggregate(path: Path) -> Aggregate:
+    """The aggregate file."""
     columns, rows = _table(path, REQUIRED)
     id_, type_, text, response = (columns.index(name) for name in REQUIRED)
     polls: dict[str, Poll] = {}
@@ -87,7 +112,8 @@ def read_aggregate(path: Path) -> tuple[list[Poll], list[str], list[Finding]]:
         poll.rows.append(row)
         poll.lines.append(line)
         last = question_id
-    return list(polls.values()), columns, [_left_out(kind, found) for kind, found in others.items()]
+    found = {question_id: text for of_kind in others.values() for question_id, text in of_kind.items()}
+    return Aggregate(list(polls.values()), columns, [_left_out(kind, of_kind) for kind, of_kind in others.items()], found)
 
 
 def _question_text(text: str) -> str:
@@ -109,27 +135,53 @@ def read_counts(path: Path) -> Counts:
     columns, rows = _table(path, ("Question ID",))
     id_ = columns.index("Question ID")
     counts: dict[str, dict[str, int | None]] = {}
+    texts: dict[str, str] = {}
     for line, row in rows:
         question_id = row[id_].strip()
         if question_id in counts:
             raise SurveyError(f"question id {question_id} twice", where=str(path), line=line, allowed="one row per question")
         counts[question_id] = {name: whole_number(cell) for name, cell in zip(columns, row, strict=True) if cell}
-    return Counts(columns, counts)
+        texts[question_id] = clean(dict(zip(columns, row, strict=True)).get("Question Text", ""))
+    return Counts(columns, counts, texts)
 
 
-def guide_orders(path: Path) -> dict[str, list[list[str]]]:
-    """Normalized question text -> its normalized options, for each time the discussion guide asks it; empty without a guide."""
+def read_mapping(path: Path) -> dict[str, str]:
+    """Id -> text of the questions in the mapping file; empty when there is none, or none that names both."""
     if not path.is_file():
         return {}
-    rows = (row for _, row in _rows(path))
+    (_, header), *rows = [*csv_rows(path)] or [(0, [])]
+    if not {"uuid", "question_text"} <= {*header}:
+        return {}
+    id_, text = header.index("uuid"), header.index("question_text")
+    return {row[id_].strip(): clean(row[text]) for _, row in rows if max(id_, text) < len(row) and row[id_].strip()}
+
+
+def read_guide(path: Path) -> list[GuideItem]:
+    """The entries of the discussion guide in file order; empty without a guide."""
+    if not path.is_file():
+        return []
+    rows = (row for _, row in csv_rows(path))
     header = next((row for row in rows if "Content" in row), [])
     if not header:
         raise SurveyError("not a discussion guide", where=str(path), allowed="a row of column names with 'Content'")
     content = header.index("Content")
     options = [i for i, name in enumerate(header) if name.startswith("Poll or Category Option")]
+    kind = next((i for i, name in enumerate(header) if name.lower().startswith("item type")), None)
+    return [
+        GuideItem(
+            "" if kind is None else normalized(row[kind]),
+            row[content],
+            [clean(row[i]) for i in options if i < len(row) and row[i].strip()],
+        )
+        for row in rows
+        if max(content, kind or 0) < len(row) and row[content].strip()
+    ]
+
+
+def guide_orders(guide: Sequence[GuideItem]) -> dict[str, list[list[str]]]:
+    """Normalized question text -> its normalized options, for each time the discussion guide asks it."""
     orders: dict[str, list[list[str]]] = defaultdict(list)
-    for row in rows:
-        texts = [normalized(clean(row[i])) for i in options if i < len(row) and row[i].strip()]
-        if texts and content < len(row):
-            orders[normalized(row[content])].append(texts)
+    for item in guide:
+        if item.options:
+            orders[normalized(item.text)].append([normalized(option) for option in item.options])
     return orders

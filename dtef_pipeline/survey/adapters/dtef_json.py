@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dtef_pipeline.errors import SurveyError
+from dtef_pipeline.survey.adapters.text_files import not_utf8
 from dtef_pipeline.survey.attributes import clean, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.scales import KINDS
@@ -62,8 +63,8 @@ class JsonText:
         """The text of the file, which has to be UTF-8."""
         try:
             return cls(path.read_text(encoding="utf-8-sig"), str(path))
-        except UnicodeDecodeError as error:
-            raise SurveyError("not JSON in UTF-8", where=str(path), arrived=str(error)) from error
+        except UnicodeDecodeError:
+            raise not_utf8(path, "JSON") from None
 
     def parsed(self) -> dict[str, Any]:
         """The object of the file with its three fields."""
@@ -72,7 +73,7 @@ class JsonText:
         try:
             data = json.loads(self.text, object_pairs_hook=self._unique)
         except json.JSONDecodeError as error:
-            raise SurveyError("not JSON", where=self.where, line=error.lineno, arrived=error.msg) from error
+            raise self._not_json(error) from error
         except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
             raise SurveyError("not a survey", where=self.where, arrived=str(error), allowed=DtefJson.accepts) from error
         if not isinstance(data, dict):
@@ -84,6 +85,15 @@ class JsonText:
                 problem, where=self.where, arrived=f"fields {listed(data)}", allowed=f"fields {', '.join(_TOP_LEVEL_FIELDS)}"
             )
         return data
+
+    def _not_json(self, error: json.JSONDecodeError) -> SurveyError:
+        """Where the text ends too early, its end is to blame and not the place where something began."""
+        text = self.text.rstrip()
+        if error.pos < len(text) and not error.msg.startswith("Unterminated string"):
+            return SurveyError("not JSON", where=self.where, line=error.lineno, arrived=error.msg)
+        line = self._line_at(max(len(text) - 1, 0))
+        allowed = f"a whole JSON object: the file ends too early, after {len(text):,} characters, with {text[-30:]!r}"
+        return SurveyError("not JSON", where=self.where, line=line, arrived=error.msg, allowed=allowed)
 
     def field(self, owner: Mapping[str, Any], name: str, kind: type, of: str, line: int | None) -> Any:
         """`owner[name]`, which has to be there and of that kind."""

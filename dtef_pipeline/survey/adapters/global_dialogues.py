@@ -14,16 +14,30 @@ from pathlib import Path
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.adapters.counts import SEGMENT_COLUMN, Counts
-from dtef_pipeline.survey.adapters.dialogue_files import REQUIRED, Poll, guide_orders, read_aggregate, read_counts
+from dtef_pipeline.survey.adapters.dialogue_files import (
+    AGGREGATE,
+    COUNTS_FILE,
+    GUIDE,
+    REQUIRED,
+    GuideItem,
+    Poll,
+    guide_orders,
+    read_aggregate,
+)
+from dtef_pipeline.survey.adapters.questionnaire import Questionnaire
 from dtef_pipeline.survey.attributes import candidates, canonical, classify, profile_attribute, segment
-from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey
+from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.validation import check_question, named_round, percentage
-
-AGGREGATE = "_aggregate_standardized.csv"
-COUNTS_FILE = "_segment_counts_by_question.csv"
-GUIDE = "_discussion_guide.csv"
+from dtef_pipeline.survey.whole import cut_questions, lacks_options
 
 _DERIVED_COLUMN = re.compile(r".* - (?:Weighted Score|Rank \d+ Count)")
+_PREFIXED = re.compile(r"[^\W\d_][\w ]{0,30}:\s*\S")
+_SUMS_UP = re.compile(
+    r"\d+\+|branch(?:es)?\b.*|(?:(?:north|south|east|west|central|middle|latin)(?:er|ern|e|rn)?[ -]?){0,3}"
+    r"(?:africa|americas?|asia|europe|caribbean|oceania|australasia|antarctica|polynesia|melanesia|micronesia)",
+    re.IGNORECASE,
+)
+"""Columns over several segments, as they are published (Norther Europe, Souther Asia), and those of a questionnaire's branches."""
 _ABOUT_OPEN_ANSWERS = (
     "OriginalResponse",
     "Star",
@@ -53,14 +67,14 @@ class GlobalDialogues:
         if len(found) != 1:
             arrived = [f.name for f in found]
             raise SurveyError("one aggregate file per round", where=str(path), arrived=arrived, allowed=self.accepts)
-        aggregate = found[0]
-        prefix = aggregate.name.removesuffix(AGGREGATE)
-        polls, columns, findings = read_aggregate(aggregate)
-        counts = read_counts(aggregate.with_name(prefix + COUNTS_FILE))
-        segment_columns, about_columns = _segment_columns(columns, polls, counts, str(aggregate))
-        questions, about_questions = _questions(polls, segment_columns, aggregate.with_name(prefix + GUIDE), str(aggregate))
-        missing = _about_counts(counts, [q for q, _ in questions], segment_columns)
-        guideless = () if aggregate.with_name(prefix + GUIDE).is_file() else (_NO_GUIDE,)
+        file, where = found[0], str(found[0])
+        aggregate, beside = read_aggregate(file), Questionnaire.beside(file)
+        prefix, counts = beside.prefix, beside.counts
+        segment_columns, about_columns = _segment_columns(aggregate.columns, aggregate.polls, counts, where)
+        questions, about_questions = _questions(aggregate.polls, segment_columns, beside.guide, where)
+        missing = beside.findings(aggregate, {c.segment.attribute for c in segment_columns})
+        uncounted = _about_counts(counts, [q for q, _ in questions], segment_columns)
+        guideless = () if file.with_name(prefix + GUIDE).is_file() else (_NO_GUIDE,)
         named = path.absolute().name if path.is_dir() else prefix
         misnamed = () if named.upper() == prefix.upper() else (_named_otherwise(named, prefix),)
         return Survey(
@@ -70,8 +84,8 @@ class GlobalDialogues:
             path=str(path),
             questions=tuple(q for q, _ in questions),
             segments=tuple(c.segment for c in segment_columns),
-            answers=tuple(_answers(questions, segment_columns, counts, str(aggregate))),
-            findings=(*findings, *about_columns, *about_questions, *missing, *guideless, *misnamed),
+            answers=tuple(_answers(questions, segment_columns, counts, where)),
+            findings=(*aggregate.findings, *about_columns, *missing, *about_questions, *uncounted, *guideless, *misnamed),
         )
 
 
@@ -126,6 +140,7 @@ def _segment_columns(
     derived: list[str] = []
     plain: list[str] = []
     nameless: list[str] = []
+    unheard: list[str] = []
     for index, name in enumerate(columns):
         match = SEGMENT_COLUMN.fullmatch(name)
         if _DERIVED_COLUMN.fullmatch(name):
@@ -133,12 +148,15 @@ def _segment_columns(
         elif match:
             found.append((int(match[1]), index, match[2]))
         elif name not in _DESCRIPTIVE:
-            (nameless if candidates(name) - {"ageGroup"} else plain).append(name)  # 44+ sums up age groups
+            # 44+ sums up age groups.
+            is_segment = _PREFIXED.match(name) or candidates(name) - {"ageGroup"}
+            (nameless if is_segment else plain if _SUMS_UP.fullmatch(name) else unheard).append(name)
     known, unknown = _classified(found, columns, counts, where)
     unknown += nameless
     kept, repeated = _without_repeats(known)
     findings = [
-        Finding("error", "unknown-column", _UNKNOWN_MESSAGE, tuple(unknown)),
+        Finding("error", "unknown-column", _UNKNOWN_MESSAGE, _with_shares(unknown, counts)),
+        Finding("warning", "unheard-column", _UNHEARD_MESSAGE, _with_shares(unheard, counts)),
         Finding("info", "repeated-attribute", "An attribute asked again: the lower O-number is used.", tuple(repeated)),
         Finding("info", "derived-column", "Weighted scores and rank counts are no segments.", tuple(derived)),
         Finding("info", "non-segment-column", "Columns without O-number (regions, branches) are no segments.", tuple(plain)),
@@ -147,9 +165,15 @@ def _segment_columns(
 
 
 _UNKNOWN_MESSAGE = (
-    "These segment columns were NOT read: no attribute of the vocabulary (survey/vocabulary.toml) knows their values, "
-    "or they have no O-number."
+    "These segment columns were NOT read: no attribute of the vocabulary (dtef_pipeline/survey/vocabulary.toml) knows their values, "
+    "or they have no O-number"
 )
+_UNHEARD_MESSAGE = "These columns were NOT read: they have no O-number, and are no region or branch that is known"
+
+
+def _with_shares(names: Sequence[str], counts: Counts) -> tuple[str, ...]:
+    """The columns, each with its share of the respondents where the counts file tells."""
+    return tuple(f"{name} ({share})" if (share := counts.share(name)) else name for name in names)
 
 
 def _classified(
@@ -204,7 +228,7 @@ def _has_data(column: SegmentColumn, polls: Sequence[Poll]) -> bool:
 
 
 def _questions(
-    polls: Sequence[Poll], columns: Sequence[SegmentColumn], guide: Path, where: str
+    polls: Sequence[Poll], columns: Sequence[SegmentColumn], guide: Sequence[GuideItem], where: str
 ) -> tuple[list[tuple[Question, Poll]], list[Finding]]:
     """The questions to predict with their rows in questionnaire order; profile and one-option questions are left out."""
     values: dict[str, list[str]] = defaultdict(list)
@@ -212,7 +236,8 @@ def _questions(
         if c.segment.n or c.segment.n is None:
             values[c.segment.attribute].append(c.segment.value)
     order = guide_orders(guide)
-    kept, profile, single = [], [], []
+    kept, profile = [], []
+    single, cut = list[str](), list[str]()
     for poll in polls:
         attribute = profile_attribute(poll.options, values)
         if attribute and _answers_itself(poll, [c for c in columns if c.segment.attribute == attribute]):
@@ -221,14 +246,19 @@ def _questions(
         question = Question(poll.id, poll.text, tuple(poll.options))
         check_question(question, where=where, line=poll.line)
         if len(question.options) < 2:
-            single.append(poll.text)
+            (cut if lacks_options(_percentages(poll, c.index) for c in columns) else single).append(poll.text)
         else:
             kept.append(_in_guide_order(question, poll, order.get(normalized(poll.text), ())))
     findings = [
         Finding("info", "profile-question", "Questions on who the respondent is are no targets.", tuple(profile)),
         Finding("warning", "single-option-question", "A question with one option has nothing to predict.", tuple(single)),
+        cut_questions(cut),
     ]
     return kept, [f for f in findings if f.items]
+
+
+def _percentages(poll: Poll, column: int) -> tuple[float | Unreadable | None, ...]:
+    return tuple(percentage(row[column]) for row in poll.rows)
 
 
 def _answers_itself(poll: Poll, columns: Sequence[SegmentColumn]) -> bool:
@@ -262,11 +292,9 @@ def _answers(
 ) -> Iterator[Answer]:
     """One answer for each segment and question, but none for segments without any data."""
     for column in columns:
-        index, key = column.index, column.segment.key
-        cells = [[row[index] for row in poll.rows] for _, poll in questions]
-        if not any(cell for question in cells for cell in question):
+        key, cells = column.segment.key, [_percentages(poll, column.index) for _, poll in questions]
+        if all(cell is None for question in cells for cell in question):
             continue
-        for (question, poll), texts in zip(questions, cells, strict=True):
-            percentages = tuple(percentage(text) if text else None for text in texts)
+        for (question, poll), percentages in zip(questions, cells, strict=True):
             n = counts.n(question.id, column.name)
             yield Answer(key, question.id, percentages, n, where, poll.line)

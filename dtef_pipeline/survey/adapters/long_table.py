@@ -5,7 +5,6 @@ The columns are listed in `LONG_COLUMNS`; a `count` column makes the percentages
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +14,12 @@ from pyarrow import ArrowException
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalized
+from dtef_pipeline.survey.adapters.text_files import csv_header, csv_rows, other_separator, require_commas
 from dtef_pipeline.survey.attributes import clean, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
+from dtef_pipeline.survey.scales import KINDS
 from dtef_pipeline.survey.validation import check_question, percentage, require_columns, round_id, whole_number
+from dtef_pipeline.survey.whole import cut_questions, lacks_options
 
 LONG_COLUMNS = {
     "round": "the survey wave, such as GD4",
@@ -30,8 +32,10 @@ LONG_COLUMNS = {
     "question_id": "optional id of the question; without it the text is the id",
     "n": "optional: respondents of the segment to this question, the same in all rows of one segment and question",
     "option_order": "optional number that puts the options in order",
+    "scale": "optional: ordinal or nominal, the same in all rows of a question; blank: the options tell",
 }
 _REQUIRED_COLUMNS = ("round", "question", "option", "attribute", "value")
+_ONE_OPTION = "A question with one option has nothing to predict."
 _TABLE_SUFFIXES = (".csv", ".parquet")
 
 Row = Mapping[str, str]
@@ -46,7 +50,10 @@ class LongTable:
     def recognises(self, path: Path) -> bool:
         """True for a table that has most of the required columns, so that `read` can name the missing one."""
         try:
-            return len({*_header(path)} & {*_REQUIRED_COLUMNS}) > len(_REQUIRED_COLUMNS) // 2
+            header = _header(path)
+            separator = other_separator(header)
+            names = header[0].split(separator) if separator else header
+            return len({*names} & {*_REQUIRED_COLUMNS}) > len(_REQUIRED_COLUMNS) // 2
         except SurveyError:
             return False
 
@@ -63,6 +70,7 @@ class LongTable:
         """All rounds of the file, in order of appearance."""
         where = str(path)
         columns = _header(path)
+        require_commas(columns, where)
         require_columns(columns, _REQUIRED_COLUMNS, where=where)
         if not {"percent", "count"} & {*columns}:
             raise SurveyError("missing column percent or count", where=where, line=1, arrived=", ".join(columns))
@@ -86,9 +94,8 @@ def _header(path: Path) -> list[str]:
     try:
         if path.suffix.lower() == ".parquet":
             return [name.strip().lower() for name in pq.read_schema(path).names]
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return [name.strip().lower() for name in next(csv.reader(file), [])]
-    except (UnicodeDecodeError, csv.Error, ArrowException) as error:
+        return [name.strip().lower() for name in csv_header(path)]
+    except ArrowException as error:
         raise SurveyError("not a readable table", where=str(path), arrived=str(error)) from error
 
 
@@ -100,19 +107,15 @@ def _rows(path: Path) -> Iterator[tuple[int, Row]]:
         for number, cells in enumerate(table.to_pylist(), 1):
             yield number, {name: "" if cell is None else str(cell) for name, cell in cells.items()}
         return
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file)
-            next(reader)
-            for row in reader:
-                if not any(cell.strip() for cell in row):
-                    continue
-                if len(row) != len(columns):
-                    problem, allowed = "a row of another length than the header", f"{len(columns)} cells"
-                    raise SurveyError(problem, where=str(path), line=reader.line_num, arrived=len(row), allowed=allowed)
-                yield reader.line_num, dict(zip(columns, row, strict=True))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise SurveyError("not a CSV file in UTF-8", where=str(path), arrived=str(error)) from error
+    rows = csv_rows(path)
+    next(rows, None)
+    for line, row in rows:
+        if not any(cell.strip() for cell in row):
+            continue
+        if len(row) != len(columns):
+            problem, allowed = "a row of another length than the header", f"{len(columns)} cells"
+            raise SurveyError(problem, where=str(path), line=line, arrived=len(row), allowed=allowed)
+        yield line, dict(zip(columns, row, strict=True))
 
 
 def _text(row: Row, column: str, where: str, line: int) -> str:
@@ -132,11 +135,19 @@ class _Cells:
     lines: dict[str, int] = field(default_factory=dict)
     counted: bool = False
 
+    @property
+    def readable(self) -> tuple[float | Unreadable | None, ...]:
+        """Its percentages; of counts those of n, where it is stated."""
+        if not self.counted:
+            return tuple(self.shares.values())
+        return tuple(100 * s / self.n if isinstance(s, float | int) and self.n else None for s in self.shares.values())
+
 
 @dataclass
 class _Question:
     text: str
     line: int
+    scale: str
     options: dict[str, tuple[float, str]] = field(default_factory=dict)  # normalized -> (order, text)
 
 
@@ -168,8 +179,15 @@ class _Round:
     def survey(self) -> Survey:
         """The round as a survey."""
         questions = {q_id: self._question(q_id, q) for q_id, q in self.questions.items()}
-        single = tuple(q.text for q in questions.values() if len(q.options) < 2)
-        message = "A question with one option has nothing to predict."
+        lone = {q_id: q.text for q_id, q in questions.items() if len(q.options) < 2}
+        shares = {q_id: [c.readable for (_, of), c in self.cells.items() if of == q_id] for q_id in lone}
+        cut = {q_id: text for q_id, text in lone.items() if lacks_options(shares[q_id])}
+        findings = [
+            Finding(
+                "warning", "single-option-question", _ONE_OPTION, tuple(text for q_id, text in lone.items() if q_id not in cut)
+            ),
+            cut_questions(cut.values()),
+        ]
         answers = [
             self._answer(key, questions[q_id], c) for (key, q_id), c in self.cells.items() if len(questions[q_id].options) > 1
         ]
@@ -181,13 +199,21 @@ class _Round:
             questions=tuple(q for q in questions.values() if len(q.options) > 1),
             segments=tuple(self._sized(answers)),
             answers=tuple(answers),
-            findings=(Finding("warning", "single-option-question", message, single),) if single else (),
+            findings=tuple(f for f in findings if f.items),
         )
 
     def _add_question(self, row: Row, line: int) -> str:
         text = _text(row, "question", self.where, line)
         question_id = clean(row.get("question_id", "")) or text
-        known = self.questions.setdefault(question_id, _Question(text, line))
+        scale = normalized(row.get("scale", ""))
+        if scale not in ("", *KINDS):
+            raise SurveyError(
+                "this is no scale", where=self.where, line=line, arrived=row["scale"], allowed=f"{', '.join(KINDS)}, or blank"
+            )
+        known = self.questions.setdefault(question_id, _Question(text, line, scale))
+        if known.scale != scale:
+            problem = f"scale of question {question_id} differs from line {known.line}"
+            raise SurveyError(problem, where=self.where, line=line, arrived=row["scale"], allowed=[known.scale or "a blank"])
         if normalized(known.text) != normalized(text):
             problem = f"duplicate question id {question_id}: another text than at line {known.line}"
             raise SurveyError(problem, where=self.where, line=line, arrived=text, allowed=[known.text])
@@ -234,17 +260,19 @@ class _Round:
 
     def _question(self, question_id: str, collected: _Question) -> Question:
         options = tuple(text for _, text in sorted(collected.options.values(), key=lambda option: option[0]))
-        question = Question(question_id, collected.text, options)
+        question = Question(question_id, collected.text, options, collected.scale or None)
         check_question(question, where=self.where, line=collected.line)
         return question
 
     def _answer(self, key: str, question: Question, cells: _Cells) -> Answer:
-        """Options without a row were chosen by no respondent: 0."""
+        """Options without a row were chosen by no respondent: 0. Where n says that some chose them, the sum shows that rows are missing."""
         shares = [cells.shares.get(normalized(option), 0.0) for option in question.options]
         known = [s for s in shares if s is not None and not isinstance(s, Unreadable)]
         n = cells.n
         if cells.counted and len(known) == len(shares):
             total = sum(known)
+            if n is not None and total < n and len(cells.shares) < len(question.options):
+                total = n
             shares, n = [100 * s / total if total else 0.0 for s in known], int(total)
         return Answer(key, question.id, tuple(shares), n, self.where, cells.line)
 

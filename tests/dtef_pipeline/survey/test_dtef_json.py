@@ -204,7 +204,12 @@ def test_a_duplicate_question_id_is_found_although_json_hides_it(write: Write) -
         ("", "the file is empty"),
         ('{"surveyId": ' + "[" * 100_000, r"not a survey; got 'maximum recursion depth"),
         ('{"surveyId": ' + "9" * 5_000 + "}", r"not a survey; got 'Exceeds the limit"),
-        ('{\n"surveyId": ', r"json:2: not JSON; got 'Expecting value'"),
+        (
+            '{\n"surveyId": ',
+            r"json:2: not JSON; got 'Expecting value'; allowed: a whole .*: the file ends too early, after 13 characters, with '{\\n\"sur",
+        ),
+        ('{"surveyId":\n"s9', r"json:2: not JSON; got 'Unterminated string starting at'; .* after 16 characters"),
+        ('{"surveyId": x,\n"questions": {}}', r"json:1: not JSON; got 'Expecting value'$"),
     ],
 )
 def test_other_json_is_no_survey(write: Write, text: str, message: str) -> None:

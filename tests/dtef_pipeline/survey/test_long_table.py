@@ -65,6 +65,24 @@ def test_option_order_puts_options_in_order(table: Write) -> None:
     assert read_survey(table(header, *rows)).questions[0].options == ("Disagree", "Agree")
 
 
+def test_a_scale_may_be_stated(table: Write) -> None:
+    rows = [["GD9", "Which?", o, "country", "Kenya", "50", "20", "Ordinal "] for o in ("First class", "Second class")]
+    (question,) = read_survey(table([*HEADER, "scale"], *rows)).questions
+    assert question.scale == "ordinal"
+
+
+def test_other_separators_and_encodings_are_named_with_line_and_byte(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    lines = [",".join(row) for row in [HEADER, *ROWS]]
+    path.write_text("\n".join(line.replace(",", ";") for line in lines), encoding="utf-8")
+    with pytest.raises(SurveyError, match=r"csv:1: columns are separated by semicolons; .*; allowed: commas"):
+        read_survey(path)
+    path.write_bytes("\n".join(lines).encode("latin-1"))
+    place = len(lines[0]) + 1 + lines[1].index("ü") + 1
+    with pytest.raises(SurveyError, match=rf"csv:2: not a CSV file in UTF-8; got 'byte 0xfc at byte {place} of the file'"):
+        read_survey(path)
+
+
 def test_a_pair_without_n_is_quarantined(table: Write) -> None:
     observed = observe(read_survey(table(HEADER, *[[*row[:-1], ""] for row in ROWS])))
     assert observed.quarantine["reason"].to_pylist() == ["n-unknown", "n-unknown"]
@@ -127,6 +145,14 @@ def test_a_file_of_several_rounds_is_read_whole_or_by_round(table: Write) -> Non
             r"csv:3: two segments get the same key 'city:a-b'; got 'A-b'; allowed: A b",
         ),
         ([HEADER, ["GD9", "Good?", "Yes", "country", "Kenya", "100", "40"]], r"no question to predict"),
+        (
+            [[*HEADER, "scale"], [*ROWS[0], "ordinal"], [*ROWS[1], "ranked"]],
+            r"csv:3: this is no scale; got 'ranked'; allowed: ordinal, nominal, or blank",
+        ),
+        (
+            [[*HEADER, "scale"], [*ROWS[0], "ordinal"], [*ROWS[1], ""]],
+            r"csv:3: scale of question Good\? differs from line 2; got ''; allowed: ordinal",
+        ),
     ],
 )
 def test_faults_name_file_line_what_arrived_and_what_is_allowed(table: Write, rows: Table, message: str) -> None:

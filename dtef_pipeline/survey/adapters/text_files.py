@@ -1,0 +1,66 @@
+"""Files of text as survey tools write them: CSV rows with their lines, and where a file is not UTF-8."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from dtef_pipeline.errors import SurveyError
+
+
+def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """(line, cells) of a CSV file in UTF-8; the line is where the row ends.
+
+    Raises SurveyError, with the line, for what is not UTF-8 or not CSV.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file)
+            for row in reader:
+                if any(row):
+                    yield reader.line_num, row
+    except UnicodeDecodeError:
+        raise not_utf8(path, "a CSV file") from None
+    except csv.Error as error:
+        raise SurveyError("not a CSV file in UTF-8", where=str(path), line=reader.line_num, arrived=str(error)) from error
+
+
+def csv_header(path: Path) -> list[str]:
+    """The first row of a CSV file, also where it is not UTF-8: what follows it then says so. Raises SurveyError for no CSV."""
+    with path.open(encoding="utf-8-sig", newline="", errors="replace") as file:
+        try:
+            return next(csv.reader(file), [])
+        except csv.Error as error:
+            raise SurveyError("not a readable table", where=str(path), arrived=str(error)) from error
+
+
+def not_utf8(path: Path, what: str) -> SurveyError:
+    """The error of a file that is not UTF-8 (`what`: what it should be): its first such byte, with line and place, from 1."""
+    problem, before = f"not {what} in UTF-8", 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                arrived = f"byte 0x{line[error.start]:02x} at byte {before + error.start + 1:,} of the file"
+                return SurveyError(problem, where=str(path), line=number, arrived=arrived, allowed=_UTF8)
+            before += len(line)
+    return SurveyError(problem, where=str(path), allowed=_UTF8)
+
+
+def other_separator(header: Sequence[str]) -> str | None:
+    """What stands between the column names instead of a comma: `;`, a tab or `|`; None where commas do."""
+    return next((sep for sep in _SEPARATORS if len(header) == 1 and header[0].count(sep) > 1), None)
+
+
+def require_commas(header: Sequence[str], where: str) -> None:
+    """Raise SurveyError when something else than commas separates the columns."""
+    if separator := other_separator(header):
+        problem = f"columns are separated by {_SEPARATORS[separator]}"
+        allowed = "commas between columns, and a point in numbers such as 12.5"
+        raise SurveyError(problem, where=where, line=1, arrived=header[0][:120], allowed=allowed)
+
+
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+_UTF8 = "UTF-8 (in a spreadsheet: save as CSV UTF-8)"
