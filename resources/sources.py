@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -33,6 +33,8 @@ class Source:
     """How often the source was new or had changed. Earlier bytes that come back are another landing."""
     landed: bool = False
     """Registered by the sensor, which starts a run; not by `dtef ingest`."""
+    allowed: tuple[str, ...] = ()
+    """What may be missing in it: names that the reader's family gives to such faults."""
 
 
 def files_of(path: Path) -> list[Path]:
@@ -70,10 +72,13 @@ class Sources(Generic[Read]):
     def __init__(self, warehouse: Warehouse, reader: Callable[[Path, str], Read]) -> None:
         self.warehouse, self._reader = warehouse, reader
 
-    def register(self, round_id: str, path: Path, *, adapter: str, min_n: int, hashed: str | None = None) -> Source:
+    def register(
+        self, round_id: str, path: Path, *, adapter: str, min_n: int, hashed: str | None = None, allowed: Iterable[str] = ()
+    ) -> Source:
         """Note where a round comes from. `hashed`: the `content_hash` at which the sensor found it; none: someone ingests it by hand."""
         before = self.get(round_id)
-        source = Source(round_id, str(path.absolute()), adapter, min_n, hashed or content_hash(path))
+        of_file = hashed or content_hash(path)
+        source = Source(round_id, str(path.absolute()), adapter, min_n, of_file, allowed=tuple(sorted(allowed)))
         changed = before is None or replace(before, landing=0, landed=False) != source
         count = before.landing if before else 0
         source = replace(source, landing=count + changed, landed=hashed is not None)
@@ -84,7 +89,8 @@ class Sources(Generic[Read]):
         if self.warehouse.fs.get_file_info(self._file(round_id)).type != pafs.FileType.File:
             return None
         with self.warehouse.fs.open_input_stream(self._file(round_id)) as stream:
-            return Source(**json.loads(stream.read()))
+            noted = json.loads(stream.read())
+        return Source(**{**noted, "allowed": tuple(noted.get("allowed", ()))})
 
     def read(self, round_id: str) -> tuple[Source, Read]:
         """What the reader makes of the round's source, read afresh.

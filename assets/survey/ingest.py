@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import groupby
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import dagster as dg
@@ -11,12 +12,15 @@ import pyarrow.compute as pc
 from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.versions import content_version
-from assets.survey.rounds import ROUND_SEGMENT, survey_files
+from assets.survey.rounds import ROUND_SEGMENT, refuse_losses, survey_files
 from assets.survey.store import SurveyStore
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.scoring.references import CEILING_SEED, reference_scores
+from dtef_pipeline.survey.whole import whole
+from resources.gateway.progress import shown_steps
+from resources.sources import content_hash
 
 
 @dg.asset(deps=[survey_files], **stage(ROUND_SEGMENT, 1, "survey_responses", code_version="3"))
@@ -31,10 +35,13 @@ def survey_responses(context: dg.AssetExecutionContext, store: SurveyStore) -> d
     """
     run = PartitionRun(context)
     for round_id, keys in groupby(run.keys, key=lambda key: split_partition_key(key)[0]):
+        of_round = list(keys)
         read = _read_once(store, round_id)
-        for key in keys:
-            with run.attempt(key):
-                run.done(key, *_write_segment(store, read(), key))
+        with shown_steps(f"{round_id}: segments", len(of_round)) as step:
+            for key in of_round:
+                with run.attempt(key):
+                    run.done(key, *_write_segment(store, read(), key))
+                step()
     return run.result()
 
 
@@ -61,7 +68,11 @@ def _read_once(store: SurveyStore, round_id: str) -> Callable[[], _Round]:
 
 def _observe_round(store: SurveyStore, round_id: str) -> _Round:
     source, survey = store.sources.read(round_id)
+    survey = whole(survey, source.allowed)
     observed = observe(survey, min_n=source.min_n)
+    if content_hash(Path(source.path)) != source.content_hash:
+        # It changed after it was registered, so nobody has agreed to what it lacks now.
+        refuse_losses(store.sources, survey, observed, source.min_n)
     store.warehouse.write("survey_quarantine", observed.quarantine, round=round_id)
     store.warehouse.write("survey_findings", observed.findings, round=round_id)
     return _Round(observed.responses, reference_scores(observed.responses))

@@ -113,9 +113,20 @@ class Landing:
     def _look(self, path: Path) -> None:
         before = self.before.get(path.name)
         try:
-            self.now[path.name] = look_at(path, before)
+            self.now[path.name] = self._without_mended(look_at(path, before))
         except OSError as error:
             self._note(path.name, Look(trouble=f"{path}: {error.strerror}"))
+
+    def _without_mended(self, look: Look) -> Look:
+        """A round in trouble is landed again once someone has ingested these very bytes by hand, with an option that lets them pass."""
+        mended = [round_id for round_id, trouble in look.settled.items() if trouble and self._by_hand(round_id, look.hash)]
+        if not mended:
+            return look
+        return replace(look, done=False, settled={name: said for name, said in look.settled.items() if name not in mended})
+
+    def _by_hand(self, round_id: str, hashed: str) -> bool:
+        source = self.sources.get(round_id)
+        return source is not None and not source.landed and source.content_hash == hashed
 
     def _land(self, name: str) -> list[dg.RunRequest]:
         look = self.now[name]
@@ -171,11 +182,12 @@ class Landing:
 
     def _register(self, survey: Survey, name: str, hashed: str) -> list[dg.RunRequest]:
         """The run of a round, under a key of its own for each landing: asked for twice, it is started once."""
+        if self._by_hand(survey.round, hashed):
+            return []
         source = self.sources.get(survey.round)
-        if source and not source.landed and source.content_hash == hashed:
-            return []  # someone ingested these very bytes by hand
-        min_n = source.min_n if source else MIN_N
-        made = register_round(self.context.instance, self.sources, survey, self.folder / name, min_n=min_n, hashed=hashed)
+        min_n, allowed = (source.min_n, source.allowed) if source else (MIN_N, ())
+        path = self.folder / name
+        made = register_round(self.context.instance, self.sources, survey, path, min_n=min_n, hashed=hashed, allowed=allowed)
         summary = "new" if made.changes is None else str(made.changes)
         self.context.log.info(f"{survey.round} from {name}, {len(made.keys)} segments: {summary}")
         if made.retired:

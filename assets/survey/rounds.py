@@ -1,7 +1,7 @@
 """A round's partitions: registering them in one batch, and finding the ranges that select them."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,10 +14,11 @@ from assets.stage.partitions import OWNERS
 from assets.stage.versions import content_version, observation_tags, observed_versions
 from dtef_pipeline.errors import SurveyError, WarehouseError
 from dtef_pipeline.identity import partition_key, split_partition_key
-from dtef_pipeline.survey.changes import COMPARED_COLUMNS, Changes, changes
+from dtef_pipeline.survey.changes import COMPARED_COLUMNS, Changes, changes, losses
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.model import Survey
-from dtef_pipeline.survey.observe import observe
+from dtef_pipeline.survey.observe import Observed, observe
+from dtef_pipeline.survey.whole import whole
 from resources.sources import Source, Sources
 
 ROUND_SEGMENT = dg.DynamicPartitionsDefinition(name=SPACE.name)
@@ -53,8 +54,8 @@ class Registered(NamedTuple):
     """Against the rows that are in the warehouse; None when the round has none yet."""
 
 
-def observe_usable(survey: Survey, *, min_n: int) -> pa.Table:
-    """The survey's rows. Raises SurveyError, counting the reasons, when not one (segment, question) pair can be used."""
+def observe_usable(survey: Survey, *, min_n: int) -> Observed:
+    """The survey's tables. Raises SurveyError, counting the reasons, when not one (segment, question) pair can be used."""
     observed = observe(survey, min_n=min_n)
     if not len(observed.responses):
         reasons = Counter(observed.quarantine["reason"].to_pylist())
@@ -69,21 +70,41 @@ def observe_usable(survey: Survey, *, min_n: int) -> pa.Table:
             arrived=", ".join(f"{count} {reason}" for reason, count in reasons.most_common()) or "no answers",
             allowed=f"at least one pair with {min_n} respondents and percentages that sum to 100",
         )
-    return observed.responses
+    return observed
+
+
+def checked_round(
+    sources: Sources[Survey], survey: Survey, *, min_n: int, allowed: Collection[str] = (), replace: bool = False
+) -> Observed:
+    """The tables of a round that is whole and usable, and loses nothing. Raises SurveyError otherwise; see `register_round`."""
+    observed = observe_usable(whole(survey, allowed), min_n=min_n)
+    if not replace:
+        refuse_losses(sources, survey, observed, min_n)
+    return observed
 
 
 def register_round(
-    instance: dg.DagsterInstance, sources: Sources[Survey], survey: Survey, path: Path, *, min_n: int, hashed: str | None = None
+    instance: dg.DagsterInstance,
+    sources: Sources[Survey],
+    survey: Survey,
+    path: Path,
+    *,
+    min_n: int,
+    hashed: str | None = None,
+    allowed: Collection[str] = (),
+    replace: bool = False,
 ) -> Registered:
     """Make a round known: its source, its partitions, and which of them hold something new.
 
     Segments that the round no longer has are retired; their raw responses stay in the response store. `hashed`: as of
-    `Sources.register`. Done again for the same survey, it changes nothing and mends what a killed process left half done.
+    `Sources.register`. `allowed`: as of `whole`. `replace`: whether the round may lose what an earlier reading had.
+    Raises SurveyError, with nothing changed, where something is missing or lost and not allowed to be.
+    Done again for the same survey, it changes nothing and mends what a killed process left half done.
     """
-    rows = observe_usable(survey, min_n=min_n)
+    rows = checked_round(sources, survey, min_n=min_n, allowed=allowed, replace=replace).responses
     keys = sorted(partition_key(survey.round, segment) for segment in rows["segment"].unique().to_pylist())
     found = _changes(sources, survey.round, rows)
-    source = sources.register(survey.round, path, adapter=survey.adapter, min_n=min_n, hashed=hashed)
+    source = sources.register(survey.round, path, adapter=survey.adapter, min_n=min_n, hashed=hashed, allowed=allowed)
     known, kept = known_keys(instance), set(keys)
     retired = [key for key in known if split_partition_key(key)[0] == survey.round and key not in kept]
     gone = set(retired)
@@ -93,6 +114,32 @@ def register_round(
     _add_as_neighbours(instance, keys, [key for key in known if key not in gone])
     _observe_files(instance, source, rows, found)
     return Registered(keys, retired, source, found)
+
+
+def refuse_losses(sources: Sources[Survey], survey: Survey, observed: Observed, min_n: int) -> None:
+    """Raise SurveyError when the tables of the round hold what this reading of it would take away.
+
+    What goes by another minimum of respondents than before is no loss: someone chose that.
+    """
+    before = sources.get(survey.round)
+    if before is not None and before.min_n != min_n:
+        observed = observe(survey, min_n=before.min_n)
+    found = _changes(sources, survey.round, observed.responses)
+    lost = losses(found, observed.quarantine) if found is not None else Changes()
+    if lost == Changes():
+        return
+    rows = observed.quarantine.to_pylist()
+    gone = {*lost.segments_dropped, *lost.pairs_dropped}
+    now = [row for row in rows if {row["segment"], f"{row['segment']} {row['question_id']}"} & gone]
+    reasons = Counter(row["reason"] for row in now)
+    why = f"; now in quarantine: {', '.join(f'{n} {reason}' for reason, n in reasons.most_common())}" if reasons else ""
+    first = f", such as {now[0]['file']}:{now[0]['line']}: {now[0]['detail']}" if now and now[0]["line"] else ""
+    left = {segment.partition(":")[0] for segment in observed.responses["segment"].unique().to_pylist()}
+    attributes = sorted({segment.partition(":")[0] for segment in lost.segments_dropped} - left)
+    whole_attributes = f"; nothing is left of: {', '.join(attributes)}" if attributes else ""
+    problem = f"round {survey.round} would lose what an earlier reading of it had: {lost}{whole_attributes}{why}{first}"
+    what_to_do = f"mend the file, or take the round as it is now with `dtef ingest {survey.path} --replace`"
+    raise SurveyError(f"{problem}; nothing was changed: {what_to_do}", where=survey.path)
 
 
 def _changes(sources: Sources[Survey], round_id: str, rows: pa.Table) -> Changes | None:

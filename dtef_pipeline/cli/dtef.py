@@ -14,6 +14,7 @@ from dtef_pipeline.cli.options import (
     of_metric,
     of_rounds,
     of_targets,
+    reads_a_survey,
     selects_what_is_asked,
     writes_a_table,
 )
@@ -39,21 +40,19 @@ def main() -> None:
 
 @main.command(short_help="Read a survey round: what each group really answered.")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
-@click.option(
-    "--round", "round_id", help="Id to store the round under.  [default: the folder's name, or the survey's id in the file]"
-)
-@click.option(
-    "--min-n", type=click.IntRange(min=1), help="Fewest respondents that a distribution must have to be used.  [default: 10]"
-)
+@reads_a_survey
 @reports_errors
-def ingest(path: Path, round_id: str | None, min_n: int | None) -> None:
+def ingest(path: Path, **options: Any) -> None:
     """Read a survey round and store what each segment answered to each question (the table `survey_responses`).
 
     PATH is a Global Dialogues folder, a DTEFSurveyData JSON file, or a long table (CSV or Parquet).
+
+    \b
+    Exit code: 0 done; 1 something was not read, and all else was stored; 2 nothing was changed; 130 interrupted.
     """
     from dtef_pipeline.cli import ingest
 
-    sys.exit(ingest.ingest(path, round_id, min_n))
+    sys.exit(ingest.ingest(path, ingest.IngestOptions(**options)))
 
 
 @main.command(short_help="Ask models about a round and score their predictions.")

@@ -1,61 +1,86 @@
 """What `dtef ingest` does; the words are in `dtef_pipeline/cli/dtef.py`."""
 
+from __future__ import annotations
+
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
-import pyarrow.compute as pc
 
+from dtef_pipeline.cli.ingest_summary import faults, summary
 from dtef_pipeline.cli.read import open_warehouse
 from dtef_pipeline.cli.run import dagster_instance
 from dtef_pipeline.survey.validation import counted
-from resources.warehouse import Warehouse
+from dtef_pipeline.survey.whole import ALLOWANCES, MISSING_ATTRIBUTES, MISSING_QUESTIONS
+from resources.gateway.progress import kept_terminal, waiting
 
-
-def ingest(path: Path, round_id: str | None, min_n: int | None) -> int:
-    from dtef_pipeline.survey.adapters import read_survey, read_surveys
-    from dtef_pipeline.survey.observe import MIN_N
-
-    surveys = read_surveys(path, round_id)
-    from assets.launch import materialize
-    from assets.survey.rounds import register_round
+if TYPE_CHECKING:
+    from dtef_pipeline.survey.model import Survey
     from resources.sources import Sources
 
-    warehouse = open_warehouse()
-    failures = 0
-    with dagster_instance() as instance:
-        for survey in surveys:
-            started = time.monotonic()
-            registered = register_round(instance, Sources(warehouse, read_survey), survey, path, min_n=min_n or MIN_N)
-            outcome = materialize(instance, ["survey_responses"], registered.keys, {})
-            failures += len(outcome.failures)
-            _say_ingested(warehouse, survey.round, registered.retired, time.monotonic() - started)
-            if registered.changes is not None:
-                click.echo(f"  since it was ingested last: {registered.changes}")
-            for failure in outcome.failures:
-                click.echo(f"error: {failure}", err=True)
-    warehouse.refresh_database()
-    return 1 if failures else 0
+
+@dataclass(frozen=True)
+class IngestOptions:
+    """Options of `dtef ingest`."""
+
+    round_id: str | None = None
+    min_n: int | None = None
+    allow_missing_questions: bool = False
+    allow_missing_attributes: bool = False
+    replace: bool = False
+
+    @property
+    def of_a_round(self) -> dict[str, Any]:
+        """What registering a round takes."""
+        from dtef_pipeline.survey.observe import MIN_N
+
+        given = {MISSING_QUESTIONS: self.allow_missing_questions, MISSING_ATTRIBUTES: self.allow_missing_attributes}
+        allowed = tuple(code for code in ALLOWANCES if given[code])
+        return {"min_n": self.min_n or MIN_N, "allowed": allowed, "replace": self.replace}
 
 
-def _say_ingested(warehouse: Warehouse, round_id: str, retired: list[str], seconds: float) -> None:
-    rows = warehouse.read_or_empty("survey_responses", columns=["segment", "question_id", "n_source"], round=round_id)
-    quarantine = warehouse.read_or_empty("survey_quarantine", round=round_id)
-    pairs = len(quarantine) - quarantine["question_id"].null_count
-    click.echo(
-        f"{round_id}: {counted(len(pc.unique(rows['segment'])), 'segment')}, "
-        f"{counted(len(pc.unique(rows['question_id'])), 'question')}, {counted(len(rows), 'pair')}, "
-        f"{counted(pairs, 'pair')} and {counted(len(quarantine) - pairs, 'whole segment')} in quarantine ({seconds:.1f} s)"
-    )
-    if retired:
-        click.echo(f"  warning: retired {counted(len(retired), 'segment')} that the round no longer has: {', '.join(retired)}")
-    findings = warehouse.read_or_empty("survey_findings", round=round_id).to_pylist()
-    left_out = [finding for finding in findings if finding["code"] == "profile-question"]
-    if left_out:
-        click.echo(f"  profile questions, left out: {'; '.join(item for f in left_out for item in f['items'])}")
-    for finding in findings:
-        if finding["level"] != "info":
-            click.echo(
-                f"  {finding['level']}: {finding['message']}: {', '.join(finding['items'][:20])}",
-                err=finding["level"] == "error",
-            )
+def ingest(path: Path, options: IngestOptions) -> int:
+    """The exit code: 1 when something of a round was not read, or not stored. A fault of any round leaves all as they were."""
+    with kept_terminal():
+        with waiting(f"reading {path}"):
+            from assets.survey.rounds import checked_round
+            from dtef_pipeline.survey.adapters import read_survey, read_surveys
+            from resources.sources import Sources
+
+            surveys = read_surveys(path, options.round_id)
+            warehouse = open_warehouse()
+            sources = Sources(warehouse, read_survey)
+            if len(surveys) > 1:
+                for survey in surveys:
+                    checked_round(sources, survey, **options.of_a_round)
+        clean = True
+        with dagster_instance() as instance:
+            for survey in surveys:
+                clean &= _ingested(instance, sources, survey, path, options)
+        with waiting("naming the tables for `dtef sql`"):
+            warehouse.refresh_database()
+    return 0 if clean else 1
+
+
+def _ingested(instance: Any, sources: Sources[Survey], survey: Survey, path: Path, options: IngestOptions) -> bool:
+    """Store one round and say what came of it; whether nothing was left unread."""
+    from assets.launch import materialize
+    from assets.survey.rounds import register_round
+
+    started = time.monotonic()
+    with waiting(f"{survey.round}: noting what is new"):
+        registered = register_round(instance, sources, survey, path, **options.of_a_round)
+    outcome = materialize(instance, ["survey_responses"], registered.keys, {})
+    for line in summary(sources.warehouse, survey.round, time.monotonic() - started):
+        click.echo(line)
+    if registered.retired:
+        retired = f"retired {counted(len(registered.retired), 'segment')} that the round no longer has"
+        click.echo(f"  warning: {retired}: {', '.join(registered.retired)}")
+    if registered.changes is not None:
+        click.echo(f"  since it was ingested last: {registered.changes}")
+    unread = faults(sources.warehouse, survey.round)
+    for line in [*unread, *(f"error: {failure}" for failure in outcome.failures)]:
+        click.echo(line, err=True)
+    return not (unread or outcome.failures)

@@ -31,6 +31,33 @@ def _of_condition(flag: Flag) -> Callable[..., Any]:
     return click.option(flag.spelled, flag.field, type=flag.kind, metavar=flag.metavar, help=flag.help)
 
 
+reads_a_survey = options(
+    click.option(
+        "--round", "round_id", help="Id to store the round under.  [default: the folder's name, or the survey's id in the file]"
+    ),
+    click.option(
+        "--min-n",
+        type=click.IntRange(min=1),
+        help="Fewest respondents that a distribution must have to be used.  [default: 10]",
+    ),
+    click.option(
+        "--allow-missing-questions",
+        is_flag=True,
+        help="Go on without questions that other files of the folder name, or that lack options: the file may have been cut.",
+    ),
+    click.option(
+        "--allow-missing-attributes",
+        is_flag=True,
+        help="Go on without attributes that the discussion guide asks for and no segment column has.",
+    ),
+    click.option(
+        "--replace",
+        is_flag=True,
+        help="Let a round lose segments, questions or pairs that an earlier reading of it had.",
+    ),
+)
+
+
 of_rounds = click.option(
     "--round",
     "rounds",

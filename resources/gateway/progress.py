@@ -11,7 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +99,30 @@ def shown_progress(log: Callable[[str], None], every: float = 30.0) -> Iterator[
     )
     with Progress(*columns, console=Console(file=errors, force_terminal=True)) as bars:
         yield _LiveProgress(bars, log)
+
+
+@contextmanager
+def shown_steps(title: str, total: int) -> Iterator[Callable[[], None]]:
+    """A bar with the time that is left, where a command runs on a terminal; what it gives is to be called after each step."""
+    if _errors is None or not _errors.isatty():
+        yield lambda: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left"))
+    with Progress(*columns, console=Console(file=_errors, force_terminal=True), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda: bar.advance(task)
+
+
+@contextmanager
+def waiting(title: str) -> Iterator[None]:
+    """While something is done that cannot be counted: the title and the seconds, where a command runs on a terminal."""
+    if _errors is None or not _errors.isatty():
+        yield
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(file=_errors, force_terminal=True), transient=True) as shown:
+        shown.add_task(title, total=None)
+        yield
 
 
 def _both(log: Callable[[str], None], errors: TextIO | None) -> Callable[[str], None]:

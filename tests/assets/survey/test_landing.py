@@ -14,7 +14,7 @@ from assets.definitions import defs
 from assets.launch import STAGE_NAMES
 from assets.survey.landing import CHANGED_TAG, new_round
 from assets.survey.landing import Landing as Tick
-from assets.survey.rounds import RANGE_END, RANGE_START, known_keys, ranges, survey_files
+from assets.survey.rounds import RANGE_END, RANGE_START, known_keys, ranges, register_round, survey_files
 from assets.survey.store import SurveyStore
 from dtef_pipeline.survey.adapters import read_survey
 from resources.sources import Sources
@@ -316,12 +316,20 @@ class TestWhatChanged:
             assert set(landing.pipeline.status(stage).values()) == {GREEN}
         assert stale(landing.pipeline) == {}
 
-    def test_a_segment_that_is_gone_is_retired(self, landing: Landing) -> None:
+    def test_a_segment_that_is_gone_is_an_error_of_its_round_until_someone_takes_it_so_by_hand(self, landing: Landing) -> None:
+        """A file cut by a faulty copy took partitions away; see also what `dtef ingest` does of it."""
         file = landing.land("a.csv", ["A1"])
-        landing.run(*landing.settled())
+        landing.land("b.csv", ["B1"])
+        for request in landing.settled():
+            landing.run(request)
         text = file.read_text(encoding="utf-8")
         file.write_text("".join(line for line in text.splitlines(True) if "India" not in line), encoding="utf-8")
-        (request,) = landing.settled()
-        assert request.tags[CHANGED_TAG].startswith("1 segment dropped")
-        assert landing.pipeline.keys == [A1[0], A1[2]]
+        assert landing.settled() == []
+        assert "round A1 would lose what an earlier reading of it had: 1 segment dropped (country:india)" in str(landing.reason)
+        assert A1[1] in landing.pipeline.keys
+        by_hand = Sources(landing.pipeline.house, read_survey)
+        made = register_round(landing.pipeline.instance, by_hand, read_survey(file), file, min_n=10, replace=True)
+        assert made.retired == [A1[1]]
+        assert landing.requests() == []
+        assert "would lose" not in str(landing.reason)
         assert landing.pipeline.house.values("survey_responses", "segment", round="A1") == ["country:chile", "country:kenya"]

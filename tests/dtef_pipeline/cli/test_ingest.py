@@ -9,16 +9,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import SAMPLE, ok, query, refused
+from tests.assets.conftest import write_survey
+from tests.dtef_pipeline.cli.commands import SAMPLE, dtef, ok, query, refused
 from tests.dtef_pipeline.cli.conftest import Base
 
 
 class TestIngest:
     def test_a_folder_is_read_and_counted(self, base: Base) -> None:
-        counted = (
-            r"S1: 26 segments, 16 questions, 415 pairs, 1 pair and 5 whole segments in quarantine \(.* s\)\n.*left out: .*"
+        first, *rest = base.printed.splitlines()
+        counted = r"S1: 26 segments, 16 questions, 415 pairs, 1 pair and 5 whole segments in quarantine \(.* s\)"
+        assert re.fullmatch(counted, first)
+        said = "\n".join(rest)
+        assert "quarantine: 1 pair n-below-minimum; 3 whole segments no-data, 2 whole segments segment-too-small" in said
+        assert "FROM survey_quarantine WHERE round = 'S1'" in said
+        assert "scales: 13 ordinal, 3 nominal; 3 with a don't-know option" in said
+        assert (
+            "nominal: Should pupils be allowed to use AI for homework? (Yes / No / It depends / Not sure): no known scale"
+            in said
         )
-        assert re.fullmatch(counted, base.printed.strip())
+        assert "profile questions, left out: Which language would you like to answer in?; " in said
+        assert "same text and options: 1 question: What has been the effect of AI on your town so far?" in said
 
     def test_its_rows_and_partitions_are_there(self, ingested: Path) -> None:
         (row,) = query("SELECT count(*) AS pairs, count(DISTINCT segment) AS segments, min(n) AS least FROM survey_responses")
@@ -58,6 +68,40 @@ class TestIngest:
         assert query("SELECT DISTINCT round, segment, n FROM survey_responses") == [
             {"round": "X9", "segment": "country:chile", "n": 300}
         ]
+
+    def test_a_bad_file_of_a_round_that_exists_changes_nothing_unless_it_is_to_replace_it(self, state: Path) -> None:
+        """A file with decimal commas took a country out of its round, said but not asked."""
+        path = state / "round.csv"
+        write_survey(path, ["A1"], questions=2)
+        ok("ingest", path)
+        before = {p: p.read_bytes() for p in (state / "warehouse").rglob("*.parquet")}
+        lines = path.read_text(encoding="utf-8").splitlines()
+        cell = lines[0].split(",").index("percent")
+        split = [line.split(",") for line in lines]
+        commas = [[*row[:cell], f'"{row[cell]},0"', *row[cell + 1 :]] if "Kenya" in row else row for row in split]
+        path.write_text("\n".join(map(",".join, commas)), encoding="utf-8")
+        said = refused("ingest", path)
+        assert "round A1 would lose what an earlier reading of it had: 1 segment dropped (country:kenya)" in said
+        assert "now in quarantine: 2 decimal-comma, such as" in said
+        assert "nothing was changed: mend the file, or take the round as it is now with" in said
+        assert {p: p.read_bytes() for p in (state / "warehouse").rglob("*.parquet")} == before
+        assert "A1/country:kenya" in ok("ingest", path, "--replace")
+        printed = ok("ingest", path)
+        assert f"such as {path}:8 (country:kenya): decimal-comma: cells '60,0', '20,0', '20,0'; a point" in printed
+        write_survey(path, ["A1"], questions=3)
+        assert "1 segment added (country:kenya); 1 question added (q2)" in ok("ingest", path)
+
+    def test_columns_that_are_not_read_are_said_and_make_the_exit_code_1(self, state: Path) -> None:
+        for file in SAMPLE.iterdir():
+            (state / "S1").mkdir(exist_ok=True)
+            text = file.read_text(encoding="utf-8").replace("O3: Male", "Sex: M", 1)
+            (state / "S1" / file.name).write_text(text, encoding="utf-8")
+        result = dtef("ingest", state / "S1")
+        assert result.exit_code == 1
+        assert re.search(
+            r"NOT read: .*vocabulary\.toml.* O-number: Sex: M \([\d,]+ of [\d,]+ respondents, 4\d%\)", result.stderr
+        )
+        assert "all else of S1 is stored" in result.stderr
 
     @pytest.mark.parametrize(
         ("name", "content", "message"),

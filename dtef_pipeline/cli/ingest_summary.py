@@ -1,0 +1,104 @@
+"""What `dtef ingest` prints of a round that it stored, from the tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow.compute as pc
+
+from dtef_pipeline.survey.validation import counted
+from resources.warehouse import Warehouse
+
+_SHOWN = 10
+_MOST_ITEMS = 20
+_LONGEST_LINE = 70
+_READ_BACK = ["segment", "question_id", "question_order", "question_text", "options", "scale", "scale_reason", "dont_know"]
+
+
+def summary(warehouse: Warehouse, round_id: str, seconds: float) -> Iterator[str]:
+    """Counts, what is in quarantine and why, what was taken for a scale, and what there is to know about the round."""
+    rows = warehouse.read_or_empty("survey_responses", columns=_READ_BACK, round=round_id)
+    quarantine = warehouse.read_or_empty("survey_quarantine", round=round_id).to_pylist()
+    pairs, segments = ([row for row in quarantine if (row["question_id"] is None) == whole] for whole in (False, True))
+    questions = {row["question_id"]: row for row in rows.drop_columns("segment").to_pylist()}
+    yield (
+        f"{round_id}: {counted(len(pc.unique(rows['segment'])), 'segment')}, {counted(len(questions), 'question')}, "
+        f"{counted(len(rows), 'pair')}, {counted(len(pairs), 'pair')} and {counted(len(segments), 'whole segment')} in quarantine "
+        f"({seconds:.1f} s)"
+    )
+    if quarantine:
+        yield f"  quarantine: {_reasons(pairs, 'pair')}{'; ' * bool(pairs and segments)}{_reasons(segments, 'whole segment')}"
+        yield from (f"    such as {_place(row)}: {row['reason']}: {row['detail']}" for row in _examples(pairs))
+        yield f"    all: dtef sql \"SELECT * FROM survey_quarantine WHERE round = '{round_id}'\""
+    yield from _scales(round_id, sorted(questions.values(), key=lambda row: row["question_order"]))
+    for finding in _findings(warehouse, round_id):
+        items = finding["items"]
+        if finding["code"] == "profile-question":
+            yield f"  profile questions, left out: {_named(list(dict.fromkeys(items)))}"
+        elif finding["code"] == "duplicate-question":
+            yield f"  asked before in the round, with the same text and options: {counted(len(items), 'question')}: {_named(items)}"
+        elif finding["level"] == "warning":
+            yield f"  warning: {str(finding['message']).rstrip('.')}{': ' * bool(items)}{_named(items)}"
+
+
+def faults(warehouse: Warehouse, round_id: str) -> list[str]:
+    """Lines on what of the file was not read; empty when all was."""
+    errors = [_fault(finding) for finding in _findings(warehouse, round_id) if finding["level"] == "error"]
+    return [*errors, f"all else of {round_id} is stored"] if errors else []
+
+
+def _findings(warehouse: Warehouse, round_id: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = warehouse.read_or_empty("survey_findings", round=round_id).to_pylist()
+    return found
+
+
+def _fault(finding: dict[str, Any]) -> str:
+    items, message = finding["items"], str(finding["message"]).rstrip(".")
+    more = f" and {len(items) - _MOST_ITEMS} more" if len(items) > _MOST_ITEMS else ""
+    return f"error: {message}: {', '.join(items[:_MOST_ITEMS])}{more}" if items else f"error: {message}"
+
+
+def _reasons(rows: Sequence[dict[str, Any]], noun: str) -> str:
+    """`16 pairs decimal-comma, 1 pair nan`: the most frequent reason first."""
+    found = Counter(row["reason"] for row in rows).most_common()
+    return ", ".join(f"{counted(number, noun)} {reason}" for reason, number in found)
+
+
+def _examples(pairs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first pair of each reason that is about numbers in the file; that too few answered says all there is to say."""
+    first: dict[str, dict[str, Any]] = {}
+    for row in pairs:
+        if row["reason"] not in ("n-below-minimum", "n-unknown", "no-data"):
+            first.setdefault(row["reason"], row)
+    return list(first.values())
+
+
+def _place(row: dict[str, Any]) -> str:
+    where = row["file"] if row["line"] is None else f"{row['file']}:{row['line']}"
+    return f"{where} ({row['segment']})"
+
+
+def _scales(round_id: str, questions: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """How many questions are on a scale, and which of several options are not."""
+    kinds = Counter(row["scale"] for row in questions)
+    aside = sum(any(row["dont_know"]) for row in questions)
+    yield f"  scales: {kinds['ordinal']} ordinal, {kinds['nominal']} nominal; {aside} with a don't-know option"
+    unordered = [row for row in questions if row["scale"] == "nominal" and len(row["options"]) - sum(row["dont_know"]) > 2]
+    for row in unordered[:_SHOWN]:
+        yield f"    nominal: {_short(row['question_text'])} ({_short(' / '.join(row['options']))}): {row['scale_reason']}"
+    if len(unordered) > _SHOWN:
+        yield f"    and {len(unordered) - _SHOWN} more that are nominal with 3 or more options"
+    columns = "DISTINCT question_order, question_text, options, scale, scale_reason, dont_know"
+    yield f"    all: dtef sql \"SELECT {columns} FROM survey_responses WHERE round = '{round_id}' ORDER BY 1\""
+
+
+def _named(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
+    return "; ".join(map(_short, texts[:_SHOWN])) + more
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 1] + "…"
