@@ -123,6 +123,17 @@ def test_a_question_that_lost_its_last_options_stops_a_long_table(tmp_path: Path
     assert warnings(survey, MISSING_QUESTIONS) == ["Ever?", "Often?"]
 
 
+def test_a_long_table_that_breaks_off_within_a_segment_or_a_question_is_warned_of(tmp_path: Path, write_csv: WriteCsv) -> None:
+    rows = [["S9", f"Q{q}?", o, "country", c, 50, 50] for c in ("Kenya", "Chile") for q in range(3) for o in ("Yes", "No")]
+    findings = whole(read_survey(write_csv(tmp_path / "long.csv", [LONG, *rows]))).findings
+    assert findings == ()
+    by_segment = whole(read_survey(write_csv(tmp_path / "long.csv", [LONG, *rows[:-4]]))).findings
+    assert [(f.level, f.items) for f in by_segment] == [("warning", ("country:chile: 1 question, all others at least 3",))]
+    by_question = sorted(rows, key=lambda row: row[1])[:-2]
+    (finding,) = whole(read_survey(write_csv(tmp_path / "long.csv", [LONG, *by_question]))).findings
+    assert "Q2?: 1 segment, all others at least 2" in finding.items
+
+
 def test_counts_that_n_says_are_not_all_make_no_distribution(tmp_path: Path, write_csv: WriteCsv) -> None:
     header = [*LONG[:5], "count", "n"]
     rows = [["S9", "Good?", o, "country", c, 20, 50] for o, c in (("Yes", "Kenya"), ("No", "Kenya"), ("Yes", "Chile"))]
