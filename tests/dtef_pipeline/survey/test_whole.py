@@ -68,6 +68,7 @@ def test_attributes_that_the_guide_asks_for_and_no_column_has_stop_a_round(round
     folder = round_directory({"O7: Kenya": HALF, "Sex: F": HALF, "Sex: M": HALF})
     asked = [
         ["onboarding single select", "Your gender?", "Female", "Male"],
+        ["onboarding single select", "Your language?", "English", "French"],  # aggregates may be published without
         ["poll single select", "Is it good?", "Yes", "No"],
     ]
     write_csv(folder / "GD9_discussion_guide.csv", [GUIDE, *asked])
