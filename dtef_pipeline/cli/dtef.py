@@ -51,6 +51,8 @@ def ingest(path: Path, **options: Any) -> None:
     \b
     Exit code: 0 done; 1 something was not read, and all else was stored; 2 nothing was changed; 130 interrupted.
     """
+    if sys.stderr.isatty():
+        click.echo(f"reading {path}", err=True)
     from dtef_pipeline.cli import ingest
 
     sys.exit(ingest.ingest(path, ingest.IngestOptions(**options)))

@@ -45,7 +45,8 @@ class IngestOptions:
 def ingest(path: Path, options: IngestOptions) -> int:
     """The exit code: 1 when something of a round was not read, or not stored. A fault of any round leaves all as they were."""
     with kept_terminal():
-        with waiting(f"reading {path}"):
+        with waiting("checking it"):
+            import assets.launch  # noqa: F401 - takes seconds, in which something is to be seen
             from assets.survey.rounds import checked_round
             from dtef_pipeline.survey.adapters import read_survey, read_surveys
             from resources.sources import Sources

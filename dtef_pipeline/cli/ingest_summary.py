@@ -13,13 +13,13 @@ from resources.warehouse import Warehouse
 
 _SHOWN = 10
 _MOST_ITEMS = 20
-_LONGEST = 70
-_COLUMNS = ["segment", "question_id", "question_order", "question_text", "options", "scale", "scale_reason", "dont_know"]
+_LONGEST_LINE = 70
+_READ_BACK = ["segment", "question_id", "question_order", "question_text", "options", "scale", "scale_reason", "dont_know"]
 
 
 def summary(warehouse: Warehouse, round_id: str, seconds: float) -> Iterator[str]:
     """Counts, what is in quarantine and why, what was taken for a scale, and what there is to know about the round."""
-    rows = warehouse.read_or_empty("survey_responses", columns=_COLUMNS, round=round_id)
+    rows = warehouse.read_or_empty("survey_responses", columns=_READ_BACK, round=round_id)
     quarantine = warehouse.read_or_empty("survey_quarantine", round=round_id).to_pylist()
     pairs, segments = ([row for row in quarantine if (row["question_id"] is None) == whole] for whole in (False, True))
     questions = {row["question_id"]: row for row in rows.drop_columns("segment").to_pylist()}
@@ -101,4 +101,4 @@ def _named(texts: Sequence[str]) -> str:
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 1] + "…"

@@ -13,7 +13,7 @@ from dtef_pipeline.text.counted import counted
 SUM_TOLERANCE = 1.0
 """Published percentages are rounded: they may sum to 99 .. 101."""
 
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+\s?%?")
+_WITH_A_COMMA = re.compile(r"[+-]?\d+,\d+\s?%?")
 
 REASONS = {
     "segment-too-small": "The whole segment has fewer respondents than the minimum.",
@@ -60,7 +60,7 @@ def pair_fault(percentages: Sequence[float | Unreadable | None], options: int, n
         )
     if unreadable := [p for p in percentages if isinstance(p, Unreadable)]:
         cells = ", ".join(repr(str(p)) for p in unreadable)
-        if all(_DECIMAL_COMMA.fullmatch(p) for p in unreadable):
+        if all(_WITH_A_COMMA.fullmatch(p) for p in unreadable):
             return Fault("decimal-comma", f"cells {cells}; a point is needed, as in 34.2")
         return Fault("not-a-number", f"cells {cells}; numbers such as 34.2% or 34.2 are needed")
     return _number_fault([p for p in percentages if not isinstance(p, Unreadable)])

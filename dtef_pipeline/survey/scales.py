@@ -220,7 +220,7 @@ def _without_those_not_concerned(
         marks = tuple(off or i in ends for i, off in enumerate(dont_know))
         kind, reason = _judge([t for t, off in zip(texts, marks, strict=True) if not off])
         # "I do not drink" beside daily and weekly is never: a place on the scale, and nothing to set aside.
-        if kind == "ordinal" and not (pattern is _DOES_NOT and reason.startswith(_COUNTED)):
+        if kind == "ordinal" and not (pattern is _DOES_NOT and reason.startswith(_TIMES_COUNTED)):
             return kind, reason, marks
     return None
 
@@ -328,7 +328,7 @@ def _extent(head: str) -> float | None:
     return _place_of_extent(re.sub(rf"^(?:i )?{_VERBS}(?: (?:it|them))? (?=\w)", "", negated))
 
 
-_COUNTED = ("numbers", "frequency", "share of time")
+_TIMES_COUNTED = ("numbers", "frequency", "share of time")
 _FAMILIES: tuple[tuple[str, Callable[[str], float | None]], ...] = (
     ("numbers", _number),
     ("frequency", _looked_up(_FREQUENCY, prefix=r"(?:yes,? )?")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
@@ -16,7 +16,8 @@ MISSING_QUESTIONS, MISSING_ATTRIBUTES = "missing-questions", "missing-attributes
 ALLOWANCES = {MISSING_QUESTIONS: "--allow-missing-questions", MISSING_ATTRIBUTES: "--allow-missing-attributes"}
 """Codes of findings that stop a survey, with the option of `dtef ingest` by which it goes on."""
 
-_NAMED = 3
+_NAMED_FIRST = 3
+_BROKEN_OFF = "What stands last has fewer rows than all others, so the file may have been cut"
 _WHAT_TO_DO = {
     MISSING_QUESTIONS: f"the file may have been cut: put the whole one there, or give {ALLOWANCES[MISSING_QUESTIONS]} to go on "
     "without them",
@@ -33,7 +34,7 @@ def whole(survey: Survey, allowed: Collection[str] = ()) -> Survey:
     `allowed`: codes of `ALLOWANCES`. Raises SurveyError for what is missing and not allowed.
     """
     findings = []
-    for finding in (*survey.findings, *_incomplete_questions(survey)):
+    for finding in (*survey.findings, *_incomplete_questions(survey), *_broken_off(survey)):
         if finding.code not in ALLOWANCES:
             findings.append(finding)
         elif finding.code in allowed:
@@ -76,6 +77,28 @@ def _incomplete_questions(survey: Survey) -> list[Finding]:
     return [finding for finding in found if finding.items]
 
 
+def _broken_off(survey: Survey) -> list[Finding]:
+    """Whether the file seems to end within its last segment, or its last question, whichever its rows are ordered by."""
+    if not survey.answers:
+        return []
+    last = survey.answers[-1]
+    questions, segments = Counter(a.segment for a in survey.answers), Counter(a.question_id for a in survey.answers)
+    texts = {q.id: q.text for q in survey.questions}
+    ends = [
+        _fewer_than_all_others(questions, last.segment, last.segment, "question"),
+        _fewer_than_all_others(segments, last.question_id, texts[last.question_id], "segment"),
+    ]
+    items = tuple(filter(None, ends))
+    return [Finding("warning", "fewer-rows-at-the-end", _BROKEN_OFF, items)] if items else []
+
+
+def _fewer_than_all_others(counts: Counter[str], last: str, name: str, noun: str) -> str | None:
+    others = [number for key, number in counts.items() if key != last]
+    if not others or counts[last] >= min(others):
+        return None
+    return f"{name}: {counted(counts[last], noun)}, all others at least {min(others)}"
+
+
 def _unread(survey: Survey) -> str:
     """The columns that nothing is known of, for a message: they may be what is missing."""
     items = [item for f in survey.findings if f.code in ("unknown-column", "unheard-column") for item in f.items]
@@ -85,6 +108,6 @@ def _unread(survey: Survey) -> str:
 def _said(finding: Finding, unread: str) -> str:
     """`<message>: 68 questions: A?; B?; C? and 65 more; ...`: what is missing, and what to do."""
     noun = finding.code.removeprefix("missing-").removesuffix("s")
-    more = f" and {len(finding.items) - _NAMED:,} more" if len(finding.items) > _NAMED else ""
-    named = "; ".join(finding.items[:_NAMED])
+    more = f" and {len(finding.items) - _NAMED_FIRST:,} more" if len(finding.items) > _NAMED_FIRST else ""
+    named = "; ".join(finding.items[:_NAMED_FIRST])
     return f"{finding.message}: {counted(len(finding.items), noun)}: {named}{more}{unread}; {_WHAT_TO_DO[finding.code]}"

@@ -1,4 +1,4 @@
-"""Reference scores beside the survey: written by ingest, checked before the next stage, not needed where they are not there yet."""
+"""Ingest: reference scores beside the survey, written, checked before the next stage, not needed where they are not there yet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ import pyarrow.compute as pc
 import pytest
 
 import assets.survey.ingest
-from tests.assets.conftest import Pipeline
+from assets.survey.rounds import register_round
+from dtef_pipeline.errors import SurveyError
+from dtef_pipeline.survey.adapters import read_survey
+from dtef_pipeline.survey.whole import MISSING_QUESTIONS
+from resources.sources import Source, Sources
+from tests.assets.conftest import Pipeline, write_survey
 
 
 def test_ingest_writes_them_beside_the_survey_and_says_the_mean_ceiling(pipeline: Pipeline) -> None:
@@ -57,3 +62,37 @@ def test_a_round_ingested_before_there_were_any_is_scored_and_ranked_all_the_sam
     assert done.run(["scores", "segment_results"]).failures == ()
     assert done.roll_up().failures == ()
     assert done.house.read("leaderboard")["score"].null_count == 0
+
+
+def test_a_file_that_changed_after_it_was_registered_takes_nothing_away(done: Pipeline) -> None:
+    """`dtef run --ingest` of a file that was cut since wrote the cut one over the whole one."""
+    file = Path(read_source(done, "T1").path)
+    text, before = file.read_text(encoding="utf-8"), done.bytes()
+    file.write_text("".join(line for line in text.splitlines(True) if "number 2?" not in line), encoding="utf-8")
+    t1 = [key for key in done.keys if key.startswith("T1/")]
+    outcome = done.run(["survey_responses"], t1)
+    assert "round T1 would lose what an earlier reading of it had: 1 question dropped (q2)" in outcome.failures[0]
+    assert done.bytes() == before
+
+
+def test_what_may_be_missing_is_kept_with_the_round(pipeline: Pipeline, state: Path) -> None:
+    """The sensor and the stage read a round by the options that someone gave when it was ingested by hand."""
+    path = write_survey(state / "cut.csv", ["C1"])
+    lines = path.read_text(encoding="utf-8").splitlines(True)
+    path.write_text("".join(line for line in lines if "number 2?" not in line or ",Yes," in line), encoding="utf-8")
+    cut, sources = read_survey(path), Sources(pipeline.house, read_survey)
+    with pytest.raises(SurveyError, match="options are missing: 1 question: Question number 2"):
+        register_round(pipeline.instance, sources, cut, path, min_n=10)
+    made = register_round(pipeline.instance, sources, cut, path, min_n=10, allowed=[MISSING_QUESTIONS])
+    assert made.source.allowed == read_source(pipeline, "C1").allowed == (MISSING_QUESTIONS,)
+    assert pipeline.run(["survey_responses"], made.keys).failures == ()
+    findings = pipeline.house.read("survey_findings", round="C1").to_pylist()
+    assert [(f["level"], f["items"]) for f in findings if f["code"] == MISSING_QUESTIONS] == [
+        ("warning", ["Question number 2?"])
+    ]
+
+
+def read_source(pipeline: Pipeline, round_id: str) -> Source:
+    source = Sources(pipeline.house, read_survey).get(round_id)
+    assert source
+    return source

@@ -87,9 +87,19 @@ class TestIngest:
         assert {p: p.read_bytes() for p in (state / "warehouse").rglob("*.parquet")} == before
         assert "A1/country:kenya" in ok("ingest", path, "--replace")
         printed = ok("ingest", path)
-        assert f"such as {path}:14 (country:kenya): decimal-comma: cells '60,0', '20,0', '20,0'; a point" in printed
+        assert f"such as {path}:8 (country:kenya): decimal-comma: cells '60,0', '20,0', '20,0'; a point" in printed
         write_survey(path, ["A1"], questions=3)
         assert "1 segment added (country:kenya); 1 question added (q2)" in ok("ingest", path)
+
+    def test_a_fault_in_one_round_of_a_file_leaves_all_of_them_unwritten(self, state: Path) -> None:
+        path = write_survey(state / "rounds.csv", ["A1", "B1"], questions=2)
+        lines = path.read_text(encoding="utf-8").splitlines(True)
+        cut = [line for line in lines if not line.startswith("B1,q1") or ",Yes," in line]
+        path.write_text("".join(cut), encoding="utf-8")
+        assert "options are missing: 1 question: Question number 1?" in refused("ingest", path)
+        assert not list((state / "warehouse").rglob("*.parquet"))
+        printed = ok("ingest", path, "--allow-missing-questions")
+        assert "warning: The percentages of these questions reach 99 % in no segment" in printed
 
     def test_columns_that_are_not_read_are_said_and_make_the_exit_code_1(self, state: Path) -> None:
         for file in SAMPLE.iterdir():

@@ -68,6 +68,7 @@ def test_attributes_that_the_guide_asks_for_and_no_column_has_stop_a_round(round
     folder = round_directory({"O7: Kenya": HALF, "Sex: F": HALF, "Sex: M": HALF})
     asked = [
         ["onboarding single select", "Your gender?", "Female", "Male"],
+        ["onboarding single select", "Your language?", "English", "French"],  # aggregates may be published without
         ["poll single select", "Is it good?", "Yes", "No"],
     ]
     write_csv(folder / "GD9_discussion_guide.csv", [GUIDE, *asked])
@@ -121,6 +122,17 @@ def test_a_question_that_lost_its_last_options_stops_a_long_table(tmp_path: Path
     survey = read_survey(write_csv(tmp_path / "long.csv", [LONG, *rows]))
     assert "reach 99 % in no segment, so options are missing: 1 question: Ever?" in refused(survey)
     assert warnings(survey, MISSING_QUESTIONS) == ["Ever?", "Often?"]
+
+
+def test_a_long_table_that_breaks_off_within_a_segment_or_a_question_is_warned_of(tmp_path: Path, write_csv: WriteCsv) -> None:
+    rows = [["S9", f"Q{q}?", o, "country", c, 50, 50] for c in ("Kenya", "Chile") for q in range(3) for o in ("Yes", "No")]
+    findings = whole(read_survey(write_csv(tmp_path / "long.csv", [LONG, *rows]))).findings
+    assert findings == ()
+    by_segment = whole(read_survey(write_csv(tmp_path / "long.csv", [LONG, *rows[:-4]]))).findings
+    assert [(f.level, f.items) for f in by_segment] == [("warning", ("country:chile: 1 question, all others at least 3",))]
+    by_question = sorted(rows, key=lambda row: row[1])[:-2]
+    (finding,) = whole(read_survey(write_csv(tmp_path / "long.csv", [LONG, *by_question]))).findings
+    assert "Q2?: 1 segment, all others at least 2" in finding.items
 
 
 def test_counts_that_n_says_are_not_all_make_no_distribution(tmp_path: Path, write_csv: WriteCsv) -> None:
