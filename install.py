@@ -1,6 +1,7 @@
 """What `make setup` does: .venv with exactly the packages of requirements.lock, and how far it is.
 
-It runs before any package is there, so it needs Python's own library alone.
+Without an argument, a new .venv with what the pipeline needs to run, which is enough for the demo; with `--all`, the rest into it: what
+tests and servers need. It runs before any package is there, so it needs Python's own library alone.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
 import venv
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 HERE = Path(__file__).resolve().parent
 VENV, LOCK = HERE / ".venv", HERE / "requirements.lock"
@@ -59,6 +62,30 @@ def expected(lock: str) -> int:
     return len(re.findall(r"^[\w.-]+(?:\[[^]]*\])?==", lock, re.MULTILINE))
 
 
+def to_run(lock: str, project: Mapping[str, Any]) -> str:
+    """The part of a lock file that the pipeline needs to run, its local model and the building of its own package included."""
+    optional = project["project"]["optional-dependencies"]
+    wanted = [*project["project"]["dependencies"], *optional["local"], *project["build-system"]["requires"], "editables"]
+    # A package may have several entries: one for each range of Python versions.
+    entries = [entry for entry in re.split(r"^(?=[\w.-]+(?:\[[^]]*\])?==)", lock, flags=re.MULTILINE) if "==" in entry]
+    needs = defaultdict(set)
+    for entry in entries:
+        # uv writes who needs a package below it: `# via a`, or one name per line after `# via`.
+        for parent in re.findall(r"^    #(?: via)? +([\w.-]+)", entry, re.MULTILINE):
+            needs[_name(parent)].add(_name(entry))
+    kept, todo = set(), [_name(requirement) for requirement in wanted]
+    while todo:
+        if (name := todo.pop()) not in kept:
+            kept.add(name)
+            todo += needs[name]
+    return "".join(entry for entry in entries if _name(entry) in kept)
+
+
+def _name(requirement: str) -> str:
+    found = re.match(r"[\w.-]+", requirement)
+    return re.sub(r"[-_.]+", "-", found[0]).lower() if found else ""
+
+
 def found(lines: Iterable[str]) -> Iterator[int]:
     """How many packages pip has looked at, by what it prints; those that are not for this system count too."""
     number = 0
@@ -74,10 +101,9 @@ def unpacked() -> int:
     return sum(1 for _ in VENV.glob("lib/python*/site-packages/*.dist-info"))
 
 
-def install() -> int:
+def install(lock: Path, total: int) -> int:
     """pip's exit code."""
-    total = expected(LOCK.read_text(encoding="utf-8"))
-    command = [*PIP, "--require-hashes", "--progress-bar", "off", "--requirement", str(LOCK)]
+    command = [*PIP, "--require-hashes", "--progress-bar", "off", "--requirement", str(lock)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as pip:  # noqa: S603 - our own interpreter and arguments
         assert pip.stdout is not None
         finding = Progress("fetched", total, sys.stdout)
@@ -94,12 +120,19 @@ def install() -> int:
     return pip.returncode
 
 
-def main() -> int:
-    began = time.monotonic()
-    total = expected(LOCK.read_text(encoding="utf-8"))
-    print(f"Setting up {VENV.name}: {total} packages, about a minute (longer when they have to be downloaded)", flush=True)
-    venv.create(VENV, clear=True, with_pip=True)
-    if code := install():
+def main(arguments: Sequence[str]) -> int:
+    began, everything = time.monotonic(), "--all" in arguments
+    lock, chosen = LOCK.read_text(encoding="utf-8"), LOCK
+    if not everything:
+        lock = to_run(lock, tomllib.loads((HERE / "pyproject.toml").read_text(encoding="utf-8")))
+    total = expected(lock)
+    which = "all packages" if everything else f"a new {VENV.name}"
+    print(f"Setting up {which}: {total} packages, about a minute (longer when they have to be downloaded)", flush=True)
+    if not everything:
+        venv.create(VENV, clear=True, with_pip=True)
+        chosen = VENV / "to-run.lock"
+        chosen.write_text(lock, encoding="utf-8")
+    if code := install(chosen, total):
         return code
     own = [*PIP, "--quiet", "--no-build-isolation", "--editable", str(HERE)]
     if code := subprocess.call(own):  # noqa: S603 - our own interpreter and arguments
@@ -109,4 +142,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
