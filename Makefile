@@ -14,19 +14,21 @@ help: ## list what can be made
 
 setup: $(BIN)/.installed ## create .venv with exactly the locked packages
 
-$(BIN)/.installed: requirements.lock pyproject.toml
+$(BIN)/.runs: requirements.lock pyproject.toml install.py
 	@test -n "$(PYTHON)" || { echo "DTEF needs Python 3.11 or newer; none was found. Name one: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
-	$(PYTHON) -m venv --clear .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(PYTHON) install.py
 	touch $@
 
-demo: setup ## run the pipeline offline on the shipped sample, print the leaderboard, write the report
+$(BIN)/.installed: $(BIN)/.runs
+	$(PYTHON) install.py --all
+	touch $@
+
+demo: $(BIN)/.runs ## run the pipeline offline on the shipped sample, print the leaderboard, write the report
 	$(BIN)/dtef ingest data/rounds/S1
 	$(BIN)/dtef ingest data/rounds/S2
-	$(BIN)/dtef run --ingest --round S1 --round S2 --context 0 --context 5 \
+	$(BIN)/dtef run --round S1 --round S2 --context 0 --context 5 \
 		--model baselines --model local/smollm2-135m --limit local/smollm2-135m=12
-	$(BIN)/dtef report --out $(STATE)/report.html
+	@cp $(STATE)/warehouse/report.html $(STATE)/report.html
 	@echo
 	@echo "Report: $(STATE)/report.html"
 	@echo "Dagster UI on the same state: make ui"
@@ -43,7 +45,7 @@ format: setup ## format the code and mend what lint can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-ui: setup ## Dagster on the state of `make demo`
+ui: $(BIN)/.runs ## Dagster on the state of `make demo`
 	$(BIN)/dtef ui
 
 docs: setup ## write docs/reference.md and docs/house.svg again

@@ -1,5 +1,6 @@
 """What the stages of a partition space share, and how a run over many partitions keeps a bad one to itself."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ from assets.stage.versions import Provenance, log_together
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.text.counted import counted
 from resources.failures import links, one_line, with_remedy
+from resources.gateway.progress import PartsProgress
 
 FAILED_TAG, FAILED_RUN_TAG = "dtef/failed_partitions", "dtef/failed_partitions_run"
 PROCESS_TAG = f"{HIDDEN_TAG_PREFIX}dtef_process"
@@ -94,6 +96,9 @@ class PartitionRun:
         self._provenance = Provenance(context, self.keys)
         self._failures: dict[str, str] = {}
         self._done: dict[str, dg.AssetMaterialization] = {}
+        self._tried: set[str] = set()
+        self._began = time.monotonic()
+        self._progress = PartsProgress(f"{context.asset_key.to_user_string()}: partitions", len(self.keys), context.log.info)
 
     @contextmanager
     def attempt(self, key: str) -> Iterator[None]:
@@ -103,6 +108,8 @@ class PartitionRun:
         except Exception as error:
             self._failures[key] = one_line(links(error))
             self.context.log.error(f"{key}: {self._failures[key]}", exc_info=not isinstance(error, DtefError))
+        self._tried.add(key)
+        self._progress(len(self._tried))
 
     def done(self, key: str, metadata: Mapping[str, Any], content: str | None = None) -> None:
         """The key is written. `content`: the `content_version` of its rows, where the stage can tell."""
@@ -112,13 +119,27 @@ class PartitionRun:
 
     def result(self) -> dg.MaterializeResult[Any]:
         """What the asset returns. Raises dg.Failure when keys failed and no later stage of the run is left to say so."""
+        self._progress.close()
         log_together(self.context, list(self._done.values()))
+        self._say_done()
         before = {key: self._store.failed.get(key, "failed in an earlier stage") for key in self._failed_before}
         failed = {**before, **self._failures}
         self._store.failed.update(self._failures)
         if failed:
             self._report(failed)
         return dg.MaterializeResult(metadata={LOGS_NOTHING: True})
+
+    def _say_done(self) -> None:
+        """One line in the run's log: what was made, of which partitions, and how long it took."""
+        counts = [
+            made.metadata["dagster/row_count"].value for made in self._done.values() if "dagster/row_count" in made.metadata
+        ]
+        rows = sum(count for count in counts if isinstance(count, int))
+        which = f" ({next(iter(self._done))} to {list(self._done)[-1]})" if self._done else ""
+        self.context.log.info(
+            f"{self.context.asset_key.to_user_string()}: partitions made: {len(self._done):,} of {len(self.keys):,}{which}; "
+            f"rows: {rows:,}; {time.monotonic() - self._began:.1f} s"
+        )
 
     def _report(self, failed: Mapping[str, str]) -> None:
         # Dagster copies the tags of a run to its re-execution, which is to try these keys again: hence the run's own id.

@@ -153,7 +153,12 @@ def ui(host: str, port: int) -> int:
     ]
     # An address may hold keys.
     state = re.sub(r"//[^/@]*@", "//", settings.warehouse.partition("?")[0])
-    click.echo(f"Dagster on http://{host}:{port} (state: {state}); stop with Ctrl-C")
+    address = f"http://{host}:{port}"
+    click.echo(f"Dagster on {address} (state: {state}); stop with Ctrl-C")
+    # The page "Lineage" opens with its groups closed.
+    click.echo(f"  the six stages: {address}/locations/dtef/asset-groups/pipeline")
+    click.echo(f"  the roll-ups:   {address}/locations/dtef/asset-groups/boards")
+    click.echo(f"  all runs:       {address}/runs")
     # Started elsewhere than here, so every place is given in full. In a session of its own: a Ctrl-C reaches all processes of a terminal at
     # once, but Dagster's are to be stopped by the one that started them.
     environment = {**os.environ, **settings.environment()}

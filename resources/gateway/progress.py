@@ -86,7 +86,7 @@ def shown_progress(log: Callable[[str], None], every: float = 30.0) -> Iterator[
 
     What `say` is given goes to `log` in any case, and within a command (`kept_terminal`) to its stderr too.
     """
-    errors = _errors or (sys.stderr if sys.stderr.isatty() else None)
+    errors = _shown_errors()
     if errors is None or not errors.isatty():
         yield LoggedProgress(_both(log, errors), every)
         return
@@ -97,8 +97,15 @@ def shown_progress(log: Callable[[str], None], every: float = 30.0) -> Iterator[
         TextColumn("{task.fields[note]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(file=errors, force_terminal=True)) as bars:
-        yield _LiveProgress(bars, log)
+    live = _LiveProgress(Progress(*columns, console=Console(file=errors, force_terminal=True)), log)
+    try:
+        yield live
+    finally:
+        live.close()
+
+
+def _shown_errors() -> TextIO | None:
+    return _errors or (sys.stderr if sys.stderr.isatty() else None)
 
 
 @contextmanager
@@ -161,12 +168,21 @@ class RunProgress:
         return replace(one, total=total, **counts, seconds_left=(total - settled) / one.rate if one.rate else None)
 
 
+_live_lines = False
+"""Whether the live lines of models stand on the terminal: no other line may be replaced there meanwhile."""
+
+
 class _LiveProgress:
     def __init__(self, bars: Progress, log: Callable[[str], None]) -> None:
         self._bars, self._log = bars, log
         self._tasks: dict[str, TaskID] = {}
 
     def __call__(self, models: tuple[ModelProgress, ...]) -> None:
+        global _live_lines
+        if not _live_lines:
+            self._bars.console.file.write(_ERASED)
+            _live_lines = True
+            self._bars.start()
         for one in models:
             if one.model not in self._tasks:
                 self._tasks[one.model] = self._bars.add_task(one.model, total=one.total, note="")
@@ -175,6 +191,11 @@ class _LiveProgress:
     def say(self, line: str) -> None:
         self._log(line)
         self._bars.console.print(line, markup=False, highlight=False)
+
+    def close(self) -> None:
+        global _live_lines
+        _live_lines = False
+        self._bars.stop()
 
 
 def _note(one: ModelProgress) -> str:
@@ -222,3 +243,51 @@ class LoggedProgress:
 
     def say(self, line: str) -> None:
         self._log(line)
+
+
+_ERASED = "\r\x1b[K"
+_BAR_WIDTH = 30
+
+
+class PartsProgress:
+    """How much of a stage is done: a line with a bar that is replaced as the stage goes on, or without a terminal a line now and then.
+
+    `what`: the stage and what is counted, such as `scores: partitions`. Lines go to `log`, and within a command to its stderr too.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        total: int,
+        log: Callable[[str], None],
+        every: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        errors = _shown_errors()
+        self._terminal = errors if errors is not None and errors.isatty() else None
+        self._what, self._total, self._log, self._clock = what, total, _both(log, errors), clock
+        self._every = 0.1 if self._terminal else every
+        self._began = self._last = clock()
+
+    def __call__(self, done: int) -> None:
+        now = self._clock()
+        if now - self._last < self._every:
+            return
+        self._last = now
+        left = (now - self._began) * (self._total - done) / done if done else 0.0
+        line = f"{self._what} {done:,} of {self._total:,}" + (f", {_spoken(left)} left" if left else "")
+        if self._terminal is None:
+            self._log(line)
+        elif not _live_lines:
+            filled = _BAR_WIDTH * done // max(1, self._total)
+            self._write(f"\r[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {line}\x1b[K")
+
+    def close(self) -> None:
+        """Take the line off the terminal."""
+        if not _live_lines:
+            self._write(_ERASED)
+
+    def _write(self, text: str) -> None:
+        if self._terminal is not None:
+            self._terminal.write(text)
+            self._terminal.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 
 import assets.survey.blueprint
@@ -60,6 +60,9 @@ class TestOneBadPartition:
         messages = [entry.user_message for entry in pipeline.instance.all_logs(run_id)]
         assert any(message.startswith(f"{BAD}: cannot read ") for message in messages)
         assert BAD in outcome.failures[0]
+        for stage, made in (("predictions", "5 of 6"), ("scores", "5 of 5")):
+            (line,) = [message for message in messages if message.startswith(f"{stage}: partitions made: ")]
+            assert re.fullmatch(rf".*: {made} \(T1/\S+ to T2/\S+\); rows: [1-9]\d*; [\d.]+ s", line)
         for stage in STAGE_NAMES[2:]:
             assert pipeline.status(stage) == {key: RED if key == BAD else GREEN for key in pipeline.keys}, stage
 
@@ -258,12 +261,12 @@ class TestWarnings:
         pipeline = done
         for key in pipeline.keys:
             file = pipeline.file("scores", key, snapshot="base")
-            rows = pq.ParquetFile(file).read()
+            round_id, segment = split_partition_key(key)
+            rows = pipeline.house.read("scores", round=round_id, segment=segment, snapshot="base")
             for night, lower in (("2026-01-01", 0.0), ("2026-01-03", 0.3)):
                 other = rows.set_column(rows.schema.get_field_index("snapshot"), "snapshot", pa.array([night] * len(rows)))
                 other = other.set_column(rows.schema.get_field_index("score"), "score", pc.subtract(rows["score"], lower))
                 other = other.set_column(rows.schema.get_field_index("temperature"), "temperature", pa.array([0.0] * len(rows)))
-                round_id, segment = split_partition_key(key)
                 pipeline.house.write("scores", other, round=round_id, segment=segment, snapshot=night)
             file.unlink()
         outcome = pipeline.run(["drift_checks"])

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from resources.gateway.progress import LoggedProgress, ModelProgress, RunProgress, kept_terminal, shown_progress
+from resources.gateway.progress import LoggedProgress, ModelProgress, PartsProgress, RunProgress, kept_terminal, shown_progress
 
 
 def test_logged_progress_is_sparse_and_says_when_a_model_is_finished() -> None:
@@ -64,6 +64,40 @@ def test_a_terminal_shows_a_live_line_a_model(monkeypatch: pytest.MonkeyPatch) -
     assert "mini" in line
     assert "152/900" in line
     assert "40 replayed, 2 failed, 3.5/s, 12 rate limits, $0.42, 70 s left" in line
+
+
+def test_a_stage_says_now_and_then_how_many_partitions_are_done_and_how_long_the_rest_takes() -> None:
+    """Baselines of many rounds took minutes without a word."""
+    log, now = list[str](), [0.0]
+    progress = PartsProgress("predictions: partitions", 2_000, log.append, every=30, clock=lambda: now[0])
+    for now[0], done in ((10, 250), (31, 500), (45, 900), (62, 1_000)):
+        progress(done)
+    progress.close()
+    assert log == ["predictions: partitions 500 of 2,000, 93 s left", "predictions: partitions 1,000 of 2,000, 62 s left"]
+
+
+def test_the_bar_of_a_stage_makes_room_for_the_live_lines_of_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    shown, now = Terminal(), [0.0]
+    monkeypatch.setattr("resources.gateway.progress._errors", shown)
+    progress = PartsProgress("predictions: partitions", 4, lambda line: None, clock=lambda: now[0])
+    now[0] = 8.0
+    progress(1)
+    assert shown.getvalue() == "\r[#######.......................] predictions: partitions 1 of 4, 24 s left\x1b[K"
+    with shown_progress(lambda line: None) as models:
+        models((ModelProgress("mini", 9, 0, 1, 0),))
+        before = shown.getvalue().count("partitions")
+        now[0] = 9.0
+        progress(2)
+        assert shown.getvalue().count("partitions") == before
+    now[0] = 10.0
+    progress(3)
+    progress.close()
+    assert "partitions 3 of 4" in shown.getvalue()
+    assert shown.getvalue().endswith("\r\x1b[K")
 
 
 def test_stderr_of_a_command_is_kept_for_the_length_of_the_command(capfd: pytest.CaptureFixture[str]) -> None:
