@@ -304,6 +304,22 @@ def models() -> None:
 main.add_command(responses)
 
 
+@main.command(short_help="Check that everything that commands need is there.")
+@writes_a_table
+@reports_errors
+def doctor(output: str) -> None:
+    """Check what commands need: Python, packages, Dagster's home, response store, warehouse, models, keys, panel, disk space.
+
+    A line per check says ok, warning or problem, and what to do. Nothing is made or changed, nobody is asked, and no key is shown.
+
+    \b
+    Exit code: 0 no problem; 1 there is a problem.
+    """
+    from dtef_pipeline.cli import doctor
+
+    sys.exit(doctor.doctor(output))
+
+
 @main.command(short_help="Start Dagster: its web page, schedules and sensors.")
 @click.option("--port", type=click.IntRange(1, 65535), default=3000, show_default=True, help="Port of the web page.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address that the web page is served at.")
