@@ -52,8 +52,6 @@ def _reported(error: Exception) -> int:
     if Settings.from_environment().traceback:
         click.echo("".join(traceback.format_exception(error)), err=True)
     if (said := in_words(chain)) is not None:
-        if type(error).__module__.startswith(("duckdb", "_duckdb")):
-            said += "; a broken file is mended by materializing its partition again"
         click.echo(f"error: {with_remedy(said)}", err=True)
         return 2
     click.echo(
