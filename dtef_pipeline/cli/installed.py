@@ -30,7 +30,7 @@ def check_installation() -> Iterator[Finding]:
 
 
 def _python() -> Finding:
-    found, wanted = platform.python_version(), metadata(_US).get("Requires-Python") or ""
+    found, wanted = platform.python_version(), metadata(_US)["Requires-Python"]
     if SpecifierSet(wanted).contains(found, prereleases=True):
         return Finding("Python", "ok", found)
     return Finding("Python", "problem", f"{found}, where {wanted} is needed", "install a newer Python and set up again")

@@ -235,7 +235,7 @@ def test_targets_that_cannot_be_written(reading: Path, tmp_path: Path) -> None:
     assert [one for one in found if one] == []
 
 
-@pytest.mark.parametrize("value", ["", "nonsense", "-1", "1e999", "../../x", "\u2028=\x07"])
+@pytest.mark.parametrize("value", ["", "-1e999", "../\u2028=\x07"])
 def test_values_of_options_that_make_no_sense(
     ingested: Path, no_runs: None, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
