@@ -53,7 +53,8 @@ def in_words(chain: Iterable[Link], home: str | None = None) -> str | None:
             place = home or str(Settings.from_environment().dagster_home)
             return f"cannot read or write the storage of Dagster in {place}: {first_line(link)}"
         if link.kind.startswith(_DUCKDB):
-            return f"the tables cannot be read: {first_line(link)}"
+            done = "written" if "Could not write" in link.said else "read"
+            return f"the tables cannot be {done}: {first_line(link)}"
         if _OF_THE_DISK.match(link.said):
             paths = _PATH.findall(link.said)
             return f"cannot {f'use {paths[-1]}' if paths else 'read or write a file'}: {reason(link.said)}"

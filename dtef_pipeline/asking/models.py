@@ -19,8 +19,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
+from dtef_pipeline.asking.addresses import web_address
 from dtef_pipeline.documents import Document, in_one_line, read_document
 from dtef_pipeline.errors import ConfigError
 
@@ -89,7 +99,7 @@ class ModelSpec(_Settings):
     reasoning_effort: _Text | None = None
     presence_penalty: _Penalty | None = None
     frequency_penalty: _Penalty | None = None
-    api_base: _Text | None = None
+    api_base: Annotated[_Text, AfterValidator(web_address)] | None = None
     """Address of an OpenAI-compatible server, up to and including `/v1`."""
     api_key_env: _Text | None = None
     """Name of the environment variable that holds the key. Never the key itself."""

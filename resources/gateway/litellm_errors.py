@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import httpx
 
+from dtef_pipeline.asking.addresses import shown
 from dtef_pipeline.asking.models import ModelSpec
 from resources.gateway.retries import retry_after
 from resources.gateway.transport import CallError, Scope
@@ -38,6 +39,7 @@ _RETRY_DELAY = re.compile(r'retryDelay"?\s*:\s*"?([\d.]+)s')
 _PREFIX = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: Error)?(?:: | - ))+")
 # As in "Cannot connect to host 127.0.0.1:1 ssl:<ssl.SSLContext object at 0x7f78259ca570>".
 _OBJECT = re.compile(r" (?:ssl:)?<[\w.]+ object at 0x[0-9a-f]+>")
+_NOTHING_SAID = "Connection error"
 _SUFFIX = re.compile(r"\.? Handle with `litellm\.\w+`\.?")
 
 
@@ -47,6 +49,10 @@ def call_error(spec: ModelSpec, error: Exception) -> CallError:
     if answered is None and (fault := _first(error, httpx.TransportError)):
         return _network_error(spec, fault)
     status = answered.response.status_code if answered else getattr(error, "status_code", None)
+    if answered is None and _text(error).rstrip(".") == _NOTHING_SAID:
+        # What the client says itself ("Connection error.") tells nothing; what it was raised from does.
+        cause = list(_chain(error))[-1]
+        return CallError(f"{spec.name}: no connection{_to(spec)}: {_cause(cause)}", Scope.PASSING, reached=False)
     if answered is None and status in (200, 500):
         return CallError(f"{spec.name}: unreadable answer: {_text(error)}", Scope.PASSING)
     if not isinstance(status, int):
@@ -98,15 +104,26 @@ def _asked_wait(headers: Mapping[str, str], words: str) -> float | None:
 
 def _network_error(spec: ModelSpec, fault: httpx.TransportError) -> CallError:
     if refused := _first(fault, ssl.SSLCertVerificationError):
-        return CallError(f"{spec.name}: the server's certificate is not trusted: {refused}", Scope.MODEL)
+        return CallError(f"{spec.name}: the server's certificate is not trusted{_to(spec)}: {refused}", Scope.MODEL)
     if isinstance(fault, httpx.ConnectTimeout):
-        return CallError(f"{spec.name}: no connection in time", Scope.PASSING, reached=False)
+        return CallError(f"{spec.name}: no connection in time{_to(spec)}", Scope.PASSING, reached=False)
     if isinstance(fault, httpx.TimeoutException):
         return CallError(f"{spec.name}: no answer within {spec.timeout:g} s", Scope.PASSING)
-    cause = _OBJECT.sub("", str(_first(fault, OSError) or fault))
+    cause = _cause(_first(fault, OSError) or fault)
     return CallError(
-        f"{spec.name}: connection lost or refused: {cause}", Scope.PASSING, reached=not isinstance(fault, httpx.ConnectError)
+        f"{spec.name}: connection lost or refused{_to(spec)}: {cause}",
+        Scope.PASSING,
+        reached=not isinstance(fault, httpx.ConnectError),
     )
+
+
+def _to(spec: ModelSpec) -> str:
+    """The address that was asked, where it is none of a provider's."""
+    return f" ({shown(spec.api_base)})" if spec.api_base else ""
+
+
+def _cause(error: BaseException) -> str:
+    return _OBJECT.sub("", str(error)) or type(error).__name__
 
 
 _E = TypeVar("_E", bound=BaseException)

@@ -82,6 +82,35 @@ def test_a_setting_out_of_range_is_refused(settings: dict[str, object], message:
         spec(**settings)
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1:8000/v1", "localhost/v1", "ftp://h/v1", "http:///v1", "http://:8000/v1", "http://h:0/v1"),
+        *("http://h:28999999/v1", "http://h:port/v1", "http://ho st/v1", "http://[::1/v1", "h", "//h/v1"),
+    ],
+)
+def test_an_address_of_no_server_is_refused_where_the_file_is_read(address: str) -> None:
+    """Such a model was asked for a minute, and then "Connection error." was told."""
+    with pytest.raises(ConfigError) as caught:
+        load_models(f"models:\n  mini:\n    model: openai/x\n    api_base: '{address}'\n")
+    said = f"text 1:4: model 'mini': api_base: got {address}; allowed: an address such as http://127.0.0.1:8000/v1"
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:8000/v1", "https://x.openai.azure.com", "http://[::1]:1/v1", "http://gpu_box/"]
+)
+def test_an_address_of_a_server_is_kept_as_it_is(address: str) -> None:
+    assert spec(api_base=address).api_base == address
+
+
+def test_what_may_be_secret_in_an_address_is_not_shown() -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_models("models: {mini: {model: openai/x, api_base: 'http://me:hush@h:99999/v1?key=hush'}}")
+    assert "got http://[...]@h:99999/v1; allowed" in str(caught.value)
+    assert "hush" not in str(caught.value)
+
+
 class TestLoading:
     def test_an_unknown_key_is_an_error_with_the_file_the_model_and_the_known_keys(self, tmp_path: Path) -> None:
         file = tmp_path / "mine.yaml"

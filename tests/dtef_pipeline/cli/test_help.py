@@ -51,6 +51,7 @@ class TestHelp:
             "report",
             "responses",
             "models",
+            "doctor",
             "ui",
         }
         for name, command in main.commands.items():

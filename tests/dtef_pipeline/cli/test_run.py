@@ -11,7 +11,6 @@ from tests.dtef_pipeline.cli.commands import (
     REFERENCES,
     SEGMENTS,
     distribution,
-    dtef,
     ok,
     query,
     refused,
@@ -63,6 +62,20 @@ class TestRunRefuses:
         assert f"error: {panel}:2: rouds: unknown key; known: models, rounds, segments" in said
         assert not (ingested / "warehouse" / "blueprints").exists()
 
+    def test_every_other_place_that_a_run_needs_is_looked_at_before_it_starts(
+        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (ingested / "dagster" / "dagster.yaml").write_text("storage: [\n", encoding="utf-8")
+        found = {"DTEF_WEBHOOK": "hooks.example.org/secret", "DTEF_RESPONSES": "/proc/nope/x.sqlite"}
+        for name, value in found.items():
+            with monkeypatch.context() as patch:
+                patch.setenv(name, value)
+                said = refused("run", "--round", "S1", *CHOSEN)
+                assert name in said
+                assert "secret" not in said
+        assert f"{ingested}/dagster/dagster.yaml:2: not a readable settings file of Dagster" in refused("run", "--round", "S1")
+        assert not (ingested / "warehouse" / "blueprints").exists()
+
     def test_numbers_below_one_and_a_missing_round(self, ingested: Path) -> None:
         for options in (["--questions", "0"], ["--draws", "0"]):
             assert "is not in the range x>=1" in refused("run", "--round", "S1", *options)
@@ -89,12 +102,12 @@ class TestRun:
         monkeypatch.delenv("FAKE_KEY", raising=False)
         with FakeLLM() as server:
             serve_as(server, ingested, monkeypatch, api_key_env="FAKE_KEY")
-            result = dtef("run", "--round", "S1", *CHOSEN, "--model", "fake")
+            said = refused("run", "--round", "S1", *CHOSEN, "--model", "fake")
             assert server.calls == []
-        assert result.exit_code != 0
-        errors = [line for line in result.stderr.splitlines() if line.startswith("error:")]
-        assert len(errors) == 1, result.stderr
-        assert "fake: environment variable FAKE_KEY is not set" in errors[0]
+        assert said.splitlines() == [
+            "error: nothing was asked, because not every model can be: fake: environment variable FAKE_KEY is not set"
+        ]
+        assert not (ingested / "warehouse" / "blueprints").exists()
 
     def test_a_broken_file_is_named_with_its_partition_and_how_to_mend_it(self, ingested: Path) -> None:
         run_stages("--round", "S1", *CHOSEN)

@@ -13,6 +13,7 @@ import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
+from resources.gateway.litellm_errors import call_error
 from resources.gateway.litellm_module import load_litellm
 from resources.gateway.litellm_transport import LitellmTransport
 from resources.gateway.transport import CallError, Reply, Scope
@@ -89,9 +90,10 @@ class TestStatuses:
         with socket.socket() as closed:
             closed.bind(("127.0.0.1", 0))
             address = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
-            with pytest.raises(CallError, match=r"m: connection lost or refused: .*Connect call failed") as caught:
+            with pytest.raises(CallError, match=r": .*Connect call failed") as caught:
                 ask(model=provider, api_base=address)
         assert caught.value.scope is Scope.PASSING
+        assert caught.value.message.startswith(f"m: connection lost or refused ({address}): ")
 
 
 class TestWords:
@@ -153,6 +155,14 @@ class TestWords:
 
 
 class TestConnecting:
+    def test_a_client_that_only_says_connection_error_is_told_with_its_cause_and_the_address_without_secrets(self) -> None:
+        """A port that does not exist was an "unreadable answer: Connection error." that named no address."""
+        error = Exception("litellm.InternalServerError: InternalServerError: OpenAIException - Connection error.")
+        error.__cause__ = ValueError("Port out of range 0-65535")
+        found = call_error(model(None, api_base="http://me:hush@h:8000/v1"), error)
+        assert found.message == "m: no connection (http://[...]@h:8000/v1): Port out of range 0-65535"
+        assert (found.scope, found.reached) == (Scope.PASSING, False)
+
     def test_a_server_that_takes_no_connection_is_not_waited_for_as_long_as_an_answer(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -164,8 +174,9 @@ class TestConnecting:
             for filler in fillers:
                 filler.setblocking(False)
                 filler.connect_ex(deaf.getsockname())
-            with pytest.raises(CallError, match="m: no connection in time"):
-                ask(api_base=f"http://127.0.0.1:{deaf.getsockname()[1]}/v1", timeout=300)
+            address = f"http://127.0.0.1:{deaf.getsockname()[1]}/v1"
+            with pytest.raises(CallError, match=f"m: no connection in time .{address}."):
+                ask(api_base=address, timeout=300)
             for filler in fillers:
                 filler.close()
 

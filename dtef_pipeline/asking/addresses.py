@@ -1,0 +1,26 @@
+"""Addresses of servers: what is one, and how it is shown without what may be secret in it."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+_ALLOWED = "an address such as http://127.0.0.1:8000/v1 (http or https, a host, a port from 1 to 65535)"
+_HOST = re.compile(r"[^\s/\\?#@]+")
+
+
+def web_address(text: str) -> str:
+    """The text as it is. Raises ValueError when it is no address of a web server."""
+    try:
+        parts = urlsplit(text)
+        good = parts.scheme in ("http", "https") and bool(_HOST.fullmatch(parts.hostname or "")) and parts.port != 0
+    except ValueError:  # a port that is no number or beyond 65535, half an IPv6 address
+        good = False
+    if not good or any(character.isspace() for character in text):
+        raise ValueError(f"got {shown(text)}; allowed: {_ALLOWED}")
+    return text
+
+
+def shown(address: str) -> str:
+    """The address without name, password and query: `http://[...]@host/v1`."""
+    return re.sub(r"(?<=//)[^/@]*@", "[...]@", re.sub(r"[?#].*", "", address, flags=re.DOTALL))

@@ -1,0 +1,137 @@
+"""`dtef doctor`: a line per check with a remedy, nothing made or changed, no key shown."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.cli import installed
+from dtef_pipeline.cli.findings import Finding
+from dtef_pipeline.cli.installed import check_installation, locked_versions
+from tests.dtef_pipeline.cli.commands import dtef
+from tests.strict_json import strict
+
+
+def findings(code: int = 0) -> dict[str, dict[str, str]]:
+    result = dtef("doctor", "--format", "json")
+    assert result.exit_code == code, result.output
+    return {row["check"]: row for row in strict(result.stdout)}
+
+
+def looks(folder: Path) -> dict[str, tuple[int, int]]:
+    return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(folder.rglob("*"))}
+
+
+def test_a_state_in_use_is_in_order_and_stays_as_it_was(ingested: Path) -> None:
+    before = looks(ingested)
+    found = findings()
+    assert {row["state"] for row in found.values()} <= {"ok", "warning"}
+    assert found["warehouse"]["found"].startswith(f"{ingested}/warehouse: ")
+    assert "never started" in found["Dagster's daemon"]["found"]
+    assert {"Python", "packages", "versions", "free disk space", "models file", "models to ask", "panel"} <= set(found)
+    assert looks(ingested) == before
+
+
+def test_on_the_terminal_every_check_is_a_line_and_the_last_one_counts(ingested: Path) -> None:
+    printed = dtef("doctor").stdout
+    assert all(len(line) <= 110 for line in printed.splitlines())
+    assert [line for line in printed.splitlines() if line.startswith("ok       Python ")] != []
+    (ingested / "dagster" / "dagster.yaml").write_text("- no\n", encoding="utf-8")
+    result = dtef("doctor")
+    assert result.exit_code == 1
+    assert "\nproblem  Dagster's home " in result.stdout
+    assert "-> mend it, or put this in its place: " in " ".join(result.stdout.split())
+    assert "1 problem" in result.stdout.splitlines()[-1]
+
+
+def test_places_that_are_not_there_yet_are_no_problem_and_are_not_made(state: Path) -> None:
+    found = findings()
+    for check in ("Dagster's home", "response store", "warehouse"):
+        assert found[check]["found"].endswith("is not there yet; the first command that needs it makes it")
+    assert list(state.iterdir()) == []
+
+
+def test_places_that_cannot_be_used_are_problems_with_the_variable_to_change(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (state / "file").write_bytes(b"rubbish" * 300)
+    for name, place in (("DTEF_WAREHOUSE", "file"), ("DTEF_RESPONSES", "file"), ("DAGSTER_HOME", "file/home")):
+        monkeypatch.setenv(name, str(state / place))
+    found = findings(1)
+    assert (found["warehouse"]["state"], found["warehouse"]["found"]) == ("problem", f"{state}/file is no folder")
+    assert found["response store"]["found"] == f"{state}/file is no response store: file is not a database"
+    assert found["Dagster's home"]["remedy"] == "name another place in DAGSTER_HOME"
+
+
+def test_broken_files_of_the_warehouse_are_counted_and_named(ingested: Path) -> None:
+    first, second, *_ = sorted((ingested / "warehouse" / "survey_responses").rglob("*.parquet"))
+    first.write_bytes(first.read_bytes()[:300])
+    second.write_bytes(b"")
+    row = findings(1)["warehouse"]
+    assert row["found"].startswith("2 of ")
+    assert str(first) in row["found"]
+    assert "dtef run --ingest" in row["remedy"]
+
+
+def test_a_store_of_newer_code_says_so(ingested: Path) -> None:
+    with closing(sqlite3.connect(ingested / "responses.sqlite")) as store:
+        store.execute("CREATE TABLE IF NOT EXISTS response_store (schema_version INTEGER PRIMARY KEY)")
+        store.execute("INSERT INTO response_store VALUES (99)")
+        store.commit()
+    assert "has the schema version 99" in findings(1)["response store"]["found"]
+
+
+def test_a_daemon_that_stopped_is_a_warning_while_a_schedule_is_switched_on(ingested: Path) -> None:
+    history = ingested / "dagster" / "history" / "runs.db"
+    seen = datetime.now(UTC).replace(tzinfo=None) - timedelta(hours=3)
+    with closing(sqlite3.connect(history)) as runs:
+        runs.execute("INSERT INTO daemon_heartbeats (daemon_type, timestamp) VALUES ('SENSOR', ?)", [str(seen)])
+        runs.commit()
+    assert findings()["Dagster's daemon"]["found"].startswith("last seen 3 hours ago")
+    with closing(sqlite3.connect(ingested / "dagster" / "schedules" / "schedules.db")) as schedules:
+        body = '{"origin": {"instigator_name": "nightly_drift"}}'
+        schedules.execute(
+            "INSERT INTO instigators (selector_id, repository_selector_id, status, instigator_type, instigator_body) "
+            "VALUES ('a', 'b', 'RUNNING', 'SCHEDULE', ?)",
+            [body],
+        )
+        schedules.commit()
+    row = findings()["Dagster's daemon"]
+    assert row["state"] == "warning"
+    assert row["found"] == "last seen 3 hours ago; switched on: nightly_drift"
+
+
+def test_models_and_keys_are_told_and_no_key_is_shown(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "planted-7f3a9c-key")
+    for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "XAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    panel = state / "panel.yaml"
+    panel.write_text("models: [gpt-4.1, grok-4.20]\nrounds: [S1]\n", encoding="utf-8")
+    monkeypatch.setenv("DTEF_PANEL", str(panel))
+    monkeypatch.setenv("DTEF_WEBHOOK", "https://h.example/hush")
+    found = findings(1)
+    assert "gpt-4.1" in found["models to ask"]["found"]
+    assert "not to be asked now: grok-4.20: environment variable XAI_API_KEY is not set" in found["panel"]["found"]
+    assert found["webhook"]["found"] == "https://h.example/... (not tried)"
+    assert "planted" not in str(found)
+    assert "hush" not in str(found)
+
+    monkeypatch.setenv("DTEF_MODELS", str(panel))
+    assert findings(1)["models file"]["found"].startswith(f"{panel}:2: rounds: unknown key")
+
+
+def test_packages_that_are_not_as_needed_or_locked_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {"duckdb": "0.9", "click": None}
+    monkeypatch.setattr(installed, "_version", lambda name: versions.get(name, "1"))
+    monkeypatch.setattr(installed, "requires", lambda _: ["duckdb>=1.1", "click>=8", "flask; extra == 'dev'"])
+    by_check: dict[str, Finding] = {finding.check: finding for finding in check_installation()}
+    assert by_check["packages"].found == "duckdb 0.9 is installed, >=1.1 is needed; click is not installed"
+    assert by_check["lock"].state == "warning"
+    pins = locked_versions(
+        "a==1 ; python_version < '3' \\\n    --hash=sha256:0\n# b==3\na==2 ; python_version >= '3' \\\nb[x]==4\n"
+    )
+    assert pins == {"a": "2", "b": "4"}

@@ -1,0 +1,249 @@
+"""Whatever is broken, a command says so in words: no traceback, no dump of a library, no exit code of an unexpected exception.
+
+Commands and options are those that click lists, so a new one is tried at once.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import click
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from assets.launch import Launched
+from dtef_pipeline.cli import main
+from dtef_pipeline.cli.reported import UNEXPECTED
+from tests.dtef_pipeline.cli.commands import SAMPLE
+from tests.dtef_pipeline.cli.test_help import all_commands
+
+USUAL = {"round": "S1", "round_id": "S1", "rounds": "S1", "query": "SELECT count(*) FROM scores", "out": "out"}
+"""What is typed where a command needs a value; a file is given by the test."""
+DUMPS = ("Traceback", "errors.pydantic.dev", "sqlalche.me", "_duckdb.", "pydantic_core", "[Errno", "object at 0x")
+COMMANDS = {words: command for words, command in all_commands(main) if not isinstance(command, click.Group)}
+YAML = {
+    "empty": b"",
+    "rubbish": bytes(range(256)) * 4,
+    "utf-16": "models: {}\n".encode("utf-16"),
+    "no yaml": b"models: [a\nb: }\n",
+    "a list": b"- models\n- 3\n",
+    "wrong types": b"models: 3\nrounds: {a: b}\nconditions: [[1]]\nstorage: 5\nrun_launcher: 7\n",
+    "unknown key": b"rouds: [S1]\n",
+    "a control character": b"models: '\x01'\n",
+}
+
+
+def offence(arguments: Sequence[object], about: str, stdin: str | None = None) -> str | None:
+    """What a user would see that is none of the project's words; None: nothing."""
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin)
+    said = f"dtef {' '.join(map(str, arguments))} with {about}: exit code {result.exit_code}\n{result.output}"
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        return f"{said}{result.exception!r}"
+    shown = [dump for dump in DUMPS if dump in result.output]
+    return said if shown or result.exit_code not in (0, 1, 2, 3, 4) or result.exit_code == UNEXPECTED else None
+
+
+def typed(words: Sequence[str], command: click.Command, file: Path) -> list[str]:
+    """The command with all that it needs, and `file` where it reads one."""
+    arguments: list[str] = list(words)
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and parameter.required:
+            arguments += [parameter.opts[0], str(file.parent / "out") if is_path(parameter) else USUAL[parameter.name or ""]]
+        elif isinstance(parameter, click.Argument) and (parameter.required or words == ("experiment",)):
+            arguments.append(str(file) if is_path(parameter) or words == ("experiment",) else USUAL[parameter.name or ""])
+    if words in (("run",), ("estimate",)):
+        arguments += ["--round", "S1", "--segment", "country:brazil", "--questions", "2"]
+    return arguments
+
+
+def is_path(parameter: click.Parameter) -> bool:
+    return isinstance(parameter.type, click.Path | click.File)
+
+
+@pytest.fixture
+def no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything up to the start of a run or of Dagster's web page, which takes seconds, is real."""
+    monkeypatch.setattr("assets.launch.materialize", lambda *_, **__: Launched((), ()))
+    monkeypatch.setattr("dtef_pipeline.cli.run.subprocess.Popen", lambda *_, **__: Ended())
+    monkeypatch.setattr("dtef_pipeline.cli.run.signal.signal", lambda *_: None)
+
+
+class Ended:
+    def wait(self) -> int:
+        return 0
+
+
+@pytest.fixture
+def state_of_its_own(scored: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(scored, state, dirs_exist_ok=True)
+    monkeypatch.chdir(state)
+    return state
+
+
+def set_all(patch: pytest.MonkeyPatch, values: Mapping[str, object]) -> None:
+    for name, value in values.items():
+        patch.setenv(name, str(value))
+
+
+def of_every_table(folder: Path, change: Callable[[Path], object]) -> None:
+    """Breaks one file of each table."""
+    for table in (folder / "warehouse").iterdir():
+        if table.is_dir() and (files := sorted(table.rglob("*.parquet"))):
+            change(files[0])
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:300])
+
+
+def to_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def of_old_columns(file: Path) -> None:
+    pq.write_table(pa.table({"round": ["S1"], "score": ["text"]}), file)
+
+
+TABLE_FAULTS: Mapping[str, Callable[[Path], object]] = {
+    "tables cut": cut,
+    "tables of rubbish": lambda file: file.write_bytes(b"rubbish" * 99),
+    "empty tables": lambda file: file.write_bytes(b""),
+    "folders for tables": to_folder,
+    "tables of old columns": of_old_columns,
+}
+PLACES: Mapping[str, Mapping[str, str]] = {
+    "no variable set": {"DTEF_WAREHOUSE": "", "DTEF_RESPONSES": "", "DAGSTER_HOME": "", "DTEF_MODELS": "", "DTEF_PANEL": ""},
+    "a file for the warehouse": {"DTEF_WAREHOUSE": "a-file"},
+    "a warehouse below a file": {"DTEF_WAREHOUSE": "a-file/warehouse"},
+    "a warehouse of no known kind": {"DTEF_WAREHOUSE": "nope://x/y"},
+    "a store of rubbish": {"DTEF_RESPONSES": "a-file"},
+    "a folder for the store": {"DTEF_RESPONSES": "warehouse"},
+    "a store below a file": {"DTEF_RESPONSES": "a-file/store.sqlite"},
+    "a store of no known kind": {"DTEF_RESPONSES": "nope://me:hush@h/x"},
+    "a file for the home": {"DAGSTER_HOME": "a-file"},
+    "a relative home below a file": {"DAGSTER_HOME": "a-file/home"},
+    "a webhook that is none": {"DTEF_WEBHOOK": "hush"},
+}
+
+
+def in_place_of(name: str, how: str) -> Callable[[Path], object]:
+    def change(folder: Path) -> None:
+        path = folder / name
+        if how == "folder":
+            to_folder(path)
+        else:
+            path.write_bytes(b"rubbish" * 99)
+
+    return change
+
+
+FILES: Mapping[str, Callable[[Path], object]] = {
+    "runs of Dagster that are rubbish": in_place_of("dagster/history/runs.db", "rubbish"),
+    "events of Dagster that are rubbish": in_place_of("dagster/history/runs/index.db", "rubbish"),
+    "a folder for dagster.yaml": in_place_of("dagster/dagster.yaml", "folder"),
+    "a source that is rubbish": in_place_of("warehouse/sources/S1.json", "rubbish"),
+    "a dtef.duckdb that is rubbish": in_place_of("warehouse/dtef.duckdb", "rubbish"),
+    "a folder for dtef.duckdb": in_place_of("warehouse/dtef.duckdb", "folder"),
+}
+
+
+def every_command(file: Path, about: str) -> Iterator[str]:
+    for words, command in COMMANDS.items():
+        if found := offence(typed(words, command, file), about, stdin="{}\n"):
+            yield found
+
+
+@pytest.mark.usefixtures("no_runs")
+class TestState:
+    @pytest.mark.parametrize("about", PLACES)
+    def test_a_place_that_cannot_be_used(self, state_of_its_own: Path, about: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        file = state_of_its_own / "a-file"
+        file.write_bytes(b"rubbish" * 99)
+        set_all(monkeypatch, PLACES[about])
+        assert list(every_command(file, about)) == []
+
+    @pytest.mark.parametrize("about", FILES)
+    def test_a_file_of_the_state_that_is_broken(self, state_of_its_own: Path, about: str) -> None:
+        FILES[about](state_of_its_own)
+        assert list(every_command(state_of_its_own / "models.yaml", about)) == []
+
+    @pytest.mark.parametrize("about", TABLE_FAULTS)
+    def test_tables_that_are_broken(self, state_of_its_own: Path, about: str) -> None:
+        of_every_table(state_of_its_own, TABLE_FAULTS[about])
+        assert list(every_command(state_of_its_own / "models.yaml", about)) == []
+
+
+READS: Mapping[str, tuple[str, ...]] = {"DTEF_MODELS": ("models",), "DTEF_PANEL": ("drift",), "": ("experiment",)}
+"""A command that reads the file of each variable; an experiment is named on the command line."""
+
+
+def test_yaml_files_that_are_broken(reading: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for about, content in YAML.items():
+        file = tmp_path / f"{about}.yaml"
+        file.write_bytes(content)
+        for variable, words in READS.items():
+            with monkeypatch.context() as patch:
+                if variable:
+                    patch.setenv(variable, str(file))
+                found.append(offence([*words, *([] if variable else [file])], f"{variable}: {about}"))
+    assert [one for one in found if one] == []
+
+
+def test_a_home_whose_settings_are_broken(ingested: Path, no_runs: None) -> None:
+    found = []
+    for about, content in YAML.items():
+        (ingested / "dagster" / "dagster.yaml").write_bytes(content)
+        found.append(offence(["ingest", SAMPLE], f"dagster.yaml: {about}"))
+    assert [one for one in found if one] == []
+
+
+def test_files_given_to_a_command_that_are_broken(state: Path, no_runs: None) -> None:
+    contents = {
+        **YAML,
+        "no text": b"\xff\xfe\x00",
+        "half a table": b"PAR1" * 9,
+        "text": b"a,b\n1\n",
+        "JSON": b'{"a": [1, {"b": 2}]}',
+    }
+    suffixes = (".csv", ".json", ".parquet", ".jsonl", ".jsonl.gz", ".txt", "")
+    readers = [words for words, command in COMMANDS.items() if any(map(is_path, command.params)) and words != ("report",)]
+    found = []
+    for number, (about, content) in enumerate(contents.items()):
+        for suffix in suffixes:
+            file = state / f"file{number}{suffix}"
+            file.write_bytes(content)
+            found += [offence(typed(words, COMMANDS[words], file), f"{about}{suffix}", stdin="") for words in readers]
+    missing = [state / "none.csv", state, Path("/proc/nope/x.jsonl")]
+    found += [offence(typed(words, COMMANDS[words], file), str(file), stdin="") for words in readers for file in missing]
+    assert [one for one in found if one] == []
+
+
+def test_targets_that_cannot_be_written(reading: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    targets = [tmp_path, file / "x", tmp_path / "none" / "x", Path("/proc/nope/x"), Path("/dev/full")]
+    found = [offence(["report", "--out", target], str(target)) for target in targets]
+    found += [offence(["export-blueprints", "--round", "S1", "--out", target], str(target)) for target in (file, file / "x")]
+    for target in (tmp_path / "none" / "x.parquet", file / "x.jsonl", tmp_path / "x.txt"):
+        found.append(offence(["responses", "export", target], str(target)))
+    assert [one for one in found if one] == []
+
+
+@pytest.mark.parametrize("value", ["", "-1e999", "../\u2028=\x07"])
+def test_values_of_options_that_make_no_sense(
+    ingested: Path, no_runs: None, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ingested)
+    found = []
+    for words, command in COMMANDS.items():
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.is_flag:
+                arguments = [*typed(words, command, ingested / "models.yaml"), option.opts[0], value]
+                found.append(offence(arguments, f"{option.opts[0]} {value!r}", stdin=""))
+    assert [one for one in found if one] == []
