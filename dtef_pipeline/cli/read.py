@@ -19,7 +19,7 @@ from dtef_pipeline.boards.boards import BY_METRIC
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.verdict_text import by_verdict, reaches
+from dtef_pipeline.drift.verdict_text import by_verdict, place_words, reaches
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.report.drift_terminal import drift_text
@@ -43,6 +43,14 @@ COMMON_COLUMNS = [
     *("rank", "tier", "model", "context_level", "score", "interval", "parsed_score", "adjusted_score"),
     *("skill", "worth", "vs_marginal", "n_pairs", "coverage", "parse_rate"),
 ]
+NOT_COMPARED = 5
+"""Exit code of `dtef drift --fail-on` where no series could be compared."""
+MOST_NAMED = 10
+"""Series without a verdict that are named."""
+_ASK_AGAIN = (
+    "To have something to compare, ask the same again: the same `dtef run` on another day, with another --snapshot such as 2026-01-31 and the "
+    "same rounds, segments, questions and contexts. Only models at temperature 0 are compared (--model NAME@temperature=0)."
+)
 MOST_ROWS = 60
 """Rows of a view of questions as a table, unless one asks for more."""
 
@@ -149,7 +157,7 @@ def _what_there_is(connection: duckdb.DuckDBPyConnection, chosen: SurveyBoardOpt
 
 
 def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str) -> int:
-    """Exit code 3 when a series has the verdict `fail_on` or a worse one."""
+    """Exit code 3 when a series has the verdict `fail_on` or a worse one, NOT_COMPARED when it is asked for and none was compared."""
     warehouse = open_warehouse()
     _require(warehouse, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
     scored = _scored_rounds(warehouse, rounds)
@@ -163,18 +171,36 @@ def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str
     checks = (
         _model_checks(warehouse, rounds, options) if by == "model" else _round_checks(warehouse, rounds or scored, by, options)
     )
+    if not len(checks):
+        raise ConfigError(_why_no_series(options))
     checks = named(warehouse, checks)
     click.echo(drift_text(checks, NAMES) if output == "table" else _drift_rows(checks, by, output))
-    return 3 if fail_on and reaches(checks.to_pylist(), fail_on) else 0
+    rows = checks.to_pylist()
+    silent = [row for row in rows if row["verdict"] is None]
+    if len(silent) == len(rows):
+        click.echo(f"\n{_ASK_AGAIN}", err=output != "table")
+    if not fail_on:
+        return 0
+    if silent:
+        who = [f"{row['model']}{place_words(row, SUBJECT.keys)} at {SUBJECT.asked(row)}" for row in silent]
+        more = f" and {len(who) - MOST_NAMED} more" if len(who) > MOST_NAMED else ""
+        click.echo(
+            f"warning: --fail-on {fail_on} says nothing about {', '.join(who[:MOST_NAMED])}{more}: not compared", err=True
+        )
+    return 3 if reaches(rows, fail_on) else NOT_COMPARED if len(silent) == len(rows) else 0
+
+
+def _why_no_series(options: WatchOptions) -> str:
+    if options.since:
+        return f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}"
+    return "only baselines are scored, and they do not drift"
 
 
 def _model_checks(warehouse: Warehouse, rounds: Sequence[str], options: WatchOptions) -> pa.Table:
     with connected(warehouse, ("scores", "predictions"), rounds) as connection:
         checks = model_drift(connection, SUBJECT, options, only=rounds).checks
     if len(checks) and options.since and checks["latest_snapshot"].null_count == len(checks):
-        raise ConfigError(f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}")
-    if not len(checks):
-        raise ConfigError("only baselines are scored, and they do not drift")
+        raise ConfigError(_why_no_series(options))
     return checks
 
 

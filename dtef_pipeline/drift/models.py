@@ -1,7 +1,7 @@
 """Drift of a model as a whole, from the scores: one series per model variant and way of asking, over all partitions.
 
 Snapshots are compared on the items that they share with a frozen baseline. Those that asked mostly something else are another test, not drift:
-the verdict is about the snapshots that are like the latest one.
+the verdict is about what is asked of late, and a snapshot that asked something else for once is left out.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class _Compared:
         threshold: float | None,
     ) -> None:
         self._one, self._snapshots, self._labels, self._subject = one, snapshots, labels, subject
-        self._comparable: Comparable = latest_comparable(snapshots, baseline)
+        self._comparable: Comparable = latest_comparable(snapshots, baseline, one.times)
         self._asked = labels.loc[self._comparable.items]
         values = self._comparable.grid(lambda snapshot: snapshot.score)
         first, item = subject.keys.shared_item
@@ -176,7 +176,7 @@ class _Compared:
     def _apart(self) -> list[str]:
         """Why snapshots are not compared, in words to follow the rule's reason."""
         parts = [f"no longer asked: last in {self._snapshots[-1].label}"] if self._retired else []
-        asked = self._snapshots[-1]
+        asked = self._comparable.snapshots[-1]
         shared = self._comparable.shared(asked)
         if shared < _NEARLY_ALL * len(asked.items):
             parts.append(
