@@ -43,7 +43,7 @@ _COMPARED = [
 
 
 def after_run(warehouse: Warehouse, chosen: Selection, metric: str) -> bool:
-    """Counts by status, what the run's models cost so far, a board for each context level; of an experiment, its comparison.
+    """Counts by status, what the run's models cost so far, the snapshot's board for each context level; of an experiment, its comparison.
 
     True: every language model of the run has answered something.
     """
@@ -63,8 +63,9 @@ def after_run(warehouse: Warehouse, chosen: Selection, metric: str) -> bool:
         for line in _cost_lines(used):
             click.echo(line)
         for level in chosen.context_levels:
-            options = SurveyBoardOptions(metric=metric, rounds=chosen.rounds, context_level=level)
-            click.echo("\n" + render_view("overall", view(connection, "overall", options)))
+            options = SurveyBoardOptions(metric=metric, rounds=chosen.rounds, context_level=level, snapshot=chosen.snapshot)
+            frame = view(connection, "overall", options)
+            click.echo(f"\n{_about(chosen, level)}\n{render_view('overall', frame)}")
     if chosen.experiment:
         options = SurveyBoardOptions(metric=metric, rounds=chosen.rounds, snapshot=chosen.snapshot)
         click.echo(f"\n{_headline(chosen.experiment, MARGIN)}")
@@ -72,6 +73,13 @@ def after_run(warehouse: Warehouse, chosen: Selection, metric: str) -> bool:
         click.echo(render(_for_people(compared), "table", columns=_COMPARED))
     silent = used.groupby("model")[["answered", "failed"]].sum()
     return not len(silent[(silent["answered"] == 0) & (silent["failed"] > 0)])
+
+
+def _about(chosen: Selection, level: str) -> str:
+    """What a board shows, to stand above it."""
+    part = chosen.segments or chosen.questions
+    more = ", with what other runs asked of other segments and questions" if part else ""
+    return f"Board of snapshot {chosen.snapshot}, {', '.join(chosen.rounds)}, context {level}: all that is scored there{more}."
 
 
 def now_asked(gateway: "Gateway | None") -> Iterator[str]:
