@@ -1,7 +1,7 @@
 """What the `dtef` commands that only read do: leaderboards, drift, queries, exports. No Dagster is loaded for them."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -43,9 +43,9 @@ COMMON_COLUMNS = [
     *("rank", "tier", "model", "context_level", "score", "interval", "parsed_score", "adjusted_score"),
     *("skill", "worth", "vs_marginal", "n_pairs", "coverage", "parse_rate"),
 ]
-NOT_COMPARED = 5
+NOTHING_COMPARED = 5
 """Exit code of `dtef drift --fail-on` where no series could be compared."""
-MOST_NAMED = 10
+SERIES_NAMED = 10
 """Series without a verdict that are named."""
 _ASK_AGAIN = (
     "To have something to compare, ask the same again: the same `dtef run` on another day, with another --snapshot such as 2026-01-31 and the "
@@ -157,7 +157,7 @@ def _what_there_is(connection: duckdb.DuckDBPyConnection, chosen: SurveyBoardOpt
 
 
 def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str) -> int:
-    """Exit code 3 when a series has the verdict `fail_on` or a worse one, NOT_COMPARED when it is asked for and none was compared."""
+    """Exit code 3 when a series has the verdict `fail_on` or a worse one, NOTHING_COMPARED when it is asked for and none was compared."""
     warehouse = open_warehouse()
     _require(warehouse, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
     scored = _scored_rounds(warehouse, rounds)
@@ -176,18 +176,25 @@ def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str
     checks = named(warehouse, checks)
     click.echo(drift_text(checks, NAMES) if output == "table" else _drift_rows(checks, by, output))
     rows = checks.to_pylist()
-    silent = [row for row in rows if row["verdict"] is None]
-    if len(silent) == len(rows):
+    is_compared = any(row["verdict"] is not None for row in rows)
+    if not is_compared:
         click.echo(f"\n{_ASK_AGAIN}", err=output != "table")
     if not fail_on:
         return 0
-    if silent:
-        who = [f"{row['model']}{place_words(row, SUBJECT.keys)} at {SUBJECT.asked(row)}" for row in silent]
-        more = f" and {len(who) - MOST_NAMED} more" if len(who) > MOST_NAMED else ""
-        click.echo(
-            f"warning: --fail-on {fail_on} says nothing about {', '.join(who[:MOST_NAMED])}{more}: not compared", err=True
-        )
-    return 3 if reaches(rows, fail_on) else NOT_COMPARED if len(silent) == len(rows) else 0
+    if who := _never_compared(rows):
+        more = f" and {len(who) - SERIES_NAMED} more" if len(who) > SERIES_NAMED else ""
+        named_ones = f"{', '.join(who[:SERIES_NAMED])}{more}"
+        click.echo(f"warning: --fail-on {fail_on} says nothing about {named_ones}: not compared", err=True)
+    return 3 if reaches(rows, fail_on) else 0 if is_compared else NOTHING_COMPARED
+
+
+def _never_compared(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The series without a verdict in any of their rows: each set of prompts has one."""
+    compared: dict[str, bool] = {}
+    for row in rows:
+        who = f"{row['model']}{place_words(row, SUBJECT.keys)} at {SUBJECT.asked(row)}"
+        compared[who] = compared.get(who, False) or row["verdict"] is not None
+    return [who for who, is_compared in compared.items() if not is_compared]
 
 
 def _why_no_series(options: WatchOptions) -> str:

@@ -12,7 +12,7 @@ import pytest
 from dtef_pipeline.drift.evidence import BASELINE
 from dtef_pipeline.drift.rule import drift_verdict
 from dtef_pipeline.drift.snapshots import Snapshot, latest_comparable
-from tests.dtef_pipeline.drift.model_drift_rows import STEADY, check
+from tests.dtef_pipeline.drift.model_drift_rows import STEADY, check, found
 from tests.made.snapshots import label, nights
 
 FELL = [*STEADY, *[0.6] * 6]
@@ -58,6 +58,13 @@ def test_two_odd_snapshots_of_one_day_hide_nothing_either() -> None:
     row = check([*nights(FELL), *odd])
     assert row["verdict"] == "drift"
     assert "left out: try-1 (asked something else), try-2 (asked something else)" in row["reason"]
+
+
+def test_many_odd_snapshots_of_another_model_on_one_day_retire_no_series() -> None:
+    at = datetime(2026, 1, 12, 9, tzinfo=UTC)
+    tried = [{**row, "snapshot": f"try-{n}", "answered_at": at} for n in range(6) for row in nights([0.5], model="new")]
+    checks, _ = found([*nights(FELL), *tried])
+    assert {row["model"]: row["verdict"] for row in checks} == {"m": "drift", "new": None}
 
 
 def test_two_panels_in_turn_stay_with_the_first() -> None:
