@@ -7,7 +7,7 @@ import dagster as dg
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.freshness import nightly_freshness
@@ -21,6 +21,7 @@ from assets.survey.rounds import ROUND_SEGMENT
 from assets.survey.store import SurveyStore
 from dtef_pipeline.asking.models import COMPUTED, Budget, Models
 from dtef_pipeline.asking.request import Failure
+from dtef_pipeline.asking.snapshot_label import LABEL_WORDS, require_label, require_one_spelling
 from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.documents import in_one_line
 from dtef_pipeline.errors import ConfigError
@@ -43,7 +44,7 @@ class PredictConfig(dg.Config):
     context_levels: list[str] = Field(default=[], description="Context levels to ask; none: all that have blueprints.")
     questions: int | None = Field(default=None, ge=1, description="Ask the survey's first N questions only.")
     draws: int = Field(default=1, ge=1, description="Repeated samples of each prompt.")
-    snapshot: str = Field(default="base", min_length=1, description="Label of this evaluation pass: base, or a date.")
+    snapshot: str = Field(default="base", description=f"Label of this evaluation pass: base, a date, or {LABEL_WORDS}.")
     limits: dict[str, int] = Field(
         default={}, description="At most so many prompts of the run in each condition for a model, by its name."
     )
@@ -57,6 +58,11 @@ class PredictConfig(dg.Config):
         default={},
         description="By model name, what the run may use of it, in place of the models file's: max_cost_usd, max_calls, max_tokens.",
     )
+
+    @field_validator("snapshot")
+    @classmethod
+    def _is_label(cls, snapshot: str) -> str:
+        return require_label(snapshot)
 
     @property
     def budget(self) -> Budget:
@@ -100,6 +106,7 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
     models = config.options(store.models)
     command = command_of(context.run)
     keys = command.keys if command else run.keys
+    require_one_spelling(config.snapshot, _stored_snapshots(store, keys))
     predictor = Predictor.over(keys, store.warehouse, models, lambda keys: store.responses.responses(keys))
     budgets = {model.name: model.budget for model in models.all_models} | config.budgets_of_models
     asked = [model for model in models.all_models if model.name in predictor.expected]
@@ -118,6 +125,11 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
     for line in predictor.reader.left_out.values():
         context.log.warning(f"baselines are computed without the answers of a file: {line}")
     return run.result()
+
+
+def _stored_snapshots(store: SurveyStore, keys: Sequence[str]) -> set[str]:
+    """Labels under which these partitions have predictions."""
+    return {label for key in keys for label in store.warehouse.values("predictions", "snapshot", **SPACE.levels(key))}
 
 
 def _write(store: SurveyStore, predictor: Predictor, plan: Plan, failures: Mapping[str, Failure]) -> tuple[dict[str, Any], str]:

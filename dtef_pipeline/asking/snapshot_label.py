@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from dtef_pipeline.errors import ConfigError
 
 LONGEST_LABEL = 64
+LABEL_WORDS = f"up to {LONGEST_LABEL} letters a to z, digits, '.', '_' and '-'"
+"""What a label is made of."""
 _SAFE = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._-]{{,{LONGEST_LABEL - 1}}}")
 """Labels are names of folders, on whatever file system or object store."""
 _DATED = re.compile(
@@ -24,8 +26,8 @@ def require_label(label: str) -> str:
     """The label. Raises ConfigError for one that no new snapshot may have, saying what is allowed."""
     if not _SAFE.fullmatch(label) or ".." in label or label.endswith("."):
         raise ConfigError(
-            f"snapshot {label!r}: allowed: up to {LONGEST_LABEL} letters a to z, digits, '.', '_' and '-', such as base, night-2 or "
-            "2026-01-31; without '..', and with no '.' or '-' at the beginning and no '.' at the end"
+            f"snapshot {label!r}: allowed: {LABEL_WORDS}, such as base, night-2 or 2026-01-31; without '..', and with no '.' or '-' at the "
+            "beginning and no '.' at the end"
         )
     if _LIKE_A_DATE.match(label) and not _is_dated(label):
         raise ConfigError(

@@ -46,7 +46,7 @@ _COMPARED = [
 
 
 def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
-    """Counts by status, what the run's models cost so far, a board for each context level; of an experiment, its comparison.
+    """Counts by status, what the run's models cost so far, the snapshot's board for each context level; of an experiment, its comparison.
 
     True: every language model of the run has answered something.
     """
@@ -65,8 +65,9 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
         used = cost_breakdown(connection, by, KEYS, only=rounds, snapshot=chosen.snapshot, variants=variants)
         said = [f"snapshot {chosen.snapshot}, {', '.join(rounds)}, these models: {counts}", *_cost_lines(used)]
         for level in chosen.context_levels:
-            options = SurveyBoardOptions(metric=metric, rounds=chosen.rounds, context_level=level)
-            said.append("\n" + render_view("overall", view(connection, "overall", options)))
+            options = SurveyBoardOptions(metric=metric, rounds=chosen.rounds, context_level=level, snapshot=chosen.snapshot)
+            frame = view(connection, "overall", options)
+            said.append(f"\n{_about(chosen, level)}\n{render_view('overall', frame)}")
         return said, used
 
     lines, used = queried(reader, told, [*HELD, "predictions"], rounds)
@@ -79,6 +80,13 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
         click.echo(render(_for_people(compared), "table", columns=_COMPARED))
     silent = used.groupby("model")[["answered", "failed"]].sum()
     return not len(silent[(silent["answered"] == 0) & (silent["failed"] > 0)])
+
+
+def _about(chosen: Selection, level: str) -> str:
+    """What a board shows, to stand above it."""
+    part = chosen.segments or chosen.questions
+    more = ", with what other runs asked of other segments and questions" if part else ""
+    return f"Board of snapshot {chosen.snapshot}, {', '.join(chosen.rounds)}, context {level}: all that is scored there{more}."
 
 
 def now_asked(gateway: "Gateway | None") -> Iterator[str]:

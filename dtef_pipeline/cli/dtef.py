@@ -224,7 +224,8 @@ def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str
     A row without a verdict was not compared, and says why.
 
     \b
-    Exit code: 0 done; 1 a file was left out; 2 the options or the set-up need mending; 3 the verdict that --fail-on names, or a worse one.
+    Exit code: 0 done; 1 a file was left out; 2 the options or the set-up need mending; 3 the verdict that --fail-on names, or a worse one;
+    5 --fail-on was given and no row could be compared.
     """
     from dtef_pipeline.cli import read
 

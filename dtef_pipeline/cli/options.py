@@ -117,7 +117,10 @@ selects_what_is_asked = options(
     ),
     click.option("--draws", type=click.IntRange(min=1), help="Number of times each prompt is asked.  [default: 1]"),
     click.option(
-        "--snapshot", default="base", show_default=True, help="Label to store the responses under, such as base or a date."
+        "--snapshot",
+        default="base",
+        show_default=True,
+        help="Label to store the responses under, such as base, night-2 or 2026-01-31; a new label asks everything afresh.",
     ),
     click.option(
         "--limit",

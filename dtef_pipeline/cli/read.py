@@ -1,7 +1,7 @@
 """What the `dtef` commands that only read do: leaderboards, drift, queries, exports. No Dagster is loaded for them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
@@ -19,7 +19,7 @@ from dtef_pipeline.cli.left_out import queried, reads_tables
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.verdict_text import by_verdict, reaches
+from dtef_pipeline.drift.verdict_text import by_verdict, place_words, reaches
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.report.drift_terminal import drift_text
@@ -46,6 +46,14 @@ COMMON_COLUMNS = [
     *("rank", "tier", "model", "context_level", "score", "interval", "parsed_score", "adjusted_score"),
     *("skill", "worth", "vs_marginal", "n_pairs", "coverage", "parse_rate"),
 ]
+NOTHING_COMPARED = 5
+"""Exit code of `dtef drift --fail-on` where no series could be compared."""
+SERIES_NAMED = 10
+"""Series without a verdict that are named."""
+_ASK_AGAIN = (
+    "To have something to compare, ask the same again: the same `dtef run` on another day, with another --snapshot such as 2026-01-31 and the "
+    "same rounds, segments, questions and contexts. Only models at temperature 0 are compared (--model NAME@temperature=0)."
+)
 MOST_ROWS = 60
 """Rows of a view of questions as a table, unless one asks for more."""
 
@@ -145,7 +153,7 @@ def _what_there_is(connection: duckdb.DuckDBPyConnection, chosen: SurveyBoardOpt
 def drift(
     reader: TableReader, rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str
 ) -> int:
-    """Exit code 3 when a series has the verdict `fail_on` or a worse one."""
+    """Exit code 3 when a series has the verdict `fail_on` or a worse one, NOTHING_COMPARED when it is asked for and none was compared."""
     warehouse = reader.warehouse
     _require(warehouse, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
     scored = _scored_rounds(warehouse, rounds)
@@ -157,9 +165,36 @@ def drift(
         names = "SELECT DISTINCT model, model_variant FROM scores"
         options.require_known(reader.query(lambda connection: connection.execute(names).fetchall(), only=["scores"]))
     checks = _model_checks(reader, rounds, options) if by == "model" else _round_checks(reader, rounds or scored, by, options)
+    if not len(checks):
+        raise ConfigError(_why_no_series(options))
     checks = named(reader, checks)
     click.echo(drift_text(checks, NAMES) if output == "table" else _drift_rows(checks, by, output))
-    return 3 if fail_on and reaches(checks.to_pylist(), fail_on) else 0
+    rows = checks.to_pylist()
+    is_compared = any(row["verdict"] is not None for row in rows)
+    if not is_compared:
+        click.echo(f"\n{_ASK_AGAIN}", err=output != "table")
+    if not fail_on:
+        return 0
+    if who := _never_compared(rows):
+        more = f" and {len(who) - SERIES_NAMED} more" if len(who) > SERIES_NAMED else ""
+        named_ones = f"{', '.join(who[:SERIES_NAMED])}{more}"
+        click.echo(f"warning: --fail-on {fail_on} says nothing about {named_ones}: not compared", err=True)
+    return 3 if reaches(rows, fail_on) else 0 if is_compared else NOTHING_COMPARED
+
+
+def _never_compared(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The series without a verdict in any of their rows: each set of prompts has one."""
+    compared: dict[str, bool] = {}
+    for row in rows:
+        who = f"{row['model']}{place_words(row, SUBJECT.keys)} at {SUBJECT.asked(row)}"
+        compared[who] = compared.get(who, False) or row["verdict"] is not None
+    return [who for who, is_compared in compared.items() if not is_compared]
+
+
+def _why_no_series(options: WatchOptions) -> str:
+    if options.since:
+        return f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}"
+    return "only baselines are scored, and they do not drift"
 
 
 def _model_checks(reader: TableReader, rounds: Sequence[str], options: WatchOptions) -> pa.Table:
@@ -168,9 +203,7 @@ def _model_checks(reader: TableReader, rounds: Sequence[str], options: WatchOpti
 
     checks = queried(reader, made, ("scores", "predictions"), rounds)
     if len(checks) and options.since and checks["latest_snapshot"].null_count == len(checks):
-        raise ConfigError(f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}")
-    if not len(checks):
-        raise ConfigError("only baselines are scored, and they do not drift")
+        raise ConfigError(_why_no_series(options))
     return checks
 
 

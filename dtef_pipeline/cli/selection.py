@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec
+from dtef_pipeline.asking.snapshot_label import require_label
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import partition_key
 from dtef_pipeline.survey.blueprint.options import FLAGS, ONLY_WITH, BlueprintOptions
@@ -118,10 +119,10 @@ class Selection:
 def selection(options: RunOptions, models: Models) -> Selection:
     """What the options select.
 
-    Raises ConfigError for options that exclude each other, and for what is not known: a model, a condition, a budget, an experiment.
+    Raises ConfigError for options that exclude each other, for what is not known (a model, a condition, a budget, an experiment), and for a
+    snapshot that no label allows.
     """
-    if not options.snapshot.strip():
-        raise ConfigError("snapshot '': allowed: a label such as base, or a date such as 2026-01-31")
+    snapshot = require_label(options.snapshot)
     experiment = find_experiment(options.experiment) if options.experiment else None
     rounds = options.rounds or tuple(round_id.upper() for round_id in (experiment.rounds if experiment else ()))
     if not rounds:
@@ -131,7 +132,7 @@ def selection(options: RunOptions, models: Models) -> Selection:
     return Selection(
         rounds=tuple(dict.fromkeys(rounds)),
         segments=options.segments,
-        snapshot=options.snapshot,
+        snapshot=snapshot,
         limits=_limits(options.limits, models, chosen["models"]),
         budget=budget,
         budgets=budgets,

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.snapshot_label import snapshot_time
 from dtef_pipeline.asking.snapshot_order import among, in_order
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, of_one_snapshot
+from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, is_equal, of_one_snapshot
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict import verdict_on
 from dtef_pipeline.drift.verdict_text import place_words
@@ -269,7 +269,9 @@ def headline(checks: pa.Table, subject: Subject) -> str:
         )
     if watched:
         worst = max(watched, key=lambda row: (row["gap"] or 0, row["model"]))
-        size = "" if worst["gap"] is None else f", {worst['lowest']:.4f} to {worst['highest']:.4f}"
+        size = ""
+        if worst["gap"] is not None and not is_equal(worst["lowest"], worst["highest"]):
+            size = f", {worst['lowest']:.4f} to {worst['highest']:.4f}"
         where = f". Compare snapshots {worst['lowest_snapshot']} and {worst['highest_snapshot']}" if size else ""
         return f"No drift; {len(watched)} of {len(rows)} series to watch. Largest: {_where(worst, subject)}{size}{where}."
     compared = sum(row["verdict"] is not None for row in rows)

@@ -1,7 +1,7 @@
 """Drift of a model as a whole, from the scores: one series per model variant and way of asking, over all partitions.
 
 Snapshots are compared on the items that they share with a frozen baseline. Those that asked mostly something else are another test, not drift:
-the verdict is about the snapshots that are like the latest one.
+the verdict is about what is asked of late, and a snapshot that asked something else for once is left out.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ def model_drift(
 
     `connection`: with a view `scores`, and `predictions` for what served them. `only`: these values of the space's first level; none given:
     all. The chance of a false `drift` anywhere is `options.alpha`, split evenly over the series of two snapshots or more at temperature 0.
-    Series at another temperature have a timeline and no verdict, and so have those that are no longer asked: in none of the latest
-    `options.baseline` snapshots that any model was asked in. Raises WarehouseError for scores of an earlier version.
+    Series at another temperature have a timeline and no verdict, and so have those that are no longer asked: on none of the latest
+    `options.baseline` days on which any model was. Raises WarehouseError for scores of an earlier version.
     """
     options = options or WatchOptions()
     checks: list[dict[str, Any]] = []
     series: list[dict[str, Any]] = []
     with scores_of_this_version(subject.keys), Histories(connection, subject, options, only) as histories:
-        late = set(_asked_of_models(histories)[-options.baseline :])
+        late = _late_labels(histories, options.baseline)
         threshold = options.threshold(sum(one.is_watched and not late.isdisjoint(one.times) for one in histories.all))
         for one in histories.all:
             if len(one.times) < 2:
@@ -90,9 +90,14 @@ def _of_few_snapshots(one: History, options: WatchOptions) -> dict[str, Any]:
     return row if one.times else {**row, "reason": f"not compared: no snapshot since {since}, and earlier ones are left out"}
 
 
-def _asked_of_models(histories: Histories) -> list[str]:
-    """The labels of all series, in their order in time."""
-    return among(histories.order, {label for one in histories.all for label in one.times})
+def _late_labels(histories: Histories, most: int) -> set[str]:
+    """The snapshots of the last days on which any model was asked, so many days. Several that were tried on one day retire no other model."""
+    times = {label: time for one in histories.all for label, time in one.times.items()}
+    days = {
+        label: label if (time := times[label]) is None else time.date().isoformat() for label in among(histories.order, times)
+    }
+    late = list(dict.fromkeys(reversed(days.values())))[:most]
+    return {label for label, day in days.items() if day in late}
 
 
 class _Compared:
@@ -111,7 +116,7 @@ class _Compared:
         threshold: float | None,
     ) -> None:
         self._one, self._snapshots, self._labels, self._subject = one, snapshots, labels, subject
-        self._comparable: Comparable = latest_comparable(snapshots, baseline)
+        self._comparable: Comparable = latest_comparable(snapshots, baseline, one.times)
         self._asked = labels.loc[self._comparable.items]
         values = self._comparable.grid(lambda snapshot: snapshot.score)
         first, item = subject.keys.shared_item
@@ -176,7 +181,7 @@ class _Compared:
     def _apart(self) -> list[str]:
         """Why snapshots are not compared, in words to follow the rule's reason."""
         parts = [f"no longer asked: last in {self._snapshots[-1].label}"] if self._retired else []
-        asked = self._snapshots[-1]
+        asked = self._comparable.snapshots[-1]
         shared = self._comparable.shared(asked)
         if shared < _NEARLY_ALL * len(asked.items):
             parts.append(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -57,8 +57,7 @@ def drift_verdict(values: pd.DataFrame, times: Mapping[str, datetime | None], *,
     """
     values = answered(values)
     shared = values.dropna()
-    known = [time for label in values.columns if (time := times.get(label)) is not None]
-    hours = (max(known) - min(known)).total_seconds() / 3600 if len(known) == len(values.columns) and known else None
+    hours = hours_between([times.get(str(label)) for label in values.columns])
     why_not = _why_not(len(values.columns), len(shared), hours, temperature)
     if why_not:
         return DriftVerdict(len(values.columns), len(shared), hours, None, None, None, None, None, None, False, why_not)
@@ -67,9 +66,23 @@ def drift_verdict(values: pd.DataFrame, times: Mapping[str, datetime | None], *,
     lowest, highest = float(means[low]), float(means[high])
     gap = highest - lowest
     flagged = is_large(lowest, gap)
-    reason = f"{lowest:.4f} in {low}, {highest:.4f} in {high}" + ("" if flagged else ": below the thresholds 0.05 and 10 %")
+    extremes = f"{lowest:.4f} in {low}, {highest:.4f} in {high}"
+    if is_equal(lowest, highest):
+        extremes = f"the scores are equal, {lowest:.4f} in {'both' if len(means) == 2 else f'all {len(means)}'} snapshots"
+    reason = extremes + ("" if flagged else ": below the thresholds 0.05 and 10 %")
     relative = gap / lowest if lowest > 0 else (math.inf if gap > 0 else 0.0)
     return DriftVerdict(len(values.columns), len(shared), hours, lowest, low, highest, high, gap, relative, flagged, reason)
+
+
+def is_equal(lowest: float, highest: float) -> bool:
+    """Whether two scores are the same number as people read them."""
+    return f"{lowest:.4f}" == f"{highest:.4f}"
+
+
+def hours_between(times: Sequence[datetime | None]) -> float | None:
+    """Hours from the first of the times to the last; None where one is not known, or there is none."""
+    known = [time for time in times if time is not None]
+    return (max(known) - min(known)).total_seconds() / 3600 if known and len(known) == len(times) else None
 
 
 def is_large(lowest: float, gap: float) -> bool:
@@ -90,7 +103,7 @@ def _why_not(snapshots: int, shared: int, hours: float | None, temperature: floa
     if temperature != 0:
         return "not compared: temperature is " + ("not set" if temperature is None else f"{temperature:g}") + ", not 0"
     if snapshots < 2:
-        return f"not compared: {snapshots} snapshot of this prompt set, 2 needed"
+        return f"not compared: {'1 snapshot has' if snapshots == 1 else '0 snapshots have'} responses to these prompts, 2 are needed"
     if hours is None:
         return "not compared: the time of a snapshot is unknown (label it with a date)"
     if hours < MIN_HOURS:

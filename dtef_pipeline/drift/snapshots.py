@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.drift.rule import MIN_ANSWERED
+from dtef_pipeline.drift.rule import MIN_ANSWERED, MIN_HOURS, hours_between
 
 Floats = npt.NDArray[np.float64]
 Items = npt.NDArray[np.uint64]
@@ -90,12 +91,28 @@ class Comparable:
         return pd.DataFrame(found, columns=[snapshot.label for snapshot in self.snapshots])
 
 
-def latest_comparable(snapshots: Sequence[Snapshot], baseline: int) -> Comparable:
-    """The snapshots that can be compared with the last one. One that asked something else for once does not part those around it."""
+def latest_comparable(snapshots: Sequence[Snapshot], baseline: int, times: Mapping[str, datetime | None]) -> Comparable:
+    """The snapshots that can be compared: those of what is asked of late. `times`: when each was taken, by its label.
+
+    A series goes over to something else once that can be compared (two snapshots, 23 hours apart) and either two snapshots in a row asked it
+    or nothing could be compared before. So one that asked something else for once parts and hides nothing. Snapshots that answered too
+    little have no say. Which are compared depends on what was asked when and whether it was answered, never on a score.
+    """
+
+    def can(group: Comparable) -> bool:
+        hours = hours_between([times[one.label] for one in group.snapshots if one.is_answered])
+        return hours is not None and hours >= MIN_HOURS
+
     groups: list[Comparable] = []
+    chosen = previous = None
     for snapshot in snapshots:
         # The newest group first: where two would do, the one asked of late is meant.
         group = next((known for known in reversed(groups) if known.takes(snapshot)), None) or Comparable(baseline)
         groups = [*(known for known in groups if known is not group), group]
         group.add(snapshot)
-    return groups[-1]
+        if not snapshot.is_answered:
+            continue
+        if chosen is None or (group is not chosen and can(group) and (group is previous or not can(chosen))):
+            chosen = group
+        previous = group
+    return chosen or groups[-1]

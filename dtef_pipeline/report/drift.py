@@ -147,17 +147,19 @@ def _timelines(rows: Sequence[Mapping[str, Any]], found: ModelDrift, names: Name
 def _parts(connection: duckdb.DuckDBPyConnection, names: Names) -> str:
     if not has_table(connection, "drift_checks"):
         return paragraph(f"No drift checks of {names.part}s yet.")
+    # Tables of an earlier version have rows of what is computed, which does not drift.
+    asked = f"FROM drift_checks WHERE NOT ({names.subject.computed})"
     checked, compared, flagged, drifted = connection.execute(
-        "SELECT count(*), count(gap), coalesce(sum(flagged::INT), 0), count(*) FILTER (verdict = 'drift') FROM drift_checks"
+        f"SELECT count(*), count(gap), coalesce(sum(flagged::INT), 0), count(*) FILTER (verdict = 'drift') {asked}"
     ).fetchall()[0]
     counts = f"Single {names.part}s: {flagged} flagged of {compared} compared ({checked} series in all); {drifted} drifted."
-    return paragraph(counts) + _reasons(connection) + _flagged(connection, names)
+    return paragraph(counts) + _reasons(connection, asked) + _flagged(connection, names)
 
 
-def _reasons(connection: duckdb.DuckDBPyConnection) -> str:
-    """Why series were not compared, where that was so."""
+def _reasons(connection: duckdb.DuckDBPyConnection, asked: str) -> str:
+    """Why series were not compared, where that was so. `asked`: SQL of the rows that a model was asked for."""
     frame = connection.execute(
-        "SELECT reason, count(*) AS series FROM drift_checks WHERE gap IS NULL GROUP BY reason ORDER BY series DESC, reason LIMIT 20"
+        f"SELECT reason, count(*) AS series {asked} AND gap IS NULL GROUP BY reason ORDER BY series DESC, reason LIMIT 20"
     ).df()
     columns = [Column("reason", "Why not compared", text), Column("series", "Series", whole)]
     return table(frame, columns, caption="Series that were not compared (most frequent reasons)") if len(frame) else ""

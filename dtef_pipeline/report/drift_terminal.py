@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.drift.checks import headline
+from dtef_pipeline.drift.rule import is_equal
 from dtef_pipeline.drift.verdict_text import NEWS, by_verdict, change_words, moved_words, odds, place_words, shift_interval
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.terminal import render, rows_named_apart
@@ -41,6 +42,8 @@ def _verdicts(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
         }
         for row in rows
     ]
+    equal = [row["gap"] is not None and is_equal(row["lowest"], row["highest"]) for row in rows]
+    frame.loc[equal, ["lowest_snapshot", "highest_snapshot"]] = "all equal"
     frame = pd.concat([frame[["verdict", *where]], pd.DataFrame(shifts), frame[["n_snapshots", *_EXTREMES]]], axis=1)
     return render(frame.rename(columns={"n_snapshots": "snapshots"}), "table")
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from assets.survey import predictor as module
+from assets.survey.predict import PredictConfig
 from assets.survey.predictor import Plan, PredictOptions, Predictor, windows
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
@@ -220,3 +221,9 @@ class TestSharedPrompts:
         options = PredictOptions((UNIFORM, LLM), conditions=(self.CONDITION,), draws=2)
         predictor = Predictor.over(KEYS[:2], everyone, options, Answers().stored)
         assert predictor.expected == {"m": 4 * 2 * 2}
+
+
+@pytest.mark.parametrize("label", ["", "../x", "2026-13-45"])
+def test_a_run_that_names_no_possible_snapshot_is_refused_as_its_configuration_is_read(label: str) -> None:
+    with pytest.raises(ConfigError, match=r"snapshot .* allowed: "):
+        PredictConfig(snapshot=label)

@@ -50,6 +50,7 @@ def scored(base: Base, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
                 assert server.answered == 2 * 2 * 3
             assert "2 partitions in 1 run" in printed
             assert f"snapshot {night}, S1, these models:" in printed
+            assert f"Board of snapshot {night}, S1, context 2: all that is scored there" in printed
         ok("rollup")
         yield folder
 

@@ -72,8 +72,10 @@ class TestModels:
     def test_what_was_before_an_accepted_drift_is_left_out(self, reading: Path) -> None:
         rows = strict(ok("drift", "--since", "2026-01-02", "--format", "json"))
         assert {row["verdict"] for row in rows} == {None}
-        assert "1 snapshot of this prompt set, 2 needed" in rows[0]["reason"]
-        assert "2   not compared: 1 snapshot of this prompt set, 2 needed" in ok("drift", "--since", "2026-01-02")
+        assert "1 snapshot has responses to these prompts, 2 are needed" in rows[0]["reason"]
+        assert "2   not compared: 1 snapshot has responses to these prompts, 2 are needed" in ok(
+            "drift", "--since", "2026-01-02"
+        )
 
 
 class TestExitCodes:
@@ -98,6 +100,35 @@ class TestExitCodes:
     def test_what_is_only_to_be_watched_fails_on_watch_alone(self, reading: Path) -> None:
         assert dtef("drift", "--fail-on", "drift").exit_code == 0
         assert dtef("drift", "--fail-on", "watch", "--format", "json").exit_code == 3
+
+    @pytest.mark.parametrize("by", ["model", "round", "segment"])
+    def test_where_nothing_could_be_compared_fail_on_says_so_with_a_code_of_its_own(self, drifted: Path, by: str) -> None:
+        """It ended with 0, as if all were well."""
+        result = dtef("drift", "--by", by, "--since", "2026-01-12", "--fail-on", "watch")
+        assert result.exit_code == 5
+        assert "warning: --fail-on watch says nothing about m" in result.stderr
+        assert "ask the same again: the same `dtef run` on another day" in result.stdout
+        assert dtef("drift", "--by", by, "--since", "2026-01-12").exit_code == 0
+
+    def test_what_could_not_be_compared_beside_others_is_named(self, drifted: Path) -> None:
+        warm = nights([0.5] * 2, model="warm", temperature=0.7)
+        for row in ([one for one in warm if one["snapshot"] == label] for label in {one["snapshot"] for one in warm}):
+            at = {"round": "S2", "segment": "country:kenya", "snapshot": row[0]["snapshot"]}
+            Warehouse(drifted / "warehouse").write("scores", scores_table([{**one, "round": "S2"} for one in row]), **at)
+        result = dtef("drift", "--fail-on", "drift")
+        assert result.exit_code == 3
+        assert "warning: --fail-on drift says nothing about warm at context 0: not compared" in result.stderr
+        assert "ask the same again" not in result.output
+
+    def test_an_odd_snapshot_changes_neither_verdict_nor_exit_code(self, drifted: Path) -> None:
+        """Steps of a user: a night of the panel, then one question under a label of its own."""
+        odd = nights([0.1], first=12, questions=1)
+        Warehouse(drifted / "warehouse").write(
+            "scores", scores_table(odd), round="S1", segment="country:kenya", snapshot="2026-01-13"
+        )
+        result = dtef("drift", "--fail-on", "drift")
+        assert result.exit_code == 3
+        assert "left out: 2026-01-13 (asked something else)" in result.stdout
 
     def test_a_drift_that_is_accepted_fails_no_more(self, drifted: Path) -> None:
         assert dtef("drift", "--since", "2026-01-07", "--fail-on", "watch").exit_code == 0

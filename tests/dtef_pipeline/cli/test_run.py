@@ -11,6 +11,7 @@ from tests.dtef_pipeline.cli.commands import (
     REFERENCES,
     SEGMENTS,
     distribution,
+    dtef,
     ok,
     query,
     refused,

@@ -69,6 +69,9 @@ class TestConditions:
         assert "condition" not in run_stages(*what)
         assert "condition" not in ok("leaderboard")
         assert "shift/attribute-label" in run_stages(*what, "--task", "shift", "--snapshot", "other")
+        refused_by_stage = dtef("run", *what, "--snapshot", "Other", "--no-roll-ups")
+        assert refused_by_stage.exit_code == 1
+        assert "snapshot 'Other': it differs from the stored 'other' in capitals alone" in refused_by_stage.stderr
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -87,7 +90,9 @@ class TestConditions:
             ),
             (["--task", "batch", "--batch-size", "9"], "batch of 9 questions: allowed: 2, 3, 4, 5"),
             (["--order", "backwards"], "option order 'backwards': allowed: given, reversed, rotated-1"),
-            (["--snapshot", " "], "snapshot '': allowed: a label"),
+            (["--snapshot", " "], "snapshot ' ': allowed: up to 64 letters"),
+            (["--snapshot", "../../x"], "snapshot '../../x': allowed: up to 64 letters"),
+            (["--snapshot", "2026-13-45"], "snapshot '2026-13-45' looks like a date and is none"),
         ],
     )
     def test_what_says_nothing_is_refused_before_anything_is_made(
