@@ -20,6 +20,7 @@ from dtef_pipeline.boards.intervals import board_intervals
 from dtef_pipeline.boards.scored import Codes, Noise, Scored
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
+from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.statistics.resampling import Floats
 
 BY_METRIC = "metric"
@@ -104,14 +105,13 @@ def _board_of(cells: pd.DataFrame, group_by: Sequence[str], subject: Scored) -> 
         **{name: sums[name].astype(np.int64) for name in _SUMMED},
         size=places.rows[asked[0]].astype(str).map(subject.size).astype(np.float64),
     )
-    order = [*group_by, "size", *asked[1:], "rank", "adjusted_score", *MODEL]
-    frame = frame.sort_values(order, ascending=[name != "adjusted_score" for name in order], ignore_index=True)
+    frame = frame.sort_values([*group_by, "size", *asked[1:], "rank", "place", *MODEL], ignore_index=True)
     numbers = ("score", "adjusted_score", "vs_marginal", "n_pairs", "coverage", subject.parts, "parse_rate")
     return frame[[*group_by, "rank", *MODEL, *asked, *numbers, *_SUMMED]]
 
 
 def _ranked(places: _Places, score: Floats, subject: Scored) -> dict[str, Floats | Codes | pd.Series]:
-    """Means, coverage and ranks of a board's rows under scores (cells,), NaN: none."""
+    """Means, coverage and ranks of a board's rows under scores (cells,), NaN: none; `place` is the rank if all were ranked."""
     rows, groups = len(places.rows), int(places.group.max(initial=-1)) + 1
     scored = np.isfinite(score)
     marginal = _mean(places.cell, np.where(places.is_marginal, score, np.nan), len(score))
@@ -124,9 +124,10 @@ def _ranked(places: _Places, score: Floats, subject: Scored) -> dict[str, Floats
     n_parts = _distinct(places.row[scored], places.part[scored], rows)
     parts = _distinct(of_cell, places.part, groups)[places.group]
     is_ranked = (n_pairs > 0) & (n_parts >= np.minimum(subject.ranked_from, parts))
-    rank = pd.Series(np.where(is_ranked, adjusted, np.nan)).groupby(places.group).rank(method="min", ascending=False)
+    rank = pd.Series(ranks(np.where(is_ranked, adjusted, np.nan), places.group))
     return {
         "rank": rank.astype("Int32" if rank.isna().any() else "int32"),
+        "place": ranks(adjusted, places.group),
         "score": means,
         "adjusted_score": adjusted,
         "vs_marginal": gained,
@@ -161,8 +162,8 @@ def _metric_ranks(connection: duckdb.DuckDBPyConnection, options: BoardOptions, 
     cells = evidence.cells if evidence else load_cells(connection, options)
     frame = _board_of(cells, (), options.subject).assign(metric=options.metric)
     frame = frame[[*keys, "n_pairs", "score", "parse_rate", "metric"]]
-    for metric, ranks in _ranks_by_metric(connection, options):
-        each = ranks.rename(columns={"score": metric, "rank": f"{metric}_rank"})
+    for metric, ranked in _ranks_by_metric(connection, options):
+        each = ranked.rename(columns={"score": metric, "rank": f"{metric}_rank"})
         frame = frame.merge(each, on=keys, how="left", suffixes=("", "_"))
     return frame
 

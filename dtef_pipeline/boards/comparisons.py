@@ -108,7 +108,7 @@ def _compared(grid: _Grid, options: BoardOptions) -> pd.DataFrame:
     pairs = _pairs(grid)
     shared = pairs.counts.sum(axis=0) > 0
     sums = without_rounding(pairs.scores - pairs.others, pairs.scores + pairs.others)
-    worse = sums.sum(axis=0) < 0
+    worse = without_rounding(sums.sum(axis=0), np.abs(sums).sum(axis=0)) < 0
     sums = np.where(worse, -sums, sums)
     noise = None if pairs.noise is None else np.where(worse, -pairs.noise, pairs.noise)
     subject = options.subject

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
-from scipy.stats import rankdata
 
 from dtef_pipeline.boards.cells import BoardOptions, identify
 from dtef_pipeline.boards.scored import Codes, Deviations, Noise, Scored
 from dtef_pipeline.keys import MODEL
+from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, Floats, Resampling, interval, why_none, within_limits
 
 Chosen = npt.NDArray[np.bool_]
@@ -265,11 +265,9 @@ def _ranks(grid: Grid, adjusted: Floats | None, clusters: Floating, ranked: Chos
         enough = clusters[rows] >= MIN_CLUSTERS
         if adjusted is None or not enough.any():
             continue
-        # Equal scores added in another order are to stay equal.
-        values = np.round(np.nan_to_num(adjusted[:, rows], nan=-np.inf), 12)
-        ranks = rankdata(-values, method="min", axis=1)
-        first = ranks == 1
-        low, high = np.quantile(ranks, (tail, 1 - tail), axis=0, method="inverted_cdf")
+        drawn = ranks(np.nan_to_num(adjusted[:, rows], nan=-np.inf))
+        first = drawn == 1
+        low, high = np.quantile(drawn, (tail, 1 - tail), axis=0, method="inverted_cdf")
         best = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
         for name, values in (("rank_low", low), ("rank_high", high), ("p_best", best)):
             found[name][rows[enough]] = values[enough]

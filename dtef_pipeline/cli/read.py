@@ -29,6 +29,7 @@ from dtef_pipeline.survey.boards.published import BY_NAME, GROUPED
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.drift_subject import SUBJECT
+from dtef_pipeline.survey.report.charts import by_significance
 from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.text.counted import counted
@@ -65,9 +66,7 @@ def leaderboard(by: str, output: str, top: int | None, **options: Any) -> None:
             ).df()
             frame = frame.merge(texts, on=["round", "question_id"], how="left")
     if "excess" in frame:
-        tested = {"p_holm": True} if "p_holm" in frame else {}
-        order = {**tested, "excess": False}
-        frame = frame.sort_values(list(order), ascending=list(order.values()), kind="stable")
+        frame = by_significance(frame)
     if output == "table" and top is None and "question_id" in frame:
         top = MOST_ROWS
     click.echo(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from dtef_pipeline.asking.models import is_computed
@@ -19,6 +20,7 @@ from dtef_pipeline.report.markup import is_unknown, shortened
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.palette import STEPS, colour, steps
 from dtef_pipeline.report.svg import Place, across, as_markdown_image, axis, domain, dot, down, drawing, group, label, line
+from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.text.counted import counted
 
 __all__ = ["Mark", "as_markdown_image", "drift_lines", "facet", "facets", "forest", "heat_map", "line_key", "score_domain"]
@@ -85,7 +87,7 @@ def heat_map(rows: pd.DataFrame, down: Sequence[str], what: str) -> str:
     """
     rows = rows[rows["score"].notna()]
     wide = rows.pivot_table(index=list(down), columns="model", values="score", sort=True, observed=True)
-    wide = wide[wide.mean().sort_values(ascending=False, kind="stable").index]
+    wide = wide.iloc[:, np.argsort(ranks(wide.mean()), kind="stable")]
     edges = steps(rows["score"])
     top, size, left = 130, 18, 30.0
     each = (91 - left) / max(len(wide.columns), 1)

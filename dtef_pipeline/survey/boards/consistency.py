@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.keys import MODEL
+from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, why_none
 from dtef_pipeline.statistics.variance_ratio import VarianceRatio, variance_ratio
 from dtef_pipeline.survey.blueprint.options import ContextLevel
@@ -37,7 +38,7 @@ Ints = npt.NDArray[np.int64]
 def consistency_board(cells: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
     """How evenly a model does over the segments: the spread of its segment means, smallest first."""
     names = [*KEYS.space, *KEYS.asked, *MODEL]
-    series, asked = ", ".join(KEYS.series), ", ".join(KEYS.asked)
+    series = ", ".join(KEYS.series)
     # Categories would be ordered as they were found.
     texts = ", ".join(f"{name}::VARCHAR AS {name}" for name in names)
     sql = f"""WITH segments AS (
@@ -49,16 +50,26 @@ def consistency_board(cells: pd.DataFrame, options: BoardOptions) -> pd.DataFram
             count(*) AS n_segments, sum(n_pairs)::BIGINT AS n_pairs, sum(n_ok) / nullif(sum(n_answered), 0) AS parse_rate
         FROM segments GROUP BY ALL
     )
-    SELECT CASE WHEN segment_sd IS NOT NULL
-        THEN rank() OVER (PARTITION BY {asked}, segment_sd IS NULL ORDER BY segment_sd) END::INTEGER AS rank, *
-    FROM spread ORDER BY {ContextLevel.ORDER_SQL}, condition, rank NULLS LAST, model, model_variant
+    SELECT 0 AS rank, * FROM spread ORDER BY {ContextLevel.ORDER_SQL}, condition
     """
     with duckdb.connect() as connection:
         # Sums of several threads are added in any order: equal scores are to give equal digits.
         connection.execute("SET threads = 1")
         loaded = cells[[*names, "score", "n_ok", "n_answered"]]
         connection.register("cells", pa.Table.from_pandas(loaded, preserve_index=False))
-        return connection.execute(sql).df().assign(metric=options.metric)
+        found = connection.execute(sql).df()
+    return ranked_by(found, "segment_sd").assign(metric=options.metric)
+
+
+def ranked_by(frame: pd.DataFrame, spread: str) -> pd.DataFrame:
+    """Rows of a consistency board with their `rank` by a column of spreads, the smallest first, and in its order.
+
+    Rows that were asked in the same way stand together and are ranked together; a row whose spread is null has no rank and stands last.
+    """
+    group = frame.groupby(list(KEYS.asked), sort=False).ngroup()
+    rank = pd.Series(ranks(frame[spread], group, highest_first=False), index=frame.index).astype("Int64")
+    order = frame.assign(group=group, rank=rank).sort_values(["group", "rank", *MODEL], na_position="last")
+    return order.drop(columns="group").reset_index(drop=True)
 
 
 def consistency_components(cells: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:

@@ -15,7 +15,15 @@ import pandas as pd
 from dtef_pipeline.boards.cells import cells_sql, has_table, parameters, scores_of_this_version
 from dtef_pipeline.boards.costs import requests_sql
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.statistics.differences import MARGIN, cluster_sums, paired_statistics, places, resampling_of, verdicts
+from dtef_pipeline.statistics.differences import (
+    MARGIN,
+    cluster_sums,
+    paired_statistics,
+    places,
+    resampling_of,
+    verdicts,
+    without_rounding,
+)
 from dtef_pipeline.statistics.permutation import holm, permutations_for
 from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
@@ -75,7 +83,7 @@ def comparison(
     if not 0 < margin < 1:
         raise ConfigError(f"margin {margin}: allowed: a difference of scores above 0 and below 1, such as {MARGIN}")
     cells = _asked_everywhere(cells)
-    paired = cells[cells["score"].notna() & cells["first_score"].notna()]
+    paired = _without_rounding(cells[cells["score"].notna() & cells["first_score"].notna()])
     means = paired.groupby(_COMPARED_BY)[["score", "first_score"]].mean().assign(n_pairs=paired.groupby(_COMPARED_BY).size())
     table = cells.groupby(_COMPARED_BY, sort=False)[["condition_place", "n_total", "n_ok", "n_answered"]].agg(
         {"condition_place": "first", "n_total": "sum", "n_ok": "sum", "n_answered": "sum"}
@@ -96,6 +104,12 @@ def comparison(
     table["n_questions"] = table["n_questions"].astype("Int64")
     columns = ["n_pairs", "score", "first_score", "difference", *_STATISTICS, "n_total", "parse_rate"]
     return table[columns].reset_index().merge(usage, on=_COMPARED_BY, how="left")
+
+
+def _without_rounding(paired: pd.DataFrame) -> pd.DataFrame:
+    """The pairs, with equal scores where only the order of addition tells them apart: their difference is exactly 0."""
+    apart = without_rounding((paired["score"] - paired["first_score"]).to_numpy(), paired["score"].to_numpy())
+    return paired.assign(score=np.where(apart == 0, paired["first_score"], paired["score"]))
 
 
 def _of_first(table: pd.DataFrame, name: str) -> pd.Series:

@@ -15,7 +15,7 @@ from dtef_pipeline.boards.comparisons import comparisons, tiers
 from dtef_pipeline.boards.reliability import reliability
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
-from dtef_pipeline.survey.boards.consistency import consistency_board, consistency_components
+from dtef_pipeline.survey.boards.consistency import consistency_board, consistency_components, ranked_by
 from dtef_pipeline.survey.boards.gaps import gaps
 from dtef_pipeline.survey.boards.published import BY_NAME
 from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness
@@ -54,7 +54,8 @@ def view(connection: Connection, by: str, options: BoardOptions, evidence: Board
         cells = evidence.cells if evidence else load_cells(connection, options)
         frame = consistency_board(cells, options)
         if options.resamples:
-            frame = _by_component(frame, consistency_components(cells, options))
+            components = consistency_components(cells, options).astype(dict.fromkeys(KEYS.series, str))
+            frame = ranked_by(frame.merge(components, on=list(KEYS.series), how="left"), "segment_sd_true")
     else:
         frame = board(connection, by, options, evidence)
     if evidence is None or not options.resamples or by == BY_METRIC:
@@ -76,15 +77,6 @@ def _with_caution(note: str, model: str, coverage: float, rank: Any) -> str:
             f"has a score for {coverage:.0%} of the pairs: its rank supposes the same lead over the marginal on the others"
         )
     return "; ".join(filter(None, [note, *cautions]))
-
-
-def _by_component(frame: pd.DataFrame, components: pd.DataFrame) -> pd.DataFrame:
-    """The consistency board ranked by what is left of the spread between segments when sample sizes are accounted for."""
-    frame = frame.merge(components.astype(dict.fromkeys(KEYS.series, str)), on=list(KEYS.series), how="left")
-    asked = frame.groupby(list(KEYS.asked), sort=False)
-    frame["rank"] = asked["segment_sd_true"].rank(method="min").astype("Int64")
-    order = frame.assign(group=asked.ngroup()).sort_values(["group", "rank", "model", "model_variant"], na_position="last")
-    return frame.loc[order.index].reset_index(drop=True)
 
 
 def _comparisons(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dtef_pipeline.report.markup import (
@@ -25,6 +26,7 @@ from dtef_pipeline.report.markup import (
     with_name,
 )
 from dtef_pipeline.report.terminal import with_ranks
+from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.survey.report.groups import asked_alike
 from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
 
@@ -49,12 +51,8 @@ def _by_attribute(rows: pd.DataFrame) -> str:
 
 def _wide(rows: pd.DataFrame, cells: pd.Series[Any], caption: str, last: str) -> str:
     """Models down (by their mean score), attributes across; `last` names a column whose medians are a row of their own at the end."""
-    order = (
-        rows.groupby("model", observed=True)["score"]
-        .mean()
-        .sort_values(ascending=False, kind="stable", na_position="last")
-        .index
-    )
+    means = rows.groupby("model", observed=True)["score"].mean()
+    order = means.index[np.argsort(ranks(means), kind="stable")]
     wide = (
         rows.assign(cell=cells).pivot_table(index="model", columns="attribute", values="cell", aggfunc="first").reindex(order)
     )

@@ -11,6 +11,7 @@ from dtef_pipeline.report.charts import ROW, SAME_SCORE, Mark, facet, facets, fo
 from dtef_pipeline.report.markup import is_unknown
 from dtef_pipeline.report.svg import Place, across, axis, domain, dot, drawing, group, label, line
 from dtef_pipeline.statistics.permutation import SIGNIFICANCE
+from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL, UNIFORM
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.report.groups import asked_alike
@@ -87,9 +88,13 @@ def gap_chart(frame: pd.DataFrame, *, standalone: bool = True, most: int = 24) -
 
 
 def by_significance(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `gaps` in the order of their adjusted p, smallest first, then of their excess, largest first."""
-    keys = ["p_holm", "excess", "attribute", "model"]
-    return rows.sort_values(keys, ascending=[True, False, True, True], kind="stable", na_position="last")
+    """Rows of `gaps` in the order of their adjusted p, smallest first, then of their excess, largest first.
+
+    Rows of `question_gaps`, which are not tested, in the order of their excess.
+    """
+    placed = rows.assign(place=ranks(rows["excess"]))
+    keys = [*(["p_holm"] if "p_holm" in rows else []), "place", "attribute", "model"]
+    return placed.sort_values(keys, kind="stable", na_position="last").drop(columns="place")
 
 
 def _gap_row(row: Mapping[Any, Any], place: Place, y: float) -> str:

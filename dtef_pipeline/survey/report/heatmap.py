@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dtef_pipeline.report.markup import fold, paragraph, section, shortened, text, three
 from dtef_pipeline.report.palette import STEPS, colour, steps
+from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.survey.report.groups import asked_alike, asked_like
 from dtef_pipeline.text.counted import counted
 
@@ -35,14 +37,14 @@ def heat_map_section(frame: pd.DataFrame, overall: pd.DataFrame | None = None) -
 
 def _ordered(rows: pd.DataFrame, overall: pd.DataFrame | None) -> list[str]:
     """The models of the rows: ranked ones in the order of their rank, then the others by their mean."""
-    means = rows.groupby("model", observed=True)["score"].mean().sort_values(ascending=False, kind="stable")
-    models = [str(model) for model in means.index]
+    means = rows.groupby("model", observed=True)["score"].mean()
+    models = [str(model) for model in means.index[np.argsort(ranks(means), kind="stable")]]
     if overall is None or not len(overall):
         return models
     alike = asked_like(rows, overall)
     alike = alike[alike["rank"].notna()]
-    ranks = dict(zip(alike["model"].astype(str), alike["rank"].astype(float), strict=True))
-    return sorted(models, key=lambda model: ranks.get(model, float("inf")))
+    known = dict(zip(alike["model"].astype(str), alike["rank"].astype(float), strict=True))
+    return sorted(models, key=lambda model: known.get(model, float("inf")))
 
 
 def _heat_table(rows: pd.DataFrame, overall: pd.DataFrame | None) -> str:

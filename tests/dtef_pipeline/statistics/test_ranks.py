@@ -1,0 +1,46 @@
+"""Places among numbers, in which rounding tells nobody apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dtef_pipeline.statistics.ranks import ranks
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([0.5, 0.7, 0.6], [3, 1, 2]),
+        ([0.5, 0.7, 0.5, 0.7], [3, 1, 3, 1]),
+        ([0.1 + 0.2, 0.4, 0.3, NAN], [2, 1, 2, NAN]),  # 0.1 + 0.2 is not 0.3
+        ([1e-17, 0.0, 0.2], [2, 2, 1]),
+        ([-np.inf, 0.2, -np.inf], [2, 1, 2]),
+        ([5e8 + 0.1, 5e8, 7e8], [2, 2, 1]),
+        ([0.3, 0.3 + 1e-6], [2, 1]),
+        ([NAN, NAN], [NAN, NAN]),
+        ([], []),
+    ],
+)
+def test_what_rounding_tells_apart_shares_a_place(values: list[float], expected: list[float]) -> None:
+    np.testing.assert_array_equal(ranks(values), expected)
+
+
+def test_the_smallest_can_be_first_and_groups_are_ranked_by_themselves() -> None:
+    np.testing.assert_array_equal(ranks([0.5, 0.7, 0.6], highest_first=False), [1, 3, 2])
+    np.testing.assert_array_equal(ranks([0.5, 0.7, 0.5, NAN, 0.6], [1, 0, 0, 1, 1]), [2, 1, 2, NAN, 1])
+    np.testing.assert_array_equal(ranks([[0.5, 0.7], [0.7, 0.5]]), [[2, 1], [1, 2]])
+
+
+def test_the_order_of_addition_and_of_rows_does_not_matter() -> None:
+    random = np.random.default_rng(1)
+    scores = random.random(40)
+    means = np.array([scores[random.permutation(40)].sum() / 40 for _ in range(60)])
+    assert len(set(means.tolist())) > 1
+    assert set(ranks(means).tolist()) == {1.0}
+    values, group = random.integers(0, 9, 50) / 9, random.integers(0, 3, 50)
+    alike = [values[group == own] for own in group]
+    naive = [1 + np.count_nonzero(own > value) for value, own in zip(values, alike, strict=True)]
+    np.testing.assert_array_equal(ranks(values, group), naive)
