@@ -8,7 +8,8 @@ import pandas as pd
 
 from dtef_pipeline.asking.models import COMPUTED_SQL, Models, base_selector
 from dtef_pipeline.boards.costs import cost_breakdown
-from dtef_pipeline.cli.read import open_warehouse, render_view
+from dtef_pipeline.cli.board_table import render_view
+from dtef_pipeline.cli.read import open_warehouse
 from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.terminal import intervals, named_apart, render
