@@ -8,14 +8,16 @@ import pandas as pd
 
 from dtef_pipeline.asking.models import COMPUTED_SQL, Models, base_selector
 from dtef_pipeline.boards.costs import cost_breakdown
-from dtef_pipeline.cli.board_table import render_view
+from dtef_pipeline.cli.board_table import lines_of_view, render_view
 from dtef_pipeline.cli.read import open_warehouse
 from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.terminal import intervals, named_apart, render
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.boards.experiments import comparison, condition_usage, paired_cells
+from dtef_pipeline.survey.boards.meanings import COST_COLUMNS, ENDS, EXPERIMENT
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, load_experiment
@@ -63,16 +65,33 @@ def after_run(warehouse: Warehouse, chosen: Selection, metric: str) -> bool:
         used = cost_breakdown(connection, by, KEYS, only=rounds, snapshot=chosen.snapshot, variants=variants)
         for line in _cost_lines(used):
             click.echo(line)
+        boards = []
         for level in chosen.context_levels:
-            options = SurveyBoardOptions(metric=metric, rounds=chosen.rounds, context_level=level)
-            click.echo("\n" + render_view("overall", view(connection, "overall", options)))
+            options = SurveyBoardOptions(
+                metric=metric,
+                rounds=chosen.rounds,
+                context_level=level,
+                segments=chosen.segments,
+                questions=chosen.questions,
+            )
+            boards.append(view(connection, "overall", options))
+            click.echo(f"\n{_over(options)}:\n{render_view('overall', boards[-1])}")
+        click.echo(lines_of_view("overall", pd.concat(boards)) + "\n")
     if chosen.experiment:
         options = SurveyBoardOptions(metric=metric, rounds=chosen.rounds, snapshot=chosen.snapshot)
-        click.echo(f"\n{_headline(chosen.experiment, MARGIN)}")
+        click.echo(_headline(chosen.experiment, MARGIN))
         compared = _comparison(warehouse, chosen.asked, options, MARGIN, chosen.segments)
-        click.echo(render(_for_people(compared), "table", columns=_COMPARED))
+        _echo_comparison(compared)
     silent = used.groupby("model")[["answered", "failed"]].sum()
     return not len(silent[(silent["answered"] == 0) & (silent["failed"] > 0)])
+
+
+def _over(options: SurveyBoardOptions) -> str:
+    """What a board is over: rounds, segments, questions, context level, snapshots."""
+    segments = ", ".join(options.segments) or "all segments"
+    questions = "all questions" if options.questions is None else f"question 1 to {options.questions} of the survey"
+    counted_responses = f"of snapshot {options.snapshot}" if options.snapshot else "the latest response to each prompt"
+    return f"all models on {', '.join(options.rounds)}: {segments}; {questions}; context {options.context_level}; {counted_responses}"
 
 
 def now_asked(gateway: "Gateway | None") -> Iterator[str]:
@@ -121,9 +140,11 @@ def costs(by: Sequence[str], rounds: tuple[str, ...], snapshot: str | None, outp
             frame = named_apart(frame)
             keys.remove("model_variant")
         columns = [*keys, "answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens", "cost"]
-        click.echo(
-            render(frame, output, columns=columns) if len(frame) else "no language model was asked: baselines cost nothing"
-        )
+        if not len(frame):
+            click.echo("no language model was asked: baselines cost nothing")
+            return
+        click.echo(render(frame, output, columns=columns))
+        click.echo(column_lines(columns, COST_COLUMNS))
     else:
         click.echo(render(frame, output))
 
@@ -163,7 +184,7 @@ def experiment(
         raise ConfigError(f"nothing is scored for the experiment {name} in snapshot {snapshot}; snapshots: {there}")
     if output == "table":
         click.echo(_headline(chosen, margin))
-        click.echo(render(_for_people(frame), output, columns=_COMPARED))
+        _echo_comparison(frame)
     else:
         click.echo(render(frame, output))
 
@@ -208,6 +229,11 @@ def _headline(chosen: Experiment, margin: float) -> str:
         f"experiment {chosen.name}: {chosen.hypothesis.strip()}\n"
         f"mean over the cells shared with {first!r}; difference to it, its 95 % interval, and the decision (equivalent: within ±{margin:g}):"
     )
+
+
+def _echo_comparison(frame: pd.DataFrame) -> None:
+    click.echo(render(_for_people(frame), "table", columns=_COMPARED, ends=ENDS))
+    click.echo(column_lines(_COMPARED, EXPERIMENT))
 
 
 def _for_people(frame: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from assets.survey.moved_questions import named
 from assets.survey.panel_file import known_panel
-from dtef_pipeline.cli.board_table import render_view
+from dtef_pipeline.boards.cells import load_cells
+from dtef_pipeline.cli.board_table import lines_of_drift, lines_of_view, render_view
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
@@ -60,11 +61,14 @@ def leaderboard(by: str, output: str, top: int | None, **options: Any) -> None:
         frame = by_significance(frame)
     if output == "table" and top is None and "question_id" in frame:
         top = MOST_ROWS
-    click.echo(
-        render_view(by, frame.head(top or len(frame))) if output == "table" else render(frame.head(top or len(frame)), output)
-    )
-    if output == "table" and top and len(frame) > top:
-        click.echo(f"{counted(len(frame) - top, 'more row')}: --top 0 shows all, --format csv writes them for other programs")
+    shown = frame.head(top or len(frame))
+    if output != "table":
+        click.echo(render(shown, output))
+        return
+    click.echo(render_view(by, shown))
+    if left := len(frame) - len(shown):
+        click.echo(f"{counted(left, 'more row')}: --top 0 shows all, --format csv writes them for other programs")
+    click.echo(lines_of_view(by, shown))
 
 
 def _scored_rounds(warehouse: Warehouse, asked: tuple[str, ...]) -> list[str]:
@@ -76,23 +80,30 @@ def _scored_rounds(warehouse: Warehouse, asked: tuple[str, ...]) -> list[str]:
 
 
 def _why_empty(connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoardOptions) -> str:
-    if needed := BY_NAME[by].needs:
-        return f"nothing to show by {by}: it needs {needed}"
-    return _what_there_is(connection, chosen)
+    """What a view without rows lacks, and which of the options may have left it out."""
+    asked = {
+        "--round": ", ".join(chosen.rounds),
+        "--context": chosen.context_level,
+        "--condition": chosen.condition,
+        "--snapshot": chosen.snapshot,
+    }
+    given = ", ".join(f"{option} {value}" for option, value in asked.items() if value)
+    needed = BY_NAME[by].needs
+    if not needed or not len(load_cells(connection, chosen)):
+        return _what_there_is(connection, given)
+    if by == "context" and chosen.context_level:
+        return (
+            f"--by context compares context levels, and --context {chosen.context_level} leaves only one: leave --context out"
+        )
+    filtered = f" (only {given} was looked at: other scores may have it)" if given else ""
+    return f"nothing to show by {by}: it needs {needed}{filtered}"
 
 
-def _what_there_is(connection: duckdb.DuckDBPyConnection, chosen: SurveyBoardOptions) -> str:
+def _what_there_is(connection: duckdb.DuckDBPyConnection, given: str) -> str:
     listed = [
         f"{name}: {', '.join(str(value) for (value,) in connection.execute(f'SELECT DISTINCT {name} FROM scores ORDER BY 1').fetchall())}"
         for name in ("round", "context_level", "condition", "snapshot")
     ]
-    asked = {
-        "rounds": chosen.rounds,
-        "context": chosen.context_level,
-        "condition": chosen.condition,
-        "snapshot": chosen.snapshot,
-    }
-    given = ", ".join(f"{name} {value}" for name, value in asked.items() if value)
     return f"nothing is scored for {given or 'these options'}; scored so far: {'; '.join(listed)}"
 
 
@@ -112,7 +123,10 @@ def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str
         _model_checks(warehouse, rounds, options) if by == "model" else _round_checks(warehouse, rounds or scored, by, options)
     )
     checks = named(warehouse, checks)
-    click.echo(drift_text(checks, NAMES) if output == "table" else _drift_rows(checks, by, output))
+    text = drift_text(checks, NAMES) if output == "table" else _drift_rows(checks, by, output)
+    click.echo(text)
+    if output == "table" and (lines := lines_of_drift(text)):
+        click.echo(lines)
     return 3 if fail_on and reaches(checks.to_pylist(), fail_on) else 0
 
 
