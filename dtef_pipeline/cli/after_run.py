@@ -76,7 +76,7 @@ def after_run(warehouse: Warehouse, chosen: Selection, metric: str) -> bool:
             )
             boards.append(view(connection, "overall", options))
             click.echo(f"\n{_over(options)}:\n{render_view('overall', boards[-1])}")
-        click.echo(lines_of_view("overall", pd.concat(boards)) + "\n")
+        click.echo(lines_of_view("overall", *boards) + "\n")
     if chosen.experiment:
         options = SurveyBoardOptions(metric=metric, rounds=chosen.rounds, snapshot=chosen.snapshot)
         click.echo(_headline(chosen.experiment, MARGIN))

@@ -24,15 +24,15 @@ def render_view(by: str, frame: pd.DataFrame) -> str:
     return render(shown, "table", columns=_columns(by, shown), ends=ENDS)
 
 
-def lines_of_view(by: str, frame: pd.DataFrame) -> str:
-    """A line for each column that the table of the view has and that is not plain English; a tier that is missing says why.
+def lines_of_view(by: str, *frames: pd.DataFrame) -> str:
+    """A line for each column that a table of the view has and that is not plain English; a tier that is missing says why.
 
     Begins with an empty line, as it follows the table. Raises ConfigError as `render_view` does.
     """
     told = dict(meanings(by))
-    if reasons := list(dict.fromkeys(words for words in frame.get("tier_note", ()) if words)):
+    if reasons := list(dict.fromkeys(words for frame in frames for words in frame.get("tier_note", ()) if words)):
         told["tier"] += f"; here none: {reasons[0]}{' (elsewhere likewise)' if len(reasons) > 1 else ''}"
-    return column_lines(_columns(by, _shown(by, frame)), told)
+    return column_lines(list(dict.fromkeys(name for frame in frames for name in _columns(by, _shown(by, frame)))), told)
 
 
 def lines_of_drift(text: str) -> str:
