@@ -11,12 +11,15 @@ import pyarrow as pa
 
 from assets.definitions import defs
 from dtef_pipeline.cli import main
+from dtef_pipeline.cli.columns import explained
 from dtef_pipeline.cli.options import VIEWS_SHOWN
 from dtef_pipeline.survey.boards.published import PUBLISHED
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS
 from dtef_pipeline.tables import description
 from resources.warehouse import TABLES
 
+NOT_STORED = ("estimate", "experiment")
+"""Commands that show columns of no table."""
 PAGE = Path(__file__).with_name("reference.md")
 
 
@@ -67,6 +70,14 @@ def _commands() -> list[str]:
                 "| option | meaning |",
                 "| --- | --- |",
                 *(f"| `{o.opts[0]}` | {o.help}{choices(o)} |" for o in options),
+                "",
+            ]
+        if name in NOT_STORED:
+            (_, columns), *_ = explained(name)
+            lines += [
+                "| column shown | meaning |",
+                "| --- | --- |",
+                *(f"| {shown} | {text} |" for shown, text in columns.items()),
                 "",
             ]
         if command.epilog == VIEWS_SHOWN:

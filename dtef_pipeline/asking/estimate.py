@@ -8,6 +8,18 @@ import pandas as pd
 
 from dtef_pipeline.asking.models import ModelSpec
 
+ESTIMATED: Mapping[str, str] = {
+    "requests": "Prompts to be answered, each draw by itself; prompts of one text count once",
+    "replayed": "Requests whose response is stored: they cost nothing",
+    "calls": "Requests that are sent: all that are not replayed",
+    "prompt_tokens": "Tokens of the prompts that are sent, estimated on the high side",
+    "answer_tokens": "Tokens of the responses as they usually are: the mean of earlier ones, if there are any",
+    "answer_tokens_most": "Tokens of the responses if each is as long as the model's max_tokens allow",
+    "cost_usd": "US dollars for these calls with responses of the usual length",
+    "cost_usd_most": "US dollars for these calls with the longest responses",
+}
+"""By name, the columns of an estimate."""
+
 
 def answer_limits(prompts: pd.DataFrame, model: ModelSpec) -> pd.Series[float]:
     """For each prompt the most tokens that the response may have; NaN: as many as the model likes."""

@@ -56,7 +56,7 @@ class BoardOptions:
                 raise ConfigError(f"{name} {getattr(self, name)!r}: allowed: a whole number of {least} or more")
 
     @property
-    def chosen(self) -> Mapping[str, Sequence[str]]:
+    def chosen(self) -> Mapping[str, Sequence[object]]:
         """The values of key columns that count, by column; none: all."""
         return {}
 

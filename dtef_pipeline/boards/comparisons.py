@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -172,3 +173,18 @@ def tiers(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Se
             first, tier = who, tier + 1
         found.loc[index] = tier
     return found
+
+
+def why_no_tier(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Series:
+    """Why each ranked row of a board with the column `tier` has none, in words, on the board's index; empty for all others.
+
+    `compared` as of `comparisons`, of the same scores: what it notes most often of the pairs that were asked in the same way.
+    """
+    noted = compared[compared["note"] != ""]
+    reasons = {
+        tuple(map(str, way)): Counter(rows["note"]).most_common(1)[0][0]
+        for way, rows in noted.groupby(list(keys.asked), observed=True)
+    }
+    ways = zip(*(board_rows[name].astype(str) for name in keys.asked), strict=True)
+    said = pd.Series([reasons.get(way, "no other model to compare with") for way in ways], board_rows.index, dtype=object)
+    return said.where(board_rows["rank"].notna() & board_rows["tier"].isna(), "")

@@ -10,14 +10,16 @@ import pandas as pd
 from dtef_pipeline.asking.models import COMPUTED_SQL, Models, base_selector
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.costs import cost_breakdown
+from dtef_pipeline.cli.board_table import lines_of_view, render_view
 from dtef_pipeline.cli.left_out import queried, reads_tables
-from dtef_pipeline.cli.read import render_view
 from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.terminal import intervals, named_apart, render
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.boards.experiments import comparison, condition_usage, paired_cells
+from dtef_pipeline.survey.boards.meanings import COST_COLUMNS, ENDS, EXPERIMENT
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, load_experiment
@@ -64,29 +66,37 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
         by = ["model", "condition"] if len(chosen.spelled) > 1 else ["model"]
         used = cost_breakdown(connection, by, KEYS, only=rounds, snapshot=chosen.snapshot, variants=variants)
         said = [f"snapshot {chosen.snapshot}, {', '.join(rounds)}, these models: {counts}", *_cost_lines(used)]
+        boards = []
         for level in chosen.context_levels:
-            options = SurveyBoardOptions(metric=metric, rounds=chosen.rounds, context_level=level, snapshot=chosen.snapshot)
-            frame = view(connection, "overall", options)
-            said.append(f"\n{_about(chosen, level)}\n{render_view('overall', frame)}")
-        return said, used
+            options = SurveyBoardOptions(
+                metric=metric,
+                rounds=chosen.rounds,
+                context_level=level,
+                snapshot=chosen.snapshot,
+                segments=chosen.segments,
+                questions=chosen.questions,
+            )
+            boards.append(view(connection, "overall", options))
+            said.append(f"\n{_over(options)}:\n{render_view('overall', boards[-1])}")
+        return [*said, lines_of_view("overall", *boards) + "\n"], used
 
     lines, used = queried(reader, told, [*HELD, "predictions"], rounds)
     for line in lines:
         click.echo(line)
     if chosen.experiment:
         options = SurveyBoardOptions(metric=metric, rounds=chosen.rounds, snapshot=chosen.snapshot)
-        click.echo(f"\n{_headline(chosen.experiment, MARGIN)}")
-        compared = _comparison(reader, chosen.asked, options, MARGIN, chosen.segments)
-        click.echo(render(_for_people(compared), "table", columns=_COMPARED))
+        click.echo(_headline(chosen.experiment, MARGIN))
+        _echo_comparison(_comparison(reader, chosen.asked, options, MARGIN, chosen.segments))
     silent = used.groupby("model")[["answered", "failed"]].sum()
     return not len(silent[(silent["answered"] == 0) & (silent["failed"] > 0)])
 
 
-def _about(chosen: Selection, level: str) -> str:
-    """What a board shows, to stand above it."""
-    part = chosen.segments or chosen.questions
-    more = ", with what other runs asked of other segments and questions" if part else ""
-    return f"Board of snapshot {chosen.snapshot}, {', '.join(chosen.rounds)}, context {level}: all that is scored there{more}."
+def _over(options: SurveyBoardOptions) -> str:
+    """What a board is over: rounds, segments, questions, context level, snapshots."""
+    segments = ", ".join(options.segments) or "all segments"
+    questions = "all questions" if options.questions is None else f"question 1 to {options.questions} of the survey"
+    counted_responses = f"of snapshot {options.snapshot}" if options.snapshot else "the latest response to each prompt"
+    return f"all models on {', '.join(options.rounds)}: {segments}; {questions}; context {options.context_level}; {counted_responses}"
 
 
 def now_asked(gateway: "Gateway | None") -> Iterator[str]:
@@ -139,9 +149,11 @@ def costs(reader: TableReader, by: Sequence[str], rounds: tuple[str, ...], snaps
             frame = named_apart(frame)
             keys.remove("model_variant")
         columns = [*keys, "answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens", "cost"]
-        click.echo(
-            render(frame, output, columns=columns) if len(frame) else "no language model was asked: baselines cost nothing"
-        )
+        if not len(frame):
+            click.echo("no language model was asked: baselines cost nothing")
+            return
+        click.echo(render(frame, output, columns=columns))
+        click.echo(column_lines(columns, COST_COLUMNS))
     else:
         click.echo(render(frame, output))
 
@@ -183,7 +195,7 @@ def experiment(
         raise ConfigError(f"nothing is scored for the experiment {name} in snapshot {snapshot}; snapshots: {there}")
     if output == "table":
         click.echo(_headline(chosen, margin))
-        click.echo(render(_for_people(frame), output, columns=_COMPARED))
+        _echo_comparison(frame)
     else:
         click.echo(render(frame, output))
 
@@ -231,6 +243,11 @@ def _headline(chosen: Experiment, margin: float) -> str:
         f"experiment {chosen.name}: {chosen.hypothesis.strip()}\n"
         f"mean over the cells shared with {first!r}; difference to it, its 95 % interval, and the decision (equivalent: within ±{margin:g}):"
     )
+
+
+def _echo_comparison(frame: pd.DataFrame) -> None:
+    click.echo(render(_for_people(frame), "table", columns=_COMPARED, ends=ENDS))
+    click.echo(column_lines(_COMPARED, EXPERIMENT))
 
 
 def _for_people(frame: pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import click
 
 from dtef_pipeline.cli.options import (
     VIEWS_SHOWN,
+    Commands,
     chooses_a_board,
     of_metric,
     of_rounds,
@@ -22,7 +23,7 @@ from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.responses_group import responses
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="dtef-pipeline")
 def main() -> None:
     """Measure how accurately language models predict the survey answers of real demographic groups.
@@ -70,7 +71,7 @@ def run(**options: Any) -> None:
 
     Roll-ups are the tables over all rounds, such as the leaderboard, and the report. Responses that are stored already are used again, and
     only the missing ones are asked for; --snapshot with a new label asks for all anew. When a budget is reached, finished work is kept. Give
-    the command again to ask for the rest: a budget counts from zero at each start.
+    the command again to ask for the rest: a budget counts from zero at each start. `dtef leaderboard --help` explains the columns of the board.
 
     \b
     Exit code: 0 done; 1 a partition failed, or a file was left out; 2 the options or the set-up need mending; 4 a model never answered;

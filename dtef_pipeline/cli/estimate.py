@@ -14,7 +14,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from assets.survey.predictor import limited_prompts
-from dtef_pipeline.asking.estimate import answer_limits, expected_answers
+from dtef_pipeline.asking.estimate import ESTIMATED, answer_limits, expected_answers
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.same_texts import same_texts, sources
 from dtef_pipeline.boards.costs import answer_lengths
@@ -22,6 +22,7 @@ from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.selection import BUDGETS, RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import request_keys, split_partition_key
+from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
@@ -54,6 +55,7 @@ def estimate(reader: TableReader, options: RunOptions, output: str) -> None:
     click.echo(render(_shown(frame, len(chosen.spelled) > 1), "table"))
     for line in _budget_lines(chosen, frame):
         click.echo(line)
+    click.echo(column_lines([*_REQUEST_COUNTS, *DOLLARS], ESTIMATED))
 
 
 def _estimate(

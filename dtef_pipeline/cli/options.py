@@ -14,6 +14,30 @@ VIEWS_SHOWN = "\n".join(["\b", "What --by shows:", *(f"  {view.name:<13}  {view.
 """To follow the options of a command that takes `--by`."""
 
 
+SHOW_BOARDS = ("leaderboard", "experiment", "drift", "costs", "estimate")
+"""Commands whose tables have columns to be explained."""
+
+
+class ExplainsColumns(click.Command):
+    """A command whose help ends with what the columns of its table mean."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_epilog(ctx, formatter)
+        if self.name not in SHOW_BOARDS:
+            return
+        from dtef_pipeline.cli.columns import explained
+
+        for heading, columns in explained(self.name):
+            with formatter.section(heading):
+                formatter.write_dl(list(columns.items()))
+
+
+class Commands(click.Group):
+    """A group whose commands explain their columns."""
+
+    command_class = ExplainsColumns
+
+
 def options(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Several options as one decorator, in this order in the help."""
 

@@ -14,38 +14,30 @@ import pyarrow as pa
 from assets.survey.moved_questions import named
 from assets.survey.panel_file import known_panel
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
-from dtef_pipeline.boards.boards import BY_METRIC
+from dtef_pipeline.boards.cells import load_cells
+from dtef_pipeline.cli.board_table import lines_of_drift, lines_of_view, render_view
 from dtef_pipeline.cli.left_out import queried, reads_tables
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict_text import by_verdict, place_words, reaches
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
-from dtef_pipeline.keys import MODEL
 from dtef_pipeline.report.drift_terminal import drift_text
-from dtef_pipeline.report.terminal import intervals, named_apart, render, with_ranks
+from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.export import weval_yaml
-from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.boards.published import BY_NAME, GROUPED
+from dtef_pipeline.survey.boards.published import BY_NAME
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.report.charts import by_significance
 from dtef_pipeline.survey.report.terms import NAMES
-from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.text.counted import counted
 from resources.known_models import known_models
 from resources.settings import Settings
 from resources.table_reader import TableReader
 from resources.warehouse import TABLES, Warehouse
 
-EVERY_VIEW = (*MODEL, "condition")
-"""Columns without which no view can be shown."""
-COMMON_COLUMNS = [
-    *("rank", "tier", "model", "context_level", "score", "interval", "parsed_score", "adjusted_score"),
-    *("skill", "worth", "vs_marginal", "n_pairs", "coverage", "parse_rate"),
-]
 NOTHING_COMPARED = 5
 """Exit code of `dtef drift --fail-on` where no series could be compared."""
 SERIES_NAMED = 10
@@ -69,11 +61,14 @@ def leaderboard(reader: TableReader, /, by: str, output: str, top: int | None, *
         frame = by_significance(frame)
     if output == "table" and top is None and "question_id" in frame:
         top = MOST_ROWS
-    click.echo(
-        render_view(by, frame.head(top or len(frame))) if output == "table" else render(frame.head(top or len(frame)), output)
-    )
-    if output == "table" and top and len(frame) > top:
-        click.echo(f"{counted(len(frame) - top, 'more row')}: --top 0 shows all, --format csv writes them for other programs")
+    shown = frame.head(top or len(frame))
+    if output != "table":
+        click.echo(render(shown, output))
+        return
+    click.echo(render_view(by, shown))
+    if left := len(frame) - len(shown):
+        click.echo(f"{counted(left, 'more row')}: --top 0 shows all, --format csv writes them for other programs")
+    click.echo(lines_of_view(by, shown))
 
 
 def _shown_view(connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoardOptions) -> pd.DataFrame:
@@ -89,35 +84,6 @@ def _shown_view(connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBo
     return frame
 
 
-def render_view(by: str, frame: pd.DataFrame) -> str:
-    """A view as a table for people: each model under a name of its own, intervals in one column, without columns that show nothing.
-
-    Raises ConfigError when the view lacks a column that every view has.
-    """
-    if missing := [name for name in EVERY_VIEW if name not in frame]:
-        raise ConfigError(f"--by {by}: its rows lack {', '.join(missing)}; every view has {', '.join(EVERY_VIEW)}")
-    shown = named_apart(with_ranks(frame, METRICS) if by == BY_METRIC else frame).assign(interval=intervals(frame))
-    columns = [name for name in view_columns(by, frame) if name in shown]
-    return render(shown, "table", columns=[name for name in columns if _says_something(name, shown)])
-
-
-def _says_something(name: str, shown: pd.DataFrame) -> bool:
-    if name in ("parsed_score", "adjusted_score"):  # beside the score, only where it is another number
-        return bool((shown[name] - shown["score"]).abs().gt(5e-5).any())
-    if name in ("interval", "note", "consistency_note"):
-        return bool(shown[name].fillna("").ne("").any())
-    return True
-
-
-def view_columns(by: str, frame: pd.DataFrame) -> list[str]:
-    """Columns of a view as a table; with `condition` when it is not the usual one throughout."""
-    columns = [*BY_NAME[by].columns, *(COMMON_COLUMNS if by in GROUPED else METRICS if by == BY_METRIC else ())]
-    if set(frame["condition"]) <= {BlueprintOptions().condition}:
-        return columns
-    after = columns.index("context_level" if "context_level" in columns else "model") + 1
-    return [*columns[:after], "condition", *columns[after:]]
-
-
 def _scored_rounds(warehouse: Warehouse, asked: tuple[str, ...]) -> list[str]:
     """All rounds with scores. Raises ConfigError when one that was asked for is not among them."""
     scored = warehouse.values("scores", "round")
@@ -127,25 +93,32 @@ def _scored_rounds(warehouse: Warehouse, asked: tuple[str, ...]) -> list[str]:
 
 
 def _why_empty(connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoardOptions) -> str:
-    if needed := BY_NAME[by].needs:
-        return f"nothing to show by {by}: it needs {needed}"
-    return _what_there_is(connection, chosen)
+    """What a view without rows lacks, and which of the options may have left it out."""
+    asked = {
+        "--round": ", ".join(chosen.rounds),
+        "--context": chosen.context_level,
+        "--condition": chosen.condition,
+        "--snapshot": chosen.snapshot,
+    }
+    given = ", ".join(f"{option} {value}" for option, value in asked.items() if value)
+    needed = BY_NAME[by].needs
+    if not needed or not len(load_cells(connection, chosen)):
+        return _what_there_is(connection, given)
+    if by == "context" and chosen.context_level:
+        return (
+            f"--by context compares context levels, and --context {chosen.context_level} leaves only one: leave --context out"
+        )
+    filtered = f" (only {given} was looked at: other scores may have it)" if given else ""
+    return f"nothing to show by {by}: it needs {needed}{filtered}"
 
 
-def _what_there_is(connection: duckdb.DuckDBPyConnection, chosen: SurveyBoardOptions) -> str:
+def _what_there_is(connection: duckdb.DuckDBPyConnection, given: str) -> str:
     there = {
         name: [value for (value,) in connection.execute(f"SELECT DISTINCT {name} FROM scores ORDER BY 1").fetchall()]
         for name in ("round", "context_level", "condition", "snapshot")
     }
     there["snapshot"] = among(snapshot_order(connection), there["snapshot"])
     listed = [f"{name}: {', '.join(values)}" for name, values in there.items()]
-    asked = {
-        "rounds": chosen.rounds,
-        "context": chosen.context_level,
-        "condition": chosen.condition,
-        "snapshot": chosen.snapshot,
-    }
-    given = ", ".join(f"{name} {value}" for name, value in asked.items() if value)
     return f"nothing is scored for {given or 'these options'}; scored so far: {'; '.join(listed)}"
 
 
@@ -168,7 +141,10 @@ def drift(
     if not len(checks):
         raise ConfigError(_why_no_series(options))
     checks = named(reader, checks)
-    click.echo(drift_text(checks, NAMES) if output == "table" else _drift_rows(checks, by, output))
+    text = drift_text(checks, NAMES) if output == "table" else _drift_rows(checks, by, output)
+    click.echo(text)
+    if output == "table" and (lines := lines_of_drift(text)):
+        click.echo(lines)
     rows = checks.to_pylist()
     is_compared = any(row["verdict"] is not None for row in rows)
     if not is_compared:

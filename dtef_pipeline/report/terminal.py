@@ -13,17 +13,29 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from dtef_pipeline.report.column_lines import heading
+from dtef_pipeline.report.digits import decimals, p_value, written
+
+_DECIMALS_WITHOUT_ENDS = 4
 PERCENT_COLUMNS = ("coverage", "parse_rate")
 SIGNED_COLUMNS = ("vs_marginal", "difference", "excess", "slope")
+P_COLUMNS = ("p", "p_holm")
+Ends = Mapping[str, tuple[str, str]]
+"""By column of estimates, the columns with the ends of its interval."""
 
 
-def render(frame: pd.DataFrame, output: str, *, columns: Sequence[str] = (), as_named: bool = False) -> str:
-    """`frame` as `table` (the columns named, rounded), or as `json` or `csv` (all columns, full precision; unknown is null or empty)."""
+def render(
+    frame: pd.DataFrame, output: str, *, columns: Sequence[str] = (), as_named: bool = False, ends: Ends | None = None
+) -> str:
+    """`frame` as `table` (the columns named, rounded), or as `json` or `csv` (all columns, full precision; unknown is null or empty).
+
+    With `ends` numbers have the digits that their intervals support (see `digits`), else four decimals.
+    """
     if output == "json":
         return json.dumps([_plain(row) for row in frame.to_dict("records")], ensure_ascii=False, indent=1)
     if output == "csv":
         return frame.to_csv(index=False).rstrip("\n")
-    return _table(frame[list(columns)] if columns else frame, as_named)
+    return _table(frame, list(columns) or list(frame.columns), as_named, ends)
 
 
 def named_apart(frame: pd.DataFrame) -> pd.DataFrame:
@@ -39,22 +51,19 @@ def rows_named_apart(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def intervals(frame: pd.DataFrame) -> list[str]:
-    """The interval of each row in one cell: `0.8120 to 0.8340`, or why there is none. Of `low` and `high`, else of the score."""
+    """The interval of each row in one cell: `0.812 to 0.834`, or why there is none. Of `low` and `high`, else of the score."""
     names = ("low", "high") if "low" in frame else ("score_low", "score_high")
     if names[0] not in frame:
         return [""] * len(frame)
     sign = "+" if "difference" in frame else ""
     notes = frame["note"] if "note" in frame else [""] * len(frame)
     ends = zip(frame[names[0]], frame[names[1]], notes, strict=True)
-    return [
-        f"{_rounded(low):{sign}.4f} to {_rounded(high):{sign}.4f}" if pd.notna(low) else _first_reason(note)
-        for low, high, note in ends
-    ]
+    return [_interval(low, high, sign) if pd.notna(low) else _first_reason(note) for low, high, note in ends]
 
 
-def _rounded(value: float) -> float:
-    """To four digits, without the sign of a zero."""
-    return round(value, 4) + 0.0
+def _interval(low: float, high: float, sign: str) -> str:
+    places = decimals(low, low, high)
+    return f"{written(low, places, sign=sign)} to {written(high, places, sign=sign)}"
 
 
 def _first_reason(note: Any) -> str:
@@ -64,12 +73,12 @@ def _first_reason(note: Any) -> str:
 
 
 def with_ranks(frame: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
-    """A board of several metrics with each score and its rank in one cell: `0.8712 (1)`. Ranks are in the columns `{metric}_rank`."""
+    """A board of several metrics with each score and its rank in one cell: `0.871 (1)`. Ranks are in the columns `{metric}_rank`."""
     shown = frame.copy()
     for metric in metrics:
         scores, ranks = frame[metric], frame[f"{metric}_rank"]
         shown[metric] = [
-            "-" if pd.isna(score) else f"{score:.4f} ({'-' if pd.isna(rank) else int(rank)})"
+            "-" if pd.isna(score) else f"{written(score, decimals(score))} ({'-' if pd.isna(rank) else int(rank)})"
             for score, rank in zip(scores, ranks, strict=True)
         ]
     return shown
@@ -91,23 +100,36 @@ def _json_value(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool) else str(value)
 
 
-def _table(frame: pd.DataFrame, as_named: bool) -> str:
+def _table(frame: pd.DataFrame, columns: Sequence[str], as_named: bool, ends: Ends | None) -> str:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in frame.columns:
+    cells = []
+    for name in columns:
         numeric = pd.api.types.is_numeric_dtype(frame[name])
-        table.add_column(
-            str(name) if as_named else str(name).replace("_", " "),
-            justify="right" if numeric else "left",
-            no_wrap=numeric or name == "model",
+        called = str(name) if as_named else heading(str(name))
+        table.add_column(called, justify="right" if numeric else "left", no_wrap=numeric or name == "model")
+        cells.append(
+            [_cell(str(name), value, places) for value, places in zip(frame[name], _places(frame, name, ends), strict=True)]
         )
-    for row in frame.itertuples(index=False, name=None):
-        table.add_row(*(_cell(str(name), value) for name, value in zip(frame.columns, row, strict=True)))
+    for row in zip(*cells, strict=True):
+        table.add_row(*row)
     buffer = io.StringIO()
     Console(file=buffer, width=240, no_color=True, highlight=False, markup=False).print(table)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 
-def _cell(name: str, value: Any) -> str:
+def _places(frame: pd.DataFrame, name: str, ends: Ends | None) -> list[int]:
+    """Decimals of each value of a column."""
+    if ends is None or not pd.api.types.is_float_dtype(frame[name]):
+        return [_DECIMALS_WITHOUT_ENDS] * len(frame)
+    unknown = [math.nan] * len(frame)
+    low, high = (frame.get(end, unknown) for end in ends.get(name, ("", "")))
+    return [
+        decimals(*row) if pd.notna(row[0]) and math.isfinite(row[0]) else _DECIMALS_WITHOUT_ENDS
+        for row in zip(frame[name], low, high, strict=True)
+    ]
+
+
+def _cell(name: str, value: Any, places: int) -> str:
     value = _json_value(value)
     if value is None:
         return "-"
@@ -115,12 +137,10 @@ def _cell(name: str, value: Any) -> str:
         return str(value)
     if name in PERCENT_COLUMNS:
         return f"{value:.1%}"
-    if name == "worth":
-        return f"{value:,.1f}"
-    if name in SIGNED_COLUMNS:
-        return f"{_rounded(value):+.4f}"
-    return (
-        f"{value:,}"
-        if isinstance(value, int)
-        else (f"{value:,.0f}" if name in ("rank", "tier") or name.startswith("n_") else f"{value:.4f}")
-    )
+    if isinstance(value, int):
+        return f"{value:,}"
+    if name in P_COLUMNS:
+        return p_value(value)
+    if name in ("rank", "tier") or name.startswith("n_"):
+        return f"{value:,.0f}"
+    return written(value, places, sign="+" if name in SIGNED_COLUMNS else "")

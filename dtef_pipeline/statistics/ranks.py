@@ -22,12 +22,14 @@ def ranks(values: npt.ArrayLike, group: npt.ArrayLike | None = None, *, highest_
     """
     numbers = np.asarray(values, dtype=np.float64)
     numbers = -numbers if highest_first else numbers
+    order: npt.NDArray[Any]
+    begins: npt.NDArray[np.bool_]
     if group is None:
-        order: npt.NDArray[np.intp] = np.argsort(numbers, axis=-1, kind="stable")
-        begins: npt.NDArray[np.bool_] = np.zeros(numbers.shape, dtype=bool)
+        order = np.argsort(numbers, axis=-1, kind="stable")
+        begins = np.zeros(numbers.shape, dtype=bool)
     else:
         codes = np.asarray(group)
-        order = np.lexsort((numbers, codes))
+        order = np.asarray(np.lexsort((numbers, codes)))
         begins = np.append(False, np.diff(codes[order]) != 0)
     found = np.empty(numbers.shape)
     np.put_along_axis(found, order, _places(np.take_along_axis(numbers, order, axis=-1), begins), axis=-1)

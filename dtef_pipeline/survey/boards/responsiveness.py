@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.boards.cells import BoardOptions, has_table
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.differences import (
@@ -77,7 +78,8 @@ def responsiveness(
     two levels or more; null where the numbers shown are unknown or do not differ. `difference`: score at the highest level less that at the
     lowest, mean over the pairs with both; `p` is of its sign-flip test by whole question clusters, `p_holm` adjusted over the rows of the
     same condition. Verdict: evidence-adapting or hurt by context (p_holm < .05), stereotype-holding (the 90 % interval of the difference lies
-    within +-0.01), else undecided, as where no answer could be read at a level. Without two context levels a model has no row.
+    within +-0.01), else undecided, as where no answer could be read at a level; null for a baseline, which is computed. Without
+    two context levels a model has no row.
     """
     where, rows, groups, clusters = _paired(cells, shown, noise)
     if not len(groups):
@@ -92,6 +94,7 @@ def responsiveness(
     unread = _unread(cells.iloc[where], rows.group, len(groups))
     table["verdict"] = table["verdict"].where(unread == "", _REACTIONS[-1])
     table["note"] = table["note"].where(unread == "", unread)
+    table["verdict"] = table["verdict"].mask(table["model_variant"].astype(str).map(is_computed).astype(bool), None)
     return table.assign(targets=options.targets, metric=options.metric, seed=options.seed)[list(RESPONSIVENESS.names)]
 
 

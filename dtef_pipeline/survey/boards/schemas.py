@@ -33,7 +33,11 @@ _PERMUTATIONS = field("permutations", _COUNT, "Sign flips behind p")
 _LOW = field("low", _NUMBER, "Lower end of the 95 % interval of the difference")
 _HIGH = field("high", _NUMBER, "Upper end of the 95 % interval of the difference")
 _P = field("p", _NUMBER, "Probability of a difference at least as large if there were none, 0-1 (two-sided sign-flip test)")
-_P_HOLM = field("p_holm", _NUMBER, "Probability p adjusted by Holm over all rows of the same level, condition and targets, 0-1")
+_P_HOLM = field(
+    "p_holm",
+    _NUMBER,
+    "Probability of as much by chance alone, 0-1, adjusted (Holm) for all rows of one level, condition and targets",
+)
 _NOTE = field("note", _TEXT, "Caution for readers of the row, or the reason why a number is missing")
 _SEED_FIELD = field("seed", _COUNT, "Seed of all that was drawn")
 
@@ -82,7 +86,11 @@ RESPONSIVENESS = pa.schema(
         _HIGH,
         _P,
         _P_HOLM,
-        field("verdict", _TEXT, "Verdict: evidence-adapting, stereotype-holding, hurt by context or undecided"),
+        field(
+            "verdict",
+            _TEXT,
+            "Verdict: evidence-adapting, stereotype-holding, hurt by context or undecided; null: a baseline",
+        ),
         _NOTE,
         _SEED_FIELD,
     ]
@@ -184,6 +192,7 @@ BOARD_COLUMNS: Mapping[str, str] = {
     **_described(_NOTE),
     **_ends("score", "score"),
     "tier": "Number of the tier, from 1: its models cannot be told apart from its first; null: not ranked or not testable",
+    "tier_note": "Reason why a ranked model has no tier; empty: it has one, or no rank",
     "rank": "Place by adjusted score, from 1 (best); null: too few segments to be ranked",
     "rank_low": "Best place in 95 % of the resamples",
     "rank_high": "Worst place in 95 % of the resamples",

@@ -39,16 +39,22 @@ SCORED = Scored(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurveyBoardOptions(BoardOptions):
-    """Which scores of surveys a board is made of: of these rounds (none: all), at one context level, under one condition (None: at each)."""
+    """Which scores of surveys a board is made of: of these rounds and segments (none: all).
+
+    At one context level, under one condition (None: at each). `questions`: only the first so many of each survey; None: all.
+    """
 
     subject: Scored = SCORED
     metric: str = "js"
     rounds: tuple[str, ...] = ()
     context_level: str | None = None
     condition: str | None = None
+    segments: tuple[str, ...] = ()
+    questions: int | None = None
 
     @property
-    def chosen(self) -> Mapping[str, Sequence[str]]:
+    def chosen(self) -> Mapping[str, Sequence[object]]:
         """The values of key columns that count, by column; none: all."""
-        asked = {"context_level": self.context_level, "condition": self.condition}
-        return {"round": self.rounds, **{name: () if value is None else (value,) for name, value in asked.items()}}
+        one = {"context_level": self.context_level, "condition": self.condition}
+        asked = {name: () if value is None else (value,) for name, value in one.items()}
+        return {"round": self.rounds, "segment": self.segments, "question_order": range(self.questions or 0), **asked}

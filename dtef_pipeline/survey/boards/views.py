@@ -11,7 +11,7 @@ import pandas as pd
 
 from dtef_pipeline.boards.boards import BY_METRIC, BoardEvidence, board, load_evidence
 from dtef_pipeline.boards.cells import BoardOptions, load_cells
-from dtef_pipeline.boards.comparisons import comparisons, tiers
+from dtef_pipeline.boards.comparisons import comparisons, tiers, why_no_tier
 from dtef_pipeline.boards.reliability import reliability
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
@@ -40,9 +40,9 @@ _PARTLY = 0.5
 def view(connection: Connection, by: str, options: BoardOptions, evidence: BoardEvidence | None = None) -> pd.DataFrame:
     """The rows of a view under the options; `evidence` is what `load_evidence` made of the same options, if it was needed before.
 
-    Boards are those of `boards.board`, `overall` with each model's `tier`, and `consistency`, ranked by its variance component; of the others
-    see `schemas`. With `options.resamples` 0 nothing is resampled: boards have no intervals, tiers and components. Raises ConfigError for an
-    unknown view.
+    Boards are those of `boards.board`, and `consistency`, ranked by its variance component; of the others see `schemas`. `overall` has each
+    model's `tier` and, where a ranked model has none, the reason as `tier_note`. With `options.resamples` 0 nothing is resampled: boards
+    have no intervals, tiers and components. Raises ConfigError for an unknown view.
     """
     if by not in BY_NAME:
         raise ConfigError(f"view {by!r}: allowed: {', '.join(BY_NAME)}")
@@ -61,7 +61,9 @@ def view(connection: Connection, by: str, options: BoardOptions, evidence: Board
     if evidence is None or not options.resamples or by == BY_METRIC:
         return frame
     if by == "overall":
-        frame.insert(1, "tier", tiers(frame, comparisons(evidence.cells, replace(options, resamples=0)), KEYS))
+        compared = comparisons(evidence.cells, replace(options, resamples=0))
+        frame.insert(1, "tier", tiers(frame, compared, KEYS))
+        frame["tier_note"] = why_no_tier(frame, compared, KEYS)
     if "note" in frame:
         frame["note"] = [
             _with_caution(*row) for row in zip(frame["note"], frame["model"], frame["coverage"], frame["rank"], strict=True)

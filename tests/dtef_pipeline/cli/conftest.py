@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, distribution, ok, run_stages, serve_as, use
+from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, SEGMENTS, distribution, ok, run_stages, serve_as, use
 from tests.fake_llm_server import FakeLLM
 
 
@@ -50,7 +50,10 @@ def scored(base: Base, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
                 assert server.answered == 2 * 2 * 3
             assert "2 partitions in 1 run" in printed
             assert f"snapshot {night}, S1, these models:" in printed
-            assert f"Board of snapshot {night}, S1, context 2: all that is scored there" in printed
+            for level in ("0", "2"):
+                over = f"all models on S1: {', '.join(SEGMENTS)}; question 1 to 3 of the survey; context {level}; of snapshot {night}:"
+                assert f"\n\n{over}" in printed
+            assert printed.count("\ntier ") == 1, "columns are explained once, beneath the last board"
         ok("rollup")
         yield folder
 

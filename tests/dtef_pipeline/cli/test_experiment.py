@@ -100,7 +100,7 @@ def assert_each_has_interval_and_decision(rows: list[dict[str, Any]]) -> None:
         assert row["low"] <= row["difference"] <= row["high"]
         assert row["p"] <= row["p_holm"]
         assert (row["margin"], row["n_questions"]) == (0.01, row["n_pairs"] / 2)
-        assert f"{row['low']:+.4f} to {row['high']:+.4f}" in shown
+        assert f"{row['low']:+.3f} to {row['high']:+.3f}" in shown
     assert "margin 0.0: allowed: a difference of scores above 0" in refused("experiment", "context-size", "--margin", "0")
 
 

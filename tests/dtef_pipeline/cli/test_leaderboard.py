@@ -19,7 +19,7 @@ class TestLeaderboard:
         whole = strict(ok("leaderboard", "--format", "json"))
         assert strict(ok("leaderboard", "--condition", usual, "--format", "json")) == whole
         message = refused("leaderboard", "--condition", "shift/narrative")
-        assert "nothing is scored for condition shift/narrative" in message
+        assert "nothing is scored for --condition shift/narrative" in message
         assert f"condition: {usual}" in message
 
     VIEWS = ("overall", "round", "segment", "attribute", "question", "consistency", "metric")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from dtef_pipeline.statistics.ranks import ranks
+from tests.architecture import sources
+from tests.conftest import ROOT
 
 NAN = float("nan")
 
@@ -44,3 +48,8 @@ def test_the_order_of_addition_and_of_rows_does_not_matter() -> None:
     alike = [values[group == own] for own in group]
     naive = [1 + np.count_nonzero(own > value) for value, own in zip(values, alike, strict=True)]
     np.testing.assert_array_equal(ranks(values, group), naive)
+
+
+def test_places_are_given_nowhere_else() -> None:
+    other = re.compile(r"\.rank\(|rankdata|\brank\(\) OVER", re.IGNORECASE)
+    assert [name for name, path in sources(ROOT) if other.search(path.read_text(encoding="utf-8"))] == []

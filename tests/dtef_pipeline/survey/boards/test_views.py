@@ -16,8 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from dtef_pipeline.boards.boards import load_evidence
+from dtef_pipeline.cli.board_table import render_view
 from dtef_pipeline.cli.dtef import leaderboard as command
-from dtef_pipeline.cli.read import render_view
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.statistics.resampling import SEED
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL

@@ -1,0 +1,31 @@
+"""What the columns of each command's table mean, for its help and the reference. Loaded when help is asked for, not before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dtef_pipeline.asking.estimate import ESTIMATED
+from dtef_pipeline.report.column_lines import for_people, heading
+from dtef_pipeline.survey.boards.meanings import COST_COLUMNS, DRIFT, EXPERIMENT, meanings
+from dtef_pipeline.survey.boards.published import GROUPED, PUBLISHED
+
+Section = tuple[str, Mapping[str, str]]
+"""A heading and columns, by the name that they have in the table, with their meanings."""
+_OF_COMMAND = {"costs": COST_COLUMNS, "drift": DRIFT, "estimate": ESTIMATED, "experiment": EXPERIMENT}
+
+
+def explained(command: str) -> list[Section]:
+    """The sections of a command, none for one that shows no board; columns that mean the same in a later view stand once."""
+    if command != "leaderboard":
+        columns = _OF_COMMAND.get(command, {})
+        return [("Columns", _headed(columns))] if columns else []
+    common = meanings(GROUPED[0])
+    sections: list[Section] = [(f"Columns with --by {', '.join(GROUPED)}", _headed(common))]
+    for view in PUBLISHED:
+        if own := {name: text for name, text in meanings(view.name).items() if common.get(name) != text}:
+            sections.append((f"Columns with --by {view.name}, beside these", _headed(own)))
+    return sections
+
+
+def _headed(columns: Mapping[str, str]) -> dict[str, str]:
+    return {heading(name): for_people(text) for name, text in columns.items()}

@@ -1,0 +1,117 @@
+"""The columns that people are shown of each view: which they are, what they mean, and which of them are the ends of an interval.
+
+What a column means is said once, in the schemas of the tables; here are the columns of what is shown without being a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dtef_pipeline.survey.boards.published import BY_NAME, GROUPED
+from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, MEANINGS, METRIC_RANKS, TESTS
+from dtef_pipeline.survey.tables import COSTS, METRICS, MODEL_DRIFT
+from dtef_pipeline.tables import PARSE_RATE_FIELD, description
+
+PLAIN = (
+    *(
+        "model",
+        "other_model",
+        "round",
+        "segment",
+        "attribute",
+        "question_id",
+        "question",
+        "snapshot",
+        "note",
+        "consistency_note",
+    ),
+    *("best_segment", "worst_segment", "lowest_segment", "highest_segment"),
+)
+"""Columns that need no words."""
+ENDS: Mapping[str, tuple[str, str]] = {
+    **{name: (f"{name}_low", f"{name}_high") for name in ("score", "skill", "worth", "vs_marginal", "slope")},
+    "adjusted_score": ("adjusted_low", "adjusted_high"),
+    "parsed_score": ("parsed_low", "parsed_high"),
+    "difference": ("low", "high"),
+    "icc": ("low", "high"),
+    "segment_sd_true": ("segment_sd_low", "segment_sd_high"),
+    **dict.fromkeys(("gap", "expected_gap", "excess"), ("expected_low", "expected_high")),
+}
+"""Of a view's columns of estimates, those with the ends of their intervals: they decide how many digits are shown."""
+_COMMON_COLUMNS = (
+    *("rank", "tier", "model", "context_level", "score", "interval", "parsed_score", "adjusted_score"),
+    *("skill", "worth", "vs_marginal", "n_pairs", "coverage", "parse_rate"),
+)
+_COST = description(COSTS.field("cost_usd")).partition(";")[0]
+EXPERIMENT: Mapping[str, str] = {
+    "condition": "Way of asking, by its name in the experiment; the first is what the others are compared with",
+    "n_pairs": "Cells with a score in this condition and in the first one",
+    "score": "Mean score over these cells, 0-1: higher is better",
+    "difference": "Mean score less that of the first condition over the same cells: above 0 is better",
+    "interval": "95 % interval of the difference, by whole questions",
+    "p_holm": "Probability of such a difference if there were none, 0-1, adjusted by Holm over all rows of the table",
+    "decision": "Whether the difference is more than chance (better, worse), surely within the margin (equivalent), or neither (undecided)",
+    "parse_rate": description(PARSE_RATE_FIELD),
+    "tokens": "Tokens of prompts and responses; each request counts once",
+    "cost": _COST,
+}
+"""By name, the columns that `dtef experiment` shows."""
+COST_COLUMNS: Mapping[str, str] = {
+    **{
+        name: description(COSTS.field(name))
+        for name in ("answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens")
+    },
+    "condition": description(COSTS.field("condition")),
+    "cost": _COST,
+}
+"""By name, the columns that `dtef costs` shows."""
+_DRIFT_SHOWN = {
+    **{
+        name: name
+        for name in (
+            "verdict",
+            "context_level",
+            "condition",
+            "shift",
+            "lowest",
+            "lowest_snapshot",
+            "highest",
+            "highest_snapshot",
+        )
+    },
+    "95 % interval": "shift_low",
+    "since": "first_snapshot",
+    "snapshots": "n_snapshots",
+}
+DRIFT: Mapping[str, str] = {
+    **{shown: description(MODEL_DRIFT.field(name)).removeprefix("Lower end of the ") for shown, name in _DRIFT_SHOWN.items()},
+    "odds for drift": "How much likelier the snapshots are with a shift than without one (the highest so far); null: too few snapshots",
+    "odds needed": "Odds from which the verdict is drift: all that is watched together shares one error rate",
+}
+"""By heading, the columns that `dtef drift` shows."""
+
+
+def view_columns(by: str) -> tuple[str, ...]:
+    """The columns of a view that are shown to people, where it has them, in their order."""
+    more = _COMMON_COLUMNS if by in GROUPED else METRICS if _is_by_metric(by) else ()
+    return (*BY_NAME[by].columns, *more)
+
+
+def _is_by_metric(by: str) -> bool:
+    return MEANINGS.get(BY_NAME[by].table) is METRIC_RANKS
+
+
+def meanings(by: str) -> Mapping[str, str]:
+    """What the columns of a view mean, in a line each: all that are shown but the PLAIN ones."""
+    table = BY_NAME[by].table
+    known = dict(MEANINGS[table]) if table in MEANINGS else {field.name: description(field) for field in TESTS[table]}
+    lower = known.get("low", known.get("score_low", BOARD_COLUMNS["score_low"]))
+    known["interval"] = lower.removeprefix("Lower end of the ").partition(";")[0]
+    if _is_by_metric(by):
+        known |= {name: f"{known[name]}; in brackets the {_lowered(known[f'{name}_rank'])}" for name in METRICS}
+    names = (*view_columns(by), "condition")
+    return {name: known[name] for name in names if name not in PLAIN}
+
+
+def _lowered(text: str) -> str:
+    return text[0].lower() + text[1:]

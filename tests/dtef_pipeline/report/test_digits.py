@@ -1,0 +1,44 @@
+"""How many digits of a number are shown."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dtef_pipeline.report.digits import decimals, p_value, written
+
+NAN, INF = math.nan, math.inf
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "expected"),
+    [
+        (0.6980, 0.6512, 0.7448, "0.698"),
+        (0.8254, 0.8233, 0.8275, "0.8254"),
+        (0.4839, 0.3594, 0.6010, "0.48"),
+        (-15.62, -27.6, -3.6, "-16"),
+        (1004.9, 34.2, INF, "1,000"),
+        (36.04, 20.1, 55.2, "36"),
+        (0.0012345, 0.0012, 0.0013, "0.00123"),  # never more than five decimals
+    ],
+)
+def test_two_digits_of_the_half_width_decide(value: float, low: float, high: float, expected: str) -> None:
+    assert written(value, decimals(value, low, high)) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0.6980, "0.698"), (1.0, "1.000"), (0.0, "0.000"), (-15.62, "-16"), (-4.02, "-4.0"), (1004.9, "1,000")],
+)
+def test_without_an_interval_there_are_three_decimals_or_two_digits(value: float, expected: str) -> None:
+    assert written(value, decimals(value)) == expected
+    assert written(value, decimals(value, value, value)) == expected, "an interval without width says nothing"
+
+
+def test_a_sign_is_shown_on_request_and_never_that_of_a_zero() -> None:
+    assert [written(value, 2, sign="+") for value in (0.123, -0.123, -0.001, 0.001)] == ["+0.12", "-0.12", "0.00", "0.00"]
+
+
+def test_a_small_probability_is_said_to_be_small() -> None:
+    assert [p_value(p) for p in (0.0004, 0.0126, 1.0)] == ["< 0.001", "0.013", "1.000"]
