@@ -188,3 +188,5 @@ class TableSpec:
     levels: tuple[str, ...] = ()
     """The folder levels above its files."""
     remake: Remake = Remake("dtef rollup")
+    needed_by: tuple[str, ...] = ()
+    """The tables whose rows say nothing without those of their partition here."""

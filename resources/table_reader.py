@@ -80,7 +80,7 @@ class TableReader:
         self._repeated(lambda without: self.warehouse.refresh_database(dict.fromkeys(without, "") | self.left_out), TABLES, ())
 
     def _repeated(self, do: Callable[[Collection[str]], Out], tables: Iterable[str], first: Sequence[str]) -> Out:
-        without: dict[str, str] = {}
+        without: set[str] = set()
         tries = 0
         while True:
             try:
@@ -93,8 +93,20 @@ class TableReader:
                 found = self._broken(cause, tables, first, without)
                 if not found and (tries >= _TRIES or isinstance(cause, duckdb.BinderException)):
                     raise
-                without |= found
-                self._leave_out(found)
+                for path, reason in found.items():
+                    with_it = self._needing(path, tables)
+                    without |= {path, *(file for files in with_it.values() for file in files)}
+                    self._leave_out({path: f"{reason} (left out with it: {', '.join(with_it)})" if with_it else reason})
+
+    def _needing(self, path: str, tables: Iterable[str]) -> dict[str, list[str]]:
+        """The files, by table, that say nothing without this one: a score without what it was measured against."""
+        table, levels = self.warehouse.place(path)
+        needing = [other for other in TABLES[table].needed_by if other in tables]
+        folders = {other: self.warehouse.folder(other, **levels) for other in needing}
+        return {
+            other: [file for file in self.warehouse.files(other) if file.startswith(f"{folder}/")]
+            for other, folder in folders.items()
+        }
 
     def _broken(
         self, error: Exception, tables: Iterable[str], first: Sequence[str], without: Collection[str]

@@ -20,7 +20,6 @@ from urllib.parse import quote, unquote
 
 import duckdb
 import pyarrow as pa
-import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
@@ -157,8 +156,12 @@ class Warehouse:
 
     def remake(self, path: str) -> str:
         """The command that makes a file again."""
-        table = path.removeprefix(f"{self.root}/").partition("/")[0]
-        return remake_command(_spec(table).remake, self._levels_of(path), self._beside)
+        table, levels = self.place(path)
+        return remake_command(_spec(table).remake, levels, self._beside)
+
+    def place(self, path: str) -> tuple[str, dict[str, str]]:
+        """The table of a file and its levels."""
+        return path.removeprefix(f"{self.root}/").partition("/")[0], self._levels_of(path)
 
     def values(self, table: str, level: str, **levels: str) -> list[str]:
         """The values of the next folder level below the levels given; those of a space's first level in its order, others sorted."""
@@ -194,7 +197,8 @@ class Warehouse:
                     connection.execute(sql)
                     continue
             elif files := [info for info in self._files(table, first) if info.path not in without]:
-                connection.register(table, self._dataset(files))
+                with self._reported("read", files[0].path):
+                    connection.register(table, as_one(self.fs, {info: self._levels_of(info.path) for info in files}))
                 continue
             if (schema := _spec(table).schema) and self._is_about(table, without):
                 connection.register(table, without_descriptions(schema.empty_table()))
@@ -245,10 +249,6 @@ class Warehouse:
 
     def _files(self, table: str, first: Sequence[str]) -> list[pafs.FileInfo]:
         return [info for folder, _ in self._tops(table, first) for info in self._infos_below(folder)]
-
-    def _dataset(self, files: Sequence[pafs.FileInfo]) -> pads.Dataset:
-        with self._reported("read", files[0].path):
-            return as_one(self.fs, {info: self._levels_of(info.path) for info in files})
 
     def _tops(self, table: str, first: Sequence[str]) -> list[tuple[str, int]]:
         """The folders that hold the table's files, or those of these first levels, and how many levels of folders are below each."""

@@ -122,7 +122,7 @@ def test_every_reader_goes_on_without_a_broken_file_names_it_and_ends_with_1(dam
         assert set(named(result.stderr)) <= set(map(str, broken.values())), words
         said[words] = result
     (fake,) = (row for row in strict(said["leaderboard"].stdout) if row["model"] == "fake" and row["context_level"] == "2")
-    assert fake["n_pairs"] == 6  # of the other night, which is whole
+    assert fake["n_pairs"] == 3  # of the other country: a score without what it was measured against is left out too
     assert "1 files in" in said["export-blueprints --round S1 --out OUT"].stdout
     page = (tmp_path / "out" / "r.html").read_text(encoding="utf-8")
     assert str(broken["scores"]) in page
@@ -133,8 +133,11 @@ def test_roll_ups_go_on_and_the_command_names_what_they_are_made_without(damaged
     file = damaged / "scores" / NIGHT / "part-0.parquet"
     empty(file)
     empty(damaged / "gaps" / "part-0.parquet")
+    empty(damaged / "survey_responses" / AT / "part-0.parquet")
     result = dtef("rollup")
     assert result.exit_code == 1
+    assert "error:" not in result.stderr
+    assert "(left out with it: scores)" in result.stderr
     assert f"warning: roll-ups: left out, since it cannot be read: {file}" in result.stderr
     assert f"was made again: {damaged}/gaps/part-0.parquet" in result.stderr
     assert "roll-ups of S1" in result.stdout
