@@ -120,6 +120,15 @@ def test_a_table_is_saved_with_all_digits_and_no_formula(browser: Browser, page:
     assert browser.said == []
 
 
+def test_a_tap_on_the_heat_map_says_what_pointing_at_it_shows(browser: Browser, page: Path) -> None:
+    browser.opens(page, width=400)
+    assert "Kenyan = 88 in 2 rounds" in browser.texts("#segments tbody th")
+    browser.does("document.querySelector('#segments td[title]').click()")
+    told = browser.texts("#segments [role=status]")[0]
+    assert told.startswith("Kenya n = 88 in 2 rounds. baseline/population-marginal: 0.8710, 95 % 0.")
+    assert told.endswith(", 6 pairs")
+
+
 CROSSED = """(() => [...document.querySelectorAll('#leaderboard svg, #gaps svg')].flatMap(drawing => {
   const box = node => node.getBoundingClientRect();
   const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
