@@ -18,7 +18,7 @@ from dtef_pipeline.survey.report.attributes import attributes, consistency, metr
 from dtef_pipeline.survey.report.context import context
 from dtef_pipeline.survey.report.gap_chapter import gaps
 from dtef_pipeline.survey.report.groups import asked_alike, asked_like
-from dtef_pipeline.survey.report.heatmap import HEAT_STYLE, heat_map_section
+from dtef_pipeline.survey.report.heatmap import HEAT_STYLE, heat_map_section, respondents
 from dtef_pipeline.survey.report.leaderboard import SURVEY_BOARD
 from dtef_pipeline.survey.report.methodology import methodology
 from dtef_pipeline.survey.report.pairs import pairs
@@ -57,10 +57,11 @@ def _chapters(connection: duckdb.DuckDBPyConnection, found: Boards, metric: str)
     """The chapters in the order of the page."""
     overall = found["overall"]
     responsiveness, question_gaps = published(connection, "responsiveness"), published(connection, "question_gaps")
+    segments = heat_map_section(found["segment"], overall, respondents(connection))
     return [
         Chapter("leaderboard", "Leaderboard", leaderboard(asked_alike(overall), SURVEY_BOARD)),
         Chapter("comparisons", "Comparisons", comparisons(_compared(connection, overall), NAMES)),
-        Chapter("segments", "Segments", heat_map_section(found["segment"], overall), style=_HEAT_MAP),
+        Chapter("segments", "Segments", segments, style=_HEAT_MAP, script=_file("heatmap.js")),
         Chapter("pairs", "Pairs", pairs(connection), style=_file("pairs.css"), script=_PAIRS),
         Chapter("context", "Context", context(overall, responsiveness, context_shown(connection))),
         Chapter("gaps", "Gaps", gaps(published(connection, "gaps"))),

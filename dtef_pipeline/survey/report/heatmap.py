@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.report.markup import fold, paragraph, scrolling, section, shortened, text, three
+from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.report.markup import fold, is_unknown, paragraph, scrolling, section, shortened, text, three, whole
 from dtef_pipeline.report.palette import STEPS, colour, steps
 from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.survey.report.groups import asked_alike, asked_like
@@ -17,15 +19,18 @@ from dtef_pipeline.text.counted import counted
 
 _HOW_TO_READ_HEATMAP = (
     "Mean score of each model in each segment, at the highest context level: yellow is high, dark blue is low. Models stand in the order of the "
-    "leaderboard. Small segments are noisier; "
-    "point at a cell for the interval and the number of questions, and see the gaps below before calling a difference real."
+    "leaderboard. n beneath a segment is the number of its respondents: small segments are noisier. Point at a cell, or tap it, for the "
+    "interval and the number of pairs, and see the gaps below before calling a difference real."
 )
 
 
+_TOLD = '<p class="count" role="status">No cell chosen.</p>'
 _LONGEST = 34
 """Characters of a model's name above its column."""
 _CELL_COLUMNS = (
     "segment",
+    "n_respondents",
+    "n_rounds",
     "model",
     "model_variant",
     "context_level",
@@ -37,8 +42,24 @@ _CELL_COLUMNS = (
 )
 
 
-def heat_map_section(frame: pd.DataFrame, overall: pd.DataFrame | None = None) -> str:
-    """The section, from rows of the board by segment, models in the order of the overall board (without one, of their means)."""
+def respondents(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    """Each scored segment with `n_respondents`, over the `n_rounds` rounds it was scored in; empty without the table of answers."""
+    if not has_table(connection, "survey_responses"):
+        return pd.DataFrame({"segment": [], "n_respondents": [], "n_rounds": []})
+    return connection.execute(
+        "SELECT segment, sum(n)::BIGINT AS n_respondents, count(*) AS n_rounds FROM ("
+        "SELECT round, segment, max(segment_n) AS n FROM survey_responses SEMI JOIN scores USING (round, segment) GROUP BY ALL"
+        ") GROUP BY ALL ORDER BY ALL"
+    ).df()
+
+
+def heat_map_section(frame: pd.DataFrame, overall: pd.DataFrame | None = None, sizes: pd.DataFrame | None = None) -> str:
+    """The section, from rows of the board by segment, models in the order of the overall board (without one, of their means).
+
+    `sizes`: as of `respondents`.
+    """
+    if sizes is not None and len(frame):
+        frame = frame.merge(sizes, on="segment", how="left")
     groups = [
         fold(title, _heat_table(rows, overall), is_open=at == 0)
         for at, (title, rows) in enumerate(asked_alike(frame, richest=True))
@@ -73,7 +94,7 @@ def _heat_table(rows: pd.DataFrame, overall: pd.DataFrame | None) -> str:
         f"{''.join(parts)}</table>"
     )
     data = rows[[name for name in _CELL_COLUMNS if name in rows]]
-    return f"{_legend(edges, rows['score'])}{scrolling(shown, caption, data)}"
+    return f"{_legend(edges, rows['score'])}{_TOLD}{scrolling(shown, caption, data)}"
 
 
 def _model_head(model: str) -> str:
@@ -83,19 +104,27 @@ def _model_head(model: str) -> str:
 
 
 def _attribute(name: str, rows: pd.DataFrame, cells: dict[tuple[str, str], str], models: Sequence[str]) -> str:
-    titles = dict(sorted(zip(rows["segment"], rows["value"], strict=True)))
+    titles = {row["segment"]: _titled(row) for row in rows.sort_values("segment").to_dict("records")}
     head = f'<tr><th scope="rowgroup" colspan="{len(models) + 1}" class="text group">{escape(name)}</th></tr>'
     body = "".join(
-        f'<tr><th scope="row" class="text">{text(value)}</th>{"".join(cells.get((segment, model), "<td></td>") for model in models)}</tr>'
-        for segment, value in titles.items()
+        f'<tr><th scope="row" class="text">{title}</th>{"".join(cells.get((segment, model), "<td></td>") for model in models)}</tr>'
+        for segment, title in titles.items()
     )
     return f"<tbody>{head}{body}</tbody>"
+
+
+def _titled(row: Mapping[Any, Any]) -> str:
+    """Markup of a segment and the number of its respondents, where that is known."""
+    n, rounds = row.get("n_respondents"), row.get("n_rounds")
+    if is_unknown(n):
+        return text(row["value"])
+    return f'{text(row["value"])}<span class="n">n = {whole(n)}{f" in {whole(rounds)} rounds" if rounds != 1 else ""}</span>'
 
 
 def _cell(row: dict[Any, Any], edges: Sequence[float]) -> str:
     low, high = row.get("score_low"), row.get("score_high")
     interval = f", 95 % {low:.3f} to {high:.3f}" if pd.notna(low) and pd.notna(high) else ""
-    title = f"{row['model']}: {row['score']:.4f}{interval}, {counted(int(row['n_pairs']), 'question')}"
+    title = f"{row['model']}: {row['score']:.4f}{interval}, {counted(int(row['n_pairs']), 'pair')}"
     return f'<td class="h{colour(row["score"], edges)}" title="{escape(title)}">{row["score"]:.2f}</td>'
 
 

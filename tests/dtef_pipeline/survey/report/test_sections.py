@@ -194,10 +194,13 @@ def test_a_cell_of_the_heat_map_has_its_number_its_colour_and_more_when_pointed_
         {"model": "b", "score": np.nan, "segment": "country:chile", "value": "Chile"},
     ).assign(attribute="country")
     markup = heat_map_section(rows)
-    assert '<td class="h9" title="a: 0.9000, 95 % 0.850 to 0.930, 10 questions">0.90</td>' in markup
-    assert '<td class="h0" title="b: 0.4000, 10 questions">0.40</td>' in markup
+    assert '<td class="h9" title="a: 0.9000, 95 % 0.850 to 0.930, 10 pairs">0.90</td>' in markup
+    assert '<td class="h0" title="b: 0.4000, 10 pairs">0.40</td>' in markup
     assert "Chile" not in markup
     assert "nan" not in markup
+    sizes = pd.DataFrame({"segment": ["country:kenya"], "n_respondents": [1096], "n_rounds": [2]})
+    assert "Kenya<span" not in markup
+    assert 'Kenya<span class="n">n = 1,096 in 2 rounds</span>' in heat_map_section(rows, sizes=sizes)
 
 
 def test_columns_of_the_heat_map_stand_in_the_order_of_the_ranks() -> None:

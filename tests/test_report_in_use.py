@@ -1,0 +1,151 @@
+"""What a reader does with the report: opens a pair, reads the charts on a phone, saves a table. In a real browser."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.dtef_pipeline.report.browser import Browser
+from tests.made.report_page import QUESTIONS, SEGMENTS, written
+from tests.made.scores import scores_table, survey_rows
+
+FORMULA = "=HYPERLINK(1)"
+BASELINES = {"baseline/population-marginal": 0.871, "baseline/leave-one-out-marginal": 0.838, "baseline/uniform": 0.838}
+
+
+def scored(model: str, question: str, segment: str, **given: Any) -> dict[str, Any]:
+    known = {"model": model, "model_variant": model, "question_id": question, "segment": segment}
+    return {**known, "predicted": [0.2, 0.3, 0.5], **given}
+
+
+def partly_asked() -> dict[str, pa.Table]:
+    """Baselines on every pair of two rounds; a language model on one pair alone, which is the last."""
+    rounds, last = ("S1", "S2"), {"round": "S2", "context_level": "5", "score": 0.123456789012345}
+    pairs = [(name, question, segment) for name in rounds for question in QUESTIONS for segment in SEGMENTS]
+    rows = [
+        scored(model, question, segment, round=name, context_level=level, score=score)
+        for name, question, segment in pairs
+        for model, score in BASELINES.items()
+        for level in ("0", "5")
+    ]
+    rows.append(scored(FORMULA, "q2", "country:kenya", **last))
+    survey = [
+        {
+            "round": name,
+            "question_id": question,
+            "question_text": QUESTIONS[question][0],
+            "segment": segment,
+            "question_order": at,
+        }
+        | ({"observed": [0.1, 0.2, 0.7], "n": 80} if segment == "country:chile" else {})
+        for name, question, segment in pairs
+        for at in [list(QUESTIONS).index(question)]
+    ]
+    return {"scores": scores_table(rows), "survey_responses": survey_rows(*survey)}
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("report"), partly_asked())
+
+
+def saved(browser: Browser, press: str) -> tuple[str, list[dict[str, str]]]:
+    """The name and the rows of the file that a press on a button makes."""
+    browser.does(
+        """window.Blob = class { constructor(parts) { window.file = parts.join(""); } };
+        URL.createObjectURL = () => "#"; URL.revokeObjectURL = () => {};
+        HTMLAnchorElement.prototype.click = function () { window.fileName = this.download; };"""
+    )
+    browser.does(f"document.querySelector({press!r}).click()")
+    text = browser.does("window.file")
+    assert text.startswith("\ufeff")
+    return browser.does("window.fileName"), list(csv.DictReader(text[1:].splitlines()))
+
+
+def test_the_pairs_open_on_one_that_was_asked_and_say_what_was(browser: Browser, page: Path) -> None:
+    """They opened on the first segment of the first question, "not asked", and nothing told which pairs were."""
+    browser.opens(page)
+    values = ["round", "question", "segment", "asked"]
+    shown = [browser.does(f"document.getElementById('pair-{name}').selectedOptions[0].textContent") for name in values]
+    assert shown == ["S2", "Do you trust people?", "country:kenya", "context 5"]
+    assert "Score of =HYPERLINK(1): 0.123" in browser.texts("#pair-chart p")[0]
+    said = "1 of 12 pairs were asked of =HYPERLINK(1) (context 5); over all 2 ways of asking 1 of 24."
+    assert browser.texts("#pair-share") == [said]
+    assert browser.texts("#pair-question option") == [
+        "Do you trust people?",
+        "Do you trust AI? (not asked)",
+        "Is the climate changing? (not asked)",
+    ]
+    assert browser.texts("#pair-asked option") == ["context 5", "context 0 (not asked)"]
+
+
+def test_a_question_is_seen_in_all_segments_with_the_largest_share_first(browser: Browser, page: Path) -> None:
+    browser.opens(page)
+    rows = lambda: [browser.texts(f"#pair-segments tbody tr:nth-child({at}) > *") for at in (1, 2)]  # noqa: E731
+    assert browser.does("document.getElementById('pair-option').selectedOptions[0].textContent") == "Disagree"
+    assert [row[0] for row in rows()] == ["country:chile", "country:kenya"]
+    assert [[row[2], *row[4:]] for row in rows()] == [
+        ["70.0 %", "–", "–", "–", "80"],
+        ["20.0 %", "50.0 %", "+30.0", "0.123", "40"],
+    ]
+    browser.does(
+        "[...document.querySelectorAll('#pair-segments th button')].find(one => one.textContent === 'Predicted').click()"
+    )
+    assert [row[0] for row in rows()] == ["country:kenya", "country:chile"]
+    name, held = saved(browser, "#pair-segments button.download")
+    assert name == "dtef-s1-s2_pairs_one-question-in-all-segments.csv"
+    assert len(held) == 2 * 3
+    assert next((row["answer"], row["observed"]) for row in held if row["segment"] == "country:kenya") == ("Agree", "0.5")
+
+
+def test_a_table_is_saved_with_all_digits_and_no_formula(browser: Browser, page: Path) -> None:
+    browser.opens(page)
+    buttons = "[...document.querySelectorAll('section .scroll')].every(box => box.parentNode.querySelector('button.download'))"
+    assert browser.does(buttons)
+    name, rows = saved(browser, "#leaderboard button.download")
+    assert name == "dtef-s1-s2_leaderboard_leaderboard_with-5-context-questions.csv"
+    row = next(row for row in rows if row["model"].endswith(FORMULA))
+    assert row["model"] == "'" + FORMULA
+    assert float(row["score"]) == 0.123456789012345
+    assert row["score_low"] == ""
+    below = next(row for row in rows if row["model"] == "baseline/uniform")
+    assert below["vs_marginal"].startswith("-0.03")  # a number, however it begins
+    assert browser.requested == [page.as_uri()]
+    assert browser.said == []
+    browser.does("document.querySelectorAll('button.download').forEach(button => button.click())")
+    assert browser.said == []
+
+
+def test_a_tap_on_the_heat_map_says_what_pointing_at_it_shows(browser: Browser, page: Path) -> None:
+    browser.opens(page, width=400)
+    assert "Kenyan = 88 in 2 rounds" in browser.texts("#segments tbody th")
+    browser.does("document.querySelector('#segments td[title]').click()")
+    told = browser.texts("#segments [role=status]")[0]
+    assert told.startswith("Kenya n = 88 in 2 rounds. baseline/population-marginal: 0.8710, 95 % 0.")
+    assert told.endswith(", 6 pairs")
+
+
+CROSSED = """(() => [...document.querySelectorAll('#leaderboard svg, #gaps svg')].flatMap(drawing => {
+  const box = node => node.getBoundingClientRect();
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  const texts = [...drawing.querySelectorAll('text')], lines = [...drawing.querySelectorAll('line, circle')];
+  const named = text => text.textContent;
+  return texts.flatMap((text, at) => [
+    ...texts.slice(at + 1).filter(other => meet(box(text), box(other))).map(other => named(text) + ' | ' + named(other)),
+    ...lines.filter(one => meet(box(text), box(one))).map(one => named(text) + ' | ' + one.getAttribute('class')),
+    ...(box(text).right > box(drawing).right + 1 ? [named(text) + ' is cut'] : []),
+  ]);
+}))()"""
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_no_label_of_a_chart_lies_on_another_or_on_a_line(browser: Browser, page: Path, width: int) -> None:
+    """Two lines at nearly one score had their names over each other's line, and names of models ran over lines on a phone."""
+    browser.opens(page, width=width)
+    browser.does("document.querySelectorAll('details').forEach(fold => { fold.open = true })")
+    assert browser.does("document.querySelectorAll('#leaderboard svg text').length") > 10
+    assert browser.does(CROSSED) == []
