@@ -17,22 +17,22 @@ from dtef_pipeline.asking.snapshot_label import label_time
 
 FIRST_LABEL = "base"
 """The label of what is asked without another: before the others whose time is not known either."""
-TIMES = "snapshot_times"
+TIMES_TABLE = "snapshot_times"
 """The table of a connection whose `scores` are not all there are: (snapshot, first_response) of all."""
 
 
 def times_sql(scores: str) -> str:
-    """SQL of the rows of TIMES, from a relation with all scores. Rows that no model was asked for have no time and give none."""
+    """SQL of the rows of TIMES_TABLE, from a relation with all scores. Rows that no model was asked for have no time and give none."""
     return f"SELECT snapshot, min(answered_at) AS first_response FROM {scores} GROUP BY snapshot"
 
 
 def snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """The labels of all snapshots, the earliest first. `connection` has `scores` and, where these are not all scores, TIMES."""
+    """The labels of all snapshots, the earliest first. `connection` has `scores` and, where these are not all scores, TIMES_TABLE."""
     known = "SELECT count(*) FROM information_schema.tables WHERE table_name = ?"
-    has_times = connection.execute(known, [TIMES]).fetchall()[0][0]
+    has_times = connection.execute(known, [TIMES_TABLE]).fetchall()[0][0]
     if not has_times and not has_several(connection):
         return [label for (label,) in connection.execute("SELECT DISTINCT snapshot::VARCHAR FROM scores").fetchall()]
-    times = TIMES if has_times else f"({times_sql('scores')})"
+    times = TIMES_TABLE if has_times else f"({times_sql('scores')})"
     rows = connection.execute(f"SELECT snapshot::VARCHAR, epoch_us(first_response) FROM {times}").fetchall()
     return in_order({label: None if us is None else datetime.fromtimestamp(us / 1e6, UTC) for label, us in rows})
 
@@ -43,14 +43,14 @@ def has_several(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def times(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, int | None]]:
-    """The rows of TIMES, where `scores` are all there are; the first response in microseconds since 1970."""
+    """The rows of TIMES_TABLE, where `scores` are all there are; the first response in microseconds since 1970."""
     return connection.execute(f"SELECT snapshot::VARCHAR, epoch_us(first_response) FROM ({times_sql('scores')})").fetchall()
 
 
 def take_times(connection: duckdb.DuckDBPyConnection, of_all: Sequence[tuple[str, int | None]]) -> None:
     """Have the connection order its snapshots by all scores, whose `times` these are."""
-    connection.execute(f"CREATE TEMP TABLE {TIMES} (snapshot VARCHAR, first_response TIMESTAMPTZ)")
-    connection.executemany(f"INSERT INTO {TIMES} VALUES (?, make_timestamptz(?))", [list(row) for row in of_all])
+    connection.execute(f"CREATE TEMP TABLE {TIMES_TABLE} (snapshot VARCHAR, first_response TIMESTAMPTZ)")
+    connection.executemany(f"INSERT INTO {TIMES_TABLE} VALUES (?, make_timestamptz(?))", [list(row) for row in of_all])
 
 
 def in_order(first_responses: Mapping[str, datetime | None]) -> list[str]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import duckdb
 
-from dtef_pipeline.asking.snapshot_order import TIMES, times_sql
+from dtef_pipeline.asking.snapshot_order import TIMES_TABLE, times_sql
 from dtef_pipeline.boards.cells import has_table, scores_of_this_version
 from dtef_pipeline.keys import Keys
 
@@ -30,7 +30,7 @@ def hold(
     connection.execute(f"CREATE SCHEMA {_SCHEMA}")
     first = next(iter(columns))
     with scores_of_this_version(keys):
-        connection.execute(f"CREATE TABLE {_SCHEMA}.{TIMES} AS {times_sql(first)}")
+        connection.execute(f"CREATE TABLE {_SCHEMA}.{TIMES_TABLE} AS {times_sql(first)}")
     for table, names in columns.items():
         if not has_table(connection, table):
             continue

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 import click
 
 from dtef_pipeline.asking.snapshot_order import has_several, take_times, times
+from dtef_pipeline.text.counted import counted
 from resources.settings import Settings
 from resources.table_reader import FILES_NAMED, TableReader
 from resources.warehouse import Warehouse
@@ -59,7 +60,7 @@ def say_files(launched: Launched) -> None:
 def say_more(files: int) -> None:
     """Say how many files were left out besides those that were named."""
     if files:
-        click.echo(f"warning: left out as well, since they cannot be read: {files:,} more files", err=True)
+        click.echo(f"warning: left out as well, since they cannot be read: {counted(files, 'more file')}", err=True)
 
 
 def reads_tables(command: Callable[Concatenate[TableReader, Given], Out]) -> Callable[Given, Out]:

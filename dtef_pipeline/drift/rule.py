@@ -9,6 +9,8 @@ from datetime import datetime
 
 import pandas as pd
 
+from dtef_pipeline.text.counted import counted
+
 MIN_GAP, MIN_RELATIVE_GAP = 0.05, 0.10
 MIN_HOURS = 23.0
 MIN_ANSWERED = 0.5
@@ -68,7 +70,8 @@ def drift_verdict(values: pd.DataFrame, times: Mapping[str, datetime | None], *,
     flagged = is_large(lowest, gap)
     extremes = f"{lowest:.4f} in {low}, {highest:.4f} in {high}"
     if is_equal(lowest, highest):
-        extremes = f"the scores are equal, {lowest:.4f} in {'both' if len(means) == 2 else f'all {len(means)}'} snapshots"
+        among = "both" if len(means) == 2 else f"all {len(means)}"
+        extremes = f"the scores are equal, {lowest:.4f} in {among} of the snapshots"
     reason = extremes + ("" if flagged else ": below the thresholds 0.05 and 10 %")
     relative = gap / lowest if lowest > 0 else (math.inf if gap > 0 else 0.0)
     return DriftVerdict(len(values.columns), len(shared), hours, lowest, low, highest, high, gap, relative, flagged, reason)
@@ -103,7 +106,7 @@ def _why_not(snapshots: int, shared: int, hours: float | None, temperature: floa
     if temperature != 0:
         return "not compared: temperature is " + ("not set" if temperature is None else f"{temperature:g}") + ", not 0"
     if snapshots < 2:
-        return f"not compared: {'1 snapshot has' if snapshots == 1 else '0 snapshots have'} responses to these prompts, 2 are needed"
+        return f"not compared: {counted(snapshots, 'snapshot')} with responses to these prompts, 2 are needed"
     if hours is None:
         return "not compared: the time of a snapshot is unknown (label it with a date)"
     if hours < MIN_HOURS:

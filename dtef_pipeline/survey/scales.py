@@ -98,7 +98,7 @@ _INTENSITY: tuple[tuple[float, str], ...] = (
 _PLAIN_INTENSITY = 2.0
 _LONGEST_HEAD = 6  # words; a longer option is a statement of its own, whatever words it holds
 
-_TIMES = r"(?:\d|one|two|three|four|five|six)(?: ?(?:-|–|to|or) ?(?:\d|two|three|four|five|six|seven))?"
+_HOW_MANY = r"(?:\d|one|two|three|four|five|six)(?: ?(?:-|–|to|or) ?(?:\d|two|three|four|five|six|seven))?"
 _FREQUENCY: tuple[tuple[float, str], ...] = (
     (0, r"never|not at all"),
     (1, r"hardly ever(?: or never)?|almost never|very rarely|less than (?:once a year|yearly|annually)"),
@@ -106,12 +106,12 @@ _FREQUENCY: tuple[tuple[float, str], ...] = (
     (2, r"rarely|seldom|annually|yearly|(?:at least )?(?:once|a few times|several times) (?:a|per) year|every year"),
     (2.5, r"less than (?:once (?:a|per) month|monthly)|monthly or less|once or twice (?:a|per) year"),
     (3, r"monthly|less than (?:weekly|once (?:a|per) week)|(?:about |at least )?once (?:a|per) month|every month"),
-    (3.5, rf"(?:a few|several|once or twice|{_TIMES}) times? (?:a|per) month|once or twice (?:a|per) month"),
+    (3.5, rf"(?:a few|several|once or twice|{_HOW_MANY}) times? (?:a|per) month|once or twice (?:a|per) month"),
     (4, r"sometimes|occasionally|now and then|from time to time|once in a while|some of the time"),
     (4, r"weekly|(?:about |at least )?once (?:a|per) week|every week|some days"),
     (
         5,
-        rf"(?:a few|several|{_TIMES}) (?:times|days) (?:a|per) week|once or twice (?:a|per) week|more than once (?:a|per) week",
+        rf"(?:a few|several|{_HOW_MANY}) (?:times|days) (?:a|per) week|once or twice (?:a|per) week|more than once (?:a|per) week",
     ),
     (5, r"about half (?:of )?the time|fairly often"),
     (5.5, r"(?:\d|three|four|five|six) or more (?:times|days) (?:a|per) week|most days|nearly every day|almost daily"),

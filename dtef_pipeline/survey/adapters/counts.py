@@ -10,6 +10,7 @@ from functools import cached_property
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.attributes import candidates, canonical
 from dtef_pipeline.survey.model import Finding, Question
+from dtef_pipeline.text.counted import counted
 
 SEGMENT_COLUMN = re.compile(r"[Oo]\s?(\d+)\s?[:.–-]\s*(\S.*)")
 """A segment's column: its O-number and its value."""
@@ -43,7 +44,7 @@ class Counts:
     def share(self, name: str) -> str:
         """`684 of 1,058 respondents, 65 %` of a segment, blank where the file does not say."""
         some, everyone = self.most(name), self.most("All")
-        return "" if some is None or not everyone else f"{some:,} of {everyone:,} respondents, {some / everyone:.0%}"
+        return "" if some is None or not everyone else f"{some:,} of {counted(everyone, 'respondent')}, {some / everyone:.0%}"
 
     def findings(self, questions: Sequence[Question], names: Sequence[str]) -> Iterator[Finding]:
         """What the file does not tell, though it is there."""

@@ -17,6 +17,7 @@ from dtef_pipeline.survey.attributes import clean, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.scales import KINDS
 from dtef_pipeline.survey.validation import check_question, listed, named_round, people, percentage, require_questions
+from dtef_pipeline.text.counted import counted
 
 _OTHER_TYPES = re.compile(r"multi\w*.?select|select.?all|open|opinion|rank|text|free", re.IGNORECASE)
 _TOP_LEVEL_FIELDS = ("surveyId", "questions", "segments")
@@ -92,7 +93,7 @@ class JsonText:
         if error.pos < len(text) and not error.msg.startswith("Unterminated string"):
             return SurveyError("not JSON", where=self.where, line=error.lineno, arrived=error.msg)
         line = self._line_at(max(len(text) - 1, 0))
-        allowed = f"a whole JSON object: the file ends too early, after {len(text):,} characters, with {text[-30:]!r}"
+        allowed = f"a whole JSON object: the file ends too early, after {counted(len(text), 'character')}, with {text[-30:]!r}"
         return SurveyError("not JSON", where=self.where, line=line, arrived=error.msg, allowed=allowed)
 
     def field(self, owner: Mapping[str, Any], name: str, kind: type, of: str, line: int | None) -> Any:

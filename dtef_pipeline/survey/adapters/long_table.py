@@ -20,6 +20,7 @@ from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Surve
 from dtef_pipeline.survey.scales import KINDS
 from dtef_pipeline.survey.validation import check_question, percentage, require_columns, round_id, whole_number
 from dtef_pipeline.survey.whole import cut_questions, lacks_options
+from dtef_pipeline.text.counted import counted
 
 LONG_COLUMNS = {
     "round": "the survey wave, such as GD4",
@@ -113,7 +114,7 @@ def _rows(path: Path) -> Iterator[tuple[int, Row]]:
         if not any(cell.strip() for cell in row):
             continue
         if len(row) != len(columns):
-            problem, allowed = "a row of another length than the header", f"{len(columns)} cells"
+            problem, allowed = "a row of another length than the header", counted(len(columns), "cell")
             raise SurveyError(problem, where=str(path), line=line, arrived=len(row), allowed=allowed)
         yield line, dict(zip(columns, row, strict=True))
 

@@ -25,7 +25,7 @@ from dtef_pipeline.survey.attributes import attribute_of, clean, profile_attribu
 from dtef_pipeline.survey.model import Finding
 from dtef_pipeline.survey.whole import MISSING_ATTRIBUTES, MISSING_QUESTIONS
 
-_LEFT_OUT = {"language"}
+_MAY_BE_ABSENT = {"language"}
 """Published aggregates may leave these attributes out on purpose, though the guide asks for them."""
 
 
@@ -88,7 +88,7 @@ class Questionnaire:
             asked = [(attribute_of(options), text) for text, options in on_respondent if len(options) > 1]
         else:
             asked = [(profile_attribute(poll.options, {}), poll.text) for poll in aggregate.polls if len(poll.options) > 1]
-        return {name: clean(text) for name, text in asked if name is not None and name not in attributes | _LEFT_OUT}
+        return {name: clean(text) for name, text in asked if name is not None and name not in attributes | _MAY_BE_ABSENT}
 
 
 def _letters(text: str) -> str:

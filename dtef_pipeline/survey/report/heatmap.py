@@ -118,7 +118,8 @@ def _titled(row: Mapping[Any, Any]) -> str:
     n, rounds = row.get("n_respondents"), row.get("n_rounds")
     if is_unknown(n):
         return text(row["value"])
-    return f'{text(row["value"])}<span class="n">n = {whole(n)}{f" in {whole(rounds)} rounds" if rounds != 1 else ""}</span>'
+    of_rounds = f" in {counted(int(rounds), 'round')}" if rounds != 1 else ""
+    return f'{text(row["value"])}<span class="n">n = {whole(n)}{of_rounds}</span>'
 
 
 def _cell(row: dict[Any, Any], edges: Sequence[float]) -> str:

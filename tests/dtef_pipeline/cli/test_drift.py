@@ -72,8 +72,8 @@ class TestModels:
     def test_what_was_before_an_accepted_drift_is_left_out(self, reading: Path) -> None:
         rows = strict(ok("drift", "--since", "2026-01-02", "--format", "json"))
         assert {row["verdict"] for row in rows} == {None}
-        assert "1 snapshot has responses to these prompts, 2 are needed" in rows[0]["reason"]
-        assert "2   not compared: 1 snapshot has responses to these prompts, 2 are needed" in ok(
+        assert "1 snapshot with responses to these prompts, 2 are needed" in rows[0]["reason"]
+        assert "2   not compared: 1 snapshot with responses to these prompts, 2 are needed" in ok(
             "drift", "--since", "2026-01-02"
         )
 

@@ -187,7 +187,7 @@ class TestPromptSets:
         odd = [{**row, "prompt_id": "odd"} if row["snapshot"] == label(1) else row for row in rows]
         reasons = {row["n_snapshots"]: row["reason"] for row in drift_checks(scores_table(odd), SUBJECT).to_pylist()}
         assert reasons[1] == (
-            "not compared: 1 snapshot has responses to these prompts, 2 are needed; other prompts since 2026-01-03: not comparable"
+            "not compared: 1 snapshot with responses to these prompts, 2 are needed; other prompts since 2026-01-03: not comparable"
         )
         assert "not comparable" not in reasons[2]
 

@@ -75,7 +75,7 @@ def test_circular_questions_and_baselines_are_left_out() -> None:
     [
         (nights(STEADY, temperature=0.7), "temperature is 0.7, not 0"),
         (nights(STEADY, temperature=None), "temperature is not set"),
-        (nights([0.8]), "1 snapshot has responses to these prompts, 2 are needed"),
+        (nights([0.8]), "1 snapshot with responses to these prompts, 2 are needed"),
     ],
 )
 def test_series_that_are_not_compared_say_why(rows: Rows, reason: str) -> None:

@@ -81,7 +81,7 @@ def test_series_that_may_not_be_compared_say_why(arguments: dict[str, Any], reas
 
 def test_one_snapshot_is_no_series_and_23_hours_are_enough() -> None:
     alone = drift_verdict(pd.DataFrame({"a": [0.5]}), {"a": DAY_1}, temperature=0)
-    assert "1 snapshot has responses to these prompts, 2 are needed" in alone.reason
+    assert "1 snapshot with responses to these prompts, 2 are needed" in alone.reason
     assert verdict([0.1], [0.9], hours=23).flagged
 
 
