@@ -258,6 +258,8 @@ def headline(checks: pa.Table, subject: Subject) -> str:
     The largest is by its shift; among series to watch by the range that the rule looks at.
     """
     rows = checks.to_pylist()
+    if not rows:
+        return "No language model was asked; baselines do not drift."
     drifted = [row for row in rows if row["verdict"] == "drift"]
     watched = [row for row in rows if row["verdict"] == "watch"]
     if drifted:

@@ -220,4 +220,4 @@ class TestHeadline:
         checks = drift_checks(scores_table([]), SUBJECT)
         assert checks.schema == DRIFT_CHECKS
         assert {column.name for column in EVIDENCE} <= set(checks.column_names)
-        assert headline(checks, SUBJECT) == "Nothing could be compared yet (0 series)."
+        assert headline(checks, SUBJECT) == "No language model was asked; baselines do not drift."
