@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated
 from urllib.parse import urlsplit
+
+from pydantic import AfterValidator
 
 _ALLOWED = "an address such as http://127.0.0.1:8000/v1 (http or https, a host, a port from 1 to 65535)"
 _HOST = re.compile(r"[^\s/\\?#@]+")
@@ -24,3 +27,7 @@ def web_address(text: str) -> str:
 def shown(address: str) -> str:
     """The address without name, password and query: `http://[...]@host/v1`."""
     return re.sub(r"(?<=//)[^/@]*@", "[...]@", re.sub(r"[?#].*", "", address, flags=re.DOTALL))
+
+
+Address = Annotated[str, AfterValidator(web_address)]
+"""A setting that holds one."""

@@ -19,18 +19,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from dtef_pipeline.asking.addresses import web_address
+from dtef_pipeline.asking.addresses import Address
 from dtef_pipeline.documents import Document, in_one_line, read_document
 from dtef_pipeline.errors import ConfigError
 
@@ -99,7 +90,7 @@ class ModelSpec(_Settings):
     reasoning_effort: _Text | None = None
     presence_penalty: _Penalty | None = None
     frequency_penalty: _Penalty | None = None
-    api_base: Annotated[_Text, AfterValidator(web_address)] | None = None
+    api_base: Address | None = None
     """Address of an OpenAI-compatible server, up to and including `/v1`."""
     api_key_env: _Text | None = None
     """Name of the environment variable that holds the key. Never the key itself."""
@@ -339,7 +330,7 @@ def _is_litellm_string(selector: str) -> bool:
         bool(slash and provider and model)
         and not is_computed(selector)
         and provider != "local"
-        and not set(selector) & set(" \t\n")
+        and not any(character.isspace() for character in selector)
     )
 
 

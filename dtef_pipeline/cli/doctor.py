@@ -11,7 +11,7 @@ import pandas as pd
 
 from assets.survey.panel_file import known_panel
 from dtef_pipeline.asking.models import Models, ModelSpec
-from dtef_pipeline.cli.findings import CheckResult
+from dtef_pipeline.cli.findings import Diagnosis
 from dtef_pipeline.cli.installed import check_installation
 from dtef_pipeline.cli.kept_state import check_state
 from dtef_pipeline.errors import DtefError
@@ -26,7 +26,7 @@ from resources.webhook import Webhook
 
 _WIDEST = 110
 _NAME_WIDTH = 18
-_STATE_COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
+_COLOUR_OF = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
 def doctor(output: str) -> int:
@@ -39,12 +39,12 @@ def doctor(output: str) -> int:
         spelled = [counted(n, what) for n, what in zip(counts, ("problem", "warning"), strict=True) if n]
         click.echo(f"\n{' and '.join(spelled) or 'all is well'}")
     else:
-        click.echo(render(pd.DataFrame(findings, columns=list(CheckResult._fields)), output))
+        click.echo(render(pd.DataFrame(findings, columns=list(Diagnosis._fields)), output))
     return int(any(finding.state == "problem" for finding in findings))
 
 
-def _findings(settings: Settings) -> Iterator[CheckResult]:
-    checks: Sequence[tuple[str, Callable[[], Iterator[CheckResult]]]] = (
+def _findings(settings: Settings) -> Iterator[Diagnosis]:
+    checks: Sequence[tuple[str, Callable[[], Iterator[Diagnosis]]]] = (
         ("installation", check_installation),
         ("state", lambda: check_state(settings)),
         ("models", lambda: _models(settings)),
@@ -54,18 +54,18 @@ def _findings(settings: Settings) -> Iterator[CheckResult]:
         try:
             yield from check()
         except Exception as error:  # a check that fails must not hide the others
-            yield CheckResult(name, "problem", one_line(links(error)), "see the message")
+            yield Diagnosis(name, "problem", one_line(links(error)), "see the message")
 
 
-def _models(settings: Settings) -> Iterator[CheckResult]:
+def _models(settings: Settings) -> Iterator[Diagnosis]:
     """The models file, the keys, and the panel with what it asks."""
     try:
         models = known_models(settings, BASELINES)
     except DtefError as error:
-        yield CheckResult("models file", "problem", str(error), "mend the file that DTEF_MODELS names")
+        yield Diagnosis("models file", "problem", str(error), "mend the file that DTEF_MODELS names")
         return
     own = f"{settings.models} and the shipped one" if settings.models else "the shipped one (DTEF_MODELS is not set)"
-    yield CheckResult(
+    yield Diagnosis(
         "models file", "ok", f"{own}: {counted(len(models.specs), 'model')}, {counted(len(models.collections), 'collection')}"
     )
     asked = [spec for spec in models.specs.values() if not spec.is_computed]
@@ -74,7 +74,7 @@ def _models(settings: Settings) -> Iterator[CheckResult]:
     yield _panel(settings, models)
 
 
-def _keys(problems: dict[str, str | None]) -> Iterator[CheckResult]:
+def _keys(problems: dict[str, str | None]) -> Iterator[Diagnosis]:
     """Which models can be asked, and what the others lack. Keys are never shown."""
     able = [name for name, problem in problems.items() if problem is None]
     lacking: dict[str, list[str]] = defaultdict(list)
@@ -82,37 +82,37 @@ def _keys(problems: dict[str, str | None]) -> Iterator[CheckResult]:
         if problem:
             lacking[problem].append(name)
     if able:
-        yield CheckResult("models to ask", "ok", f"{len(able)} of {len(problems)} can be asked now: {', '.join(able)}")
+        yield Diagnosis("models to ask", "ok", f"{len(able)} of {len(problems)} can be asked now: {', '.join(able)}")
     else:
         remedy = "set the key of a provider, install the local model, or name a server of yours in DTEF_MODELS"
-        yield CheckResult("models to ask", "warning", "no language model can be asked now, only baselines", remedy)
+        yield Diagnosis("models to ask", "warning", "no language model can be asked now, only baselines", remedy)
     for problem, names in lacking.items():
-        yield CheckResult("keys", "ok", f"{problem}: needed only for {', '.join(names)}")
+        yield Diagnosis("keys", "ok", f"{problem}: needed only for {', '.join(names)}")
 
 
-def _panel(settings: Settings, models: Models) -> CheckResult:
+def _panel(settings: Settings, models: Models) -> Diagnosis:
     if settings.panel is None:
-        return CheckResult("panel", "ok", "none (DTEF_PANEL is not set): no night is asked")
+        return Diagnosis("panel", "ok", "none (DTEF_PANEL is not set): no night is asked")
     try:
         asked: Sequence[ModelSpec] = known_panel(settings).asked(models)
     except DtefError as error:
-        return CheckResult("panel", "problem", str(error), "mend the file that DTEF_PANEL names")
+        return Diagnosis("panel", "problem", str(error), "mend the file that DTEF_PANEL names")
     found = f"{settings.panel}: asks {', '.join(spec.name for spec in asked) or 'no model'}"
     if problems := [f"{spec.name}: {problem}" for spec in asked if (problem := quick_problem(spec, os.environ))]:
-        return CheckResult("panel", "problem", f"{found}; not to be asked now: {'; '.join(problems)}", "set the keys it needs")
-    return CheckResult("panel", "ok", found)
+        return Diagnosis("panel", "problem", f"{found}; not to be asked now: {'; '.join(problems)}", "set the keys it needs")
+    return Diagnosis("panel", "ok", found)
 
 
-def _webhook(settings: Settings) -> Iterator[CheckResult]:
+def _webhook(settings: Settings) -> Iterator[Diagnosis]:
     if settings.webhook is None:
-        yield CheckResult("webhook", "ok", "none (DTEF_WEBHOOK is not set): no verdict is sent")
+        yield Diagnosis("webhook", "ok", "none (DTEF_WEBHOOK is not set): no verdict is sent")
     elif problem := Webhook(settings.webhook).problem:
-        yield CheckResult("webhook", "problem", problem, "mend DTEF_WEBHOOK, or leave it out")
+        yield Diagnosis("webhook", "problem", problem, "mend DTEF_WEBHOOK, or leave it out")
     else:
-        yield CheckResult("webhook", "ok", f"{Webhook(settings.webhook).where} (not tried)")
+        yield Diagnosis("webhook", "ok", f"{Webhook(settings.webhook).where} (not tried)")
 
 
-def _show(finding: CheckResult) -> None:
+def _show(finding: Diagnosis) -> None:
     """`ok       Python              3.11.7`, long lines broken under the third column."""
     first = f"{finding.state:<8} {finding.check:<{_NAME_WIDTH}} "
     width = max(60, min(_WIDEST, shutil.get_terminal_size().columns))
@@ -122,7 +122,7 @@ def _show(finding: CheckResult) -> None:
         for text in told
         for line in textwrap.wrap(text, width - len(first), break_long_words=False, break_on_hyphens=False)
     ]
-    state = click.style(f"{finding.state:<8}", fg=_STATE_COLOURS[finding.state])
+    state = click.style(f"{finding.state:<8}", fg=_COLOUR_OF[finding.state])
     click.echo(f"{state}{first[8:]}{lines[0] if lines else ''}")
     for line in lines[1:]:
         click.echo(" " * len(first) + line)

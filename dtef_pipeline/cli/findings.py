@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 State = Literal["ok", "warning", "problem"]
 
 
-class CheckResult(NamedTuple):
+class Diagnosis(NamedTuple):
     """The result of one check. `warning`: something is not as usual, and most commands work. `problem`: some command will fail."""
 
     check: str

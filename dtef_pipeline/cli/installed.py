@@ -10,33 +10,33 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from dtef_pipeline.cli.findings import CheckResult
+from dtef_pipeline.cli.findings import Diagnosis
 from resources.settings import shipped
 
 _US = "dtef-pipeline"
 _MAIN_PACKAGES = (_US, "dagster", "duckdb", "litellm", "pyarrow", "pandas", "sqlalchemy")
 """Packages whose versions a report of a fault should have."""
-_PACKAGES_NAMED = 5
+_MOST_PACKAGES = 5
 
 
-def check_installation() -> Iterator[CheckResult]:
+def check_installation() -> Iterator[Diagnosis]:
     """Python, the packages that are needed, those of the lock file, and the versions of the main ones."""
     yield _python()
     yield _needed(requires(_US) or [])
     lock = shipped("workspace.yaml").parent / "requirements.lock"
     if lock.is_file():
         yield _locked(lock)
-    yield CheckResult("versions", "ok", ", ".join(f"{name} {found}" for name in _MAIN_PACKAGES if (found := _version(name))))
+    yield Diagnosis("versions", "ok", ", ".join(f"{name} {found}" for name in _MAIN_PACKAGES if (found := _version(name))))
 
 
-def _python() -> CheckResult:
+def _python() -> Diagnosis:
     found, wanted = platform.python_version(), metadata(_US)["Requires-Python"]
     if SpecifierSet(wanted).contains(found, prereleases=True):
-        return CheckResult("Python", "ok", found)
-    return CheckResult("Python", "problem", f"{found}, where {wanted} is needed", "install a newer Python and set up again")
+        return Diagnosis("Python", "ok", found)
+    return Diagnosis("Python", "problem", f"{found}, where {wanted} is needed", "install a newer Python and set up again")
 
 
-def _needed(stated: list[str]) -> CheckResult:
+def _needed(stated: list[str]) -> Diagnosis:
     """The requirements of the distribution's metadata, without those of extras."""
     wanted = [Requirement(text) for text in stated]
     needed = [one for one in wanted if one.marker is None or one.marker.evaluate({"extra": ""})]
@@ -48,23 +48,23 @@ def _needed(stated: list[str]) -> CheckResult:
         elif not one.specifier.contains(found, prereleases=True):
             wrong.append(f"{one.name} {found} is installed, {one.specifier} is needed")
     if wrong:
-        return CheckResult("packages", "problem", "; ".join(wrong), "install dtef-pipeline again in this environment")
-    return CheckResult("packages", "ok", f"all {len(needed)} that are needed are installed")
+        return Diagnosis("packages", "problem", "; ".join(wrong), "install dtef-pipeline again in this environment")
+    return Diagnosis("packages", "ok", f"all {len(needed)} that are needed are installed")
 
 
-def _locked(lock: Path) -> CheckResult:
+def _locked(lock: Path) -> Diagnosis:
     pins = locked_versions(lock.read_text(encoding="utf-8"))
     there = {name: (pin, found) for name, pin in pins.items() if (found := _version(name))}
     other = [f"{name} {found} in place of {pin}" for name, (pin, found) in there.items() if found != pin]
     if other:
-        more = f" and {len(other) - _PACKAGES_NAMED} more" if len(other) > _PACKAGES_NAMED else ""
-        return CheckResult(
+        more = f" and {len(other) - _MOST_PACKAGES} more" if len(other) > _MOST_PACKAGES else ""
+        return Diagnosis(
             "lock",
             "warning",
-            f"not as locked: {', '.join(other[:_PACKAGES_NAMED])}{more}",
+            f"not as locked: {', '.join(other[:_MOST_PACKAGES])}{more}",
             f"make setup, or pip install --require-hashes -r {lock.name}",
         )
-    return CheckResult("lock", "ok", f"{len(there)} packages have the versions of {lock.name}")
+    return Diagnosis("lock", "ok", f"{len(there)} packages have the versions of {lock.name}")
 
 
 def locked_versions(text: str) -> Mapping[str, str]:

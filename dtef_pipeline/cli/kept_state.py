@@ -14,7 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dtef_pipeline.cli.findings import CheckResult, State
+from dtef_pipeline.cli.findings import Diagnosis, State
 from dtef_pipeline.documents import read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.text.counted import counted
@@ -25,14 +25,14 @@ _MAGIC = b"PAR1"
 """How a Parquet file begins and ends."""
 _MOST_FILES = 20_000
 """Of the warehouse, to be looked at; each takes a few microseconds."""
-_FILES_NAMED = 3
+_MOST_BROKEN = 3
 _FRESH_S = 120.0
 """The daemon's parts say every 30 seconds that they live."""
 _LITTLE, _TOO_LITTLE = 2e9, 2e8
 """Bytes of free disk space."""
 
 
-def check_state(settings: Settings) -> Iterator[CheckResult]:
+def check_state(settings: Settings) -> Iterator[Diagnosis]:
     """Dagster's home and daemon, the response store, the warehouse, free disk space."""
     yield from _home(settings.dagster_home)
     yield _store(settings)
@@ -40,7 +40,7 @@ def check_state(settings: Settings) -> Iterator[CheckResult]:
     yield from _disk(settings)
 
 
-def _home(home: Path) -> Iterator[CheckResult]:
+def _home(home: Path) -> Iterator[Diagnosis]:
     file = home / "dagster.yaml"
     if not file.is_file():
         yield _absent("Dagster's home", home, "DAGSTER_HOME")
@@ -48,24 +48,24 @@ def _home(home: Path) -> Iterator[CheckResult]:
     try:
         values = read_document(file, "settings file of Dagster", ("storage", "run_launcher", "concurrency")).values
     except ConfigError as error:
-        yield CheckResult(
+        yield Diagnosis(
             "Dagster's home", "problem", str(error), f"mend it, or put this in its place: {shipped('dagster.yaml')}"
         )
         return
     if "run_launcher" not in values:
         found, remedy = f"{file} is of an earlier version", f"put this in its place: {shipped('dagster.yaml')}"
-        yield CheckResult("Dagster's home", "warning", found, remedy)
+        yield Diagnosis("Dagster's home", "warning", found, remedy)
     else:
         yield _writable("Dagster's home", home, str(home), "DAGSTER_HOME")
     if "postgres" in str(values.get("storage", "")).lower():
-        yield CheckResult(
+        yield Diagnosis(
             "Dagster's daemon", "ok", "not looked at: it reports to PostgreSQL (`dagster-daemon liveness-check` asks)"
         )
     elif (home / "history" / "runs.db").is_file():
         yield _daemon(home)
 
 
-def _daemon(home: Path) -> CheckResult:
+def _daemon(home: Path) -> Diagnosis:
     """Whether the daemon lives, and which schedules and sensors are switched on."""
     try:
         last = _rows(home / "history" / "runs.db", "SELECT max(timestamp) FROM daemon_heartbeats")[0][0]
@@ -75,31 +75,31 @@ def _daemon(home: Path) -> CheckResult:
         )
     except sqlite3.Error as error:
         remedy = "take the backup of this folder, or move it away: the next command makes a new one"
-        return CheckResult("Dagster's daemon", "problem", f"the storage in {home} cannot be read: {error}", remedy)
+        return Diagnosis("Dagster's daemon", "problem", f"the storage in {home} cannot be read: {error}", remedy)
     names = sorted({found[1] for (body,) in kept if (found := re.search(r'"(?:instigator_name|job_name)": "(\w+)"', body))})
     switched = f"switched on: {', '.join(names)}" if names else "no schedule or sensor was switched on"
     age = (datetime.now(UTC) - datetime.fromisoformat(last).replace(tzinfo=UTC)).total_seconds() if last else None
     if age is not None and age < _FRESH_S:
-        return CheckResult("Dagster's daemon", "ok", f"running; {switched}")
+        return Diagnosis("Dagster's daemon", "ok", f"running; {switched}")
     seen = "was never started here" if age is None else f"last seen {_ago(age)} ago"
     if names:
-        return CheckResult(
+        return Diagnosis(
             "Dagster's daemon", "warning", f"{seen}; {switched}", "start it with `dtef ui`, or as docs/operate.md says"
         )
-    return CheckResult("Dagster's daemon", "ok", f"{seen}; {switched}")
+    return Diagnosis("Dagster's daemon", "ok", f"{seen}; {switched}")
 
 
-def _store(settings: Settings) -> CheckResult:
+def _store(settings: Settings) -> Diagnosis:
     name = "response store"
     try:
         url = sa.make_url(settings.responses_url)
     except (sa.exc.ArgumentError, ValueError):
-        return CheckResult(
+        return Diagnosis(
             name, "problem", "DTEF_RESPONSES is no readable URL", "name a file, sqlite:///FILE or postgresql://..."
         )
     shown = url.render_as_string(hide_password=True)
     if url.get_backend_name() != "sqlite":
-        return CheckResult(name, "ok", f"{shown}: not looked at, as it is no file (`dtef responses show` asks)")
+        return Diagnosis(name, "ok", f"{shown}: not looked at, as it is no file (`dtef responses show` asks)")
     path = Path(str(url.database))
     if not path.exists():
         return _absent(name, path, "DTEF_RESPONSES")
@@ -107,30 +107,30 @@ def _store(settings: Settings) -> CheckResult:
         (version,) = _rows(path, "SELECT max(schema_version) FROM response_store")[0]
     except (sqlite3.Error, OSError) as error:
         remedy = "take a backup of it, or name another file in DTEF_RESPONSES"
-        return CheckResult(name, "problem", f"{path} is no response store: {error}", remedy)
+        return Diagnosis(name, "problem", f"{path} is no response store: {error}", remedy)
     if version is None or version > SCHEMA_VERSION:
         found = f"{path} has the schema version {version}; this dtef-pipeline knows {SCHEMA_VERSION}"
-        return CheckResult(name, "problem", found, "upgrade dtef-pipeline, or name another file in DTEF_RESPONSES")
+        return Diagnosis(name, "problem", found, "upgrade dtef-pipeline, or name another file in DTEF_RESPONSES")
     found = f"{path}: {path.stat().st_size / 1e6:,.1f} MB, schema version {version}"
     return _writable(name, path, found, "DTEF_RESPONSES")
 
 
-def _warehouse(root: str) -> CheckResult:
+def _warehouse(root: str) -> Diagnosis:
     if "://" in root:
         shown = re.sub(r"(?<=://)[^/@]*@", "", root.partition("?")[0])
-        return CheckResult("warehouse", "ok", f"{shown}: not looked at, as it is no folder (`dtef sql 'SHOW TABLES'` asks)")
+        return Diagnosis("warehouse", "ok", f"{shown}: not looked at, as it is no folder (`dtef sql 'SHOW TABLES'` asks)")
     folder = Path(root).absolute()
     if not folder.exists():
         return _absent("warehouse", folder, "DTEF_WAREHOUSE")
     if not folder.is_dir():
-        return CheckResult("warehouse", "problem", f"{folder} is no folder", "name a folder in DTEF_WAREHOUSE")
+        return Diagnosis("warehouse", "problem", f"{folder} is no folder", "name a folder in DTEF_WAREHOUSE")
     files = [path for path, _ in zip(folder.glob("*/**/*.parquet"), range(_MOST_FILES), strict=False)]
     broken = [str(path) for path in files if not _looks_whole(path)]
     if broken:
-        more = f" and {len(broken) - _FILES_NAMED} more" if len(broken) > _FILES_NAMED else ""
+        more = f" and {len(broken) - _MOST_BROKEN} more" if len(broken) > _MOST_BROKEN else ""
         remedy = "delete them and run their rounds again with `dtef run --ingest`: stored responses are used again"
-        found = f"{len(broken)} of {len(files):,} files are broken: {', '.join(broken[:_FILES_NAMED])}{more}"
-        return CheckResult("warehouse", "problem", found, remedy)
+        found = f"{len(broken)} of {len(files):,} files are broken: {', '.join(broken[:_MOST_BROKEN])}{more}"
+        return Diagnosis("warehouse", "problem", found, remedy)
     tables = {path.relative_to(folder).parts[0] for path in files}
     found = f"{folder}: {counted(len(files), 'file')} of {counted(len(tables), 'table')}"
     return _writable("warehouse", folder, found, "DTEF_WAREHOUSE")
@@ -147,7 +147,7 @@ def _looks_whole(path: Path) -> bool:
         return False
 
 
-def _disk(settings: Settings) -> Iterator[CheckResult]:
+def _disk(settings: Settings) -> Iterator[Diagnosis]:
     """Free space, a line per disk."""
     of_disk: dict[int, tuple[Path, list[str]]] = {}
     for name, place in settings.places().items():
@@ -158,22 +158,22 @@ def _disk(settings: Settings) -> Iterator[CheckResult]:
         free = shutil.disk_usage(parent).free
         state: State = "problem" if free < _TOO_LITTLE else "warning" if free < _LITTLE else "ok"
         remedy = "" if state == "ok" else "make room: docs/operate.md, Disk, says what may be deleted"
-        yield CheckResult("free disk space", state, f"{free / 1e9:,.1f} GB for {', '.join(names)}", remedy)
+        yield Diagnosis("free disk space", state, f"{free / 1e9:,.1f} GB for {', '.join(names)}", remedy)
 
 
-def _absent(check: str, path: Path, variable: str) -> CheckResult:
+def _absent(check: str, path: Path, variable: str) -> Diagnosis:
     """What the first command that needs it makes, if it can."""
     parent = _nearest(path)
     if parent == path or not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        return CheckResult(check, "problem", f"{path} cannot be made below {parent}", f"name another place in {variable}")
-    return CheckResult(check, "ok", f"{path} is not there yet; the first command that needs it makes it")
+        return Diagnosis(check, "problem", f"{path} cannot be made below {parent}", f"name another place in {variable}")
+    return Diagnosis(check, "ok", f"{path} is not there yet; the first command that needs it makes it")
 
 
-def _writable(check: str, path: Path, found: str, variable: str) -> CheckResult:
+def _writable(check: str, path: Path, found: str, variable: str) -> Diagnosis:
     places = [path] if path.is_dir() else [path, path.parent]
     if all(os.access(place, os.W_OK) for place in places):
-        return CheckResult(check, "ok", found)
-    return CheckResult(
+        return Diagnosis(check, "ok", found)
+    return Diagnosis(
         check, "problem", f"{path} is not writable", f"let this user write there, or name another place in {variable}"
     )
 

@@ -118,7 +118,7 @@ def _titled(row: Mapping[Any, Any]) -> str:
     n, rounds = row.get("n_respondents"), row.get("n_rounds")
     if is_unknown(n):
         return text(row["value"])
-    of_rounds = f" in {counted(int(rounds), 'round')}" if rounds != 1 else ""
+    of_rounds = f" in {counted(int(rounds or 0), 'round')}" if rounds != 1 else ""
     return f'{text(row["value"])}<span class="n">n = {whole(n)}{of_rounds}</span>'
 
 

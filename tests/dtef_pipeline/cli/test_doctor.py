@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.cli import installed
-from dtef_pipeline.cli.findings import CheckResult
+from dtef_pipeline.cli.findings import Diagnosis
 from dtef_pipeline.cli.installed import check_installation, locked_versions
 from tests.dtef_pipeline.cli.commands import dtef
 from tests.strict_json import strict
@@ -128,7 +128,7 @@ def test_packages_that_are_not_as_needed_or_locked_are_named(monkeypatch: pytest
     versions = {"duckdb": "0.9", "click": None}
     monkeypatch.setattr(installed, "_version", lambda name: versions.get(name, "1"))
     monkeypatch.setattr(installed, "requires", lambda _: ["duckdb>=1.1", "click>=8", "flask; extra == 'dev'"])
-    by_check: dict[str, CheckResult] = {finding.check: finding for finding in check_installation()}
+    by_check: dict[str, Diagnosis] = {finding.check: finding for finding in check_installation()}
     assert by_check["packages"].found == "duckdb 0.9 is installed, >=1.1 is needed; click is not installed"
     assert by_check["lock"].state == "warning"
     pins = locked_versions(
