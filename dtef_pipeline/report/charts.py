@@ -39,7 +39,7 @@ ROW, FACET_HEIGHT = 36, 170
 """Pixels of a model in a chart of rows, and of a small chart among others."""
 DOT, LONGEST_NAME = 27, 50
 """Of a chart of rows: how far below the top of its row a dot stands, in pixels, and the characters of a name that find room on a phone."""
-_NAME, _KEY = 19, 17
+_NAME_HEIGHT, _KEY_HEIGHT = 19, 17
 """Pixels that a name takes at the top of its row, and a line of the key above a chart."""
 SAME_SCORE = 1e-9
 """Two scores nearer than this are one: sums in another order."""
@@ -63,9 +63,9 @@ def forest(rows: pd.DataFrame, marks: Sequence[Mark] = (), *, standalone: bool =
     bounds = [rows.get(name, pd.Series(dtype=float)).dropna() for name in ("score", "score_low", "score_high")]
     low, high = domain([*pd.concat(bounds), *(mark.value for mark in marks)])
     place = across(low, high)
-    top = 4 + (_KEY * len(marks) + 6 if marks else 0)
+    top = 4 + (_KEY_HEIGHT * len(marks) + 6 if marks else 0)
     bottom, bands = top + ROW * len(rows) + 4, bands_of(top, len(rows))
-    keys = [_key(mark, 4 + _KEY * at) for at, mark in enumerate(marks)]
+    keys = [_key(mark, 4 + _KEY_HEIGHT * at) for at, mark in enumerate(marks)]
     lines = [upright(place(mark.value), bands, mark.kind) for mark in marks]
     models = [_model_row(row, place, top + ROW * at) for at, row in enumerate(rows.to_dict("records"))]
     values = "; ".join(f"{mark.name} {mark.value:.3f}" for mark in marks)
@@ -75,7 +75,7 @@ def forest(rows: pd.DataFrame, marks: Sequence[Mark] = (), *, standalone: bool =
 
 def bands_of(top: float, rows: int) -> list[tuple[float, float]]:
     """Where lines may run in a chart of rows: beneath the name of each row, down to the line that ends it."""
-    return [(top + ROW * at + _NAME, top + ROW * (at + 1)) for at in range(rows)]
+    return [(top + ROW * at + _NAME_HEIGHT, top + ROW * (at + 1)) for at in range(rows)]
 
 
 def _key(mark: Mark, y: float) -> str:
