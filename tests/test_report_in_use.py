@@ -10,10 +10,12 @@ import pyarrow as pa
 import pytest
 
 from tests.dtef_pipeline.report.browser import Browser
+from tests.made.predictions import blueprints_of, predictions_of
 from tests.made.report_page import QUESTIONS, SEGMENTS, written
 from tests.made.scores import scores_table, survey_rows
 
 FORMULA = "=HYPERLINK(1)"
+HOSTILE = "</script></pre><img src=x onerror='window.harm = 1'><script>window.harm = 1</script>\u202e\u2028 & \x07"
 BASELINES = {"baseline/population-marginal": 0.871, "baseline/leave-one-out-marginal": 0.838, "baseline/uniform": 0.838}
 
 
@@ -45,7 +47,10 @@ def partly_asked() -> dict[str, pa.Table]:
         for name, question, segment in pairs
         for at in [list(QUESTIONS).index(question)]
     ]
-    return {"scores": scores_table(rows), "survey_responses": survey_rows(*survey)}
+    rows.append(scored("mute", "q0", "country:chile", status="unparseable", score=0.0, predicted=None, reason="no <array>"))
+    scores, asked = scores_table(rows), scores_table(rows[-2:])
+    texts = {"predictions": predictions_of(asked, [HOSTILE, HOSTILE]), "blueprints": blueprints_of(asked)}
+    return {"scores": scores, "survey_responses": survey_rows(*survey), **texts}
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +86,17 @@ def test_the_pairs_open_on_one_that_was_asked_and_say_what_was(browser: Browser,
         "Is the climate changing? (not asked)",
     ]
     assert browser.texts("#pair-asked option") == ["context 5", "context 0 (not asked)"]
+
+
+def test_prompt_and_response_of_a_pair_are_shown_as_text_whatever_they_say(browser: Browser, page: Path) -> None:
+    browser.opens(page)
+    assert browser.texts("#pair-texts .raw") == [HOSTILE, "Be exact.", "Group: country:kenya\n\nq2?"]
+    assert "WHERE round = 'S2' AND segment = 'country:kenya' AND question_id = 'q2'" in browser.texts("#pair-texts code")[0]
+    examples = browser.texts("#data-quality .raw")
+    assert examples == [HOSTILE.replace("\x07", "\ufffd")]
+    assert browser.does("typeof window.harm") == "undefined"
+    assert browser.does("document.images.length") == 0
+    assert browser.said == []
 
 
 def test_a_question_is_seen_in_all_segments_with_the_largest_share_first(browser: Browser, page: Path) -> None:

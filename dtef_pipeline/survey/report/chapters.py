@@ -32,7 +32,7 @@ def _file(name: str) -> str:
     return files("dtef_pipeline.survey.report").joinpath(name).read_text(encoding="utf-8")
 
 
-_PAIRS = "\n".join(map(_file, ("pair_parts.js", "question_segments.js", "pairs.js")))
+_PAIRS = "\n".join(map(_file, ("pair_parts.js", "pair_texts.js", "question_segments.js", "pairs.js")))
 _HEAT_MAP = f"{HEAT_STYLE}\n{_file('heatmap.css')}"
 
 

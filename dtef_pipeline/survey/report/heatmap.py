@@ -27,7 +27,7 @@ _HOW_TO_READ_HEATMAP = (
 _TOLD = '<p class="count" role="status">No cell chosen.</p>'
 _LONGEST = 34
 """Characters of a model's name above its column."""
-_CELL_COLUMNS = (
+_SEGMENT_DATA = (
     "segment",
     "n_respondents",
     "n_rounds",
@@ -93,7 +93,7 @@ def _heat_table(rows: pd.DataFrame, overall: pd.DataFrame | None) -> str:
         f'<table class="heat"><caption>{caption}</caption><thead><tr><th scope="col" class="text">Segment</th>{head}</tr></thead>'
         f"{''.join(parts)}</table>"
     )
-    data = rows[[name for name in _CELL_COLUMNS if name in rows]]
+    data = rows[[name for name in _SEGMENT_DATA if name in rows]]
     return f"{_legend(edges, rows['score'])}{_TOLD}{scrolling(shown, caption, data)}"
 
 

@@ -94,6 +94,7 @@ function explorePairs(data) {
     if (!question) {
       chart.replaceChildren(make("p", "No question to show: no question of this round has these words."));
       field("segments").replaceChildren();
+      field("texts").replaceChildren();
       return;
     }
     const row = question.s.find(([at]) => String(at) === field("segment").value), [, n, ceiling, others, seen] = row;
@@ -103,7 +104,15 @@ function explorePairs(data) {
     const content = () => segmentRows(data, {question, model: model(), way: way()}, [{segment: data.segments[row[0]], n, observed, said}]);
     const table = boxed(titles, optionRows(question, observed, said, n), "Predicted against observed", "bars", content);
     chart.replaceChildren(make("h3", question.t), make("p", facts), key(), ...table);
+    drawTexts(question, row[0], wasAsked(saidOf(row, model(), way()), data.statuses));
     drawSegments(question);
+  }
+
+  function drawTexts(question, segment, was) {
+    const box = field("texts"), before = box.querySelector("details");
+    const key = [data.questions.indexOf(question), segment, model(), way()].join(".");
+    const texts = was && !isBaseline(data.models[model()]) ? [textsOf(key, question, data.segments[segment], Boolean(before && before.open))] : [];
+    box.replaceChildren(...texts);
   }
 
   function drawSegments(question) {

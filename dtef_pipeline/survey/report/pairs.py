@@ -6,7 +6,7 @@ once. When all of it would make the page too large, as many questions as fit are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import duckdb
@@ -21,6 +21,7 @@ from dtef_pipeline.statistics.resampling import CONFIDENCE
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.report.pair_texts import MOST_TEXT_BYTES, Places, texts
 from dtef_pipeline.tables import STATUSES
 from dtef_pipeline.text.counted import counted
 
@@ -56,7 +57,9 @@ class PairData(NamedTuple):
     left_out: int
 
 
-def pairs(connection: duckdb.DuckDBPyConnection, *, most_bytes: int = MOST_BYTES) -> str:
+def pairs(
+    connection: duckdb.DuckDBPyConnection, *, most_bytes: int = MOST_BYTES, most_text_bytes: int = MOST_TEXT_BYTES
+) -> str:
     """The section: a form, the place for the chart, and the data as JSON. Without observed answers it says so."""
     if not has_table(connection, "survey_responses"):
         return section(
@@ -70,7 +73,17 @@ def pairs(connection: duckdb.DuckDBPyConnection, *, most_bytes: int = MOST_BYTES
         "pairs",
         "Predicted against observed",
         _HOW_TO_READ_PAIRS,
-        f'{cut}{_FORM}<script type="application/json" id="pair-data">{packed(data.shown)}</script>',
+        f"{cut}{texts(connection, _places(connection, data.shown), most_text_bytes)}{_FORM}"
+        f'<script type="application/json" id="pair-data">{packed(data.shown)}</script>',
+    )
+
+
+def _places(connection: duckdb.DuckDBPyConnection, shown: Mapping[str, Any]) -> Places:
+    return Places(
+        {(question["r"], question["id"]): at for at, question in enumerate(shown["questions"])},
+        {segment: at for at, segment in enumerate(shown["segments"])},
+        {model.variant: at for at, model in enumerate(_models(connection))},
+        {tuple(way): at for at, way in enumerate(shown["asked"])},
     )
 
 
@@ -89,7 +102,7 @@ _FORM = (
     '<label class="broad">Question<select id="pair-question"></select></label>'
     '<label>Segment<select id="pair-segment"></select></label></form>'
     '<div id="pair-chart" aria-live="polite"><p>This chart needs JavaScript.</p></div>'
-    '<div id="pair-over" hidden><h3>The same question in all segments</h3>'
+    '<div id="pair-texts"></div><div id="pair-over" hidden><h3>The same question in all segments</h3>'
     '<label class="search">Answer<select id="pair-option"></select></label><div id="pair-segments"></div></div>'
 )
 

@@ -64,7 +64,7 @@ _OF_EXCESS = {
     "best_segment": "excess_best_segment",
     "worst_segment": "excess_worst_segment",
 }
-_COLUMNS_WRITTEN = (
+_QUESTION_DATA = (
     *_QUESTION_KEY,
     "question_text",
     "scores_of",
@@ -120,7 +120,7 @@ def _question_table(texts: pd.DataFrame, rows: pd.DataFrame, gaps: pd.DataFrame,
         f'<label class="search">Search questions<input type="search" data-filters="{anchor}" placeholder="words of the question">'
         f'</label><p class="count" role="status" data-counts="{anchor}">{counted(len(wide), "question")}</p>'
     )
-    data = wide[[name for name in _COLUMNS_WRITTEN if name in wide]]
+    data = wide[[name for name in _QUESTION_DATA if name in wide]]
     return box + table(wide, _QUESTION_COLUMNS, caption="Scores by question", row_head="question", anchor=anchor, data=data)
 
 

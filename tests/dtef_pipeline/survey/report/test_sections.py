@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from html import unescape
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -20,18 +18,9 @@ from dtef_pipeline.survey.report.heatmap import heat_map_section
 from dtef_pipeline.survey.report.leaderboard import SURVEY_BOARD
 from dtef_pipeline.survey.report.methodology import methodology
 from dtef_pipeline.survey.report.quality import costs, quality
-from dtef_pipeline.survey.report.questions import questions
 from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.survey.scoring.policy import CREDITS
-from tests.made.scores import scores_table, survey_rows
-
-OTHERS = "baseline/leave-one-out-marginal"
-
-
-def frame(*rows: dict[str, Any], level: str = "all") -> pd.DataFrame:
-    plain = {"context_level": level, "condition": "c", "n_pairs": 10, "metric": "js"}
-    filled = [{**plain, "model_variant": row.get("model"), **row} for row in rows]
-    return pd.DataFrame(filled)
+from tests.made.sections import OTHERS, cells, frame
 
 
 def leaderboard(board: pd.DataFrame) -> str:
@@ -40,26 +29,6 @@ def leaderboard(board: pd.DataFrame) -> str:
 
 def comparisons(board: pd.DataFrame, pairs: pd.DataFrame) -> str:
     return shared.comparisons([(group, asked_like(group.rows, pairs)) for group in asked_alike(board)], NAMES)
-
-
-def cells(markup: str) -> list[list[str]]:
-    """The texts of a table's body, row by row."""
-    rows = re.findall(r"<tr>(.*?)</tr>", markup.split("<tbody>")[1].split("</tbody>")[0])
-    return [
-        [unescape(re.sub(r"<[^>]+>", " ", cell)).strip() for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row)]
-        for row in rows
-    ]
-
-
-@pytest.fixture
-def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    survey = survey_rows(*({"question_id": "q0", "segment": segment} for segment in ("country:kenya", "country:chile")))
-    scores = scores_table([{"status": "refused", "score": 0.0, "reason": "an apology"}, {"draw": 1}])
-    with duckdb.connect() as connection:
-        for name, table in {"scores": scores, "survey_responses": survey}.items():
-            connection.register(f"_{name}", table)
-            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM _{name}")
-        yield connection
 
 
 def test_an_error_not_above_nought_is_worth_more_respondents_than_can_be_told() -> None:
@@ -134,57 +103,6 @@ def test_where_questions_are_too_few_to_tell_models_apart_it_says_so_in_place_of
     assert "≈ +0.200" in comparisons(board.assign(tier=1), frame({**known, "verdict": "not told apart", "note": ""}))
     assert "Tier" not in headings(leaderboard(board))
     assert "Tier" in headings(leaderboard(board.assign(tier=1)))
-
-
-def test_a_question_is_judged_by_its_models_and_its_room_by_the_references(connection: duckdb.DuckDBPyConnection) -> None:
-    rows = frame(
-        {"model": "a", "score": 0.9, "ceiling": 0.95},
-        {"model": "b", "score": 0.7, "ceiling": 0.95},
-        {"model": OTHERS, "score": 0.85, "ceiling": 0.95},
-    ).assign(round="S1", question_id="q0")
-    gap = {
-        "attribute": "country",
-        "best_segment": "country:chile",
-        "worst_segment": "country:kenya",
-        "round": "S1",
-        "question_id": "q0",
-    }
-    gaps = frame(
-        {"model": "a", "excess": 0.1, "gap": 0.2, "expected_gap": 0.1, **gap},
-        {"model": "b", "excess": 0.3, "gap": 0.42, "expected_gap": 0.12, **gap},
-        {"model": "b", "excess": np.nan, **gap},
-        {"model": OTHERS, "excess": 0.7, "gap": 0.8, "expected_gap": 0.1, **gap},  # of a baseline: not what is asked here
-    )
-    (row,) = cells(questions(connection, rows, gaps))
-    means = ["0.8000 2 models", "0.9000 a", "0.7000 b"]
-    assert row[:9] == ["S1", "Question number 0?", "10 of 2", *means, "0.850", "0.950", "0.100"]
-    assert row[9].split(" ", 1)[0] == "+0.3000"
-    assert "gap 0.420, expected 0.120: b, country:chile over country:kenya" in row[9]
-    assert "the largest of many lies above 0 by chance alone" in questions(connection, rows, gaps)
-
-
-def test_every_question_stands_with_the_scores_of_whoever_was_asked_it(connection: duckdb.DuckDBPyConnection) -> None:
-    """Where a language model was asked a few questions, all others were left out; a single model was its own best and worst."""
-    board = pd.concat(
-        [
-            frame({"model": OTHERS, "score": 0.85}).assign(question_id="q0"),
-            frame({"model": OTHERS, "score": 0.8}, {"model": "baseline/uniform", "score": 0.6}).assign(question_id="q1"),
-            frame({"model": OTHERS, "score": 0.7}, {"model": "gpt", "score": 0.65}).assign(question_id="q2"),
-            frame({"model": OTHERS, "score": 0.7}, {"model": "gpt", "score": 0.4}, level="0").assign(question_id="q2"),
-            frame({"model": OTHERS, "score": 0.5}, level="0").assign(question_id="q3"),
-        ],
-        ignore_index=True,
-    ).assign(round="S1")
-    markup = questions(connection, board, pd.DataFrame())
-    richest, without_context = markup.split("</details>")[:2]
-    assert [row[3:6] for row in cells(richest)] == [
-        [f"0.8500 {OTHERS}", "–", "–"],
-        ["0.7000 2 baselines", f"0.8000 {OTHERS}", "0.6000 baseline/uniform"],
-        ["0.6500 gpt", "–", "–"],
-    ]
-    assert [row[1] for row in cells(without_context)] == ["q3"]
-    assert "nothing has a score on" not in markup
-    assert "nothing has a score on: 1." in questions(connection, board[board["question_id"] != "q0"], pd.DataFrame())
 
 
 def test_a_cell_of_the_heat_map_has_its_number_its_colour_and_more_when_pointed_at() -> None:
