@@ -28,12 +28,12 @@ from dtef_pipeline.keys import Space
 from dtef_pipeline.survey import stored_tables
 from dtef_pipeline.tables import TableSpec, without_descriptions
 from resources.failures import reason
+from resources.file_systems import open_root
 from resources.parquet_files import as_one, looks_damaged, named_as_folders, read_file, remake_command, schema_difference
 from resources.views_file import ViewsFile, view_of
 
 TABLES: Mapping[str, TableSpec] = stored_tables.TABLES
 """The tables of all families, by name: this line alone names them."""
-
 
 _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST)
 One = TypeVar("One")
@@ -48,15 +48,7 @@ class Warehouse:
     """The tables under one root, a folder or an object-store URL such as `s3://bucket/prefix`."""
 
     def __init__(self, root: str | Path) -> None:
-        text = str(root)
-        if "://" in text:
-            try:
-                self.fs, path = pafs.FileSystem.from_uri(text)
-            except (pa.ArrowException, OSError) as error:
-                raise WarehouseError(f"cannot use the warehouse {_without_secrets(text)}: {error}") from error
-            self.root = path.rstrip("/")
-        else:
-            self.fs, self.root = pafs.LocalFileSystem(), str(Path(text).absolute())
+        self.fs, self.root = open_root(root)
         self._uploads = self.fs.type_name in ("s3", "gcs", "abfs")
         self._views_file = ViewsFile(Path(self.root) / "dtef.duckdb")
         self._damaged: list[str] = []
@@ -356,7 +348,3 @@ def _no_rows(table: str, columns: Sequence[str] | None) -> pa.Table:
 def _ingested(space: Space) -> str:
     """The table that says which partitions of the space there are."""
     return next(table for table, spec in TABLES.items() if spec.space == space)
-
-
-def _without_secrets(url: str) -> str:
-    return re.sub(r"(?<=://)[^/@]*@", "", url)

@@ -129,7 +129,7 @@ def _warehouse(root: str) -> Diagnosis:
     if broken:
         more = f" and {len(broken) - _MOST_BROKEN} more" if len(broken) > _MOST_BROKEN else ""
         remedy = "delete them and run their rounds again with `dtef run --ingest`: stored responses are used again"
-        found = f"{len(broken)} of {len(files):,} files are broken: {', '.join(broken[:_MOST_BROKEN])}{more}"
+        found = f"broken: {len(broken)} of {counted(len(files), 'file')}: {', '.join(broken[:_MOST_BROKEN])}{more}"
         return Diagnosis("warehouse", "problem", found, remedy)
     tables = {path.relative_to(folder).parts[0] for path in files}
     found = f"{folder}: {counted(len(files), 'file')} of {counted(len(tables), 'table')}"

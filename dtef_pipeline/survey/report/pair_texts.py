@@ -17,6 +17,7 @@ from dtef_pipeline.report.markup import paragraph
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.text.counted import counted
 
 MOST_TEXT_BYTES = 1_500_000
 """Of prompts and responses in one page."""
@@ -83,18 +84,20 @@ def middle_left_out(text: str, most: int = LONGEST_TEXT) -> str:
         return text
     tail = most // 4
     head = most - tail
-    return f"{text[:head]} … [{len(text) - most:,} characters left out] … {text[-tail:]}"
+    return f"{text[:head]} … [{counted(len(text) - most, 'character')} left out] … {text[-tail:]}"
 
 
 def texts(connection: duckdb.DuckDBPyConnection, places: Places, most_bytes: int = MOST_TEXT_BYTES) -> str:
     """Markup: the data that the script of pairs shows, and a word about what is left out. Nothing where no model was asked."""
     if not has_table(connection, "predictions"):
         return ""
-    (count,) = connection.execute(f"{_said_sql()} SELECT count(*) FROM said", parameters(_ALL_TEXTS)).fetchone() or (0,)
+    (count,) = connection.execute(f"{_said_sql(connection)} SELECT count(*) FROM said", parameters(_ALL_TEXTS)).fetchone() or (
+        0,
+    )
     if not count:
         return ""
     data, kept = held(_rows(connection), places, most_bytes)
-    words = f"The page holds the prompts and responses behind {kept:,} of {count:,} predictions of language models"
+    words = f"The page holds the prompts and responses behind {kept:,} of {counted(count, 'prediction')} of language models"
     rest = ", in the order of the questions. All of them: dtef responses export responses.jsonl; those of a pair: the command beneath it."
     return (
         paragraph(words + (rest if kept < count else "."))
@@ -125,9 +128,9 @@ _ALL_TEXTS = SurveyBoardOptions(targets="all")
 _CELL = f"{', '.join(KEYS.pair)}, context_level, condition, model_variant, snapshot"
 
 
-def _said_sql() -> str:
+def _said_sql(connection: duckdb.DuckDBPyConnection) -> str:
     """Common table expressions ending in `said`: the scored predictions of language models in the snapshots that the boards take."""
-    return f"""{cells_sql(_ALL_TEXTS)}, said AS (
+    return f"""{cells_sql(connection, _ALL_TEXTS)}, said AS (
         SELECT {_CELL}, draw, question_order, prompt_id, status, reason FROM scores SEMI JOIN cells USING ({_CELL})
         WHERE NOT {COMPUTED_SQL} AND status NOT IN ('budget', 'missing'))"""
 
@@ -137,7 +140,7 @@ def _rows(connection: duckdb.DuckDBPyConnection) -> list[_Row]:
     prompt = f"{', '.join(KEYS.pair)}, context_level, condition, prompt_id"
     nothing = f'(SELECT {prompt}, NULL AS system, NULL AS "user" FROM said LIMIT 0)'
     prompts = "blueprints" if has_table(connection, "blueprints") else nothing
-    query = f"""{_said_sql()}, first AS (SELECT * FROM said ORDER BY {order} LIMIT {_ROWS_LOOKED_AT})
+    query = f"""{_said_sql(connection)}, first AS (SELECT * FROM said ORDER BY {order} LIMIT {_ROWS_LOOKED_AT})
         SELECT round, question_id, segment, context_level, condition, model_variant, snapshot, draw, status, reason,
             asked.response, asked.error, prompts.system, prompts."user"
         FROM first JOIN predictions AS asked USING ({_CELL}, draw, prompt_id)
