@@ -86,11 +86,16 @@ class Sources(Generic[Read]):
         return source
 
     def get(self, round_id: str) -> Source | None:
+        """The source of a round; None: it was never ingested. Raises WarehouseError when its manifest is broken."""
         if self.warehouse.fs.get_file_info(self._file(round_id)).type != pafs.FileType.File:
             return None
         with self.warehouse.fs.open_input_stream(self._file(round_id)) as stream:
-            noted = json.loads(stream.read())
-        return Source(**{**noted, "allowed": tuple(noted.get("allowed", ()))})
+            text = stream.read()
+        try:
+            noted = json.loads(text)
+            return Source(**{**noted, "allowed": tuple(noted.get("allowed", ()))})
+        except (ValueError, TypeError, AttributeError) as error:
+            raise WarehouseError(f"{self._file(round_id)} is broken: delete it, and ingest the source again") from error
 
     def read(self, round_id: str) -> tuple[Source, Read]:
         """What the reader makes of the round's source, read afresh.

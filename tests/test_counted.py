@@ -31,6 +31,7 @@ OPEN = {
     "dtef_pipeline/survey/blueprint/formats.py: {row['n']} respondents": PROMPTS,
     "dtef_pipeline/survey/blueprint/answers.py: {'s' if len(keys) > 1 else ''}": PROMPTS,
     "dtef_pipeline/survey/blueprint/narrative.py: {'' if tenths == 10 else 's'}": PROMPTS,
+    "dtef_pipeline/survey/adapters/questionnaire.py: {naming} questions": "names of files, no number",
     "dtef_pipeline/survey/boards/equal_groups.py: {np.unique(lengths).tolist()} options": "a list of numbers",
     "dtef_pipeline/survey/report/leaderboard.py: {SCORED.ranked_from} segments": "a constant above 1",
     "dtef_pipeline/survey/report/context.py: {count} questions": "a mean, with a decimal",

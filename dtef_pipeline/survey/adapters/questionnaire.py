@@ -54,8 +54,8 @@ class Questionnaire:
         if missing := self._missing_questions(aggregate):
             files = list(dict.fromkeys(file for named_by in missing.values() for file in named_by))
             *most, last = [self.prefix + file for file in files]
-            files_naming = f"{', '.join(most)} and {last} name" if most else f"{last} names"
-            message = files_naming + f" questions that {lacking} lacks"
+            naming = f"{', '.join(most)} and {last} name" if most else f"{last} names"
+            message = f"{naming} questions that {lacking} lacks"
             yield Finding("error", MISSING_QUESTIONS, message, tuple(missing))
         listed = {_letters(item.text) for item in self.guide}
         if listed and (unlisted := [poll.text for poll in aggregate.polls if _letters(poll.text) not in listed]):
