@@ -10,7 +10,9 @@ from assets.survey.boards import breakdowns, costs, leaderboard
 from assets.survey.drift import drift_checks
 from assets.survey.model_drift import model_drift
 from assets.survey.statistics import comparisons, gaps, reliability, responsiveness
+from dtef_pipeline.survey.experiments import load_experiments
 from dtef_pipeline.survey.report.chapters import survey_report
+from resources.settings import shipped
 
 _MADE_OF = [leaderboard, breakdowns, comparisons, responsiveness, gaps, reliability, costs, drift_checks, model_drift]
 
@@ -21,7 +23,7 @@ def report(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeRes
 
     Kept as `report.html` in the warehouse; `dtef report` writes it elsewhere.
     """
-    page = survey_report(store.warehouse.connect())
+    page = survey_report(store.warehouse.connect(), load_experiments(shipped("experiments")))
     target = f"{store.warehouse.root}/report.html"
     size = store.warehouse.put(target, page.encode())
     return dg.MaterializeResult(metadata={"path": dg.MetadataValue.path(target), "bytes": size})

@@ -32,7 +32,7 @@ from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.survey.tables import METRICS
 from resources.known_models import known_models
-from resources.settings import Settings
+from resources.settings import Settings, shipped
 from resources.warehouse import TABLES, Warehouse
 
 EVERY_VIEW = (*MODEL, "condition")
@@ -236,12 +236,14 @@ def _named_once(rows: pa.Table) -> pa.Table:
 
 
 def report(out: Path) -> None:
+    from dtef_pipeline.survey.experiments import load_experiments
     from dtef_pipeline.survey.report.chapters import survey_report
 
     warehouse = open_warehouse()
     _require(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
     with warehouse.connect() as connection:
-        out.write_text(survey_report(connection), encoding="utf-8")
+        page = survey_report(connection, load_experiments(shipped("experiments")))
+        out.write_text(page, encoding="utf-8")
     click.echo(f"report: {out}")
 
 
