@@ -11,7 +11,9 @@ from assets.survey.boards import breakdowns, costs, leaderboard
 from assets.survey.drift import drift_checks
 from assets.survey.model_drift import model_drift
 from assets.survey.statistics import comparisons, gaps, reliability, responsiveness
+from dtef_pipeline.survey.experiments import load_experiments
 from dtef_pipeline.survey.report.chapters import survey_report
+from resources.settings import shipped
 
 _MADE_OF = [leaderboard, breakdowns, comparisons, responsiveness, gaps, reliability, costs, drift_checks, model_drift]
 
@@ -22,7 +24,8 @@ def report(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeRes
 
     Kept as `report.html` in the warehouse; `dtef report` writes it elsewhere.
     """
-    page = store.reader.query(lambda connection: survey_report(connection, store.reader.left_out.values()))
+    known = load_experiments(shipped("experiments"))
+    page = store.reader.query(lambda connection: survey_report(connection, known, store.reader.left_out.values()))
     target = f"{store.warehouse.root}/report.html"
     size = store.warehouse.put(target, page.encode())
     return dg.MaterializeResult(

@@ -34,7 +34,7 @@ from dtef_pipeline.survey.report.charts import by_significance
 from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.text.counted import counted
 from resources.known_models import known_models
-from resources.settings import Settings
+from resources.settings import Settings, shipped
 from resources.table_reader import TableReader
 from resources.warehouse import TABLES, Warehouse
 
@@ -267,10 +267,12 @@ def _named_once(rows: pa.Table) -> pa.Table:
 
 @reads_tables
 def report(reader: TableReader, out: Path) -> None:
+    from dtef_pipeline.survey.experiments import load_experiments
     from dtef_pipeline.survey.report.chapters import survey_report
 
     _require(reader.warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
-    page = reader.query(lambda connection: survey_report(connection, reader.left_out.values()))
+    known = load_experiments(shipped("experiments"))
+    page = reader.query(lambda connection: survey_report(connection, known, reader.left_out.values()))
     out.write_text(page, encoding="utf-8")
     click.echo(f"report: {out}")
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.report.charts import SAME_SCORE, Mark, forest
 from dtef_pipeline.report.markup import (
     DASH,
@@ -145,19 +146,26 @@ def _names(rows: pd.DataFrame) -> list[str]:
 
 _COMPARISONS_HOW = (
     "Two models compare on the {cell}s that both have a score for; whole {item}s are flipped in the permutation test, and p is adjusted for "
-    "the number of comparisons (Holm). A difference that is not told apart from none is no ranking."
+    "the number of comparisons (Holm). A difference that is not told apart from none is no ranking. The primary comparison is that of each "
+    "language model with {reference}; all others are exploratory. Every two models of one way of asking are one family: p (Holm) is adjusted "
+    "over all of them, the primary ones included, so it holds for them too."
 )
 _SIDES = {"model": "model_variant", "other_model": "other_variant"}
+_TURNED = (("model", "other_model"), ("model_variant", "other_variant"))
 
 
 def comparisons(groups: Iterable[tuple[Group, pd.DataFrame]], names: Names) -> str:
     """The section, from groups of the overall board, each with its own rows of `comparisons` (empty: there are none)."""
     parts = []
     for at, ((title, rows), pairs) in enumerate(groups):
-        body = _tiers(rows, pairs) + (_matrix(rows, pairs, names) + _neighbours(rows, pairs, names) if len(pairs) else "")
+        body = (
+            _primary(rows, pairs, names)
+            + _tiers(rows, pairs)
+            + (_matrix(rows, pairs, names) + _neighbours(rows, pairs, names) if len(pairs) else "")
+        )
         if body:
             parts.append(fold(title, body, is_open=at == 0))
-    how = _COMPARISONS_HOW.format(item=names.item, cell=names.cell)
+    how = _COMPARISONS_HOW.format(item=names.item, cell=names.cell, reference=names.reference)
     return section("comparisons", "Comparisons", how, "".join(parts) or paragraph("No comparisons yet."))
 
 
@@ -175,6 +183,35 @@ def _pair_columns(names: Names) -> list[Column]:
         Column("verdict", "Verdict", text),
         Column("note", "Note", note),
     ]
+
+
+def _primary(rows: pd.DataFrame, pairs: pd.DataFrame, names: Names) -> str:
+    """Each language model against the reference, in the order of the board."""
+    if not len(pairs):
+        return ""
+    models = dict(zip(rows["model_variant"], rows["model"], strict=True))
+    found = []
+    for pair in pairs.to_dict("records"):
+        sides = [pair[variant] for variant in _SIDES.values()]
+        if names.reference in sides and not all(map(is_computed, sides)):
+            found.append(pair if sides[1] == names.reference else _turned(pair))
+    place = {variant: at for at, variant in enumerate(rows["model_variant"])}
+    found.sort(key=lambda pair: place.get(pair["model_variant"], len(place)))
+    if not found:
+        return paragraph(f"No language model was compared with {names.reference}: every comparison here is exploratory.")
+    frame = pd.DataFrame(found)
+    frame = frame.assign(**{name: _called(frame[variant], frame[name], models) for name, variant in _SIDES.items()})
+    shown = with_intervals(frame, [("difference", "low", "high")], shown=signed, bounds=signed_three)
+    caption = f"Primary: each language model against {names.reference}"
+    return table(shown, _pair_columns(names), caption=caption, row_head="model", data=frame)
+
+
+def _turned(pair: dict[Any, Any]) -> dict[Any, Any]:
+    """The comparison seen from its other side."""
+    swapped = {name: pair[other] for one in _TURNED for name, other in (one, one[::-1])}
+    signs = {name: None if is_unknown(pair.get(name)) else -pair[name] for name in ("difference", "effect_size")}
+    ends = {name: None if is_unknown(pair.get(other)) else -pair[other] for name, other in (("low", "high"), ("high", "low"))}
+    return {**pair, **swapped, **signs, **ends, "verdict": "worse" if pair["verdict"] == "better" else pair["verdict"]}
 
 
 def _tiers(rows: pd.DataFrame, pairs: pd.DataFrame) -> str:

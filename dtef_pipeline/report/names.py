@@ -27,6 +27,8 @@ class Names:
     """The narrowest place."""
     cell: str
     """One item at one place."""
+    reference: str
+    """The computed model that others are compared with first: its variant, which is its name."""
     subject: Subject
     """What is watched for drift, with the words for it."""
 

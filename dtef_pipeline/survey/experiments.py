@@ -143,6 +143,11 @@ def _asked(experiment: Experiment, models: Models, selectors: Sequence[str]) -> 
             yield Asked(base.name, condition.name, experiment.options(condition), spec)
 
 
+def load_experiments(folder: Path) -> tuple[Experiment, ...]:
+    """The experiments of a folder in the order of their files. Raises ConfigError as `load_experiment` does."""
+    return tuple(load_experiment(path) for path in sorted(folder.glob("*.yaml")))
+
+
 def load_experiment(path: Path) -> Experiment:
     """Read an experiment file. Raises ConfigError with the file, the line, the condition, the field, what arrived and what is allowed."""
     document = read_document(path, "experiment file", Experiment.model_fields, {"conditions": "condition"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from html import escape
 from importlib.resources import files
 
@@ -14,8 +14,10 @@ from dtef_pipeline.report.leaderboard import comparisons, leaderboard
 from dtef_pipeline.report.markup import Group, incomplete
 from dtef_pipeline.report.page import Chapter, build_report
 from dtef_pipeline.survey.boards.responsiveness import context_shown
+from dtef_pipeline.survey.experiments import Experiment
 from dtef_pipeline.survey.report.attributes import attributes, consistency, metrics
 from dtef_pipeline.survey.report.context import context
+from dtef_pipeline.survey.report.experiment_chapter import experiments
 from dtef_pipeline.survey.report.gap_chapter import gaps
 from dtef_pipeline.survey.report.groups import asked_alike, asked_like
 from dtef_pipeline.survey.report.heatmap import HEAT_STYLE, heat_map_section, respondents
@@ -36,16 +38,19 @@ _PAIRS = "\n".join(map(_file, ("pair_parts.js", "pair_texts.js", "question_segme
 _HEAT_MAP = f"{HEAT_STYLE}\n{_file('heatmap.css')}"
 
 
-def survey_report(connection: duckdb.DuckDBPyConnection, left_out: Collection[str] = ()) -> str:
+def survey_report(
+    connection: duckdb.DuckDBPyConnection, known: Sequence[Experiment] = (), left_out: Collection[str] = ()
+) -> str:
     """The page, from a connection with the pipeline's views (`scores` at least). Equal tables give an equal page.
 
-    `left_out`: what is said of each file that could not be read, so that nobody takes the numbers for those of everything.
+    `known`: the experiments that are shown where their conditions were asked. `left_out`: what is said of each file that could not be read,
+    so that nobody takes the numbers for those of everything.
     """
     rounds = [name for (name,) in connection.execute("SELECT DISTINCT round FROM scores ORDER BY 1").fetchall()]
     found = boards(connection)
     metric = str(found["overall"]["metric"].iloc[0]) if len(found["overall"]) else "js"
     title = f"DTEF: {', '.join(rounds) or 'no round'}"
-    return build_report(title, _introduction(metric) + incomplete(left_out), _chapters(connection, found, metric))
+    return build_report(title, _introduction(metric) + incomplete(left_out), _chapters(connection, found, metric, known))
 
 
 def _introduction(metric: str) -> str:
@@ -53,7 +58,7 @@ def _introduction(metric: str) -> str:
     return f"<p>How well models predict the survey answers of demographic groups. Scores are {named} from 0 to 1, higher is better.</p>"
 
 
-def _chapters(connection: duckdb.DuckDBPyConnection, found: Boards, metric: str) -> list[Chapter]:
+def _chapters(connection: duckdb.DuckDBPyConnection, found: Boards, metric: str, known: Sequence[Experiment]) -> list[Chapter]:
     """The chapters in the order of the page."""
     overall = found["overall"]
     responsiveness, question_gaps = published(connection, "responsiveness"), published(connection, "question_gaps")
@@ -64,6 +69,7 @@ def _chapters(connection: duckdb.DuckDBPyConnection, found: Boards, metric: str)
         Chapter("segments", "Segments", segments, style=_HEAT_MAP, script=_file("heatmap.js")),
         Chapter("pairs", "Pairs", pairs(connection), style=_file("pairs.css"), script=_PAIRS),
         Chapter("context", "Context", context(overall, responsiveness, context_shown(connection))),
+        Chapter("experiments", "Experiments", experiments(connection, known)),
         Chapter("gaps", "Gaps", gaps(published(connection, "gaps"))),
         Chapter("attributes", "Attributes", attributes(found["attribute"])),
         Chapter("metrics", "Metrics", metrics(found["metric"], overall)),

@@ -1,6 +1,7 @@
 """What surveys call the things that boards and drift are about."""
 
 from dtef_pipeline.report.names import Names
+from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.drift_subject import SUBJECT
 
@@ -11,5 +12,6 @@ NAMES = Names(
     whole_way="context {context_level}, asked as {condition}",
     part="segment",
     cell="pair",
+    reference=LEAVE_ONE_OUT,
     subject=SUBJECT,
 )

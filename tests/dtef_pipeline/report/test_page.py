@@ -25,6 +25,7 @@ GAMES = Names(
     whole_way="against {opponent}",
     part="scenario",
     cell="game",
+    reference="baseline/random",
     subject=replace(SUBJECT, keys=replace(SUBJECT.keys, noun="deal"), way="against {opponent}"),
 )
 BOARD = Board(

@@ -28,6 +28,7 @@ ANCHORS = [
         "segments",
         "pairs",
         "context",
+        "experiments",
         "gaps",
         "attributes",
         "metrics",

@@ -105,6 +105,19 @@ def test_where_questions_are_too_few_to_tell_models_apart_it_says_so_in_place_of
     assert "Tier" in headings(leaderboard(board.assign(tier=1)))
 
 
+def test_the_primary_comparison_is_named_and_seen_from_the_language_model() -> None:
+    board = frame({"model": OTHERS, "rank": 1, "score": 0.8}, {"model": "a", "rank": 2, "score": 0.6}).assign(tier=1)
+    known = {"difference": 0.2, "low": 0.1, "high": 0.3, "p": 0.01, "p_holm": 0.01, "verdict": "better", "note": ""}
+    pair = frame({"model": OTHERS, "other_model": "a", "other_variant": "a", **known})
+    markup = comparisons(board, pair)
+    assert f"The primary comparison is that of each language model with {OTHERS}; all others are exploratory." in markup
+    row = cells(markup.split("<caption>Primary: each language model")[1])[0]
+    assert [row[0], row[1], row[2], row[-1]] == ["a", OTHERS, "-0.2000 -0.300 to -0.100", "worse"]
+    only = frame({"model": OTHERS, "other_model": "baseline/uniform", "other_variant": "baseline/uniform", **known})
+    baselines = comparisons(frame({"model": OTHERS, "score": 0.8}, {"model": "baseline/uniform", "score": 0.6}), only)
+    assert "every comparison here is exploratory" in baselines
+
+
 def test_a_cell_of_the_heat_map_has_its_number_its_colour_and_more_when_pointed_at() -> None:
     rows = frame(
         {"model": "a", "score": 0.9, "score_low": 0.85, "score_high": 0.93, "segment": "country:kenya", "value": "Kenya"},

@@ -1,0 +1,137 @@
+"""Experiments: for each one whose conditions were asked, the comparison that `dtef experiment` makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+import duckdb
+import pandas as pd
+
+from dtef_pipeline.asking.models import COMPUTED_SQL, LOCAL_MODELS, Models, ModelSpec
+from dtef_pipeline.asking.snapshot_order import FIRST_LABEL, among, snapshot_order
+from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.report.markup import (
+    Column,
+    as_is,
+    dollars,
+    fold,
+    four,
+    note,
+    p_value,
+    paragraph,
+    percent,
+    section,
+    signed,
+    signed_three,
+    table,
+    text,
+    whole,
+    with_intervals,
+)
+from dtef_pipeline.statistics.differences import MARGIN
+from dtef_pipeline.survey.boards.experiments import comparison, condition_usage, paired_cells
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models
+
+_HOW_TO_READ_EXPERIMENTS = (
+    "Ways of asking, compared on the pairs that a model was asked in all of them, each with the first one. “better” and “worse”: the "
+    f"difference is more than chance. “equivalent”: it is surely smaller than {MARGIN:g}. “undecided”: neither. Only one snapshot is compared: "
+    "base, or the last one where base has no comparison."
+)
+_CONDITION_COLUMNS = [
+    Column("model", "Model", text),
+    Column("condition", "Condition", text),
+    Column("n_pairs", "Pairs", whole, "Cells with a score in this condition and in the first one"),
+    Column("score", "Score", four, "Mean over these cells"),
+    Column("difference", "Difference", as_is, "Mean score less that of the first condition, with its 95 % interval"),
+    Column("p_holm", "p (Holm)", p_value, "Adjusted over the rows of the table"),
+    Column("decision", "Decision", text),
+    Column("parse_rate", "Read", percent, "Share of the responses that could be read"),
+    Column("prompt_tokens", "Prompt tokens", whole),
+    Column("completion_tokens", "Completion tokens", whole),
+    Column("cost_usd", "US dollars", dollars),
+    Column("note", "Note", note),
+]
+_PAID_COLUMNS = ("model", "condition", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced")
+_Said = set[tuple[str, str, str]]
+"""Variant, condition and context level of what was asked in a snapshot."""
+
+
+def experiments(connection: duckdb.DuckDBPyConnection, known: Sequence[Experiment]) -> str:
+    """The section, from the scores and the experiments there are; one that no model was asked has no part in it."""
+    parts = [part for experiment in known if (part := _compared(connection, experiment))]
+    body = "".join(parts) or paragraph("No experiment was asked. One is asked by: dtef run --experiment NAME --model MODEL.")
+    return section("experiments", "Experiments", _HOW_TO_READ_EXPERIMENTS, body)
+
+
+def _compared(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> str:
+    """Markup of one experiment, of the first snapshot that has a comparison."""
+    for snapshot, said, specs in _snapshots(connection):
+        asked = _asked(experiment, specs, said)
+        if not asked:
+            continue
+        frame = _comparison(connection, asked, SurveyBoardOptions(snapshot=snapshot))
+        if len(frame):
+            shown = with_intervals(frame, [("difference", "low", "high")], shown=signed, bounds=signed_three)
+            caption = f"Each condition against {experiment.conditions[0].name}; snapshot {snapshot}"
+            drawn = table(shown, _CONDITION_COLUMNS, caption=caption, row_head="model", data=frame)
+            return fold(escape(experiment.name), paragraph(experiment.hypothesis.strip()) + drawn, is_open=True)
+    return ""
+
+
+def _snapshots(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, _Said, list[ModelSpec]]]:
+    """What language models were asked in each snapshot, base first, then from the last backwards."""
+    rows = connection.execute(
+        f"SELECT DISTINCT snapshot, model, model_variant, condition, context_level FROM scores WHERE NOT {COMPUTED_SQL} ORDER BY ALL"
+    ).df()
+    latest_first = among(snapshot_order(connection), set(rows["snapshot"]))[::-1]
+    for snapshot in sorted(latest_first, key=lambda label: label != FIRST_LABEL):
+        own = rows[rows["snapshot"] == snapshot]
+        said = set(zip(own["model_variant"], own["condition"], own["context_level"], strict=True))
+        named = sorted(set(zip(own["model"], own["model_variant"], strict=True)), key=lambda one: ("@" in one[0], one))
+        yield snapshot, said, [spec for one in named if (spec := spec_of(*one))]
+
+
+def spec_of(name: str, variant: str) -> ModelSpec | None:
+    """The model that a variant stands for, as far as its responses depend on it; None where the variant is not spelled as such."""
+    model, _, settings = variant.removesuffix("]").partition("[")
+    given = {part.partition("=")[0]: part.partition("=")[2] for part in settings.split(",") if part}
+    local = model in LOCAL_MODELS
+    values = {"name": name, "model": model, "temperature": None, **({} if local else {"max_tokens": None}), **given}
+    try:
+        spec = ModelSpec.model_validate(values)
+    except ValueError:
+        return None
+    return spec if spec.variant == variant else None
+
+
+def _asked(experiment: Experiment, specs: Sequence[ModelSpec], said: _Said) -> list[Asked]:
+    """The models that were asked in two conditions or more, each in every condition; a model once, under its shortest name."""
+    found: dict[tuple[str, ...], tuple[Asked, ...]] = {}
+    for spec in specs:
+        try:
+            asked = asked_models(experiment, Models(specs={spec.name: spec}, collections={}), [spec.name])
+        except ConfigError:  # it cannot have the settings of the conditions
+            continue
+        there = [
+            all((one.spec.variant, one.options.condition, level) in said for level in one.options.context_levels)
+            for one in asked
+        ]
+        if sum(there) > 1:
+            found.setdefault(tuple(one.spec.variant for one in asked), asked)
+    return [one for asked in found.values() for one in asked]
+
+
+def _comparison(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: SurveyBoardOptions) -> pd.DataFrame:
+    cells = paired_cells(connection, asked, options)
+    several = cells.groupby("model")["condition"].transform("nunique") > 1
+    paid = (
+        condition_usage(connection, asked, options)
+        if has_table(connection, "predictions")
+        else pd.DataFrame(columns=list(_PAID_COLUMNS))
+    )
+    if not several.any():
+        return cells[:0]
+    return comparison(cells[several], paid, resamples=options.resamples, seed=options.seed)

@@ -1,0 +1,72 @@
+"""Experiments in the report: what `dtef experiment` compares, of those whose conditions were asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pytest
+
+from dtef_pipeline.survey.experiments import Condition, Experiment
+from dtef_pipeline.survey.report.experiment_chapter import experiments, spec_of
+from tests.made.scores import scores_table
+from tests.made.sections import cells
+
+ORDER = Experiment(
+    name="order",
+    hypothesis="The <order> does not matter.",
+    conditions=[Condition(name="given"), Condition(name="reversed", option_order="reversed")],
+)
+WARMTH = Experiment(
+    name="warmth",
+    hypothesis="Warm is as good.",
+    conditions=[Condition(name="cold", settings={"temperature": 0}), Condition(name="warm", settings={"temperature": 0.7})],
+)
+
+
+def asked(model: str, variant: str, score: float, **given: Any) -> list[dict[str, Any]]:
+    known = {"model": model, "model_variant": variant, "score": score, **given}
+    return [{**known, "question_id": f"q{at}"} for at in range(6)]
+
+
+def section_of(rows: list[dict[str, Any]]) -> str:
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table(rows))
+        return experiments(connection, [ORDER, WARMTH])
+
+
+def test_an_experiment_stands_with_its_comparison_where_its_conditions_were_asked() -> None:
+    variant = "openai/gpt[max_tokens=256,temperature=0]"
+    turned = {"condition": "distribution/attribute-label+reversed"}
+    rows = asked("gpt", variant, 0.5) + asked("gpt", variant, 0.6, **turned) + asked("other", "openai/o[temperature=0]", 0.5)
+    markup = section_of(rows)
+    assert "The &lt;order&gt; does not matter." in markup
+    assert "Each condition against given; snapshot base" in markup
+    first, second = cells(markup)
+    assert first[:4] == ["gpt", "given", "6", "0.5000"]
+    assert second[:4] == ["gpt", "reversed", "6", "0.6000"]
+    assert second[4].startswith("+0.1000")
+    assert "warmth" not in markup
+
+
+def test_conditions_that_differ_in_settings_are_found_by_their_variants_and_a_later_snapshot_where_base_has_none() -> None:
+    night = {"snapshot": "2026-01-02"}
+    rows = asked("gpt", "openai/gpt[max_tokens=256,temperature=0]", 0.5, **night)
+    rows += asked("gpt@temperature=0.7", "openai/gpt[max_tokens=256,temperature=0.7]", 0.5, **night)
+    markup = section_of(rows)
+    assert "Each condition against cold; snapshot 2026-01-02" in markup
+    assert [row[:2] for row in cells(markup)] == [["gpt", "cold"], ["gpt", "warm"]]
+
+
+def test_without_an_experiment_that_was_asked_the_section_says_so() -> None:
+    assert "No experiment was asked." in section_of(asked("gpt", "openai/gpt", 0.5))
+
+
+@pytest.mark.parametrize(
+    "variant", ["openai/gpt[max_tokens=256,temperature=0]", "openai/x", "local/smollm2-135m[temperature=0]"]
+)
+def test_a_variant_is_read_as_the_model_it_stands_for(variant: str) -> None:
+    spec = spec_of("name", variant)
+    assert spec is not None
+    assert spec.variant == variant
+    assert spec_of("name", "strange[x]") is None
