@@ -24,8 +24,7 @@ $(BIN)/.installed: $(BIN)/.runs
 	touch $@
 
 demo: $(BIN)/.runs ## run the pipeline offline on the shipped sample, print the leaderboard, write the report
-	$(BIN)/dtef ingest data/rounds/S1
-	$(BIN)/dtef ingest data/rounds/S2
+	$(BIN)/dtef ingest data/rounds/S1 data/rounds/S2
 	$(BIN)/dtef run --round S1 --round S2 --context 0 --context 5 \
 		--model baselines --model local/smollm2-135m --limit local/smollm2-135m=12
 	@cp $(STATE)/warehouse/report.html $(STATE)/report.html

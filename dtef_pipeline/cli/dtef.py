@@ -42,22 +42,22 @@ def main() -> None:
 
 
 @main.command(short_help="Read a survey round: what each group really answered.")
-@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @reads_a_survey
 @reports_errors
-def ingest(path: Path, **options: Any) -> None:
-    """Read a survey round and store what each segment answered to each question (the table `survey_responses`).
+def ingest(paths: tuple[Path, ...], **options: Any) -> None:
+    """Read survey rounds and store what each segment answered to each question (the table `survey_responses`).
 
-    PATH is a Global Dialogues folder, a DTEFSurveyData JSON file, or a long table (CSV or Parquet).
+    Each PATH is a Global Dialogues folder, a DTEFSurveyData JSON file, or a long table (CSV or Parquet). All are checked before one is stored.
 
     \b
     Exit code: 0 done; 1 something was not read, and all else was stored; 2 nothing was changed; 130 interrupted.
     """
     if sys.stderr.isatty():
-        click.echo(f"reading {path}", err=True)
+        click.echo(f"reading {', '.join(map(str, paths))}", err=True)
     from dtef_pipeline.cli import ingest
 
-    sys.exit(ingest.ingest(path, ingest.IngestOptions(**options)))
+    sys.exit(ingest.ingest(paths, ingest.IngestOptions(**options)))
 
 
 @main.command(short_help="Ask models about a round and score their predictions.")

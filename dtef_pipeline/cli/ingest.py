@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import click
 from dtef_pipeline.cli.ingest_summary import faults, summary
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
 from dtef_pipeline.cli.ready import dagster_instance
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.whole import ALLOWANCES, MISSING_ATTRIBUTES, MISSING_QUESTIONS
 from dtef_pipeline.text.counted import counted
 from resources.gateway.progress import kept_terminal, waiting
@@ -42,28 +44,36 @@ class IngestOptions:
         return {"min_n": self.min_n or MIN_N, "allowed": allowed, "replace": self.replace}
 
 
-def ingest(path: Path, options: IngestOptions) -> int:
+def ingest(paths: Sequence[Path], options: IngestOptions) -> int:
     """The exit code: 1 when something of a round was not read, or not stored. A fault of any round leaves all as they were."""
+    if options.round_id and len(paths) > 1:
+        raise ConfigError(f"--round {options.round_id}: allowed with one PATH; got {len(paths)}")
     with kept_terminal():
-        with waiting("checking it"):
+        with waiting("checking what is there"):
             import assets.launch  # noqa: F401 - takes seconds, in which something is to be seen
             from assets.survey.rounds import checked_round
             from dtef_pipeline.survey.adapters import read_survey, read_surveys
             from resources.sources import Sources
 
-            surveys = read_surveys(path, options.round_id)
+            surveys = [(path, survey) for path in paths for survey in read_surveys(path, options.round_id)]
+            _require_one_place([survey.round for _, survey in surveys])
             warehouse = open_warehouse()
             sources = Sources(warehouse, read_survey)
             if len(surveys) > 1:
-                for survey in surveys:
+                for _, survey in surveys:
                     checked_round(sources, survey, **options.of_a_round)
         clean = True
         with dagster_instance() as instance:
-            for survey in surveys:
+            for path, survey in surveys:
                 clean &= _ingested(instance, sources, survey, path, options)
         with waiting("naming the tables for `dtef sql`"):
             TableReader(warehouse).refresh_database()
     return 0 if clean else 1
+
+
+def _require_one_place(rounds: Sequence[str]) -> None:
+    if twice := sorted({round_id for round_id in rounds if rounds.count(round_id) > 1}):
+        raise ConfigError(f"round {', '.join(twice)} is in more than one PATH: give the one to take it from")
 
 
 def _ingested(instance: Any, sources: Sources[Survey], survey: Survey, path: Path, options: IngestOptions) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from dtef_pipeline.asking.request import Failure, Response
+from dtef_pipeline.text.counted import counted
 from resources.gateway.budget import Accounts, Usage
 from resources.gateway.queues import SAME_REFUSALS, Job, ModelQueue
 from resources.gateway.retries import Backoff
@@ -231,7 +232,7 @@ class Dispatch:
         if breaker.exhausted:
             self._give_up(
                 queue,
-                f"given up after {breaker.failed_probes} probe{'' if breaker.failed_probes == 1 else 's'}: {job.last_error}",
+                f"given up after {counted(breaker.failed_probes, 'probe')}: {job.last_error}",
             )
         if job.failed(breaker) > queue.spec.retries:
             queue.undecided.append(job)

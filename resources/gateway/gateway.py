@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
+from dtef_pipeline.text.counted import counted
 from resources.gateway.askable import refuse
 from resources.gateway.breaker import Breaker, BreakerRules
 from resources.gateway.budget import Accounts, Usage
@@ -153,8 +154,8 @@ class Gateway:
 
         def stop() -> None:
             in_flight = sum(queue.in_flight for queue in queues)
-            calls = f"{in_flight} call{'' if in_flight == 1 else 's'} in flight"
-            tell(f"interrupted: waiting up to {self._rules.grace:g} s for {calls}; interrupt again to stop at once")
+            calls = counted(in_flight, "call")
+            tell(f"interrupted: waiting up to {self._rules.grace:g} s for {calls} in flight; interrupt again to stop at once")
             dispatch.stop()
 
         LoopThread(ask, stop).run(report)

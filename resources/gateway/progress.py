@@ -22,6 +22,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from dtef_pipeline.text.counted import counted
+
 
 @dataclass(frozen=True, slots=True)
 class ModelProgress:
@@ -204,7 +206,7 @@ def _note(one: ModelProgress) -> str:
     if one.rate:
         parts.append(f"{one.rate:.1f}/s")
     if one.rate_limited:
-        parts.append(f"{one.rate_limited} rate limits")
+        parts.append(counted(one.rate_limited, "rate limit"))
     if one.cost_usd is None:
         parts.append("cost unknown")
     elif one.cost_usd:

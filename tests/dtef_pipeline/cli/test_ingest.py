@@ -101,6 +101,19 @@ class TestIngest:
         printed = ok("ingest", path, "--allow-missing-questions")
         assert "warning: The percentages of these questions reach 99 % in no segment" in printed
 
+    def test_several_paths_are_all_checked_before_one_is_stored(self, state: Path) -> None:
+        first, second = (write_survey(state / f"{name}.csv", [name]) for name in ("A1", "A2"))
+        said = refused("ingest", first, state / "missing.csv")
+        assert "missing.csv" in said
+        broken = state / "broken.csv"
+        broken.write_text("nothing", encoding="utf-8")
+        refused("ingest", first, broken)
+        assert "A1, A2" not in refused("ingest", first, second, "--round", "B1")
+        assert "round A1 is in more than one PATH" in refused("ingest", first, first)
+        assert not (state / "warehouse" / "survey_responses").exists()
+        printed = ok("ingest", first, second)
+        assert re.findall(r"^(A\d): ", printed, re.MULTILINE) == ["A1", "A2"]
+
     def test_columns_that_are_not_read_are_said_and_make_the_exit_code_1(self, state: Path) -> None:
         for file in SAMPLE.iterdir():
             (state / "S1").mkdir(exist_ok=True)
