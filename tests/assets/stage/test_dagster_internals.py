@@ -71,7 +71,7 @@ def test_a_step_knows_the_versions_of_its_inputs_and_logs_a_failure_that_does_no
     @dg.asset
     def made(context: dg.AssetExecutionContext) -> None:
         seen.append(callable(internals.step_of(context).maybe_fetch_and_get_input_asset_version_info))
-        internals.log_step_failure(context, "some of it")
+        internals.log_step_failure(context, "some of it", {})
 
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
         result = dg.materialize([made], instance=instance)

@@ -9,7 +9,7 @@ import duckdb
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
-from dtef_pipeline.asking.snapshot_order import among, in_order, snapshot_order, take_times
+from dtef_pipeline.asking.snapshot_order import among, in_order, snapshot_order, take_times, times
 from dtef_pipeline.boards.cells import load_cells, scores_by_metric
 from dtef_pipeline.drift.checks import drift_checks
 from dtef_pipeline.drift.models import model_drift
@@ -110,7 +110,7 @@ def test_a_connection_with_some_of_the_scores_takes_the_order_of_all() -> None:
         connection.register("scores", scores_table(snapshot_rows(here)))
         whole.register("scores", scores_table(snapshot_rows({**here, **elsewhere})))
         assert snapshot_order(connection) == ["n10", "n9"]
-        take_times(connection, whole)
+        take_times(connection, times(whole))
         assert snapshot_order(connection) == snapshot_order(whole) == ["base", "n9", "n10"]
         cells = load_cells(connection, SurveyBoardOptions(resamples=0))
     assert cells["snapshot"].tolist() == ["n10"]

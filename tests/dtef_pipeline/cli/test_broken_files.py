@@ -123,7 +123,7 @@ def test_every_reader_goes_on_without_a_broken_file_names_it_and_ends_with_1(dam
         said[words] = result
     (fake,) = (row for row in strict(said["leaderboard"].stdout) if row["model"] == "fake" and row["context_level"] == "2")
     assert fake["n_pairs"] == 3  # of the other country: a score without what it was measured against is left out too
-    assert "1 files in" in said["export-blueprints --round S1 --out OUT"].stdout
+    assert "1 file in" in said["export-blueprints --round S1 --out OUT"].stdout
     page = (tmp_path / "out" / "r.html").read_text(encoding="utf-8")
     assert str(broken["scores"]) in page
     assert "These numbers are incomplete" in page

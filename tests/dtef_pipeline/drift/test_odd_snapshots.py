@@ -94,4 +94,4 @@ def test_equal_scores_are_said_to_be_equal_and_no_snapshot_is_named_twice(count:
     """ "0.7897 in 2026-01-31, 0.7897 in 2026-01-31" named one night twice."""
     values = pd.DataFrame({label(night): [0.78966, 0.78968] for night in range(count)})
     rule = drift_verdict(values, {name: datetime.fromisoformat(name) for name in values}, temperature=0)
-    assert rule.reason == f"the scores are equal, 0.7897 in {said} snapshots: below the thresholds 0.05 and 10 %"
+    assert rule.reason == f"the scores are equal, 0.7897 in {said} of the snapshots: below the thresholds 0.05 and 10 %"
