@@ -19,7 +19,6 @@ from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.scoring.references import CEILING_SEED, reference_scores
 from dtef_pipeline.survey.whole import whole
-from resources.gateway.progress import shown_steps
 from resources.sources import content_hash
 
 
@@ -35,13 +34,10 @@ def survey_responses(context: dg.AssetExecutionContext, store: SurveyStore) -> d
     """
     run = PartitionRun(context, store)
     for round_id, keys in groupby(run.keys, key=lambda key: split_partition_key(key)[0]):
-        of_round = list(keys)
         read = _read_once(store, round_id)
-        with shown_steps(f"{round_id}: segments", len(of_round)) as step:
-            for key in of_round:
-                with run.attempt(key):
-                    run.done(key, *_write_segment(store, read(), key))
-                step()
+        for key in keys:
+            with run.attempt(key):
+                run.done(key, *_write_segment(store, read(), key))
     return run.result()
 
 

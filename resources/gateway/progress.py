@@ -19,7 +19,6 @@ from rich.progress import (
     TaskID,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 
 from dtef_pipeline.text.counted import counted
@@ -108,18 +107,6 @@ def shown_progress(log: Callable[[str], None], every: float = 30.0) -> Iterator[
 
 def _shown_errors() -> TextIO | None:
     return _errors or (sys.stderr if sys.stderr.isatty() else None)
-
-
-@contextmanager
-def shown_steps(title: str, total: int) -> Iterator[Callable[[], None]]:
-    """A bar with the time that is left, where a command runs on a terminal; what it gives is to be called after each step."""
-    if _errors is None or not _errors.isatty():
-        yield lambda: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left"))
-    with Progress(*columns, console=Console(file=_errors, force_terminal=True), transient=True) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda: bar.advance(task)
 
 
 @contextmanager
