@@ -11,9 +11,9 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import pyarrow as pa
-from pydantic import ValidationError
 
-from dtef_pipeline.asking.models import SAMPLING, ModelSpec
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.variants import spec_of
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.identity import SPACE
@@ -75,19 +75,8 @@ def lost_predictions(warehouse: Warehouse, at: Mapping[str, str], snapshot: str)
     for name, variant, *row in _rows(asked):
         by_model.setdefault((name, variant), set()).add(tuple(row))
     for (name, variant), rows in by_model.items():
-        if spec := _spec(name, variant):
+        if spec := spec_of(name, variant):
             yield LostRows(spec, frozenset(rows), 1 + max(int(row[-1]) for row in rows))
-
-
-def _spec(name: str, variant: str) -> ModelSpec | None:
-    """The model that a variant spells, which need not be known any more: nobody is going to ask it. None: it spells none."""
-    model, _, settings = variant.removesuffix("]").partition("[")
-    given = dict(part.partition("=")[::2] for part in settings.split(",") if part)
-    try:
-        spec = ModelSpec.model_validate({"name": name, "model": model, **dict.fromkeys(SAMPLING), **given})
-    except ValidationError:
-        return None
-    return spec if spec.variant == variant else None
 
 
 def _elsewhere(

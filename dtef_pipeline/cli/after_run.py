@@ -18,7 +18,7 @@ from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.terminal import intervals, named_apart, render
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.baselines.names import BASELINES
-from dtef_pipeline.survey.boards.experiments import comparison, condition_usage, paired_cells
+from dtef_pipeline.survey.boards.experiments import compared
 from dtef_pipeline.survey.boards.meanings import COST_COLUMNS, ENDS, EXPERIMENT
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
@@ -226,15 +226,11 @@ def _comparison(
     reader: TableReader, asked: tuple[Asked, ...], options: SurveyBoardOptions, margin: float, segments: Sequence[str] = ()
 ) -> pd.DataFrame:
     """The comparison; of these segments only, if any are named."""
-
-    def compared(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-        cells = paired_cells(connection, asked, options)
-        cells = cells[cells["segment"].isin(segments)] if segments else cells
-        several = cells.groupby("model")["condition"].transform("nunique") > 1
-        usage = condition_usage(connection, asked, options)
-        return comparison(cells[several], usage, margin=margin, resamples=options.resamples, seed=options.seed)
-
-    return reader.query(compared, only=["scores", "predictions", "reference_scores"], first=options.rounds)
+    return reader.query(
+        lambda connection: compared(connection, asked, options, margin=margin, segments=segments),
+        only=["scores", "predictions", "reference_scores"],
+        first=options.rounds,
+    )
 
 
 def _headline(chosen: Experiment, margin: float) -> str:

@@ -32,6 +32,7 @@ from dtef_pipeline.survey.keys import KEYS
 
 DECISIONS = ("better", "worse", "equivalent", "undecided")
 _COMPARED_BY = ["model", "condition"]
+_PAID_COLUMNS = [*_COMPARED_BY, "prompt_tokens", "completion_tokens", "cost_usd", "unpriced"]
 _STATISTICS = ["low", "high", "p", "p_holm", "n_questions", "margin", "decision", "note", "seed"]
 
 
@@ -66,6 +67,29 @@ def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], 
         found = connection.execute(query, parameters(options)).df()
     connection.unregister("asked")
     return found
+
+
+def compared(
+    connection: duckdb.DuckDBPyConnection,
+    asked: Sequence[Asked],
+    options: SurveyBoardOptions,
+    *,
+    margin: float = MARGIN,
+    segments: Sequence[str] = (),
+) -> pd.DataFrame:
+    """The `comparison` of the models that were asked in two conditions or more; `segments`: of these only, if any are named.
+
+    `connection` as of `paired_cells`; without `predictions` it has no tokens and costs. No rows: nothing can be compared.
+    """
+    cells = paired_cells(connection, asked, options)
+    cells = cells[cells["segment"].isin(segments)] if segments else cells
+    several = cells.groupby("model")["condition"].transform("nunique") > 1
+    paid = (
+        condition_usage(connection, asked, options)
+        if has_table(connection, "predictions")
+        else pd.DataFrame(columns=_PAID_COLUMNS)
+    )
+    return comparison(cells[several], paid, margin=margin, resamples=options.resamples, seed=options.seed)
 
 
 def comparison(

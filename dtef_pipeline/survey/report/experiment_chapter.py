@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 import duckdb
-import pandas as pd
 
-from dtef_pipeline.asking.models import COMPUTED_SQL, LOCAL_MODELS, Models, ModelSpec
+from dtef_pipeline.asking.models import COMPUTED_SQL, Models, ModelSpec
 from dtef_pipeline.asking.snapshot_order import FIRST_LABEL, among, snapshot_order
-from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.asking.variants import spec_of
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.report.markup import (
     Column,
@@ -31,7 +30,7 @@ from dtef_pipeline.report.markup import (
     with_intervals,
 )
 from dtef_pipeline.statistics.differences import MARGIN
-from dtef_pipeline.survey.boards.experiments import comparison, condition_usage, paired_cells
+from dtef_pipeline.survey.boards.experiments import compared
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models
 
@@ -54,7 +53,6 @@ _CONDITION_COLUMNS = [
     Column("cost_usd", "US dollars", dollars),
     Column("note", "Note", note),
 ]
-_PAID_COLUMNS = ("model", "condition", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced")
 _Said = set[tuple[str, str, str]]
 """Variant, condition and context level of what was asked in a snapshot."""
 
@@ -72,7 +70,7 @@ def _compared(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> 
         asked = _asked(experiment, specs, said)
         if not asked:
             continue
-        frame = _comparison(connection, asked, SurveyBoardOptions(snapshot=snapshot))
+        frame = compared(connection, asked, SurveyBoardOptions(snapshot=snapshot))
         if len(frame):
             shown = with_intervals(frame, [("difference", "low", "high")], shown=signed, bounds=signed_three)
             caption = f"Each condition against {experiment.conditions[0].name}; snapshot {snapshot}"
@@ -94,19 +92,6 @@ def _snapshots(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, _Sa
         yield snapshot, said, [spec for one in named if (spec := spec_of(*one))]
 
 
-def spec_of(name: str, variant: str) -> ModelSpec | None:
-    """The model that a variant stands for, as far as its responses depend on it; None where the variant is not spelled as such."""
-    model, _, settings = variant.removesuffix("]").partition("[")
-    given = {part.partition("=")[0]: part.partition("=")[2] for part in settings.split(",") if part}
-    local = model in LOCAL_MODELS
-    values = {"name": name, "model": model, "temperature": None, **({} if local else {"max_tokens": None}), **given}
-    try:
-        spec = ModelSpec.model_validate(values)
-    except ValueError:
-        return None
-    return spec if spec.variant == variant else None
-
-
 def _asked(experiment: Experiment, specs: Sequence[ModelSpec], said: _Said) -> list[Asked]:
     """The models that were asked in two conditions or more, each in every condition; a model once, under its shortest name."""
     found: dict[tuple[str, ...], tuple[Asked, ...]] = {}
@@ -122,16 +107,3 @@ def _asked(experiment: Experiment, specs: Sequence[ModelSpec], said: _Said) -> l
         if sum(there) > 1:
             found.setdefault(tuple(one.spec.variant for one in asked), asked)
     return [one for asked in found.values() for one in asked]
-
-
-def _comparison(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: SurveyBoardOptions) -> pd.DataFrame:
-    cells = paired_cells(connection, asked, options)
-    several = cells.groupby("model")["condition"].transform("nunique") > 1
-    paid = (
-        condition_usage(connection, asked, options)
-        if has_table(connection, "predictions")
-        else pd.DataFrame(columns=list(_PAID_COLUMNS))
-    )
-    if not several.any():
-        return cells[:0]
-    return comparison(cells[several], paid, resamples=options.resamples, seed=options.seed)

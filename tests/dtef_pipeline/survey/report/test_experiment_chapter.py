@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import duckdb
-import pytest
 
 from dtef_pipeline.survey.experiments import Condition, Experiment
-from dtef_pipeline.survey.report.experiment_chapter import experiments, spec_of
+from dtef_pipeline.survey.report.experiment_chapter import experiments
 from tests.made.scores import scores_table
 from tests.made.sections import cells
 
@@ -60,13 +59,3 @@ def test_conditions_that_differ_in_settings_are_found_by_their_variants_and_a_la
 
 def test_without_an_experiment_that_was_asked_the_section_says_so() -> None:
     assert "No experiment was asked." in section_of(asked("gpt", "openai/gpt", 0.5))
-
-
-@pytest.mark.parametrize(
-    "variant", ["openai/gpt[max_tokens=256,temperature=0]", "openai/x", "local/smollm2-135m[temperature=0]"]
-)
-def test_a_variant_is_read_as_the_model_it_stands_for(variant: str) -> None:
-    spec = spec_of("name", variant)
-    assert spec is not None
-    assert spec.variant == variant
-    assert spec_of("name", "strange[x]") is None

@@ -1,0 +1,18 @@
+"""Variants of models, read back from how they are spelled."""
+
+from __future__ import annotations
+
+from dtef_pipeline.asking.models import LOCAL_MODELS, ModelSpec
+
+
+def spec_of(name: str, variant: str) -> ModelSpec | None:
+    """The model that a variant stands for, as far as its responses depend on it; None where the variant is not spelled as such."""
+    model, _, settings = variant.removesuffix("]").partition("[")
+    given = {part.partition("=")[0]: part.partition("=")[2] for part in settings.split(",") if part}
+    local = model in LOCAL_MODELS
+    values = {"name": name, "model": model, "temperature": None, **({} if local else {"max_tokens": None}), **given}
+    try:
+        spec = ModelSpec.model_validate(values)
+    except ValueError:
+        return None
+    return spec if spec.variant == variant else None
