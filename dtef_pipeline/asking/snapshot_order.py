@@ -32,8 +32,7 @@ def snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
     has_times = connection.execute(known, [TIMES_TABLE]).fetchall()[0][0]
     if not has_times and not has_several(connection):
         return [label for (label,) in connection.execute("SELECT DISTINCT snapshot::VARCHAR FROM scores").fetchall()]
-    times = TIMES_TABLE if has_times else f"({times_sql('scores')})"
-    rows = connection.execute(f"SELECT snapshot::VARCHAR, epoch_us(first_response) FROM {times}").fetchall()
+    rows = _rows(connection, TIMES_TABLE) if has_times else times(connection)
     return in_order({label: None if us is None else datetime.fromtimestamp(us / 1e6, UTC) for label, us in rows})
 
 
@@ -44,7 +43,11 @@ def has_several(connection: duckdb.DuckDBPyConnection) -> bool:
 
 def times(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, int | None]]:
     """The rows of TIMES_TABLE, where `scores` are all there are; the first response in microseconds since 1970."""
-    return connection.execute(f"SELECT snapshot::VARCHAR, epoch_us(first_response) FROM ({times_sql('scores')})").fetchall()
+    return _rows(connection, f"({times_sql('scores')})")
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, of_times: str) -> list[tuple[str, int | None]]:
+    return connection.execute(f"SELECT snapshot::VARCHAR, epoch_us(first_response) FROM {of_times}").fetchall()
 
 
 def take_times(connection: duckdb.DuckDBPyConnection, of_all: Sequence[tuple[str, int | None]]) -> None:

@@ -18,11 +18,10 @@ from dtef_pipeline.cli.findings import Diagnosis, State
 from dtef_pipeline.documents import read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.text.counted import counted
+from resources.parquet_files import looks_damaged
 from resources.responses.database import SCHEMA_VERSION
 from resources.settings import Settings, shipped
 
-_MAGIC = b"PAR1"
-"""How a Parquet file begins and ends."""
 _MOST_FILES = 20_000
 """Of the warehouse, to be looked at; each takes a few microseconds."""
 _MOST_BROKEN = 3
@@ -125,7 +124,7 @@ def _warehouse(root: str) -> Diagnosis:
     if not folder.is_dir():
         return Diagnosis("warehouse", "problem", f"{folder} is no folder", "name a folder in DTEF_WAREHOUSE")
     files = [path for path, _ in zip(folder.glob("*/**/*.parquet"), range(_MOST_FILES), strict=False)]
-    broken = [str(path) for path in files if not _looks_whole(path)]
+    broken = [str(path) for path in files if looks_damaged(str(path))]
     if broken:
         more = f" and {len(broken) - _MOST_BROKEN} more" if len(broken) > _MOST_BROKEN else ""
         remedy = "delete them and run their rounds again with `dtef run --ingest`: stored responses are used again"
@@ -134,17 +133,6 @@ def _warehouse(root: str) -> Diagnosis:
     tables = {path.relative_to(folder).parts[0] for path in files}
     found = f"{folder}: {counted(len(files), 'file')} of {counted(len(tables), 'table')}"
     return _writable("warehouse", folder, found, "DTEF_WAREHOUSE")
-
-
-def _looks_whole(path: Path) -> bool:
-    """Whether a file begins and ends as Parquet does: what a broken copy or a full disk leaves does not."""
-    try:
-        with path.open("rb") as file:
-            begins = file.read(4)
-            file.seek(-4, os.SEEK_END)
-            return begins == _MAGIC == file.read(4)
-    except OSError:
-        return False
 
 
 def _disk(settings: Settings) -> Iterator[Diagnosis]:
