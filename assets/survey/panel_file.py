@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from dtef_pipeline.asking.models import Models
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.panel import Panel, load_panel
+from dtef_pipeline.identity import partition_key
+from dtef_pipeline.survey.panel import Panel, check_named, load_panel
 from resources.settings import Settings
+from resources.warehouse import Warehouse
 
 
 def known_panel(settings: Settings) -> Panel:
     """The panel's defaults without a file. Raises ConfigError when DTEF_PANEL names no file, or the file has a fault."""
+    return Panel() if settings.panel is None else load_panel(_file(settings.panel))
+
+
+def checked_panel(settings: Settings, models: Models, warehouse: Warehouse | None) -> Panel:
+    """As `known_panel`, with a look for all that the panel names: models, and the rounds and segments of the warehouse, if it has any.
+
+    Raises ConfigError for what is not there too, with the file and the line. `warehouse`: None: rounds and segments are not looked for.
+    """
     if settings.panel is None:
         return Panel()
-    if not settings.panel.is_file():
-        raise ConfigError(f"DTEF_PANEL names {settings.panel}, which is not a file")
-    return load_panel(settings.panel)
+    rounds = warehouse.values("survey_responses", "round") if warehouse else []
+    known = [
+        partition_key(round_id, segment)
+        for round_id in rounds
+        for segment in (warehouse.values("survey_responses", "segment", round=round_id) if warehouse else [])
+    ]
+    return check_named(_file(settings.panel), models, known)
+
+
+def _file(path: Path) -> Path:
+    if not path.is_file():
+        raise ConfigError(f"DTEF_PANEL names {path}, which is not a file")
+    return path

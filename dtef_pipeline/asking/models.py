@@ -12,7 +12,6 @@ A selector may change the settings of what it selects: `gpt-4.1-mini@max_tokens=
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from dtef_pipeline.asking.addresses import Address
 from dtef_pipeline.documents import Document, in_one_line, read_document
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.text.nearest import nearest
 
 COMPUTED = "baseline/"
 """How a model string begins whose predictions are computed from the data, so that no server is asked. `load_models` takes their list."""
@@ -217,9 +217,9 @@ class Models:
 
     def _unknown(self, selector: str) -> ConfigError:
         known = {*self.specs, *self.collections, *self.computed, *LOCAL_MODELS}
-        listed = ", ".join(_nearest_first(selector.partition("@")[0], known))
         return ConfigError(
-            f"no model or collection {selector!r}; known: {listed}; or a litellm string such as openai/gpt-4.1-mini; "
+            f"no model or collection {selector!r}; known: {nearest(selector.partition('@')[0], known)} (`dtef models` lists all); "
+            "or a litellm string such as openai/gpt-4.1-mini; "
             "settings follow an @: openai/gpt-4.1-mini@temperature=0.7"
         )
 
@@ -293,7 +293,7 @@ def _members(name: str, members: Any, specs: Mapping[str, ModelSpec], document: 
         raise document.error(place, f"got {members!r}; allowed: a list of model names")
     for member in members:
         if member not in specs:
-            raise document.error(place, f"no model {member!r}; known: {', '.join(_nearest_first(member, specs))}")
+            raise document.error(place, f"no model {member!r}; known: {nearest(member, specs)}")
     return tuple(dict.fromkeys(members))
 
 
@@ -332,12 +332,6 @@ def _is_litellm_string(selector: str) -> bool:
         and provider != "local"
         and not any(character.isspace() for character in selector)
     )
-
-
-def _nearest_first(word: str, known: Iterable[str]) -> list[str]:
-    names = sorted(known)
-    near = difflib.get_close_matches(word, names, n=3)
-    return [*near, *(name for name in names if name not in near)]
 
 
 def _spelled(value: float | str) -> str:

@@ -12,18 +12,20 @@ drift:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, field_validator
 
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec, base_selector
-from dtef_pipeline.documents import Part, read_document
+from dtef_pipeline.documents import Document, Part, Place, read_document, spelled
 from dtef_pipeline.drift.settings import DriftSettings
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
 from dtef_pipeline.survey.identity import round_order
+from dtef_pipeline.text.nearest import nearest
 
 
 class Panel(Part):
@@ -74,7 +76,7 @@ class Panel(Part):
         for selector, budget in self.budgets.items():
             for spec in self._at_temperature(selector, models):
                 if spec.name not in asked:
-                    raise ConfigError(f"budgets: {selector}: allowed: a model of the panel: {', '.join(asked)}")
+                    raise ConfigError(f"budgets.{selector}: allowed: a model of the panel: {', '.join(asked)}")
                 bounds = {**spec.budget.model_dump(exclude_none=True), **budget.model_dump(exclude_none=True)}
                 found[spec.name] = Budget.model_validate(bounds)
         return found
@@ -99,11 +101,46 @@ class Panel(Part):
         segments = {split_partition_key(key)[1] for key in of_rounds}
         if absent := sorted(set(self.segments) - segments):
             raise ConfigError(
-                f"segments: {', '.join(absent)} in none of the panel's rounds; their segments: {', '.join(sorted(segments))}"
+                f"segments: {', '.join(absent)} in none of the panel's rounds; their segments: {nearest(absent[0], segments)}"
             )
         return [key for key in of_rounds if not self.segments or split_partition_key(key)[1] in self.segments]
 
 
 def load_panel(path: Path) -> Panel:
     """Read a panel file. Raises ConfigError with the file, the line, the field, what arrived and what is allowed."""
-    return read_document(path, "panel file", Panel.model_fields).checked(Panel)
+    return _read(path).checked(Panel)
+
+
+def check_named(path: Path, models: Models, known: Sequence[str]) -> Panel:
+    """Read a panel file, and look for all that it names. `known`: the partitions there are; none: rounds and segments are not looked for.
+
+    Raises ConfigError as `load_panel`, and for a model, a round or a segment that is not there, and for the budget of a model not asked.
+    """
+    document = _read(path)
+    panel = document.checked(Panel)
+    for number, selector in enumerate(panel.models):
+        # Without a list in the file it is the default that is asked.
+        with _located(document, ("models", number) if "models" in document.values else ()):
+            models.resolve([selector])
+    with _located(document, ("models",)):
+        panel.asked(models)
+    for selector, budget in panel.budgets.items():
+        with _located(document, ("budgets", selector)):
+            panel.model_copy(update={"budgets": {selector: budget}}).budgets_of(models)
+    for field in ("rounds", "segments") if known else ():
+        with _located(document, (field,)):
+            panel.model_copy(update={"segments": []} if field == "rounds" else {}).partitions(known)
+    return panel
+
+
+def _read(path: Path) -> Document:
+    return read_document(path, "panel file", Panel.model_fields)
+
+
+@contextmanager
+def _located(document: Document, place: Place) -> Iterator[None]:
+    """An error inside is one of this place of the document."""
+    try:
+        yield
+    except ConfigError as error:
+        raise document.error(place, str(error).removeprefix(f"{spelled(place)}: ")) from error

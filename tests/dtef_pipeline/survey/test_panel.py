@@ -10,7 +10,7 @@ from dtef_pipeline.asking.models import Budget, load_models
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES
-from dtef_pipeline.survey.panel import Panel, load_panel
+from dtef_pipeline.survey.panel import Panel, check_named, load_panel
 from tests.conftest import ROOT
 
 MODELS = load_models(
@@ -122,6 +122,26 @@ class TestReading:
         with pytest.raises(ConfigError, match=said):
             read(tmp_path, text)
 
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("models:\n- pair\n- wram\n", r":3: models\.1: no model or collection 'wram'; known: warm, .* and \d+ more"),
+            ("models: [warm]\nbudgets:\n  cold: {max_calls: 1}\n", r":3: budgets\.cold: allowed: a model of the panel: warm@"),
+            ("draws: 1\nrounds: [T1, T9]\n", r":2: rounds: T9 not ingested; ingested: T1, T2$"),
+            ("rounds: [T1]\nsegments: ['ageGroup:18-25']\n", r":2: segments: ageGroup:18-25 in none of the panel's rounds"),
+        ],
+    )
+    def test_what_a_panel_names_and_is_not_there_is_said_with_its_line(self, tmp_path: Path, text: str, said: str) -> None:
+        path = tmp_path / "panel.yaml"
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(ConfigError, match=f"panel.yaml{said}"):
+            check_named(path, MODELS, KNOWN)
+
+    def test_rounds_and_segments_are_not_looked_for_before_a_round_is_ingested(self, tmp_path: Path) -> None:
+        path = tmp_path / "panel.yaml"
+        path.write_text("models: [pair]\nrounds: [T9]\n", encoding="utf-8")
+        assert check_named(path, MODELS, []).rounds == ["T9"]
+
     def test_the_shipped_example_can_be_used_as_it_is(self) -> None:
         panel = load_panel(ROOT / "data" / "panel.yaml")
         asked = {spec.name for spec in panel.asked(MODELS)}
@@ -157,7 +177,7 @@ class TestModels:
         assert panel.budgets_of(MODELS) == {"warm@temperature=0": Budget(max_cost_usd=1, max_calls=7)}
 
     def test_a_budget_of_a_model_that_is_not_asked_is_refused(self) -> None:
-        with pytest.raises(ConfigError, match=r"budgets: cold: allowed: a model of the panel: warm@temperature=0"):
+        with pytest.raises(ConfigError, match=r"budgets\.cold: allowed: a model of the panel: warm@temperature=0"):
             Panel(models=["warm"], budgets={"cold": Budget(max_calls=1)}).budgets_of(MODELS)
 
 

@@ -1,0 +1,17 @@
+"""Names that are known, in the message about one that is not."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+_MOST = 8
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known names that are most like the word, and some others: `gpt-4.1, grok-4.20, ... and 22 more`. `none` where none is known."""
+    names = sorted(known)
+    near = difflib.get_close_matches(word, names, n=3)
+    names = [*near, *(name for name in names if name not in near)]
+    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    return ", ".join(names[:_MOST]) + more or "none"
