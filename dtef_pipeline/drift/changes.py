@@ -159,9 +159,20 @@ def differences(before: Snapshot, after: Snapshot, labels: pd.DataFrame, subject
     return [Change(what, after.label, *words) for what, *words in found]
 
 
-def apart(what: str, subject: Subject) -> str:
-    """What makes snapshots that cannot be compared different tests: `other prompts`. `what`: of a change that `differences` found."""
-    return {subject.truth: f"other {subject.truths}", "prompts": "other prompts"}.get(what, f"another {what}")
+def parted(label: str, whats: Sequence[str], subject: Subject) -> str:
+    """Why earlier snapshots are not compared with one and those after it. `whats`: of the changes that `differences` found with it."""
+    second = subject.keys.space[1]
+    said = {
+        subject.truth: f"was scored against other {subject.truths}",
+        "prompts": "asked other prompts",
+        "panel": f"asked other {subject.keys.noun}s or {second}s",
+        "metric": "was scored by another metric",
+    }
+    return parted_words(label, " and ".join(said[what] for what in whats))
+
+
+def parted_words(label: str, did: str) -> str:
+    return f"{label} {did}, so earlier snapshots are not compared with it"
 
 
 def asked_words(asked: pd.DataFrame, subject: Subject) -> str:

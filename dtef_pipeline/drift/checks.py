@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.snapshot_label import snapshot_time
 from dtef_pipeline.asking.snapshot_order import among, in_order
+from dtef_pipeline.drift.changes import parted_words
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, is_equal, of_one_snapshot
 from dtef_pipeline.drift.subject import Subject
@@ -23,6 +24,7 @@ from dtef_pipeline.drift.verdict import verdict_on
 from dtef_pipeline.drift.verdict_text import place_words
 from dtef_pipeline.identity import digest
 from dtef_pipeline.keys import Keys
+from dtef_pipeline.text.counted import counted
 
 Codes = npt.NDArray[np.integer[Any]]
 
@@ -48,10 +50,13 @@ class _Test(NamedTuple):
     truths: tuple[tuple[str, str], ...]
 
     def unlike(self, later: _Test, truths: str) -> str:
-        """What makes a later snapshot another test. `truths`: what items are scored against, as people call it."""
+        """What a later snapshot did that makes it another test. `truths`: what items are scored against, as people call it."""
         if self.prompts != later.prompts:
-            return "other prompts"
-        return f"{truths} changed" if self.truths != later.truths else "scored by another metric"
+            here, there = set(self.prompts), set(later.prompts)
+            if there < here:
+                return f"asked only {len(there)} of these {counted(len(here), 'prompt')}"
+            return "asked more prompts" if here < there else "asked other prompts"
+        return f"was scored {f'against other {truths}' if self.truths != later.truths else 'by another metric'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +227,7 @@ def _prompt_sets(
     found = []
     for prompt_set, own in labels.items():
         later = order[order.index(own[-1]) + 1 :]
-        ended = (
-            f"{tests[own[0]][0].unlike(tests[later[0]][0], subject.truths)} since {later[0]}: not comparable" if later else None
-        )
+        ended = parted_words(later[0], tests[own[0]][0].unlike(tests[later[0]][0], subject.truths)) if later else None
         chosen = np.ones(len(group), dtype=bool) if len(labels) == 1 else group["snapshot"].isin(own).to_numpy()
         values, rule = _ruled(group[chosen], times, asked.temperature(places[chosen]), subject.keys.item)
         found.append(_Series(keys, prompt_set, values, own, rule, ended))

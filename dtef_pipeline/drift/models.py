@@ -1,7 +1,8 @@
 """Drift of a model as a whole, from the scores: one series per model variant and way of asking, over all partitions.
 
-Snapshots are compared on the items that they share with a frozen baseline. Those that asked mostly something else are another test, not drift:
-the verdict is about what is asked of late, and a snapshot that asked something else for once is left out.
+Snapshots are compared on the items that they share with a frozen baseline. Those that asked mostly something else are another test, not drift.
+A series that went over to another panel has the worst verdict of the two, until the new one asks all that the old one did; a snapshot that asked
+something else for once is left out.
 """
 
 from __future__ import annotations
@@ -21,20 +22,19 @@ from dtef_pipeline.drift.changes import (
     AnsweredShares,
     Change,
     answer_changes,
-    apart,
     differences,
     item_changes,
     mean_differences,
     parse_changes,
+    parted,
     provider_changes,
 )
 from dtef_pipeline.drift.history import Histories, History
+from dtef_pipeline.drift.judged import Judged, PairCodes, Standing
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.paired import Paired, paired
-from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict
-from dtef_pipeline.drift.snapshots import Comparable, Snapshot, latest_comparable, parse_rate
+from dtef_pipeline.drift.rule import drift_verdict
+from dtef_pipeline.drift.snapshots import Snapshot, panels, parse_rate
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict import Verdict, verdict_on
 
 _MOST_NAMED = 3
 _NEARLY_ALL = 0.95
@@ -68,6 +68,7 @@ def model_drift(
     series: list[dict[str, Any]] = []
     with scores_of_this_version(subject.keys), Histories(connection, subject, options, only) as histories:
         late = _late_labels(histories, options.baseline)
+        pairs = PairCodes.of(histories.labels, subject)
         threshold = options.threshold(sum(one.is_watched and not late.isdisjoint(one.times) for one in histories.all))
         for one in histories.all:
             if len(one.times) < 2:
@@ -75,7 +76,9 @@ def model_drift(
                 continue
             retired = late.isdisjoint(one.times)
             snapshots = histories.snapshots(one)
-            found = _Compared(one, snapshots, histories.labels, subject, options.baseline, None if retired else threshold)
+            found = _Compared(
+                one, snapshots, histories.labels, pairs, subject, options.baseline, None if retired else threshold
+            )
             checks.append(found.check())
             series += found.timeline()
         order = tuple(histories.order)
@@ -101,7 +104,7 @@ def _late_labels(histories: Histories, most: int) -> set[str]:
 
 
 class _Compared:
-    """One series of several snapshots, compared with the baseline of what it was asked of late.
+    """One series of several snapshots, compared with the baseline of the panel whose verdict stands for it.
 
     `threshold`: None for a series that gets no verdict, since it is no longer asked.
     """
@@ -111,25 +114,19 @@ class _Compared:
         one: History,
         snapshots: list[Snapshot],
         labels: pd.DataFrame,
+        pairs: PairCodes,
         subject: Subject,
         baseline: int,
         threshold: float | None,
     ) -> None:
         self._one, self._snapshots, self._labels, self._subject = one, snapshots, labels, subject
-        self._comparable: Comparable = latest_comparable(snapshots, baseline, one.times)
-        self._asked = labels.loc[self._comparable.items]
-        values = self._comparable.grid(lambda snapshot: snapshot.score)
-        first, item = subject.keys.shared_item
-        clusters = (self._asked[first] + "/" + self._asked[item]).tolist()
-        self._values = values
-        self._rule: DriftVerdict = drift_verdict(values, one.times, temperature=one.temperature)
+        found = panels(snapshots, baseline, one.times, pairs)
+        judged = [[Judged(part, labels, subject, one.times, one.temperature, threshold) for part in parts] for parts in found]
+        self._standing = Standing.of(*judged)
+        shown = self._standing.shown
+        self._comparable, self._asked, self._values = shown.comparable, shown.asked, shown.values
+        self._rule, self._verdict, self._pairs = shown.rule, shown.verdict, shown.pairs
         self._retired = threshold is None
-        self._verdict: Verdict | None = (
-            verdict_on(values, clusters, baseline=baseline, threshold=threshold)
-            if self._rule.is_comparable and threshold is not None
-            else None
-        )
-        self._pairs: Paired = self._verdict.pairs if self._verdict else paired(values, clusters, baseline=baseline)
         self._answers = self._read(self._pairs.snapshots)
 
     def _read(self, labels: Sequence[str]) -> AnsweredShares:
@@ -189,17 +186,17 @@ class _Compared:
             )
         since = self._comparable.snapshots[0].label
         if boundary := self._boundary():
-            parts.append(
-                f"{' and '.join(apart(change.what, self._subject) for change in boundary)} since {since}: earlier snapshots are not comparable"
-            )
+            parts.append(parted(since, [change.what for change in boundary], self._subject))
         later = self._snapshots[self._snapshots.index(self._comparable.snapshots[0]) :]
         members = {snapshot.label for snapshot in self._comparable.snapshots}
+        named = {*self._pairs.snapshots, *self._standing.told()}
         left_out = [
             f"{snapshot.label} ({'too few answers' if snapshot.label in members else 'asked something else'})"
             for snapshot in later
-            if snapshot.label not in self._pairs.snapshots
+            if snapshot.label not in named
         ]
         rest = f" and {len(left_out) - _MOST_NAMED} more" if len(left_out) > _MOST_NAMED else ""
+        parts += self._standing.words()
         return [*parts, f"left out: {', '.join(left_out[:_MOST_NAMED])}{rest}"] if left_out else parts
 
     def timeline(self) -> list[dict[str, Any]]:

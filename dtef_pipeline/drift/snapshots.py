@@ -1,10 +1,11 @@
-"""The snapshots of one series: what each asked and what came of it, and which of them can be compared."""
+"""The snapshots of one series: what each asked and what came of it, which of them can be compared, and which verdicts on them count."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,8 @@ Floats = npt.NDArray[np.float64]
 Items = npt.NDArray[np.uint64]
 SHARED = 0.5
 """Share of the items that a snapshot must have asked to be compared on them."""
+NEARLY_ALL = 0.95
+"""Share of the pairs of a panel that another one must ask to take its place."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,12 +50,13 @@ def parse_rate(ok: Floats, answered: Floats) -> float | None:
     return float(np.nansum(ok) / total) if total else None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Comparable:
     """Snapshots that can be compared, in the order of time: each asked mostly what the first `baseline` of them did.
 
-    `items` is what they are compared on: asked in at least half of the baseline's snapshots. A snapshot that answered too little is none
-    of the baseline's.
+    `items` is what they are compared on: asked in two of the baseline's snapshots or more, in one while there are no more than two. So what
+    was once compared stays so, whatever later snapshots of the baseline leave out. A snapshot that answered too little is none of the
+    baseline's.
     """
 
     baseline: int
@@ -77,9 +81,14 @@ class Comparable:
         if snapshot.is_answered and len(self._founders) < self.baseline:
             self._founders.append(snapshot)
             items, counts = np.unique(np.concatenate([one.items for one in self._founders]), return_counts=True)
-            self.items = items[counts >= SHARED * len(self._founders)]
+            self.items = items[counts >= min(2, SHARED * len(self._founders))]
         elif not self._founders:
             self.items = self.snapshots[0].items
+
+    def is_long(self, times: Mapping[str, datetime | None]) -> bool:
+        """Whether its answered snapshots span the hours that the rule asks for. `times`: when each was taken, by its label."""
+        hours = hours_between([times[one.label] for one in self.snapshots if one.is_answered])
+        return hours is not None and hours >= MIN_HOURS
 
     def grid(self, values: Callable[[Snapshot], Floats]) -> pd.DataFrame:
         """(items, snapshots) of one of the arrays; NaN where an item was not asked."""
@@ -91,28 +100,75 @@ class Comparable:
         return pd.DataFrame(found, columns=[snapshot.label for snapshot in self.snapshots])
 
 
-def latest_comparable(snapshots: Sequence[Snapshot], baseline: int, times: Mapping[str, datetime | None]) -> Comparable:
-    """The snapshots that can be compared: those of what is asked of late. `times`: when each was taken, by its label.
+class Panels(NamedTuple):
+    """What a series was asked over time, each with the snapshots that can be compared on it.
 
-    A series goes over to something else once that can be compared (two snapshots, 23 hours apart) and either two snapshots in a row asked it
-    or nothing could be compared before. So one that asked something else for once parts and hides nothing. Snapshots that answered too
-    little have no say. Which are compared depends on what was asked when and whether it was answered, never on a score.
+    `kept`: those whose verdicts count, the one asked of late last. `aside`: the others that can be compared and that none of these covers,
+    since they were asked in between.
     """
 
-    def can(group: Comparable) -> bool:
-        hours = hours_between([times[one.label] for one in group.snapshots if one.is_answered])
-        return hours is not None and hours >= MIN_HOURS
+    kept: list[Comparable]
+    aside: list[Comparable]
+
+
+def panels(
+    snapshots: Sequence[Snapshot], baseline: int, times: Mapping[str, datetime | None], pairs: Callable[[Items], Items]
+) -> Panels:
+    """The panels of a series. `times`: when each snapshot was taken, by its label. `pairs`: what items ask of whom, however it is worded.
+
+    A series goes over to another panel once that can be compared (two snapshots, 23 hours apart) and either two snapshots in a row asked it
+    or nothing could be compared before. Snapshots that answered too little have no say. An earlier panel goes on counting until a later one
+    that the series went over to asks the same pairs, so that no verdict is hidden by asking fewer. Of a series that went back to a panel,
+    what was asked in between counts no more where it asked fewer pairs. Which panels count depends on what was asked when and whether it was
+    answered, never on a score.
+    """
 
     groups: list[Comparable] = []
-    chosen = previous = None
+    gone_over: list[Comparable] = []
+    previous = None
     for snapshot in snapshots:
-        # The newest group first: where two would do, the one asked of late is meant.
-        group = next((known for known in reversed(groups) if known.takes(snapshot)), None) or Comparable(baseline)
+        group = _taking(groups, snapshot) or Comparable(baseline)
         groups = [*(known for known in groups if known is not group), group]
         group.add(snapshot)
         if not snapshot.is_answered:
             continue
-        if chosen is None or (group is not chosen and can(group) and (group is previous or not can(chosen))):
-            chosen = group
+        chosen = gone_over[-1] if gone_over else None
+        if chosen is None or (
+            group is not chosen and group.is_long(times) and (group is previous or not chosen.is_long(times))
+        ):
+            gone_over = _back_to(gone_over, group, pairs)
         previous = group
-    return chosen or groups[-1]
+    kept = _uncovered(gone_over or groups[-1:], times, pairs)
+    others = (one for one in groups if one not in kept and one.is_long(times))
+    return Panels(kept, [one for one in others if not any(_covers(known, one, pairs) for known in kept)])
+
+
+def _uncovered(
+    gone_over: Sequence[Comparable], times: Mapping[str, datetime | None], pairs: Callable[[Items], Items]
+) -> list[Comparable]:
+    """The last, and before it those that can be compared and that no later one covers."""
+    return [
+        one
+        for at, one in enumerate(gone_over, start=1)
+        if at == len(gone_over) or (one.is_long(times) and not any(_covers(later, one, pairs) for later in gone_over[at:]))
+    ]
+
+
+def _taking(groups: Sequence[Comparable], snapshot: Snapshot) -> Comparable | None:
+    """The group that shares most with a snapshot; of several the newest, which is what was asked of late."""
+    taking = [known for known in reversed(groups) if known.takes(snapshot)]
+    return max(taking, key=lambda known: known.shared(snapshot), default=None)
+
+
+def _back_to(gone_over: Sequence[Comparable], group: Comparable, pairs: Callable[[Items], Items]) -> list[Comparable]:
+    if group not in gone_over:
+        return [*gone_over, group]
+    at, asked = gone_over.index(group), len(np.unique(pairs(group.items)))
+    between = [one for one in gone_over[at + 1 :] if len(np.unique(pairs(one.items))) > asked]
+    return [*gone_over[:at], *between, group]
+
+
+def _covers(later: Comparable, earlier: Comparable, pairs: Callable[[Items], Items]) -> bool:
+    """Whether nearly all pairs of the earlier one are asked in the later one."""
+    asked = np.unique(pairs(earlier.items))
+    return bool(np.isin(asked, pairs(later.items)).mean() >= NEARLY_ALL) if len(asked) else True

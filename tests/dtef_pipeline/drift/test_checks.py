@@ -160,9 +160,12 @@ class TestPromptSets:
     @pytest.mark.parametrize(
         ("change", "reason"),
         [
-            ({"prompt_id": "other"}, "other prompts since 2026-01-04: not comparable"),
-            ({"truth_id": "other"}, "survey answers changed since 2026-01-04: not comparable"),
-            ({"metric": "cosine"}, "scored by another metric since 2026-01-04: not comparable"),
+            ({"prompt_id": "other"}, "2026-01-04 asked other prompts, so earlier snapshots are not compared with it"),
+            (
+                {"truth_id": "other"},
+                "2026-01-04 was scored against other survey answers, so earlier snapshots are not compared with it",
+            ),
+            ({"metric": "cosine"}, "2026-01-04 was scored by another metric, so earlier snapshots are not compared with it"),
         ],
     )
     def test_another_test_begins_another_series_and_the_first_says_why_it_ended(
@@ -172,7 +175,7 @@ class TestPromptSets:
         changed = [{**row, **change} if row["snapshot"] >= label(3) else row for row in rows]
         first, second = sorted(drift_checks(scores_table(changed), SUBJECT).to_pylist(), key=lambda row: row["lowest_snapshot"])
         assert first["reason"].endswith(f"; {reason}")
-        assert "not comparable" not in second["reason"]
+        assert "not compared" not in second["reason"]
         assert (first["n_snapshots"], second["n_snapshots"]) == (3, 3)
         assert first["prompt_set"] != second["prompt_set"]
 
@@ -187,9 +190,16 @@ class TestPromptSets:
         odd = [{**row, "prompt_id": "odd"} if row["snapshot"] == label(1) else row for row in rows]
         reasons = {row["n_snapshots"]: row["reason"] for row in drift_checks(scores_table(odd), SUBJECT).to_pylist()}
         assert reasons[1] == (
-            "not compared: 1 snapshot with responses to these prompts, 2 are needed; other prompts since 2026-01-03: not comparable"
+            "not compared: 1 snapshot with responses to these prompts, 2 are needed; "
+            "2026-01-03 asked other prompts, so earlier snapshots are not compared with it"
         )
-        assert "not comparable" not in reasons[2]
+        assert "not compared" not in reasons[2]
+
+    @pytest.mark.parametrize(("first", "later", "said"), [(4, 1, "only 1 of these 4 prompts"), (1, 4, "more prompts")])
+    def test_fewer_and_more_of_the_same_prompts_are_said_to_be_that(self, first: int, later: int, said: str) -> None:
+        asked = [*nights([[0.5] * first] * 2), *({**row, "snapshot": label(5)} for row in nights([[0.5] * later]))]
+        reasons = [row["reason"] for row in drift_checks(scores_table(asked), SUBJECT).to_pylist()]
+        assert any(f"2026-01-06 asked {said}, so earlier snapshots are not compared with it" in reason for reason in reasons)
 
     def test_scores_from_before_truths_had_a_hash_are_a_series(self) -> None:
         row = only([{**row, "truth_id": None} for row in nights(stepped(8, 8, 0))])

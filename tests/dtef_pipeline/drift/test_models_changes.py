@@ -74,7 +74,7 @@ def test_other_prompts_midway_begin_anew_and_say_since_when() -> None:
     assert (change["what"], change["snapshot"]) == ("prompts", label(6))
     assert change["before"] == f"the prompts of {label(5)}"
     assert change["after"] == "other prompts for 10 of 10 (segment, question) pairs"
-    assert f"other prompts since {label(6)}: earlier snapshots are not comparable" in row["reason"]
+    assert f"{label(6)} asked other prompts, so earlier snapshots are not compared with it" in row["reason"]
     assert [one["compared"] for one in series] == [False] * 6 + [True] * 7
     assert series[0]["score"] == pytest.approx(0.9)
     assert (series[0]["n_shared"], series[0]["n_prompts"], series[0]["difference"]) == (0, 10, None)
@@ -85,7 +85,7 @@ def test_other_survey_answers_are_no_drift_of_the_model() -> None:
     assert row["verdict"] == "none"
     assert set(whats(row)) == {"survey"}
     assert whats(row)["survey"]["after"] == "other survey answers for 10 of 10 (segment, question) pairs"
-    assert "other survey answers since 2026-01-07" in row["reason"]
+    assert "2026-01-07 was scored against other survey answers, so earlier" in row["reason"]
 
 
 def test_another_metric_is_another_test() -> None:

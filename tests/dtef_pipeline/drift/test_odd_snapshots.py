@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 
 from dtef_pipeline.drift.evidence import BASELINE
 from dtef_pipeline.drift.rule import drift_verdict
-from dtef_pipeline.drift.snapshots import Snapshot, latest_comparable
-from tests.dtef_pipeline.drift.model_drift_rows import STEADY, check, found
+from dtef_pipeline.drift.snapshots import Snapshot, panels
+from tests.dtef_pipeline.drift.model_drift_rows import STEADY, Rows, check, found
 from tests.made.snapshots import label, nights
 
 FELL = [*STEADY, *[0.6] * 6]
@@ -32,7 +33,7 @@ def test_one_odd_snapshot_at_the_end_hides_no_verdict_and_is_named(odd: list[dic
     assert row["verdict"] == "drift"
     assert row["latest_snapshot"] == label(11)
     assert f"left out: {label(11)} (asked something else)" in row["reason"]
-    assert "not comparable" not in row["reason"]
+    assert "not compared" not in row["reason"]
 
 
 def test_one_that_a_budget_stopped_is_named_with_its_reason() -> None:
@@ -43,13 +44,89 @@ def test_one_that_a_budget_stopped_is_named_with_its_reason() -> None:
 
 
 def test_a_panel_that_changed_for_good_is_gone_over_to_once_two_of_its_nights_can_be_compared() -> None:
-    changed = [*nights(FELL), *other(11), *other(12)]
-    row = check(changed)
+    row = check([*nights(STEADY), *other(5), *other(6)])
     assert (row["verdict"], row["n_snapshots"], row["n_questions"]) == ("none", 2, 1)
-    assert f"another panel since {label(11)}: earlier snapshots are not comparable" in row["reason"]
-    back = check([*changed, *nights([0.6], first=13)])
-    assert f"left out: {label(13)} (asked something else)" in back["reason"]
-    assert check([*changed, *nights([0.6, 0.6], first=13)])["verdict"] == "drift"
+    assert f"{label(5)} asked other questions or segments, so earlier snapshots are not compared with it" in row["reason"]
+    assert "asked something else (10 questions in 1 segment of S1, 10 prompts), by itself: none" in row["reason"]
+
+
+SMALLER = {"fewer questions": lambda night: nights([0.8], first=night, questions=2), "another segment": other}
+
+
+@pytest.mark.parametrize("asked", SMALLER.values(), ids=SMALLER)
+@pytest.mark.parametrize("odd", [2, 9])
+def test_a_verdict_is_not_hidden_by_snapshots_that_ask_fewer_pairs(asked: Callable[[int], Rows], odd: int) -> None:
+    """Two ad-hoc snapshots of one question turned `watch` into `none`, and --fail-on passed."""
+    for means, verdict in (([0.8, 0.6], "watch"), (FELL, "drift")):
+        plain = check(nights(means))
+        tried = [row for night in range(len(means), len(means) + odd) for row in asked(night)]
+        row = check([*nights(means), *tried])
+        same = ("verdict", "shift", "first_snapshot", "log10_e", "n_prompts", "n_snapshots", "baseline")
+        assert {name: row[name] for name in same} == {name: plain[name] for name in same}
+        assert row["verdict"] == verdict
+        assert row["latest_snapshot"] == label(len(means) + odd - 1)
+        assert f"by itself: none; this verdict stays until it is accepted with --since {label(len(means))}" in row["reason"]
+        assert "left out" not in row["reason"]
+        assert check([*nights(means), *tried], since={"": label(len(means))})["verdict"] == "none"
+
+
+def test_a_verdict_is_not_hidden_by_half_of_its_pairs_while_the_baseline_is_incomplete() -> None:
+    """Three of the baseline's five snapshots asked half of the pairs, and what had moved was compared no more."""
+    rows = [
+        {**row, "score": 0.2} if row["question_id"] in ("q3", "q4", "q5") and row["snapshot"] == label(1) else row
+        for row in nights([0.8, 0.8], questions=6)
+    ]
+    assert check(rows)["verdict"] == "watch"
+    for night in range(2, 9):
+        rows += nights([0.8], first=night, questions=3)
+        row = check(rows)
+        assert (row["verdict"], row["n_prompts"]) == ("watch", 6)
+
+
+def test_a_night_of_the_whole_panel_is_compared_however_often_a_part_of_it_was_asked() -> None:
+    """It was taken for one of the smaller panel, and what it said of the other questions was not looked at."""
+    rows = [*nights([0.8] * 6), *[row for night in range(6, 13) for row in nights([0.8], first=night, questions=2)]]
+    row = check([*rows, *nights([0.6], first=13)])
+    assert (row["verdict"], row["n_prompts"]) == ("watch", 10)
+    assert check(rows)["n_prompts"] == 2
+
+
+def test_other_prompts_for_the_same_pairs_take_the_place_of_a_verdict() -> None:
+    fell = nights(FELL)
+    reworded = [{**row, "prompt_id": f"reworded {row['question_id']}"} for row in nights([0.6] * 2, first=11)]
+    row = check([*fell, *reworded])
+    assert (row["verdict"], row["n_snapshots"], row["n_prompts"]) == ("none", 2, 10)
+    assert f"{label(11)} asked other prompts, so earlier snapshots are not compared with it" in row["reason"]
+    half = [row for row in reworded if row["question_id"] <= "q4"]
+    assert check([*fell, *half])["verdict"] == "drift", "half of the pairs do not"
+
+
+def test_a_smaller_panel_that_was_asked_in_between_is_named_with_its_verdict_and_counts_no_more() -> None:
+    rows = [
+        *nights(STEADY),
+        *nights([0.3], first=5, questions=1, segment="x:y"),
+        *nights([0.6], first=6, questions=1, segment="x:y"),
+    ]
+    assert check(rows)["verdict"] == "watch"
+    row = check([*rows, *nights([0.8] * 2, first=7)])
+    assert (row["verdict"], row["n_snapshots"]) == ("none", 7)
+    assert (
+        f"{label(5)}, {label(6)} asked something else (1 question in 1 segment of S1, 1 prompt), by itself: watch"
+        in row["reason"]
+    )
+    back = [
+        *nights([0.8] * 2, questions=1, segment="x:y"),
+        *nights(FELL, first=2),
+        *nights([0.8] * 2, first=13, questions=1, segment="x:y"),
+    ]
+    assert check(back)["verdict"] == "drift", "the larger panel counts, whichever was there first"
+
+
+def test_the_newer_of_two_drifts_stands_and_the_other_is_named() -> None:
+    rows = [*nights(FELL), *nights(FELL, first=11, round="S2")]
+    row = check(rows)
+    assert (row["verdict"], row["rounds"], row["first_snapshot"]) == ("drift", ["S2"], label(16))
+    assert "asked something else (10 questions in 1 segment of S1, 10 prompts), by itself: drift" in row["reason"]
 
 
 def test_two_odd_snapshots_of_one_day_hide_nothing_either() -> None:
@@ -75,9 +152,9 @@ def test_two_panels_in_turn_stay_with_the_first() -> None:
 
 def test_what_is_compared_depends_on_no_score() -> None:
     rng = np.random.default_rng(5)
-    panels = [np.arange(4, dtype=np.uint64), np.arange(3, 9, dtype=np.uint64), np.arange(20, 22, dtype=np.uint64)]
+    asked_in_turn = [np.arange(4, dtype=np.uint64), np.arange(3, 9, dtype=np.uint64), np.arange(20, 22, dtype=np.uint64)]
     for _ in range(50):
-        asked = [panels[at] for at in rng.choice(3, size=9, p=[0.6, 0.25, 0.15])]
+        asked = [asked_in_turn[at] for at in rng.choice(3, size=9, p=[0.6, 0.25, 0.15])]
         times = {label(night): datetime.fromisoformat(label(night)) for night in range(9)}
         chosen = set()
         for _ in range(3):
@@ -85,7 +162,8 @@ def test_what_is_compared_depends_on_no_score() -> None:
             for night, items in enumerate(asked):
                 ones = np.ones(len(items))
                 made.append(Snapshot(label(night), items, rng.random(len(items)), ones, ones, ones))
-            chosen.add(tuple(one.label for one in latest_comparable(made, BASELINE, times).snapshots))
+            kept, aside = panels(made, BASELINE, times, lambda items: items)
+            chosen.add(tuple(tuple(one.label for one in panel.snapshots) for panel in [*kept, *aside]))
         assert len(chosen) == 1
 
 

@@ -1,0 +1,115 @@
+"""The panels of one series, each with its verdict, and which of the verdicts stands for the series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import pandas as pd
+
+from dtef_pipeline.drift.changes import asked_words
+from dtef_pipeline.drift.paired import Paired, paired
+from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict
+from dtef_pipeline.drift.snapshots import Comparable, Items
+from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.drift.verdict import Verdict, verdict_on
+from dtef_pipeline.drift.verdict_text import NEWS, VERDICTS
+
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PairCodes:
+    """What items ask of whom, as numbers, however it is worded."""
+
+    codes: pd.Series
+
+    @classmethod
+    def of(cls, labels: pd.DataFrame, subject: Subject) -> PairCodes:
+        """`labels`: by item code, the columns `Keys.tested`."""
+        return cls(labels.groupby(list(subject.keys.pair), sort=False).ngroup())
+
+    def __call__(self, items: Items) -> Items:
+        return np.asarray(self.codes.reindex(pd.Index(items)), dtype=np.uint64)
+
+
+class Judged:
+    """The snapshots of a series that can be compared on one panel, with the verdict on them.
+
+    `asked`: what they are compared on, the columns `Keys.tested`. `values`: (items, snapshots) scores. `verdict`: None where the rule compares
+    nothing, or the series gets no verdict (`threshold` None).
+    """
+
+    def __init__(
+        self,
+        comparable: Comparable,
+        labels: pd.DataFrame,
+        subject: Subject,
+        times: Mapping[str, datetime | None],
+        temperature: float | None,
+        threshold: float | None,
+    ) -> None:
+        self.comparable, self._subject, self._times = comparable, subject, times
+        self.asked = labels.loc[comparable.items]
+        self.values = comparable.grid(lambda snapshot: snapshot.score)
+        first, item = subject.keys.shared_item
+        clusters, baseline = (self.asked[first] + "/" + self.asked[item]).tolist(), comparable.baseline
+        self.rule: DriftVerdict = drift_verdict(self.values, times, temperature=temperature)
+        self.verdict: Verdict | None = (
+            verdict_on(self.values, clusters, baseline=baseline, threshold=threshold)
+            if self.rule.is_comparable and threshold is not None
+            else None
+        )
+        self.pairs: Paired = self.verdict.pairs if self.verdict else paired(self.values, clusters, baseline=baseline)
+
+    @property
+    def word(self) -> str | None:
+        return self.verdict.verdict if self.verdict else None
+
+    @property
+    def labels(self) -> list[str]:
+        return [snapshot.label for snapshot in self.comparable.snapshots]
+
+    def by_itself(self) -> str:
+        """`2026-12-02, 2026-12-03 asked something else (1 task in 1 blueprint of S1, 1 prompt), by itself: none`."""
+        more = f" and {len(self.labels) - _MOST_NAMED} more" if len(self.labels) > _MOST_NAMED else ""
+        asked = asked_words(self.asked, self._subject)
+        return f"{', '.join(self.labels[:_MOST_NAMED])}{more} asked something else ({asked}), by itself: {self.word or 'not compared'}"
+
+    def since(self) -> str:
+        """The date from which on a panel stands alone, as the option `since` takes it."""
+        time = self._times[self.labels[0]]
+        return self.labels[0] if time is None else time.date().isoformat()
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """`shown`: the panel whose verdict stands for the series: the worst that counts, of equal ones the one asked of late.
+
+    `others`: those that count too. `aside`: panels that were asked in between and do not count.
+    """
+
+    shown: Judged
+    others: list[Judged]
+    aside: list[Judged]
+    is_late: bool
+
+    @classmethod
+    def of(cls, kept: Sequence[Judged], aside: Sequence[Judged]) -> Standing:
+        shown = min(reversed(kept), key=lambda one: VERDICTS.index(one.word) if one.word else len(VERDICTS))
+        return cls(shown, [one for one in kept if one is not shown], list(aside), shown is kept[-1])
+
+    def words(self) -> list[str]:
+        """The verdicts on the other panels, and how long the one that is shown stays."""
+        stays = [] if self.is_late else [f"this verdict stays until it is accepted with --since {self.others[-1].since()}"]
+        return [*(one.by_itself() for one in self._told()), *stays]
+
+    def told(self) -> set[str]:
+        """The snapshots that `words` names."""
+        return {label for one in self._told() for label in one.labels}
+
+    def _told(self) -> list[Judged]:
+        """Nothing where there is no verdict, and nothing of a panel in between that did not move."""
+        return [*self.others, *(one for one in self.aside if one.word in NEWS)] if self.shown.word else []
