@@ -10,7 +10,7 @@ import dagster as dg
 
 from assets.definitions import defs
 from assets.stage.broken_files import LEFT_OUT, MADE_AGAIN
-from assets.stage.dagster_internals import MAX_RETRIES_TAG, RANGE_END, RANGE_START, in_code_location
+from assets.stage.dagster_internals import MAX_RETRIES_TAG, RANGE_END, RANGE_START, in_code_location, without_own_lines
 from assets.stage.partitions import FAILED_BECAUSE, PROCESS_TAG, failed_text, process_tag
 from assets.survey.automation import BOARDS, ROLL_UPS, STAGES
 from assets.survey.rounds import known_keys, range_tags, ranges
@@ -86,7 +86,7 @@ def _run(
     job = defs.resolve_implicit_global_asset_job_def()
     # A command that was killed is continued by the same command, not by the daemon behind its back.
     own = {PROCESS_TAG: json.dumps(Process.this()._asdict()), MAX_RETRIES_TAG: "0"}
-    with in_code_location(instance, job.name, shipped("workspace.yaml")):
+    with in_code_location(instance, job.name, shipped("workspace.yaml")), without_own_lines():
         return job.execute_in_process(
             instance=instance,
             asset_selection=[dg.AssetKey(name) for name in names],

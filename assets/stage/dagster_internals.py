@@ -5,11 +5,12 @@ storages of Dagster and say so themselves. `pyproject.toml` bounds Dagster to th
 bound is raised: `tests/assets/stage/test_dagster_internals.py` says which names have changed, and the line here what they are needed for.
 """
 
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 import dagster as dg
 
@@ -91,7 +92,15 @@ __all__ = [
     "sensor_cursor",
     "server_answers",
     "step_of",
+    "without_own_lines",
 ]
+
+OWN_LINES = (
+    "Exception while storing event batch: ",
+    "Falling back to storing multiple single-event storage requests",
+    "Exception while writing logger call to event log: ",
+)
+"""How texts begin that Dagster writes to stderr beside the error that it raises: dumps of SQLAlchemy, each in one call of `write`."""
 
 
 def step_of(context: dg.AssetExecutionContext) -> Any:
@@ -124,6 +133,29 @@ def in_code_location(instance: dg.DagsterInstance, job: str, workspace: Path) ->
         yield
     finally:
         del vars(instance)["create_run_for_job"]
+
+
+@contextmanager
+def without_own_lines() -> Iterator[None]:
+    """What Dagster writes to stderr about events that it cannot store is not shown: it tries again, or raises the error, which is reported.
+
+    Replaced by: a setting of Dagster that sends these lines to its log.
+    """
+    with redirect_stderr(cast(TextIO, _WithoutOwnLines(sys.stderr))):
+        yield
+
+
+class _WithoutOwnLines:
+    """A stream that passes on everything else."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return len(text) if text.startswith(OWN_LINES) else self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def sensor_cursor(instance: dg.DagsterInstance, name: str) -> str | None:

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import sys
 import tomllib
 from collections.abc import Callable
 from importlib.metadata import version
@@ -41,6 +42,20 @@ SIGNATURES: dict[str, tuple[Callable[..., Any], list[str]]] = {
 def test_private_functions_take_what_they_are_given_here(name: str) -> None:
     function, parameters = SIGNATURES[name]
     assert list(inspect.signature(function).parameters)[: len(parameters)] == parameters
+
+
+def test_of_what_is_written_to_stderr_only_dagsters_own_lines_are_kept_back(capsys: pytest.CaptureFixture[str]) -> None:
+    """On a full disk they stood before the one line that says so, with a statement and an address to look up."""
+    source = "".join(
+        inspect.getsource(importlib.import_module(f"dagster._core.instance.{name}"))
+        for name in ("types", "methods.event_methods")
+    )
+    assert [line for line in internals.OWN_LINES if line not in source] == []
+    with internals.without_own_lines():
+        sys.stderr.write(f"{internals.OWN_LINES[0]}(sqlite3.OperationalError) disk I/O error\n[SQL: PRAGMA]\n")
+        sys.stderr.write("ours\n")
+        assert not sys.stderr.isatty()
+    assert capsys.readouterr().err == "ours\n"
 
 
 def test_the_constants_are_the_ones_that_runs_and_events_were_stored_with() -> None:
