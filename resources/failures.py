@@ -7,7 +7,9 @@ comes as the exception, or as the class names and messages that Dagster keeps of
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from resources.settings import Settings
@@ -22,6 +24,11 @@ _PATH = re.compile(r"'(?P<path>[^'\n]+)'")
 _FULL = re.compile(r"No space left|disk is full|quota exceeded|File too large", re.IGNORECASE)
 _CLOSED = re.compile(r"Permission denied|Read-only file system|readonly database|Operation not permitted", re.IGNORECASE)
 _MAYBE_FULL = re.compile(r"disk I/O error|unable to open database file")
+_FULL_BELOW = 5_000_000
+"""Bytes of free disk space with which SQLite's "disk I/O error" is taken for a full disk."""
+_DAMAGED = re.compile(r"file is not a database|database disk image is malformed")
+_AWAY = re.compile(r"(response store|database of Dagster).*(connection|translate host name|authentication)", re.IGNORECASE)
+_SERVERS = ("psycopg.", "psycopg2.")
 
 
 class Link(NamedTuple):
@@ -51,6 +58,8 @@ def in_words(chain: Iterable[Link], home: str | None = None) -> str | None:
             return link.said
         if link.kind.startswith(_DATABASES):
             place = home or str(Settings.from_environment().dagster_home)
+            if link.said.removeprefix("(").startswith(_SERVERS) or link.kind.startswith(_SERVERS):
+                return f"cannot use the database of Dagster that {place}/dagster.yaml names: {first_line(link)}"
             return f"cannot read or write the storage of Dagster in {place}: {first_line(link)}"
         if link.kind.startswith(_DUCKDB):
             done = "written" if "Could not write" in link.said else "read"
@@ -85,16 +94,28 @@ def reason(said: str) -> str:
 
 
 def with_remedy(said: str, places: Mapping[str, str] | None = None) -> str:
-    """The message, and what to do where the disk is the trouble. `places`: of the settings, by their environment variables."""
-    if _FULL.search(said):
+    """The message, and what to do where a disk or a database is the trouble. `places`: of the settings, by their environment variables."""
+    found = places if places is not None else Settings.from_environment().places()
+    # Of places inside each other the innermost.
+    name, place = max(((n, p) for n, p in found.items() if p and p in said), key=lambda one: len(one[1]), default=("", ""))
+    elsewhere = f", or name another place in {name}" if name else ""
+    if _FULL.search(said) or (_MAYBE_FULL.search(said) and _is_full(place)):
         return f"{said}; make room on that disk and start the same again: what is stored is kept, and only the rest is done"
     if _MAYBE_FULL.search(said):
         return f"{said}; see whether the disk is full or the folder is read-only; what is stored is kept"
     if _CLOSED.search(said):
-        found = places if places is not None else Settings.from_environment().places()
-        named = next((name for name, place in found.items() if place and place in said), None)
-        return f"{said}; let this user write there" + (f", or name another place in {named}" if named else "")
+        return f"{said}; let this user write there{elsewhere}"
+    if _DAMAGED.search(said):
+        return f"{said}; put a backup in its place{elsewhere}"
+    if _AWAY.search(said):
+        return f"{said}; see whether that server runs, and whether its address, user and password are right"
     return said
+
+
+def _is_full(place: str) -> bool:
+    """Whether the disk of a folder or file of this machine has hardly any room."""
+    there = next((path for path in (Path(place), *Path(place).parents) if path.exists()), None) if place else None
+    return there is not None and shutil.disk_usage(there).free < _FULL_BELOW
 
 
 def _kind(error: BaseException) -> str:

@@ -5,6 +5,7 @@ SQLAlchemy Core, so the embedded SQLite default and PostgreSQL by URL are the sa
 
 from __future__ import annotations
 
+import errno
 import json
 import sqlite3
 import time
@@ -30,6 +31,7 @@ PATIENCE_S = 60.0
 _RETRY_S = 0.25
 
 _CHUNK = 5_000
+_CANNOT_OPEN = "unable to open database file"
 
 # Any number that no other program on the same PostgreSQL database is likely to lock.
 _WRITERS_LOCK = 0x64746566
@@ -143,7 +145,11 @@ class ResponseDatabase:
             time.sleep(_RETRY_S)
 
     def _reported(self, action: str, error: sa.exc.SQLAlchemyError) -> StoreError:
-        return StoreError(f"cannot {action} the response store {self.name}: {getattr(error, 'orig', None) or error}")
+        said = _in_one_line(str(getattr(error, "orig", None) or error))
+        if said == _CANNOT_OPEN and (refused := _refusal(Path(str(self._engine.url.database)))):
+            elsewhere = "; choose another place with DTEF_RESPONSES" if refused.errno in (errno.ENOENT, errno.ENOTDIR) else ""
+            said = f"{refused.strerror}{elsewhere}"
+        return StoreError(f"cannot {action} the response store {self.name}: {said}")
 
     def _prepare(self) -> None:
         if not self._reading(self._is_up_to_date):
@@ -208,6 +214,21 @@ def _url(location: str | Path) -> sa.URL:
     return url
 
 
+def _in_one_line(said: str) -> str:
+    """The lines of a message in one, without SQLAlchemy's statements and addresses to look up."""
+    lines = (line.strip() for line in said.splitlines())
+    return " ".join(line for line in lines if line and not line.startswith(("[SQL: ", "(Background on this error")))
+
+
+def _refusal(path: Path) -> OSError | None:
+    """Why the system does not let a file be opened or made, which SQLite does not say. None: it does let it."""
+    try:
+        path.open("ab").close()
+    except OSError as error:
+        return error
+    return None
+
+
 def _engine(url: sa.URL) -> sa.Engine:
     if url.get_backend_name() != "sqlite":
         try:
@@ -223,6 +244,8 @@ def _engine(url: sa.URL) -> sa.Engine:
         raise StoreError(
             f"cannot make the folder of the response store {path}: {error.strerror}; choose another place with DTEF_RESPONSES"
         ) from error
+    if path.is_dir():
+        raise StoreError(f"the response store {path} is a folder; name a file in DTEF_RESPONSES")
     engine = sa.create_engine(url, connect_args={"timeout": PATIENCE_S})
     sa.event.listen(engine, "connect", _prepare_sqlite)
     sa.event.listen(engine, "begin", _begin_sqlite)

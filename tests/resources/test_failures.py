@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
 
 import pyarrow.fs as pafs
@@ -64,6 +65,18 @@ def test_dagsters_storage_is_named_and_no_statement_shown(tmp_path: Path) -> Non
     )
 
 
+def test_a_database_server_that_is_away_is_one_line_with_a_remedy() -> None:
+    said = (
+        '(psycopg2.OperationalError) connection to server at "h", port 1 failed: Connection refused\n\tIs it running?\n[SQL: x]'
+    )
+    told = in_words([Link("sqlalchemy.exc.OperationalError", said)], "/home")
+    reason = 'connection to server at "h", port 1 failed: Connection refused'
+    assert told == f"cannot use the database of Dagster that /home/dagster.yaml names: {reason}"
+    assert (
+        with_remedy(told, {}) == f"{told}; see whether that server runs, and whether its address, user and password are right"
+    )
+
+
 def test_what_nobody_expected_is_its_kind_and_one_line() -> None:
     assert in_words(links(KeyError("round"))) is None
     assert one_line([Link("dagster._core.errors.Wrapper", "op failed"), Link("KeyError", "'a'\nmore")]) == "KeyError: 'a'"
@@ -81,6 +94,7 @@ def test_what_nobody_expected_is_its_kind_and_one_line() -> None:
         ("cannot use /w/a: Permission denied", "let this user write there, or name another place in DTEF_WAREHOUSE"),
         ("attempt to write a readonly database", "let this user write there"),
         ("disk I/O error", "see whether the disk is full or the folder is read-only"),
+        ("cannot use /w/a: file is not a database", "put a backup in its place, or name another place in DTEF_WAREHOUSE"),
     ],
 )
 def test_where_the_disk_is_the_trouble_the_remedy_is_said(said: str, remedy: str) -> None:
@@ -88,6 +102,21 @@ def test_where_the_disk_is_the_trouble_the_remedy_is_said(said: str, remedy: str
     assert told.startswith(f"{said}; ")
     assert remedy in told
     assert with_remedy("no round S1", {}) == "no round S1"
+
+
+def test_a_vague_error_of_sqlite_is_a_full_disk_where_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said, places = (
+        f"cannot use {tmp_path}/home: disk I/O error",
+        {"DTEF_WAREHOUSE": str(tmp_path), "DAGSTER_HOME": f"{tmp_path}/home"},
+    )
+    assert "see whether" in with_remedy(said, places)
+    monkeypatch.setattr("resources.failures.shutil.disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 0))
+    assert with_remedy(said, places).startswith(f"{said}; make room on that disk")
+
+
+def test_of_places_inside_each_other_the_innermost_is_named() -> None:
+    told = with_remedy("cannot use /s/home/x: Permission denied", {"DTEF_WAREHOUSE": "/s", "DAGSTER_HOME": "/s/home"})
+    assert told.endswith("or name another place in DAGSTER_HOME")
 
 
 def test_classes_that_derive_from_ours_count_as_ours() -> None:

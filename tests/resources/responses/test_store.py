@@ -31,6 +31,32 @@ def test_a_response_comes_back_as_it_was_in_the_order_of_the_keys(store: Respons
     assert table.to_pylist() == [asdict(kept[i]) for i in (2, 1, 0)]
 
 
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("", "the response store {} is a folder; name a file in DTEF_RESPONSES"),
+        (
+            "/proc/nope",
+            "cannot open the response store sqlite:///{}: No such file or directory; choose another place with DTEF_RESPONSES",
+        ),
+    ],
+)
+def test_a_place_that_can_be_no_store_is_refused_with_the_systems_reason(tmp_path: Path, place: str, said: str) -> None:
+    """SQLite said "unable to open database file" of each, and the remedy was one for a full disk."""
+    with pytest.raises(StoreError) as caught:
+        ResponseStore(place or tmp_path)
+    assert str(caught.value) == said.format(place or tmp_path)
+
+
+def test_a_server_that_is_away_is_told_in_one_line() -> None:
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    with pytest.raises(StoreError) as caught:
+        ResponseStore("postgresql://me:hush@127.0.0.1:1/x")
+    said = str(caught.value)
+    assert said.startswith("cannot open the response store postgresql+psycopg://me:***@127.0.0.1:1/x: connection")
+    assert "\n" not in said
+
+
 def test_a_path_is_an_sqlite_file_whose_folders_are_made(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "er" / "responses.sqlite"
     with ResponseStore(path) as store:
