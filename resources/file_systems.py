@@ -1,14 +1,17 @@
-"""Where tables are kept: a folder of this machine, or an object store."""
+"""Where tables are kept (a folder of this machine, or an object store), how such a place is shown, and files that a user asks for."""
 
 from __future__ import annotations
 
 import re
+import uuid
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.errors import DtefError, WarehouseError
+from resources.failures import reason
 
 
 def open_root(root: str | Path) -> tuple[pafs.FileSystem, str]:
@@ -19,5 +22,34 @@ def open_root(root: str | Path) -> tuple[pafs.FileSystem, str]:
     try:
         fs, path = pafs.FileSystem.from_uri(text)
     except (pa.ArrowException, OSError) as error:
-        raise WarehouseError(f"cannot use the warehouse {re.sub(r'(?<=://)[^/@]*@', '', text)}: {error}") from error
+        raise WarehouseError(
+            f"cannot use the warehouse {without_secrets(text)}: {str(error).replace(text, without_secrets(text))}"
+        ) from error
     return fs, path.rstrip("/")
+
+
+def without_secrets(address: str) -> str:
+    """A folder or URL without what may be secret in it: user, password and parameters of a URL."""
+    if "://" not in address:
+        return address
+    # A password that was not quoted may have slashes in it.
+    return re.sub(r"(?<=://)([^/@]*|[^/@]*:.*)@", "", address.partition("?")[0])
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all. Raises DtefError with the path where it cannot be written."""
+    # What is there and is no file, such as /dev/stdout, is written to as it is.
+    in_place = path.exists() and not path.is_file()
+    target = path if in_place else path.resolve()
+    part = target if in_place else target.with_name(f".{uuid.uuid4().hex}.part")
+    try:
+        try:
+            part.write_text(text, encoding="utf-8")
+            if not in_place:
+                part.replace(target)
+        finally:
+            if not in_place:
+                with suppress(OSError):
+                    part.unlink()
+    except OSError as error:
+        raise DtefError(f"cannot write {path}: {reason(str(error))}") from error

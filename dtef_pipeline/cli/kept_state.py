@@ -18,6 +18,7 @@ from dtef_pipeline.cli.findings import Diagnosis, State
 from dtef_pipeline.documents import read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.text.counted import counted
+from resources.file_systems import without_secrets
 from resources.parquet_files import looks_damaged
 from resources.responses.database import SCHEMA_VERSION
 from resources.settings import Settings, shipped
@@ -116,8 +117,9 @@ def _store(settings: Settings) -> Diagnosis:
 
 def _warehouse(root: str) -> Diagnosis:
     if "://" in root:
-        shown = re.sub(r"(?<=://)[^/@]*@", "", root.partition("?")[0])
-        return Diagnosis("warehouse", "ok", f"{shown}: not looked at, as it is no folder (`dtef sql 'SHOW TABLES'` asks)")
+        return Diagnosis(
+            "warehouse", "ok", f"{without_secrets(root)}: not looked at, as it is no folder (`dtef sql 'SHOW TABLES'` asks)"
+        )
     folder = Path(root).absolute()
     if not folder.exists():
         return _absent("warehouse", folder, "DTEF_WAREHOUSE")

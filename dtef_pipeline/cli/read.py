@@ -33,6 +33,7 @@ from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.report.charts import by_significance
 from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.text.counted import counted
+from resources.file_systems import write_text
 from resources.known_models import known_models
 from resources.settings import Settings, shipped
 from resources.table_reader import TableReader
@@ -232,7 +233,7 @@ def export_blueprints(
             continue
         prompts = select_prompts(made, survey, context_levels=contexts, conditions=conditions)
         written += 1
-        (out / f"{round_id}__{segment.replace(':', '_')}.yml").write_text(weval_yaml(prompts, survey), encoding="utf-8")
+        write_text(out / f"{round_id}__{segment.replace(':', '_')}.yml", weval_yaml(prompts, survey))
     click.echo(f"{counted(written, 'file')} in {out}")
 
 
@@ -273,7 +274,7 @@ def report(reader: TableReader, out: Path) -> None:
     _require(reader.warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
     known = load_experiments(shipped("experiments"))
     page = reader.query(lambda connection: survey_report(connection, known, reader.left_out.values()))
-    out.write_text(page, encoding="utf-8")
+    write_text(out, page)
     click.echo(f"report: {out}")
 
 

@@ -1,7 +1,6 @@
 """What the `dtef` commands that start something do; the words are in `dtef_pipeline/cli/dtef.py`."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.text.counted import counted
+from resources.file_systems import without_secrets
 from resources.gateway.progress import kept_terminal
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
@@ -151,10 +151,8 @@ def ui(host: str, port: int) -> int:
         "-p",
         str(port),
     ]
-    # An address may hold keys.
-    state = re.sub(r"//[^/@]*@", "//", settings.warehouse.partition("?")[0])
     address = f"http://{host}:{port}"
-    click.echo(f"Dagster on {address} (state: {state}); stop with Ctrl-C")
+    click.echo(f"Dagster on {address} (state: {without_secrets(settings.warehouse)}); stop with Ctrl-C")
     # The page "Lineage" opens with its groups closed.
     click.echo(f"  the six stages: {address}/locations/dtef/asset-groups/pipeline")
     click.echo(f"  the roll-ups:   {address}/locations/dtef/asset-groups/boards")
