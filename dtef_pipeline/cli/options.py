@@ -67,12 +67,12 @@ reads_a_survey = options(
     click.option(
         "--allow-missing-questions",
         is_flag=True,
-        help="Go on without questions that other files of the folder name, or that lack options: the file may have been cut.",
+        help="Go on though questions or options are missing in one file of the folder or another: it may have been cut.",
     ),
     click.option(
         "--allow-missing-attributes",
         is_flag=True,
-        help="Go on without attributes that the discussion guide asks for and no segment column has.",
+        help="Go on without attributes that the guide or the counts file has and no segment column.",
     ),
     click.option(
         "--replace",

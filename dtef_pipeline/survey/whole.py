@@ -19,9 +19,9 @@ ALLOWANCES = {MISSING_QUESTIONS: "--allow-missing-questions", MISSING_ATTRIBUTES
 _NAMED_FIRST = 3
 _BROKEN_OFF = "What stands last has fewer rows than all others, so the file may have been cut"
 _WHAT_TO_DO = {
-    MISSING_QUESTIONS: f"the file may have been cut: put the whole one there, or give {ALLOWANCES[MISSING_QUESTIONS]} to go on "
-    "without them",
-    MISSING_ATTRIBUTES: f"the columns may have been renamed: name them as in the guide, or give {ALLOWANCES[MISSING_ATTRIBUTES]} "
+    MISSING_QUESTIONS: f"the file may have been cut: put the whole one there, or add {ALLOWANCES[MISSING_QUESTIONS]} to go on "
+    "with what is there",
+    MISSING_ATTRIBUTES: f"the columns may have been renamed: give them their names back, or add {ALLOWANCES[MISSING_ATTRIBUTES]} "
     "to go on without them",
 }
 
@@ -29,30 +29,45 @@ Percentages = Sequence[float | Unreadable | None]
 
 
 def whole(survey: Survey, allowed: Collection[str] = ()) -> Survey:
-    """The survey, with what is missing and allowed as a warning among its findings.
+    """The survey, with what is missing and allowed as a warning among its findings, and without the questions that lack options.
 
     `allowed`: codes of `ALLOWANCES`. Raises SurveyError for what is missing and not allowed.
     """
     findings = []
-    for finding in (*survey.findings, *_incomplete_questions(survey), *_broken_off(survey)):
+    cut = _cut(survey)
+    for finding in (*survey.findings, *_incomplete_questions(survey, cut), *_broken_off(survey)):
         if finding.code not in ALLOWANCES:
             findings.append(finding)
         elif finding.code in allowed:
             findings.append(replace(finding, level="warning"))
         else:
             raise SurveyError(_said(finding, _unread(survey)), where=survey.path)
-    return replace(survey, findings=tuple(findings))
+    questions = tuple(q for q in survey.questions if q.id not in cut)
+    answers = tuple(a for a in survey.answers if a.question_id not in cut)
+    return replace(survey, questions=questions, answers=answers, findings=tuple(findings))
 
 
-def lacks_options(distributions: Iterable[Percentages]) -> bool:
-    """Whether the rows of some options are gone: no distribution sums to 100, and some to less."""
-    sums = [sum(p for p in shares if isinstance(p, float)) for shares in distributions if _is_readable(shares)]
-    return any(0 < s < 100 - SUM_TOLERANCE for s in sums) and all(s < 100 - SUM_TOLERANCE for s in sums)
+def lacks_options(distributions: Iterable[tuple[Percentages, int | None]]) -> bool:
+    """Whether the rows of some options are gone, by the percentages and the respondents of each segment.
+
+    The percentages of segments with most of the respondents sum to less than 100, and none to more. Segments in which nobody
+    chose what is gone still sum to 100. Where a respondent could choose several options, some sum to more.
+    """
+    sums = [
+        (sum(p for p in shares if isinstance(p, float)), 1 if n is None else n)
+        for shares, n in distributions
+        if _is_readable(shares)
+    ]
+    short = sum(n for total, n in sums if 0 < total < 100 - SUM_TOLERANCE)
+    return 2 * short > sum(n for total, n in sums if total > 0) and all(total <= 100 + SUM_TOLERANCE for total, _ in sums)
 
 
 def cut_questions(texts: Iterable[str]) -> Finding:
     """The finding on questions that lack options."""
-    message = f"The percentages of these questions reach {100 - SUM_TOLERANCE:g} % in no segment, so options are missing"
+    message = (
+        f"In segments with most of the respondents the percentages of these questions sum to less than {100 - SUM_TOLERANCE:g} %, "
+        "so options are missing"
+    )
     return Finding("error", MISSING_QUESTIONS, message, tuple(texts))
 
 
@@ -60,19 +75,30 @@ def _is_readable(shares: Percentages) -> bool:
     return bool(shares) and not any(p is None or isinstance(p, Unreadable) or p < 0 or p != p for p in shares)
 
 
-def _incomplete_questions(survey: Survey) -> list[Finding]:
-    """Questions that nobody answers, or that lack options.
+def _cut(survey: Survey) -> set[str]:
+    """Ids of the questions that lack options.
 
-    Where all questions lack some, their percentages are no percentages, and the quarantine says so.
+    Where no pair of the survey reaches 100, its percentages are no percentages, and the quarantine says so.
     """
-    answers: dict[str, list[Percentages]] = defaultdict(list)
+    answers: dict[str, list[tuple[Percentages, int | None]]] = defaultdict(list)
+    sizes = {s.key: s.n for s in survey.segments}
     for answer in survey.answers:
-        answers[answer.question_id].append(answer.percentages)
-    unanswered = tuple(q.text for q in survey.questions if q.id not in answers)
-    cut = [q.text for q in survey.questions if lacks_options(answers.get(q.id, []))]
+        answers[answer.question_id].append((answer.percentages, sizes[answer.segment] if answer.n is None else answer.n))
+    cut = {question_id for question_id, of_question in answers.items() if lacks_options(of_question)}
+    return cut if len(cut) < len(answers) or any(_is_whole(shares) for of in answers.values() for shares, _ in of) else set()
+
+
+def _is_whole(shares: Percentages) -> bool:
+    return _is_readable(shares) and sum(p for p in shares if isinstance(p, float)) >= 100 - SUM_TOLERANCE
+
+
+def _incomplete_questions(survey: Survey, cut: Collection[str]) -> list[Finding]:
+    """Questions that nobody answers, and those of the ids `cut`."""
+    answered = {answer.question_id for answer in survey.answers}
+    unanswered = tuple(q.text for q in survey.questions if q.id not in answered)
     found = [
         Finding("error", MISSING_QUESTIONS, "No segment has an answer to these questions", unanswered),
-        cut_questions(cut if len(cut) < len(survey.questions) else ()),
+        cut_questions(q.text for q in survey.questions if q.id in cut),
     ]
     return [finding for finding in found if finding.items]
 

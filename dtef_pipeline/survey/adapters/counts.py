@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from dtef_pipeline.identity import normalized
-from dtef_pipeline.survey.attributes import candidates, canonical
+from dtef_pipeline.survey.attributes import candidates, canonical, classify, segment_key
 from dtef_pipeline.survey.model import Finding, Question
+from dtef_pipeline.survey.whole import MISSING_QUESTIONS
 from dtef_pipeline.text.counted import counted
 
 SEGMENT_COLUMN = re.compile(r"[Oo]\s?(\d+)\s?[:.–-]\s*(\S.*)")
 """A segment's column: its O-number and its value."""
+
+DERIVED_COLUMN = re.compile(r".* - (?:Weighted Score|Rank \d+ Count)")
+"""What a ranking question adds to a segment's column."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +51,41 @@ class Counts:
         some, everyone = self.most(name), self.most("All")
         return "" if some is None or not everyone else f"{some:,} of {counted(everyone, 'respondent')}, {some / everyone:.0%}"
 
+    def with_share(self, name: str) -> str:
+        """The column with its share of the respondents, where the file tells."""
+        return f"{name} ({share})" if (share := self.share(name)) else name
+
     def findings(self, questions: Sequence[Question], names: Sequence[str]) -> Iterator[Finding]:
         """What the file does not tell, though it is there."""
         if absent := tuple(name for name in names if self.column(name) is None):
             yield Finding("error", "no-counts-column", "The counts file has no column for these segments.", absent)
         if uncounted := tuple(q.text for q in questions if q.id not in self.rows):
-            message = "The counts file has no row for these questions; the segment's n is used."
-            yield Finding("warning", "no-counts-row", message, uncounted)
+            message = "The counts file has no row for these questions, so their n would be that of the whole segment"
+            yield Finding("error", MISSING_QUESTIONS, message, uncounted)
+
+    def lost(self, columns: Sequence[str], keys: Collection[str]) -> dict[str, str | None]:
+        """The segments with respondents of which the aggregate's `columns` have nothing: column -> its attribute, where it is known.
+
+        `keys`: of the segments that the aggregate has; an attribute that was asked twice may have its columns once.
+        """
+        here = {_value_key(name) for name in columns}
+        values = {
+            name: match
+            for name in self.columns
+            if (match := SEGMENT_COLUMN.fullmatch(name)) and not DERIVED_COLUMN.fullmatch(name)
+        }
+        groups: dict[int, list[str]] = defaultdict(list)
+        for match in values.values():
+            groups[int(match[1])].append(match[2])
+        known = classify(groups)
+        attributes = {name: known[int(match[1]), match[2]] for name, match in values.items()}
+        return {
+            name: attribute
+            for name, attribute in attributes.items()
+            if self.most(name)
+            and _value_key(name) not in here
+            and (attribute is None or segment_key(attribute, values[name][2]) not in keys)
+        }
 
 
 def _value_key(name: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalized
-from dtef_pipeline.survey.adapters.counts import SEGMENT_COLUMN, Counts
+from dtef_pipeline.survey.adapters.counts import DERIVED_COLUMN, SEGMENT_COLUMN, Counts
 from dtef_pipeline.survey.adapters.dialogue_files import (
     AGGREGATE,
     COUNTS_FILE,
@@ -30,7 +30,6 @@ from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Surve
 from dtef_pipeline.survey.validation import check_question, named_round, percentage
 from dtef_pipeline.survey.whole import cut_questions, lacks_options
 
-_DERIVED_COLUMN = re.compile(r".* - (?:Weighted Score|Rank \d+ Count)")
 _PREFIXED = re.compile(r"[^\W\d_][\w ]{0,30}:\s*\S")
 _SUMS_UP = re.compile(
     r"\d+\+|branch(?:es)?\b.*|(?:(?:north|south|east|west|central|middle|latin)(?:er|ern|e|rn)?[ -]?){0,3}"
@@ -72,8 +71,8 @@ class GlobalDialogues:
         prefix, counts = beside.prefix, beside.counts
         segment_columns, about_columns = _segment_columns(aggregate.columns, aggregate.polls, counts, where)
         questions, about_questions = _questions(aggregate.polls, segment_columns, beside.guide, where)
-        missing = beside.findings(aggregate, {c.segment.attribute for c in segment_columns})
-        uncounted = _about_counts(counts, [q for q, _ in questions], segment_columns)
+        missing = beside.findings(aggregate, [c.segment for c in segment_columns])
+        uncounted = _about_counts(counts, prefix, [q for q, _ in questions], segment_columns)
         guideless = () if file.with_name(prefix + GUIDE).is_file() else (_NO_GUIDE,)
         named = path.absolute().name if path.is_dir() else prefix
         misnamed = () if named.upper() == prefix.upper() else (_named_otherwise(named, prefix),)
@@ -98,13 +97,6 @@ def _named_otherwise(folder: str, prefix: str) -> Finding:
     )
 
 
-_NO_COUNTS = Finding(
-    "error",
-    "no-counts-file",
-    f"There is no <ROUND>{COUNTS_FILE}, so no number of respondents is known and nothing can be used; put it beside the aggregate file.",
-)
-
-
 _NO_GUIDE = Finding(
     "warning",
     "no-guide-file",
@@ -112,8 +104,13 @@ _NO_GUIDE = Finding(
 )
 
 
-def _about_counts(counts: Counts, questions: Sequence[Question], columns: Sequence[SegmentColumn]) -> tuple[Finding, ...]:
-    return tuple(counts.findings(questions, [c.name for c in columns])) if counts.columns else (_NO_COUNTS,)
+def _about_counts(
+    counts: Counts, prefix: str, questions: Sequence[Question], columns: Sequence[SegmentColumn]
+) -> tuple[Finding, ...]:
+    if counts.columns:
+        return tuple(counts.findings(questions, [c.name for c in columns]))
+    message = f"there is no {prefix}{COUNTS_FILE} beside the aggregate file, which says how many people answered each question"
+    return (Finding("error", "no-counts-file", message),)
 
 
 @dataclass(frozen=True)
@@ -143,7 +140,7 @@ def _segment_columns(
     unheard: list[str] = []
     for index, name in enumerate(columns):
         match = SEGMENT_COLUMN.fullmatch(name)
-        if _DERIVED_COLUMN.fullmatch(name):
+        if DERIVED_COLUMN.fullmatch(name):
             derived.append(name)
         elif match:
             found.append((int(match[1]), index, match[2]))
@@ -155,8 +152,8 @@ def _segment_columns(
     unknown += nameless
     kept, repeated = _without_repeats(known)
     findings = [
-        Finding("error", "unknown-column", _UNKNOWN_MESSAGE, _with_shares(unknown, counts)),
-        Finding("warning", "unheard-column", _UNHEARD_MESSAGE, _with_shares(unheard, counts)),
+        Finding("error", "unknown-column", _UNKNOWN_MESSAGE, tuple(map(counts.with_share, unknown))),
+        Finding("warning", "unheard-column", _UNHEARD_MESSAGE, tuple(map(counts.with_share, unheard))),
         Finding("info", "repeated-attribute", "An attribute asked again: the lower O-number is used.", tuple(repeated)),
         Finding("info", "derived-column", "Weighted scores and rank counts are no segments.", tuple(derived)),
         Finding("info", "non-segment-column", "Columns without O-number (regions, branches) are no segments.", tuple(plain)),
@@ -169,11 +166,6 @@ _UNKNOWN_MESSAGE = (
     "or they have no O-number"
 )
 _UNHEARD_MESSAGE = "These columns were NOT read: they have no O-number, and are no region or branch that is known"
-
-
-def _with_shares(names: Sequence[str], counts: Counts) -> tuple[str, ...]:
-    """The columns, each with its share of the respondents where the counts file tells."""
-    return tuple(f"{name} ({share})" if (share := counts.share(name)) else name for name in names)
 
 
 def _classified(
@@ -246,7 +238,8 @@ def _questions(
         question = Question(poll.id, poll.text, tuple(poll.options))
         check_question(question, where=where, line=poll.line)
         if len(question.options) < 2:
-            (cut if lacks_options(_percentages(poll, c.index) for c in columns) else single).append(poll.text)
+            shares = [(_percentages(poll, c.index), c.segment.n) for c in columns]
+            (cut if lacks_options(shares) else single).append(poll.text)
         else:
             kept.append(_in_guide_order(question, poll, order.get(normalized(poll.text), ())))
     findings = [

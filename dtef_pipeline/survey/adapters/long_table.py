@@ -181,7 +181,7 @@ class _Round:
         """The round as a survey."""
         questions = {q_id: self._question(q_id, q) for q_id, q in self.questions.items()}
         lone = {q_id: q.text for q_id, q in questions.items() if len(q.options) < 2}
-        shares = {q_id: [c.readable for (_, of), c in self.cells.items() if of == q_id] for q_id in lone}
+        shares = {q_id: [(c.readable, c.n) for (_, of), c in self.cells.items() if of == q_id] for q_id in lone}
         cut = {q_id: text for q_id, text in lone.items() if lacks_options(shares[q_id])}
         findings = [
             Finding(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,16 +17,19 @@ from dtef_pipeline.survey.adapters.dialogue_files import (
     MAPPING,
     Aggregate,
     GuideItem,
+    Poll,
     read_counts,
     read_guide,
     read_mapping,
 )
 from dtef_pipeline.survey.attributes import attribute_of, clean, profile_attribute
-from dtef_pipeline.survey.model import Finding
+from dtef_pipeline.survey.model import Finding, Segment
 from dtef_pipeline.survey.whole import MISSING_ATTRIBUTES, MISSING_QUESTIONS
 
 _MAY_BE_ABSENT = {"language"}
 """Published aggregates may leave these attributes out on purpose, though the guide asks for them."""
+_ADDED_BY_A_SETTING = {"other", "noneoftheabove"}
+_BRANCH = re.compile(r"branch \w+ - ")
 
 
 @dataclass(frozen=True)
@@ -48,23 +51,48 @@ class Questionnaire:
         counts, mapping, guide = (aggregate.with_name(prefix + name) for name in (COUNTS_FILE, MAPPING, GUIDE))
         return cls(prefix, read_counts(counts), read_mapping(mapping), read_guide(guide))
 
-    def findings(self, aggregate: Aggregate, attributes: Set[str]) -> Iterator[Finding]:
-        """Questions without rows, and attributes without columns. `attributes`: those that have columns."""
-        lacking = self.prefix + AGGREGATE
+    def findings(self, aggregate: Aggregate, segments: Sequence[Segment]) -> Iterator[Finding]:
+        """Questions and options without rows, and attributes and segments without columns. `segments`: those that have columns."""
+        lacking, guide = self.prefix + AGGREGATE, self.prefix + GUIDE
         if missing := self._missing_questions(aggregate):
             files = list(dict.fromkeys(file for named_by in missing.values() for file in named_by))
-            *most, last = [self.prefix + file for file in files]
-            naming = f"{', '.join(most)} and {last} name" if most else f"{last} names"
-            message = f"{naming} questions that {lacking} lacks"
-            yield Finding("error", MISSING_QUESTIONS, message, tuple(missing))
+            open_too = "" if self.guide else f" (open questions too: no {guide} tells which they are)"
+            message = f"{self._files(files, 'name')} questions that {lacking} lacks{open_too}"
+            yield Finding("error", MISSING_QUESTIONS, message, tuple(map(_without_stray_quote, missing)))
+        if lost := {poll.text: options for poll in aggregate.polls if (options := self._lost_options(poll))}:
+            items = tuple(f"{text}: {', '.join(options)}" for text, options in lost.items())
+            yield Finding("error", MISSING_QUESTIONS, f"{guide} lists options that {lacking} lacks", items)
         listed = {_letters(item.text) for item in self.guide}
         if listed and (unlisted := [poll.text for poll in aggregate.polls if _letters(poll.text) not in listed]):
-            message = f"{self.prefix}{GUIDE} lacks these questions, so their options stand in the order of {lacking}"
-            yield Finding("warning", "no-guide-entry", message, tuple(unlisted))
-        if absent := self._missing_attributes(aggregate, attributes):
-            asking = self.prefix + (GUIDE if self.guide else AGGREGATE)
-            message = f"{asking} asks for attributes of which no column of {lacking} could be read"
-            yield Finding("error", MISSING_ATTRIBUTES, message, tuple(f"{name}: {asked}" for name, asked in absent.items()))
+            message = f"{guide} lacks these questions, so their options would stand in the order of {lacking}"
+            yield Finding("error", MISSING_QUESTIONS, message, tuple(unlisted))
+        yield from self._about_columns(aggregate, segments)
+
+    def _about_columns(self, aggregate: Aggregate, segments: Sequence[Segment]) -> Iterator[Finding]:
+        lacking, counts = self.prefix + AGGREGATE, self.prefix + COUNTS_FILE
+        attributes = {s.attribute for s in segments}
+        lost = self.counts.lost(aggregate.columns, {s.key for s in segments})
+        asking = f"{self.prefix}{GUIDE} asks for" if self.guide else "its own questions ask for"
+        absent = {name: (asked, asking) for name, asked in self._asked_attributes(aggregate).items()}
+        for column, attribute in lost.items():
+            if attribute is not None:
+                absent.setdefault(attribute, (column, f"{counts} has"))
+        if gone := {name: why for name, why in absent.items() if name not in attributes | _MAY_BE_ABSENT}:
+            known_by = " or ".join(dict.fromkeys(asking for _, asking in gone.values()))
+            message = f"No column of {lacking} could be read as one of the attributes that {known_by}"
+            yield Finding("error", MISSING_ATTRIBUTES, message, tuple(f"{name}: {asked}" for name, (asked, _) in gone.items()))
+        on_purpose = [column for column, attribute in lost.items() if attribute in _MAY_BE_ABSENT - attributes]
+        unread = [column for column, attribute in lost.items() if attribute not in gone and column not in on_purpose]
+        message = f"{counts} has respondents of these segments, and {lacking} no column"
+        if unread:
+            yield Finding("error", "lost-column", message, tuple(map(self.counts.with_share, unread)))
+        if on_purpose:
+            yield Finding("warning", "lost-column", message, tuple(map(self.counts.with_share, on_purpose)))
+
+    def _files(self, files: Sequence[str], verb: str) -> str:
+        """`GD4_a.csv and GD4_b.csv name`, or `GD4_a.csv names`."""
+        *most, last = [self.prefix + file for file in files]
+        return f"{', '.join(most)} and {last} {verb}" if most else f"{last} {verb}s"
 
     def _missing_questions(self, aggregate: Aggregate) -> dict[str, list[str]]:
         """Text (or id) -> the files that name it. Open questions need no rows, and what the guide says is none is none."""
@@ -74,26 +102,44 @@ class Questionnaire:
         for file, named in ((COUNTS_FILE, self.counts.texts), (MAPPING, self.mapping)):
             for question_id, text in named.items():
                 item = kinds.get(_letters(text))
-                if question_id not in ids and (item is None or item.is_poll):
+                # Guides lack the questions of a single branch, which are open ones.
+                is_poll = item.is_poll if item else not (self.guide and _BRANCH.match(normalized(text)))
+                if question_id not in ids and is_poll:
                     missing[text or question_id].append(file)
         for item in self.guide:
             if item.is_poll and len(item.options) > 1 and _letters(item.text) not in texts:
                 missing[clean(item.text)].append(GUIDE)
         return _one_a_wording(missing)
 
-    def _missing_attributes(self, aggregate: Aggregate, attributes: Set[str]) -> dict[str, str]:
+    def _lost_options(self, poll: Poll) -> list[str]:
+        """Options that the guide lists for a question and it lacks. As many that the guide lacks are those, spelled otherwise."""
+        own = {_letters(option) for option in poll.options}
+        entries = [item.options for item in self.guide if item.options and _letters(item.text) == _letters(poll.text)]
+        if not entries:
+            return []
+        listed = min(entries, key=lambda options: len({_letters(option) for option in options} ^ own))
+        lost = [option for option in listed if _letters(option) not in own]
+        unlisted = own - {_letters(option) for option in listed} - _ADDED_BY_A_SETTING
+        return lost if len(lost) > len(unlisted) else []
+
+    def _asked_attributes(self, aggregate: Aggregate) -> dict[str, str]:
         """Attribute -> the question that asks for it, among the guide's questions on the respondent, or the polls without a guide."""
         on_respondent = [(item.text, item.options) for item in self.guide if item.kind.startswith("onboarding")]
         if self.guide:
             asked = [(attribute_of(options), text) for text, options in on_respondent if len(options) > 1]
         else:
             asked = [(profile_attribute(poll.options, {}), poll.text) for poll in aggregate.polls if len(poll.options) > 1]
-        return {name: clean(text) for name, text in asked if name is not None and name not in attributes | _MAY_BE_ABSENT}
+        return {name: clean(text) for name, text in asked if name is not None}
 
 
 def _letters(text: str) -> str:
-    """A wording as files agree on it: without blanks, punctuation and case."""
-    return re.sub(r"[\W_]+", "", normalized(clean(text)))
+    """A wording as files agree on it: without blanks, punctuation, case and the branch of the questionnaire that it stands in."""
+    return re.sub(r"[\W_]+", "", _BRANCH.sub("", normalized(clean(text))))
+
+
+def _without_stray_quote(text: str) -> str:
+    """Without the quotation mark that some files have behind a text and not before it."""
+    return text.strip('"') if text.count('"') == 1 else text
 
 
 def _one_a_wording(missing: Mapping[str, list[str]]) -> dict[str, list[str]]:

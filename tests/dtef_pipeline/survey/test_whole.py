@@ -74,10 +74,7 @@ def test_attributes_that_the_guide_asks_for_and_no_column_has_stop_a_round(round
     write_csv(folder / "GD9_discussion_guide.csv", [GUIDE, *asked])
     survey = read_survey(folder)
     said = refused(Survey(**{**vars(survey), "findings": tuple(f for f in survey.findings if f.code != MISSING_QUESTIONS)}))
-    assert (
-        "asks for attributes of which no column of GD9_aggregate_standardized.csv could be read: 1 attribute: gender: Your"
-        in said
-    )
+    assert "attributes that GD9_discussion_guide.csv asks for: 1 attribute: gender: Your" in said
     assert "columns that were not read: Sex: F, Sex: M" in said
     assert ALLOWANCES[MISSING_ATTRIBUTES] in said
     assert whole(survey, ALLOWANCES)
@@ -120,8 +117,81 @@ def test_a_question_that_lost_its_last_options_stops_a_long_table(tmp_path: Path
         for country in ("Kenya", "Chile")
     ]
     survey = read_survey(write_csv(tmp_path / "long.csv", [LONG, *rows]))
-    assert "reach 99 % in no segment, so options are missing: 1 question: Ever?" in refused(survey)
+    assert "sum to less than 99 %, so options are missing: 1 question: Ever?" in refused(survey)
     assert warnings(survey, MISSING_QUESTIONS) == ["Ever?", "Often?"]
+
+
+@pytest.mark.parametrize(
+    ("shares", "cut"),
+    [
+        ({"India": (60, 1000), "Kenya": (70, 50), "Chile": (100, 40)}, True),  # nobody in Chile chose what is gone
+        ({"India": (100, 1000), "Kenya": (70, 50), "Chile": (100, 40)}, False),  # a fault of one segment, which is set aside
+        ({"India": (60, 1000), "Kenya": (130, 50), "Chile": (90, 40)}, False),  # one may choose several options
+    ],
+)
+def test_options_are_missing_where_segments_with_most_respondents_fall_short(
+    tmp_path: Path, write_csv: WriteCsv, shares: dict[str, tuple[int, int]], cut: bool
+) -> None:
+    """A question that had lost its last option was scored in the segments in which nobody had chosen that."""
+    whole_question = [
+        ["S9", "Good?", option, "country", country, 50, n] for country, (_, n) in shares.items() for option in "AB"
+    ]
+    rows = [
+        ["S9", "Which?", option, "country", country, share / 2, n] for country, (share, n) in shares.items() for option in "AB"
+    ]
+    survey = read_survey(write_csv(tmp_path / "long.csv", [LONG, *whole_question, *rows]))
+    if cut:
+        assert "options are missing: 1 question: Which?" in refused(survey)
+        left = whole(survey, ALLOWANCES)
+        assert ([q.text for q in left.questions], {a.question_id for a in left.answers}) == (["Good?"], {"Good?"})
+    else:
+        assert len(whole(survey).questions) == 2
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_an_option_of_the_guide_that_has_no_row_stops_a_round(round_directory: Write, write_csv: WriteCsv, lost: int) -> None:
+    """Nobody in the largest segments had chosen it, so that the percentages summed to 100 without it."""
+    listed = ["Yes", "Don't know", "No"]
+    options = [option for option in listed if option != listed[lost]]
+    rows = [("q1", POLL, "Is it good?", option) for option in options]
+    folder = round_directory({"O7: Kenya": HALF}, rows)
+    header, entry = [*GUIDE, "Poll or Category Option 3"], ["poll single select", "Is it good?"]
+    write_csv(folder / "GD9_discussion_guide.csv", [header, [*entry, *listed]])
+    said = refused(read_survey(folder))
+    assert "GD9_discussion_guide.csv lists options that GD9_aggregate_standardized.csv lacks: 1 question: " in said
+    assert f"Is it good?: {listed[lost]}; " in said
+    write_csv(folder / "GD9_discussion_guide.csv", [header, [*entry, *(f"{option}, really" for option in options)]])
+    assert whole(read_survey(folder)).questions
+
+
+def test_counts_and_guide_that_lack_questions_stop_a_round(round_directory: Write, write_csv: WriteCsv) -> None:
+    """Cut after half their lines, they made n of segments and another order of options out of half a round, with exit code 0."""
+    rows = [(f"q{q}", POLL, f"Question {q}?", option) for q in (1, 2) for option in ("Yes", "No")]
+    folder = round_directory({"O7: Kenya": HALF * 2}, rows, counts={"q1": {"O7: Kenya": 50}})
+    survey = read_survey(folder)
+    assert "The counts file has no row for these questions" in refused(survey)
+    assert warnings(survey, MISSING_QUESTIONS) == ["Question 2?"]
+    folder = round_directory({"O7: Kenya": HALF * 2}, rows)
+    write_csv(folder / "GD9_discussion_guide.csv", [GUIDE, ["poll single select", "Question 1?", "Yes", "No"]])
+    assert "GD9_discussion_guide.csv lacks these questions" in refused(read_survey(folder))
+
+
+def test_segments_that_the_counts_have_and_no_column_are_named_with_their_share(round_directory: Write) -> None:
+    columns = dict.fromkeys(["O3: Female", "O7: Kenya"], HALF)
+    lost = {"O3: Male": 40, "O7: Chile": 30, "O7: Peru": 0, "O3: Male (40) - Weighted Score": 2}
+    counts: dict[str, object] = {"All": 100, "O3: Female": 60, "O7: Kenya": 70} | lost
+    folder = round_directory(columns, counts={"q1": counts})
+    table = folder / "GD9_segment_counts_by_question.csv"
+    header, cells = ",".join(["Question ID", "Question Text", *counts]), ",".join(["q1", "", *map(str, counts.values())])
+    table.write_text(f"{header}\n{cells}\n", encoding="utf-8")
+    (found,) = [f for f in whole(read_survey(folder)).findings if f.level == "error"]
+    assert found.code == "lost-column"
+    assert found.items == ("O3: Male (40 of 100 respondents, 40%)", "O7: Chile (30 of 100 respondents, 30%)")
+    table.write_text(f"{header},O4: Urban,O1: French\n{cells},55,55\n", encoding="utf-8")
+    survey = read_survey(folder)
+    assert "attributes that GD9_segment_counts_by_question.csv has: 1 attribute: environment: O4: Urban; " in refused(survey)
+    languages = [f for f in survey.findings if "O1: French (55 of 100 respondents, 55%)" in f.items]
+    assert [f.level for f in languages] == ["warning"], "aggregates are published without languages"
 
 
 def test_a_long_table_that_breaks_off_within_a_segment_or_a_question_is_warned_of(tmp_path: Path, write_csv: WriteCsv) -> None:
@@ -169,3 +239,14 @@ def test_the_published_round_cut_at_a_line_end_is_refused(shared: Path, tmp_path
     polls = [i for i, line in enumerate(lines) if ",Poll Single Select," in line]
     aggregate.write_text("".join(lines[: polls[-3]]), encoding="utf-8")
     assert "GD1_aggregate_standardized.csv lacks: 1 question: " in refused(read_survey(tmp_path, "GD1"))
+
+
+def test_published_rounds_that_lost_an_option_are_refused(shared: Path, tmp_path: Path) -> None:
+    for file in (shared / "global-dialogues" / "GD4").iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    aggregate = tmp_path / "GD4_aggregate_standardized.csv"
+    lines = aggregate.read_text(encoding="utf-8").splitlines(keepends=True)
+    polls = [i for i, line in enumerate(lines) if ",Poll Single Select," in line]
+    for lost in (polls[-1], polls[-3], polls[len(polls) // 2]):
+        aggregate.write_text("".join(line for i, line in enumerate(lines) if i != lost), encoding="utf-8")
+        assert "GD4_discussion_guide.csv lists options that GD4_aggregate" in refused(read_survey(tmp_path, "GD4"))
