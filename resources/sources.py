@@ -75,8 +75,11 @@ class Sources(Generic[Read]):
     def register(
         self, round_id: str, path: Path, *, adapter: str, min_n: int, hashed: str | None = None, allowed: Iterable[str] = ()
     ) -> Source:
-        """Note where a round comes from. `hashed`: the `content_hash` at which the sensor found it; none: someone ingests it by hand."""
-        before = self.get(round_id)
+        """Note where a round comes from, over a manifest that is broken too.
+
+        `hashed`: the `content_hash` at which the sensor found it; none: someone ingests it by hand.
+        """
+        before = self.before(round_id)
         of_file = hashed or content_hash(path)
         source = Source(round_id, str(path.absolute()), adapter, min_n, of_file, allowed=tuple(sorted(allowed)))
         changed = before is None or replace(before, landing=0, landed=False) != source
@@ -95,7 +98,17 @@ class Sources(Generic[Read]):
             noted = json.loads(text)
             return Source(**{**noted, "allowed": tuple(noted.get("allowed", ()))})
         except (ValueError, TypeError, AttributeError) as error:
-            raise WarehouseError(f"{self._file(round_id)} is broken: delete it, and ingest the source again") from error
+            what_to_do = f"ingest the round again with `dtef ingest PATH --round {round_id}`, which writes it anew"
+            raise WarehouseError(
+                f"{self._file(round_id)}, which notes where round {round_id} comes from, is broken: {what_to_do}"
+            ) from error
+
+    def before(self, round_id: str) -> Source | None:
+        """The source that a new one takes the place of; None also where the manifest is broken, which is no reason to keep it."""
+        try:
+            return self.get(round_id)
+        except WarehouseError:
+            return None
 
     def read(self, round_id: str) -> tuple[Source, Read]:
         """What the reader makes of the round's source, read afresh.

@@ -68,7 +68,7 @@ def _observe_round(store: SurveyStore, round_id: str) -> _Round:
     observed = observe(survey, min_n=source.min_n)
     if content_hash(Path(source.path)) != source.content_hash:
         # It changed after it was registered, so nobody has agreed to what it lacks now.
-        refuse_losses(store.sources, survey, observed, source.min_n)
+        refuse_losses(store.sources, survey, observed, source.min_n, source.allowed)
     store.warehouse.write("survey_quarantine", observed.quarantine, round=round_id)
     store.warehouse.write("survey_findings", observed.findings, round=round_id)
     return _Round(observed.responses, reference_scores(observed.responses))

@@ -126,7 +126,7 @@ class Landing:
         return replace(look, done=False, settled={name: said for name, said in look.settled.items() if name not in mended})
 
     def _by_hand(self, round_id: str, hashed: str) -> bool:
-        source = self.sources.get(round_id)
+        source = self.sources.before(round_id)
         return source is not None and not source.landed and source.content_hash == hashed
 
     def _land(self, name: str) -> list[dg.RunRequest]:
@@ -201,7 +201,7 @@ class Landing:
 
     def _used_instead(self, round_id: str, name: str) -> str | None:
         """The other thing in the folder that the round is read from already."""
-        source = self.sources.get(round_id)
+        source = self.sources.before(round_id)
         other = Path(source.path) if source else None
         if other is None or other.parent != self.folder.absolute() or other.name == name:
             return None

@@ -1,5 +1,6 @@
 """A round's partitions: registering them in one batch, and finding the ranges that select them."""
 
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -17,8 +18,9 @@ from dtef_pipeline.identity import partition_key, split_partition_key
 from dtef_pipeline.survey.changes import COMPARED_COLUMNS, Changes, changes, losses
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.model import Survey
-from dtef_pipeline.survey.observe import Observed, observe
-from dtef_pipeline.survey.whole import whole
+from dtef_pipeline.survey.observe import MIN_N, Observed, observe
+from dtef_pipeline.survey.quarantine import REASONS
+from dtef_pipeline.survey.whole import ALLOWANCES, whole
 from dtef_pipeline.text.counted import counted
 from resources.sources import Source, Sources
 
@@ -60,15 +62,17 @@ def observe_usable(survey: Survey, *, min_n: int) -> Observed:
     observed = observe(survey, min_n=min_n)
     if not len(observed.responses):
         reasons = Counter(observed.quarantine["reason"].to_pylist())
-        faults = [
+        why = [
             finding["message"]
             for finding in observed.findings.to_pylist()
             if finding["level"] == "error" and finding["code"] != "nothing-usable"
         ]
+        if reasons:
+            counts = (f"{count:,} {reason} ({REASONS[reason].rstrip('.')})" for reason, count in reasons.most_common())
+            why.append(f"in quarantine: {', '.join(counts)}")
         raise SurveyError(
-            "no (segment, question) pair can be used: " + "; ".join(faults or ["nothing was answered"]),
+            f"no (segment, question) pair can be used: {'; '.join(why) or 'nothing was answered'}",
             where=str(survey.path),
-            arrived=", ".join(f"{count} {reason}" for reason, count in reasons.most_common()) or "no answers",
             allowed=f"at least one pair with {counted(min_n, 'respondent')} and percentages that sum to 100",
         )
     return observed
@@ -78,9 +82,10 @@ def checked_round(
     sources: Sources[Survey], survey: Survey, *, min_n: int, allowed: Collection[str] = (), replace: bool = False
 ) -> Observed:
     """The tables of a round that is whole and usable, and loses nothing. Raises SurveyError otherwise; see `register_round`."""
-    observed = observe_usable(whole(survey, allowed), min_n=min_n)
+    survey = whole(survey, allowed)
+    observed = observe_usable(survey, min_n=min_n)
     if not replace:
-        refuse_losses(sources, survey, observed, min_n)
+        refuse_losses(sources, survey, observed, min_n, allowed)
     return observed
 
 
@@ -117,12 +122,15 @@ def register_round(
     return Registered(keys, retired, source, found)
 
 
-def refuse_losses(sources: Sources[Survey], survey: Survey, observed: Observed, min_n: int) -> None:
+def refuse_losses(
+    sources: Sources[Survey], survey: Survey, observed: Observed, min_n: int, allowed: Collection[str] = ()
+) -> None:
     """Raise SurveyError when the tables of the round hold what this reading of it would take away.
 
-    What goes by another minimum of respondents than before is no loss: someone chose that.
+    `allowed`: as of `whole`; the command that the error names has these options too. What goes by another minimum of respondents
+    than before is no loss: someone chose that.
     """
-    before = sources.get(survey.round)
+    before = sources.before(survey.round)
     if before is not None and before.min_n != min_n:
         observed = observe(survey, min_n=before.min_n)
     found = _changes(sources, survey.round, observed.responses)
@@ -139,7 +147,13 @@ def refuse_losses(sources: Sources[Survey], survey: Survey, observed: Observed, 
     attributes = sorted({segment.partition(":")[0] for segment in lost.segments_dropped} - left)
     whole_attributes = f"; nothing is left of: {', '.join(attributes)}" if attributes else ""
     problem = f"round {survey.round} would lose what an earlier reading of it had: {lost}{whole_attributes}{why}{first}"
-    what_to_do = f"mend the file, or take the round as it is now with `dtef ingest {survey.path} --replace`"
+    options = [
+        *(option for code, option in ALLOWANCES.items() if code in allowed),
+        *([f"--min-n {min_n}"] if min_n != MIN_N else ()),
+        "--replace",
+    ]
+    command = f"dtef ingest {shlex.quote(survey.path)} --round {survey.round} {' '.join(options)}"
+    what_to_do = f"mend the file, or take the round as it is now with `{command}`"
     raise SurveyError(f"{problem}; nothing was changed: {what_to_do}", where=survey.path)
 
 

@@ -95,8 +95,11 @@ def _scales(round_id: str, questions: Sequence[dict[str, Any]]) -> Iterator[str]
 
 
 def _named(texts: Sequence[str]) -> str:
-    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
-    return "; ".join(map(_short, texts[:_SHOWN])) + more
+    """The first texts, shortened; those that are then the same once, with their number."""
+    found = Counter(map(_short, texts))
+    shown = dict(list(found.items())[:_SHOWN])
+    more = f" and {len(texts) - sum(shown.values())} more" if len(found) > _SHOWN else ""
+    return "; ".join(text if number == 1 else f"{text} ({number} of them)" for text, number in shown.items()) + more
 
 
 def _short(text: str) -> str:

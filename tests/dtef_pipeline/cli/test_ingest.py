@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.assets.conftest import write_survey
-from tests.dtef_pipeline.cli.commands import SAMPLE, dtef, ok, query, refused
+from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, dtef, ok, query, refused
 from tests.dtef_pipeline.cli.conftest import Base
 
 
@@ -99,7 +99,7 @@ class TestIngest:
         assert "options are missing: 1 question: Question number 1?" in refused("ingest", path)
         assert not list((state / "warehouse").rglob("*.parquet"))
         printed = ok("ingest", path, "--allow-missing-questions")
-        assert "warning: The percentages of these questions reach 99 % in no segment" in printed
+        assert "warning: In segments with most of the respondents the percentages of these questions sum to less" in printed
 
     def test_several_paths_are_all_checked_before_one_is_stored(self, state: Path) -> None:
         first, second = (write_survey(state / f"{name}.csv", [name]) for name in ("A1", "A2"))
@@ -125,6 +125,30 @@ class TestIngest:
             r"NOT read: .*vocabulary\.toml.* O-number: Sex: M \([\d,]+ of [\d,]+ respondents, 4\d%\)", result.stderr
         )
         assert "all else of S1 is stored" in result.stderr
+
+    def test_a_round_that_lost_an_attribute_is_taken_by_the_commands_that_the_errors_give(self, state: Path) -> None:
+        """One option pointed at the other, and the other back at it; and a broken manifest of the source stopped both."""
+        shutil.copytree(SAMPLE, state / "S1", ignore=shutil.ignore_patterns("*guide*"))
+        ok("ingest", state / "S1")
+        (aggregate,) = (state / "S1").glob("*aggregate*")
+        aggregate.write_text(aggregate.read_text(encoding="utf-8").replace("O3: ", "Sex: "), encoding="utf-8")
+        said = refused("ingest", state / "S1")
+        assert f"No column of {aggregate.name} could be read as one of the attributes that its own questions ask for" in said
+        assert "add --allow-missing-attributes to go on without them" in said
+        manifest = state / "warehouse" / "sources" / "S1.json"
+        manifest.write_text("{", encoding="utf-8")
+        said = refused("ingest", state / "S1", "--allow-missing-attributes")
+        (command,) = re.findall(r"`dtef (ingest .*)`", said)
+        assert command == f"ingest {state / 'S1'} --round S1 --allow-missing-attributes --replace"
+        assert "`dtef ingest PATH --round S1`" in dtef("run", "--round", "S1", "--ingest", *CHOSEN).output
+        assert "all else of S1 is stored" in dtef(*command.split()).stderr
+        assert json.loads(manifest.read_text(encoding="utf-8"))["allowed"] == ["missing-attributes"]
+
+    def test_a_round_without_counts_says_what_is_missing_and_how_many_pairs_that_concerns(self, state: Path) -> None:
+        shutil.copytree(SAMPLE, state / "S1", ignore=shutil.ignore_patterns("*counts*"))
+        said = refused("ingest", state / "S1")
+        assert "can be used: there is no S1_segment_counts_by_question.csv beside the aggregate file" in said
+        assert re.search(r"in quarantine: \d+ n-unknown \(Neither the question nor the segment states", said)
 
     @pytest.mark.parametrize(
         ("name", "content", "message"),
