@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Literal, get_args
 
 from dtef_pipeline.identity import normalized
+from dtef_pipeline.survey.scale_words import EXTENT, FREQUENCY, LEVEL, LIKENESS, LIMITATION, RATING, SEVERITY, SHARE_OF_TIME
 
 Kind = Literal["ordinal", "nominal"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -98,99 +99,6 @@ _INTENSITY: tuple[tuple[float, str], ...] = (
 _PLAIN_INTENSITY = 2.0
 _LONGEST_HEAD = 6  # words; a longer option is a statement of its own, whatever words it holds
 
-_HOW_MANY = r"(?:\d|one|two|three|four|five|six)(?: ?(?:-|–|to|or) ?(?:\d|two|three|four|five|six|seven))?"
-_FREQUENCY: tuple[tuple[float, str], ...] = (
-    (0, r"never|not at all"),
-    (1, r"hardly ever(?: or never)?|almost never|very rarely|less than (?:once a year|yearly|annually)"),
-    (1.5, r"less often"),
-    (2, r"rarely|seldom|annually|yearly|(?:at least )?(?:once|a few times|several times) (?:a|per) year|every year"),
-    (2.5, r"less than (?:once (?:a|per) month|monthly)|monthly or less|once or twice (?:a|per) year"),
-    (3, r"monthly|less than (?:weekly|once (?:a|per) week)|(?:about |at least )?once (?:a|per) month|every month"),
-    (3.5, rf"(?:a few|several|once or twice|{_HOW_MANY}) times? (?:a|per) month|once or twice (?:a|per) month"),
-    (4, r"sometimes|occasionally|now and then|from time to time|once in a while|some of the time"),
-    (4, r"weekly|(?:about |at least )?once (?:a|per) week|every week|some days"),
-    (
-        5,
-        rf"(?:a few|several|{_HOW_MANY}) (?:times|days) (?:a|per) week|once or twice (?:a|per) week|more than once (?:a|per) week",
-    ),
-    (5, r"about half (?:of )?the time|fairly often"),
-    (5.5, r"(?:\d|three|four|five|six) or more (?:times|days) (?:a|per) week|most days|nearly every day|almost daily"),
-    (6, r"often|frequently|regularly|daily(?: or almost daily)?|(?:about |at least )?once (?:a|per) day|every day"),
-    (6, r"usually|most of the time"),
-    (
-        7,
-        r"very (?:often|frequently)|(?:a few|several|many|\d(?:-\d)?|multiple) times (?:a|per) day|almost always"
-        r"|more than once (?:a|per) day",
-    ),
-    (8, r"always|often ?/ ?always|all (?:of )?the time|constantly|hourly|almost constantly"),
-)
-_SHARE_OF_TIME: tuple[tuple[float, str], ...] = (
-    (0, r"(?:none of the|at no) time|never|not at all"),
-    (0.5, r"rarely or none of the time"),
-    (1, r"a little of the time"),
-    (1.5, r"some or a little of the time"),
-    (2, r"some(?: of the time|times)|several days|some days"),
-    (3, r"less than half (?:of )?the (?:time|days)|occasionally or a moderate amount of (?:the )?time"),
-    (3.5, r"about half (?:of )?the (?:time|days)"),
-    (4, r"a good bit of the time|more than half (?:of )?the (?:time|days)"),
-    (5, r"most (?:of the time|days)|nearly every day"),
-    (5.5, r"(?:most or|almost) all of the time"),
-    (6, r"all (?:of )?the time|always|every day"),
-)
-_SEVERITY: tuple[tuple[float, str], ...] = (
-    (0, r"no|none|not at all|never"),
-    (0.5, r"very (?:mild|slight)"),
-    (1, r"mild|slight|minor|some|a little"),
-    (2, r"moderate"),
-    (3, r"severe|a lot of|much|serious"),
-    (4, r"very severe|extreme"),
-    (5, r"cannot do|(?:am )?unable to"),
-)
-_LIMITATION: tuple[tuple[float, str], ...] = (
-    (0, r"(?:no,? )?not limited(?: at all)?"),
-    (1, r"(?:yes,? )?limited a little"),
-    (2, r"(?:yes,? )?limited a lot"),
-)
-_LEVEL: tuple[tuple[float, str], ...] = (
-    (0, r"(?:very|extremely) low|(?:well|far|much) below"),
-    (1, r"low|below|somewhat below"),
-    (2, r"average|moderate|medium|middle|about average|neither high nor low"),
-    (3, r"high|above|somewhat above"),
-    (4, r"(?:very|extremely) high|(?:well|far|much) above"),
-)
-_LIKENESS: tuple[tuple[float, str], ...] = (
-    (0, r"not like me at all|not at all like me"),
-    (1, r"not like me"),
-    (2, r"a little like me"),
-    (3, r"somewhat like me"),
-    (4, r"like me|mostly like me"),
-    (5, r"very much like me"),
-)
-_RATING: tuple[tuple[float, str], ...] = (
-    (0, r"very (?:poor|bad)|terrible|awful"),
-    (1, r"poor|bad"),
-    (2, r"(?:only )?fair|average|ok(?:ay)?|acceptable|neutral|neither good nor (?:bad|poor)"),
-    (3, r"good"),
-    (4, r"very good"),
-    (5, r"excellent|outstanding"),
-)
-_EXTENT: tuple[tuple[float, str], ...] = (  # the first match counts: `not very` before `not`
-    (0, r"(?:no|none|not) \w+ at all|not an? \w+(?: at all)?"),
-    (1, r"not (?:very|too|so|particularly)(?: much)?|not much|(?:maybe )?a little(?: bit)?|a bit|slightly|minimally|hardly"),
-    (1, r"very little|a few|one|someone|(?:an? |to an? )?(?:small|minor|limited)|low|weak"),
-    (0.5, r"not(?= )(?! at all)"),
-    (0, r"no|none|nothing|not|not at all|no one|nobody|never|i know (?:no one|nobody)"),
-    (1.5, r"neutral|not really"),
-    (2, r"somewhat|(?:only )?some|to some extent|maybe|partly|partially|in part|several|fairly|rather|pretty"),
-    (2.5, r"an? fair amount|reasonably|sufficiently"),
-    (3, r"(?:an? )?moderately|moderate|medium|a moderate amount|about half|acceptable"),
-    (3.2, r"quite a bit|quite"),
-    (3.4, r"mostly|a lot|many|much|well"),
-    (4, r"(?:an? |to an? )?(?:large|major|big|high|strong|great)|very|very much|a great deal|very well|most|considerably|yes"),
-    (4, r"to a (?:great|large) extent"),
-    (4.5, r"almost (?:all|everyone|completely)|to a very (?:great|large) extent|a very (?:big|large|great)"),
-    (5, r"extremely|complete(?:ly)?|total(?:ly)?|full(?:y)?|entirely|exactly|essential|all|everyone|always"),
-)
 _VERBS = r"(?:trust|like|care|worry|support|follow|believe|agree|rely|depend|enjoy|help)s?"
 
 
@@ -319,7 +227,7 @@ def _signed(head: str, positive: str, negative: str) -> float | None:
     return _intensity(head) if re.search(rf"\b(?:{positive})\b", head) else None
 
 
-_place_of_extent = _looked_up(_EXTENT, tail=r"(?: (?!and\b)\w+){0,2}(?: who .*)?", prefix=r"(?:i know )?")
+_place_of_extent = _looked_up(EXTENT, tail=r"(?: (?!and\b)\w+){0,2}(?: who .*)?", prefix=r"(?:i know )?")
 
 
 def _extent(head: str) -> float | None:
@@ -331,13 +239,13 @@ def _extent(head: str) -> float | None:
 _TIMES_COUNTED = ("numbers", "frequency", "share of time")
 _FAMILIES: tuple[tuple[str, Callable[[str], float | None]], ...] = (
     ("numbers", _number),
-    ("frequency", _looked_up(_FREQUENCY, prefix=r"(?:yes,? )?")),
+    ("frequency", _looked_up(FREQUENCY, prefix=r"(?:yes,? )?")),
     ("comparison", _comparison),
-    ("rating", _looked_up(_RATING)),
-    ("share of time", _looked_up(_SHARE_OF_TIME)),
-    ("severity", _looked_up(_SEVERITY, tail=r"(?: (?!and\b)\w+){0,4}", prefix=r"(?:i (?:have )?)?")),
-    ("limitation", _looked_up(_LIMITATION)),
-    ("level", _looked_up(_LEVEL, tail=r"(?: \w+)?")),
-    ("likeness", _looked_up(_LIKENESS)),
+    ("rating", _looked_up(RATING)),
+    ("share of time", _looked_up(SHARE_OF_TIME)),
+    ("severity", _looked_up(SEVERITY, tail=r"(?: (?!and\b)\w+){0,4}", prefix=r"(?:i (?:have )?)?")),
+    ("limitation", _looked_up(LIMITATION)),
+    ("level", _looked_up(LEVEL, tail=r"(?: \w+)?")),
+    ("likeness", _looked_up(LIKENESS)),
     ("extent", _extent),
 )
