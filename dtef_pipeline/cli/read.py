@@ -40,7 +40,7 @@ from resources.table_reader import TableReader
 from resources.warehouse import TABLES, Warehouse
 
 NOTHING_COMPARED = 5
-"""Exit code of `dtef drift --fail-on` where no series could be compared."""
+"""Exit code of `dtef drift --fail-on` where there is no series, or none could be compared."""
 SERIES_NAMED = 10
 """Series without a verdict that are named."""
 _ASK_AGAIN = (
@@ -123,24 +123,22 @@ def _what_there_is(connection: duckdb.DuckDBPyConnection, given: str) -> str:
     return f"nothing is scored for {given or 'these options'}; scored so far: {'; '.join(listed)}"
 
 
+class _NothingToCompareError(ConfigError):
+    """There is no series, whatever its verdict would be."""
+
+
 @reads_tables
 def drift(
     reader: TableReader, rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str
 ) -> int:
     """Exit code 3 when a series has the verdict `fail_on` or a worse one, NOTHING_COMPARED when it is asked for and none was compared."""
-    warehouse = reader.warehouse
-    _require(warehouse, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
-    scored = _scored_rounds(warehouse, rounds)
-    options = known_panel(Settings.from_environment()).drift.options
-    if since:
-        if nameless := [given for given in since if given.startswith("=")]:
-            raise ConfigError(f"since {nameless[0]!r}: allowed: MODEL=DATE, or DATE for all models")
-        options = replace(options, since={model: day for model, _, day in (given.rpartition("=") for given in since)})
-        names = "SELECT DISTINCT model, model_variant FROM scores"
-        options.require_known(reader.query(lambda connection: connection.execute(names).fetchall(), only=["scores"]))
-    checks = _model_checks(reader, rounds, options) if by == "model" else _round_checks(reader, rounds or scored, by, options)
-    if not len(checks):
-        raise ConfigError(_why_no_series(options))
+    try:
+        checks = _checks(reader, rounds, by, since)
+    except _NothingToCompareError as error:
+        if not fail_on:
+            raise
+        click.echo(f"error: {error}", err=True)
+        return NOTHING_COMPARED
     checks = named(reader, checks)
     text = drift_text(checks, NAMES) if output == "table" else _drift_rows(checks, by, output)
     click.echo(text)
@@ -159,6 +157,29 @@ def drift(
     return 3 if reaches(rows, fail_on) else 0 if is_compared else NOTHING_COMPARED
 
 
+def _checks(reader: TableReader, rounds: tuple[str, ...], by: str, since: tuple[str, ...]) -> pa.Table:
+    """Raises _NothingToCompareError where there is no series."""
+    warehouse = reader.warehouse
+    _require(warehouse, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
+    options = known_panel(Settings.from_environment()).drift.options
+    if since:
+        if nameless := [given for given in since if given.startswith("=")]:
+            raise ConfigError(f"since {nameless[0]!r}: allowed: MODEL=DATE, or DATE for all models")
+        options = replace(options, since={model: day for model, _, day in (given.rpartition("=") for given in since)})
+        names = "SELECT DISTINCT model, model_variant FROM scores"
+        options.require_known(reader.query(lambda connection: connection.execute(names).fetchall(), only=["scores"]))
+    try:
+        scored = _scored_rounds(warehouse, rounds)
+    except ConfigError as error:
+        raise _NothingToCompareError(str(error)) from None
+    checks = _model_checks(reader, rounds, options) if by == "model" else _round_checks(reader, rounds or scored, by, options)
+    # Of models alone, there is a row of each that has no snapshot that counts.
+    is_late = by == "model" and bool(options.since) and checks["latest_snapshot"].null_count == len(checks)
+    if not len(checks) or is_late:
+        raise _NothingToCompareError(_why_no_series(reader, rounds, options))
+    return checks
+
+
 def _never_compared(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The series without a verdict in any of their rows: each set of prompts has one."""
     compared: dict[str, bool] = {}
@@ -168,20 +189,22 @@ def _never_compared(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return [who for who, is_compared in compared.items() if not is_compared]
 
 
-def _why_no_series(options: WatchOptions) -> str:
+def _why_no_series(reader: TableReader, rounds: Sequence[str], options: WatchOptions) -> str:
+    count = "SELECT count(*) FROM scores"
+    ((read,),) = reader.query(lambda connection: connection.execute(count).fetchall(), only=["scores"], first=rounds)
+    if reader.left_out and not read:
+        return "no file of scores could be read: the warnings name them, each with the command that makes it again"
     if options.since:
         return f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}"
-    return "only baselines are scored, and they do not drift"
+    could = " among what could be read" if reader.left_out else ""
+    return f"only baselines are scored{could}, and they do not drift"
 
 
 def _model_checks(reader: TableReader, rounds: Sequence[str], options: WatchOptions) -> pa.Table:
     def made(connection: duckdb.DuckDBPyConnection) -> pa.Table:
         return model_drift(connection, SUBJECT, options, only=rounds).checks
 
-    checks = queried(reader, made, ("scores", "predictions"), rounds)
-    if len(checks) and options.since and checks["latest_snapshot"].null_count == len(checks):
-        raise ConfigError(_why_no_series(options))
-    return checks
+    return queried(reader, made, ("scores", "predictions"), rounds)
 
 
 def _round_checks(reader: TableReader, rounds: Sequence[str], by: str, options: WatchOptions) -> pa.Table:

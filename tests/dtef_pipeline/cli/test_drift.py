@@ -156,6 +156,34 @@ class TestExitCodes:
         shown = "“How often, if at all, do you use an assistant that answers …”"
         assert re.search(rf"{prefix}q\d {shown} -0\.2000", ok("drift", "--by", by))
 
+    @pytest.mark.parametrize("by", ["model", "segment"])
+    @pytest.mark.parametrize("given", [["--since", "2099-01-01"], ["--round", "S9"]])
+    def test_where_there_is_no_series_fail_on_has_the_same_code(self, drifted: Path, by: str, given: list[str]) -> None:
+        """It was 2, as of an option that is spelled wrong."""
+        result = dtef("drift", "--by", by, *given, "--fail-on", "drift")
+        assert result.exit_code == 5
+        assert result.stderr.strip().splitlines()[-1].startswith("error: no s")
+        assert dtef("drift", "--by", by, *given).exit_code == 2
+
+    @pytest.mark.parametrize("by", ["model", "round", "segment"])
+    def test_where_no_file_can_be_read_it_does_not_speak_of_baselines(self, drifted: Path, by: str) -> None:
+        for path in (drifted / "warehouse" / "scores").rglob("*.parquet"):
+            path.write_bytes(b"broken")
+        result = dtef("drift", "--by", by, "--fail-on", "drift")
+        assert result.exit_code == 5
+        assert "error: no file of scores could be read: the warnings name them, each with the command" in result.stderr
+        assert "baselines" not in result.output
+
+    def test_a_smaller_panel_hides_no_verdict(self, drifted: Path) -> None:
+        """Two snapshots of one question made of `drift` a `none`, and --fail-on passed."""
+        for night in (12, 13):
+            at = {"round": "S1", "segment": "country:kenya", "snapshot": f"2026-01-{night + 1}"}
+            Warehouse(drifted / "warehouse").write("scores", scores_table(nights([0.6], first=night, questions=1)), **at)
+        result = dtef("drift", "--fail-on", "drift")
+        assert result.exit_code == 3
+        said = "2026-01-13, 2026-01-14 asked something else (1 question in 1 segment of S1, 1 prompt), by itself: none; this verdict stays"
+        assert said in result.stdout
+
     def test_only_baselines_say_so(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         use(state, monkeypatch)
         rows = nights([0.8, 0.8], model="baseline/uniform")
@@ -163,4 +191,5 @@ class TestExitCodes:
             own = [row for row in rows if row["snapshot"] == night]
             at = {"round": "S1", "segment": "country:kenya", "snapshot": night}
             Warehouse(state / "warehouse").write("scores", scores_table(own), **at)
-        assert "only baselines are scored" in refused("drift")
+        assert "only baselines are scored, and they do not drift" in refused("drift")
+        assert dtef("drift", "--fail-on", "watch").exit_code == 5
