@@ -8,7 +8,7 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.asking.models import COMPUTED_SQL, Models, base_selector
-from dtef_pipeline.asking.snapshot_order import among, snapshot_order
+from dtef_pipeline.asking.snapshot_order import FIRST_LABEL, among, snapshot_order
 from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.cli.board_table import lines_of_view, render_view
 from dtef_pipeline.cli.left_out import queried, reads_tables
@@ -186,18 +186,27 @@ def experiment(
     options = SurveyBoardOptions(metric=metric, rounds=rounds, snapshot=snapshot, targets=targets)
     chosen = with_contexts(find_experiment(name), contexts)
     if not warehouse.values("scores", "round"):
-        raise WarehouseError(f"no scores in {warehouse.root} yet: `dtef run --experiment {name}` asks and scores")
+        raise WarehouseError(f"no scores in {warehouse.root} yet: `{_how_to_ask(chosen, name, snapshot)}` asks and scores")
     known = known_models(Settings.from_environment(), BASELINES)
     asked = asked_models(chosen, known, models) if models else _seen(chosen, known, reader, options)
     frame = _comparison(reader, asked, options, margin)
     if not len(frame):
-        there = ", ".join(_snapshots(reader))
-        raise ConfigError(f"nothing is scored for the experiment {name} in snapshot {snapshot}; snapshots: {there}")
+        raise ConfigError(
+            f"nothing is scored for the experiment {name} in snapshot {snapshot}; it is asked by `{_how_to_ask(chosen, name, snapshot)}`; "
+            f"snapshots: {', '.join(_snapshots(reader))}"
+        )
     if output == "table":
         click.echo(_headline(chosen, margin))
         _echo_comparison(frame)
     else:
         click.echo(render(frame, output))
+
+
+def _how_to_ask(chosen: Experiment, name: str, snapshot: str) -> str:
+    """The command that asks an experiment; capitals stand for what its file does not say."""
+    parts = ["dtef run --experiment", name, *([] if chosen.rounds else ["--round ROUND"])]
+    parts += [*([] if chosen.models else ["--model MODEL"]), *([] if snapshot == FIRST_LABEL else [f"--snapshot {snapshot}"])]
+    return " ".join(parts)
 
 
 def _seen(chosen: Experiment, known: Models, reader: TableReader, options: SurveyBoardOptions) -> tuple[Asked, ...]:

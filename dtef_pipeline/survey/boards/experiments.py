@@ -85,7 +85,7 @@ def compared(
     cells = cells[cells["segment"].isin(segments)] if segments else cells
     several = cells.groupby("model")["condition"].transform("nunique") > 1
     paid = (
-        condition_usage(connection, asked, options)
+        condition_usage(connection, asked, options, cells)
         if has_table(connection, "predictions")
         else pd.DataFrame(columns=_PAID_COLUMNS)
     )
@@ -106,7 +106,7 @@ def comparison(
     """
     if not 0 < margin < 1:
         raise ConfigError(f"margin {margin}: allowed: a difference of scores above 0 and below 1, such as {MARGIN}")
-    cells = _asked_everywhere(cells)
+    cells = asked_everywhere(cells)
     paired = _without_rounding(cells[cells["score"].notna() & cells["first_score"].notna()])
     means = paired.groupby(_COMPARED_BY)[["score", "first_score"]].mean().assign(n_pairs=paired.groupby(_COMPARED_BY).size())
     table = cells.groupby(_COMPARED_BY, sort=False)[["condition_place", "n_total", "n_ok", "n_answered"]].agg(
@@ -120,7 +120,7 @@ def comparison(
     table = table.join(decided.set_index(_COMPARED_BY))
     compared = table["condition_place"] > 0
     unpaired = compared & (table["n_pairs"] == 0)
-    table.loc[unpaired, ["n_questions", "decision", "note"]] = (0, DECISIONS[-1], "no cell has a score in both conditions")
+    table.loc[unpaired, ["n_questions", "decision", "note"]] = (0, DECISIONS[-1], "no pair has a score in both conditions")
     unread = compared & ((table["n_ok"] == 0) | _of_first(table, "n_ok").eq(0)) & ~unpaired
     table.loc[unread, ["decision", "note"]] = (DECISIONS[-1], "no answer could be read in one of the two")
     table["margin"] = np.where(compared, margin, np.nan)
@@ -164,34 +164,48 @@ def _decided(paired: pd.DataFrame, margin: float, resamples: int, seed: int) -> 
     return table[[*_COMPARED_BY, "low", "high", "p", "p_holm", "n_questions", "decision", "note"]]
 
 
-def _asked_everywhere(cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells that a model was asked in every one of its conditions: what other runs asked in one of them compares with nothing."""
+def asked_everywhere(cells: pd.DataFrame) -> pd.DataFrame:
+    """Of `paired_cells` those that a model was asked in all its conditions: what was asked in one alone compares with nothing."""
     cell = ["model", *KEYS.pair, "context_place"]
     in_conditions = cells.groupby(cell)["condition"].transform("nunique")
     return cells[in_conditions == cells.groupby("model")["condition"].transform("nunique")]
 
 
-def condition_usage(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: SurveyBoardOptions) -> pd.DataFrame:
-    """Tokens and dollars of each model in each condition.
+def condition_usage(
+    connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: SurveyBoardOptions, cells: pd.DataFrame
+) -> pd.DataFrame:
+    """Tokens and dollars of each model in each condition, of the requests for the cells that are compared.
 
-    Columns: `model`, `condition`, `prompt_tokens`, `completion_tokens`, `cost_usd` (null: no known price), `unpriced` (responses).
+    `cells` as of `paired_cells`: what was asked in one condition alone does not count. Columns: `model`, `condition`, `prompt_tokens`,
+    `completion_tokens`, `cost_usd` (null: no known price), `unpriced` (responses).
 
     `connection` has a `predictions` view. A request that two conditions share counts in one of them, as everywhere. Baselines have no rows.
     """
+    place = [*_COMPARED_BY, *KEYS.pair, "context_place"]
     connection.register("asked", _asked_frame(asked))
+    connection.register("compared", asked_everywhere(cells)[place])
     wanted: Mapping[str, object] = {"snapshot": options.snapshot, "rounds": list(options.rounds)}
+    how = "asked.variant = {0}.model_variant AND asked.condition = {0}.condition AND asked.context_level = {0}.context_level"
     found = connection.execute(
         f"""
+        WITH wanted AS (
+            SELECT DISTINCT request_key
+            FROM predictions JOIN asked ON {how.format("predictions")}
+                JOIN compared ON compared.model = asked.model AND compared.condition = asked.name
+                    AND compared.context_place = asked.context_place
+                    AND {" AND ".join(f"compared.{name} = predictions.{name}" for name in KEYS.pair)}
+            WHERE snapshot = $snapshot
+        )
         SELECT asked.model, asked.name AS condition, sum(prompt_tokens)::BIGINT AS prompt_tokens,
             sum(completion_tokens)::BIGINT AS completion_tokens, sum(cost_usd) AS cost_usd,
             count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced
-        FROM ({requests_sql(KEYS)}) AS requests JOIN asked ON requests.model_variant = asked.variant
-            AND requests.condition = asked.condition AND requests.context_level = asked.context_level
+        FROM ({requests_sql(KEYS)}) AS requests SEMI JOIN wanted USING (request_key) JOIN asked ON {how.format("requests")}
         WHERE snapshot = $snapshot AND (len($rounds) = 0 OR list_contains($rounds, round)) GROUP BY ALL
         """,
         wanted,
     ).df()
     connection.unregister("asked")
+    connection.unregister("compared")
     return found
 
 

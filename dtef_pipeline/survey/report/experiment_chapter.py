@@ -30,14 +30,14 @@ from dtef_pipeline.report.markup import (
     with_intervals,
 )
 from dtef_pipeline.statistics.differences import MARGIN
-from dtef_pipeline.survey.boards.experiments import compared
+from dtef_pipeline.survey.boards.experiments import asked_everywhere, compared, paired_cells
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models
 
 _HOW_TO_READ_EXPERIMENTS = (
     "Ways of asking, compared on the pairs that a model was asked in all of them, each with the first one. “better” and “worse”: the "
     f"difference is more than chance. “equivalent”: it is surely smaller than {MARGIN:g}. “undecided”: neither. Only one snapshot is compared: "
-    "base, or the last one where base has no comparison."
+    "the one in which most pairs were asked in every condition. Tokens and dollars are those of the pairs that are compared."
 )
 _CONDITION_COLUMNS = [
     Column("model", "Model", text),
@@ -65,11 +65,8 @@ def experiments(connection: duckdb.DuckDBPyConnection, known: Sequence[Experimen
 
 
 def _compared(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> str:
-    """Markup of one experiment, of the first snapshot that has a comparison."""
-    for snapshot, said, specs in _snapshots(connection):
-        asked = _asked(experiment, specs, said)
-        if not asked:
-            continue
+    """Markup of one experiment, of the snapshot that has the largest comparison."""
+    for snapshot, asked in _largest_first(connection, experiment):
         frame = compared(connection, asked, SurveyBoardOptions(snapshot=snapshot))
         if len(frame):
             shown = with_intervals(frame, [("difference", "low", "high")], shown=signed, bounds=signed_three)
@@ -77,6 +74,20 @@ def _compared(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> 
             drawn = table(shown, _CONDITION_COLUMNS, caption=caption, row_head="model", data=frame)
             return fold(escape(experiment.name), paragraph(experiment.hypothesis.strip()) + drawn, is_open=True)
     return ""
+
+
+def _largest_first(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> list[tuple[str, list[Asked]]]:
+    """The snapshots in which the experiment was asked, that with most cells to compare first; of equal ones base, then the last."""
+    found = [
+        (snapshot, asked) for snapshot, said, specs in _snapshots(connection) if (asked := _asked(experiment, specs, said))
+    ]
+    if len(found) < 2:
+        return found
+
+    def compared_cells(one: tuple[str, list[Asked]]) -> int:
+        return len(asked_everywhere(paired_cells(connection, one[1], SurveyBoardOptions(snapshot=one[0]))))
+
+    return sorted(found, key=compared_cells, reverse=True)
 
 
 def _snapshots(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, _Said, list[ModelSpec]]]:

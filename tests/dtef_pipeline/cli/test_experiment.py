@@ -147,7 +147,10 @@ class TestRefused:
 
     def test_a_comparison_of_which_nothing_is_scored(self, reading: Path) -> None:
         message = refused("experiment", "reasoning")
-        assert "nothing is scored for the experiment reasoning in snapshot base; snapshots: 2026-01-01, 2026-01-03" in message
+        command = "dtef run --experiment reasoning --round ROUND --model MODEL"
+        assert f"nothing is scored for the experiment reasoning in snapshot base; it is asked by `{command}`" in message
+        assert "; snapshots: 2026-01-01, 2026-01-03" in message
+        assert f"`{command} --snapshot 2026-01-01`" in refused("experiment", "reasoning", "--snapshot", "2026-01-01")
 
     def test_a_comparison_before_any_run(self, ingested: Path) -> None:
         assert "no scores in" in refused("experiment", "reasoning")

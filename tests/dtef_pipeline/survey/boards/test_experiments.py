@@ -57,7 +57,7 @@ def compared(chosen: Experiment, rows: list[dict[str, Any]], predictions: list[d
         connection.register("scores", scores_table(rows))
         connection.register("predictions", pa.Table.from_pylist(predictions, schema=PREDICTIONS))
         cells = paired_cells(connection, asked(chosen), options)
-        return comparison(cells, condition_usage(connection, asked(chosen), options)).set_index("condition")
+        return comparison(cells, condition_usage(connection, asked(chosen), options, cells)).set_index("condition")
 
 
 def test_each_condition_is_compared_with_the_first_on_the_cells_both_have() -> None:
@@ -121,12 +121,31 @@ def test_nothing_scored_is_no_pair_and_no_mean() -> None:
     assert len(compared(REASONING, of("shift/narrative", 0.4))) == 0
 
 
-def test_tokens_and_dollars_are_those_of_the_model_in_the_condition() -> None:
-    def call(key: str, condition: str, variant: str = COLD, **given: Any) -> dict[str, Any]:
-        at = {"round": "S1", "segment": "country:kenya", "snapshot": "base", "question_id": "q0", "context_level": "0"}
-        usage = {"prompt_tokens": 100, "completion_tokens": 7, "cost_usd": 0.25, "call_status": "answered"}
-        return {**at, **usage, "request_key": key, "condition": condition, "model_variant": variant, "model": "m", **given}
+def call(key: str, condition: str, variant: str = COLD, **given: Any) -> dict[str, Any]:
+    at = {"round": "S1", "segment": "country:kenya", "snapshot": "base", "question_id": "q0", "context_level": "0"}
+    usage = {"prompt_tokens": 100, "completion_tokens": 7, "cost_usd": 0.25, "call_status": "answered"}
+    return {**at, **usage, "request_key": key, "condition": condition, "model_variant": variant, "model": "m", **given}
 
+
+def test_tokens_and_dollars_are_those_of_the_pairs_that_are_compared() -> None:
+    """What another run asked in one condition alone made it look dearer than the others."""
+    calls = [
+        call("a", PLAIN),
+        call("more", PLAIN, question_id="q1"),
+        call("elsewhere", PLAIN, segment="country:chile"),
+        call("b", COT, completion_tokens=300),
+        call("batch", COT, question_id="q0"),
+        call("batch", COT, question_id="q1", prompt_tokens=0, completion_tokens=0, cost_usd=0.0),
+    ]
+    scores = of(PLAIN, 0.4, 0.5) + of(PLAIN, 0.9, segment="country:chile") + of(COT, 0.5)
+    found = compared(REASONING, scores, calls)
+    assert found["n_pairs"].tolist() == [1, 1]
+    assert found["prompt_tokens"].tolist() == [100, 200]
+    assert found["completion_tokens"].tolist() == [7, 307]
+    assert found["cost_usd"].tolist() == pytest.approx([0.25, 0.5])
+
+
+def test_tokens_and_dollars_are_those_of_the_model_in_the_condition() -> None:
     calls = [
         call("a", PLAIN),
         call("b", COT, completion_tokens=300),
@@ -162,10 +181,9 @@ def table(rows: list[dict[str, Any]], **given: Any) -> pd.DataFrame:
         connection.register("scores", scores_table(rows))
         connection.register("predictions", PREDICTIONS.empty_table())
         chosen, options = asked(REASONING), SurveyBoardOptions(snapshot="base")
-        usage = condition_usage(connection, chosen, options)
-        return comparison(paired_cells(connection, chosen, options), usage, **{"resamples": 300, **given}).set_index(
-            "condition"
-        )
+        cells = paired_cells(connection, chosen, options)
+        usage = condition_usage(connection, chosen, options, cells)
+        return comparison(cells, usage, **{"resamples": 300, **given}).set_index("condition")
 
 
 def changed(*by: float, **given: Any) -> pd.DataFrame:
@@ -222,7 +240,7 @@ class TestDecisions:
     def test_no_shared_cell_is_undecided(self) -> None:
         found = table(of(PLAIN, 0.4, None) + of(COT, None, 0.5)).loc["reasoned"]
         assert (found["n_pairs"], found["n_questions"]) == (0, 0)
-        assert (found["decision"], found["note"]) == ("undecided", "no cell has a score in both conditions")
+        assert (found["decision"], found["note"]) == ("undecided", "no pair has a score in both conditions")
 
     def test_p_is_adjusted_over_the_rows_of_the_table(self) -> None:
         other = {"model": "other", "model_variant": "openai/other[max_tokens=256,temperature=0]"}
