@@ -154,7 +154,7 @@ def test_another_context_level_shows_another_prediction_and_a_refusal_shows_none
     browser.opens(page)
     chosen(browser, question="Do you trust AI?", segment="country:kenya", model="gpt", asked="context 0")
     assert browser.texts("#pair-chart tbody tr > :last-child") == ["20.0 %", "30.0 %", "50.0 %"]
-    chosen(browser, model="mute")
+    chosen(browser, model="mute", asked="context 0")
     assert browser.texts("#pair-chart tbody tr > :last-child") == ["–", "–", "–"]
     assert "Score of mute: 0.000 (refused, by the published policy);" in browser.texts("#pair-chart p")[0]
     chosen(browser, asked="context all (not asked)")

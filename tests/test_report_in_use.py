@@ -88,6 +88,19 @@ def test_the_pairs_open_on_one_that_was_asked_and_say_what_was(browser: Browser,
     assert browser.texts("#pair-asked option") == ["context 5", "context 0 (not asked)"]
 
 
+def test_another_model_is_shown_on_a_pair_and_in_a_way_that_it_was_asked(browser: Browser, page: Path) -> None:
+    """The way of asking, round and question of the model before stayed, and the reader landed on "not asked"."""
+    browser.opens(page)
+    browser.does(
+        """(() => {const select = document.getElementById('pair-model');
+        select.value = [...select.options].find(option => option.textContent === 'mute').value;
+        select.dispatchEvent(new Event('change'))})()"""
+    )
+    values = ["round", "question", "segment", "asked"]
+    shown = [browser.does(f"document.getElementById('pair-{name}').selectedOptions[0].textContent") for name in values]
+    assert shown == ["S1", "Do you trust AI?", "country:chile", "context 0"]
+
+
 def test_prompt_and_response_of_a_pair_are_shown_as_text_whatever_they_say(browser: Browser, page: Path) -> None:
     browser.opens(page)
     assert browser.texts("#pair-texts .raw") == [HOSTILE, "Be exact.", "Group: country:kenya\n\nq2?"]
@@ -132,8 +145,10 @@ def test_a_table_is_saved_with_all_digits_and_no_formula(browser: Browser, page:
     assert below["vs_marginal"].startswith("-0.03")  # a number, however it begins
     assert browser.requested == [page.as_uri()]
     assert browser.said == []
+    browser.does("names = []; HTMLAnchorElement.prototype.click = function () { names.push(this.download) }")
     browser.does("document.querySelectorAll('button.download').forEach(button => button.click())")
     assert browser.said == []
+    assert browser.does("names.length === new Set(names).size && names.length > 10"), "two tables were saved under one name"
 
 
 def test_a_tap_on_the_heat_map_says_what_pointing_at_it_shows(browser: Browser, page: Path) -> None:

@@ -13,8 +13,12 @@ function csvCell(value) {
 // The mark at the beginning tells spreadsheets that the text is UTF-8.
 const csv = (columns, rows) => "\ufeff" + [columns, ...rows].map(row => row.map(csvCell).join(",") + "\r\n").join("");
 
-const slug = text => text.normalize("NFKD").toLowerCase().replace(/[^a-z0-9]+/g, "-").slice(0, 50).replace(/^-+|-+$/g, "");
-const fileName = parts => [document.title, ...parts].map(slug).filter(Boolean).join("_").slice(0, 150) + ".csv";
+// Texts that begin alike are told apart by how they end, so the middle is cut.
+function slug(text) {
+  const words = text.normalize("NFKD").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "");
+  return words.length <= 60 ? words : `${words.slice(0, 29).replace(/-+$/, "")}-${words.slice(-30).replace(/^-+/, "")}`;
+}
+const fileName = parts => [document.title, ...parts].map(slug).filter(Boolean).join("_") + ".csv";
 
 function save(name, text) {
   const link = document.createElement("a"), address = URL.createObjectURL(new Blob([text], {type: "text/csv;charset=utf-8"}));
@@ -35,6 +39,7 @@ function downloadButton(parts, caption, content) {
   return button;
 }
 
+const namesGiven = new Set();
 all("script.rows").forEach(held => {
   const caption = held.previousElementSibling.getAttribute("aria-label");
   const fold = held.closest("details"), heading = fold ? fold.querySelector("summary").textContent : "";
@@ -43,5 +48,8 @@ all("script.rows").forEach(held => {
     const values = names.map(name => Array.isArray(columns[name]) ? columns[name] : columns[name].at.map(at => columns[name].distinct[at]));
     return [names, values[0].map((_, row) => values.map(column => column[row]))];
   };
-  held.after(downloadButton([held.closest("section").id, caption, heading], caption, content));
+  const parts = [held.closest("section").id, caption, heading];
+  for (let number = 2; namesGiven.has(fileName(parts)); number += 1) parts[3] = String(number);
+  namesGiven.add(fileName(parts));
+  held.after(downloadButton(parts, caption, content));
 });

@@ -19,8 +19,12 @@ function explorePairs(data) {
     }));
   }));
 
-  // `choices`: value, text, whether it was asked. What was asked comes first; what was not says so.
-  function offer(select, choices, keep = select.value) {
+  // The way of most context that the model was asked in.
+  const mostAsked = () => data.asked.map((_, at) => at).filter(at => asked[model()][at].all > 0).pop() || 0;
+
+  // `choices`: value, text, whether it was asked. What was asked comes first; what was not says so, and is left for what was, unless
+  // the reader chose it.
+  function offer(select, choices, keep = select.value, isChosen = false) {
     const [first, last] = [true, false].map(wanted => choices.filter(([, , was]) => was === wanted));
     const option = ([value, text, was]) => {
       const node = make("option", was ? text : `${text} (not asked)`);
@@ -35,7 +39,8 @@ function explorePairs(data) {
     };
     const groups = first.length && last.length ? [group("Asked", first), group("Not asked", last)] : choices.map(option);
     select.replaceChildren(...groups);
-    if (choices.some(([value]) => String(value) === keep)) select.value = keep;
+    const kept = choices.find(([value]) => String(value) === keep);
+    if (kept && (kept[2] || isChosen || !first.length)) select.value = keep;
     else if (first.length) select.value = first[0][0];
   }
 
@@ -66,13 +71,21 @@ function explorePairs(data) {
   }
 
   function offerWays(keep) {
-    offer(field("asked"), data.asked.map((one, at) => [at, wayName(one), asked[model()][at].all > 0]), keep);
+    offer(field("asked"), data.asked.map((one, at) => [at, wayName(one), asked[model()][at].all > 0]), keep, true);
     const said = isBaseline(data.models[model()]) ? "predicted by" : "asked of", count = asked[model()][way()].all;
     const number = value => value.toLocaleString("en"), inAll = asked[model()].reduce((sum, each) => sum + each.all, 0);
     const one = `${number(count)} of ${number(pairsInAll)} pairs were ${said} ${data.models[model()]} (${wayName(data.asked[way()])})`;
     const ways = data.asked.length, others = `; over all ${ways} ways of asking ${number(inAll)} of ${number(ways * pairsInAll)}`;
     field("share").textContent = one + (ways > 1 ? others : "") + ".";
     offerQuestions();
+  }
+
+  // Another model may have been asked in another way and in another round.
+  function offerWhatWasAsked() {
+    const now = field("asked").value, at = now !== "" && asked[model()][now].all ? Number(now) : mostAsked();
+    const rounds = [...asked[model()][at].of.keys()].map(question => data.questions[question].r);
+    if (rounds.length && !rounds.includes(field("round").value)) field("round").value = rounds[0];
+    offerWays(String(at));
   }
 
   function optionRows(question, observed, said, n) {
@@ -126,18 +139,15 @@ function explorePairs(data) {
   // Begin with a model that was asked, the most context it was asked with, and a pair that it was asked.
   const begin = data.models.findIndex((name, at) => !isBaseline(name) && asked[at].some(count => count.all > 0));
   field("model").value = Math.max(0, begin);
-  const most = data.asked.map((_, at) => at).filter(at => asked[model()][at].all > 0).pop() || 0;
-  const [first] = [...asked[model()][most].of.keys()];
-  if (first !== undefined) field("round").value = data.questions[first].r;
   document.getElementById("chooser").addEventListener("submit", event => event.preventDefault());
   field("search").addEventListener("input", offerQuestions);
   field("round").addEventListener("change", offerQuestions);
   field("question").addEventListener("change", offerSegments);
-  field("model").addEventListener("change", () => offerWays());
-  field("asked").addEventListener("change", () => offerWays());
+  field("model").addEventListener("change", offerWhatWasAsked);
+  field("asked").addEventListener("change", () => offerWays(field("asked").value));
   field("segment").addEventListener("change", draw);
   field("option").addEventListener("change", () => drawSegments(data.questions[field("question").value]));
-  offerWays(String(most));
+  offerWhatWasAsked();
 }
 
 const heldPairs = document.getElementById("pair-data");
