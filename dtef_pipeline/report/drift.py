@@ -17,17 +17,15 @@ from dtef_pipeline.report.drift_chart import HEIGHT, Rows, described, grouped, k
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
+    estimate,
     fold,
-    four,
     named,
     note,
     only_varying,
     paragraph,
     section,
-    signed,
     table,
     text,
-    three,
     whole,
     with_intervals,
 )
@@ -85,7 +83,7 @@ def _models(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
         Column("n_snapshots", "Snapshots", whole),
         Column("changes", "What changed", named),
     ]
-    shown = with_intervals(frame, [("shift", "shift_low", "shift_high")], shown=signed, bounds=signed)
+    shown = with_intervals(frame, [("shift", "shift_low", "shift_high")], sign="+")
     held = (
         pd.DataFrame(rows).drop(columns=["moved", "changes"]).assign(changes=["; ".join(_changes(row, names)) for row in rows])
     )
@@ -192,20 +190,22 @@ def reliability(frame: pd.DataFrame, names: Names) -> str:
         Column("model", "Model", text),
         *_columns(names.asked),
         Column("icc", "Intraclass correlation", as_is),
-        Column("within_sd", "SD within", four, "Standard deviation of the score between draws of one prompt"),
-        Column("between_sd", "SD between", four, "Standard deviation of the prompts' true scores"),
-        Column("rerun_detectable", "Detectable: rerun", four, "Difference of two reruns' means that is found in 80 % of cases"),
+        Column("within_sd", "SD within", estimate, "Standard deviation of the score between draws of one prompt"),
+        Column("between_sd", "SD between", estimate, "Standard deviation of the prompts' true scores"),
+        Column(
+            "rerun_detectable", "Detectable: rerun", estimate, "Difference of two reruns' means that is found in 80 % of cases"
+        ),
         Column(
             "model_detectable",
             "Detectable: models",
-            four,
+            estimate,
             f"Difference of two models' means on as many {names.item}s that is found in 80 % of cases",
         ),
         Column("n_cells", f"{names.cell.capitalize()}s", whole),
         Column("n_draws", "Draws", whole),
         Column("note", "Note", note),
     ]
-    shown = with_intervals(frame, [("icc", "low", "high")], shown=three, bounds=three)
+    shown = with_intervals(frame, [("icc", "low", "high")])
     body = (
         table(
             shown,

@@ -18,6 +18,7 @@ from dtef_pipeline.report.markup import (
     Group,
     Shown,
     as_is,
+    by_interval,
     figure,
     fold,
     is_unknown,
@@ -30,7 +31,6 @@ from dtef_pipeline.report.markup import (
     scrolling,
     section,
     signed,
-    signed_three,
     table,
     text,
     whole,
@@ -49,17 +49,18 @@ class Beneath(NamedTuple):
 
 
 class BoardColumn(NamedTuple):
-    """A column of a board: its heading, how its numbers are shown, and what stands beneath them.
+    """A column of a board: its heading, how its numbers are shown (none given: by the digits of its interval), and what stands beneath them.
 
-    `bounds` shows the ends of its interval, `{name}_low` and `{name}_high`, where the board has them. `instead` puts something else where a
-    number is unknown: it takes the rows and their cells (markup) and returns the cells.
+    `ends` are the columns of its interval, `sign` + shows that of positive numbers. `instead` puts something else where a number is unknown:
+    it takes the rows and their cells (markup) and returns the cells.
     """
 
     name: str
     title: str
-    shown: Shown
+    shown: Shown | None = None
     meaning: str = ""
-    bounds: Shown | None = None
+    ends: tuple[str, str] | None = None
+    sign: str = ""
     beneath: Beneath | None = None
     instead: Callable[[pd.DataFrame, list[str]], list[str]] | None = None
 
@@ -81,7 +82,7 @@ RANK = BoardColumn(
     "Rank",
     whole,
     "Place; beneath it the places taken in 95 % of resamples, and the share of resamples in which it is first",
-    bounds=whole,
+    ends=("rank_low", "rank_high"),
     beneath=Beneath("p_best", percent, "first in {}"),
 )
 TIER = BoardColumn("tier", "Tier", whole, "Models of one tier cannot be told apart from its first")
@@ -126,8 +127,7 @@ def _is_adjusted(rows: pd.DataFrame) -> bool:
 
 def _cells(rows: pd.DataFrame, column: BoardColumn) -> list[str]:
     """Markup for each row: the number, then beneath it its interval and what else belongs to it, where the board has them."""
-    ends = (f"{column.name}_low", f"{column.name}_high") if column.bounds else ("", "")
-    cells = list(with_interval(rows, column.name, ends, shown=column.shown, bounds=column.bounds or column.shown))
+    cells = list(with_interval(rows, column.name, column.ends or ("", ""), sign=column.sign, shown=column.shown))
     cells = column.instead(rows, cells) if column.instead else cells
     small = column.beneath
     if small is None or small.name not in rows:
@@ -175,7 +175,7 @@ def _pair_columns(names: Names) -> list[Column]:
         Column("model", "Model", text),
         Column("other_model", "against", text),
         Column("difference", "Difference", as_is, "Mean score of the first less that of the second"),
-        Column("effect_size", "Effect size", signed_three, spread),
+        Column("effect_size", "Effect size", signed, spread),
         Column("p", "p", p_value),
         Column("p_holm", "p (Holm)", p_value, "Adjusted over all comparisons of the group"),
         Column(f"n_{names.item}s", f"{names.item.capitalize()}s", whole),
@@ -201,7 +201,7 @@ def _primary(rows: pd.DataFrame, pairs: pd.DataFrame, names: Names) -> str:
         return paragraph(f"No language model was compared with {names.reference}: every comparison here is exploratory.")
     frame = pd.DataFrame(found)
     frame = frame.assign(**{name: _called(frame[variant], frame[name], models) for name, variant in _SIDES.items()})
-    shown = with_intervals(frame, [("difference", "low", "high")], shown=signed, bounds=signed_three)
+    shown = with_intervals(frame, [("difference", "low", "high")], sign="+")
     caption = f"Primary: each language model against {names.reference}"
     return table(shown, _pair_columns(names), caption=caption, row_head="model", data=frame)
 
@@ -248,7 +248,8 @@ def _matrix(rows: pd.DataFrame, pairs: pd.DataFrame, names: Names) -> str:
 
 def _lead(pair: dict[Any, Any], sign: int) -> str:
     apart = not is_unknown(pair["p_holm"]) and pair["verdict"] == "better"
-    shown = signed_three(None if is_unknown(pair["difference"]) else sign * pair["difference"])
+    difference = None if is_unknown(pair["difference"]) else sign * pair["difference"]
+    shown = by_interval(difference, pair.get("low"), pair.get("high"), sign="+")(difference)
     if apart:
         return f'<td title="p (Holm) {p_value(pair["p_holm"])}">{shown}</td>'
     why = "" if is_unknown(pair["note"]) else str(pair["note"])
@@ -272,7 +273,7 @@ def _neighbours(rows: pd.DataFrame, pairs: pd.DataFrame, names: Names) -> str:
     ]
     models = dict(zip(rows["model_variant"], rows["model"], strict=True))
     near = near.assign(**{name: _called(near[variant], near[name], models) for name, variant in _SIDES.items()})
-    shown = with_intervals(near, [("difference", "low", "high")], shown=signed, bounds=signed_three)
+    shown = with_intervals(near, [("difference", "low", "high")], sign="+")
     return table(shown, _pair_columns(names), caption="Neighbours on the board", row_head="model", data=near)
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from dtef_pipeline.report.digits import decimals, written
 from dtef_pipeline.report.download import rows_for_download
 
 DASH = "–"
@@ -165,7 +166,7 @@ def long_text(value: Any, *, most: int = MOST_IN_SIGHT) -> str:
 
 def named(markup: Any) -> str:
     """A name with remarks beneath it, as made by `name_with_notes`: a column of text."""
-    return str(markup)
+    return as_is(markup)
 
 
 def name_with_notes(name: Any, notes: Sequence[Any]) -> str:
@@ -185,9 +186,36 @@ def _number(pattern: str) -> Shown:
     return shown
 
 
-four, three, two, signed, signed_three = _number(".4f"), _number(".3f"), _number(".2f"), _number("+.4f"), _number("+.3f")
-signed_five = _number("+.5f")
-whole, percent, dollars, one = _number(",.0f"), _number(".1%"), _number(",.2f"), _number(",.1f")
+four, three = _number(".4f"), _number(".3f")
+whole, percent, dollars = _number(",.0f"), _number(".1%"), _number(",.2f")
+
+
+def by_interval(value: Any, low: Any = None, high: Any = None, *, sign: str = "") -> Shown:
+    """How an estimate and the ends of its interval are shown: with the digits that the interval supports (see `digits.decimals`).
+
+    `sign` + shows that of positive numbers, too.
+    """
+    known = [math.nan if is_unknown(number) else float(number) for number in (value, low, high)]
+    places = decimals(*known) if math.isfinite(known[0]) else 0
+
+    def shown(number: Any) -> str:
+        if is_unknown(number):
+            return DASH
+        if not math.isfinite(number):
+            return "∞" if number > 0 else "-∞"
+        return written(float(number), places, sign=sign)
+
+    return shown
+
+
+def estimate(value: Any) -> str:
+    """A number without an interval."""
+    return by_interval(value)(value)
+
+
+def signed(value: Any) -> str:
+    """A difference without an interval of its own."""
+    return by_interval(value, sign="+")(value)
 
 
 def p_value(value: Any) -> str:
@@ -196,34 +224,42 @@ def p_value(value: Any) -> str:
     return "&lt; 0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def with_interval(frame: pd.DataFrame, value: str, ends: tuple[str, str], *, shown: Shown, bounds: Shown) -> pd.Series[Any]:
-    """Markup for each row: the value, and its interval beneath where there is one. A frame without such columns gives dashes."""
+def with_interval(
+    frame: pd.DataFrame, value: str, ends: tuple[str, str], *, sign: str = "", shown: Shown | None = None
+) -> pd.Series[Any]:
+    """Markup for each row: the value, and its interval beneath where there is one. A frame without such columns gives dashes.
+
+    The interval decides how many digits there are (see `by_interval`), unless `shown` does.
+    """
     unknown = pd.Series([None] * len(frame), index=frame.index, dtype=object)
     values, lows, highs = (frame.get(name, unknown) for name in (value, *ends))
-    cells = [
-        shown(v) + ("" if is_unknown(low) or is_unknown(high) else f'<span class="ci">{bounds(low)} to {bounds(high)}</span>')
-        for v, low, high in zip(values, lows, highs, strict=True)
-    ]
+    cells = [_estimated(*row, shown or by_interval(*row, sign=sign)) for row in zip(values, lows, highs, strict=True)]
     return pd.Series(cells, index=frame.index, dtype=object)
 
 
-def with_intervals(frame: pd.DataFrame, pairs: Sequence[tuple[str, str, str]], *, shown: Shown, bounds: Shown) -> pd.DataFrame:
+def _estimated(value: Any, low: Any, high: Any, shown: Shown) -> str:
+    return shown(value) + (
+        "" if is_unknown(low) or is_unknown(high) else f'<span class="ci">{shown(low)} to {shown(high)}</span>'
+    )
+
+
+def with_intervals(frame: pd.DataFrame, pairs: Sequence[tuple[str, str, str]], *, sign: str = "") -> pd.DataFrame:
     """The frame with each value column that it has turned into markup with its interval; show such columns by `as_is`."""
     there = [(value, (low, high)) for value, low, high in pairs if value in frame.columns]
-    return frame.assign(**{value: with_interval(frame, value, ends, shown=shown, bounds=bounds) for value, ends in there})
+    return frame.assign(**{value: with_interval(frame, value, ends, sign=sign) for value, ends in there})
 
 
-def with_name(frame: pd.DataFrame, value: str, name: str, *, shown: Shown) -> list[str]:
+def with_name(frame: pd.DataFrame, value: str, name: str) -> list[str]:
     """Markup for each row: the value, and beneath it in small whose it is."""
     return [
-        shown(v) + ("" if is_unknown(whose) else f'<span class="ci wrapped">{text(whose)}</span>')
+        estimate(v) + ("" if is_unknown(whose) else f'<span class="ci wrapped">{text(whose)}</span>')
         for v, whose in zip(frame[value], frame[name], strict=True)
     ]
 
 
 def as_is(markup: Any) -> str:
-    """Markup made by this package, not data."""
-    return str(markup)
+    """Markup made by this package, not data; a dash where there is none."""
+    return DASH if is_unknown(markup) else str(markup)
 
 
 def described(facts: Mapping[str, Any]) -> str:

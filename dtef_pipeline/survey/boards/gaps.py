@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.statistics.permutation import holm, permutations_for
+from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, product, why_none
 from dtef_pipeline.survey.boards.equal_groups import Ints, Scores, null_scores, numbered
 from dtef_pipeline.survey.boards.schemas import GAPS, QUESTION_GAPS
@@ -110,6 +111,8 @@ def _gap(names: npt.NDArray[np.str_], group: _Group, means: Floats) -> dict[str,
     return {
         "best_segment": names[group.segments[best]],
         "worst_segment": names[group.segments[worst]],
+        "n_best": np.count_nonzero(ranks(means) == 1),
+        "n_worst": np.count_nonzero(ranks(means, highest_first=False) == 1),
         "n_segments": len(means),
         "n_pairs": len(group.rows),
         "best_score": means[best],
@@ -167,6 +170,9 @@ def _question_gaps(cells: pd.DataFrame, null: Scores, options: BoardOptions) -> 
     drawn = np.maximum.reduceat(null[order], start) - np.minimum.reduceat(null[order], start)
     frame = cells.loc[best, by].reset_index(drop=True)
     frame["best_segment"], frame["worst_segment"] = (cells["segment"].to_numpy()[rows] for rows in (best, worst))
+    for name, is_best in (("n_best", True), ("n_worst", False)):
+        is_end = ranks(score, group, highest_first=is_best) == 1
+        frame[name] = np.add.reduceat(is_end[order].astype(np.int64), start)
     frame["n_segments"], frame["best_score"], frame["worst_score"] = size, score[best], score[worst]
     frame["gap"], frame["expected_gap"] = score[best] - score[worst], drawn.mean(axis=1, dtype=np.float64)
     frame["excess"], frame["note"] = frame["gap"] - frame["expected_gap"], ""

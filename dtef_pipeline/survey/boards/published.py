@@ -36,7 +36,7 @@ PUBLISHED = (
     View("round", "breakdown_round", "the same within each round", ("round",), on_page=False),
     View("segment", "breakdown_segment", "the same within each segment, such as country:kenya", ("segment",)),
     View("attribute", "breakdown_attribute", "the same within each attribute of segments, such as country", ("attribute",)),
-    View("question", "breakdown_question", "the same within each question", ("round", "question_id")),
+    View("question", "breakdown_question", "the same within each question", ("round", "question_id"), on_page=False),
     View(
         "consistency",
         "consistency",

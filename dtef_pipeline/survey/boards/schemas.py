@@ -101,6 +101,14 @@ _ENDS_OF_GAP = (
     field("best_score", _NUMBER, "Mean score on the best segment, 0-1: higher is better"),
     field("worst_score", _NUMBER, "Mean score on the worst segment, 0-1: higher is better"),
 )
+_TIED = (
+    field(
+        "n_best", _COUNT, "Segments with the score of the best segment: above 1 several tie, and best_segment is one of them"
+    ),
+    field(
+        "n_worst", _COUNT, "Segments with the score of the worst segment: above 1 several tie, and worst_segment is one of them"
+    ),
+)
 _EXPECTED = field("expected_gap", _NUMBER, "Gap that groups which differ in size alone would show, 0-1")
 _BEYOND = field(
     "excess", _NUMBER, "Gap less the expected gap: 0 on average where groups differ in size alone, below 0 by chance"
@@ -111,6 +119,7 @@ GAPS = pa.schema(
         ATTRIBUTE_FIELD,
         field("best_segment", _TEXT, "Segment of the attribute on which the model has its highest mean score"),
         field("worst_segment", _TEXT, "Segment of the attribute on which the model has its lowest mean score"),
+        *_TIED,
         field("n_segments", _COUNT, "Segments compared"),
         field("n_pairs", _COUNT, "Pairs of segment and question with a score"),
         *_ENDS_OF_GAP,
@@ -135,6 +144,7 @@ QUESTION_GAPS = pa.schema(
         QUESTION_FIELD,
         field("best_segment", _TEXT, "Segment of the attribute with the model's highest score on the question"),
         field("worst_segment", _TEXT, "Segment of the attribute with the model's lowest score on the question"),
+        *_TIED,
         field("n_segments", _COUNT, "Segments with a score on the question"),
         field("best_score", _NUMBER, "Score on the question in the best segment, 0-1: higher is better"),
         field("worst_score", _NUMBER, "Score on the question in the worst segment, 0-1: higher is better"),

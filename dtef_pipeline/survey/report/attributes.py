@@ -10,6 +10,7 @@ import pandas as pd
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
+    estimate,
     fold,
     four,
     note,
@@ -18,8 +19,6 @@ from dtef_pipeline.report.markup import (
     section,
     table,
     text,
-    three,
-    two,
     whole,
     with_interval,
     with_intervals,
@@ -44,10 +43,10 @@ _OF_SKILL = ("attribute", "model", "model_variant", "context_level", "condition"
 
 
 def _by_attribute(rows: pd.DataFrame) -> str:
-    scores = with_interval(rows, "score", ("score_low", "score_high"), shown=four, bounds=three)
+    scores = with_interval(rows, "score", ("score_low", "score_high"))
     tables = _wide(rows, scores, "Mean score by attribute", "ceiling")
     if "skill" in rows and rows["skill"].notna().any():
-        skills = with_interval(rows, "skill", ("skill_low", "skill_high"), shown=two, bounds=two)
+        skills = with_interval(rows, "skill", ("skill_low", "skill_high"))
         of_skill = rows[[name for name in rows if name in _OF_SKILL]]
         tables += _wide(rows, skills, "Skill by attribute: 0 is the leave-one-out marginal, 1 the ceiling", "", of_skill)
     return tables
@@ -62,29 +61,25 @@ def _wide(rows: pd.DataFrame, cells: pd.Series[Any], caption: str, last: str, da
     )
     if last in rows:
         medians = rows.groupby("attribute", observed=True)[last].median()
-        wide.loc[last] = [three(medians[name]) for name in wide.columns]
-    columns = [Column("model", "Model", text), *(Column(name, name, _markup) for name in map(str, wide.columns))]
+        wide.loc[last] = [estimate(medians[name]) for name in wide.columns]
+    columns = [Column("model", "Model", text), *(Column(name, name, as_is) for name in map(str, wide.columns))]
     return table(
         wide.rename_axis("model").reset_index(), columns, caption=caption, row_head="model", data=rows if data is None else data
     )
 
 
-def _markup(cell: object) -> str:
-    return cell if isinstance(cell, str) else "–"
-
-
 _SERIES = ["model_variant", "context_level", "condition"]
 _METRIC_COLUMNS = [
     Column("model", "Model", text),
-    *(Column(metric, metric, _markup) for metric in METRICS),
+    *(Column(metric, metric, as_is) for metric in METRICS),
     *(Column(name, name.replace("_", " "), four) for name in CORRECTED),
 ]
 _CONSISTENCY_COLUMNS = [
     Column("rank", "Rank", whole),
     Column("model", "Model", text),
     Column("segment_sd_true", "True SD", as_is, "Standard deviation of the segments' true means: what the rank is by"),
-    Column("segment_sd", "SD of segment means", four, "As seen, with the sampling noise of small segments"),
-    Column("segment_sd_expected", "Expected SD", four, "Standard deviation that sample sizes alone would give"),
+    Column("segment_sd", "SD of segment means", estimate, "As seen, with the sampling noise of small segments"),
+    Column("segment_sd_expected", "Expected SD", estimate, "Standard deviation that sample sizes alone would give"),
     Column("segment_p", "p", p_value, "Of the hypothesis that the segments' true means are all the same"),
     Column("lowest", "Lowest", as_is, "Mean score of the lowest segment"),
     Column("highest", "Highest", as_is, "Mean score of the highest segment"),
@@ -114,8 +109,8 @@ def consistency(frame: pd.DataFrame) -> str:
     )
     is_parted = "segment_sd_true" in frame and bool(frame["segment_sd_true"].notna().any())
     how += f"Models are ranked by {'that of the true means' if is_parted else 'the one seen'}: the smallest first."
-    shown = with_intervals(frame, [("segment_sd_true", "segment_sd_low", "segment_sd_high")], shown=four, bounds=three)
-    shown = shown.assign(**{end: with_name(frame, end, f"{end}_segment", shown=four) for end in ("lowest", "highest")})
+    shown = with_intervals(frame, [("segment_sd_true", "segment_sd_low", "segment_sd_high")])
+    shown = shown.assign(**{end: with_name(frame, end, f"{end}_segment") for end in ("lowest", "highest")})
     return section("consistency", "Consistency", how, _tables(shown, _CONSISTENCY_COLUMNS, "Consistency over segments", frame))
 
 

@@ -74,9 +74,7 @@ def _chapters(connection: duckdb.DuckDBPyConnection, found: Boards, metric: str,
         Chapter("attributes", "Attributes", attributes(found["attribute"])),
         Chapter("metrics", "Metrics", metrics(found["metric"], overall)),
         Chapter("consistency", "Consistency", consistency(found["consistency"])),
-        Chapter(
-            "questions", "Questions", questions(connection, found["question"], question_gaps), style=_file("questions.css")
-        ),
+        Chapter("questions", "Questions", questions(connection, question_gaps, metric), style=_file("questions.css")),
         Chapter("reliability", "Reliability", reliability(published(connection, "reliability"), NAMES)),
         Chapter("drift", "Drift", drift(connection, published_drift(connection), NAMES)),
         Chapter("data-quality", "Data quality", quality(connection)),

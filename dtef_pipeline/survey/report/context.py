@@ -12,14 +12,12 @@ from dtef_pipeline.report.markup import (
     DASH,
     Column,
     as_is,
+    estimate,
     note,
     only_varying,
     p_value,
     paragraph,
     section,
-    signed,
-    signed_five,
-    signed_three,
     table,
     text,
     whole,
@@ -128,12 +126,11 @@ def _facet(
 def _verdicts(frame: pd.DataFrame) -> str:
     if not len(frame):
         return paragraph("No test of responsiveness yet.")
-    shown = with_intervals(frame, [("slope", "slope_low", "slope_high")], shown=signed_five, bounds=signed_five)
-    shown = with_intervals(shown, [("difference", "low", "high")], shown=signed, bounds=signed_three)
+    shown = with_intervals(frame, [("slope", "slope_low", "slope_high"), ("difference", "low", "high")], sign="+")
     shown["verdict"] = shown["verdict"].mask(shown["model_variant"].map(is_computed).astype(bool))
     for score, asked in (("least_score", "least_context"), ("most_score", "most_context")):
         shown[score] = [
-            f'{value:.4f}<span class="ci">{count:.1f} questions</span>' if pd.notna(value) else DASH
+            f'{estimate(value)}<span class="ci">{count:.1f} questions</span>' if pd.notna(value) else DASH
             for value, count in zip(frame[score], frame[asked], strict=True)
         ]
     if {"n_questions", "n_pairs"} <= set(frame.columns):

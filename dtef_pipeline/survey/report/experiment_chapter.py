@@ -15,15 +15,13 @@ from dtef_pipeline.report.markup import (
     Column,
     as_is,
     dollars,
+    estimate,
     fold,
-    four,
     note,
     p_value,
     paragraph,
     percent,
     section,
-    signed,
-    signed_three,
     table,
     text,
     whole,
@@ -43,7 +41,7 @@ _CONDITION_COLUMNS = [
     Column("model", "Model", text),
     Column("condition", "Condition", text),
     Column("n_pairs", "Pairs", whole, "Cells with a score in this condition and in the first one"),
-    Column("score", "Score", four, "Mean over these cells"),
+    Column("score", "Score", estimate, "Mean over these cells"),
     Column("difference", "Difference", as_is, "Mean score less that of the first condition, with its 95 % interval"),
     Column("p_holm", "p (Holm)", p_value, "Adjusted over the rows of the table"),
     Column("decision", "Decision", text),
@@ -69,7 +67,7 @@ def _compared(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> 
     for snapshot, asked in _largest_first(connection, experiment):
         frame = compared(connection, asked, SurveyBoardOptions(snapshot=snapshot))
         if len(frame):
-            shown = with_intervals(frame, [("difference", "low", "high")], shown=signed, bounds=signed_three)
+            shown = with_intervals(frame, [("difference", "low", "high")], sign="+")
             caption = f"Each condition against {experiment.conditions[0].name}; snapshot {snapshot}"
             drawn = table(shown, _CONDITION_COLUMNS, caption=caption, row_head="model", data=frame)
             return fold(escape(experiment.name), paragraph(experiment.hypothesis.strip()) + drawn, is_open=True)

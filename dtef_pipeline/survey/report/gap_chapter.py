@@ -7,24 +7,24 @@ import pandas as pd
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
+    by_interval,
     figure,
     fold,
-    four,
     note,
     p_value,
     paragraph,
     section,
-    signed,
     table,
     text,
-    three,
     whole,
-    with_intervals,
+    with_interval,
     with_name,
 )
 from dtef_pipeline.statistics.permutation import SIGNIFICANCE
+from dtef_pipeline.survey.boards.meanings import ENDS
 from dtef_pipeline.survey.report.charts import by_significance, gap_chart
 from dtef_pipeline.survey.report.groups import asked_alike
+from dtef_pipeline.survey.report.ties import one_of
 
 _HOW_TO_READ_GAPS = (
     "How much better a model does on the best segment of an attribute than on the worst. Groups that differ in nothing but size show a gap, "
@@ -34,11 +34,11 @@ _HOW_TO_READ_GAPS = (
 _GAP_COLUMNS = [
     Column("attribute", "Attribute", text),
     Column("model", "Model", text),
-    Column("gap", "Gap", four, "Score of the best segment less that of the worst"),
+    Column("gap", "Gap", as_is, "Score of the best segment less that of the worst"),
     Column(
         "expected_gap", "Expected", as_is, "Mean gap of groups that differ in size alone, and the range of 95 % of such gaps"
     ),
-    Column("excess", "Excess", signed, "Gap less the expected gap"),
+    Column("excess", "Excess", as_is, "Gap less the expected gap"),
     Column("p", "p", p_value, "One-sided: as large a gap between groups that differ in size alone"),
     Column("p_holm", "p (Holm)", p_value),
     Column("best", "Best", as_is, "Mean score of the best segment"),
@@ -66,6 +66,22 @@ def _group(rows: pd.DataFrame) -> str:
         if known
         else ""
     )
-    shown = with_intervals(rows, [("expected_gap", "expected_low", "expected_high")], shown=four, bounds=three)
-    shown = shown.assign(**{end: with_name(rows, f"{end}_score", f"{end}_segment", shown=four) for end in ("best", "worst")})
+    shown = rows.assign(
+        gap=_as_precise_as_expected(rows, "gap"),
+        excess=_as_precise_as_expected(rows, "excess", sign="+"),
+        expected_gap=with_interval(rows, "expected_gap", ENDS["expected_gap"]),
+        **{end: with_name(_tied(rows, end), f"{end}_score", f"{end}_segment") for end in ("best", "worst")},
+    )
     return chart + table(shown, _GAP_COLUMNS, caption="Gaps by attribute and model", row_head="attribute", data=rows)
+
+
+def _as_precise_as_expected(rows: pd.DataFrame, name: str, sign: str = "") -> list[str]:
+    """A column with the digits that the range of expected gaps supports."""
+    low, high = (rows[end] for end in ENDS[name])
+    return [by_interval(*row, sign=sign)(row[0]) for row in zip(rows[name], low, high, strict=True)]
+
+
+def _tied(rows: pd.DataFrame, end: str) -> pd.DataFrame:
+    """The rows with the best or worst segment as it is called where others tie with it; earlier tables do not count them."""
+    counts = rows.get(f"n_{end}", [None] * len(rows))
+    return rows.assign(**{f"{end}_segment": list(map(one_of, rows[f"{end}_segment"], counts))})

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pandas as pd
 
 from dtef_pipeline.report.leaderboard import MODEL_COLUMN, RANK, TIER, Beneath, Board, BoardColumn
-from dtef_pipeline.report.markup import four, one, percent, signed, signed_three, three, two, whole
+from dtef_pipeline.report.markup import estimate, percent, whole
+from dtef_pipeline.survey.boards.meanings import ENDS
 from dtef_pipeline.survey.boards.scored import SCORED
 from dtef_pipeline.survey.report.charts import references
 
@@ -37,45 +38,43 @@ _SHOWN_COLUMNS = [
     BoardColumn(
         "score",
         "Score",
-        four,
-        "Mean under the published policy: unparseable and refused responses count 0, wrong lengths 0.1",
-        bounds=three,
+        meaning="Mean under the published policy: unparseable and refused responses count 0, wrong lengths 0.1",
+        ends=ENDS["score"],
     ),
     BoardColumn(
         "adjusted_score",
         "Ranked by",
-        four,
-        "Adjusted score: the population marginal's score on all pairs plus the model's advantage over it",
+        meaning="Adjusted score: the population marginal's score on all pairs plus the model's advantage over it",
+        ends=ENDS["adjusted_score"],
     ),
     BoardColumn(
         "parsed_score",
         "Parsed only",
-        four,
-        "Mean over the responses that could be read; beneath it their share of all responses",
+        meaning="Mean over the responses that could be read; beneath it their share of all responses",
+        ends=ENDS["parsed_score"],
         beneath=Beneath("parse_rate", percent, "{} read"),
     ),
     BoardColumn(
         "skill",
         "Skill",
-        two,
-        "Position between the leave-one-out marginal (0) and the ceiling (1); beneath it between the uniform distribution (0) and the ceiling",
-        bounds=two,
-        beneath=Beneath("skill_from_uniform", two, "from uniform {}"),
+        meaning="Position between the leave-one-out marginal (0) and the ceiling (1); beneath it between the uniform distribution (0) and the "
+        "ceiling",
+        ends=ENDS["skill"],
+        beneath=Beneath("skill_from_uniform", estimate, "from uniform {}"),
     ),
     BoardColumn(
         "worth",
         "Worth",
-        one,
-        "Size of a real sample of the group that would predict as well, in respondents",
-        bounds=one,
+        meaning="Size of a real sample of the group that would predict as well, in respondents",
+        ends=ENDS["worth"],
         instead=_boundless,
     ),
     BoardColumn(
         "vs_marginal",
         "vs marginal",
-        signed,
-        "Mean advantage over the population marginal on the pairs both have",
-        bounds=signed_three,
+        meaning="Mean advantage over the population marginal on the pairs both have",
+        ends=ENDS["vs_marginal"],
+        sign="+",
     ),
     BoardColumn(
         "n_pairs",

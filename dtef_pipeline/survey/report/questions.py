@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import duckdb
+import numpy as np
 import pandas as pd
 
 from dtef_pipeline.asking.models import is_computed
-from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.boards.cells import has_table, load_cells
 from dtef_pipeline.report.markup import (
     Column,
-    Group,
     as_is,
+    estimate,
     fold,
-    four,
     is_unknown,
     long_text,
     paragraph,
@@ -22,41 +23,49 @@ from dtef_pipeline.report.markup import (
     signed,
     table,
     text,
-    three,
     whole,
     with_name,
 )
-from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
+from dtef_pipeline.report.terminal import named_apart
+from dtef_pipeline.statistics.ranks import ranks
+from dtef_pipeline.survey.blueprint.options import ContextLevel
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.report.groups import asked_alike, asked_like
+from dtef_pipeline.survey.report.ties import all_of, one_of
 from dtef_pipeline.text.counted import counted
 
 _HOW_TO_READ_QUESTIONS = (
-    "Every question that anything predicted: mean scores over the segments that were asked, at the question's highest context level. Mean, "
-    "best, worst and the largest excess gap are of the language models that were asked it; where none was, of the baselines. It "
-    "stands beneath the mean which. Of a single model there is no best and no worst. Room is what the ceiling leaves above the leave-one-out "
-    "marginal: where it is small no model can show "
-    "much. The largest excess gap is that of the model and attribute where the gap between the best and the worst segment passes the gap "
-    "expected from sample size by most: the largest of many lies above 0 by chance alone, so it is a place to look, not a finding. Search for "
-    "words of the question; press a heading to sort."
+    "Every question that anything predicted, at the highest context level that a language model was asked with. Mean, best and worst are of "
+    "the language models that were asked it; where none was, of the baselines. It stands beneath the mean which. All numbers of a row but the "
+    "last are over the same segments: those that all these models have a score on. A model that shares less than half of the segments with the "
+    "others is left out of the row. Of a single model there is no best and no worst. Room is what the ceiling leaves above the leave-one-out "
+    "marginal: where it is small no model can show much. The largest excess gap is that of the model and attribute where the gap between the "
+    "best and the worst segment passes the gap expected from sample size by most: the largest of many lies above 0 by chance alone, so it is a "
+    "place to look, not a finding. Search for words of the question; press a heading to sort."
 )
 _HOW_TO_READ_EXCESS = (
-    "Gap less expected gap, of the model and attribute where that is largest; the largest of many lies above 0 by chance alone"
+    "Gap less expected gap, of the model and attribute where that is largest, over all segments that this model was asked; the largest of many "
+    "lies above 0 by chance alone"
 )
 _QUESTION_COLUMNS = [
     Column("round", "Round", text),
     Column("question", "Question", long_text),
     Column(
-        "asked", "Segments", as_is, "Segments with a score of one of these models; beneath it how many answered the question"
+        "asked",
+        "Segments",
+        as_is,
+        "Segments that all models of the row have a score on: what its means are over; beneath it how many answered the question",
     ),
     Column("mean_cell", "Mean", as_is, "Mean score; beneath it whose: of the models that mean, best and worst are of"),
     Column("best_cell", "Best", as_is),
     Column("worst_cell", "Worst", as_is),
-    Column("others", "Leave-one-out", three, "Score of the leave-one-out marginal"),
-    Column("ceiling", "Ceiling", three, "Expected score of a perfect predictor"),
-    Column("room", "Room", three, "Ceiling less leave-one-out"),
+    Column("others", "Leave-one-out", estimate, "Score of the leave-one-out marginal in the same segments"),
+    Column("ceiling", "Ceiling", estimate, "Expected score of a perfect predictor in the same segments"),
+    Column("room", "Room", estimate, "Ceiling less leave-one-out"),
     Column("excess_cell", "Largest excess gap", as_is, _HOW_TO_READ_EXCESS),
 ]
 _QUESTION_KEY = ["round", "question_id"]
+_ROW_KEY = ("context_level", "condition", *_QUESTION_KEY)
 _OF_EXCESS = {
     "excess": "largest_excess",
     "model": "excess_model",
@@ -69,6 +78,7 @@ _QUESTION_DATA = (
     "question_text",
     "scores_of",
     "n_models",
+    "models_left_out",
     "asked_segments",
     "segments",
     *("mean", "best", "best_model", "worst", "worst_model", "others", "ceiling", "room"),
@@ -76,38 +86,111 @@ _QUESTION_DATA = (
 )
 
 
-def questions(connection: duckdb.DuckDBPyConnection, frame: pd.DataFrame, gaps: pd.DataFrame) -> str:
-    """The section, from rows of the board by question and of `question_gaps` (empty: there is no such table)."""
+class _Scores(NamedTuple):
+    """The scores on one question, asked in one way."""
+
+    of: dict[str, dict[str, float]]  # by model variant, then by segment
+    others: dict[str, float]  # of the leave-one-out marginal, by segment
+    ceiling: dict[str, float]
+
+
+def questions(connection: duckdb.DuckDBPyConnection, gaps: pd.DataFrame, metric: str = "js") -> str:
+    """The section, from the scores under a metric and the rows of `question_gaps` (empty: there is no such table)."""
     texts = _texts(connection)
+    scored = load_cells(connection, SurveyBoardOptions(metric=metric))
+    scored = scored[scored["score"].notna()]
+    spread = _spread(_shown(scored), _names(scored))
     groups = [
-        fold(title, _question_table(texts, rows, gaps, at), is_open=at == 0) for at, (title, rows) in enumerate(_once(frame))
+        fold(title, _question_table(texts, rows, gaps, at), is_open=at == 0)
+        for at, (title, rows) in enumerate(asked_alike(spread))
     ]
     body = "".join(groups) or paragraph("No scores yet.")
-    return section("questions", "Questions", _HOW_TO_READ_QUESTIONS, body + _without_scores(texts, frame))
+    return section("questions", "Questions", _HOW_TO_READ_QUESTIONS, body + _without_scores(texts, spread))
 
 
-def _once(frame: pd.DataFrame) -> Iterator[Group]:
-    """The rows of each way of asking, of each condition a question only at its level of most context; ways without any are left out."""
-    shown: set[tuple[str, ...]] = set()
-    for title, rows in asked_alike(frame[frame["score"].notna()] if len(frame) else frame):
-        keys = list(zip(rows["condition"].astype(str), rows["round"].astype(str), rows["question_id"].astype(str), strict=True))
-        own = rows[[key not in shown for key in keys]]
-        shown.update(keys)
-        if len(own):
-            yield Group(title, own)
+def _names(cells: pd.DataFrame) -> dict[str, str]:
+    """What each variant is called."""
+    models = named_apart(cells[["model", "model_variant"]].drop_duplicates().astype(str))
+    return dict(zip(models["model_variant"], models["model"], strict=True))
 
 
-def _without_scores(texts: pd.DataFrame, frame: pd.DataFrame) -> str:
+def _shown(cells: pd.DataFrame) -> pd.DataFrame:
+    """Of each condition and question the language models, or the baselines where none was asked, at the level of most context."""
+    is_asked = ~cells["model_variant"].map(is_computed).astype(bool)
+    by = [cells[name] for name in ("condition", *_QUESTION_KEY)]
+    own = cells[is_asked | ~is_asked.groupby(by, observed=True).transform("any")]
+    size = own["context_level"].map(lambda level: ContextLevel(level).order).astype(float)
+    most = size.groupby([own[name] for name in ("condition", *_QUESTION_KEY)], observed=True).transform("max")
+    return own[size == most]
+
+
+def _spread(cells: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    """One row per way of asking and question: whose scores there are, and their mean, best and worst beside the references.
+
+    All of a row is over the same segments: those that all models of the row have a score on.
+    """
+    rows = []
+    for key, own in cells.groupby(list(_ROW_KEY), observed=True, sort=True):
+        scores = _Scores({}, {}, {})
+        columns = (own[name] for name in ("model_variant", "segment", "score", "others", "ceiling"))
+        for variant, segment, score, others, ceiling in zip(*columns, strict=True):
+            scores.of.setdefault(variant, {})[segment] = score
+            scores.others[segment], scores.ceiling[segment] = others, ceiling
+        rows.append(dict(zip(_ROW_KEY, key, strict=True)) | _of_question(scores, names))
+    return pd.DataFrame(rows, columns=None if rows else list(_ROW_KEY))
+
+
+def _of_question(scores: _Scores, names: Mapping[str, str]) -> dict[str, Any]:
+    kept, common = _compared(scores.of)
+    means = [float(np.mean([scores.of[variant][segment] for segment in common])) for variant in kept]
+    others, ceiling = (float(np.mean([known[segment] for segment in common])) for known in (scores.others, scores.ceiling))
+    left_out = len(scores.of) - len(kept)
+    found: dict[str, Any] = {
+        "variants": kept,
+        "scores_of": _whose([names[variant] for variant in kept], "baseline" if is_computed(kept[0]) else "model", left_out),
+        "n_models": len(kept),
+        "models_left_out": left_out,
+        "asked_segments": len(common),
+        "mean": float(np.mean(means)),
+        "others": others,
+        "ceiling": ceiling,
+        "room": ceiling - others,
+    }
+    for end, is_best in (("best", True), ("worst", False)):
+        first = ranks(means, highest_first=is_best) == 1
+        own = sorted(names[variant] for variant, is_end in zip(kept, first, strict=True) if is_end)
+        found[end] = (max(means) if is_best else min(means)) if len(kept) > 1 else None
+        found[f"{end}_model"] = all_of(own) if len(kept) > 1 else None
+    return found
+
+
+def _compared(scores: Mapping[str, Mapping[str, float]]) -> tuple[list[str], list[str]]:
+    """The models of a row and the segments that they all have: at least half of those that most segments were asked of."""
+    order = sorted(scores, key=lambda variant: (-len(scores[variant]), variant))
+    most = len(scores[order[0]])
+    kept, common = order[:1], set(scores[order[0]])
+    for variant in order[1:]:
+        both = common & scores[variant].keys()
+        if 2 * len(both) >= most:
+            kept, common = [*kept, variant], both
+    return kept, sorted(common)
+
+
+def _whose(models: Sequence[str], noun: str, left_out: int) -> str:
+    whose = models[0] if len(models) == 1 else counted(len(models), noun)
+    return f"{whose}; {left_out} with fewer segments left out" if left_out else whose
+
+
+def _without_scores(texts: pd.DataFrame, spread: pd.DataFrame) -> str:
     """How many questions of these rounds nothing has a score on."""
-    scored = frame[frame["score"].notna()] if len(frame) else frame
-    known = set(zip(scored["round"], scored["question_id"], strict=True)) if len(scored) else set()
+    known = set(zip(spread["round"], spread["question_id"], strict=True)) if len(spread) else set()
     rounds = {name for name, _ in known}
     left = sum(1 for key in texts.index if key[0] in rounds and tuple(key) not in known)
     return paragraph(f"Questions of these rounds that nothing has a score on: {left:,}.") if left else ""
 
 
 def _question_table(texts: pd.DataFrame, rows: pd.DataFrame, gaps: pd.DataFrame, at: int) -> str:
-    wide = _spread(rows).join(texts, on=_QUESTION_KEY).join(_largest_excess(gaps, rows), on=_QUESTION_KEY)
+    wide = rows.join(texts, on=_QUESTION_KEY).join(_largest_excess(gaps, rows), on=_QUESTION_KEY)
     if "place" in wide:
         wide = wide.sort_values(["round", "place", "question_id"], kind="stable")
     wide["question"] = wide.get("question_text", pd.Series(dtype=object)).fillna(wide["question_id"])
@@ -115,6 +198,12 @@ def _question_table(texts: pd.DataFrame, rows: pd.DataFrame, gaps: pd.DataFrame,
         whole(asked) + ("" if is_unknown(there) else f'<span class="ci">of {whole(there)}</span>')
         for asked, there in zip(wide["asked_segments"], wide["segments"], strict=True)
     ]
+    for cell, value, name in (
+        ("mean_cell", "mean", "scores_of"),
+        ("best_cell", "best", "best_model"),
+        ("worst_cell", "worst", "worst_model"),
+    ):
+        wide[cell] = with_name(wide, value, name)
     anchor = f"question-table-{at}"
     box = (
         f'<label class="search">Search questions<input type="search" data-filters="{anchor}" placeholder="words of the question">'
@@ -122,42 +211,6 @@ def _question_table(texts: pd.DataFrame, rows: pd.DataFrame, gaps: pd.DataFrame,
     )
     data = wide[[name for name in _QUESTION_DATA if name in wide]]
     return box + table(wide, _QUESTION_COLUMNS, caption="Scores by question", row_head="question", anchor=anchor, data=data)
-
-
-def _spread(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per question: whose scores there are, their mean, best and worst, and the reference scores where they are known."""
-    scored = rows[rows["score"].notna()]
-    ordered = _language_models(scored).sort_values(
-        [*_QUESTION_KEY, "score", "model"], ascending=[True, True, False, True], kind="stable"
-    )
-    by = ordered.groupby(_QUESTION_KEY, observed=True)
-    spread = pd.DataFrame({"mean": by["score"].mean(), "n_models": by.size(), "asked_segments": by["n_pairs"].max()})
-    first, last = by[["score", "model", "model_variant"]].first(), by[["score", "model"]].last()
-    spread["scores_of"] = [_whose(*row) for row in zip(spread["n_models"], first["model_variant"], first["model"], strict=True)]
-    spread["mean_cell"] = with_name(spread, "mean", "scores_of", shown=four)
-    several = spread["n_models"] > 1
-    for end, found in (("best", first), ("worst", last)):
-        spread[end], spread[f"{end}_model"] = found["score"].where(several), found["model"].where(several)
-        spread[f"{end}_cell"] = with_name(spread, end, f"{end}_model", shown=four)
-    marginal = scored[scored["model"] == LEAVE_ONE_OUT].set_index(_QUESTION_KEY)["score"]
-    spread = spread.join(marginal.rename("others"))
-    if "ceiling" in scored:
-        spread["ceiling"] = scored.groupby(_QUESTION_KEY, observed=True)["ceiling"].median()
-        spread["room"] = spread["ceiling"] - spread["others"]
-    return spread.reset_index()
-
-
-def _whose(models: int, variant: str, model: str) -> str:
-    if models == 1:
-        return model
-    return counted(models, "baseline" if is_computed(variant) else "model")
-
-
-def _language_models(rows: pd.DataFrame) -> pd.DataFrame:
-    """Of each question the rows of models that are no baselines; all of its rows where there are only baselines."""
-    asked = ~rows["model_variant"].map(is_computed).astype(bool)
-    by_model = asked.groupby([rows[name].astype(str) for name in _QUESTION_KEY]).transform("any")
-    return rows[asked | ~by_model.astype(bool)]
 
 
 def _texts(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
@@ -174,7 +227,7 @@ def _largest_excess(gaps: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     if not len(gaps):
         return pd.DataFrame({}, index=pd.MultiIndex.from_arrays([[], []], names=_QUESTION_KEY))
     own = asked_like(rows, gaps)
-    shown = _language_models(rows[rows["score"].notna()])[[*_QUESTION_KEY, "model_variant"]].astype(str)
+    shown = rows[[*_QUESTION_KEY, "variants"]].explode("variants").rename(columns={"variants": "model_variant"}).astype(str)
     own = own[own["excess"].notna()].merge(shown, on=[*_QUESTION_KEY, "model_variant"])
     own = own.sort_values(
         [*_QUESTION_KEY, "excess", "model", "attribute"], ascending=[True, True, False, True, True], kind="stable"
@@ -182,8 +235,8 @@ def _largest_excess(gaps: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     first = own.drop_duplicates(_QUESTION_KEY).set_index(_QUESTION_KEY)
     cells = [
         f'{signed(row["excess"])}<span class="ci wrapped">'
-        f"gap {three(row['gap'])}, expected {three(row['expected_gap'])}: {text(row['model'])}, "
-        f"{text(row['best_segment'])} over {text(row['worst_segment'])}</span>"
+        f"gap {estimate(row['gap'])}, expected {estimate(row['expected_gap'])}: {text(row['model'])}, "
+        f"{text(one_of(row['best_segment'], row.get('n_best')))} over {text(one_of(row['worst_segment'], row.get('n_worst')))}</span>"
         for row in first.to_dict("records")
     ]
     return first[list(_OF_EXCESS)].rename(columns=_OF_EXCESS).assign(excess_cell=cells)

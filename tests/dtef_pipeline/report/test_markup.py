@@ -10,6 +10,7 @@ import pytest
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
+    estimate,
     four,
     long_text,
     name_with_notes,
@@ -17,10 +18,9 @@ from dtef_pipeline.report.markup import (
     p_value,
     shortened,
     signed,
-    signed_five,
     table,
     text,
-    two,
+    three,
     whole,
     with_interval,
 )
@@ -33,12 +33,15 @@ from dtef_pipeline.report.markup import (
         (four, None, "–"),
         (four, float("nan"), "–"),
         (four, pd.NA, "–"),
-        (signed, 0.01, "+0.0100"),
-        (two, -0.0001, "0.00"),
-        (signed, -0.0, "0.0000"),
-        (signed, 0.00001, "0.0000"),
-        (signed_five, -0.0000001, "0.00000"),
-        (signed_five, -0.00012, "-0.00012"),
+        (as_is, float("nan"), "–"),
+        (estimate, 0.123456, "0.123"),
+        (estimate, 1234.5, "1,200"),
+        (estimate, pd.NA, "–"),
+        (estimate, float("-inf"), "-∞"),
+        (signed, 0.01, "+0.010"),
+        (three, -0.0001, "0.000"),
+        (signed, -0.0, "0.000"),
+        (signed, 0.00001, "0.000"),
         (whole, 12345.0, "12,345"),
         (whole, float("inf"), "∞"),
         (p_value, 0.0004, "&lt; 0.001"),
@@ -81,11 +84,17 @@ def test_a_name_stands_over_the_remarks_that_say_something() -> None:
     assert name_with_notes("m", [None, "why"]).endswith('</span><span class="note">why</span>')
 
 
-def test_an_interval_stands_only_where_both_ends_are_known() -> None:
-    frame = pd.DataFrame({"score": [0.5, 0.6, None], "low": [0.4, None, None], "high": [0.6, 0.7, None]})
-    cells = with_interval(frame, "score", ("low", "high"), shown=four, bounds=two)
-    assert list(cells) == ['0.5000<span class="ci">0.40 to 0.60</span>', "0.6000", "–"]
-    assert list(with_interval(frame, "absent", ("low", "high"), shown=four, bounds=two))[2] == "–"
+def test_an_interval_stands_where_both_ends_are_known_and_decides_the_digits() -> None:
+    """A skill of -46.57 stood beside an interval from -2991.14 to 2132.03."""
+    frame = pd.DataFrame(
+        {"skill": [0.5, 0.6, None, -46.57], "low": [0.4, None, None, -2991.14], "high": [0.6, 0.7, None, 2132.03]}
+    )
+    cells = with_interval(frame, "skill", ("low", "high"))
+    expected = ['0.50<span class="ci">0.40 to 0.60</span>', "0.60", "–", '0<span class="ci">-3,000 to 2,100</span>']
+    assert list(cells) == expected
+    assert list(with_interval(frame, "absent", ("low", "high")))[2] == "–"
+    assert with_interval(frame, "skill", ("low", "high"), sign="+")[0] == '+0.50<span class="ci">+0.40 to +0.60</span>'
+    assert with_interval(frame, "skill", ("low", "high"), shown=whole)[3] == '-47<span class="ci">-2,991 to 2,132</span>'
 
 
 def test_columns_that_are_not_there_or_say_nothing_are_left_out() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from dtef_pipeline.report.charts import Mark
 from dtef_pipeline.report.leaderboard import MODEL_COLUMN, RANK, Beneath, Board, BoardColumn, comparisons, leaderboard
-from dtef_pipeline.report.markup import Group, paragraph, percent, section, two
+from dtef_pipeline.report.markup import Group, paragraph, percent, section
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.page import Chapter, build_report
 from dtef_pipeline.survey.drift_subject import SUBJECT
@@ -33,7 +33,9 @@ BOARD = Board(
     columns=[
         RANK,
         MODEL_COLUMN,
-        BoardColumn("score", "Won", two, "Share", bounds=two, beneath=Beneath("n_games", percent, "of {}")),
+        BoardColumn(
+            "score", "Won", None, "Share", ends=("score_low", "score_high"), beneath=Beneath("n_games", percent, "of {}")
+        ),
     ],
     marks=lambda rows: [Mark("chance", 0.5, "uniform")],
     adjusted="By games that both played.",
@@ -93,7 +95,7 @@ def test_a_board_is_shown_in_the_words_and_columns_of_its_family() -> None:
     assert "chance 0.500" in markup
     assert re.findall(r"<button[^>]*>(\w+)</button>", markup) == ["Rank", "Model", "Won"]
     assert '<td>0.75<span class="ci">0.50 to 0.88</span><span class="ci">of 100.0%</span></td>' in markup
-    assert "<td>0.25</td>" in markup
+    assert "<td>0.250</td>" in markup
     assert "No scores yet." in leaderboard([], BOARD)
 
 

@@ -132,6 +132,15 @@ def test_gap_is_the_best_segments_mean_less_the_worsts_over_all_rounds() -> None
     assert list(questions["question_id"]) == [f"q{i}" for i in range(5)]
 
 
+def test_segments_that_tie_for_best_or_worst_are_counted() -> None:
+    """One of several that are equally good was named as if it were alone."""
+    half, sure = [0.5, 0.5, 0.0], [1.0, 0.0, 0.0]
+    answers = {"country:a": sure, "country:b": half, "country:c": half, "country:d": half}
+    scored, asked = answered({segment: [(sure, said)] * 2 for segment, said in answers.items()})
+    for frame in measured(scores_table(scored), survey_rows(*asked)):
+        assert {(row["n_best"], row["n_worst"]) for row in frame.to_dict("records")} == {(1, 3)}
+
+
 def test_tables_have_the_published_columns() -> None:
     scored, asked = answered({"country:a": [([0.5, 0.5, 0.0], [0.4, 0.4, 0.2])] * 6, "country:b": [([0.3, 0.4, 0.3],) * 2] * 6})
     table, questions = measured(scores_table(scored), survey_rows(*asked))

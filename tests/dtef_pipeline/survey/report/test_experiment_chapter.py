@@ -42,9 +42,9 @@ def test_an_experiment_stands_with_its_comparison_where_its_conditions_were_aske
     assert "The &lt;order&gt; does not matter." in markup
     assert "Each condition against given; snapshot base" in markup
     first, second = cells(markup)
-    assert first[:4] == ["gpt", "given", "6", "0.5000"]
-    assert second[:4] == ["gpt", "reversed", "6", "0.6000"]
-    assert second[4].startswith("+0.1000")
+    assert first[:4] == ["gpt", "given", "6", "0.500"]
+    assert second[:4] == ["gpt", "reversed", "6", "0.600"]
+    assert second[4].startswith("+0.100")
     assert "warmth" not in markup
 
 

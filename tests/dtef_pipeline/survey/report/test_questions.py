@@ -1,61 +1,111 @@
-"""The table of questions, from frames written by hand."""
+"""The table of questions, from scores written by hand."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
 
 import duckdb
 import numpy as np
 import pandas as pd
+import pytest
 
 from dtef_pipeline.survey.report.questions import questions
+from tests.made.scores import reference_table, scores_table, survey_rows
 from tests.made.sections import OTHERS, cells, frame
+
+CHILE, KENYA, PERU, POLAND = SEGMENTS = ("country:chile", "country:kenya", "country:peru", "country:poland")
+CEILINGS = {CHILE: 0.9, KENYA: 0.8, PERU: 0.95, POLAND: 0.95}
+MARGINALS = {CHILE: 0.7, KENYA: 0.6, PERU: 0.9, POLAND: 0.9}
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    survey = [{"question_id": f"q{at}", "segment": segment} for at in range(5) for segment in SEGMENTS]
+    references = [{**row, "ceiling": CEILINGS[row["segment"]], "others": MARGINALS[row["segment"]]} for row in survey]
+    with duckdb.connect() as connection:
+        for name, table in {"survey_responses": survey_rows(*survey), "reference_scores": reference_table(references)}.items():
+            connection.register(f"_{name}", table)
+            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM _{name}")
+        yield connection
+
+
+def section(connection: duckdb.DuckDBPyConnection, rows: list[dict[str, Any]], gaps: pd.DataFrame | None = None) -> str:
+    connection.register("scores", scores_table(rows))
+    return questions(connection, pd.DataFrame() if gaps is None else gaps)
+
+
+def said(model: str, scores: dict[str, float], question: str = "q0", level: str = "all") -> list[dict[str, Any]]:
+    named = {"model": model, "model_variant": model, "question_id": question, "context_level": level}
+    return [{**named, "segment": segment, "score": score} for segment, score in scores.items()]
+
+
+def everywhere(model: str, score: float, question: str = "q0", level: str = "all") -> list[dict[str, Any]]:
+    return said(model, dict.fromkeys(SEGMENTS, score), question, level)
+
+
+GAP = {
+    "attribute": "country",
+    "best_segment": CHILE,
+    "worst_segment": KENYA,
+    "round": "S1",
+    "question_id": "q0",
+    "condition": "distribution/attribute-label",
+}
 
 
 def test_a_question_is_judged_by_its_models_and_its_room_by_the_references(connection: duckdb.DuckDBPyConnection) -> None:
-    rows = frame(
-        {"model": "a", "score": 0.9, "ceiling": 0.95},
-        {"model": "b", "score": 0.7, "ceiling": 0.95},
-        {"model": OTHERS, "score": 0.85, "ceiling": 0.95},
-    ).assign(round="S1", question_id="q0")
-    gap = {
-        "attribute": "country",
-        "best_segment": "country:chile",
-        "worst_segment": "country:kenya",
-        "round": "S1",
-        "question_id": "q0",
-    }
     gaps = frame(
-        {"model": "a", "excess": 0.1, "gap": 0.2, "expected_gap": 0.1, **gap},
-        {"model": "b", "excess": 0.3, "gap": 0.42, "expected_gap": 0.12, **gap},
-        {"model": "b", "excess": np.nan, **gap},
-        {"model": OTHERS, "excess": 0.7, "gap": 0.8, "expected_gap": 0.1, **gap},  # of a baseline: not what is asked here
+        {"model": "a", "excess": 0.1, "gap": 0.2, "expected_gap": 0.1, **GAP},
+        {"model": "b", "excess": 0.3, "gap": 0.42, "expected_gap": 0.12, "n_best": 1, "n_worst": 2, **GAP},
+        {"model": "b", "excess": np.nan, **GAP},
+        {"model": OTHERS, "excess": 0.7, "gap": 0.8, "expected_gap": 0.1, **GAP},  # of a baseline: not what is asked here
     )
-    (row,) = cells(questions(connection, rows, gaps))
-    means = ["0.8000 2 models", "0.9000 a", "0.7000 b"]
-    assert row[:9] == ["S1", "Question number 0?", "10 of 2", *means, "0.850", "0.950", "0.100"]
-    assert row[9].split(" ", 1)[0] == "+0.3000"
-    assert "gap 0.420, expected 0.120: b, country:chile over country:kenya" in row[9]
-    assert "the largest of many lies above 0 by chance alone" in questions(connection, rows, gaps)
+    rows = [*everywhere("a", 0.9), *everywhere("b", 0.7), *everywhere(OTHERS, 0.85), *everywhere("b", 0.5, "q1")]
+    markup = section(connection, rows, gaps)
+    first, second = cells(markup)
+    means = ["0.800 2 models", "0.900 a", "0.700 b"]
+    assert first[:9] == ["S1", "Question number 0?", "4 of 4", *means, "0.775", "0.900", "0.125"]
+    assert first[9].split(" ", 1)[0] == "+0.300"
+    assert "gap 0.420, expected 0.120: b, country:chile over country:kenya (2 tied)" in first[9]
+    assert second[9] == "–", "nan stood where a question has no gap"
+    assert "the largest of many lies above 0 by chance alone" in markup
+
+
+def test_all_numbers_of_a_row_are_over_the_segments_that_its_models_share(connection: duckdb.DuckDBPyConnection) -> None:
+    """Ceiling and marginal were over all segments, the models over those that they were asked: 0.30 stood beside a ceiling of 0.90."""
+    everyone = everywhere(OTHERS, 0.85)
+    shared = said("a", {CHILE: 0.5, KENYA: 0.3, PERU: 1.0}) + said("b", {CHILE: 0.7, KENYA: 0.5, POLAND: 1.0})
+    (row,) = cells(section(connection, everyone + shared))
+    assert row[2:9] == ["2 of 4", "0.500 2 models", "0.600 b", "0.400 a", "0.650", "0.850", "0.200"]
+    (row,) = cells(section(connection, everyone + shared + said("once", {CHILE: 0.1})))
+    assert row[2:6] == ["2 of 4", "0.500 2 models; 1 with fewer segments left out", "0.600 b", "0.400 a"]
+
+
+def test_models_that_tie_are_not_named_as_if_they_were_alone(connection: duckdb.DuckDBPyConnection) -> None:
+    scores = {"a": 0.9, "b": 0.1, "c": 0.1, "d": 0.9, "e": 0.1, "f": 0.1}
+    (row,) = cells(section(connection, [row for model, score in scores.items() for row in everywhere(model, score)]))
+    assert row[4:6] == ["0.900 2 tied: a, d", "0.100 4 tied"]
 
 
 def test_every_question_stands_with_the_scores_of_whoever_was_asked_it(connection: duckdb.DuckDBPyConnection) -> None:
     """Where a language model was asked a few questions, all others were left out; a single model was its own best and worst."""
-    board = pd.concat(
-        [
-            frame({"model": OTHERS, "score": 0.85}).assign(question_id="q0"),
-            frame({"model": OTHERS, "score": 0.8}, {"model": "baseline/uniform", "score": 0.6}).assign(question_id="q1"),
-            frame({"model": OTHERS, "score": 0.7}, {"model": "gpt", "score": 0.65}).assign(question_id="q2"),
-            frame({"model": OTHERS, "score": 0.7}, {"model": "gpt", "score": 0.4}, level="0").assign(question_id="q2"),
-            frame({"model": OTHERS, "score": 0.5}, level="0").assign(question_id="q3"),
-        ],
-        ignore_index=True,
-    ).assign(round="S1")
-    markup = questions(connection, board, pd.DataFrame())
-    richest, without_context = markup.split("</details>")[:2]
-    assert [row[3:6] for row in cells(richest)] == [
-        [f"0.8500 {OTHERS}", "–", "–"],
-        ["0.7000 2 baselines", f"0.8000 {OTHERS}", "0.6000 baseline/uniform"],
-        ["0.6500 gpt", "–", "–"],
+    rows = [
+        *everywhere(OTHERS, 0.85),
+        *everywhere(OTHERS, 0.8, "q1"),
+        *everywhere("baseline/uniform", 0.6, "q1"),
+        *everywhere(OTHERS, 0.7, "q2"),
+        *everywhere("gpt", 0.65, "q2"),
+        *everywhere("gpt", 0.4, "q2", "0"),
+        *everywhere(OTHERS, 0.5, "q3"),
+        *everywhere("gpt", 0.45, "q3", "0"),
     ]
-    assert [row[1] for row in cells(without_context)] == ["q3"]
-    assert "nothing has a score on" not in markup
-    assert "nothing has a score on: 1." in questions(connection, board[board["question_id"] != "q0"], pd.DataFrame())
+    markup = section(connection, rows)
+    richest, without_context = markup.split("</table>")[:2]
+    assert [row[3:6] for row in cells(richest)] == [
+        [f"0.850 {OTHERS}", "–", "–"],
+        ["0.700 2 baselines", f"0.800 {OTHERS}", "0.600 baseline/uniform"],
+        ["0.650 gpt", "–", "–"],
+    ]
+    assert [row[1:4] for row in cells(without_context)] == [["Question number 12?", "4 of 4", "0.450 gpt"]]
+    assert "nothing has a score on: 1." in markup

@@ -37,7 +37,7 @@ def test_an_error_not_above_nought_is_worth_more_respondents_than_can_be_told() 
         {"model": "b", "score": 0.8, "worth": np.nan, "l2_corrected": np.nan},
         {"model": "c", "score": 0.7, "worth": 31.24, "l2_corrected": 0.02, "worth_low": 20.0, "worth_high": np.inf},
     )
-    assert [row[-2] for row in cells(leaderboard(rows))] == ["more than can be told", "–", "31.2 20.0 to ∞"]
+    assert [row[-2] for row in cells(leaderboard(rows))] == ["more than can be told", "–", "31 20 to ∞"]
 
 
 def headings(markup: str) -> list[str]:
@@ -52,7 +52,7 @@ def test_what_models_are_ranked_by_is_shown_where_it_is_not_the_score() -> None:
     assert "Not every model has a score on every pair" not in leaderboard(same)
     markup = leaderboard(pd.concat([same, partial], ignore_index=True))
     at = headings(markup).index("Ranked by")
-    assert [row[at] for row in cells(markup)] == ["0.8000", "0.8124"]
+    assert [row[at] for row in cells(markup)] == ["0.800", "0.812"]
     assert "Not every model has a score on every pair" in markup
 
 
@@ -72,9 +72,9 @@ def test_what_belongs_to_a_number_stands_beneath_it() -> None:
         "1 1 to 3 first in 62.5%",
         "1",
         "a 3 questions",
-        "0.8000",
-        "0.8100 98.0% read",
-        "0.20 from uniform 0.75",
+        "0.800",
+        "0.810 98.0% read",
+        "0.200 from uniform 0.750",
         "1,234 50.0% of all",
     ]
     assert shown == expected
@@ -112,7 +112,7 @@ def test_the_primary_comparison_is_named_and_seen_from_the_language_model() -> N
     markup = comparisons(board, pair)
     assert f"The primary comparison is that of each language model with {OTHERS}; all others are exploratory." in markup
     row = cells(markup.split("<caption>Primary: each language model")[1])[0]
-    assert [row[0], row[1], row[2], row[-1]] == ["a", OTHERS, "-0.2000 -0.300 to -0.100", "worse"]
+    assert [row[0], row[1], row[2], row[-1]] == ["a", OTHERS, "-0.20 -0.30 to -0.10", "worse"]
     only = frame({"model": OTHERS, "other_model": "baseline/uniform", "other_variant": "baseline/uniform", **known})
     baselines = comparisons(frame({"model": OTHERS, "score": 0.8}, {"model": "baseline/uniform", "score": 0.6}), only)
     assert "every comparison here is exploratory" in baselines
@@ -170,9 +170,9 @@ def test_attributes_stand_beside_their_ceiling_and_skill() -> None:
         {"model": "b", "attribute": "age", "score": 0.7, "ceiling": 0.93, "skill": -0.5},
     )
     markup = attributes(rows)
-    assert cells(markup) == [["a", "0.8000", "0.9000"], ["b", "0.7000", "–"], ["ceiling", "0.930", "0.960"]]
+    assert cells(markup) == [["a", "0.800", "0.900"], ["b", "0.700", "–"], ["ceiling", "0.930", "0.960"]]
     skill = markup.split("</table>", 1)[1]
-    assert cells(skill) == [["a", "–", "0.50 0.25 to 0.75"], ["b", "-0.50", "–"]]
+    assert cells(skill) == [["a", "–", "0.50 0.25 to 0.75"], ["b", "-0.500", "–"]]
 
 
 def test_consistency_shows_what_is_expected_and_what_is_true_where_it_is_known() -> None:
@@ -192,10 +192,10 @@ def test_consistency_shows_what_is_expected_and_what_is_true_where_it_is_known()
         "segment_sd_high": 0.02,
         "segment_p": 0.2,
     }
-    assert cells(consistency(frame(row)))[0] == ["1", "a", "0.0500", "0.5000 x", "0.9000 y"]
+    assert cells(consistency(frame(row)))[0] == ["1", "a", "0.050", "0.500 x", "0.900 y"]
     assert "ranked by the one seen" in consistency(frame(row))
     assert "ranked by that of the true means" in consistency(frame({**row, **known}))
-    assert cells(consistency(frame({**row, **known})))[0][2:6] == ["0.0100 0.000 to 0.020", "0.0500", "0.0400", "0.200"]
+    assert cells(consistency(frame({**row, **known})))[0][2:6] == ["0.010 0.000 to 0.020", "0.050", "0.040", "0.200"]
 
 
 def test_context_curves_are_of_models_that_move() -> None:
@@ -261,7 +261,7 @@ def test_responsiveness_stands_with_its_verdict() -> None:
     rest = {"least_context": 0.0, "most_context": 42.5, "least_score": 0.6, "most_score": 0.62, "p": 0.01, "p_holm": 0.02}
     told = frame({"model": "a", "verdict": "evidence-adapting", **known, **rest})
     (row,) = cells(context(frame({"model": "a", "score": 0.5}), told))
-    assert row[:5] == ["a", "0, all", "0.6000 0.0 questions", "0.6200 42.5 questions", "+0.0200 +0.010 to +0.030"]
+    assert row[:5] == ["a", "0, all", "0.600 0.0 questions", "0.620 42.5 questions", "+0.020 +0.010 to +0.030"]
     assert "evidence-adapting" in row
 
 
