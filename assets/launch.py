@@ -2,7 +2,8 @@
 
 import json
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any, TypeVar
 
@@ -10,7 +11,14 @@ import dagster as dg
 
 from assets.definitions import defs
 from assets.stage.broken_files import LEFT_OUT, MADE_AGAIN
-from assets.stage.dagster_internals import MAX_RETRIES_TAG, RANGE_END, RANGE_START, in_code_location, without_own_lines
+from assets.stage.dagster_internals import (
+    MAX_RETRIES_TAG,
+    RANGE_END,
+    RANGE_START,
+    in_code_location,
+    tell_steps,
+    without_own_lines,
+)
 from assets.stage.partitions import FAILED_BECAUSE, PROCESS_TAG, failed_text, process_tag
 from assets.survey.automation import BOARDS, ROLL_UPS, STAGES
 from assets.survey.rounds import known_keys, range_tags, ranges
@@ -51,10 +59,12 @@ def materialize(
     keys: Sequence[str],
     config: Mapping[str, Mapping[str, Any]],
     tags: Mapping[str, str] | None = None,
+    on_step: Callable[[str], None] | None = None,
 ) -> Launched:
     """Materialize assets for the partitions `keys`: one run for each range of neighbouring keys (a whole round is one).
 
-    `config`: configuration by asset name. Assets without partitions take no keys. Raises Interrupted after a Ctrl-C.
+    `config`: configuration by asset name. Assets without partitions take no keys. `on_step`: takes the name of each asset when its turn comes.
+    Raises Interrupted after a Ctrl-C.
     """
     close_abandoned_runs(instance)
     known = set(known_keys(instance))
@@ -63,7 +73,7 @@ def materialize(
     parts = [range_tags(part) for part in ranges(known_keys(instance), keys)] if keys else [{}]
     results = []
     for part in parts:
-        results.append(_run(instance, names, {**part, **(tags or {})}, config))
+        results.append(_run(instance, names, {**part, **(tags or {})}, config, on_step))
         if _was_interrupted(results[-1]):
             raise Interrupted("interrupted; every response that arrived is kept, and the same command continues")
     failures = _failures(results, keys, instance.root_directory)
@@ -76,7 +86,11 @@ def materialize(
 
 
 def _run(
-    instance: dg.DagsterInstance, names: Sequence[str], tags: Mapping[str, str], config: Mapping[str, Mapping[str, Any]]
+    instance: dg.DagsterInstance,
+    names: Sequence[str],
+    tags: Mapping[str, str],
+    config: Mapping[str, Mapping[str, Any]],
+    on_step: Callable[[str], None] | None,
 ) -> dg.ExecuteInProcessResult:
     run_config = {
         "ops": {name: {"config": dict(config[name])} for name in names if name in config},
@@ -86,6 +100,9 @@ def _run(
     job = defs.resolve_implicit_global_asset_job_def()
     # A command that was killed is continued by the same command, not by the daemon behind its back.
     own = {PROCESS_TAG: json.dumps(Process.this()._asdict()), MAX_RETRIES_TAG: "0"}
+    run_id = str(uuid.uuid4())
+    if on_step:
+        tell_steps(instance, run_id, on_step)
     with in_code_location(instance, job.name, shipped("workspace.yaml")), without_own_lines():
         return job.execute_in_process(
             instance=instance,
@@ -93,6 +110,7 @@ def _run(
             run_config=run_config,
             tags={**tags, **own},
             raise_on_error=False,
+            run_id=run_id,
         )
 
 

@@ -6,7 +6,7 @@ bound is raised: `tests/assets/stage/test_dagster_internals.py` says which names
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from functools import partial
 from pathlib import Path
@@ -92,6 +92,7 @@ __all__ = [
     "sensor_cursor",
     "server_answers",
     "step_of",
+    "tell_steps",
     "without_own_lines",
 ]
 
@@ -156,6 +157,20 @@ class _WithoutOwnLines:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def tell_steps(instance: dg.DagsterInstance, run_id: str, on_step: Callable[[str], None]) -> None:
+    """Have `on_step` called with the key of each step of the run when it starts, in the process that executes the run.
+
+    Replaced by: a public way to watch the events of a run that `execute_in_process` makes.
+    """
+
+    def told(entry: dg.EventLogEntry) -> None:
+        event = entry.dagster_event
+        if event is not None and event.is_step_start and event.step_key:
+            on_step(event.step_key)
+
+    instance.add_event_listener(run_id, told)
 
 
 def sensor_cursor(instance: dg.DagsterInstance, name: str) -> str | None:

@@ -108,8 +108,14 @@ class PartitionRun:
         except Exception as error:
             self._failures[key] = one_line(links(error))
             self.context.log.error(f"{key}: {self._failures[key]}", exc_info=not isinstance(error, DtefError))
-        self._tried.add(key)
-        self._progress(len(self._tried))
+        if key not in self._tried:  # else this is the second piece of work on it
+            self._tried.add(key)
+            self._progress(len(self._tried))
+
+    @property
+    def n_done(self) -> int:
+        """Keys that are written so far."""
+        return len(self._done)
 
     def done(self, key: str, metadata: Mapping[str, Any], content: str | None = None) -> None:
         """The key is written. `content`: the `content_version` of its rows, where the stage can tell."""

@@ -107,6 +107,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
             def ask(requests: Sequence[Request]) -> Mapping[str, Failure]:
                 failures = gateway.answer(requests, on_progress=progress).failures
                 progress.window_done()
+                display.rest()
                 return failures
 
             yield ask

@@ -30,6 +30,7 @@ from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.text.counted import counted
+from resources.gateway.progress import PartsProgress
 
 
 class PredictConfig(dg.Config):
@@ -116,11 +117,14 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
     ):
         for group in windows(_plans(run, predictor)):
             failures = predictor.ask(group, ask)
+            written = PartsProgress("predictions: partitions written", len(group), context.log.info)
+            before = run.n_done
             for some in in_batches(group):
                 with store.writing("predictions", [plan.key for plan in some]):
                     for plan in some:
                         with run.attempt(plan.key):
                             run.done(plan.key, *_write(store, predictor, plan, failures))
+                            written(run.n_done - before)
             _say_superseded(context, predictor, group)
     for line in predictor.reader.left_out.values():
         context.log.warning(f"baselines are computed without the answers of a file: {line}")

@@ -19,7 +19,7 @@ from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.text.counted import counted
 from resources.file_systems import without_secrets
-from resources.gateway.progress import kept_terminal
+from resources.gateway.progress import PartsProgress, kept_terminal
 from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings, shipped
@@ -55,7 +55,8 @@ def run(options: RunOptions) -> int:
     for failure in failures:
         click.echo(f"error: {failure}", err=True)
     say_files(outcome)
-    all_answered = after_run(reader, chosen, metric)
+    with kept_terminal():
+        all_answered = after_run(reader, chosen, metric)
     say_more(reader.more)
     if options.no_roll_ups:
         click.echo(
@@ -77,7 +78,7 @@ def rollup(metric: str) -> int:
     if not warehouse.values("scores", "round"):
         raise WarehouseError(f"no scores in {warehouse.root} yet: they are made by `dtef run --round ROUND`")
     started = time.monotonic()
-    with dagster_instance() as instance:
+    with kept_terminal(), dagster_instance() as instance:
         outcome = _roll_ups(instance, metric)
     for failure in outcome.failures:
         click.echo(f"error: {failure}", err=True)
@@ -90,7 +91,16 @@ def _roll_ups(instance: Any, metric: str) -> "Launched":
     """All of them, in a run of their own, over everything that is stored."""
     from assets.launch import BOARD_NAMES, ROLL_UP_NAMES, materialize
 
-    return materialize(instance, ROLL_UP_NAMES, [], {name: {"metric": metric} for name in BOARD_NAMES})
+    progress = PartsProgress("roll-ups", len(ROLL_UP_NAMES), lambda line: None)
+
+    def told(step: str) -> None:
+        if step in ROLL_UP_NAMES:  # checks are steps too
+            progress.begin(step)
+
+    try:
+        return materialize(instance, ROLL_UP_NAMES, [], {name: {"metric": metric} for name in BOARD_NAMES}, on_step=told)
+    finally:
+        progress.close()
 
 
 def _materialize(

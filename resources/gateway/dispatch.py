@@ -289,7 +289,10 @@ class Dispatch:
             self._fail(queue, job, f"not asked{' again' if job.sent else ''}: {why}{last}", status)
 
     def _fail(self, queue: ModelQueue, job: Job, message: str, status: str = "error") -> None:
-        queue.failed += 1
+        if status == "budget":
+            queue.stopped += 1
+        else:
+            queue.failed += 1
         self._flight.give_back(job.key)
         self.failures[job.key] = Failure(job.key, self._scrub(message), job.sent, status)
 

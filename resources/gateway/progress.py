@@ -35,6 +35,8 @@ class ModelProgress:
     done: int
     """Asked now, and the response is stored."""
     failed: int
+    stopped: int = 0
+    """Not asked, because a budget was reached."""
     rate: float = 0.0
     """Responses per second over the last half minute."""
     rate_limited: int = 0
@@ -46,7 +48,7 @@ class ModelProgress:
 
     @property
     def settled(self) -> int:
-        return self.replayed + self.done + self.failed
+        return self.replayed + self.done + self.failed + self.stopped
 
 
 OnProgress = Callable[[tuple[ModelProgress, ...]], None]
@@ -58,6 +60,9 @@ class Display(Protocol):
     def __call__(self, models: tuple[ModelProgress, ...]) -> None: ...
 
     def say(self, line: str) -> None: ...
+
+    def rest(self) -> None:
+        """Make room for other lines until there is news of the models."""
 
 
 _errors: TextIO | None = None
@@ -153,7 +158,7 @@ class RunProgress:
         before = self._before.get(one.model)
         settled = one.settled + (before.settled if before else 0)
         total = max(self._expected.get(one.model, 0), one.total)
-        counts = {name: getattr(one, name) + getattr(before, name, 0) for name in ("replayed", "done", "failed")}
+        counts = {name: getattr(one, name) + getattr(before, name, 0) for name in ("replayed", "done", "failed", "stopped")}
         return replace(one, total=total, **counts, seconds_left=(total - settled) / one.rate if one.rate else None)
 
 
@@ -181,15 +186,26 @@ class _LiveProgress:
         self._log(line)
         self._bars.console.print(line, markup=False, highlight=False)
 
+    def rest(self) -> None:
+        self._stop(is_kept=False)
+
     def close(self) -> None:
+        if self._tasks and not _live_lines:
+            self(())
+        self._stop(is_kept=True)
+
+    def _stop(self, is_kept: bool) -> None:
         global _live_lines
         _live_lines = False
+        self._bars.live.transient = not is_kept
         self._bars.stop()
 
 
 def _note(one: ModelProgress) -> str:
-    """What stands beside a model's count: `40 replayed, 2 failed, 3.5/s, 12 rate limits, $0.42, 2 min left`."""
+    """What stands beside a model's count: `40 replayed, 2 failed, 5 not asked, 3.5/s, 12 rate limits, $0.42, 2 min left`."""
     parts = [f"{one.replayed} replayed", f"{one.failed} failed"]
+    if one.stopped:
+        parts.append(f"{one.stopped} not asked")
     if one.rate:
         parts.append(f"{one.rate:.1f}/s")
     if one.rate_limited:
@@ -233,6 +249,9 @@ class LoggedProgress:
     def say(self, line: str) -> None:
         self._log(line)
 
+    def rest(self) -> None:
+        """Lines stand in nobody's way."""
+
 
 _ERASED = "\r\x1b[K"
 _BAR_WIDTH = 30
@@ -257,6 +276,7 @@ class PartsProgress:
         self._what, self._total, self._log, self._clock = what, total, _both(log, errors), clock
         self._every = 0.1 if self._terminal else every
         self._began = self._last = clock()
+        self._parts_begun = 0
 
     def __call__(self, done: int) -> None:
         now = self._clock()
@@ -264,7 +284,17 @@ class PartsProgress:
             return
         self._last = now
         left = (now - self._began) * (self._total - done) / done if done else 0.0
-        line = f"{self._what} {done:,} of {self._total:,}" + (f", {_spoken(left)} left" if left else "")
+        self._show(done, f"{self._what} {done:,} of {self._total:,}" + (f", {_spoken(left)} left" if left else ""))
+
+    def begin(self, part: str) -> None:
+        """The next part begins. Its name stands where the time left would: parts with names take very different times."""
+        self._parts_begun += 1
+        now = self._clock()
+        if self._terminal is not None or now - self._last >= self._every:
+            self._last = now
+            self._show(self._parts_begun - 1, f"{self._what}: {part}, {self._parts_begun} of {self._total}")
+
+    def _show(self, done: int, line: str) -> None:
         if self._terminal is None:
             self._log(line)
         elif not _live_lines:

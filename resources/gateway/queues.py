@@ -106,6 +106,7 @@ class ModelQueue:
     replayed: int = 0
     done: int = 0
     failed: int = 0
+    stopped: int = 0
     in_flight: int = 0
     claiming: int = 0
     """Requests taken out of `unclaimed` or `elsewhere` while they are being claimed."""
@@ -183,13 +184,14 @@ class ModelQueue:
     def progress(self) -> ModelProgress:
         """Counts of this set; rate limits and cost of the whole run."""
         rate = self._rate()
-        left = self.total - self.replayed - self.done - self.failed
+        left = self.total - self.replayed - self.done - self.failed - self.stopped
         return ModelProgress(
             self.spec.name,
             self.total,
             self.replayed,
             self.done,
             self.failed,
+            self.stopped,
             rate=rate,
             rate_limited=self.state.rate_limited,
             cost_usd=self.state.cost_usd,

@@ -77,7 +77,9 @@ def test_a_run_in_another_container_of_the_same_host_name_is_left_alone(
     with monkeypatch.context() as there:
         there.setattr("resources.responses.processes._machine", lambda: f"{socket.gethostname()} the-same-boot pid:[1]")
         there.setattr(os, "getpid", lambda: ended)
-        (run_id,) = materialize(instance, ["nothing"], [], {}).run_ids
+        begun: list[str] = []
+        (run_id,) = materialize(instance, ["nothing"], [], {}, on_step=begun.append).run_ids
+        assert begun == ["nothing"], "who waits is told what is being made"
     run = instance.get_run_by_id(run_id)
     assert run
     assert status_after(instance, run.tags[PROCESS_TAG]) == dg.DagsterRunStatus.STARTED

@@ -14,6 +14,11 @@ import pytest
 from resources.gateway.progress import LoggedProgress, ModelProgress, PartsProgress, RunProgress, kept_terminal, shown_progress
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 def test_logged_progress_is_sparse_and_says_when_a_model_is_finished() -> None:
     lines: list[str] = []
     now = iter(range(0, 1000, 4))
@@ -77,10 +82,6 @@ def test_a_stage_says_now_and_then_how_many_partitions_are_done_and_how_long_the
 
 
 def test_the_bar_of_a_stage_makes_room_for_the_live_lines_of_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     shown, now = Terminal(), [0.0]
     monkeypatch.setattr("resources.gateway.progress._errors", shown)
     progress = PartsProgress("predictions: partitions", 4, lambda line: None, clock=lambda: now[0])
@@ -127,3 +128,36 @@ def test_windows_of_a_run_add_up_to_what_the_run_expects() -> None:
     assert (first.total, first.settled, first.seconds_left) == (10, 3, pytest.approx(3.5))
     assert (last.total, last.replayed, last.done, last.failed, last.seconds_left) == (10, 1, 4, 1, None)
     assert (seen[-1][1].model, seen[-1][1].total) == ("n", 3)
+
+
+def test_what_a_budget_kept_from_being_asked_has_not_failed() -> None:
+    lines: list[str] = []
+    progress = RunProgress(LoggedProgress(lines.append), {"m": 3})
+    progress((ModelProgress("m", total=3, replayed=0, done=1, failed=0, stopped=2),))
+    assert lines == ["m: 3 of 3 (0 replayed, 0 failed, 2 not asked)"]
+
+
+def test_parts_of_different_kinds_are_named_as_they_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The roll-ups at the end of a run took half a minute without a word."""
+    shown = Terminal()
+    monkeypatch.setattr("resources.gateway.progress._errors", shown)
+    progress = PartsProgress("roll-ups", 9, lambda line: None)
+    for part in ("breakdowns", "comparisons"):
+        progress.begin(part)
+    assert "[###...........................] roll-ups: comparisons, 2 of 9" in shown.getvalue()
+    progress.close()
+    assert shown.getvalue().endswith("\r\x1b[K")
+
+
+def test_the_lines_of_models_make_room_while_what_they_responded_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bar stood at 186/186 while the tables were written."""
+    shown, now = Terminal(), [0.0]
+    monkeypatch.setattr("resources.gateway.progress._errors", shown)
+    with shown_progress(lambda line: None) as models:
+        models((ModelProgress("mini", 9, 0, 9, 0),))
+        models.rest()
+        written = PartsProgress("predictions: partitions written", 4, lambda line: None, clock=lambda: now[0])
+        now[0] = 8.0
+        written(1)
+        assert "partitions written 1 of 4" in shown.getvalue().rpartition("9/9")[2]
+    assert "9/9" in shown.getvalue().rpartition("partitions written")[2], "the bar is there at the end"
