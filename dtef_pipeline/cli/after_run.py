@@ -10,12 +10,14 @@ import pandas as pd
 from dtef_pipeline.asking.models import COMPUTED_SQL, Models, base_selector
 from dtef_pipeline.asking.snapshot_order import FIRST_LABEL, among, snapshot_order
 from dtef_pipeline.boards.costs import cost_breakdown
-from dtef_pipeline.cli.board_table import lines_of_view, render_view
+from dtef_pipeline.cli.board_table import lines_of_unranked, lines_of_view, render_view
 from dtef_pipeline.cli.left_out import queried, reads_tables
 from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
+from dtef_pipeline.cli.terminal_width import terminal_fit
+from dtef_pipeline.cli.why_missing import reasons_without_score
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.terminal import intervals, named_apart, render
+from dtef_pipeline.report.terminal import columns_that_fit, intervals, named_apart, render
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.boards.experiments import compared
@@ -25,6 +27,7 @@ from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, load_experiment
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.text.counted import counted
+from resources.gateway.progress import waiting
 from resources.known_models import known_models
 from resources.settings import Settings
 from resources.table_reader import TableReader
@@ -45,6 +48,7 @@ _COMPARED = [
     "tokens",
     "cost",
 ]
+_HOW_AFTER_RUN = "`dtef leaderboard --wide` shows them"
 
 
 def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
@@ -77,10 +81,12 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
                 questions=chosen.questions,
             )
             boards.append(view(connection, "overall", options))
-            said.append(f"\n{_over(options)}:\n{render_view('overall', boards[-1])}")
+            said.append(f"\n{_over(options)}:\n{render_view('overall', boards[-1], _HOW_AFTER_RUN)}")
+            said += [lines] if (lines := lines_of_unranked(boards[-1], reasons_without_score(connection, options))) else []
         return [*said, lines_of_view("overall", *boards) + "\n"], used
 
-    lines, used = queried(reader, told, [*HELD, "predictions"], rounds)
+    with waiting("adding up the boards of this run"):
+        lines, used = queried(reader, told, [*HELD, "predictions"], rounds)
     for line in lines:
         click.echo(line)
     if chosen.experiment:
@@ -153,8 +159,9 @@ def costs(reader: TableReader, by: Sequence[str], rounds: tuple[str, ...], snaps
         if not len(frame):
             click.echo("no language model was asked: baselines cost nothing")
             return
-        click.echo(render(frame, output, columns=columns))
-        click.echo(column_lines(columns, COST_COLUMNS))
+        fit = terminal_fit(keys, ["prompt_tokens", "completion_tokens", "budget_stopped"])
+        click.echo(render(frame, output, columns=columns, fit=fit))
+        click.echo(column_lines(columns_that_fit(frame, columns, None, fit), COST_COLUMNS, fit.width))
     else:
         click.echo(render(frame, output))
 
@@ -166,7 +173,7 @@ def experiments(output: str) -> None:
         {"experiment": one.name, "hypothesis": one.hypothesis, "conditions": ", ".join(c.name for c in one.conditions)}
         for one in loaded
     ]
-    click.echo(render(pd.DataFrame(rows), output))
+    click.echo(render(pd.DataFrame(rows), output, fit=terminal_fit()))
 
 
 @reads_tables
@@ -247,13 +254,15 @@ def _headline(chosen: Experiment, margin: float) -> str:
     first = chosen.conditions[0].name
     return (
         f"experiment {chosen.name}: {chosen.hypothesis.strip()}\n"
-        f"mean over the cells shared with {first!r}; difference to it, its 95 % interval, and the decision (equivalent: within ±{margin:g}):"
+        f"mean over the pairs of segment and question shared with {first!r}; difference to it, its 95 % interval, and the decision "
+        f"(equivalent: within ±{margin:g}):"
     )
 
 
 def _echo_comparison(frame: pd.DataFrame) -> None:
-    click.echo(render(_for_people(frame), "table", columns=_COMPARED, ends=ENDS))
-    click.echo(column_lines(_COMPARED, EXPERIMENT))
+    shown, fit = _for_people(frame), terminal_fit(["model", "condition", "difference", "decision"], ["tokens", "parse_rate"])
+    click.echo(render(shown, "table", columns=_COMPARED, ends=ENDS, fit=fit))
+    click.echo(column_lines(columns_that_fit(shown, _COMPARED, ENDS, fit), EXPERIMENT, fit.width))
 
 
 def _for_people(frame: pd.DataFrame) -> pd.DataFrame:

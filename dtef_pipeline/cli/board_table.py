@@ -3,36 +3,54 @@
 import pandas as pd
 
 from dtef_pipeline.boards.boards import BY_METRIC
+from dtef_pipeline.cli.terminal_width import terminal_fit
+from dtef_pipeline.cli.why_missing import Reasons, why_no_interval, why_no_tier, why_unranked
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.report.column_lines import column_lines, heading
-from dtef_pipeline.report.terminal import intervals, named_apart, render, with_ranks
+from dtef_pipeline.report.column_lines import column_lines, heading, in_width
+from dtef_pipeline.report.fitting import Fit
+from dtef_pipeline.report.terminal import columns_that_fit, intervals, named_apart, render, with_ranks
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.boards.meanings import DRIFT, ENDS, meanings, view_columns
+from dtef_pipeline.survey.boards.meanings import DRIFT, ENDS, FIRST_OUT, TOLD_APART, meanings, view_columns
 from dtef_pipeline.survey.tables import METRICS
 
 EVERY_VIEW = (*MODEL, "condition")
 """Columns without which no view can be shown."""
 
 
-def render_view(by: str, frame: pd.DataFrame) -> str:
+def render_view(by: str, frame: pd.DataFrame, how: str = "") -> str:
     """A view as a table for people: each model under a name of its own, intervals in one column, without columns that show nothing.
 
-    Raises ConfigError when the view lacks a column that every view has.
+    As wide as the terminal; `how` says how to see what there is no room for. Raises ConfigError when the view lacks a column that every view
+    has.
     """
     shown = _shown(by, frame)
-    return render(shown, "table", columns=_columns(by, shown), ends=ENDS)
+    return render(shown, "table", columns=_columns(by, shown), ends=ENDS, fit=_fit(shown, how))
 
 
 def lines_of_view(by: str, *frames: pd.DataFrame) -> str:
-    """A line for each column that a table of the view has and that is not plain English; a tier that is missing says why.
+    """A line for each column that a table of the view has and that is not plain English; a tier or interval that is missing says why.
 
     Begins with an empty line, as it follows the table. Raises ConfigError as `render_view` does.
     """
-    told = dict(meanings(by))
-    if reasons := list(dict.fromkeys(words for frame in frames for words in frame.get("tier_note", ()) if words)):
-        told["tier"] += f"; here none: {reasons[0]}{' (elsewhere likewise)' if len(reasons) > 1 else ''}"
-    return column_lines(list(dict.fromkeys(name for frame in frames for name in _columns(by, _shown(by, frame)))), told)
+    told, tables = dict(meanings(by)), [_shown(by, frame) for frame in frames]
+    columns = {name: None for shown in tables for name in _columns(by, shown)}
+    fitting = {name for shown in tables for name in columns_that_fit(shown, _columns(by, shown), ENDS, _fit(shown))}
+    if missing := why_no_tier(frames):
+        told["tier"] += f"; {missing}"
+    if "rank" in told and "adjusted_score" not in columns:  # it is the same number as the score
+        told["rank"] = told["rank"].replace("by adjusted score", "by score")
+    reason = why_no_interval(said for shown in tables for said in shown["interval"])
+    if reason and "interval" not in columns and "score" in told:
+        told["score"] += f"; no interval: {reason}"
+    return column_lines([name for name in columns if name in fitting], told, terminal_fit().width)
+
+
+def lines_of_unranked(frame: pd.DataFrame, without_score: Reasons) -> str:
+    """Why models of an overall board have no rank, a line for each; empty where all have one."""
+    width = terminal_fit().width
+    lines = [in_width(f"  {line}", width, 4) for line in why_unranked(frame, without_score)]
+    return "\n".join(["without a rank:", *lines]) if lines else ""
 
 
 def lines_of_drift(text: str) -> str:
@@ -41,10 +59,19 @@ def lines_of_drift(text: str) -> str:
     return column_lines([name for name in DRIFT if heading(name) in header], DRIFT) if header else ""
 
 
+def _fit(shown: pd.DataFrame, how: str = "") -> Fit:
+    """Columns that hold one value throughout tell no rows apart, and are the first to give way."""
+    same = [name for name in TOLD_APART if name in shown and len(set(shown[name])) == 1 < len(shown)]
+    return terminal_fit([name for name in TOLD_APART if name not in same], [*same, *FIRST_OUT], how)
+
+
 def _shown(by: str, frame: pd.DataFrame) -> pd.DataFrame:
     if missing := [name for name in EVERY_VIEW if name not in frame]:
         raise ConfigError(f"--by {by}: its rows lack {', '.join(missing)}; every view has {', '.join(EVERY_VIEW)}")
-    return named_apart(with_ranks(frame, METRICS) if by == BY_METRIC else frame).assign(interval=intervals(frame))
+    shown = named_apart(with_ranks(frame, METRICS) if by == BY_METRIC else frame).assign(interval=intervals(frame))
+    if "question" in shown:  # once for neighbouring rows: it takes several lines
+        shown["question"] = shown["question"].where(shown["question_id"] != shown["question_id"].shift(), "")
+    return shown
 
 
 def _columns(by: str, shown: pd.DataFrame) -> list[str]:
@@ -59,6 +86,8 @@ def _columns(by: str, shown: pd.DataFrame) -> list[str]:
 def _says_something(name: str, shown: pd.DataFrame) -> bool:
     if name in ("parsed_score", "adjusted_score"):  # beside the score, only where it is another number
         return bool((shown[name] - shown["score"]).abs().gt(5e-5).any())
+    if name == "interval" and why_no_interval(shown["interval"]):
+        return any(shown[end].notna().any() for end in ("low", "score_low") if end in shown)
     if name in ("interval", "note", "consistency_note"):
         return bool(shown[name].fillna("").ne("").any())
     return True

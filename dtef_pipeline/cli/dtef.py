@@ -12,9 +12,11 @@ from dtef_pipeline.cli.options import (
     VIEWS_SHOWN,
     Commands,
     chooses_a_board,
+    of_format,
     of_metric,
     of_rounds,
     of_targets,
+    of_wide,
     reads_a_survey,
     selects_what_is_asked,
     writes_a_table,
@@ -298,6 +300,7 @@ def report(out: Path) -> None:
 
 
 @main.command(short_help="List the models and collections that --model takes.")
+@of_wide
 @reports_errors
 def models() -> None:
     """List the models and collections that --model takes."""
@@ -310,7 +313,7 @@ main.add_command(responses)
 
 
 @main.command(short_help="Check that everything that commands need is there.")
-@writes_a_table
+@of_format
 @reports_errors
 def doctor(output: str) -> None:
     """Check what commands need: Python, packages, Dagster's home, response store, warehouse, models, keys, panel, disk space.

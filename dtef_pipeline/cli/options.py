@@ -14,6 +14,10 @@ VIEWS_SHOWN = "\n".join(["\b", "What --by shows:", *(f"  {view.name:<13}  {view.
 """To follow the options of a command that takes `--by`."""
 
 
+WIDE_META = "dtef.wide"
+"""Where the context of a command keeps whether `--wide` was given."""
+
+
 SHOW_BOARDS = ("leaderboard", "experiment", "drift", "costs", "estimate")
 """Commands whose tables have columns to be explained."""
 
@@ -110,7 +114,7 @@ of_targets = click.option(
 )
 
 
-writes_a_table = click.option(
+of_format = click.option(
     "--format",
     "output",
     type=click.Choice(["table", "json", "csv"]),
@@ -118,6 +122,22 @@ writes_a_table = click.option(
     show_default=True,
     help="Form of the output: a table to read in the terminal, or JSON or CSV for other programs.",
 )
+
+
+def _keep_wide(context: click.Context, _: click.Parameter, is_wide: bool) -> None:
+    context.meta[WIDE_META] = is_wide
+
+
+of_wide = click.option(
+    "--wide",
+    is_flag=True,
+    expose_value=False,
+    callback=_keep_wide,
+    help="Show all columns of a table, even if the terminal has no room for them.",
+)
+
+
+writes_a_table = options(of_format, of_wide)
 
 
 selects_what_is_asked = options(

@@ -15,8 +15,10 @@ from assets.survey.moved_questions import named
 from assets.survey.panel_file import known_panel
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
-from dtef_pipeline.cli.board_table import lines_of_drift, lines_of_view, render_view
+from dtef_pipeline.cli.board_table import lines_of_drift, lines_of_unranked, lines_of_view, render_view
 from dtef_pipeline.cli.left_out import queried, reads_tables
+from dtef_pipeline.cli.terminal_width import terminal_fit
+from dtef_pipeline.cli.why_missing import reasons_without_score
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
@@ -69,6 +71,9 @@ def leaderboard(reader: TableReader, /, by: str, output: str, top: int | None, *
     click.echo(render_view(by, shown))
     if left := len(frame) - len(shown):
         click.echo(f"{counted(left, 'more row')}: --top 0 shows all, --format csv writes them for other programs")
+    if by == "overall" and shown["rank"].isna().any():
+        why = reader.query(lambda connection: reasons_without_score(connection, chosen), only=["scores"], first=chosen.rounds)
+        click.echo(lines_of_unranked(shown, why))
     click.echo(lines_of_view(by, shown))
 
 
@@ -276,7 +281,7 @@ def sql(reader: TableReader, query: str, output: str) -> None:
         raise DtefError(f"{error}\ntables: {', '.join(there) or 'none yet'}; made by later stages: {later}") from error
     except duckdb.Error as error:
         raise DtefError(str(error)) from error
-    click.echo(render(frame, output, as_named=True))
+    click.echo(render(frame, output, as_named=True, fit=terminal_fit()))
 
 
 def _named_once(rows: pa.Table) -> pa.Table:
@@ -312,7 +317,7 @@ def models() -> None:
         }
         for spec in known.specs.values()
     ]
-    click.echo(render(pd.DataFrame(rows), "table"))
+    click.echo(render(pd.DataFrame(rows), "table", fit=terminal_fit(["model", "key"], how="--wide shows them")))
 
 
 def _require(warehouse: Warehouse, table: str, how: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 
@@ -15,8 +16,22 @@ def for_people(meaning: str) -> str:
     return meaning.replace("null: ", "- means ").replace("null unless", "- unless")
 
 
-def column_lines(columns: Sequence[str], meanings: Mapping[str, str]) -> str:
-    """A line for each of the columns that has a meaning to be told, with an empty line before them."""
+def column_lines(columns: Sequence[str], meanings: Mapping[str, str], width: int | None = None) -> str:
+    """A line for each of the columns that has a meaning to be told, with an empty line before them.
+
+    What is longer than `width` goes on in the next line, beneath where it began.
+    """
     told = {heading(name): for_people(meanings[name]) for name in columns if name in meanings}
-    width = max(map(len, told), default=0)
-    return "\n".join(["", *(f"{name:<{width}}  {meaning}" for name, meaning in told.items())])
+    longest = max(map(len, told), default=0)
+    return "\n".join(["", *(in_width(f"{name:<{longest}}  {meaning}", width, longest + 2) for name, meaning in told.items())])
+
+
+def in_width(line: str, width: int | None, indent: int = 0) -> str:
+    """The line in as many lines as the width makes of it, those after the first indented; as it is where no width is given."""
+    if width is None or len(line) <= width:
+        return line
+    room = max(width, indent + 20)
+    wrapped = textwrap.wrap(
+        line, room, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
+    )
+    return "\n".join(wrapped)

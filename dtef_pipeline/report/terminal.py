@@ -13,29 +13,45 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from dtef_pipeline.report.column_lines import heading
+from dtef_pipeline.report.column_lines import heading, in_width
 from dtef_pipeline.report.digits import decimals, p_value, written
+from dtef_pipeline.report.fitting import GAP, Fit, Fitted, TextColumn, fitted
+from dtef_pipeline.text.counted import counted
 
 _DECIMALS_WITHOUT_ENDS = 4
 PERCENT_COLUMNS = ("coverage", "parse_rate")
 SIGNED_COLUMNS = ("vs_marginal", "difference", "excess", "slope")
 P_COLUMNS = ("p", "p_holm")
+_ANY_WIDTH = Fit()
 Ends = Mapping[str, tuple[str, str]]
 """By column of estimates, the columns with the ends of its interval."""
 
 
 def render(
-    frame: pd.DataFrame, output: str, *, columns: Sequence[str] = (), as_named: bool = False, ends: Ends | None = None
+    frame: pd.DataFrame,
+    output: str,
+    *,
+    columns: Sequence[str] = (),
+    as_named: bool = False,
+    ends: Ends | None = None,
+    fit: Fit = _ANY_WIDTH,
 ) -> str:
     """`frame` as `table` (the columns named, rounded), or as `json` or `csv` (all columns, full precision; unknown is null or empty).
 
-    With `ends` numbers have the digits that their intervals support (see `digits`), else four decimals.
+    With `ends` numbers have the digits that their intervals support (see `digits`), else four decimals. A table that does not `fit` the
+    terminal ends with a line that says which columns are left out.
     """
     if output == "json":
         return json.dumps([_plain(row) for row in frame.to_dict("records")], ensure_ascii=False, indent=1)
     if output == "csv":
         return frame.to_csv(index=False).rstrip("\n")
-    return _table(frame, list(columns) or list(frame.columns), as_named, ends)
+    chosen = fitted(_text_columns(frame, columns, as_named, ends), fit)
+    return "\n".join([_drawn(chosen), *_left_out(chosen, fit)])
+
+
+def columns_that_fit(frame: pd.DataFrame, columns: Sequence[str], ends: Ends | None, fit: Fit) -> list[str]:
+    """The columns that `render` shows, for what is said of them beneath the table."""
+    return [column.name for column in fitted(_text_columns(frame, columns, False, ends), fit).columns]
 
 
 def named_apart(frame: pd.DataFrame) -> pd.DataFrame:
@@ -100,21 +116,38 @@ def _json_value(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool) else str(value)
 
 
-def _table(frame: pd.DataFrame, columns: Sequence[str], as_named: bool, ends: Ends | None) -> str:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    cells = []
-    for name in columns:
-        numeric = pd.api.types.is_numeric_dtype(frame[name])
-        called = str(name) if as_named else heading(str(name))
-        table.add_column(called, justify="right" if numeric else "left", no_wrap=numeric or name == "model")
-        cells.append(
-            [_cell(str(name), value, places) for value, places in zip(frame[name], _places(frame, name, ends), strict=True)]
+def _text_columns(frame: pd.DataFrame, columns: Sequence[str], as_named: bool, ends: Ends | None) -> list[TextColumn]:
+    return [
+        TextColumn(
+            str(name),
+            str(name) if as_named else heading(str(name)),
+            [_cell(str(name), value, places) for value, places in zip(frame[name], _places(frame, name, ends), strict=True)],
+            pd.api.types.is_numeric_dtype(frame[name]),
         )
-    for row in zip(*cells, strict=True):
+        for name in columns or frame.columns
+    ]
+
+
+def _drawn(chosen: Fitted) -> str:
+    table = Table(box=SIMPLE_HEAD, padding=(0, GAP - 1, 0, 0), pad_edge=False)
+    for column, width in zip(chosen.columns, chosen.widths, strict=True):
+        table.add_column(column.heading, justify="right" if column.is_number else "left", width=width)
+    for row in zip(*(column.cells for column in chosen.columns), strict=True):
         table.add_row(*row)
     buffer = io.StringIO()
-    Console(file=buffer, width=240, no_color=True, highlight=False, markup=False).print(table)
+    # Wide enough that rich takes no width for too much.
+    room = sum(chosen.widths) + 4 * len(chosen.widths)
+    Console(file=buffer, width=room, no_color=True, highlight=False, markup=False).print(table)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
+
+
+def _left_out(chosen: Fitted, fit: Fit) -> list[str]:
+    """A line on what there is no room for; none where all is shown."""
+    if not chosen.left_out:
+        return []
+    wide = counted(fit.width or 0, "column")
+    line = f"left out, as the terminal is {wide} wide: {', '.join(chosen.left_out)}; {fit.how}"
+    return [in_width(line, fit.width)]
 
 
 def _places(frame: pd.DataFrame, name: str, ends: Ends | None) -> list[int]:

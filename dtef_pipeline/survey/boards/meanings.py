@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from dtef_pipeline.survey.boards.published import BY_NAME, GROUPED
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, MEANINGS, METRIC_RANKS, TESTS
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import COSTS, METRICS, MODEL_DRIFT
 from dtef_pipeline.tables import PARSE_RATE_FIELD, description
 
@@ -38,6 +39,14 @@ ENDS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("gap", "expected_gap", "excess"), ("expected_low", "expected_high")),
 }
 """Of a view's columns of estimates, those with the ends of their intervals: they decide how many digits are shown."""
+TOLD_APART = (*KEYS.row, "other_model", "attribute", "levels", "score", "difference", "excess")
+"""Columns that are shown however narrow the terminal is, where their rows differ in them: what a row is about, and its main number."""
+FIRST_OUT = (
+    *("parsed_score", "effect_size", "slope", "segment_sd_expected", "segment_sd", "n_draws", "worth", "parse_rate"),
+    *("n_questions", "n_segments", "vs_marginal", "coverage", "expected_gap", "note", "consistency_note", "adjusted_score"),
+    *("n_pairs", "n_cells", "within_sd", "least_score", "most_score", "skill", "lowest", "highest", "tier", "interval"),
+)
+"""Columns that a narrow terminal has no room for, in the order in which they are left out."""
 _COMMON_COLUMNS = (
     *("rank", "tier", "model", "context_level", "score", "interval", "parsed_score", "adjusted_score"),
     *("skill", "worth", "vs_marginal", "n_pairs", "coverage", "parse_rate"),
@@ -45,9 +54,9 @@ _COMMON_COLUMNS = (
 _COST = description(COSTS.field("cost_usd")).partition(";")[0]
 EXPERIMENT: Mapping[str, str] = {
     "condition": "Way of asking, by its name in the experiment; the first is what the others are compared with",
-    "n_pairs": "Cells with a score in this condition and in the first one",
-    "score": "Mean score over these cells, 0-1: higher is better",
-    "difference": "Mean score less that of the first condition over the same cells: above 0 is better",
+    "n_pairs": "Pairs of segment and question with a score in this condition and in the first one",
+    "score": "Mean score over these pairs, 0-1: higher is better",
+    "difference": "Mean score less that of the first condition over the same pairs: above 0 is better",
     "interval": "95 % interval of the difference, by whole questions",
     "p_holm": "Probability of such a difference if there were none, 0-1, adjusted by Holm over all rows of the table",
     "decision": "Whether the difference is more than chance (better, worse), surely within the margin (equivalent), or neither (undecided)",

@@ -36,7 +36,9 @@ PUBLISHED = (
     View("round", "breakdown_round", "the same within each round", ("round",), on_page=False),
     View("segment", "breakdown_segment", "the same within each segment, such as country:kenya", ("segment",)),
     View("attribute", "breakdown_attribute", "the same within each attribute of segments, such as country", ("attribute",)),
-    View("question", "breakdown_question", "the same within each question", ("round", "question_id"), on_page=False),
+    View(
+        "question", "breakdown_question", "the same within each question", ("round", "question_id", "question"), on_page=False
+    ),
     View(
         "consistency",
         "consistency",
@@ -72,7 +74,7 @@ PUBLISHED = (
         "question-gaps",
         "question_gaps",
         "the same gaps on single questions",
-        ("attribute", "round", "question_id", *_MODEL_AT_LEVEL, *_BEST_AND_WORST, "note"),
+        ("attribute", "round", "question_id", "question", *_MODEL_AT_LEVEL, *_BEST_AND_WORST, "note"),
         is_board=False,
         needs="an attribute with two segments",
     ),

@@ -73,7 +73,7 @@ class TestModels:
         rows = strict(ok("drift", "--since", "2026-01-02", "--format", "json"))
         assert {row["verdict"] for row in rows} == {None}
         assert "1 snapshot with responses to these prompts, 2 are needed" in rows[0]["reason"]
-        assert "2   not compared: 1 snapshot with responses to these prompts, 2 are needed" in ok(
+        assert "2  not compared: 1 snapshot with responses to these prompts, 2 are needed" in ok(
             "drift", "--since", "2026-01-02"
         )
 

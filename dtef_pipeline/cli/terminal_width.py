@@ -1,0 +1,18 @@
+"""How wide the terminal is that a command prints to."""
+
+import shutil
+import sys
+from collections.abc import Sequence
+
+import click
+
+from dtef_pipeline.cli.options import WIDE_META
+from dtef_pipeline.report.fitting import HOW, Fit
+
+
+def terminal_fit(kept: Sequence[str] = (), first_out: Sequence[str] = (), how: str = "") -> Fit:
+    """What a table has to fit into: the terminal, or nothing where there is none or `--wide` is given. The rest as in `Fit`."""
+    context = click.get_current_context(silent=True)
+    is_wide = context is not None and context.meta.get(WIDE_META, False)
+    width = None if is_wide or not sys.stdout.isatty() else shutil.get_terminal_size().columns
+    return Fit(width, kept, first_out, how or HOW)

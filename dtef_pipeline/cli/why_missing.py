@@ -1,0 +1,73 @@
+"""Why rows of a board have no rank, no tier or no interval, in words."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import duckdb
+import pandas as pd
+
+from dtef_pipeline.report.terminal import named_apart
+from dtef_pipeline.survey.boards.scored import SCORED, SurveyBoardOptions
+from dtef_pipeline.text.counted import and_more, counted
+
+Row = Mapping[Hashable, Any]
+Reasons = Mapping[tuple[str, str, str], str]
+"""By model variant, context level and condition."""
+_MOST_PLACES = 3
+
+
+def reasons_without_score(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> Reasons:
+    """The most frequent reason why what a model responded has no score, of a connection with `scores`."""
+    rows = connection.execute(
+        "SELECT model_variant, context_level, condition, mode(reason) FROM scores "
+        "WHERE reason <> '' AND (len($1) = 0 OR list_contains($1, round)) AND ($2 IS NULL OR snapshot = $2) GROUP BY ALL",
+        [list(options.rounds), options.snapshot or None],
+    ).fetchall()
+    return {(variant, level, condition): reason for variant, level, condition, reason in rows}
+
+
+def why_unranked(frame: pd.DataFrame, without_score: Reasons) -> list[str]:
+    """A line for each reason why a model of an overall board has no rank."""
+    named, lines = named_apart(frame), []
+    for model, rows in named.groupby("model", sort=False, observed=True):
+        reasons: dict[str, list[str]] = {}
+        for row in rows[rows["rank"].isna()].to_dict("records"):
+            reasons.setdefault(_why_unranked(frame, row, without_score), []).append(_place(row))
+        for reason, places in reasons.items():
+            where = "" if len(places) == len(rows) else f" at {_places(places)}"
+            lines.append(f"{model}{where}: {reason}")
+    return lines
+
+
+def why_no_tier(frames: Sequence[pd.DataFrame]) -> str:
+    """Where ranked models of overall boards have no tier, and why; empty where all have one."""
+    reasons: dict[str, dict[str, None]] = {}
+    for row in (row for frame in frames if "tier_note" in frame for row in frame.to_dict("records")):
+        if row["tier_note"]:
+            reasons.setdefault(row["tier_note"], {})[_place(row)] = None
+    if len(reasons) == 1 and not any(frame["tier"].notna().any() for frame in frames):
+        return f"here none: {next(iter(reasons))}"
+    return "; ".join(f"none at {_places(list(places))}: {reason}" for reason, places in reasons.items())
+
+
+def why_no_interval(said: Iterable[str]) -> str:
+    """The reason that all intervals give in place of numbers; empty where they differ."""
+    reasons = {words for words in said if words}
+    return reasons.pop() if len(reasons) == 1 and next(iter(reasons)).endswith("needed") else ""
+
+
+def _why_unranked(frame: pd.DataFrame, row: Row, without_score: Reasons) -> str:
+    if not row["n_pairs"]:
+        way = (str(row["model_variant"]), str(row["context_level"]), str(row["condition"]))
+        return f"no score: {without_score.get(way, 'nothing that counts here was asked')}"
+    alike = (frame["context_level"] == row["context_level"]) & (frame["condition"] == row["condition"])
+    needed = min(SCORED.ranked_from, int(frame.loc[alike, "n_segments"].max()))
+    return f"scores in {counted(row['n_segments'], 'segment')} only, and {needed} are needed"
+
+
+def _place(row: Row) -> str:
+    return f"context {row['context_level']}, {row['condition']}"
+
+
+def _places(places: Sequence[str]) -> str:
+    return and_more(places, _MOST_PLACES, "; ")
