@@ -1,12 +1,13 @@
 """Dagster's SQLite storage with its connections kept open: the same files, and the same in them."""
 
+import sqlite3
 import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError
 from typing import Any
@@ -20,6 +21,7 @@ from dagster._core.events.log import EventLogEntry
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorage
 
+from resources import dagster_storage
 from resources.dagster_storage import EventLog, SqliteStorage
 from tests.conftest import ROOT
 
@@ -167,6 +169,39 @@ def test_a_file_that_was_removed_is_made_anew(log: EventLog) -> None:
     log.store_event(made(run_id, KEYS[1]))
     assert len(log.get_logs_for_run(run_id)) == 1
     assert Path(log.path_for_shard(run_id)).exists()
+
+
+def test_the_file_of_every_run_has_the_tables_that_dagsters_own_storage_makes(log: EventLog, tmp_path: Path) -> None:
+    """The first is made, later ones are copies of it."""
+    theirs = SqliteEventLogStorage(str(tmp_path / "theirs"))
+    runs = [f"{number:08}-1111-1111-1111-111111111111" for number in range(3)]
+    for run_id in runs:
+        theirs.store_event(made(run_id, KEYS[0]))
+        log.store_event(made(run_id, KEYS[0]))
+    expected = _tables(theirs.path_for_shard(runs[0]))
+    assert expected["journal"] == [("wal",)]
+    assert [_tables(log.path_for_shard(run_id)) for run_id in runs] == [expected] * 3
+    assert [len(log.get_logs_for_run(run_id)) for run_id in runs] == [1] * 3
+
+
+def _tables(file: str) -> dict[str, list[tuple[Any, ...]]]:
+    queries = {
+        "tables": "SELECT name, sql FROM sqlite_master ORDER BY name",
+        "version": "SELECT * FROM alembic_version",
+        "journal": "PRAGMA journal_mode",
+        "events": "SELECT count(*) FROM event_logs",
+    }
+    with closing(sqlite3.connect(file)) as connection:
+        return {what: connection.execute(query).fetchall() for what, query in queries.items()}
+
+
+def test_a_file_that_another_process_has_begun_is_not_replaced(log: EventLog, tmp_path: Path) -> None:
+    log.store_event(made("00000000-1111-1111-1111-111111111111", KEYS[0]))
+    begun = tmp_path / "begun.db"
+    begun.write_bytes(b"")
+    assert not dagster_storage._placed(begun, b"ours")
+    assert begun.read_bytes() == b""
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["begun.db"]
 
 
 def test_two_processes_write_at_once(log: EventLog, tmp_path: Path) -> None:
