@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import dagster as dg
 
 from assets.definitions import defs
-from assets.stage.broken_files import LEFT_OUT, MADE_AGAIN
+from assets.stage.broken_files import LEFT_OUT, MADE_AGAIN, NOT_RESTORED
 from assets.stage.dagster_internals import (
     MAX_RETRIES_TAG,
     RANGE_END,
@@ -48,6 +48,8 @@ class Launched:
     """A line of each file that could not be read, and was made again."""
     left_out: tuple[str, ...] = ()
     """A line of each file that roll-ups were made without, because it cannot be read."""
+    not_restored: tuple[str, ...] = ()
+    """A line for each file that was made again where it cannot be known, or had again, all that it held."""
 
     def __add__(self, later: "Launched") -> "Launched":
         return Launched(*(before + after for before, after in zip(astuple(self), astuple(later), strict=True)))
@@ -80,7 +82,8 @@ def materialize(
     made = [one for result in results for one in _materialized(instance, result.run_id)]
     superseded = sum(_values(made, "superseded", int))
     files = [
-        tuple(dict.fromkeys(line for lines in _values(made, name, list) for line in lines)) for name in (MADE_AGAIN, LEFT_OUT)
+        tuple(dict.fromkeys(line for lines in _values(made, name, list) for line in lines))
+        for name in (MADE_AGAIN, LEFT_OUT, NOT_RESTORED)
     ]
     return Launched(tuple(result.run_id for result in results), tuple(failures), superseded, *files)
 

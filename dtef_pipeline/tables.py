@@ -164,6 +164,14 @@ class AskedBy(NamedTuple):
     """Its value where it is not given."""
 
 
+class ToldBy(NamedTuple):
+    """A table whose rows tell what was asked."""
+
+    table: str
+    items: str
+    """The column with the item of a row, or with a list of its items, each a struct with the item first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Remake:
     """How a file of a table is made again, such as one that cannot be read."""
@@ -174,8 +182,8 @@ class Remake:
     """Options to give with values that the partition has already, so that nothing else is added to it."""
     items: AskedBy | None = None
     """The option that says how many items were asked, and the column that tells them apart."""
-    told_by: tuple[str, ...] = ()
-    """The tables beside it whose rows tell these values."""
+    told_by: tuple[ToldBy, ...] = ()
+    """The tables beside it whose rows tell these values, the first that can be read."""
 
 
 @dataclass(frozen=True, slots=True)

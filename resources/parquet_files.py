@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
@@ -143,20 +144,37 @@ def schema_difference(got: pa.Schema, wanted: pa.Schema) -> str:
 def _as_asked(remake: Remake, levels: Mapping[str, str], beside: Beside) -> dict[str, str]:
     """The options that say what the partition was asked, where that is not the usual; of several ways one that it has."""
     asked = [one for one in remake.asked if one.column not in levels]
-    columns = [one.column for one in (*asked, *([remake.items] if remake.items else []))]
     usual = tuple(one.usual for one in asked)
-    # Where nothing of a snapshot can be read, the partition's other ones tell.
-    around = {level: value for level, value in levels.items() if level != "snapshot"}
-    for below, table in product([levels, *([around] if around != levels else [])], remake.told_by):
-        rows = beside(table, columns, below)
-        items: dict[tuple[str, ...], set[str]] = {}
-        for *way, item in zip(*(rows[column].to_pylist() for column in columns), strict=True):
-            items.setdefault(tuple(way), set()).add(item)
-        if items:
+    for rows in _telling(remake, [one.column for one in asked], levels, beside):
+        if items := _by_way(rows):
             chosen = usual if usual in items else min(items)
             options = {one.option: value for one, value in zip(asked, chosen, strict=True) if value != one.usual}
             return options | ({remake.items.option: str(len(items[chosen]))} if remake.items else {})
     return {}
+
+
+def _telling(remake: Remake, ways: Sequence[str], levels: Mapping[str, str], beside: Beside) -> Iterator[pa.Table]:
+    """Rows that tell what a partition was asked: the ways of asking, and as last column the item or a list of items."""
+    # Where nothing of a snapshot can be read, the partition's other ones tell, and then the snapshot of the other partitions.
+    around = {level: value for level, value in levels.items() if level != "snapshot"}
+    first = dict(list(levels.items())[:1])
+    for below, told in product([levels, *([around] if around != levels else [])], remake.told_by):
+        yield beside(told.table, [*ways, told.items], below)
+    for told in remake.told_by if first else ():
+        rows = beside(told.table, list(dict.fromkeys([*ways, "snapshot", told.items])), first)
+        if "snapshot" in levels:
+            rows = rows.filter(pc.equal(rows["snapshot"], levels["snapshot"]))
+        yield rows.select([*ways, told.items])
+
+
+def _by_way(rows: pa.Table) -> dict[tuple[str, ...], set[str]]:
+    """The items by the way in which they were asked."""
+    found: dict[tuple[str, ...], set[str]] = {}
+    for *way, items in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+        # An item of a list is a struct with its name first.
+        names = (next(iter(one.values())) for one in items) if isinstance(items, list) else [items]
+        found.setdefault(tuple(way), set()).update(names)
+    return found
 
 
 def _unreadable(path: str, error: Exception, is_local: bool) -> UnreadableFile:

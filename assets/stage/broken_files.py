@@ -1,5 +1,6 @@
 """Files that could not be read: what a run says of those that it made again, and of those that it did without."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
@@ -8,7 +9,7 @@ from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 
 Context = dg.AssetExecutionContext | dg.AssetCheckExecutionContext
-MADE_AGAIN, LEFT_OUT = "files_made_again", "files_left_out"
+MADE_AGAIN, LEFT_OUT, NOT_RESTORED = "files_made_again", "files_left_out", "not_restored"
 """Metadata of a materialization: a list of lines."""
 
 
@@ -21,6 +22,11 @@ def made_again(context: Context, warehouse: Warehouse) -> dict[str, Any]:
 def left_out(context: Context, reader: TableReader) -> dict[str, Any]:
     """The metadata and the log line of each file that what was made does without, and of those that were made again."""
     return {**_told(context, LEFT_OUT, list(reader.left_out.values())), **made_again(context, reader.warehouse)}
+
+
+def not_restored(context: Context, lines: Sequence[str]) -> dict[str, Any]:
+    """The metadata and the log line of what stood in a file that was made again and may not stand in it any more."""
+    return _told(context, NOT_RESTORED, list(lines))
 
 
 def _told(context: Context, name: str, lines: list[str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
+from assets.stage.broken_files import not_restored
 from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.resources import Store
@@ -70,8 +71,9 @@ def blueprints(context: dg.AssetExecutionContext, config: BlueprintConfig, store
 def _write_segment(context: dg.AssetExecutionContext, config: BlueprintConfig, store: Store, key: str) -> dict[str, Any]:
     at = SPACE.levels(key)
     earlier = store.warehouse.read_earlier("blueprints", columns=RECIPE, **at)
+    notes: list[str] = []
     if earlier is None:
-        earlier = lost_recipes(store.warehouse, at)
+        earlier, notes = lost_recipes(store.warehouse, at)
     options = config.options(earlier)
     survey = store.warehouse.read("survey_responses", **at)
     rows = build_blueprints(survey, *options)
@@ -80,6 +82,7 @@ def _write_segment(context: dg.AssetExecutionContext, config: BlueprintConfig, s
     for line in absent:
         context.log.warning(f"{key}: left out, too long for the token budget or without the answers that shift needs: {line}")
     return {
+        **not_restored(context, notes),
         "dagster/row_count": len(rows),
         "bytes": size,
         "conditions": ", ".join(dict.fromkeys(choice.condition for choice in options)),

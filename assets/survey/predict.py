@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, ValidationError, field_validator
 
+from assets.stage.broken_files import not_restored
 from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.freshness import nightly_freshness
 from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
@@ -108,7 +109,7 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
     command = command_of(context.run)
     keys = command.keys if command else run.keys
     require_one_spelling(config.snapshot, _stored_snapshots(store, keys))
-    predictor = Predictor.over(keys, store.warehouse, models, lambda keys: store.responses.responses(keys))
+    predictor = Predictor.over(keys, store.warehouse, models, store.responses.responses, store.responses.models)
     budgets = {model.name: model.budget for model in models.all_models} | config.budgets_of_models
     asked = [model for model in models.all_models if model.name in predictor.expected]
     with (
@@ -123,7 +124,9 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
                 with store.writing("predictions", [plan.key for plan in some]):
                     for plan in some:
                         with run.attempt(plan.key):
-                            run.done(plan.key, *_write(store, predictor, plan, failures))
+                            metadata, version = _write(store, predictor, plan, failures)
+                            told = not_restored(context, predictor.not_restored.get(plan.key, []))
+                            run.done(plan.key, {**metadata, **told}, version)
                             written(run.n_done - before)
             _say_superseded(context, predictor, group)
     for line in predictor.reader.left_out.values():

@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from typing import NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.survey.lost_rows import lost_predictions
+from assets.survey.lost_rows import InStore, lost_predictions
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request
 from dtef_pipeline.asking.same_texts import SEEN, SharedResponse, distinct_requests, same_texts, sources
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.identity import digest, split_partition_key
+from dtef_pipeline.identity import digest, request_keys, split_partition_key
 from dtef_pipeline.survey.baselines.baselines import OF_NEIGHBOURS, PREVIOUS_COLUMNS, Previous, previous_answers
 from dtef_pipeline.survey.baselines.names import PREVIOUS_ROUND
 from dtef_pipeline.survey.baselines.neighbours import COLUMNS, RoundAnswers
@@ -125,10 +126,12 @@ class PreviousRound:
 class Predictor:
     """Plans partitions, has the gateway ask for them, and assembles their `predictions` rows: `plan`, then `ask`, then `rows`."""
 
-    def __init__(self, warehouse: Warehouse, options: PredictOptions, stored: Stored) -> None:
-        """Without limits of single models; `over` makes one that keeps them."""
+    def __init__(
+        self, warehouse: Warehouse, options: PredictOptions, stored: Stored, in_store: InStore = lambda snapshot: ()
+    ) -> None:
+        """Without limits of single models; `over` makes one that keeps them. `in_store`: asked for where tables cannot be read."""
         self.warehouse, self.options = warehouse, options
-        self._stored = stored
+        self._stored, self._in_store = stored, cache(in_store)
         self._limited: dict[str, pa.Array] = {}
         self._rounds: dict[str, RoundAnswers] = {}
         self.reader = TableReader(warehouse)
@@ -138,15 +141,24 @@ class Predictor:
         """Requests of the whole run by model name, answered before or not. Empty unless made by `over`."""
         self.superseded: dict[str, int] = {}
         """By partition: rows of earlier runs whose prompt has changed since. Their responses stay in the response store."""
+        self.not_restored: dict[str, list[str]] = {}
+        """By partition whose file could not be read: what of it is not known, or not had again."""
 
     @classmethod
-    def over(cls, keys: Sequence[str], warehouse: Warehouse, options: PredictOptions, stored: Stored) -> Self:
+    def over(
+        cls,
+        keys: Sequence[str],
+        warehouse: Warehouse,
+        options: PredictOptions,
+        stored: Stored,
+        in_store: InStore = lambda snapshot: (),
+    ) -> Self:
         """A predictor of a run over these partitions: it knows which prompts limited models are asked, and what is `expected`.
 
         A limited model is asked the prompts of smallest hash, so always the same, so many in each condition, and there about
         the same questions: conditions are compared on what they share. What cannot be read is left to `plan`.
         """
-        predictor = cls(warehouse, options, stored)
+        predictor = cls(warehouse, options, stored, in_store)
         if options.limits or not all(model.is_computed for model in options.all_models):
             predictor._look_over(keys)
         return predictor
@@ -243,21 +255,36 @@ class Predictor:
 
     def _lost(self, plan: Plan) -> pa.Table:
         """The rows of a file that cannot be read: of language models from the response store, of baselines computed anew."""
-        tables = [PREDICTIONS.empty_table()]
+        kept = []
         survey, at = self._read("survey_responses", plan.key), SPACE.levels(plan.key)
         same = same_texts(plan.blueprints, as_listed) if has_duplicates(survey) else {}
         snapshot = self.options.snapshot
-        for lost in lost_predictions(self.warehouse, at, snapshot):
+        all_lost = lost_predictions(self.warehouse, at, snapshot, self._in_store)
+        for lost in all_lost.models:
             prompts, model = lost.prompts(plan.blueprints), lost.model
             if model.is_computed:
                 made = self._computed(plan.key, prompts, survey, model, lost.draws)
             else:
+                prompts = prompts if lost.rows else self._asked_by_the_store(prompts, survey, model, lost.draws)
                 served = sources(prompts["prompt_id"].to_pylist(), same, model.variant, lost.draws, snapshot, self._known)
                 requests = CALLS.requests(prompts, model, lost.draws, snapshot, served)
                 responses = self._stored([request.key for request in requests])
                 made = CALLS.answered(prompts, model, lost.draws, snapshot, responses, {}, served)
-            tables.append(lost.kept(made))
-        return pa.concat_tables(tables)
+            kept.append(lost.kept(made))
+        self.not_restored[plan.key] = all_lost.notes(kept)
+        return pa.concat_tables([PREDICTIONS.empty_table(), *kept])
+
+    def _asked_by_the_store(self, prompts: pa.Table, survey: pa.Table, model: ModelSpec, draws: int) -> pa.Table:
+        """The prompts up to the last question with a response of its own: one of the same words may serve a question that was never asked."""
+        ids, own = prompts["prompt_id"].to_pylist(), set[str]()
+        for draw in range(draws):
+            keys = request_keys(ids, model.variant, draw, self.options.snapshot)
+            known = self._known(keys)
+            own |= {prompt for prompt, key in zip(ids, keys, strict=True) if key in known}
+        place = dict(zip(survey["question_id"].to_pylist(), survey["question_order"].to_pylist(), strict=True))
+        asked = [(place[question], prompt) for question, prompt in zip(prompts["question_id"].to_pylist(), ids, strict=True)]
+        last = max((order for order, prompt in asked if prompt in own), default=-1)
+        return prompts.filter(pa.array([order <= last for order, _ in asked], pa.bool_()))
 
     def _prompts(self, key: str, columns: Sequence[str] | None = None) -> Prompts:
         """`columns`: of the blueprints; all by default."""

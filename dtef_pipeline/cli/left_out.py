@@ -49,9 +49,11 @@ def queried(
 
 
 def say_files(launched: Launched) -> None:
-    """Say which files a run made again, because they could not be read, and which its roll-ups are made without."""
+    """Say which files a run made again, because they could not be read, what of them is lost, and which its roll-ups are made without."""
     for line in launched.made_again:
         click.echo(line, err=True)
+    for line in launched.not_restored:
+        click.echo(f"warning: not all of it is there again: {line}", err=True)
     for line in launched.left_out[:FILES_NAMED]:
         click.echo(f"warning: roll-ups: {line}", err=True)
     say_more(len(launched.left_out[FILES_NAMED:]))

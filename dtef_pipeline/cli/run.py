@@ -68,7 +68,13 @@ def run(options: RunOptions) -> int:
             "in the tables; the raw responses stay in the response store, and the earlier options bring them back",
             err=True,
         )
-    return 1 if failures or outcome.left_out or reader.left_out else 0 if all_answered else SOME_MODEL_SILENT
+    return (
+        1
+        if failures or outcome.not_restored or outcome.left_out or reader.left_out
+        else 0
+        if all_answered
+        else SOME_MODEL_SILENT
+    )
 
 
 def rollup(metric: str) -> int:

@@ -11,7 +11,8 @@ from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.published import PUBLISHED
 from dtef_pipeline.survey.boards.schemas import TESTS
 from dtef_pipeline.survey.identity import SPACE
-from dtef_pipeline.tables import AskedBy, Remake, TableSpec
+from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.tables import AskedBy, Remake, TableSpec, ToldBy
 
 _ASKED_BY = (
     AskedBy("--snapshot", "snapshot", "base"),
@@ -20,7 +21,10 @@ _ASKED_BY = (
 )
 # The baseline stands in every table of predictions anyway. What language models responded is found in the response store.
 _BY_RUN = Remake(
-    f"dtef run {{options}} --model {UNIFORM}", _ASKED_BY, AskedBy("--questions", "question_id"), ("scores", "predictions")
+    f"dtef run {{options}} --model {UNIFORM}",
+    _ASKED_BY,
+    AskedBy("--questions", KEYS.item),
+    (ToldBy("scores", KEYS.item), ToldBy("predictions", KEYS.item), ToldBy("segment_results", "questions")),
 )
 _BY_INGEST = replace(_BY_RUN, command=f"{_BY_RUN.command} --ingest")
 _ROUND, _SEGMENT, _SNAPSHOT = ("round",), ("round", "segment"), ("round", "segment", "snapshot")

@@ -7,12 +7,12 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 import sqlalchemy as sa
 
-from dtef_pipeline.asking.request import Response
+from dtef_pipeline.asking.request import CANDIDATE, Response
 from resources.responses import database as db
 from resources.responses.columns import RESPONSE_COLUMNS
 from resources.responses.database import ResponseDatabase
@@ -41,6 +41,14 @@ SUMMARY = pa.schema(
 
 PAGE = 5_000
 """Responses read at a time from a store that is read whole."""
+
+
+class StoredModel(NamedTuple):
+    """A model with responses in a snapshot."""
+
+    name: str
+    variant: str
+    draws: int
 
 
 class ResponseStore:
@@ -79,6 +87,21 @@ class ResponseStore:
         column = db.responses.c
         statement = sa.select(column.request_key).where(column.model_variant == variant, column.snapshot == snapshot).limit(1)
         return bool(self.database.read(partial(_rows, statement, {})))
+
+    def models(self, snapshot: str) -> list[StoredModel]:
+        """The models with responses in the snapshot, each variant under its latest name. The whole store is looked through."""
+        column = db.responses.c
+        statement = (
+            sa.select(column.model, column.model_variant, sa.func.max(column.draw))
+            .where(column.snapshot == snapshot, column.role == CANDIDATE)
+            .group_by(column.model, column.model_variant)
+            .order_by(sa.func.max(column.answered_at))
+        )
+        draws: dict[str, int] = {}
+        names: dict[str, str] = {}
+        for name, variant, last in self.database.read(partial(_rows, statement, {})):
+            names[variant], draws[variant] = name, max(draws.get(variant, 0), last + 1)
+        return [StoredModel(name, variant, draws[variant]) for variant, name in names.items()]
 
     def responses(self, keys: Iterable[str]) -> pa.Table:
         """The responses to the request keys, in the order of the keys; keys without a response have no row."""

@@ -46,7 +46,7 @@ def older(file: Path) -> None:
 BROKEN: dict[str, Callable[[Path], None]] = {
     f"predictions/{NIGHT}": truncate,
     f"scores/{NIGHT}": empty,
-    f"segment_results/{NIGHT}": folder,
+    f"segment_results/{AT}/snapshot=2026-01-03": folder,
     f"drift_checks/{AT}": rubbish,
     f"blueprints/{AT}": folder,
     f"survey_responses/{AT}": truncate,
@@ -163,6 +163,46 @@ def test_a_run_with_other_options_keeps_what_earlier_ones_put_into_a_broken_file
         run_stages(*here, "--model", "baseline/uniform")
         assert query(counted) == before
         assert server.answered == asked > 0
+
+
+@pytest.mark.parametrize("unreadable", [("scores",), ("scores", "segment_results")], ids=["by results", "by the store"])
+def test_predictions_lost_with_their_scores_are_made_of_the_results_or_of_the_response_store(
+    base: Base, state: Path, monkeypatch: pytest.MonkeyPatch, unreadable: tuple[str, ...]
+) -> None:
+    """The command that was named put two baselines in the place of all models, said `made again`, and ended with 0."""
+    use(state, monkeypatch)
+    shutil.copytree(base.folder, state, dirs_exist_ok=True)
+    counted = "SELECT model, condition, draw, count(*) AS n, sum(score) AS score FROM scores GROUP BY ALL ORDER BY ALL"
+    with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
+        serve_as(server, state, monkeypatch)
+        here = ["--round", "S1", "--segment", "country:brazil", "--questions", "2"]
+        run_stages(*here, "--model", "fake", "--model", "baseline/leave-one-out-marginal", "--draws", "2")
+        asked, before = server.answered, query(counted)
+        for table in ("predictions", *unreadable):
+            rubbish(next((state / "warehouse" / table).rglob("*.parquet")))
+        (command,) = {tuple(command) for command in named(dtef("sql", "SELECT 1 FROM predictions").stderr).values()}
+        result = dtef(*command, "--no-roll-ups")
+        assert server.answered == asked > 0
+    after = query(counted)
+    if len(unreadable) == 1:
+        assert command[-4:-2] == ("--questions", "2")
+        assert (result.exit_code, after) == (0, before)
+    else:
+        assert result.exit_code == 1
+        assert "not all of it is there again: S1/country:brazil, snapshot base: " in result.stderr
+        assert "(4 rows of fake)" in result.stderr
+        assert [row for row in after if row["model"] == "fake"] == [row for row in before if row["model"] == "fake"]
+
+
+def test_a_row_whose_response_is_in_no_store_is_counted_and_the_exit_code_says_so(
+    damaged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    truncate(damaged / "predictions" / NIGHT / "part-0.parquet")
+    monkeypatch.setenv("DTEF_RESPONSES", str(damaged.parent / "another.sqlite"))
+    here = ["--round", "S1", "--segment", "country:brazil", "--snapshot", "2026-01-01", "--context", "2", "--questions", "3"]
+    result = dtef("run", *here, "--model", "baseline/uniform", "--no-roll-ups")
+    assert result.exit_code == 1
+    assert "6 rows could not be made again: the response store has no response of fake to the prompts" in result.stderr
 
 
 def test_a_table_of_which_nothing_can_be_read_is_empty_and_no_traceback(damaged: Path) -> None:
