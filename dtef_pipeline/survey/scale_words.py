@@ -9,41 +9,54 @@ Words = tuple[tuple[float, str], ...]
 
 _HOW_MANY = r"(?:\d|one|two|three|four|five|six)(?: ?(?:-|–|to|or) ?(?:\d|two|three|four|five|six|seven))?"
 FREQUENCY: Words = (
-    (0, r"never|not at all"),
-    (1, r"hardly ever(?: or never)?|almost never|very rarely|less than (?:once a year|yearly|annually)"),
+    (
+        0,
+        r"(?:almost never or )?never|never,? practically never|not at all|none of the time|not (?:during|in) the (?:past|last) \w+",
+    ),
+    (1, r"hardly ever(?: or never)?|almost never|very rarely|less (?:often )?than (?:once a year|yearly|annually)"),
     (1.5, r"less often"),
-    (2, r"rarely|seldom|annually|yearly|(?:at least )?(?:once|a few times|several times) (?:a|per) year|every year"),
-    (2.5, r"less than (?:once (?:a|per) month|monthly)|monthly or less|once or twice (?:a|per) year"),
+    (1.8, r"(?:just |only )?once or twice"),
+    (2, r"rarely|seldom|annually|yearly|(?:about |at least )?once (?:a|per) year|every year"),
+    (2.2, r"(?:about )?once or twice (?:a|per) year"),
+    (2.3, r"only on special (?:holy )?days|(?:a few|several) times(?: (?:a|per) year)?"),
+    (2.5, r"less than (?:once (?:a|per) month|monthly)|monthly or less"),
     (3, r"monthly|less than (?:weekly|once (?:a|per) week)|(?:about |at least )?once (?:a|per) month|every month"),
+    (3.2, r"only when attending religious services"),
     (3.5, rf"(?:a few|several|once or twice|{_HOW_MANY}) times? (?:a|per) month|once or twice (?:a|per) month"),
-    (4, r"sometimes|occasionally|now and then|from time to time|once in a while|some of the time"),
+    (3.8, r"(?:nearly|almost) every week"),
+    (3.9, r"occasionally|now and then|from time to time|once in a while"),
+    (4, r"sometimes|some of the time"),
     (4, r"weekly|(?:about |at least )?once (?:a|per) week|every week|some days"),
     (
         5,
-        rf"(?:a few|several|{_HOW_MANY}) (?:times|days) (?:a|per) week|once or twice (?:a|per) week|more than once (?:a|per) week",
+        rf"(?:a few|several|{_HOW_MANY}) (?:times|days) (?:a|per|each) week|once or twice (?:a|per) week|more than once (?:a|per) week",
     ),
-    (5, r"about half (?:of )?the time|fairly often"),
+    (5, r"about half (?:of )?the time|(?:fairly|quite) often|many times"),
     (5.5, r"(?:\d|three|four|five|six) or more (?:times|days) (?:a|per) week|most days|nearly every day|almost daily"),
-    (6, r"often|frequently|regularly|daily(?: or almost daily)?|(?:about |at least )?once (?:a|per) day|every day"),
+    (
+        6,
+        r"often|frequently|regularly|daily(?: or almost daily)?|(?:about |at least )?once (?:a|per) day|every ?day(?: or almost every ?day)?",
+    ),
     (6, r"usually|most of the time"),
     (
         7,
         r"very (?:often|frequently)|(?:a few|several|many|\d(?:-\d)?|multiple) times (?:a|per) day|almost always"
         r"|more than once (?:a|per) day",
     ),
-    (8, r"always|often ?/ ?always|all (?:of )?the time|constantly|hourly|almost constantly"),
+    (8, r"always|often ?(?:/|or) ?always|all (?:of )?the time|constantly|hourly|almost constantly"),
 )
 SHARE_OF_TIME: Words = (
-    (0, r"(?:none of the|at no) time|never|not at all"),
+    (0, r"(?:none of the|at no) time|never|not at all(?: sure)?"),
+    (0.3, r"(?:none or )?almost none of the time"),
     (0.5, r"rarely or none of the time"),
     (1, r"a little of the time"),
     (1.5, r"some or a little of the time"),
     (2, r"some(?: of the time|times)|several days|some days"),
     (3, r"less than half (?:of )?the (?:time|days)|occasionally or a moderate amount of (?:the )?time"),
     (3.5, r"about half (?:of )?the (?:time|days)"),
-    (4, r"a good bit of the time|more than half (?:of )?the (?:time|days)"),
+    (4, r"a good bit of the time|(?:more than|over) half (?:of )?the (?:time|days)"),
     (5, r"most (?:of the time|days)|nearly every day"),
-    (5.5, r"(?:most or|almost) all of the time"),
+    (5.5, r"(?:most or|all or almost|almost) all of the time"),
     (6, r"all (?:of )?the time|always|every day"),
 )
 SEVERITY: Words = (
@@ -51,7 +64,7 @@ SEVERITY: Words = (
     (0.5, r"very (?:mild|slight)"),
     (1, r"mild|slight|minor|some|a little"),
     (2, r"moderate"),
-    (3, r"severe|a lot of|much|serious"),
+    (3, r"severe|a lot of|much|serious|great"),
     (4, r"very severe|extreme"),
     (5, r"cannot do|(?:am )?unable to"),
 )
@@ -85,18 +98,62 @@ RATING: Words = (
 )
 EXTENT: Words = (  # the first match counts: `not very` before `not`
     (0, r"(?:no|none|not) \w+ at all|not an? \w+(?: at all)?"),
-    (1, r"not (?:very|too|so|particularly)(?: much)?|not much|(?:maybe )?a little(?: bit)?|a bit|slightly|minimally|hardly"),
-    (1, r"very little|a few|one|someone|(?:an? |to an? )?(?:small|minor|limited)|low|weak"),
+    (1, r"(?:a )?not (?:very|too|so|particularly)(?: much)?|not much|minimally|hardly(?: any(?: \w+)? at all)?"),
+    (1.2, r"(?:maybe |just |only )?a little(?: bit)?|a bit|slightly"),
+    (0.5, r"(?:almost|nearly) none"),
+    (1, r"(?:very )?little|(?:a )?few|one|someone|(?:an? |to an? )?(?:small|minor|limited)|low|weak"),
     (0.5, r"not(?= )(?! at all)"),
     (0, r"no|none|nothing|not|not at all|no one|nobody|never|i know (?:no one|nobody)"),
     (1.5, r"neutral|not really"),
-    (2, r"somewhat|(?:only )?some|to some extent|maybe|partly|partially|in part|several|fairly|rather|pretty"),
+    (1.8, r"more or less|(?:\w+ )?only sometimes"),
+    (2, r"somewhat|(?:only )?some|to some extent|maybe|partly|partially|in part|several|(?:an? )?fairly|rather|pretty"),
     (2.5, r"an? fair amount|reasonably|sufficiently"),
     (3, r"(?:an? )?moderately|moderate|medium|a moderate amount|about half|acceptable"),
-    (3.2, r"quite a bit|quite"),
-    (3.4, r"mostly|a lot|many|much|well"),
+    (3.2, r"quite a (?:bit|lot)|quite"),
+    (3.4, r"mostly|a lot|many|much|well|severely"),
     (4, r"(?:an? |to an? )?(?:large|major|big|high|strong|great)|very|very much|a great deal|very well|most|considerably|yes"),
     (4, r"to a (?:great|large) extent"),
-    (4.5, r"almost (?:all|everyone|completely)|to a very (?:great|large) extent|a very (?:big|large|great)"),
-    (5, r"extremely|complete(?:ly)?|total(?:ly)?|full(?:y)?|entirely|exactly|essential|all|everyone|always"),
+    (
+        4.5,
+        r"(?:almost|nearly) (?:all|always|everyone|completely)|to a very (?:great|large) extent|a very (?:big|large|great|serious)",
+    ),
+    (5, r"extremely|an extreme amount|complete(?:ly)?|total(?:ly)?|full(?:y)?|entirely|exactly|essential|all|everyone|always"),
+)
+USUAL: Words = (
+    (0, r"not at all|much (?:less|worse)(?: \w+)? than usual"),
+    (1, r"(?:rather )?(?:less|worse)(?: \w+)? than usual"),
+    (2, r"(?:about )?(?:the )?same as usual|no more(?: \w+)? than usual"),
+    (3, r"(?:rather )?(?:more|better)(?: \w+)? than usual"),
+    (4, r"much (?:more|better)(?: \w+)? than usual"),
+)
+DIFFICULTY: Words = (
+    (-3, r"very easily"),
+    (-2, r"easily"),
+    (-1, r"fairly easily"),
+    (0, r"(?:with no|without|without any|no) difficulty"),
+    (1, r"with (?:a )?little difficulty"),
+    (2, r"with some difficulty"),
+    (3, r"with (?:much |a lot of )?difficulty"),
+    (4, r"with great difficulty"),
+    (5, r"unable to do|cannot do(?: at all)?"),
+)
+LIVING: Words = (
+    (0, r"(?:finding it|it is) very difficult"),
+    (1, r"(?:finding it|it is) (?:quite )?difficult"),
+    (2, r"(?:just about )?getting by|coping"),
+    (3, r"doing (?:al|all )right|doing okay"),
+    (4, r"living (?:very )?comfortably"),
+)
+RECENCY: Words = (
+    (0, r"within (?:the )?(?:past|last) (?:week|month)"),
+    (1, r"(?:within|yes,? (?:in|during)) (?:the )?(?:past|last) (?:year|12 months)"),
+    (2, r"within (?:the )?(?:past|last) (?:2|two) years"),
+    (3, r"within (?:the )?(?:past|last) (?:3|three) years"),
+    (5, r"within (?:the )?(?:past|last) (?:5|five) years"),
+    (
+        9,
+        r"(?:[2-5]|two|three|five) or more years ago|more than (?:[1-5]|a|one|two|three|five) years? ago"
+        r"|yes,? but not (?:in|during) the (?:past|last) year",
+    ),
+    (10, r"never|no"),
 )

@@ -13,7 +13,20 @@ from itertools import pairwise
 from typing import Literal, get_args
 
 from dtef_pipeline.identity import normalized
-from dtef_pipeline.survey.scale_words import EXTENT, FREQUENCY, LEVEL, LIKENESS, LIMITATION, RATING, SEVERITY, SHARE_OF_TIME
+from dtef_pipeline.survey.scale_words import (
+    DIFFICULTY,
+    EXTENT,
+    FREQUENCY,
+    LEVEL,
+    LIKENESS,
+    LIMITATION,
+    LIVING,
+    RATING,
+    RECENCY,
+    SEVERITY,
+    SHARE_OF_TIME,
+    USUAL,
+)
 
 Kind = Literal["ordinal", "nominal"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -63,8 +76,8 @@ _POLES: tuple[tuple[str, str, str], ...] = (
     ("benefit", r"beneficial|helpful", r"harmful|unhelpful"),
     ("interest", r"interested", r"disinterested|uninterested"),
     ("belief", r"believe", r"skeptical|sceptical|disbelieve"),
-    ("support", r"support", r"oppose|against"),
-    ("favour", r"(?:in )?favou?r(?:able|ably)?", r"unfavou?rabl[ey]|disfavou?r|oppose|against"),
+    ("support", r"support", r"oppose[ds]?|against"),
+    ("favour", r"(?:in )?favou?r(?:able|ably)?", r"unfavou?rabl[ey]|disfavou?r|oppose[ds]?|against"),
     ("approval", r"approve", r"disapprove"),
     ("truth", r"true", r"false|untrue"),
     ("accuracy", r"accurate|correct|right", r"inaccurate|incorrect|wrong"),
@@ -80,26 +93,33 @@ _POLES: tuple[tuple[str, str, str], ...] = (
     ("ease", r"easy|easier", r"difficult|hard|harder"),
     ("happiness", r"happy", r"unhappy"),
     ("fairness", r"fair", r"unfair"),
-    ("adequacy", r"too (?:much|many|fast|high|strict)", r"too (?:little|few|slow|low|lax)"),
+    (
+        "adequacy",
+        r"too (?:much|many|fast|high|strict|harsh(?:ly)?|long)",
+        r"too (?:little|few|slow|low|lax|short)|not (?:\w+ )?enough",
+    ),
+    ("spread", r"widespread|common", r"rare|uncommon"),
+    ("ideology", r"conservative", r"liberal"),
     ("yes and no", r"yes", r"no"),
     ("certainty", r"definitely|certainly|probably", r"(?:definitely|certainly|probably) (?:\w+ )?(?:no|not|won['’]?t)"),
 )
 _MIDDLE = re.compile(
     r"\b(?:neutral|neither|equal|equally|same|unchanged|average|mixed|maybe|perhaps|no (?:major |real |significant )?(?:change|"
-    r"impact|effect|difference|opinion)|about right|not sure|unsure|undecided|might or might not)\b"
+    r"impact|effect|difference|opinion)|about (?:the )?right|moderate|middle of the road|not sure|unsure|undecided|might or might not)\b"
 )
 _INTENSITY: tuple[tuple[float, str], ...] = (
-    (2, r"^too (?:much|many)$"),
+    (2, r"^too (?:much|many)\b"),
     (1, r"somewhat|slightly|a (?:little|bit)|probably|possibly|not really|rather|tend to|leaning|partly|mildly"),
     (3, r"strongly|completely|totally|entirely|fully|definitely|extremely|profoundly|absolutely|significantly"),
     (3, r"far|much|a lot|a great deal|not at all"),
     (1.5, r"fairly|pretty"),
-    (2.5, r"very|mostly|quite|noticeably|moderately|considerably|highly|generally"),
+    (1.8, r"mostly|moderately"),
+    (2.5, r"very|quite|noticeably|considerably|highly|generally"),
 )
 _PLAIN_INTENSITY = 2.0
 _LONGEST_HEAD = 6  # words; a longer option is a statement of its own, whatever words it holds
 
-_VERBS = r"(?:trust|like|care|worry|support|follow|believe|agree|rely|depend|enjoy|help)s?"
+_VERBS = r"(?:trust|like|care|worry|support|follow|believe|agree|rely|depend|enjoy|help|allow)s?"
 
 
 def scale_of(options: Sequence[str], stated: str | None = None) -> Scale:
@@ -137,6 +157,8 @@ def _judge(texts: list[str]) -> tuple[Kind, str]:
     if len(texts) < 2:
         return "nominal", "fewer than two options on a scale"
     heads = [_head(t) for t in texts]
+    if len(set(heads)) < len(heads):
+        heads = [_head(re.sub(r"^(?:yes|no)\s[–—-]\s", "", t)) for t in texts]  # `Yes - some difficulty`
     if set(heads) <= {"yes", "no"}:
         return "nominal", "yes or no: nothing between"
     for name, place in _FAMILIES:
@@ -144,6 +166,9 @@ def _judge(texts: list[str]) -> tuple[Kind, str]:
         known = [p for p in places if p is not None]
         if len(known) == len(places) and _in_order(known):
             return "ordinal", f"{name}, in order"
+    degrees = [_extent(h) for h in _with_plain_degree(heads)]
+    if all(d is not None for d in degrees) and _in_order([d for d in degrees if d is not None]):
+        return "ordinal", "extent, in order"
     poles = _pole_family(heads)
     if poles:
         return "ordinal", f"{poles}, in order"
@@ -154,6 +179,14 @@ def _head(text: str) -> str:
     """The part of an option that carries its place: before a dash, a colon, a bracket or `than one year ago`."""
     head = re.split(r"\s[–—-]\s|\s?[(:]|\be\.g\.| (?:now )?(?:than|as) .*(?:ago|before)$", text, maxsplit=1)[0]
     return head.strip(" .,;!\"'“”")
+
+
+def _with_plain_degree(heads: Sequence[str]) -> list[str]:
+    """`close` beside `very close` and `not close at all` is moderately so."""
+    return [
+        f"moderately {h}" if " " not in h and any(re.search(rf" {re.escape(h)}(?: at all)?$", o) for o in heads) else h
+        for h in heads
+    ]
 
 
 def _in_order(places: Sequence[float]) -> bool:
@@ -172,7 +205,7 @@ def _number(head: str) -> float | None:
     number = r"[$€£]?(\d+(?:[.,]\d+)*)%?"
     head = re.sub(r"^\w+", lambda word: _NUMERALS.get(word[0], word[0]), head)
     rest = r"(\+| or more| or (?:over|older)| and (?:over|older|above))?"
-    match = re.fullmatch(rf"{bound}\s*{number}(?:\s*(?:-|–|to)\s*{number})?{rest}(?:\s*[a-z]+)?", head)
+    match = re.fullmatch(rf"{bound}\s*{number}(?:\s*(?:-|–|to|or)\s*{number})?{rest}(?:\s*[a-z]+)?", head)
     if match is None:
         return None
     edge = {"less than": -0.5, "under": -0.5, "fewer than": -0.5, "up to": -0.5, "<": -0.5, None: 0.0}.get(match[1], 0.5)
@@ -227,13 +260,15 @@ def _signed(head: str, positive: str, negative: str) -> float | None:
     return _intensity(head) if re.search(rf"\b(?:{positive})\b", head) else None
 
 
-_place_of_extent = _looked_up(EXTENT, tail=r"(?: (?!and\b)\w+){0,2}(?: who .*)?", prefix=r"(?:i know )?")
+_place_of_extent = _looked_up(
+    EXTENT, tail=r"(?: (?!and\b)\w+){0,2}(?: or \w+)?(?: who .*| to come .*)?", prefix=r"(?:i know |i am )?"
+)
 
 
 def _extent(head: str) -> float | None:
     """`very much`, `trust completely`, `do not trust at all`."""
     negated = re.sub(rf"^(?:i )?(?:do not|don['’]?t) {_VERBS}(?: (?:it|them))?(?= |$)", "not", head)
-    return _place_of_extent(re.sub(rf"^(?:i )?{_VERBS}(?: (?:it|them))? (?=\w)", "", negated))
+    return _place_of_extent(re.sub(rf"^(?:i )?(?:{_VERBS}|bothered|heard)(?: (?:it|them))? (?=\w)", "", negated))
 
 
 _TIMES_COUNTED = ("numbers", "frequency", "share of time")
@@ -247,5 +282,9 @@ _FAMILIES: tuple[tuple[str, Callable[[str], float | None]], ...] = (
     ("limitation", _looked_up(LIMITATION)),
     ("level", _looked_up(LEVEL, tail=r"(?: \w+)?")),
     ("likeness", _looked_up(LIKENESS)),
+    ("comparison with the usual", _looked_up(USUAL)),
+    ("difficulty", _looked_up(DIFFICULTY)),
+    ("living", _looked_up(LIVING, tail=r"(?: on .*)?")),
+    ("recency", _looked_up(RECENCY)),
     ("extent", _extent),
 )

@@ -145,7 +145,81 @@ OF_OTHER_SURVEYS = [  # health, trust and social surveys: SF-36, PHQ-9, WHO-5, E
     "Very poor | Poor | Acceptable | Good | Very good",
     "More than once a day | Once a day | A few times a week | Once a week | Less than once a week | Never",
 ]
+OF_MORE_SURVEYS = [  # WHOQOL, GHQ, EQ-5D, PROMIS, Washington Group, PSQI, WEMWBS, AUDIT, WVS, ESS, GSS, Eurobarometer, Afrobarometer, EU-SILC
+    "1 or 2 | 3 or 4 | 5 or 6 | 7 to 9 | 10 or more",
+    "A great deal of confidence | Only some confidence | Hardly any confidence at all",
+    "A great deal of confidence | Quite a lot of confidence | Not very much confidence | None at all",
+    "A lot of confidence | Some confidence | Little confidence | No confidence at all",
+    "A lot of trust | Some trust | Little trust | No trust",
+    "A very serious problem | A fairly serious problem | A not very serious problem | Not a problem at all",
+    "Allow many to come and live here | Allow some | Allow a few | Allow none",
+    "Almost all | Most | About half | Some | Almost none",
+    "Always wrong | Almost always wrong | Wrong only sometimes | Not wrong at all",
+    "Better than usual | Same as usual | Less than usual | Much less than usual",
+    "Every day or almost every day | Two or three times a week | About once a week | Two or three times a month"
+    " | Less often | Never",
+    "Every day | More than once a week | Once a week | At least once a month | Only on special holy days | Less often | Never",
+    "Everyday or almost everyday | Two or three times a week | About once a week | Two or three times a month"
+    " | Less often | Never",
+    "Everyone | Most people | Some people | Few people | No one",
+    "Extremely liberal | Liberal | Slightly liberal | Moderate, middle of the road | Slightly conservative"
+    " | Conservative | Extremely conservative",
+    "Far too much power | Too much power | About the right amount | Too little power | Far too little power",
+    "Great influence | Some influence | Little influence | No influence",
+    "Heard a lot | Heard a little | Heard nothing",
+    "I am not anxious or depressed | I am slightly anxious or depressed | I am moderately anxious or depressed"
+    " | I am severely anxious or depressed | I am extremely anxious or depressed",
+    "Living comfortably on present income | Coping on present income | Finding it difficult on present income"
+    " | Finding it very difficult on present income",
+    "Living comfortably | Doing alright | Just about getting by | Finding it quite difficult | Finding it very difficult",
+    "More than once a week | Once a week | Once a month | Only on special holy days | Once a year | Less often"
+    " | Never, practically never",
+    "Most of the time | From time to time | Almost never or never",
+    "Nearly all | Most | Some | Hardly any | None",
+    "Never | Hardly ever | Occasionally | Some of the time | Often or always",
+    "Never | Just once or twice | Several times | Many times | Always",
+    "Never | Less than once a year | About once or twice a year | Several times a year | About once a month"
+    " | 2-3 times a month | Nearly every week | Every week | Several times a week",
+    "Never | Seldom | Quite often | Very often | Always",
+    "No - no difficulty | Yes - some difficulty | Yes - a lot of difficulty | Cannot do at all",
+    "No risk | Slight risk | Moderate risk | Great risk",
+    "No | Yes, but not in the last year | Yes, during the last year",
+    "None of the time | Rarely | Some of the time | Often | All of the time",
+    "None of them | Few of them | Most of them | All of them",
+    "None or almost none of the time | Some of the time | Most of the time | All or almost all of the time",
+    "Not at all likely | Not very likely | Likely | Very likely",
+    "Not at all stressful | Not very stressful | A bit stressful | Quite a bit stressful | Extremely stressful",
+    "Not at all sure | Several days | Over half the days | Nearly every day",
+    "Not at all | A little | A moderate amount | Very much | An extreme amount",
+    "Not at all | Just a little | Somewhat | A lot",
+    "Not at all | No more than usual | Rather more than usual | Much more than usual",
+    "Not bothered at all | Bothered a little | Bothered a lot",
+    "Not during the past month | Less than once a week | Once or twice a week | Three or more times a week",
+    "Pretty well satisfied | More or less satisfied | Not satisfied at all",
+    "Too harshly | About right | Not harshly enough",
+    "Totally in favour | Somewhat in favour | Somewhat opposed | Totally opposed",
+    "Very close | Close | Not very close | Not close at all",
+    "Very easily | Easily | Fairly easily | With some difficulty | With difficulty | With great difficulty",
+    "Very favorable | Mostly favorable | Mostly unfavorable | Very unfavorable",
+    "Very liberal | Liberal | Moderate | Conservative | Very conservative",
+    "Very satisfied | Moderately satisfied | A little dissatisfied | Very dissatisfied",
+    "Very widespread | Fairly widespread | Fairly rare | Very rare",
+    "With great difficulty | With some difficulty | Fairly easily | Easily",
+    "Within past year (anytime less than 12 months ago) | Within past 2 years (1 year but less than 2 years ago)"
+    " | Within past 5 years (2 years but less than 5 years ago) | 5 or more years ago",
+    "Within the past year | Within the past 2 years | Within the past 5 years | 5 or more years ago",
+    "Without any difficulty | With a little difficulty | With some difficulty | With much difficulty | Unable to do",
+    "Yes | More or less | No",
+]
 NOMINAL = [
+    "Yes | No | Sometimes",
+    "Moderate | Liberal | Conservative",  # not in order
+    "Liberal | Conservative | Other",
+    "For | Against | Abstain",
+    "Close to home | Close to work | Far away",
+    "Better | Worse | Same",  # not in order
+    "Yes, with a friend | Yes, alone | No",
+    "A little help | Some money | A lot of time | No plan",
     "Yes | No",
     "Yes | No | It depends | Not sure",
     "Humans are superior | Humans are inferior | Humans are equal",
@@ -168,7 +242,7 @@ NOMINAL = [
 ]
 
 
-@pytest.mark.parametrize("options", ORDINAL + OF_OTHER_SURVEYS)
+@pytest.mark.parametrize("options", ORDINAL + OF_OTHER_SURVEYS + OF_MORE_SURVEYS)
 def test_ordered_lists_are_ordinal_in_both_directions(options: str) -> None:
     texts = options.split(" | ")
     assert scale_of(texts).kind == "ordinal"
