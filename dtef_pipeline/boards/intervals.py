@@ -40,7 +40,8 @@ def board_intervals(
     `score_low`, `score_high`: 95 % interval of the mean score, as every `low` and `high`; `adjusted_low`, `_high` of the score that models are
     ranked by. `parsed_score`: mean over parsed draws alone, with `parsed_low`, `_high`. The subject's `items`: clusters with a score. Its
     `corrected`: means, lower is better, with `_low` and `_high`. `rank_low`, `rank_high`, `p_best`: where 95 % of the replicates rank the row by
-    adjusted score, and the share that put it first. `note`: what is missing and why. What else the columns say: the subject's `measures`.
+    adjusted score (equal rows take all of their places), and the share that put it first. `note`: what is missing and why. What else the
+    columns say: the subject's `measures`.
     """
     subject = options.subject
     asked_by = subject.keys.asked
@@ -257,7 +258,10 @@ def _is_ranked(grid: Grid, ranked: pd.DataFrame | None, score: Floats) -> Chosen
 
 
 def _ranks(grid: Grid, adjusted: Floats | None, clusters: Floating, ranked: Chosen) -> dict[str, Floats]:
-    """Range of ranks and chance of the first place, among the ranked rows of each group that have clusters enough."""
+    """Range of ranks and chance of the first place, among the ranked rows of each group that have clusters enough.
+
+    Equal rows take all of their places: of three that share place 8 each is at place 8 to 10.
+    """
     found = {name: np.full(len(ranked), np.nan) for name in ("rank_low", "rank_high", "p_best")}
     tail = (1 - CONFIDENCE) / 2
     for group in np.unique(grid.group) if adjusted is not None else []:
@@ -265,9 +269,11 @@ def _ranks(grid: Grid, adjusted: Floats | None, clusters: Floating, ranked: Chos
         enough = clusters[rows] >= MIN_CLUSTERS
         if adjusted is None or not enough.any():
             continue
-        drawn = ranks(np.nan_to_num(adjusted[:, rows], nan=-np.inf))
-        first = drawn == 1
-        low, high = np.quantile(drawn, (tail, 1 - tail), axis=0, method="inverted_cdf")
+        drawn = np.nan_to_num(adjusted[:, rows], nan=-np.inf)
+        best_place, worst_place = ranks(drawn), len(rows) + 1 - ranks(drawn, highest_first=False)
+        first = best_place == 1
+        low = np.quantile(best_place, tail, axis=0, method="inverted_cdf")
+        high = np.quantile(worst_place, 1 - tail, axis=0, method="inverted_cdf")
         best = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
         for name, values in (("rank_low", low), ("rank_high", high), ("p_best", best)):
             found[name][rows[enough]] = values[enough]

@@ -205,7 +205,7 @@ BOARD_COLUMNS: Mapping[str, str] = {
     "tier_note": "Reason why a ranked model has no tier; empty: it has one, or no rank",
     "rank": "Place by adjusted score, from 1 (best); null: too few segments to be ranked",
     "rank_low": "Best place in 95 % of the resamples",
-    "rank_high": "Worst place in 95 % of the resamples",
+    "rank_high": "Worst place in 95 % of the resamples; three equal models at place 8 take the places 8 to 10",
     "p_best": "Share of resamples in which the model is first, 0-1",
     "adjusted_score": "Mean of the marginal over the whole board plus the lead over it on shared pairs: higher is better",
     **_ends("adjusted", "the adjusted score"),

@@ -232,9 +232,19 @@ def test_ranks_are_sure_where_models_are_far_apart_and_shared_where_they_are_ali
     rows = boarded(scores, questions(20)).set_index("model")
     assert rows.loc["best", ["rank_low", "rank_high", "p_best"]].tolist() == pytest.approx([1, 1, 1])
     assert rows.loc["last", ["rank_low", "rank_high", "p_best"]].tolist() == pytest.approx([4, 4, 0])
-    assert rows.loc[["one", "twin"], ["rank_low", "rank_high"]].to_numpy().tolist() == [[2, 2], [2, 2]]
+    assert rows.loc[["one", "twin"], ["rank_low", "rank_high"]].to_numpy().tolist() == [[2, 3], [2, 3]]
     twins = boarded([row for name in ("one", "twin") for row in scores_of(name, *level.tolist())], questions(20))
     assert twins["p_best"].tolist() == pytest.approx([0.5, 0.5])
+
+
+def test_three_equal_models_have_all_of_their_places_as_range_and_the_first_as_rank() -> None:
+    """A tie of three at place 2 was said to be at place 2 to 2, or 2 to 3 with a neighbour near by, although it takes 2 to 4."""
+    level = np.random.default_rng(6).uniform(0.3, 0.5, size=20)
+    models = {"best": level + 0.3, "a": level, "b": level, "c": level, "last": level - 0.2}
+    scores = [row for name, values in models.items() for row in scores_of(name, *values.tolist())]
+    rows = boarded(scores, questions(20)).set_index("model")
+    assert rows["rank_low"].to_dict() == pytest.approx({"best": 1, "a": 2, "b": 2, "c": 2, "last": 5})
+    assert rows["rank_high"].to_dict() == pytest.approx({"best": 1, "a": 4, "b": 4, "c": 4, "last": 5})
 
 
 def test_chances_of_the_first_place_add_up_to_one_in_each_group_and_level() -> None:
