@@ -19,8 +19,11 @@ import pandas as pd
 from scipy.signal import lfilter
 
 from dtef_pipeline.drift.evidence import BASELINE
+from dtef_pipeline.drift.judged import Judged, PairCodes, Standing
 from dtef_pipeline.drift.rule import drift_verdict
+from dtef_pipeline.drift.snapshots import Snapshot, panels
 from dtef_pipeline.drift.verdict import verdict_on
+from dtef_pipeline.survey.drift_subject import SUBJECT
 
 Floats = npt.NDArray[np.float64]
 
@@ -169,12 +172,46 @@ def unseen(sets: int) -> None:
         print(f"| {name} | {simulated_verdicts(design, sets, 4).drift():.0%} |", flush=True)
 
 
+def standing(values: pd.DataFrame, asked: npt.NDArray[np.bool_]) -> str | None:
+    """The verdict on a series that asked these questions (questions, nights) on these nights."""
+    codes = np.arange(len(values), dtype=np.uint64)
+    keys = dict.fromkeys(SUBJECT.keys.tested, "same") | {SUBJECT.keys.item: [f"q{code}" for code in codes]}
+    labels = pd.DataFrame({**keys, "prompt_id": keys[SUBJECT.keys.item]}, index=pd.Index(codes))
+    times = {label: datetime.fromisoformat(label) for label in values.columns}
+    snapshots = []
+    for night, label in enumerate(values.columns):
+        own, ones = values[label].to_numpy()[asked[:, night]], np.ones(int(asked[:, night].sum()))
+        snapshots.append(Snapshot(label, codes[asked[:, night]], own, own, ones, ones))
+    found = panels(snapshots, BASELINE, times, PairCodes.of(labels, SUBJECT))
+    return Standing.of(
+        *([Judged(one, labels, SUBJECT, times, 0.0, math.log10(20)) for one in part] for part in found)
+    ).shown.word
+
+
+def smaller_panels(sets: int) -> None:
+    print(
+        "\nNo drift, questions and nights vary; some nights ask fewer of the 100 questions. Share of series with `drift` after 60 nights"
+    )
+    night = np.arange(60)
+    few, half = np.arange(100) < 10, np.arange(100) < 50
+    for name, nights, questions in (
+        ("all nights ask all", night < 0, few),
+        ("two of every ten nights ask 10 questions", night % 10 >= 8, few),
+        ("the last ten nights ask 10 questions", night >= 50, few),
+        ("nights 3 to 5, within the baseline, ask half", (night >= 2) & (night < 5), half),
+    ):
+        asked = ~nights[None, :] | questions[:, None]
+        verdicts = [standing(values, asked) for values in series(Design(nights=60, night_sd=0.02), sets, 5)]
+        print(f"| {name} | {np.mean([one == 'drift' for one in verdicts]):.1%} |", flush=True)
+
+
 def main(sets: int) -> None:
     print(f"Two standard errors of a rate of 5 %: {2 * math.sqrt(0.05 * 0.95 / sets):.2%}")
     rule_alone(sets)
     no_drift(sets)
     power(sets)
     unseen(sets)
+    smaller_panels(sets)
 
 
 if __name__ == "__main__":

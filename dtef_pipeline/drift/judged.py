@@ -72,11 +72,11 @@ class Judged:
     def labels(self) -> list[str]:
         return [snapshot.label for snapshot in self.comparable.snapshots]
 
-    def by_itself(self) -> str:
-        """`2026-12-02, 2026-12-03 asked something else (1 task in 1 blueprint of S1, 1 prompt), by itself: none`."""
+    def words(self) -> str:
+        """`2026-12-02, 2026-12-03 asked something else (1 task in 1 blueprint of S1, 1 prompt), compared with each other: none`."""
         more = f" and {len(self.labels) - _MOST_NAMED} more" if len(self.labels) > _MOST_NAMED else ""
-        asked = asked_words(self.asked, self._subject)
-        return f"{', '.join(self.labels[:_MOST_NAMED])}{more} asked something else ({asked}), by itself: {self.word or 'not compared'}"
+        who, asked = f"{', '.join(self.labels[:_MOST_NAMED])}{more}", asked_words(self.asked, self._subject)
+        return f"{who} asked something else ({asked}), compared with each other: {self.word or 'not compared'}"
 
     def since(self) -> str:
         """The date from which on a panel stands alone, as the option `since` takes it."""
@@ -104,7 +104,7 @@ class Standing:
     def words(self) -> list[str]:
         """The verdicts on the other panels, and how long the one that is shown stays."""
         stays = [] if self.is_late else [f"this verdict stays until it is accepted with --since {self.others[-1].since()}"]
-        return [*(one.by_itself() for one in self._told()), *stays]
+        return [*(one.words() for one in self._told()), *stays]
 
     def told(self) -> set[str]:
         """The snapshots that `words` names."""

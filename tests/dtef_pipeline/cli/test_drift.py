@@ -181,7 +181,7 @@ class TestExitCodes:
             Warehouse(drifted / "warehouse").write("scores", scores_table(nights([0.6], first=night, questions=1)), **at)
         result = dtef("drift", "--fail-on", "drift")
         assert result.exit_code == 3
-        said = "2026-01-13, 2026-01-14 asked something else (1 question in 1 segment of S1, 1 prompt), by itself: none; this verdict stays"
+        said = "2026-01-13, 2026-01-14 asked something else (1 question in 1 segment of S1, 1 prompt), compared with each other: none"
         assert said in result.stdout
 
     def test_only_baselines_say_so(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

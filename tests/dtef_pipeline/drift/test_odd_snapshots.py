@@ -47,7 +47,7 @@ def test_a_panel_that_changed_for_good_is_gone_over_to_once_two_of_its_nights_ca
     row = check([*nights(STEADY), *other(5), *other(6)])
     assert (row["verdict"], row["n_snapshots"], row["n_questions"]) == ("none", 2, 1)
     assert f"{label(5)} asked other questions or segments, so earlier snapshots are not compared with it" in row["reason"]
-    assert "asked something else (10 questions in 1 segment of S1, 10 prompts), by itself: none" in row["reason"]
+    assert "asked something else (10 questions in 1 segment of S1, 10 prompts), compared with each other: none" in row["reason"]
 
 
 SMALLER = {"fewer questions": lambda night: nights([0.8], first=night, questions=2), "another segment": other}
@@ -65,7 +65,10 @@ def test_a_verdict_is_not_hidden_by_snapshots_that_ask_fewer_pairs(asked: Callab
         assert {name: row[name] for name in same} == {name: plain[name] for name in same}
         assert row["verdict"] == verdict
         assert row["latest_snapshot"] == label(len(means) + odd - 1)
-        assert f"by itself: none; this verdict stays until it is accepted with --since {label(len(means))}" in row["reason"]
+        assert (
+            f"compared with each other: none; this verdict stays until it is accepted with --since {label(len(means))}"
+            in row["reason"]
+        )
         assert "left out" not in row["reason"]
         assert check([*nights(means), *tried], since={"": label(len(means))})["verdict"] == "none"
 
@@ -111,7 +114,7 @@ def test_a_smaller_panel_that_was_asked_in_between_is_named_with_its_verdict_and
     row = check([*rows, *nights([0.8] * 2, first=7)])
     assert (row["verdict"], row["n_snapshots"]) == ("none", 7)
     assert (
-        f"{label(5)}, {label(6)} asked something else (1 question in 1 segment of S1, 1 prompt), by itself: watch"
+        f"{label(5)}, {label(6)} asked something else (1 question in 1 segment of S1, 1 prompt), compared with each other: watch"
         in row["reason"]
     )
     back = [
@@ -126,7 +129,9 @@ def test_the_newer_of_two_drifts_stands_and_the_other_is_named() -> None:
     rows = [*nights(FELL), *nights(FELL, first=11, round="S2")]
     row = check(rows)
     assert (row["verdict"], row["rounds"], row["first_snapshot"]) == ("drift", ["S2"], label(16))
-    assert "asked something else (10 questions in 1 segment of S1, 10 prompts), by itself: drift" in row["reason"]
+    assert (
+        "asked something else (10 questions in 1 segment of S1, 10 prompts), compared with each other: drift" in row["reason"]
+    )
 
 
 def test_two_odd_snapshots_of_one_day_hide_nothing_either() -> None:
