@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+
+from dtef_pipeline.errors import WarehouseError
+from resources.failures import reason
 
 
 def view_of(table: str, patterns: Sequence[str]) -> str:
@@ -29,6 +33,8 @@ class ViewsFile:
         Args:
             views: statements, with the columns of those that are one file: a view keeps the columns of its making.
             left_out: files that the views leave out, and why: the table `left_out`, which is there only then.
+
+        Raises WarehouseError when it cannot be written, and DuckDB's errors about files of tables.
         """
         if (wanted := (dict(views), dict(left_out))) == self._written and self.path.exists():
             return self.path
@@ -42,7 +48,13 @@ class ViewsFile:
                     connection.execute("CREATE TABLE left_out (file VARCHAR, why VARCHAR)")
                     connection.executemany("INSERT INTO left_out VALUES (?, ?)", [list(row) for row in left_out.items()])
             temporary.replace(self.path)
+        except (OSError, duckdb.Error) as error:
+            if temporary.name not in str(error):  # of a table's file
+                raise
+            said = reason(str(error)) if isinstance(error, OSError) else str(error).splitlines()[0].rpartition(": ")[2]
+            raise WarehouseError(f"cannot write {self.path}: {said}") from None
         finally:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink()
         self._written = wanted
         return self.path

@@ -164,6 +164,7 @@ class Models:
     collections: Mapping[str, tuple[str, ...]]
     computed: Mapping[str, int | None] = field(default_factory=dict)
     """As `load_models` takes it."""
+    files_of_none: tuple[str, ...] = ()
 
     def resolve(self, selectors: Sequence[str], settings: Mapping[str, Any] | None = None) -> tuple[ModelSpec, ...]:
         """The models that names, collections and bare litellm strings stand for, each variant once, in order.
@@ -216,9 +217,10 @@ class Models:
         return changed.model_copy(update={"name": f"{spec.name}@{_settings_text(differing)}"}) if differing else spec
 
     def _unknown(self, selector: str) -> ConfigError:
+        held = "".join(f" ({file} holds none)" for file in self.files_of_none)
         known = {*self.specs, *self.collections, *self.computed, *LOCAL_MODELS}
         return ConfigError(
-            f"no model or collection {selector!r}; known: {nearest(selector.partition('@')[0], known)} (`dtef models` lists all); "
+            f"no model or collection {selector!r}{held}; known: {nearest(selector.partition('@')[0], known)} (`dtef models` lists all); "
             "or a litellm string such as openai/gpt-4.1-mini; "
             "settings follow an @: openai/gpt-4.1-mini@temperature=0.7"
         )
@@ -246,6 +248,7 @@ def load_models(*sources: str | Path, computed: Mapping[str, int | None] | None 
     """
     specs: dict[str, ModelSpec] = {}
     listed: dict[str, tuple[Any, Document]] = {}
+    of_none: list[str] = []
     for number, source in enumerate(sources, start=1):
         document = read_document(source, "model file", _TOP_LEVEL, _MEMBERS, called=f"model text {number}")
         document.mapping((), known=_TOP_LEVEL)
@@ -253,9 +256,10 @@ def load_models(*sources: str | Path, computed: Mapping[str, int | None] | None 
             specs[str(name)] = _spec(name, document, computed or {})
         for name, members in document.mapping(("collections",)).items():
             listed[str(name)] = (members, document)
+        of_none += [] if any(document.mapping((part,)) for part in _TOP_LEVEL) else [document.where]
     collections = {name: _members(name, members, specs, document) for name, (members, document) in listed.items()}
     _refuse_shared_variants(specs.values())
-    return Models(specs=specs, collections=collections, computed=computed or {})
+    return Models(specs=specs, collections=collections, computed=computed or {}, files_of_none=tuple(of_none))
 
 
 def _spec(name: Any, document: Document, computed: Mapping[str, int | None]) -> ModelSpec:

@@ -1,6 +1,8 @@
 """What the `dtef` commands that only read do: leaderboards, drift, queries, exports. No Dagster is loaded for them."""
 
+import difflib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -276,12 +278,23 @@ def sql(reader: TableReader, query: str, output: str) -> None:
     try:
         frame = reader.query(answer, only=warehouse.tables_in(query))
     except duckdb.CatalogException as error:
-        there = warehouse.tables()
-        later = ", ".join(name for name in TABLES if name not in there) or "none"
-        raise DtefError(f"{error}\ntables: {', '.join(there) or 'none yet'}; made by later stages: {later}") from error
+        raise DtefError(_no_table(str(error), warehouse.tables())) from error
     except duckdb.Error as error:
         raise DtefError(str(error)) from error
     click.echo(render(frame, output, as_named=True, fit=terminal_fit()))
+
+
+def _no_table(said: str, there: Sequence[str]) -> str:
+    """What DuckDB says of a table or function that it does not have, without the names that it guesses from its own."""
+    later = ", ".join(name for name in TABLES if name not in there) or "none"
+    tables = f"tables: {', '.join(there) or 'none yet'}; made by later stages: {later}"
+    if (found := re.match(r"Catalog Error: Table with name (\w+) does not exist", said)) is None:
+        return f"{said}\n{tables}"
+    name = found[1].lower()
+    if name in TABLES:
+        return f"the table {name} is not there yet; {tables}"
+    near = difflib.get_close_matches(name, there, n=1)
+    return f"there is no table {name}{f' (did you mean {near[0]}?)' if near else ''}; {tables}"
 
 
 def _named_once(rows: pa.Table) -> pa.Table:

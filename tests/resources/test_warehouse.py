@@ -242,6 +242,21 @@ class TestViews:
         (Path(house.root) / "dtef.duckdb").unlink()
         assert is_written_again()
 
+    def test_a_database_that_cannot_be_written_is_named_and_not_the_file_that_was_to_take_its_place(
+        self, house: Warehouse, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        house.write("survey_responses", survey_rows({}), **KENYA)
+        (Path(house.root) / "dtef.duckdb").mkdir()
+        with pytest.raises(WarehouseError, match=f"^cannot write {house.root}/dtef.duckdb: Is a directory$"):
+            house.refresh_database()
+
+        def refuse(path: str) -> None:
+            raise duckdb.IOException(f'IO Error: Cannot open file "{path}": Read-only file system')
+
+        monkeypatch.setattr("resources.views_file.duckdb.connect", refuse)
+        with pytest.raises(WarehouseError, match=f"^cannot write {house.root}/dtef.duckdb: Read-only file system$"):
+            house.refresh_database()
+
     def test_a_slow_query_writes_no_progress_into_the_output_of_a_command(self, house: Warehouse) -> None:
         # DuckDB's progress bar went to standard output after two seconds, and broke the JSON there.
         with house.connect() as connection:

@@ -42,6 +42,9 @@ class TestOthers:
         message = refused("sql", "SELECT * FROM scores")
         assert re.search(r"tables: .*survey_responses", message)
         assert re.search(r"made by later stages: .*scores", message)
+        assert message.startswith("error: the table scores is not there yet; tables: ")
+        assert "there is no table survey_response (did you mean survey_responses?); " in refused("sql", "FROM survey_response")
+        assert "sqlite_master" not in message
         assert "syntax error" in refused("sql", "SELEC 1")
 
     def test_sql_cannot_change_the_tables(self, reading: Path) -> None:
