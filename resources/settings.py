@@ -37,11 +37,18 @@ class Settings:
             responses=env.get("DTEF_RESPONSES") or str(HOME / "responses.sqlite"),
             models=Path(env["DTEF_MODELS"]) if env.get("DTEF_MODELS") else None,
             surveys=Path(env.get("DTEF_SURVEYS") or HOME / "surveys"),
-            dagster_home=Path(env.get("DAGSTER_HOME") or HOME / "dagster").absolute(),
+            dagster_home=Path(env["DAGSTER_HOME"]) if env.get("DAGSTER_HOME") else (HOME / "dagster").absolute(),
             panel=Path(env["DTEF_PANEL"]) if env.get("DTEF_PANEL") else None,
             webhook=env.get("DTEF_WEBHOOK") or None,
             traceback=env.get("DTEF_TRACEBACK", "0") not in ("", "0"),
         )
+
+    @property
+    def home_problem(self) -> str | None:
+        """Why `DAGSTER_HOME` cannot be used as it is given; None: it can. Dagster takes a full path alone."""
+        if self.dagster_home.is_absolute():
+            return None
+        return f"DAGSTER_HOME is {self.dagster_home}, which is not a full path: name it as DAGSTER_HOME={self.dagster_home.absolute()}"
 
     @property
     def responses_url(self) -> str:

@@ -12,11 +12,12 @@ import click
 
 from dtef_pipeline.cli.ingest_summary import faults, summary
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
-from dtef_pipeline.cli.ready import dagster_instance
+from dtef_pipeline.cli.ready import check_home, dagster_instance
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.whole import ALLOWANCES, MISSING_ATTRIBUTES, MISSING_QUESTIONS
 from dtef_pipeline.text.counted import counted
 from resources.gateway.progress import kept_terminal, waiting
+from resources.settings import Settings
 from resources.table_reader import TableReader
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def ingest(paths: Sequence[Path], options: IngestOptions) -> int:
     """The exit code: 1 when something of a round was not read, or not stored. A fault of any round leaves all as they were."""
     if options.round_id and len(paths) > 1:
         raise ConfigError(f"--round {options.round_id}: allowed with one PATH; got {len(paths)}")
+    check_home(Settings.from_environment())
     with kept_terminal():
         with waiting("checking what is there"):
             import assets.launch  # noqa: F401 - takes seconds, in which something is to be seen
@@ -57,7 +59,7 @@ def ingest(paths: Sequence[Path], options: IngestOptions) -> int:
 
             surveys = [(path, survey) for path in paths for survey in read_surveys(path, options.round_id)]
             _require_one_place([survey.round for _, survey in surveys])
-            warehouse = open_warehouse()
+            warehouse = open_warehouse(new=True)
             sources = Sources(warehouse, read_survey)
             if len(surveys) > 1:
                 for _, survey in surveys:

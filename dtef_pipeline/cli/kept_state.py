@@ -34,7 +34,10 @@ _LITTLE, _TOO_LITTLE = 2e9, 2e8
 
 def check_state(settings: Settings) -> Iterator[Diagnosis]:
     """Dagster's home and daemon, the response store, the warehouse, free disk space."""
-    yield from _home(settings.dagster_home)
+    if settings.home_problem:
+        yield Diagnosis("Dagster's home", "problem", *settings.home_problem.split(": "))
+    else:
+        yield from _home(settings.dagster_home)
     yield _store(settings)
     yield _warehouse(settings.warehouse)
     yield from _disk(settings)

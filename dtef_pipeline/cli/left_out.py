@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import click
 
 from dtef_pipeline.asking.snapshot_order import has_several, take_times, times
+from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.text.counted import counted
 from resources.settings import Settings
 from resources.table_reader import FILES_NAMED, TableReader
@@ -24,8 +26,22 @@ Given = ParamSpec("Given")
 Out = TypeVar("Out")
 
 
-def open_warehouse() -> Warehouse:
-    return Warehouse(Settings.from_environment().warehouse)
+def open_warehouse(*, new: bool = False) -> Warehouse:
+    """The warehouse of DTEF_WAREHOUSE. `new`: it may be yet to be made. Raises WarehouseError where there is none, or can be none."""
+    warehouse = Warehouse(Settings.from_environment().warehouse)
+    root = Path(warehouse.root)
+    if not warehouse.is_local or root.is_dir():
+        return warehouse
+    nearest = next(path for path in (root, *root.parents) if path.exists())
+    if not nearest.is_dir():
+        raise WarehouseError(
+            f"the warehouse {root} cannot be a folder, since {nearest} is a file; name another place in DTEF_WAREHOUSE"
+        )
+    if not new:
+        raise WarehouseError(
+            f"there is no warehouse {root}: `dtef ingest PATH` makes it, or name the one you mean in DTEF_WAREHOUSE"
+        )
+    return warehouse
 
 
 def open_reader(warehouse: Warehouse | None = None) -> TableReader:

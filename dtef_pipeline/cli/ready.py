@@ -28,9 +28,16 @@ _OF_DAGSTER = ("storage", "run_launcher", "concurrency")
 
 def check_settings(settings: Settings) -> None:
     """The files and addresses that stages and roll-ups read at their end. Raises ConfigError for a fault in one."""
+    check_home(settings)
     known_panel(settings)
     known_models(settings, BASELINES)
     if settings.webhook and (problem := Webhook(settings.webhook).problem):
+        raise ConfigError(problem)
+
+
+def check_home(settings: Settings) -> None:
+    """Raises ConfigError for a home of Dagster that depends on the folder one stands in."""
+    if problem := settings.home_problem:
         raise ConfigError(problem)
 
 
@@ -65,7 +72,9 @@ def dagster_instance() -> Iterator[Any]:
 
 def prepare_home() -> Path:
     """The folder of Dagster's state, with its `dagster.yaml`. Raises ConfigError when there can be none."""
-    home = Settings.from_environment().dagster_home
+    state = Settings.from_environment()
+    check_home(state)
+    home = state.dagster_home
     settings = home / "dagster.yaml"
     try:
         home.mkdir(parents=True, exist_ok=True)

@@ -150,6 +150,7 @@ def _stages(
 
 def ui(host: str, port: int) -> int:
     settings = Settings.from_environment()
+    open_warehouse(new=True)
     check_settings(settings)
     ResponseStore(settings.responses_url).close()
     home = prepare_home()

@@ -14,6 +14,14 @@ def test_another_process_gets_the_places_in_full_and_no_secret() -> None:
     assert "secret" not in str(passed)
 
 
+def test_a_home_of_dagster_that_is_no_full_path_is_a_problem() -> None:
+    """It was another home in every folder that one stands in, and Dagster's own commands refuse it."""
+    problem = Settings.from_environment({"DAGSTER_HOME": "rel"}).home_problem
+    assert problem == f"DAGSTER_HOME is rel, which is not a full path: name it as DAGSTER_HOME={Path('rel').absolute()}"
+    assert Settings.from_environment({"DAGSTER_HOME": "/full"}).home_problem is None
+    assert Settings.from_environment({}).home_problem is None
+
+
 def test_the_webhook_is_not_shown() -> None:
     settings = Settings.from_environment({"DTEF_WEBHOOK": "https://h.example/secret"})
     assert settings.webhook == "https://h.example/secret"

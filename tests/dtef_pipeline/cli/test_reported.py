@@ -64,3 +64,60 @@ def test_a_home_of_dagster_that_cannot_be_made_is_named(state: Path, monkeypatch
     home = state / "file" / "home"
     said = f"cannot make the home of Dagster {home}: Not a directory; choose another folder with DAGSTER_HOME"
     assert refused("ingest", SAMPLE) == f"error: {said}\n"
+
+
+NEEDS_A_HOME = (["ingest", SAMPLE], ["run", "--round", "S1"], ["rollup"], ["ui"])
+
+
+@pytest.mark.parametrize("command", NEEDS_A_HOME, ids=lambda command: command[0])
+def test_a_home_of_dagster_that_is_no_full_path_is_refused_before_anything_is_made(
+    ingested: Path, monkeypatch: pytest.MonkeyPatch, command: list[object]
+) -> None:
+    """It was made where one stood, and the round that another folder's home knew was "not registered"."""
+    monkeypatch.chdir(ingested)
+    monkeypatch.setenv("DAGSTER_HOME", "rel")
+    assert (
+        refused(*command) == f"error: DAGSTER_HOME is rel, which is not a full path: name it as DAGSTER_HOME={ingested}/rel\n"
+    )
+    assert not (ingested / "rel").exists()
+
+
+def test_a_warehouse_that_is_a_file_or_not_there_is_the_reason_that_is_told(
+    ingested: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The reasons were "round S1 is not ingested" and "no scores yet"."""
+    (tmp_path / "file").touch()
+    readers = [
+        ["run", "--round", "S1"],
+        ["estimate", "--round", "S1"],
+        ["rollup"],
+        ["leaderboard"],
+        ["costs"],
+        ["sql", "SELECT 1"],
+    ]
+    for place in ("file", "file/warehouse"):
+        monkeypatch.setenv("DTEF_WAREHOUSE", str(tmp_path / place))
+        reason = f"cannot be a folder, since {tmp_path}/file is a file; name another place in DTEF_WAREHOUSE"
+        said = f"error: the warehouse {tmp_path / place} {reason}\n"
+        assert {refused(*command) for command in [*readers, ["ui"], ["ingest", SAMPLE]]} == {said}
+    monkeypatch.setenv("DTEF_WAREHOUSE", "/proc/nope")
+    said = "error: there is no warehouse /proc/nope: `dtef ingest PATH` makes it, or name the one you mean in DTEF_WAREHOUSE\n"
+    assert {refused(*command) for command in readers} == {said}
+
+
+def test_a_response_store_that_is_no_database_is_told_with_a_remedy(state: Path) -> None:
+    (state / "responses.sqlite").write_bytes(b"rubbish" * 99)
+    assert refused("responses", "show") == (
+        f"error: cannot open the response store sqlite:///{state}/responses.sqlite: file is not a database; "
+        "put a backup in its place, or name another place in DTEF_RESPONSES\n"
+    )
+
+
+def test_a_models_file_that_holds_nothing_is_named_where_a_model_is_not_found(
+    ingested: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message listed the shipped models, as if the user's own file had not been read."""
+    (own := ingested / "own.yaml").write_text("models:\n", encoding="utf-8")
+    monkeypatch.setenv("DTEF_MODELS", str(own))
+    said = refused("run", "--round", "S1", "--model", "g-switch")
+    assert said.startswith(f"error: no model or collection 'g-switch' ({own} holds none); known: ")
