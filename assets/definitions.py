@@ -13,6 +13,8 @@ from assets.survey.nightly import SCHEDULES
 from assets.survey.rounds import survey_files
 from assets.survey.store import SurveyStore
 
+__all__ = ["SCHEDULES", "SENSORS", "defs"]
+
 _MODULES = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, model_drift, report]
 
 defs = dg.Definitions(

@@ -9,10 +9,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO, cast
 
 import dagster as dg
+
+# Checks what `dagster.yaml` says to the classes it names. Replaced by: as `InstanceRef` below.
+from dagster._config import process_config, resolve_to_config_type
 
 # The three parts of a provenance tag, and the two tags of a version. Needed because Dagster writes them by itself only where all partitions
 # of a run share one version. Replaced by: a public way to give each partition of a run its own `dg.DataVersion` and its inputs.
@@ -46,6 +50,10 @@ from dagster._core.execution.plan.instance_concurrency_context import InstanceCo
 # What an event of a failed step is made of, for a step that fails in part while the run goes on.
 # Replaced by: a public way to report a step as failed and let the steps after it run.
 from dagster._core.execution.plan.objects import ErrorSource, StepFailureData, UserFailureData
+
+# Reads `dagster.yaml` as an instance does when it starts. Needed because one that starts makes its files, and `dtef doctor` makes nothing.
+# Replaced by: a public check of the file.
+from dagster._core.instance.ref import InstanceRef
 
 # What a run launcher answers when run monitoring asks it for a worker's health. Replaced by: the same names in `dagster`, where
 # `DefaultRunLauncher` is already.
@@ -92,6 +100,7 @@ __all__ = [
     "sensor_cursor",
     "server_answers",
     "step_of",
+    "storage_settings",
     "tell_steps",
     "without_own_lines",
 ]
@@ -191,3 +200,21 @@ def server_answers(host: str, port: int) -> bool:
     except DagsterUserCodeUnreachableError:
         return False
     return True
+
+
+def storage_settings(home: Path) -> Mapping[str, Any]:
+    """What the `dagster.yaml` of a folder says to its storage. All of the file is checked, and nothing is opened or made.
+
+    Raises the error with which Dagster would not start.
+    """
+    instance = InstanceRef.from_dir(str(home))
+    given: Mapping[str, Any] = {}
+    for named in (instance.run_coordinator_data, instance.run_launcher_data, instance.storage_data):
+        if named is not None:
+            kind = getattr(import_module(named.module_name), named.class_name)
+            checked = process_config(resolve_to_config_type(kind.config_type()), dict(named.config_dict))
+            if not checked.success:
+                told = f"{named.class_name} in dagster.yaml"
+                raise dg.DagsterInvalidConfigError(told, checked.errors, named.config_dict)  # type: ignore[no-untyped-call]
+            given = checked.value or {}
+    return given

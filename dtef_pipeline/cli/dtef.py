@@ -318,7 +318,8 @@ main.add_command(responses)
 def doctor(output: str) -> None:
     """Check what commands need: Python, packages, Dagster's home, response store, warehouse, models, keys, panel, disk space.
 
-    A line per check says ok, warning or problem, and what to do. Nothing is made or changed, nobody is asked, and no key is shown.
+    A line per check says ok, warning or problem, and what to do. Nothing is made or changed, no model is asked, and no key is shown.
+    A PostgreSQL server that holds the responses is asked for its version.
 
     \b
     Exit code: 0 no problem; 1 there is a problem.

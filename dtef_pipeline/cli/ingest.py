@@ -12,7 +12,7 @@ import click
 
 from dtef_pipeline.cli.ingest_summary import faults, summary
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
-from dtef_pipeline.cli.ready import check_home, dagster_instance
+from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.whole import ALLOWANCES, MISSING_ATTRIBUTES, MISSING_QUESTIONS
 from dtef_pipeline.text.counted import counted
@@ -49,7 +49,7 @@ def ingest(paths: Sequence[Path], options: IngestOptions) -> int:
     """The exit code: 1 when something of a round was not read, or not stored. A fault of any round leaves all as they were."""
     if options.round_id and len(paths) > 1:
         raise ConfigError(f"--round {options.round_id}: allowed with one PATH; got {len(paths)}")
-    check_home(Settings.from_environment())
+    check_home_path(Settings.from_environment())
     with kept_terminal():
         with waiting("checking what is there"):
             import assets.launch  # noqa: F401 - takes seconds, in which something is to be seen

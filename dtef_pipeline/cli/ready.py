@@ -22,20 +22,17 @@ from resources.responses.store import ResponseStore
 from resources.settings import Settings, shipped
 from resources.webhook import Webhook
 
-_OF_DAGSTER = ("storage", "run_launcher", "concurrency")
-"""Some of the keys that its settings file may have."""
-
 
 def check_settings(settings: Settings) -> None:
     """The files and addresses that stages and roll-ups read at their end. Raises ConfigError for a fault in one."""
-    check_home(settings)
+    check_home_path(settings)
     known_panel(settings)
     known_models(settings, BASELINES)
     if settings.webhook and (problem := Webhook(settings.webhook).problem):
         raise ConfigError(problem)
 
 
-def check_home(settings: Settings) -> None:
+def check_home_path(settings: Settings) -> None:
     """Raises ConfigError for a home of Dagster that depends on the folder one stands in."""
     if problem := settings.home_problem:
         raise ConfigError(problem)
@@ -62,10 +59,7 @@ def dagster_instance() -> Iterator[Any]:
     except Exception as error:
         if in_words(links(error)):
             raise
-        said = one_line(links(error))
-        raise ConfigError(
-            f"{home / 'dagster.yaml'}: Dagster does not start with it: {said}; the template is {shipped('dagster.yaml')}"
-        ) from error
+        raise ConfigError(f"{does_not_start(home, error)}; the template is {shipped('dagster.yaml')}") from error
     with opened as instance:
         yield instance
 
@@ -73,7 +67,7 @@ def dagster_instance() -> Iterator[Any]:
 def prepare_home() -> Path:
     """The folder of Dagster's state, with its `dagster.yaml`. Raises ConfigError when there can be none."""
     state = Settings.from_environment()
-    check_home(state)
+    check_home_path(state)
     home = state.dagster_home
     settings = home / "dagster.yaml"
     try:
@@ -83,16 +77,27 @@ def prepare_home() -> Path:
     except OSError as error:
         hint = "; choose another folder with DAGSTER_HOME" if not home.is_dir() else ""
         raise ConfigError(f"cannot make the home of Dagster {home}: {error.strerror}{hint}") from error
-    if "run_launcher" not in read_document(settings, "settings file of Dagster", _OF_DAGSTER).values:
-        click.echo(
-            f"warning: {settings} is of an earlier version: killed workers are not noticed; "
-            f"put this in its place: {shipped('dagster.yaml')}",
-            err=True,
-        )
+    if earlier := earlier_version(settings):
+        click.echo(f"warning: {earlier}; put this in its place: {shipped('dagster.yaml')}", err=True)
     os.environ["DAGSTER_HOME"] = str(home)
     # Materializations are written this many at a time.
     os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", "50")
     return home
+
+
+def earlier_version(settings: Path) -> str | None:
+    """What is missing in a `dagster.yaml` of an earlier version, in words; None: nothing. Raises ConfigError when it cannot be read."""
+    some_keys = ("storage", "run_launcher", "concurrency")
+    if "run_launcher" in read_document(settings, "settings file of Dagster", some_keys).values:
+        return None
+    return f"{settings} is of an earlier version: killed workers are not noticed"
+
+
+def does_not_start(home: Path, error: Exception) -> str:
+    """Why Dagster does not start with its settings file: what it said of them, without its list of all that they may hold."""
+    faults = [one.message.rpartition("PostProcessingError: ")[2] for one in getattr(error, "errors", None) or ()]
+    said = "; ".join(fault.partition("\n")[0].partition(". Expected: ")[0] for fault in faults) or one_line(links(error))
+    return f"{home / 'dagster.yaml'}: Dagster does not start with it: {said}"
 
 
 def _copy_whole(source: Path, target: Path) -> None:

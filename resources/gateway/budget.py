@@ -96,10 +96,13 @@ class Accounts:
         """Whether some limit in dollars concerns this model."""
         return any(account.limits.max_cost_usd is not None for account in self._accounts(model))
 
+    def unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]]) -> list[str]:
+        """The models whose price is not known, and that some limit in dollars concerns."""
+        return [spec.name for spec, price in prices if price is None and self.needs_price(spec.name)]
+
     def refuse_unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]]) -> None:
         """GatewayError when a model whose price is not known would be asked under a limit in dollars."""
-        unknown = [spec.name for spec, price in prices if price is None and self.needs_price(spec.name)]
-        if unknown:
+        if unknown := self.unpriced(prices):
             raise GatewayError(
                 f"nothing was asked, because max_cost_usd cannot be kept without a price of {', '.join(unknown)}; "
                 "give input_price and output_price in the models file, or limit with max_calls or max_tokens"

@@ -29,6 +29,7 @@ The `role` came later as a column with a default, under the same version: code t
 PATIENCE_S = 60.0
 """How long to wait for another writer, or for a PostgreSQL server that restarts."""
 _RETRY_S = 0.25
+_LOOK_S = 5
 
 _CHUNK = 5_000
 _CANNOT_OPEN = "unable to open database file"
@@ -66,20 +67,30 @@ Work = Callable[[sa.Connection], Returned]
 class ResponseDatabase:
     """Safe to use from several threads and processes at once."""
 
-    def __init__(self, location: str | Path) -> None:
+    def __init__(self, location: str | Path, *, prepare: bool = True) -> None:
         """Open the database, and make what is missing of it.
+
+        `prepare`: False for one who only looks at a PostgreSQL database, and does not wait long: nothing is made.
 
         Raises:
             ConfigError: the URL names no database that can hold responses.
             StoreError: the database cannot be opened, or was written by newer code.
         """
-        self._engine = _engine(_url(location))
+        self._engine = _engine(database_url(location), None if prepare else _LOOK_S)
         # For a store that is forgotten without being closed, as by Dagster, or that could not be opened to the end.
         weakref.finalize(self, self._engine.dispose)
         self.name = self._engine.url.render_as_string(hide_password=True)
         self.is_postgresql = self._engine.dialect.name == "postgresql"
         try:
-            self._prepare()
+            if prepare:
+                self._prepare()
+        except sa.exc.SQLAlchemyError as error:
+            raise self._reported("open", error) from None
+
+    def schema_version(self) -> int | None:
+        """The schema version found; None: there is no store in the database yet. Raises StoreError when newer code wrote it."""
+        try:
+            return self._reading(self._version)
         except sa.exc.SQLAlchemyError as error:
             raise self._reported("open", error) from None
 
@@ -194,8 +205,11 @@ def chunks(keys: Sequence[str]) -> Iterator[Sequence[str]]:
         yield keys[start : start + _CHUNK]
 
 
-def _url(location: str | Path) -> sa.URL:
-    """The database a location names. `postgresql://` means the driver that is installed, psycopg 3."""
+def database_url(location: str | Path) -> sa.URL:
+    """The database a location names. `postgresql://` means the driver that is installed, psycopg 3.
+
+    Raises ConfigError for a URL that names no database that can hold responses.
+    """
     if isinstance(location, Path) or "://" not in location:
         return sa.URL.create("sqlite", database=str(Path(location).expanduser()))
     try:
@@ -229,10 +243,11 @@ def _refusal(path: Path) -> OSError | None:
     return None
 
 
-def _engine(url: sa.URL) -> sa.Engine:
+def _engine(url: sa.URL, patience: int | None) -> sa.Engine:
+    """`patience`: seconds to wait for a PostgreSQL server to answer; None: those of the URL or the driver."""
     if url.get_backend_name() != "sqlite":
         try:
-            return sa.create_engine(url, pool_pre_ping=True)
+            return sa.create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": patience} if patience else {})
         except ModuleNotFoundError as error:
             raise ConfigError(
                 f"response store: {url.drivername} needs the package {error.name!r}; pip install dtef-pipeline[postgres]"

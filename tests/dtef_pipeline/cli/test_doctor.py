@@ -6,13 +6,18 @@ import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
 from dtef_pipeline.cli import installed
+from dtef_pipeline.cli.asked_models import check_models
 from dtef_pipeline.cli.findings import Diagnosis
 from dtef_pipeline.cli.installed import check_installation, locked_versions
-from tests.dtef_pipeline.cli.commands import dtef
+from dtef_pipeline.cli.kept_state import check_state
+from resources.settings import Settings
+from tests.conftest import ROOT
+from tests.dtef_pipeline.cli.commands import SAMPLE, dtef
 from tests.strict_json import strict
 
 
@@ -44,7 +49,10 @@ def test_on_the_terminal_every_check_is_a_line_and_the_last_one_counts(ingested:
     result = dtef("doctor")
     assert result.exit_code == 1
     assert "\nproblem  Dagster's home " in result.stdout
-    assert "-> mend it, or put this in its place: " in " ".join(result.stdout.split())
+    assert (
+        f"-> mend it, or take the template for one machine: cp {ROOT}/dagster.yaml {ingested}/dagster/dagster.yaml"
+        in " ".join(result.stdout.split())
+    )
     assert "1 problem" in result.stdout.splitlines()[-1]
 
 
@@ -63,8 +71,43 @@ def test_places_that_cannot_be_used_are_problems_with_the_variable_to_change(
         monkeypatch.setenv(name, str(state / place))
     found = findings(1)
     assert (found["warehouse"]["state"], found["warehouse"]["found"]) == ("problem", f"{state}/file is no folder")
-    assert found["response store"]["found"] == f"{state}/file is no response store: file is not a database"
-    assert found["Dagster's home"]["remedy"] == "name another place in DAGSTER_HOME"
+    assert found["response store"]["found"] == f"{state}/file cannot be read: file is not a database"
+    assert found["response store"]["remedy"].endswith(f"mv {state}/file {state}/file.broken")
+    home = f"{state}/file/home cannot be made: {state}/file is a file, where a folder is needed"
+    assert found["Dagster's home"]["found"] == home
+    assert found["Dagster's home"]["remedy"] == "name another place: export DAGSTER_HOME=PATH"
+
+    (state / "folder").mkdir()
+    monkeypatch.setenv("DTEF_RESPONSES", str(state / "folder"))
+    monkeypatch.setenv("DAGSTER_HOME", "/proc/nope")
+    found = findings(1)
+    assert found["response store"]["remedy"] == f"export DTEF_RESPONSES={state}/folder/responses.sqlite"
+    assert found["Dagster's home"]["state"] == "problem"
+    assert "DAGSTER_HOME" not in found["free disk space"]["found"]
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("mysql://u:hush@h/d", "no support for 'mysql'; allowed: sqlite, postgresql"),
+        ("foo://x", "no support for 'foo'"),
+        ("postgresql://u:hush@127.0.0.1:1/d", "cannot open the response store postgresql+psycopg://u:***@127.0.0.1:1/d: "),
+    ],
+)
+def test_a_response_store_that_commands_would_refuse_is_a_problem(
+    state: Path, monkeypatch: pytest.MonkeyPatch, url: str, said: str
+) -> None:
+    monkeypatch.setenv("DTEF_RESPONSES", url)
+    (found,) = (one for one in check_state(Settings.from_environment()) if one.check == "response store")
+    assert found.state == "problem"
+    assert said in found.found
+    assert "hush" not in str(found)
+
+
+def test_an_empty_store_is_one_that_is_about_to_be_made(state: Path) -> None:
+    (state / "responses.sqlite").touch()
+    found = next(check_state(Settings.from_environment()))
+    assert (found.state, found.found) == ("ok", f"{state}/responses.sqlite: no responses yet")
 
 
 def test_broken_files_of_the_warehouse_are_counted_and_named(ingested: Path) -> None:
@@ -74,7 +117,8 @@ def test_broken_files_of_the_warehouse_are_counted_and_named(ingested: Path) -> 
     row = findings(1)["warehouse"]
     assert row["found"].startswith("broken: 2 of ")
     assert str(first) in row["found"]
-    assert "dtef run --ingest" in row["remedy"]
+    assert f"dtef run --round S1 --segment {unquote(first.parent.name.partition('=')[2])} " in row["remedy"]
+    assert row["remedy"].count(" --ingest") == 2
 
 
 def test_a_store_of_newer_code_says_so(ingested: Path) -> None:
@@ -102,7 +146,51 @@ def test_a_daemon_that_stopped_is_a_warning_while_a_schedule_is_switched_on(inge
         schedules.commit()
     row = findings()["Dagster's daemon"]
     assert row["state"] == "warning"
-    assert row["found"] == "last seen 3 hours ago; switched on: nightly_drift"
+    by_default = "boards_after_partial_failure, boards_after_run"
+    assert row["found"] == f"last seen 3 hours ago; switched on: nightly_drift; on from the start: {by_default}"
+
+
+def test_a_storage_that_dagster_cannot_read_or_start_with_is_a_problem_with_the_commands_that_mend_it(ingested: Path) -> None:
+    home = ingested / "dagster"
+    index = home / "history" / "runs" / "index.db"
+    again = f"dtef ingest {SAMPLE} --round S1"
+    index.write_bytes(b"rubbish" * 300)
+    row = findings(1)["Dagster's storage"]
+    assert row["found"] == f"{index} cannot be read: file is not a database"
+    assert row["remedy"].endswith(f"mv {index} {index}.broken && {again}")
+
+    index.rename(f"{index}.broken")
+    row = findings(1)["Dagster's rounds"]
+    assert row["found"].startswith("not known here, but in the warehouse: S1")
+    assert row["remedy"] == again
+
+    with (home / "dagster.yaml").open("a", encoding="utf-8") as settings:
+        settings.write("nonsense: 1\n")
+    said = f'{home}/dagster.yaml: Dagster does not start with it: Received unexpected config entry "nonsense" at the root'
+    assert findings(1)["Dagster's home"]["found"] == said
+
+
+def test_what_a_panel_names_is_looked_for_and_a_limit_in_dollars_needs_prices(
+    ingested: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel, models = ingested / "panel.yaml", ingested / "models.yaml"
+    monkeypatch.setenv("DTEF_PANEL", str(panel))
+    monkeypatch.setenv("DTEF_MODELS", str(models))
+    models.write_text("models: {mine: {model: openai/x, api_base: 'http://127.0.0.1:1/v1'}}\n", encoding="utf-8")
+    for text, said in (
+        ("models: [mine]\nrounds: [GD9]\n", f"{panel}:2: rounds: GD9 not ingested; ingested: S1"),
+        ("segments: ['country:atlantis']\n", f"{panel}:1: segments: country:atlantis in none of the panel's rounds"),
+        ("models: [nobody]\n", f"{panel}:1: models.0: no model or collection 'nobody'"),
+        ("models: [mine]\nmax_cost_usd: 5\n", f"{panel}: max_cost_usd cannot be kept without a price of mine"),
+    ):
+        panel.write_text(text, encoding="utf-8")
+        found = {one.check: one for one in check_models(Settings.from_environment())}
+        assert found["panel"].state == "problem"
+        assert found["panel"].found.startswith(said)
+    models.write_text("modls: 3\n", encoding="utf-8")
+    found = {one.check: one for one in check_models(Settings.from_environment())}
+    assert (found["models file"].state, found["panel"].state) == ("problem", "warning")
+    assert "cannot be looked for while the models file has a problem" in found["panel"].found
 
 
 def test_models_and_keys_are_told_and_no_key_is_shown(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,6 +203,7 @@ def test_models_and_keys_are_told_and_no_key_is_shown(state: Path, monkeypatch: 
     monkeypatch.setenv("DTEF_WEBHOOK", "https://h.example/hush")
     found = findings(1)
     assert "gpt-4.1" in found["models to ask"]["found"]
+    assert "XAI_API_KEY (1 model)" in found["keys"]["found"], "one line has all keys"
     assert "not to be asked now: grok-4.20: environment variable XAI_API_KEY is not set" in found["panel"]["found"]
     assert found["webhook"]["found"] == "https://h.example/... (not tried)"
     assert "planted" not in str(found)

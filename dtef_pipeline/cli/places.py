@@ -1,0 +1,64 @@
+"""What lies at a path, for `dtef doctor`: whether it is there, whether it can be made or written, and what an SQLite file holds."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from dtef_pipeline.cli.findings import Diagnosis
+
+_MADE_LATER = "the first command that needs it makes it"
+
+
+def absent(check: str, path: Path, variable: str) -> Diagnosis:
+    """Of a file or folder that is not there yet: whether the first command that needs it can make it."""
+    parent = nearest(path)
+    found = f"{path} cannot be made: "
+    if not parent.is_dir():
+        found += f"{parent} is a file, where a folder is needed"
+    elif not holds_files(parent):
+        found += f"{parent} holds no files of users"
+    elif not os.access(parent, os.W_OK | os.X_OK):
+        found += f"{parent} is not writable"
+    else:
+        return Diagnosis(check, "ok", f"{path} is not there yet; {_MADE_LATER}")
+    return Diagnosis(check, "problem", found, f"name another place: export {variable}=PATH")
+
+
+def writable(check: str, path: Path, found: str, variable: str, below: Iterable[Path] = ()) -> Diagnosis:
+    """Of a file or folder that is there, and of what is `below` it. `found`: what is said of it when it can be written."""
+    places = [path, *below] if path.is_dir() else [path, path.parent]
+    closed = next((place for place in places if not os.access(place, os.W_OK)), None)
+    if closed is None:
+        return Diagnosis(check, "ok", found)
+    remedy = f"let this user write there, or name another place: export {variable}=PATH"
+    return Diagnosis(check, "problem", f"{closed} is not writable", remedy)
+
+
+def holds_files(folder: Path) -> bool:
+    """Whether a disk is behind a folder: /proc says that it can be written, and it cannot."""
+    return shutil.disk_usage(folder).total > 0
+
+
+def nearest(path: Path) -> Path:
+    """The path, or the nearest folder or file above it that is there."""
+    path = path.absolute()
+    return next(place for place in (path, *path.parents) if os.path.lexists(place))
+
+
+def rows(path: Path, query: str) -> list[Any]:
+    """Of an SQLite file that is only read: nothing where it is not there, or empty, and so about to be made.
+
+    Raises sqlite3.Error. `immutable`: SQLite makes no files beside it, where nobody has it open.
+    """
+    if not path.exists() or not path.stat().st_size:
+        return []
+    alone = not path.with_name(f"{path.name}-wal").exists()
+    address = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if alone else ''}"
+    with closing(sqlite3.connect(address, uri=True, timeout=5)) as connection:
+        return connection.execute(query).fetchall()
