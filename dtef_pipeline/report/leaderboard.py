@@ -18,6 +18,7 @@ from dtef_pipeline.report.markup import (
     Group,
     Shown,
     as_is,
+    breakable,
     by_interval,
     figure,
     fold,
@@ -234,7 +235,7 @@ def _matrix(rows: pd.DataFrame, pairs: pd.DataFrame, names: Names) -> str:
             cells[pair[key[0]], pair[key[1]]] = _lead(pair, sign)
     head = "".join(f'<th scope="col" title="{text(models[variant])}">{at}</th>' for at, variant in enumerate(variants, 1))
     body = "".join(
-        f'<tr><th scope="row" class="text">{at}. {text(models[one])}</th>'
+        f'<tr><th scope="row" class="text">{at}. {breakable(text(models[one]))}</th>'
         + "".join("<td></td>" if one == other else cells.get((one, other), f"<td>{DASH}</td>") for other in variants)
         + "</tr>"
         for at, one in enumerate(variants, 1)
@@ -242,7 +243,7 @@ def _matrix(rows: pd.DataFrame, pairs: pd.DataFrame, names: Names) -> str:
     marked = f"in grey with ≈ where the two are not told apart, without ≈ where there are too few {names.item}s to tell"
     caption = f"Lead of the row's model over the column's; {marked}"
     titles = f'<thead><tr><th scope="col" class="text">Model</th>{head}</tr></thead>'
-    shown = f"<table><caption>{caption}</caption>{titles}<tbody>{body}</tbody></table>"
+    shown = f'<table class="matrix"><caption>{caption}</caption>{titles}<tbody>{body}</tbody></table>'
     return scrolling(shown, caption, pairs)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
@@ -107,10 +108,17 @@ def _heading(column: Column) -> str:
 
 def _row(columns: Sequence[Column], values: Sequence[str], row_head: str) -> str:
     cells = (
-        f'<th scope="row"{_kind(column)}>{value}</th>' if column.name == row_head else f"<td{_kind(column)}>{value}</td>"
+        f'<th scope="row"{_kind(column)}>{breakable(value) if column.shown is text else value}</th>'
+        if column.name == row_head
+        else f"<td{_kind(column)}>{value}</td>"
         for column, value in zip(columns, values, strict=True)
     )
     return f"<tr>{''.join(cells)}</tr>"
+
+
+def breakable(name: str) -> str:
+    """A name (markup without tags) that a narrow column breaks after its parts before it breaks a word."""
+    return re.sub(r"(?<=[/:_@,=])(?=\w)", "<wbr>", name)
 
 
 def _kind(column: Column) -> str:
@@ -171,7 +179,7 @@ def named(markup: Any) -> str:
 
 def name_with_notes(name: Any, notes: Sequence[Any]) -> str:
     """Markup of a name, and beneath it in small the remarks that say something."""
-    return f'<span class="name">{text(name)}</span>' + "".join(note(words) for words in notes)
+    return f'<span class="name">{breakable(text(name))}</span>' + "".join(note(words) for words in notes)
 
 
 def _number(pattern: str) -> Shown:

@@ -21,6 +21,9 @@ def cells(markup: str) -> list[list[str]]:
     """The texts of a table's body, row by row."""
     rows = re.findall(r"<tr>(.*?)</tr>", markup.split("<tbody>")[1].split("</tbody>")[0])
     return [
-        [unescape(re.sub(r"<[^>]+>", " ", cell)).strip() for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row)]
+        [
+            unescape(re.sub(r"<[^>]+>", " ", cell.replace("<wbr>", ""))).strip()
+            for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row)
+        ]
         for row in rows
     ]
