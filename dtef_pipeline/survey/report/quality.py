@@ -82,6 +82,7 @@ def _unscored(connection: duckdb.DuckDBPyConnection, most: int = 50) -> str:
     ).df()
     if not len(frame):
         return paragraph("Every prediction could be read.")
+    frame["status"] = frame["status"].str.replace("_", " ")
     columns = [Column("status", "Status", text), Column("reason", "Reason", text), Column("predictions", "Predictions", whole)]
     return table(
         frame, columns, caption="Why predictions are not ok: no response, or none that could be read (most frequent first)"
