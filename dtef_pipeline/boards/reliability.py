@@ -89,7 +89,7 @@ def _agreement(cells: pd.DataFrame) -> dict[str, object]:
     spread = float(means.var(ddof=1)) if count > 1 else 0.0
     if within <= _NO_VARIANCE * (within + spread + _NO_VARIANCE):
         always = {"icc": 1.0, "within_sd": 0.0, "between_sd": float(np.sqrt(spread)), "rerun_detectable": 0.0}
-        return found | always | {"note": "all draws of a cell score alike: no interval"}
+        return found | always | {"note": "all draws of a pair score alike: no interval"}
     found |= {"within_sd": float(np.sqrt(within)), "rerun_detectable": rerun_detectable(within, count)}
     if count < MIN_CLUSTERS:
         return found | {"note": f"{counted(count, 'cell')} with repeated draws: at least {MIN_CLUSTERS} are needed"}

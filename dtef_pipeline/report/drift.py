@@ -104,7 +104,7 @@ def _unbroken(words: str | None) -> str:
 
 def _wide(lines: Sequence[str]) -> str:
     """Lines of text that would make a narrow column a page long."""
-    return f'<span style="display:block;min-width:21rem">{"<br>".join(map(escape, lines))}</span>' if lines else ""
+    return f'<span style="display:block;min-width:16rem">{"<br>".join(map(escape, lines))}</span>' if lines else ""
 
 
 def _figure(row: Mapping[str, Any], own: Rows, names: Names) -> str:

@@ -72,7 +72,8 @@ def _curves(board: pd.DataFrame, titled: bool, questions: Mapping[str, float]) -
     rows = board[board["score"].notna()]
     levels = sorted(rows["context_level"].astype(str).unique(), key=lambda level: ContextLevel(level).order)
     if len(levels) < 2:
-        return paragraph("One context level: there is nothing to compare.")
+        asked = f"Asked as {board['condition'].iloc[0]}: one" if titled else "One"
+        return paragraph(f"{asked} context level, there is nothing to compare.")
     curved = moving(rows)
     marks = references(rows)
     bounds = score_domain(curved, [mark.value for mark in marks])

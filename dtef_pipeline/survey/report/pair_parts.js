@@ -69,8 +69,10 @@ function shareCells(observed, predicted, range) {
   return [bars, make("td", inPercent(observed)), make("td", inPercent(range[0]) + " to " + inPercent(range[1])), make("td", said)];
 }
 
+// A narrow column breaks a name after its parts before it breaks a word.
 function rowHead(words) {
-  const cell = make("th", words, "text");
+  const cell = make("th", undefined, "text");
+  words.split(/(?<=[:/_])/).forEach((part, at) => cell.append(...(at ? [make("wbr"), part] : [part])));
   cell.scope = "row";
   return cell;
 }

@@ -26,7 +26,8 @@ function textsOf(key, question, segment, isOpen) {
   const found = pairTexts.said[key], fold = make("details", undefined, "texts"), summary = make("summary", "Prompt and response");
   fold.open = isOpen;
   fold.append(summary, ...(found || []).flatMap(one => oneResponse(one, found.length > 1)));
-  if (!found) fold.append(make("p", "The page does not hold them. This command shows them:"));
+  fold.append(make("p", found ? "This command shows what every model was asked and wrote about this pair, in all snapshots and ways of asking:"
+    : "The page does not hold them. This command shows them, with those of all models, snapshots and ways of asking:"));
   fold.append(make("code", commandFor(question, segment)));
   return fold;
 }

@@ -19,8 +19,12 @@ function explorePairs(data) {
     }));
   }));
 
-  // The way of most context that the model was asked in.
-  const mostAsked = () => data.asked.map((_, at) => at).filter(at => asked[model()][at].all > 0).pop() || 0;
+  // Of the ways of most context that the model was asked in, the one that it was asked most pairs in.
+  function mostAsked() {
+    const size = at => data.asked[at][0] === "all" ? Infinity : Number(data.asked[at][0]), pairs = at => asked[model()][at].all;
+    const ways = data.asked.map((_, at) => at).filter(pairs), most = Math.max(...ways.map(size));
+    return ways.filter(at => size(at) === most).sort((a, b) => pairs(b) - pairs(a))[0] || 0;
+  }
 
   // `choices`: value, text, whether it was asked. What was asked comes first; what was not says so, and is left for what was, unless
   // the reader chose it.

@@ -96,7 +96,7 @@ def _left_out(left_out: int, kept: int) -> str:
 
 _FORM = (
     '<form class="chooser" id="chooser"><label>Model<select id="pair-model"></select></label>'
-    '<label>Asked<select id="pair-asked"></select></label><p class="count broad" role="status" id="pair-share"></p>'
+    '<label class="wide">Asked<select id="pair-asked"></select></label><p class="count broad" role="status" id="pair-share"></p>'
     '<label>Search questions<input type="search" id="pair-search" placeholder="words of the question"></label>'
     '<label>Round<select id="pair-round"></select></label><p class="count broad" role="status" id="pair-found"></p>'
     '<label class="broad">Question<select id="pair-question"></select></label>'

@@ -139,7 +139,7 @@ def test_draws_that_always_score_alike_are_reliable_without_an_interval() -> Non
     assert (row["icc"], row["within_sd"], row["rerun_detectable"]) == pytest.approx((1, 0, 0), abs=1e-12)
     assert pd.isna(row["low"])
     assert pd.isna(row["high"])
-    assert row["note"].startswith("all draws of a cell score alike: no interval")
+    assert row["note"].startswith("all draws of a pair score alike: no interval")
 
 
 def test_only_scored_draws_of_the_snapshot_that_counts_are_compared() -> None:

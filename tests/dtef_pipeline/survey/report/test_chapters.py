@@ -70,7 +70,7 @@ def plain() -> str:
 class Structure(HTMLParser):
     """Open tags, to see that the page is well formed, and the ids of its sections."""
 
-    VOID = frozenset({"meta", "link", "br", "input"})
+    VOID = frozenset({"meta", "link", "br", "wbr", "input"})
 
     def __init__(self) -> None:
         super().__init__()
