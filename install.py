@@ -24,32 +24,36 @@ PIP = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--disable-pip-vers
 # Python compiles a module when it is first imported. Compiling all of them here takes as long as unpacking them, and most are never imported.
 PIP += ["--no-compile"]
 _WIDTH = 30
+FETCHED, INSTALLED = "fetched", "installed"
 SAID_EVERY = 15.0
 """Seconds between two lines where there is no terminal."""
 
 
 class Progress:
-    """A bar with the time left on a terminal; elsewhere a line now and then."""
+    """A bar with the time left on a terminal; elsewhere a line now and then. Every package is fetched, then every one is installed."""
 
-    def __init__(self, what: str, total: int, out: TextIO) -> None:
-        self._what, self._total, self._out = what, total, out
+    def __init__(self, total: int, out: TextIO) -> None:
+        self._total, self._out = total, out
         self._began = self._said = time.monotonic()
 
-    def __call__(self, done: int) -> None:
+    def __call__(self, what: str, done: int) -> None:
+        """`what`: fetched or installed, of all packages."""
         now = time.monotonic()
-        line = f"{self._what} {done} of {self._total} packages{self._left(done, now - self._began)}"
+        steps = done + (self._total if what == INSTALLED else 0)
+        line = f"{what} {done} of {self._total} packages{self._left(steps, now - self._began)}"
         if self._out.isatty():
-            filled = _WIDTH * done // max(1, self._total)
+            filled = min(_WIDTH, _WIDTH * steps // max(1, 2 * self._total))
             self._out.write(f"\r[{'#' * filled}{'.' * (_WIDTH - filled)}] {line:<60}")
             self._out.flush()
         elif now - self._said >= SAID_EVERY:
             self._said = now
             print(line, file=self._out, flush=True)
 
-    def _left(self, done: int, seconds: float) -> str:
-        if not 0 < done < self._total or seconds < 3:
+    def _left(self, steps: int, seconds: float) -> str:
+        """Of both halves: that of one alone was over when the other began anew."""
+        if not 0 < steps < 2 * self._total or seconds < 3:
             return ""
-        return f", {seconds * (self._total - done) / done:.0f} s left"
+        return f", about {seconds * (2 * self._total - steps) / steps:.0f} s left"
 
     def close(self) -> None:
         if self._out.isatty():
@@ -106,17 +110,15 @@ def install(lock: Path, total: int) -> int:
     command = [*PIP, "--require-hashes", "--progress-bar", "off", "--requirement", str(lock)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as pip:  # noqa: S603 - our own interpreter and arguments
         assert pip.stdout is not None
-        finding = Progress("fetched", total, sys.stdout)
+        progress = Progress(total, sys.stdout)
         for number in found(pip.stdout):
-            finding(number)
-        finding.close()
+            progress(FETCHED, number)
         # What it prints from here on is its list of packages; a pipe that nobody reads would stop it.
         threading.Thread(target=pip.stdout.read, daemon=True).start()
-        unpacking = Progress("installed", total, sys.stdout)
         while pip.poll() is None:
-            unpacking(unpacked())
+            progress(INSTALLED, unpacked())
             time.sleep(0.5)
-        unpacking.close()
+        progress.close()
     return pip.returncode
 
 
@@ -127,7 +129,7 @@ def main(arguments: Sequence[str]) -> int:
         lock = to_run(lock, tomllib.loads((HERE / "pyproject.toml").read_text(encoding="utf-8")))
     total = expected(lock)
     which = "all packages" if everything else f"a new {VENV.name}"
-    print(f"Setting up {which}: {total} packages, about a minute (longer when they have to be downloaded)", flush=True)
+    print(f"Setting up {which}: {total} packages, one to three minutes (longer over a slow network)", flush=True)
     if not everything:
         venv.create(VENV, clear=True, with_pip=True)
         chosen = VENV / "to-run.lock"

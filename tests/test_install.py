@@ -59,10 +59,14 @@ def test_a_terminal_shows_a_bar_with_the_time_left(monkeypatch: pytest.MonkeyPat
     now = [0.0]
     monkeypatch.setattr("install.time.monotonic", lambda: now[0])
     shown = Terminal()
-    progress = install.Progress("installed", 120, shown)
+    progress = install.Progress(120, shown)
     now[0] = 10.0
-    progress(40)
-    assert shown.getvalue().strip() == "[##########....................] installed 40 of 120 packages, 20 s left"
+    progress(install.FETCHED, 40)
+    assert shown.getvalue().strip() == "[#####.........................] fetched 40 of 120 packages, about 50 s left"
+    now[0] = 48.0
+    progress(install.INSTALLED, 40)
+    last = shown.getvalue().rpartition("\r")[2].strip()
+    assert last == "[####################..........] installed 40 of 120 packages, about 24 s left", "one bar for both halves"
     progress.close()
     assert shown.getvalue().endswith("\r")
 
@@ -71,7 +75,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then(monkeypatch: pytest.Mon
     now = [0.0]
     monkeypatch.setattr("install.time.monotonic", lambda: now[0])
     shown = io.StringIO()
-    progress = install.Progress("installed", 120, shown)
+    progress = install.Progress(120, shown)
     for now[0], done in ((10, 40), (16, 60), (20, 100)):
-        progress(done)
-    assert shown.getvalue() == "installed 60 of 120 packages, 16 s left\n"
+        progress(install.FETCHED, done)
+    assert shown.getvalue() == "fetched 60 of 120 packages, about 48 s left\n"
