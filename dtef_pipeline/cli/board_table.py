@@ -1,21 +1,27 @@
 """The views of `dtef leaderboard` as tables for people, and what their columns mean."""
 
 import pandas as pd
+import pyarrow as pa
 
 from dtef_pipeline.boards.boards import BY_METRIC
 from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.cli.why_missing import Reasons, why_no_interval, why_no_tier, why_unranked
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.report.column_lines import column_lines, heading, in_width
+from dtef_pipeline.report.column_lines import column_lines, in_width
+from dtef_pipeline.report.drift_terminal import drift_text, verdict_table
 from dtef_pipeline.report.fitting import Fit
 from dtef_pipeline.report.terminal import columns_that_fit, intervals, named_apart, render, with_ranks
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.meanings import DRIFT, ENDS, FIRST_OUT, TOLD_APART, meanings, view_columns
+from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.survey.tables import METRICS
 
 EVERY_VIEW = (*MODEL, "condition")
 """Columns without which no view can be shown."""
+_WHOSE_VERDICT = ("verdict", *KEYS.space, "model", *KEYS.asked, "shift")
+_DRIFT_FIRST_OUT = ("odds needed", "since", "snapshots", "lowest_snapshot", "highest_snapshot", "lowest", "highest")
 
 
 def render_view(by: str, frame: pd.DataFrame, how: str = "") -> str:
@@ -53,10 +59,13 @@ def lines_of_unranked(frame: pd.DataFrame, without_score: Reasons) -> str:
     return "\n".join(["without a rank:", *lines]) if lines else ""
 
 
-def lines_of_drift(text: str) -> str:
-    """The same for the table of verdicts in what `dtef drift` prints; nothing where there is none."""
-    header = next((line for line in text.splitlines() if line.strip().startswith("verdict ")), "")
-    return column_lines([name for name in DRIFT if heading(name) in header], DRIFT) if header else ""
+def render_drift(checks: pa.Table) -> str:
+    """What `dtef drift` prints, with a line for each column of its table of verdicts that is not plain English."""
+    verdicts = verdict_table(checks, NAMES)
+    fit = terminal_fit([name for name in _WHOSE_VERDICT if name in verdicts], _DRIFT_FIRST_OUT)
+    text = drift_text(checks, NAMES, fit)
+    shown = columns_that_fit(verdicts, (), None, fit)
+    return "\n".join([text, column_lines(shown, DRIFT, fit.width)] if shown else [text])
 
 
 def _fit(shown: pd.DataFrame, how: str = "") -> Fit:

@@ -20,10 +20,11 @@ from dtef_pipeline.asking.same_texts import same_texts, sources
 from dtef_pipeline.boards.costs import answer_lengths
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.selection import BUDGETS, RunOptions, Selection, partition_keys, selection
+from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import request_keys, split_partition_key
 from dtef_pipeline.report.column_lines import column_lines
-from dtef_pipeline.report.terminal import render
+from dtef_pipeline.report.terminal import columns_that_fit, render
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from dtef_pipeline.survey.estimate import prompts_to_ask
@@ -52,10 +53,12 @@ def estimate(reader: TableReader, options: RunOptions, output: str) -> None:
     if not models:
         click.echo("baselines ask no model: no calls, no cost")
         return
-    click.echo(render(_shown(frame, len(chosen.spelled) > 1), "table"))
+    shown = _shown(frame, len(chosen.spelled) > 1)
+    fit = terminal_fit(["model", "condition", "calls", *DOLLARS], ["prompt_tokens", "answer_tokens", "answer_tokens_most"])
+    click.echo(render(shown, "table", fit=fit))
     for line in _budget_lines(chosen, frame):
         click.echo(line)
-    click.echo(column_lines([*_REQUEST_COUNTS, *DOLLARS], ESTIMATED))
+    click.echo(column_lines(columns_that_fit(shown, (), None, fit), ESTIMATED, fit.width))
 
 
 def _estimate(

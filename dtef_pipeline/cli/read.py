@@ -17,7 +17,7 @@ from assets.survey.moved_questions import named
 from assets.survey.panel_file import known_panel
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
-from dtef_pipeline.cli.board_table import lines_of_drift, lines_of_unranked, lines_of_view, render_view
+from dtef_pipeline.cli.board_table import lines_of_unranked, lines_of_view, render_drift, render_view
 from dtef_pipeline.cli.left_out import queried, reads_tables
 from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.cli.why_missing import reasons_without_score
@@ -26,7 +26,6 @@ from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict_text import by_verdict, place_words, reaches
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
-from dtef_pipeline.report.drift_terminal import drift_text
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.blueprint.export import weval_yaml
@@ -35,7 +34,6 @@ from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.report.charts import by_significance
-from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.text.counted import counted
 from resources.file_systems import write_text
 from resources.known_models import known_models
@@ -147,10 +145,7 @@ def drift(
         click.echo(f"error: {error}", err=True)
         return NOTHING_COMPARED
     checks = named(reader, checks)
-    text = drift_text(checks, NAMES) if output == "table" else _drift_rows(checks, by, output)
-    click.echo(text)
-    if output == "table" and (lines := lines_of_drift(text)):
-        click.echo(lines)
+    click.echo(render_drift(checks) if output == "table" else _drift_rows(checks, by, output))
     rows = checks.to_pylist()
     is_compared = any(row["verdict"] is not None for row in rows)
     if not is_compared:

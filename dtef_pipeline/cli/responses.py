@@ -8,12 +8,26 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.report.terminal import render
+from dtef_pipeline.report.column_lines import column_lines
+from dtef_pipeline.report.terminal import columns_that_fit, render
 from dtef_pipeline.text.counted import counted
 from resources.responses.files import export_responses, import_responses
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
+
+STORED = {
+    "snapshot": "Pass over the prompts, by the label of `dtef run --snapshot`",
+    "role": "What the model was asked as: candidate (to be evaluated), judge, analyst or embedder",
+    "answers": "Responses in the store: one per request that was answered",
+    "prompt_tokens": "Tokens of their prompts; - means the provider said none",
+    "completion_tokens": "Tokens of the responses themselves; - means the provider said none",
+    "cost_usd": "US dollars of all that have a known price; - means none has",
+    "unpriced": "Responses without a known price, which are not in cost usd",
+    "last_answered": "When the last of them arrived, UTC",
+}
+"""By name, the columns that `dtef responses show` shows."""
 
 
 def _store() -> ResponseStore:
@@ -40,10 +54,12 @@ def show(output: str) -> None:
         size = store.database.size()
         name = store.name
     # Whole numbers stay whole beside unknown ones.
-    click.echo(render(summary.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get), output))
+    frame, fit = summary.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get), terminal_fit(["model", "snapshot", "role"])
+    click.echo(render(frame, output, fit=fit))
     if output == "table":
         stored = pc.sum(summary["answers"]).as_py() or 0
         click.echo(f"{counted(stored, 'response')}, {size / 1e6:,.1f} MB: {name}")
+        click.echo(column_lines(columns_that_fit(frame, (), None, fit), STORED, fit.width))
 
 
 def _contents(store: ResponseStore) -> str:

@@ -11,24 +11,32 @@ import pyarrow as pa
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.rule import is_equal
 from dtef_pipeline.drift.verdict_text import NEWS, by_verdict, change_words, moved_words, odds, place_words, shift_interval
+from dtef_pipeline.report.fitting import Fit
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.terminal import render, rows_named_apart
 
 _EXTREMES = ["lowest", "lowest_snapshot", "highest", "highest_snapshot"]
 
 
-def drift_text(checks: pa.Table, names: Names) -> str:
+def drift_text(checks: pa.Table, names: Names, fit: Fit) -> str:
     """Rows of MODEL_DRIFT or DRIFT_CHECKS for people: the headline, the series with a verdict, what changed, and why others have none."""
-    rows = sorted(rows_named_apart(checks.to_pylist()), key=by_verdict(names.subject.keys))
+    rows = _in_order(checks, names)
     compared = [row for row in rows if row["verdict"] is not None]
     details = (_details(row, names) for row in compared)
-    parts = [headline(checks, names.subject), _verdicts(compared, names), *details, _left_out(rows)]
+    verdicts = render(verdict_table(checks, names), "table", fit=fit) if compared else ""
+    parts = [headline(checks, names.subject), verdicts, *details, _left_out(rows, fit)]
     return "\n\n".join(part for part in parts if part)
 
 
-def _verdicts(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
+def _in_order(checks: pa.Table, names: Names) -> list[dict[str, Any]]:
+    return sorted(rows_named_apart(checks.to_pylist()), key=by_verdict(names.subject.keys))
+
+
+def verdict_table(checks: pa.Table, names: Names) -> pd.DataFrame:
+    """The series with a verdict as people are shown them; without rows or columns where there is none."""
+    rows = [row for row in _in_order(checks, names) if row["verdict"] is not None]
     if not rows:
-        return ""
+        return pd.DataFrame()
     where = [name for name in (*names.place, "model", *names.asked) if rows[0].get(name) is not None]
     where = [name for name in where if name not in names.usual or {row[name] for row in rows} != {names.usual[name]}]
     frame = pd.DataFrame([{name: row[name] for name in ("verdict", *where, "n_snapshots", *_EXTREMES)} for row in rows])
@@ -45,7 +53,7 @@ def _verdicts(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
     equal = [row["gap"] is not None and is_equal(row["lowest"], row["highest"]) for row in rows]
     frame.loc[equal, ["lowest_snapshot", "highest_snapshot"]] = "all equal"
     frame = pd.concat([frame[["verdict", *where]], pd.DataFrame(shifts), frame[["n_snapshots", *_EXTREMES]]], axis=1)
-    return render(frame.rename(columns={"n_snapshots": "snapshots"}), "table")
+    return frame.rename(columns={"n_snapshots": "snapshots"})
 
 
 def _details(row: Mapping[str, Any], names: Names) -> str:
@@ -68,10 +76,10 @@ def _lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]], names: 
             yield f"{names.item}s that moved most: {moved_words(row['moved'], names.subject)}"
 
 
-def _left_out(rows: Sequence[Mapping[str, Any]]) -> str:
+def _left_out(rows: Sequence[Mapping[str, Any]], fit: Fit) -> str:
     silent = [row for row in rows if row["verdict"] is None or (row["verdict"] == "none" and row["log10_e"] is None)]
     reasons = pd.Series([row["reason"] for row in silent], dtype=str, name="reason")
     if not len(reasons):
         return ""
     counts = reasons.value_counts(sort=True).rename_axis("reason").reset_index(name="n_series")
-    return render(counts, "table", columns=["n_series", "reason"])
+    return render(counts, "table", columns=["n_series", "reason"], fit=Fit(fit.width, ("n_series", "reason")))

@@ -50,7 +50,7 @@ def render(
 
 
 def columns_that_fit(frame: pd.DataFrame, columns: Sequence[str], ends: Ends | None, fit: Fit) -> list[str]:
-    """The columns that `render` shows, for what is said of them beneath the table."""
+    """The columns that `render` shows of these (without any: of all), for what is said of them beneath the table."""
     return [column.name for column in fitted(_text_columns(frame, columns, False, ends), fit).columns]
 
 
