@@ -1,6 +1,6 @@
 """The lines that follow a run, and what `dtef costs` and `dtef experiment` show. No Dagster is loaded for them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -24,7 +24,7 @@ from dtef_pipeline.survey.boards.experiments import compared
 from dtef_pipeline.survey.boards.meanings import COST_COLUMNS, ENDS, EXPERIMENT
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
-from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, load_experiment
+from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, each_asked_once, load_experiment
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.text.counted import counted
 from resources.gateway.progress import waiting
@@ -224,19 +224,8 @@ def _seen(chosen: Experiment, known: Models, reader: TableReader, options: Surve
         lambda connection: connection.execute(seen, [options.snapshot]).fetchall(), only=["scores"], first=options.rounds
     )
     names = {name for (found,) in rows for name in (found, base_selector(found))}
-    asked: dict[tuple[str, ...], tuple[Asked, ...]] = {}
-    for name in sorted(names, key=lambda name: ("@" in name, name)):
-        for model in _in_every_condition(chosen, known, name):
-            asked.setdefault(tuple(one.spec.variant for one in model), model)
-    return tuple(one for model in asked.values() for one in model)
-
-
-def _in_every_condition(chosen: Experiment, known: Models, name: str) -> Iterable[tuple[Asked, ...]]:
-    """Nothing for a model that is not in the models file any more, or cannot have the settings of the conditions."""
-    try:
-        return [asked_models(chosen, known, [name])]
-    except ConfigError:
-        return []
+    shortest_first = sorted(names, key=lambda name: ("@" in name, name))
+    return tuple(one for model in each_asked_once(chosen, ((known, name) for name in shortest_first)) for one in model)
 
 
 def _comparison(

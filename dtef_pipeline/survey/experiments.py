@@ -12,7 +12,8 @@ The first condition is the one that the others are compared with.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -116,6 +117,19 @@ def asked_models(experiment: Experiment, models: Models, selectors: Sequence[str
                 "settings other than the model's own, and without context only what changes a prompt that shows none"
             )
     return asked
+
+
+def each_asked_once(experiment: Experiment, names: Iterable[tuple[Models, str]]) -> list[tuple[Asked, ...]]:
+    """Every model in every condition, each once and under the first of its names. `names`: each with the models that it is one of.
+
+    Nothing of a model that is not known any more, or cannot have the settings of the conditions.
+    """
+    found: dict[tuple[str, ...], tuple[Asked, ...]] = {}
+    for models, name in names:
+        with suppress(ConfigError):
+            asked = asked_models(experiment, models, [name])
+            found.setdefault(tuple(one.spec.variant for one in asked), asked)
+    return list(found.values())
 
 
 def _effect(options: BlueprintOptions) -> str:

@@ -10,7 +10,6 @@ import duckdb
 from dtef_pipeline.asking.models import COMPUTED_SQL, Models, ModelSpec
 from dtef_pipeline.asking.snapshot_order import FIRST_LABEL, among, snapshot_order
 from dtef_pipeline.asking.variants import spec_of
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
@@ -30,7 +29,7 @@ from dtef_pipeline.report.markup import (
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.boards.experiments import asked_everywhere, compared, paired_cells
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models
+from dtef_pipeline.survey.experiments import Asked, Experiment, each_asked_once
 
 _HOW_TO_READ_EXPERIMENTS = (
     "Ways of asking, compared on the pairs that a model was asked in all of them, each with the first one. “better” and “worse”: the "
@@ -103,16 +102,12 @@ def _snapshots(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, _Sa
 
 def _asked(experiment: Experiment, specs: Sequence[ModelSpec], said: _Said) -> list[Asked]:
     """The models that were asked in two conditions or more, each in every condition; a model once, under its shortest name."""
-    found: dict[tuple[str, ...], tuple[Asked, ...]] = {}
-    for spec in specs:
-        try:
-            asked = asked_models(experiment, Models(specs={spec.name: spec}, collections={}), [spec.name])
-        except ConfigError:  # it cannot have the settings of the conditions
-            continue
+    names = ((Models(specs={spec.name: spec}, collections={}), spec.name) for spec in specs)
+    found: list[Asked] = []
+    for asked in each_asked_once(experiment, names):
         there = [
             all((one.spec.variant, one.options.condition, level) in said for level in one.options.context_levels)
             for one in asked
         ]
-        if sum(there) > 1:
-            found.setdefault(tuple(one.spec.variant for one in asked), asked)
-    return [one for asked in found.values() for one in asked]
+        found += asked if sum(there) > 1 else ()
+    return found
