@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from scipy.stats import norm, t
+from scipy.special import ndtri, stdtrit
 
 from dtef_pipeline.boards.cells import (
     BoardOptions,
@@ -110,7 +110,7 @@ def rerun_detectable(within: float, cells: int) -> float:
 
     (z.975 + z.80) sqrt(2 within / cells), `within` the variance between draws of a cell: for the same prompts only the draws differ.
     """
-    return float((norm.ppf((1 + CONFIDENCE) / 2) + norm.ppf(POWER)) * np.sqrt(2 * within / cells))
+    return float((ndtri((1 + CONFIDENCE) / 2) + ndtri(POWER)) * np.sqrt(2 * within / cells))
 
 
 def model_detectable(differences: Floats, counts: Floats) -> float:
@@ -123,7 +123,7 @@ def model_detectable(differences: Floats, counts: Floats) -> float:
     clusters, total = len(counts), counts.sum()
     off = differences - differences.sum() / total * counts
     error = np.sqrt(clusters / (clusters - 1) * (off @ off)) / total
-    return float((t.ppf((1 + CONFIDENCE) / 2, clusters - 1) + t.ppf(POWER, clusters - 1)) * error)
+    return float((stdtrit(clusters - 1, (1 + CONFIDENCE) / 2) + stdtrit(clusters - 1, POWER)) * error)
 
 
 def _model_difference(cells: pd.DataFrame, subject: Scored) -> dict[str, object]:

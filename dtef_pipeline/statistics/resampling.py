@@ -15,8 +15,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, logit
-from scipy.stats import norm, t
+from scipy.special import expit, logit, ndtr, ndtri, stdtrit
 from threadpoolctl import threadpool_limits
 
 from dtef_pipeline.errors import ConfigError
@@ -200,10 +199,10 @@ def interval(
     clusters = np.broadcast_to(np.asarray(n_clusters, dtype=np.float64), replicates.shape[1:])
     finite = np.isfinite(replicates).sum(axis=0)
     usable = (clusters >= MIN_CLUSTERS) & (finite >= _FINITE * len(replicates)) & (finite > 0)
-    z = norm.ppf((1 + confidence) / 2)
+    z = ndtri((1 + confidence) / 2)
     freedom = np.where(usable, clusters - 1, 1)
-    expanded = np.sqrt(1 + 1 / freedom) * t.ppf((1 + confidence) / 2, freedom)
-    tail = norm.cdf(-np.where(np.broadcast_to(between, clusters.shape) > 0, expanded, z))
+    expanded = np.sqrt(1 + 1 / freedom) * stdtrit(freedom, (1 + confidence) / 2)
+    tail = ndtr(-np.where(np.broadcast_to(between, clusters.shape) > 0, expanded, z))
     # A column's replicates side by side in memory are sorted many times faster.
     ordered = np.sort(np.ascontiguousarray(np.where(np.isfinite(replicates), replicates, np.inf).T), axis=1).T
     low, high = (_at(ordered, place * np.maximum(finite - 1, 0)) for place in (tail, 1 - tail))

@@ -9,7 +9,7 @@ Source: bootstrap-t (Efron 1982; Hall 1992, ch. 3), on a scale that steadies the
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from dtef_pipeline.statistics.resampling import (
     CONFIDENCE,
@@ -88,7 +88,7 @@ def _ends(weights: Floats, top: Floats, bottom: Floats, known: Floats, confidenc
     with np.errstate(divide="ignore", invalid="ignore"):
         off = (np.arcsinh(scaled) - origin) * np.hypot(scaled, 1) * scale / own
     off = np.clip(np.where(own > _ROUNDED_TO_ZERO * np.abs(value), off, np.sign(moved) * _FAR), -_FAR, _FAR)
-    tail = norm.cdf(-norm.ppf((1 + confidence) / 2) * np.sqrt(more))
+    tail = ndtr(-ndtri((1 + confidence) / 2) * np.sqrt(more))
     below, above = np.quantile(off, (tail, 1 - tail), axis=0)
     below, above = np.minimum(below, 0), np.maximum(above, 0)
     step = se / np.hypot(value, scale)

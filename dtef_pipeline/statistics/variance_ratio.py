@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from scipy.optimize import brentq
-from scipy.stats import f
+from scipy.special import fdtrc, fdtri
 
 from dtef_pipeline.statistics.resampling import CONFIDENCE
 
@@ -30,9 +30,9 @@ def variance_ratio(statistic: Callable[[float], float], groups: int, freedom: in
     classic (F - 1) / k with k values per group. The interval are the ratios at which it lies between the 2.5 % and 97.5 % points of F, which is
     exact for normal effects also in unbalanced data (Wald 1947; Searle, Casella & McCulloch 1992, ch. 3; Seely & El-Bassiouni 1983).
     """
-    tails = [f.ppf(place, groups, freedom) for place in ((1 + CONFIDENCE) / 2, (1 - CONFIDENCE) / 2)]
+    tails = [fdtri(groups, freedom, place) for place in ((1 + CONFIDENCE) / 2, (1 - CONFIDENCE) / 2)]
     value, low, high = (_where(statistic, float(quantile)) for quantile in (1.0, *tails))
-    return VarianceRatio(value, low, high, float(f.sf(statistic(0.0), groups, freedom)))
+    return VarianceRatio(value, low, high, float(fdtrc(groups, freedom, statistic(0.0))))
 
 
 def _where(statistic: Callable[[float], float], quantile: float) -> float:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import duckdb
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from dtef_pipeline.boards.cells import cells_sql, has_table, parameters
 from dtef_pipeline.report.download import packed
@@ -135,7 +135,7 @@ def pair_data(connection: duckdb.DuckDBPyConnection, most_bytes: int) -> PairDat
             head = {"r": question["round"], "id": question["question_id"], "t": question["question_text"]}
             questions.append({**head, "o": list(question["options"]), "s": listed})
     shown = {
-        "z": float(norm.ppf((1 + CONFIDENCE) / 2)),
+        "z": float(ndtri((1 + CONFIDENCE) / 2)),
         "models": [model.name for model in models],
         "asked": [list(way) for way in asked],
         "segments": segments,
