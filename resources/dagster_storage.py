@@ -82,7 +82,7 @@ class _Engines:
 
 def _identity(path: str) -> tuple[int, int]:
     try:
-        found = os.stat(path)  # noqa: PTH116 - asked for each of thousands of statements; a Path takes longer than the question
+        found = os.stat(path)  # noqa: PTH116 - asked for each of thousands of statements; a Path takes longer than the look
     except FileNotFoundError:
         Path(path).touch()  # an empty file is a new database: so it has an identity before it is first opened
         found = Path(path).stat()
