@@ -56,8 +56,9 @@ pytestmark = [
 class UI:
     """A running Dagster with the pipeline loaded: what its buttons do."""
 
-    def __init__(self, workspace: WorkspaceProcessContext, pipeline: Pipeline, server: FakeLLM) -> None:
-        self.workspace, self.pipeline, self.server = workspace, pipeline, server
+    def __init__(self, workspace: WorkspaceProcessContext, pipeline: Pipeline, server: FakeLLM, pause: float) -> None:
+        """`pause`: seconds between two turns of the daemon, which take time from the processes that it waits for."""
+        self.workspace, self.pipeline, self.server, self.pause = workspace, pipeline, server, pause
 
     @property
     def instance(self) -> dg.DagsterInstance:
@@ -102,7 +103,7 @@ class UI:
             going = (BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING, BulkActionStatus.FAILING)
             return all(self._backfill(one).status not in going for one in ids)
 
-        self.until(ended)
+        self.until(ended, self.pause)
         return [run for one in ids for run in self.runs(one)]
 
     def runs(self, backfill: str) -> list[dg.DagsterRun]:
@@ -111,11 +112,11 @@ class UI:
     def status_of(self, backfill: str) -> str:
         return str(self._backfill(backfill).status.value)
 
-    def until(self, reached: Callable[[], bool]) -> None:
+    def until(self, reached: Callable[[], bool], pause: float = 0.1) -> None:
         deadline = time.monotonic() + 240
         while not reached():
             assert time.monotonic() < deadline, "not reached in four minutes"
-            time.sleep(0.1)
+            time.sleep(pause)
 
     def asked(self, keys: Sequence[str]) -> int:
         """Answers of the server that the partitions hold."""
@@ -138,7 +139,7 @@ class UI:
 
 
 @contextmanager
-def running(folder: Path, launcher: str, target: WorkspaceLoadTarget) -> Iterator[UI]:
+def running(folder: Path, launcher: str, target: WorkspaceLoadTarget, pause: float) -> Iterator[UI]:
     with pytest.MonkeyPatch.context() as patch, FakeLLM(reply=lambda call: distribution(call, 40.0)) as server:
         use(folder, patch)
         serve_as(server, folder, patch)
@@ -151,7 +152,7 @@ def running(folder: Path, launcher: str, target: WorkspaceLoadTarget) -> Iterato
             lines = [line.replace("Question", f"In {line[:2]}: question", 1) for line in file.read_text("utf-8").splitlines()]
             file.write_text("\n".join(lines) + "\n", encoding="utf-8")
             pipeline.register(file)
-            yield UI(workspace, pipeline, server)
+            yield UI(workspace, pipeline, server, pause)
 
 
 @pytest.fixture(scope="module")
@@ -159,14 +160,14 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UI]:
     code = LoadableTargetOrigin(executable_path=sys.executable, module_name="assets.definitions", working_directory=str(ROOT))
     target = InProcessWorkspaceLoadTarget(InProcessCodeLocationOrigin(code, location_name="dtef"))
     launcher = "run_launcher: {module: dagster._core.launcher.sync_in_memory_run_launcher, class: SyncInMemoryRunLauncher}"
-    with running(tmp_path_factory.mktemp("here"), launcher, target) as ui:
+    with running(tmp_path_factory.mktemp("here"), launcher, target, pause=0.1) as ui:
         yield ui
 
 
 @pytest.fixture(scope="module")
 def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UI]:
     target = ModuleTarget("assets.definitions", None, str(ROOT), "dtef")
-    with running(tmp_path_factory.mktemp("processes"), "", target) as ui:
+    with running(tmp_path_factory.mktemp("processes"), "", target, pause=1.0) as ui:
         yield ui
 
 
@@ -245,11 +246,12 @@ def test_what_was_cancelled_goes_on_when_it_is_launched_again(processes: UI) -> 
     ui.server.latency = 1.0
     first = ui.backfill(keys)
 
-    def some_answered() -> bool:
+    def launched() -> bool:
         ui.turn()
-        return ui.server.answered > before
+        return bool(ui.runs(first))
 
-    ui.until(some_answered)
+    ui.until(launched)
+    ui.until(lambda: ui.server.answered > before)
     assert ui.ask(CANCEL, {"id": first})["__typename"] == "CancelBackfillSuccess"
     (cancelled,) = ui.finish(first)
     ui.server.latency = 0.0
