@@ -2,47 +2,56 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
-import textwrap
+from multiprocessing.connection import Connection
 
 from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
-from tests.conftest import ROOT
 from tests.fake_llm_server import FakeLLM, Fault
 from tests.made.responses import stored
+from tests.resources import forked
 from tests.resources.gateway.gateway_setup import await_answers, gateway, model, requests
 
-RUN = """
-    import sys
-    from resources.responses.store import ResponseStore
-    from tests.resources.gateway.gateway_setup import gateway, model, requests
-    spec = model(None, api_base=sys.argv[2], max_concurrency=8)
-    with ResponseStore(sys.argv[1]) as store:
+
+def _run(location: str, base_url: str, counted: Connection) -> None:
+    spec = model(None, api_base=base_url, max_concurrency=8)
+    with ResponseStore(location) as store:
         answers = gateway(store).answer(requests(spec, 300))
-    print(len(answers.failures), answers.asked, answers.replayed)
-"""
+    counted.send((len(answers.failures), answers.asked, answers.replayed))
 
 
-def start(store: str, server: FakeLLM) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", textwrap.dedent(RUN), store, server.base_url]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+class Run:
+    """A run in a process of its own."""
 
+    def __init__(self, location: str, server: FakeLLM) -> None:
+        context = forked.context()
+        self.counted, theirs = context.Pipe(duplex=False)
+        self.process = context.Process(target=_run, args=(location, server.base_url, theirs))
+        self.process.start()
+        theirs.close()
 
-def finish(run: subprocess.Popen[str]) -> tuple[int, int, int]:
-    """(failed, asked, replayed) as the run counts them."""
-    output, errors = run.communicate(timeout=120)
-    assert run.returncode == 0, errors
-    failed, asked, replayed = (int(word) for word in output.split())
-    return failed, asked, replayed
+    def finish(self) -> tuple[int, int, int]:
+        """(failed, asked, replayed) as the run counts them."""
+        self.process.join(timeout=120)
+        assert self.process.exitcode == 0
+        failed, asked, replayed = self.counted.recv()
+        self.close()
+        return failed, asked, replayed
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.close()
+
+    def close(self) -> None:
+        self.counted.close()
+        self.process.close()
 
 
 class TestTwoProcesses:
     def test_they_split_the_work_and_both_have_all_of_it(self, location: str) -> None:
         with FakeLLM(latency=0.1) as server:
-            runs = [start(location, server) for _ in range(2)]
-            counted = [finish(run) for run in runs]
+            runs = [Run(location, server) for _ in range(2)]
+            counted = [run.finish() for run in runs]
             assert set(server.answers.values()) == {1}
             assert server.answered == 300
         assert [failed for failed, _, _ in counted] == [0, 0]
@@ -53,11 +62,10 @@ class TestTwoProcesses:
 
     def test_what_a_killed_run_had_claimed_is_taken_over(self, location: str) -> None:
         with FakeLLM(latency=0.1) as server:
-            killed, other = start(location, server), start(location, server)
+            killed, other = Run(location, server), Run(location, server)
             await_answers(server, 60)
-            killed.send_signal(signal.SIGKILL)
-            killed.communicate()
-            failed, asked, replayed = finish(other)
+            killed.kill()
+            failed, asked, replayed = other.finish()
             assert (failed, asked + replayed) == (0, 300)
             assert server.answered <= 300 + 8
         with ResponseStore(location) as store:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import random
 import signal
@@ -24,6 +23,7 @@ from resources.responses.processes import Process
 from resources.responses.store import ResponseStore
 from tests.conftest import ROOT
 from tests.made.responses import keys, response, stored
+from tests.resources import forked
 
 ELSEWHERE = {"machine": "another machine", "pid": 1, "started": None}
 
@@ -194,7 +194,7 @@ def _claim_all(location: str, chunk: int, forwards: bool, mine: Queue[list[str]]
 
 
 def test_processes_that_claim_the_same_10_000_keys_split_them(location: str) -> None:
-    context = multiprocessing.get_context("spawn")
+    context = forked.context()
     mine: Queue[list[str]] = context.Queue()
     all_done = context.Barrier(3)
     processes = [context.Process(target=_claim_all, args=(location, 64 * n, n % 2 == 0, mine, all_done)) for n in (1, 2, 3)]
@@ -225,7 +225,7 @@ def _buy_all(location: str, seed: int, bought: Queue[list[int]]) -> None:
 
 
 def test_processes_that_claim_answer_and_give_back_buy_each_answer_once(location: str) -> None:
-    context = multiprocessing.get_context("spawn")
+    context = forked.context()
     bought: Queue[list[int]] = context.Queue()
     processes = [context.Process(target=_buy_all, args=(location, seed, bought)) for seed in (1, 2, 3)]
     for process in processes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ from resources.responses.database import SCHEMA_VERSION
 from resources.responses.store import RESPONSES, ResponseStore
 from tests.made.responses import keys, response, stored
 from tests.postgres import Postgres
+from tests.resources import forked
 
 
 def test_a_response_comes_back_as_it_was_in_the_order_of_the_keys(store: ResponseStore) -> None:
@@ -117,7 +117,7 @@ def _fill(location: str, start: int) -> None:
 
 
 def run_at_once(target: Callable[..., None], arguments: Sequence[tuple[object, ...]]) -> None:
-    context = multiprocessing.get_context("spawn")
+    context = forked.context()
     processes = [context.Process(target=target, args=given) for given in arguments]
     for process in processes:
         process.start()
