@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import dagster as dg
 
 from assets.definitions import defs
-from assets.stage.broken_files import LEFT_OUT, MADE_AGAIN, NOT_RESTORED
+from assets.stage.broken_files import LEFT_OUT, MADE_AGAIN, NOT_RESTORED, unmended
 from assets.stage.dagster_internals import (
     MAX_RETRIES_TAG,
     RANGE_END,
@@ -81,11 +81,13 @@ def materialize(
     failures = _failures(results, keys, instance.root_directory)
     made = [one for result in results for one in _materialized(instance, result.run_id)]
     superseded = sum(_values(made, "superseded", int))
-    files = [
+    again, left_out, not_restored = [
         tuple(dict.fromkeys(line for lines in _values(made, name, list) for line in lines))
         for name in (MADE_AGAIN, LEFT_OUT, NOT_RESTORED)
     ]
-    return Launched(tuple(result.run_id for result in results), tuple(failures), superseded, *files)
+    return Launched(
+        tuple(result.run_id for result in results), tuple(failures), superseded, again, unmended(left_out, again), not_restored
+    )
 
 
 def _run(

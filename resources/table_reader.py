@@ -77,7 +77,15 @@ class TableReader:
 
     def refresh_database(self) -> None:
         """`Warehouse.refresh_database`, without what cannot be read."""
+        self.forget_mended()
         self._repeated(lambda without: self.warehouse.refresh_database(dict.fromkeys(without, "") | self.left_out), TABLES, ())
+
+    def forget_mended(self) -> None:
+        """Count what is kept as one file, and was left out, no more as left out where it can be read by now: roll-ups replace such files."""
+        for path in list(self.left_out):
+            spec = TABLES[self.warehouse.place(path)[0]]
+            if not spec.levels and fault(self.warehouse.fs, path, spec.schema, whole=True) is None:
+                del self.left_out[path]
 
     def _repeated(self, do: Callable[[Collection[str]], Out], tables: Iterable[str], first: Sequence[str]) -> Out:
         without: set[str] = set()

@@ -53,7 +53,7 @@ def test_a_broken_file_is_left_out_and_said_once(house: Warehouse, spoiled: Call
     assert reader.rows("scores", round="S1")["segment"].to_pylist() == others
     (line,) = said
     assert line.startswith(f"left out, since it cannot be read: {file}: ")
-    assert line.endswith(f"--round S1 --segment {SEGMENTS[place]} --snapshot base --model baseline/uniform")
+    assert line.endswith(f"--round S1 --segment {SEGMENTS[place]} --snapshot base --questions 1 --model baseline/uniform")
     assert list(reader.left_out.values()) == said
 
 
