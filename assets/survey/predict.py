@@ -19,10 +19,11 @@ from assets.stage.versions import content_version
 from assets.survey.blueprint import blueprints
 from assets.survey.predictor import Plan, PredictOptions, Predictor, windows
 from assets.survey.rounds import ROUND_SEGMENT
+from assets.survey.snapshots import require_spelling_of
 from assets.survey.store import SurveyStore
 from dtef_pipeline.asking.models import COMPUTED, Budget, Models
 from dtef_pipeline.asking.request import Failure
-from dtef_pipeline.asking.snapshot_label import LABEL_WORDS, require_label, require_one_spelling
+from dtef_pipeline.asking.snapshot_label import LABEL_WORDS, require_label
 from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.documents import in_one_line
 from dtef_pipeline.errors import ConfigError
@@ -108,7 +109,7 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
     models = config.options(store.models)
     command = command_of(context.run)
     keys = command.keys if command else run.keys
-    require_one_spelling(config.snapshot, _stored_snapshots(store, keys))
+    require_spelling_of(store.warehouse, config.snapshot, keys)
     predictor = Predictor.over(keys, store.warehouse, models, store.responses.responses, store.responses.models)
     budgets = {model.name: model.budget for model in models.all_models} | config.budgets_of_models
     asked = [model for model in models.all_models if model.name in predictor.expected]
@@ -132,11 +133,6 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
     for line in predictor.reader.left_out.values():
         context.log.warning(f"baselines are computed without the answers of a file: {line}")
     return run.result()
-
-
-def _stored_snapshots(store: SurveyStore, keys: Sequence[str]) -> set[str]:
-    """Labels under which these partitions have predictions."""
-    return {label for key in keys for label in store.warehouse.values("predictions", "snapshot", **SPACE.levels(key))}
 
 
 def _write(store: SurveyStore, predictor: Predictor, plan: Plan, failures: Mapping[str, Failure]) -> tuple[dict[str, Any], str]:

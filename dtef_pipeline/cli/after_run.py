@@ -69,7 +69,10 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
         counts = ", ".join(f"{count:,} {status}" for status, count in rows)
         by = ["model", "condition"] if len(chosen.spelled) > 1 else ["model"]
         used = cost_breakdown(connection, by, KEYS, only=rounds, snapshot=chosen.snapshot, variants=variants)
-        said = [f"snapshot {chosen.snapshot}, {', '.join(rounds)}, these models: {counts}", *_cost_lines(used)]
+        said = [
+            f"snapshot {chosen.snapshot}, {', '.join(rounds)}, these models: {counts}, over all runs and segments so far",
+            *_cost_lines(used),
+        ]
         boards = []
         for level in chosen.context_levels:
             options = SurveyBoardOptions(

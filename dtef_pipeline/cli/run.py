@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from assets.survey.panel_file import checked_panel
+from assets.survey.snapshots import require_spelling_of
 from dtef_pipeline.cli.after_run import after_run, now_asked
 from dtef_pipeline.cli.left_out import open_reader, open_warehouse, say_files, say_more
 from dtef_pipeline.cli.ready import check_asking, check_settings, dagster_instance, prepare_home
@@ -41,15 +43,18 @@ def run(options: RunOptions) -> int:
     reader, settings = open_reader(), Settings.from_environment()
     warehouse = reader.warehouse
     check_settings(settings)
-    chosen = selection(options, known_models(settings, BASELINES))
+    models = known_models(settings, BASELINES)
+    checked_panel(settings, models, warehouse)
+    chosen = selection(options, models)
     keys = partition_keys(warehouse, chosen.rounds, chosen.segments)
+    require_spelling_of(warehouse, chosen.snapshot, keys)
     check_asking(settings, chosen)
     started = time.monotonic()
     names = ", ".join(model.name for model in chosen.models)
     click.echo(f"{counted(len(keys), 'partition')}, snapshot {chosen.snapshot}, models: {names}", err=True)
     outcome, failures, gateway = _materialize(warehouse, chosen, keys, options)
-    runs = counted(len(outcome.run_ids), "run")
-    click.echo(f"{counted(len(keys), 'partition')} in {runs}, {time.monotonic() - started:.1f} s")
+    runs = counted(len(outcome.run_ids), "Dagster run")
+    click.echo(f"{counted(len(keys), 'partition')}, {runs}, {time.monotonic() - started:.1f} s")
     for line in now_asked(gateway):
         click.echo(line)
     for failure in failures:

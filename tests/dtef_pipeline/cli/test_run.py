@@ -63,6 +63,32 @@ class TestRunRefuses:
         assert f"error: {panel}:2: rouds: unknown key; known: models, rounds, segments" in said
         assert not (ingested / "warehouse" / "blueprints").exists()
 
+    @pytest.mark.parametrize(
+        ("line", "message"),
+        [
+            ("models: [nosuch]", "models.0: no model or collection 'nosuch'; known: "),
+            ("rounds: [S1, ZZ9]", "rounds: ZZ9 not ingested; ingested: S1"),
+        ],
+    )
+    def test_a_panel_that_names_what_is_not_there(
+        self, ingested: Path, monkeypatch: pytest.MonkeyPatch, line: str, message: str
+    ) -> None:
+        """It was taken as it was, and the night failed."""
+        panel = ingested / "panel.yaml"
+        panel.write_text(f"{'' if line.startswith('models') else 'models: [fake]'}\n{line}\n", encoding="utf-8")
+        monkeypatch.setenv("DTEF_PANEL", str(panel))
+        with FakeLLM() as server:
+            serve_as(server, ingested, monkeypatch)
+            assert f"error: {panel}:2: {message}" in refused("run", "--round", "S1", *CHOSEN, "--model", "fake")
+            assert server.calls == []
+
+    def test_a_snapshot_that_differs_from_a_stored_one_in_capitals_alone(self, ingested: Path) -> None:
+        """It was refused by the third stage, after the prompts were made, with exit code 1 and an empty board."""
+        (ingested / "warehouse" / "predictions" / "round=S1" / "segment=country%3Abrazil" / "snapshot=base").mkdir(parents=True)
+        said = refused("run", "--round", "S1", *CHOSEN, "--snapshot", "BASE")
+        assert "snapshot 'BASE': it differs from the stored 'base' in capitals alone; allowed: base, or another label" in said
+        assert not (ingested / "warehouse" / "blueprints").exists()
+
     def test_every_other_place_that_a_run_needs_is_looked_at_before_it_starts(
         self, ingested: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

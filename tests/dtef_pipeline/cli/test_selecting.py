@@ -43,7 +43,7 @@ class TestConditions:
             serve_as(server, ingested, monkeypatch)
             printed = run_stages(*ROUND, "--model", "fake", "--condition", "distribution", "--condition", "shift+reversed")
             assert server.answered == 6
-        assert "1 partition in 1 run" in printed
+        assert "1 partition, 1 Dagster run" in printed
         assert "  fake, distribution/attribute-label: 3 responses, " in printed
         assert "  fake, shift/attribute-label+reversed: 3 responses, " in printed
         for table in (printed, ok("leaderboard"), ok("leaderboard", "--by", "segment")):
@@ -58,7 +58,7 @@ class TestConditions:
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
             run_stages(*apart)
-            assert "2 partitions in 4 runs" in run_stages(*apart, "--context", "2", "--condition", "shift")
+            assert "2 partitions, 4 Dagster runs" in run_stages(*apart, "--context", "2", "--condition", "shift")
         (asked,) = query(
             "SELECT count(*) AS rows FROM scores WHERE model = 'fake' AND condition LIKE 'shift%' AND status = 'ok'"
         )
@@ -209,7 +209,7 @@ class TestSeveralDagsterRuns:
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
             printed = run_stages("--round", "S1", *self.APART, "--model", "fake", "--questions", "4", "--max-calls", "6")
-        assert "2 partitions in 4 runs" in printed
+        assert "2 partitions, 4 Dagster runs" in printed
         assert server.answered == 6
         assert "asked now: fake: 6 responses" in printed
 
