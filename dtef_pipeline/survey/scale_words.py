@@ -119,7 +119,7 @@ EXTENT: Words = (  # the first match counts: `not very` before `not`
     ),
     (5, r"extremely|an extreme amount|complete(?:ly)?|total(?:ly)?|full(?:y)?|entirely|exactly|essential|all|everyone|always"),
 )
-AGAINST_USUAL: Words = (
+THAN_USUAL: Words = (
     (0, r"not at all|much (?:less|worse)(?: \w+)? than usual"),
     (1, r"(?:rather )?(?:less|worse)(?: \w+)? than usual"),
     (2, r"(?:about )?(?:the )?same as usual|no more(?: \w+)? than usual"),

@@ -14,7 +14,6 @@ from typing import Literal, get_args
 
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.scale_words import (
-    AGAINST_USUAL,
     DIFFICULTY,
     EXTENT,
     FREQUENCY,
@@ -26,6 +25,7 @@ from dtef_pipeline.survey.scale_words import (
     RECENCY,
     SEVERITY,
     SHARE_OF_TIME,
+    THAN_USUAL,
 )
 
 Kind = Literal["ordinal", "nominal"]
@@ -282,7 +282,7 @@ _FAMILIES: tuple[tuple[str, Callable[[str], float | None]], ...] = (
     ("limitation", _looked_up(LIMITATION)),
     ("level", _looked_up(LEVEL, tail=r"(?: \w+)?")),
     ("likeness", _looked_up(LIKENESS)),
-    ("comparison with the usual", _looked_up(AGAINST_USUAL)),
+    ("comparison with the usual", _looked_up(THAN_USUAL)),
     ("difficulty", _looked_up(DIFFICULTY)),
     ("living", _looked_up(LIVING, tail=r"(?: on .*)?")),
     ("recency", _looked_up(RECENCY)),
