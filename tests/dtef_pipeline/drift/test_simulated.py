@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from scipy.stats import binom
 
-from benchmarks.drift_null import Design, series, simulated_verdicts
+from benchmarks.drift_null import Design, series, simulated_verdicts, standing
 from dtef_pipeline.drift.checks import drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
@@ -84,6 +84,17 @@ class TestErrorRates:
             if row["verdict"] == "drift":
                 assert (row["direction"], row["first_snapshot"] >= label(36)) == ("down", True)
                 assert row["shift_low"] <= -0.08 <= row["shift_high"]
+
+
+class TestSmallerPanels:
+    @pytest.mark.parametrize(("shift", "least", "most"), [(-0.08, 9, 12), (0.0, 0, 2)])
+    def test_ten_nights_of_a_tenth_of_the_questions_neither_hide_a_drift_nor_make_one(
+        self, shift: float, least: int, most: int
+    ) -> None:
+        design = replace(Design(), nights=40, shift=shift, since=15)
+        asked = (np.arange(40) < 30)[None, :] | (np.arange(100) < 10)[:, None]
+        verdicts = [standing(values, asked) for values in series(design, 12, 17)]
+        assert least <= verdicts.count("drift") <= most
 
 
 class TestModels:
