@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import TypeVar
@@ -150,6 +151,25 @@ class TableReader:
                 if len(self.left_out) <= FILES_NAMED:
                     self.left_out[path] += f"; this makes it again: {self.warehouse.remake(path)}"
                     self._say(self.left_out[path])
+
+    def remade_by(self) -> list[str]:
+        """The commands that make all files again that were left out: one for those that differ in the second level of their space alone."""
+        together: dict[tuple[str, str], set[str]] = {}
+        whole: dict[tuple[str, str], int] = {}
+        for path in self.left_out:
+            table, levels = self.warehouse.place(path)
+            command, space = self.warehouse.remake(path), TABLES[table].space
+            option = f" --{space.second} {shlex.quote(levels[space.second])}" if space and space.second in levels else ""
+            before, found, after = command.partition(option) if option else (command, "", "")
+            together.setdefault((before, after), set()).add(found)
+            if found and space and (before, after) not in whole:
+                of_space = next(name for name, spec in TABLES.items() if spec.space == space)
+                there = self.warehouse.values(of_space, space.second, **{space.first: levels[space.first]})
+                whole[before, after] = len(there)
+        return [
+            f"{before}{'' if len(options) == whole.get((before, after)) else ''.join(sorted(options))}{after}"
+            for (before, after), options in together.items()
+        ]
 
     @property
     def more(self) -> int:

@@ -11,7 +11,7 @@ from dtef_pipeline.asking.models import COMPUTED_SQL, Models, base_selector
 from dtef_pipeline.asking.snapshot_order import FIRST_LABEL, among, snapshot_order
 from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.cli.board_table import lines_of_unranked, lines_of_view, render_view
-from dtef_pipeline.cli.left_out import queried, reads_tables
+from dtef_pipeline.cli.left_out import queried, reads_tables, unreadable
 from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
 from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.cli.why_missing import reasons_without_score
@@ -160,7 +160,8 @@ def costs(reader: TableReader, by: Sequence[str], rounds: tuple[str, ...], snaps
             keys.remove("model_variant")
         columns = [*keys, "answered", "failed", "budget_stopped", "prompt_tokens", "completion_tokens", "cost"]
         if not len(frame):
-            click.echo("no language model was asked: baselines cost nothing")
+            read = " in what can be read" if reader.left_out else ""
+            click.echo(f"no language model was asked{read}: baselines cost nothing")
             return
         fit = terminal_fit(keys, ["prompt_tokens", "completion_tokens", "budget_stopped"])
         click.echo(render(frame, output, columns=columns, fit=fit))
@@ -202,6 +203,8 @@ def experiment(
     asked = asked_models(chosen, known, models) if models else _seen(chosen, known, reader, options)
     frame = _comparison(reader, asked, options, margin)
     if not len(frame):
+        if reader.left_out:
+            raise unreadable(reader, f"score of the experiment {name}")
         raise ConfigError(
             f"nothing is scored for the experiment {name} in snapshot {snapshot}; it is asked by `{_how_to_ask(chosen, name, snapshot)}`; "
             f"snapshots: {', '.join(_snapshots(reader))}"

@@ -18,7 +18,7 @@ from dtef_pipeline.asking.estimate import ESTIMATED, answer_limits, expected_ans
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.same_texts import same_texts, sources
 from dtef_pipeline.boards.costs import answer_lengths
-from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.left_out import reads_tables, unreadable
 from dtef_pipeline.cli.selection import BUDGETS, RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.errors import DtefError
@@ -92,7 +92,7 @@ def _blueprints(reader: TableReader, chosen: Selection, keys: list[str]) -> tupl
         if has_duplicates(survey):
             same |= same_texts(made, as_listed)
     if not tables and reader.left_out:
-        raise DtefError("nothing of what was chosen can be read")
+        raise unreadable(reader, "prompt of what was chosen")
     if not tables:
         raise DtefError("no prompt can be made: give a larger --token-budget")
     return pa.concat_tables(tables), same

@@ -75,10 +75,22 @@ def say_files(launched: Launched) -> None:
     say_more(len(launched.left_out[FILES_NAMED:]))
 
 
-def say_more(files: int) -> None:
-    """Say how many files were left out besides those that were named."""
+def say_more(files: int, remade_by: Sequence[str] = ()) -> None:
+    """Say how many files were left out besides those that were named, and what makes all of them again, where that is known."""
     if files:
-        click.echo(f"warning: left out as well, since they cannot be read: {counted(files, 'more file')}", err=True)
+        remedy = f"; {_makes_again(remade_by)}" if remade_by else ""
+        click.echo(f"warning: left out as well, since they cannot be read: {counted(files, 'more file')}{remedy}", err=True)
+
+
+def unreadable(reader: TableReader, what: str) -> WarehouseError:
+    """Of a command that has nothing to show because of what was left out."""
+    # Where there are more files than were named, the last warning has the command.
+    remedy = "the last warning says what makes it again" if reader.more else _makes_again(reader.remade_by())
+    return WarehouseError(f"no {what} can be read, so there is nothing to show; {remedy}")
+
+
+def _makes_again(commands: Sequence[str]) -> str:
+    return f"this makes all that was left out again: {' && '.join(commands)}"
 
 
 def reads_tables(command: Callable[Concatenate[TableReader, Given], Out]) -> Callable[Given, Out]:
@@ -90,7 +102,7 @@ def reads_tables(command: Callable[Concatenate[TableReader, Given], Out]) -> Cal
         try:
             code = command(reader, *args, **kwargs)
         finally:
-            say_more(reader.more)
+            say_more(reader.more, reader.remade_by() if reader.more else ())
         if reader.left_out and not code:
             sys.exit(1)
         return code

@@ -18,7 +18,7 @@ from assets.survey.panel_file import known_panel
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.cli.board_table import lines_of_unranked, lines_of_view, render_drift, render_view
-from dtef_pipeline.cli.left_out import queried, reads_tables
+from dtef_pipeline.cli.left_out import queried, reads_tables, unreadable
 from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.cli.why_missing import reasons_without_score
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
@@ -59,7 +59,7 @@ def leaderboard(reader: TableReader, /, by: str, output: str, top: int | None, *
     chosen = SurveyBoardOptions(**{name: value for name, value in options.items() if value is not None})
     _require(warehouse, "scores", "predictions are scored by `dtef run --round ROUND`")
     _scored_rounds(warehouse, chosen.rounds)
-    frame = queried(reader, lambda connection: _shown_view(connection, by, chosen), HELD, chosen.rounds)
+    frame = queried(reader, lambda connection: _shown_view(connection, by, chosen, reader), HELD, chosen.rounds)
     if "excess" in frame:
         frame = by_significance(frame)
     if output == "table" and top is None and "question_id" in frame:
@@ -77,10 +77,14 @@ def leaderboard(reader: TableReader, /, by: str, output: str, top: int | None, *
     click.echo(lines_of_view(by, shown))
 
 
-def _shown_view(connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoardOptions) -> pd.DataFrame:
+def _shown_view(
+    connection: duckdb.DuckDBPyConnection, by: str, chosen: SurveyBoardOptions, reader: TableReader
+) -> pd.DataFrame:
     """The rows of a view, with the words of its questions."""
     frame = view(connection, by, chosen)
     if not len(frame):
+        if reader.left_out and connection.execute("SELECT 1 FROM scores LIMIT 1").fetchone() is None:
+            raise unreadable(reader, "score")
         raise ConfigError(_why_empty(connection, by, chosen))
     if "question_id" in frame:
         texts = connection.execute(
@@ -195,7 +199,7 @@ def _why_no_series(reader: TableReader, rounds: Sequence[str], options: WatchOpt
     count = "SELECT count(*) FROM scores"
     ((read,),) = reader.query(lambda connection: connection.execute(count).fetchall(), only=["scores"], first=rounds)
     if reader.left_out and not read:
-        return "no file of scores could be read: the warnings name them, each with the command that makes it again"
+        return str(unreadable(reader, "score of a language model"))
     if options.since:
         return f"no snapshot of a language model since {' or '.join(sorted(set(options.since.values())))}"
     could = " among what could be read" if reader.left_out else ""

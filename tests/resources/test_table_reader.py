@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.survey.tables import SURVEY_RESPONSES
 from resources.table_reader import FILES_NAMED, TableReader
 from resources.warehouse import Warehouse
 from tests.made.scores import scores_table
@@ -80,6 +81,18 @@ def test_of_many_the_first_are_named_and_the_others_counted(house: Warehouse) ->
     reader = TableReader(house, said.append)
     assert reader.query(segments, only=["scores"]) == []
     assert (len(said), reader.more) == (FILES_NAMED, len(SEGMENTS))
+
+
+def test_what_was_left_out_is_made_again_by_one_command_of_the_whole_round_or_of_its_segments(house: Warehouse) -> None:
+    files = fill(house)
+    for segment in SEGMENTS:
+        house.write("survey_responses", SURVEY_RESPONSES.empty_table(), **ROUND, segment=segment)
+    reader = TableReader(house)
+    for number, chosen in ((2, " --segment country:c0 --segment country:c1"), (4, "")):
+        for file in files[:number]:
+            Path(file).write_bytes(b"")
+        reader.query(segments, only=["scores"])
+        assert reader.remade_by() == [f"dtef run --round S1{chosen} --snapshot base --model baseline/uniform"]
 
 
 def test_a_file_that_goes_or_comes_while_it_is_read_is_not_called_broken(house: Warehouse) -> None:

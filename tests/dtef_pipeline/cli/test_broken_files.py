@@ -227,5 +227,10 @@ def test_a_table_of_which_nothing_can_be_read_is_empty_and_no_traceback(damaged:
     result = dtef("leaderboard")
     assert result.exit_code == 2
     assert len(named(result.stderr)) == 4
-    assert "nothing is scored for these options" in result.stderr
+    where = "--segment country:brazil --segment country:germany"
+    nights = [f"dtef run --round S1 {where} --snapshot {night}" for night in ("2026-01-01", "2026-01-03")]
+    assert "error: no score can be read, so there is nothing to show; this makes all that was left out again: " in result.stderr
+    said = result.stderr.splitlines()[-1]
+    assert [command in said for command in nights] == [True, True]
+    assert "error: no score of a language model can be read" in dtef("drift").stderr
     assert ok("sql", "SELECT count(*) AS n FROM predictions", "--format", "csv").startswith("n\n")

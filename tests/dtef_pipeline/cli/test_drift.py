@@ -171,7 +171,10 @@ class TestExitCodes:
             path.write_bytes(b"broken")
         result = dtef("drift", "--by", by, "--fail-on", "drift")
         assert result.exit_code == 5
-        assert "error: no file of scores could be read: the warnings name them, each with the command" in result.stderr
+        assert (
+            "error: no score of a language model can be read, so there is nothing to show; this makes all that was left out again: "
+            in result.stderr
+        )
         assert "baselines" not in result.output
 
     def test_a_smaller_panel_hides_no_verdict(self, drifted: Path) -> None:
