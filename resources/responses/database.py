@@ -229,9 +229,10 @@ def database_url(location: str | Path) -> sa.URL:
 
 
 def _in_one_line(said: str) -> str:
-    """The lines of a message in one, without SQLAlchemy's statements and addresses to look up."""
+    """The lines of a message in one, without SQLAlchemy's statements and addresses to look up, and without questions to the reader."""
     lines = (line.strip() for line in said.splitlines())
-    return " ".join(line for line in lines if line and not line.startswith(("[SQL: ", "(Background on this error")))
+    others = (line for line in lines if not line.startswith(("[SQL: ", "(Background on this error")))
+    return " ".join(line for line in others if line and not line.endswith("?"))
 
 
 def _refusal(path: Path) -> OSError | None:
