@@ -198,6 +198,14 @@ def test_a_phone_scrolls_no_page_sideways(browser: Browser, page: Path) -> None:
     assert browser.does("[...document.querySelectorAll('.scroll')].some(box => box.scrollWidth > box.clientWidth)")
 
 
+def test_no_table_is_wider_than_a_page_of_1400_pixels(browser: Browser, page: Path) -> None:
+    """Notes in the last column had to be scrolled to."""
+    browser.opens(page, width=1400)
+    browser.does("document.querySelectorAll('details').forEach(fold => { fold.open = true })")
+    wide = "[...document.querySelectorAll('section .scroll')].filter(box => box.scrollWidth > box.clientWidth + 1)"
+    assert browser.does(f"{wide}.map(box => box.getAttribute('aria-label'))") == []
+
+
 def test_dark_is_dark_and_paper_is_light(browser: Browser, page: Path) -> None:
     browser.opens(page)
     ground = "getComputedStyle(document.body).backgroundColor"

@@ -16,7 +16,7 @@ const csv = (columns, rows) => "\ufeff" + [columns, ...rows].map(row => row.map(
 // Texts that begin alike are told apart by how they end, so the middle is cut.
 function slug(text) {
   const words = text.normalize("NFKD").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "");
-  return words.length <= 60 ? words : `${words.slice(0, 29).replace(/-+$/, "")}-${words.slice(-30).replace(/^-+/, "")}`;
+  return words.length <= 60 ? words : `${words.slice(0, 30).replace(/-[^-]*$/, "")}-${words.slice(-31).replace(/^[^-]*-/, "")}`;
 }
 const fileName = parts => [document.title, ...parts].map(slug).filter(Boolean).join("_") + ".csv";
 

@@ -84,6 +84,11 @@ def test_a_name_stands_over_the_remarks_that_say_something() -> None:
     assert name_with_notes("m", [None, "why"]).endswith('</span><span class="note">why</span>')
 
 
+def test_names_break_after_their_parts_in_a_row_head() -> None:
+    markup = table(pd.DataFrame({"model": ["a/b_c:d & e"]}), [Column("model", "Model", text)], caption="c", row_head="model")
+    assert ">a/<wbr>b_<wbr>c:<wbr>d &amp; e</th>" in markup
+
+
 def test_an_interval_stands_where_both_ends_are_known_and_decides_the_digits() -> None:
     """A skill of -46.57 stood beside an interval from -2991.14 to 2132.03."""
     frame = pd.DataFrame(
