@@ -36,5 +36,10 @@ def p_value(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def first_digit(value: float) -> int:
+    """Decimals of which only the first digit of the value is left: 5,480 gives 5,000, 1.6 gives 2."""
+    return _for_two_digits(value) - 1
+
+
 def _for_two_digits(size: float) -> int:
     return 1 - math.floor(math.log10(abs(size)))

@@ -14,13 +14,15 @@ from rich.console import Console
 from rich.table import Table
 
 from dtef_pipeline.report.column_lines import heading, in_width
-from dtef_pipeline.report.digits import decimals, p_value, written
+from dtef_pipeline.report.digits import decimals, first_digit, p_value, written
 from dtef_pipeline.report.fitting import GAP, Fit, Fitted, TextColumn, fitted
 from dtef_pipeline.text.counted import counted
 
 _DECIMALS_WITHOUT_ENDS = 4
 PERCENT_COLUMNS = ("coverage", "parse_rate")
 SIGNED_COLUMNS = ("vs_marginal", "difference", "excess", "slope")
+ROUGH_COLUMNS = ("worth",)
+"""Without an interval little is known of them: one digit is shown."""
 P_COLUMNS = ("p", "p_holm")
 _ANY_WIDTH = Fit()
 Ends = Mapping[str, tuple[str, str]]
@@ -157,9 +159,15 @@ def _places(frame: pd.DataFrame, name: str, ends: Ends | None) -> list[int]:
     unknown = [math.nan] * len(frame)
     low, high = (frame.get(end, unknown) for end in ends.get(name, ("", "")))
     return [
-        decimals(*row) if pd.notna(row[0]) and math.isfinite(row[0]) else _DECIMALS_WITHOUT_ENDS
+        _decimals(name, *row) if pd.notna(row[0]) and math.isfinite(row[0]) else _DECIMALS_WITHOUT_ENDS
         for row in zip(frame[name], low, high, strict=True)
     ]
+
+
+def _decimals(name: str, value: float, low: float, high: float) -> int:
+    if name in ROUGH_COLUMNS and pd.isna(low) and pd.isna(high) and abs(value) > 1:
+        return first_digit(value)
+    return decimals(value, low, high)
 
 
 def _cell(name: str, value: Any, places: int) -> str:

@@ -68,6 +68,15 @@ def test_a_table_rounds_and_shows_only_the_columns_named() -> None:
     assert second.split() == ["-", "b", "-", "-0.2500", "0", "-"]
 
 
+def test_a_worth_without_an_interval_has_one_digit() -> None:
+    """5,500 respondents for a single question looked as if two digits of it were known."""
+    frame = pd.DataFrame(
+        {"worth": [5480.0, 5480.0, 1.6], "worth_low": [np.nan, 5300.0, np.nan], "worth_high": [np.nan, 5660.0, np.nan]}
+    )
+    shown = render(frame, "table", columns=["worth"], ends={"worth": ("worth_low", "worth_high")})
+    assert shown.split()[2:] == ["5,000", "5,480", "2"]
+
+
 def test_text_that_looks_like_markup_is_shown_as_it_is() -> None:
     assert "[red]x[/red]" in render(pd.DataFrame({"model": ["[red]x[/red]"]}), "table")
 
