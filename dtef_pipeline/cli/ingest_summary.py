@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import and_more, counted
 from resources.warehouse import Warehouse
 
 _SHOWN = 10
@@ -56,8 +56,7 @@ def _findings(warehouse: Warehouse, round_id: str) -> list[dict[str, Any]]:
 
 def _fault(finding: dict[str, Any]) -> str:
     items, message = finding["items"], str(finding["message"]).rstrip(".")
-    more = f" and {len(items) - _MOST_ITEMS} more" if len(items) > _MOST_ITEMS else ""
-    return f"error: {message}: {', '.join(items[:_MOST_ITEMS])}{more}" if items else f"error: {message}"
+    return f"error: {message}: {and_more(items, _MOST_ITEMS)}" if items else f"error: {message}"
 
 
 def _reasons(rows: Sequence[dict[str, Any]], noun: str) -> str:

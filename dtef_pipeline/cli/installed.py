@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from dtef_pipeline.cli.findings import Diagnosis
+from dtef_pipeline.text.counted import and_more
 from resources.settings import shipped
 
 _US = "dtef-pipeline"
@@ -57,11 +58,10 @@ def _locked(lock: Path) -> Diagnosis:
     there = {name: (pin, found) for name, pin in pins.items() if (found := _version(name))}
     other = [f"{name} {found} in place of {pin}" for name, (pin, found) in there.items() if found != pin]
     if other:
-        more = f" and {len(other) - _MOST_PACKAGES} more" if len(other) > _MOST_PACKAGES else ""
         return Diagnosis(
             "lock",
             "warning",
-            f"not as locked: {', '.join(other[:_MOST_PACKAGES])}{more}",
+            f"not as locked: {and_more(other, _MOST_PACKAGES)}",
             f"make setup, or pip install --require-hashes -r {lock.name}",
         )
     return Diagnosis("lock", "ok", f"{len(there)} packages have the versions of {lock.name}")

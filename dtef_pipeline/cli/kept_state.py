@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from dtef_pipeline.cli.findings import Diagnosis, State
 from dtef_pipeline.cli.places import absent, holds_files, nearest, rows, writable
 from dtef_pipeline.errors import ConfigError, DtefError
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import and_more, counted
 from resources.file_systems import open_root, without_secrets
 from resources.parquet_files import fault, looks_damaged
 from resources.responses.database import SCHEMA_VERSION, ResponseDatabase, database_url
@@ -99,11 +99,10 @@ def _warehouse(root: str) -> Diagnosis:
     files = {path: table for table in TABLES for path in warehouse.files(table)}
     broken = _broken(warehouse, files)
     if broken:
-        more = f" and {len(broken) - _MOST_BROKEN} more" if len(broken) > _MOST_BROKEN else ""
-        named = [f"{path}: {why}" for path, why in list(broken.items())[:_MOST_BROKEN]]
+        named = and_more([f"{path}: {why}" for path, why in broken.items()], _MOST_BROKEN)
         remedies = dict.fromkeys(warehouse.remake(path) for path in list(broken)[:_MOST_BROKEN])
-        found = f"broken: {len(broken)} of {counted(len(files), 'file')}: {', '.join(named)}{more}"
-        then = " (then `dtef doctor` names further ones)" if more else ""
+        found = f"broken: {len(broken)} of {counted(len(files), 'file')}: {named}"
+        then = " (then `dtef doctor` names further ones)" if len(broken) > _MOST_BROKEN else ""
         return Diagnosis("warehouse", "problem", found, f"this makes them again: {'; '.join(remedies)}{then}")
     tables = set(files.values())
     found = f"{folder}: {counted(len(files), 'file')} of {counted(len(tables), 'table')}"

@@ -34,7 +34,7 @@ from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.report.charts import by_significance
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import and_more, counted
 from resources.file_systems import write_text
 from resources.known_models import known_models
 from resources.settings import Settings, shipped
@@ -157,9 +157,7 @@ def drift(
     if not fail_on:
         return 0
     if who := _never_compared(rows):
-        more = f" and {len(who) - SERIES_NAMED} more" if len(who) > SERIES_NAMED else ""
-        named_ones = f"{', '.join(who[:SERIES_NAMED])}{more}"
-        click.echo(f"warning: --fail-on {fail_on} says nothing about {named_ones}: not compared", err=True)
+        click.echo(f"warning: --fail-on {fail_on} says nothing about {and_more(who, SERIES_NAMED)}: not compared", err=True)
     return 3 if reaches(rows, fail_on) else 0 if is_compared else NOTHING_COMPARED
 
 

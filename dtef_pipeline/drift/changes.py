@@ -13,7 +13,7 @@ from dtef_pipeline.drift.evidence import RESOLUTION
 from dtef_pipeline.drift.snapshots import Floats, Snapshot, parse_rate
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.keys import Keys
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import and_more, counted
 
 PARSE_RATE_CHANGE = 0.01
 """Smallest change of the parse rate that is reported."""
@@ -197,9 +197,4 @@ def _came_or_went(was: pd.DataFrame, now: pd.DataFrame, columns: Sequence[str]) 
         set(map("/".join, part[list(columns)].drop_duplicates().itertuples(index=False, name=None))) for part in (was, now)
     )
     found = {"added": sorted(after - before), "dropped": sorted(before - after)}
-    return [f"{word} {_named(names)}" for word, names in found.items() if names]
-
-
-def _named(names: Sequence[str]) -> str:
-    rest = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    return [f"{word} {and_more(names, _MOST_NAMED)}" for word, names in found.items() if names]

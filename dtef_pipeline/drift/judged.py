@@ -16,6 +16,7 @@ from dtef_pipeline.drift.snapshots import Comparable, Items
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict import Verdict, verdict_on
 from dtef_pipeline.drift.verdict_text import NEWS, VERDICTS
+from dtef_pipeline.text.counted import and_more
 
 _MOST_NAMED = 3
 
@@ -74,8 +75,7 @@ class Judged:
 
     def words(self) -> str:
         """`2026-12-02, 2026-12-03 asked something else (1 task in 1 blueprint of S1, 1 prompt), compared with each other: none`."""
-        more = f" and {len(self.labels) - _MOST_NAMED} more" if len(self.labels) > _MOST_NAMED else ""
-        who, asked = f"{', '.join(self.labels[:_MOST_NAMED])}{more}", asked_words(self.asked, self._subject)
+        who, asked = and_more(self.labels, _MOST_NAMED), asked_words(self.asked, self._subject)
         return f"{who} asked something else ({asked}), compared with each other: {self.word or 'not compared'}"
 
     def since(self) -> str:

@@ -35,6 +35,7 @@ from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import drift_verdict
 from dtef_pipeline.drift.snapshots import Snapshot, panels, parse_rate
 from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.text.counted import and_more
 
 _MOST_NAMED = 3
 _NEARLY_ALL = 0.95
@@ -195,9 +196,8 @@ class _Compared:
             for snapshot in later
             if snapshot.label not in named
         ]
-        rest = f" and {len(left_out) - _MOST_NAMED} more" if len(left_out) > _MOST_NAMED else ""
         parts += self._standing.words()
-        return [*parts, f"left out: {', '.join(left_out[:_MOST_NAMED])}{rest}"] if left_out else parts
+        return [*parts, f"left out: {and_more(left_out, _MOST_NAMED)}"] if left_out else parts
 
     def timeline(self) -> list[dict[str, Any]]:
         """The rows of DRIFT_SERIES."""

@@ -9,6 +9,7 @@ from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.attributes import unique_keys
 from dtef_pipeline.survey.model import Question, Survey, Unreadable
+from dtef_pipeline.text.counted import and_more
 
 _WRITTEN_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _MOST_PEOPLE = 2**31 - 1  # what the tables can hold
@@ -115,6 +116,4 @@ def checked(survey: Survey) -> Survey:
 
 def listed(names: Iterable[object]) -> str:
     """The names for a message, cut after a dozen."""
-    all_names = [str(n) for n in names]
-    more = f" and {len(all_names) - _MOST_SHOWN} more" if len(all_names) > _MOST_SHOWN else ""
-    return ", ".join(all_names[:_MOST_SHOWN]) + more
+    return and_more([str(name) for name in names], _MOST_SHOWN)

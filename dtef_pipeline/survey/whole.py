@@ -10,7 +10,7 @@ from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.model import Finding, Survey, Unreadable
 from dtef_pipeline.survey.quarantine import SUM_TOLERANCE
 from dtef_pipeline.survey.validation import listed
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import and_more, counted
 
 MISSING_QUESTIONS, MISSING_ATTRIBUTES = "missing-questions", "missing-attributes"
 ALLOWANCES = {MISSING_QUESTIONS: "--allow-missing-questions", MISSING_ATTRIBUTES: "--allow-missing-attributes"}
@@ -134,6 +134,5 @@ def _unread(survey: Survey) -> str:
 def _said(finding: Finding, unread: str) -> str:
     """`<message>: 68 questions: A?; B?; C? and 65 more; ...`: what is missing, and what to do."""
     noun = finding.code.removeprefix("missing-").removesuffix("s")
-    more = f" and {len(finding.items) - _NAMED_FIRST:,} more" if len(finding.items) > _NAMED_FIRST else ""
-    named = "; ".join(finding.items[:_NAMED_FIRST])
-    return f"{finding.message}: {counted(len(finding.items), noun)}: {named}{more}{unread}; {_WHAT_TO_DO[finding.code]}"
+    named = and_more(finding.items, _NAMED_FIRST, "; ")
+    return f"{finding.message}: {counted(len(finding.items), noun)}: {named}{unread}; {_WHAT_TO_DO[finding.code]}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from dtef_pipeline.text.counted import and_more
+
 _MOST = 8
 
 
@@ -13,5 +15,4 @@ def nearest(word: str, known: Iterable[str]) -> str:
     names = sorted(known)
     near = difflib.get_close_matches(word, names, n=3)
     names = [*near, *(name for name in names if name not in near)]
-    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-    return ", ".join(names[:_MOST]) + more or "none"
+    return and_more(names, _MOST) or "none"

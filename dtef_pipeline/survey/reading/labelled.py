@@ -22,6 +22,7 @@ from dtef_pipeline.survey.reading.candidates import (
     near_whole,
     number,
 )
+from dtef_pipeline.text.counted import and_more
 from dtef_pipeline.text.labels import Labels, Mention
 from dtef_pipeline.text.plain import RECENT, recent
 
@@ -270,8 +271,7 @@ def _whole_of_rows(rows: Sequence[Pair], labels: Labels) -> Iterator[Candidate]:
 
 
 def _first_few(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:3])
-    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
+    return and_more([repr(name) for name in names], 3)
 
 
 def _strangers(text: str, start: int, end: int, run: dict[int, Pair]) -> list[str]:

@@ -17,6 +17,7 @@ from dtef_pipeline.survey.scoring.metrics import Floats, emd_normalized_on_scale
 from dtef_pipeline.survey.scoring.policy import checked_metric, policy_scores
 from dtef_pipeline.survey.scoring.unbiased import corrected_rps_on_scale, measure_corrected
 from dtef_pipeline.survey.tables import CORRECTED, METRICS, SCORES
+from dtef_pipeline.text.counted import and_more
 
 _CALL_STATUSES = ("answered", "error", "missing", "budget")
 _ORDERED = ("emd_normalized", "rps_corrected")
@@ -79,8 +80,7 @@ def _places(predictions: pa.Table, survey: pa.Table) -> pa.Array:
 
 
 def _offenders(keys: pa.Array) -> str:
-    shown = ", ".join("/".join(str(key).split("\x1f")) for key in keys[:5].to_pylist())
-    return shown if len(keys) <= 5 else f"{shown} and {len(keys) - 5} more"
+    return and_more(["/".join(str(key).split("\x1f")) for key in keys.to_pylist()], 5)
 
 
 def _read(predictions: pa.Table, survey: pa.Table, place: pa.Array) -> ParsedColumns:
