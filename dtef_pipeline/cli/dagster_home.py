@@ -13,7 +13,6 @@ from typing import Any
 
 import dagster as dg
 
-from assets.definitions import SCHEDULES, SENSORS
 from assets.stage.dagster_internals import storage_settings
 from dtef_pipeline.cli.findings import Diagnosis
 from dtef_pipeline.cli.places import absent, rows, writable
@@ -109,6 +108,9 @@ def _daemon(last: str | None, states: list[Any]) -> Diagnosis:
 
 
 def _on_by_default() -> set[str]:
+    # Loads all stages, as Dagster does: the line about the home need not wait for it.
+    from assets.definitions import SCHEDULES, SENSORS
+
     sensors = {one.name for one in SENSORS if one.default_status is dg.DefaultSensorStatus.RUNNING}
     schedules = {one.name for one in SCHEDULES if one.default_status is dg.DefaultScheduleStatus.RUNNING}
     return sensors | schedules

@@ -92,7 +92,7 @@ def _warehouse(root: str) -> Diagnosis:
         )
     folder = Path(root).absolute()
     if not folder.exists():
-        return absent("warehouse", folder, "DTEF_WAREHOUSE")
+        return absent("warehouse", folder, "DTEF_WAREHOUSE", "`dtef ingest PATH`")
     if not folder.is_dir():
         return Diagnosis("warehouse", "problem", f"{folder} is no folder", "name a folder: export DTEF_WAREHOUSE=PATH")
     warehouse = Warehouse(folder)

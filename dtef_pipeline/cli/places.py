@@ -12,11 +12,9 @@ from typing import Any
 
 from dtef_pipeline.cli.findings import Diagnosis
 
-_MADE_LATER = "the first command that needs it makes it"
 
-
-def absent(check: str, path: Path, variable: str) -> Diagnosis:
-    """Of a file or folder that is not there yet: whether the first command that needs it can make it."""
+def absent(check: str, path: Path, variable: str, maker: str = "the first command that needs it") -> Diagnosis:
+    """Of a file or folder that is not there yet: whether its maker can make it."""
     parent = nearest(path)
     found = f"{path} cannot be made: "
     if not parent.is_dir():
@@ -26,7 +24,7 @@ def absent(check: str, path: Path, variable: str) -> Diagnosis:
     elif not os.access(parent, os.W_OK | os.X_OK):
         found += f"{parent} is not writable"
     else:
-        return Diagnosis(check, "ok", f"{path} is not there yet; {_MADE_LATER}")
+        return Diagnosis(check, "ok", f"{path} is not there yet; {maker} makes it")
     return Diagnosis(check, "problem", found, f"name another place: export {variable}=PATH")
 
 
