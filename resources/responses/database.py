@@ -229,7 +229,7 @@ def database_url(location: str | Path) -> sa.URL:
 
 
 def _in_one_line(said: str) -> str:
-    """The lines of a message in one, without SQLAlchemy's statements and addresses to look up, and without questions to the reader."""
+    """The lines of a message in one, without SQLAlchemy's statements and addresses to look up, and without what it asks the reader."""
     lines = (line.strip() for line in said.splitlines())
     others = (line for line in lines if not line.startswith(("[SQL: ", "(Background on this error")))
     return " ".join(line for line in others if line and not line.endswith("?"))
