@@ -103,8 +103,8 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
 def _over(options: SurveyBoardOptions) -> str:
     """What a board is over: rounds, segments, questions, context level, snapshots."""
     segments = ", ".join(options.segments) or "all segments"
-    first = {None: "all questions", 1: "the first question"}
-    questions = first.get(options.questions, f"the first {options.questions} questions")
+    few = {None: "all questions", 1: "the first question"}
+    questions = few.get(options.questions, f"the first {counted(options.questions or 0, 'question')}")
     counted_responses = f"of snapshot {options.snapshot}" if options.snapshot else "the latest response to each prompt"
     return f"all models on {', '.join(options.rounds)}: {segments}; {questions}; context {options.context_level}; {counted_responses}"
 
