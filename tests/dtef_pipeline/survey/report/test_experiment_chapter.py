@@ -68,7 +68,7 @@ def test_the_snapshot_with_the_largest_comparison_is_shown_and_base_where_they_a
     trial = [row for row in both(0.9) if row["question_id"] == "q0"] + asked("gpt", variant, 0.5)[1:]
     shown = section_of([*trial, *night])
     assert "Each condition against given; snapshot 2026-01-02" in shown
-    assert cells(shown)[1][:4] == ["gpt", "reversed", "6", "0.6000"]
+    assert cells(shown)[1][:4] == ["gpt", "reversed", "6", "0.600"]
     assert "Each condition against given; snapshot base" in section_of([*both(0.9), *night])
 
 
