@@ -34,7 +34,6 @@ OPEN = {
     "dtef_pipeline/survey/blueprint/formats.py: {row['n']} respondents": PROMPTS,
     "dtef_pipeline/survey/blueprint/answers.py: {'s' if len(keys) > 1 else ''}": PROMPTS,
     "dtef_pipeline/survey/blueprint/narrative.py: {'' if tenths == 10 else 's'}": PROMPTS,
-    "dtef_pipeline/cli/after_run.py: {options.questions} questions": "2 or more, since 1 has words of its own",
     "dtef_pipeline/survey/adapters/questionnaire.py: {self._files(files, 'name')} questions": "names of files, no number",
     "dtef_pipeline/survey/adapters/questionnaire.py: {guide} lists options": "the name of a file, no number",
     "dtef_pipeline/survey/adapters/questionnaire.py: {counts} has respondents": "the name of a file, no number",

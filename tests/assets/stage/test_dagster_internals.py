@@ -31,7 +31,6 @@ SIGNATURES: dict[str, tuple[Callable[..., Any], list[str]]] = {
     "event log, connect": (dagster_storage.SqliteEventLogStorage._connect, ["self", "shard"]),
     "event log, tags": (dagster_storage.SqliteEventLogStorage._store_asset_event_tags, ["self", "conn", "events", "event_ids"]),
     "event log, summary": (dagster_storage.SqliteEventLogStorage._store_asset_event, ["self", "conn", "event", "event_id"]),
-    "origin": (internals.RemoteRepositoryOrigin, ["code_location_origin", "repository_name"]),
     "workspace": (internals.location_origins_from_yaml_paths, ["yaml_paths"]),
     "runs": (dagster_storage.SqliteRunStorage, ["conn_string", "inst_data"]),
     "storage": (dagster_storage.DagsterSqliteStorage, ["base_dir", "inst_data"]),

@@ -88,7 +88,10 @@ class TestHelp:
     @pytest.mark.parametrize(
         "words", [("run", "--round", "GD4"), ("rollup",), ("experiment", "context-size"), ("leaderboard",)]
     )
-    def test_an_unknown_metric_is_refused_with_exit_code_2(self, words: tuple[str, ...]) -> None:
+    def test_an_unknown_metric_is_refused_with_exit_code_2(
+        self, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("DTEF_WAREHOUSE", str(tmp_path))
         message = refused(*words, "--metric", "luck")
         assert all(metric in message for metric in METRICS)
 
