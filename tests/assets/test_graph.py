@@ -18,21 +18,21 @@ BOARDS = ["leaderboard", "breakdowns", "comparisons", "responsiveness", "gaps", 
 # key: (deps, group, owners, kinds, code version, partitions)
 ASSETS = {
     "survey_files": ([], "pipeline", TEAM, ["file"], None, "round_segment"),
-    "survey_responses": (["survey_files"], "pipeline", TEAM, ["parquet"], "3", "round_segment"),
+    "survey_responses": (["survey_files"], "pipeline", TEAM, ["parquet"], "4", "round_segment"),
     "blueprints": (["survey_responses"], "pipeline", TEAM, ["parquet"], "2", "round_segment"),
     "predictions": (["blueprints"], "pipeline", TEAM, ["litellm", "parquet"], "2", "round_segment"),
     "scores": (["predictions"], "pipeline", TEAM, ["parquet"], "4", "round_segment"),
     "segment_results": (["scores"], "pipeline", TEAM, ["duckdb", "parquet"], "2", "round_segment"),
-    "drift_checks": (["segment_results"], "pipeline", TEAM, ["parquet"], "4", "round_segment"),
-    "leaderboard": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "3", None),
-    "breakdowns": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "3", None),
+    "drift_checks": (["segment_results"], "pipeline", TEAM, ["parquet"], "5", "round_segment"),
+    "leaderboard": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "4", None),
+    "breakdowns": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "4", None),
     "costs": (["predictions"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
     "comparisons": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "2", None),
     "responsiveness": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "2", None),
-    "gaps": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "2", None),
+    "gaps": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "3", None),
     "reliability": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "2", None),
-    "model_drift": (["drift_checks"], "boards", TEAM, ["duckdb", "parquet"], "2", None),
-    "report": (sorted([*BOARDS, "costs", "drift_checks", "model_drift"]), "boards", TEAM, ["html"], "2", None),
+    "model_drift": (["drift_checks"], "boards", TEAM, ["duckdb", "parquet"], "3", None),
+    "report": (sorted([*BOARDS, "costs", "drift_checks", "model_drift"]), "boards", TEAM, ["html"], "3", None),
 }
 # (asset, check, blocking)
 CHECKS = [
