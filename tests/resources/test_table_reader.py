@@ -88,11 +88,12 @@ def test_what_was_left_out_is_made_again_by_one_command_of_the_whole_round_or_of
     for segment in SEGMENTS:
         house.write("survey_responses", SURVEY_RESPONSES.empty_table(), **ROUND, segment=segment)
     reader = TableReader(house)
-    for number, chosen in ((2, " --segment country:c0 --segment country:c1"), (4, "")):
+    # How many questions were asked is told by the other segments, while there are any.
+    for number, chosen, asked in ((2, " --segment country:c0 --segment country:c1", " --questions 1"), (4, "", "")):
         for file in files[:number]:
             Path(file).write_bytes(b"")
         reader.query(segments, only=["scores"])
-        assert reader.remade_by() == [f"dtef run --round S1{chosen} --snapshot base --model baseline/uniform"]
+        assert reader.remade_by() == [f"dtef run --round S1{chosen} --snapshot base{asked} --model baseline/uniform"]
 
 
 def test_a_file_that_goes_or_comes_while_it_is_read_is_not_called_broken(house: Warehouse) -> None:
