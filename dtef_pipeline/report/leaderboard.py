@@ -152,7 +152,7 @@ _COMPARISONS_HOW = (
     "over all of them, the primary ones included, so it holds for them too."
 )
 _SIDES = {"model": "model_variant", "other_model": "other_variant"}
-_TURNED = (("model", "other_model"), ("model_variant", "other_variant"))
+_TURNED = (("model", "other_model"), ("model_variant", "other_variant"), ("score", "other_score"))
 
 
 def comparisons(groups: Iterable[tuple[Group, pd.DataFrame]], names: Names) -> str:
@@ -209,7 +209,7 @@ def _primary(rows: pd.DataFrame, pairs: pd.DataFrame, names: Names) -> str:
 
 def _turned(pair: dict[Any, Any]) -> dict[Any, Any]:
     """The comparison seen from its other side."""
-    swapped = {name: pair[other] for one in _TURNED for name, other in (one, one[::-1])}
+    swapped = {name: pair[other] for one in _TURNED for name, other in (one, one[::-1]) if other in pair}
     signs = {name: None if is_unknown(pair.get(name)) else -pair[name] for name in ("difference", "effect_size")}
     ends = {name: None if is_unknown(pair.get(other)) else -pair[other] for name, other in (("low", "high"), ("high", "low"))}
     return {**pair, **swapped, **signs, **ends, "verdict": "worse" if pair["verdict"] == "better" else pair["verdict"]}

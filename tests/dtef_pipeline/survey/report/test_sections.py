@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html import unescape
 
@@ -108,11 +109,14 @@ def test_where_questions_are_too_few_to_tell_models_apart_it_says_so_in_place_of
 def test_the_primary_comparison_is_named_and_seen_from_the_language_model() -> None:
     board = frame({"model": OTHERS, "rank": 1, "score": 0.8}, {"model": "a", "rank": 2, "score": 0.6}).assign(tier=1)
     known = {"difference": 0.2, "low": 0.1, "high": 0.3, "p": 0.01, "p_holm": 0.01, "verdict": "better", "note": ""}
+    known |= {"score": 0.8, "other_score": 0.6}
     pair = frame({"model": OTHERS, "other_model": "a", "other_variant": "a", **known})
     markup = comparisons(board, pair)
     assert f"The primary comparison is that of each language model with {OTHERS}; all others are exploratory." in markup
     row = cells(markup.split("<caption>Primary: each language model")[1])[0]
     assert [row[0], row[1], row[2], row[-1]] == ["a", OTHERS, "-0.20 -0.30 to -0.10", "worse"]
+    saved = json.loads(markup.split("<caption>Primary")[1].split('class="rows">')[1].split("</script>")[0])
+    assert [saved[name] for name in ("score", "other_score")] == [[0.6], [0.8]], "the file had them the other way round"
     only = frame({"model": OTHERS, "other_model": "baseline/uniform", "other_variant": "baseline/uniform", **known})
     baselines = comparisons(frame({"model": OTHERS, "score": 0.8}, {"model": "baseline/uniform", "score": 0.6}), only)
     assert "every comparison here is exploratory" in baselines
