@@ -195,7 +195,14 @@ def _number(pattern: str) -> Shown:
 
 
 four, three = _number(".4f"), _number(".3f")
-whole, percent, dollars = _number(",.0f"), _number(".1%"), _number(",.2f")
+whole, percent = _number(",.0f"), _number(".1%")
+
+
+def dollars(value: Any) -> str:
+    """An amount in US dollars: to the hundredth of a cent, as the terminal has it, and a smaller one as such."""
+    if is_unknown(value):
+        return DASH
+    return "&lt; 0.0001" if 0 < value < 0.00005 else f"{value:,.4f}"
 
 
 def by_interval(value: Any, low: Any = None, high: Any = None, *, sign: str = "") -> Shown:
