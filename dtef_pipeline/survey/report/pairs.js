@@ -9,9 +9,7 @@ function explorePairs(data) {
 
   // How many pairs each model was asked in each way, by question and in all.
   const asked = data.models.map(() => data.asked.map(() => ({all: 0, of: new Map()})));
-  let pairsInAll = 0;
   data.questions.forEach((question, at) => question.s.forEach(row => {
-    pairsInAll += 1;
     asked.forEach((ways, m) => ways.forEach((count, w) => {
       if (!wasAsked(saidOf(row, m, w), data.statuses)) return;
       count.all += 1;
@@ -76,10 +74,11 @@ function explorePairs(data) {
 
   function offerWays(keep) {
     offer(field("asked"), data.asked.map((one, at) => [at, wayName(one), asked[model()][at].all > 0]), keep, true);
-    const said = isBaseline(data.models[model()]) ? "predicted by" : "asked of", count = asked[model()][way()].all;
-    const number = value => value.toLocaleString("en"), inAll = asked[model()].reduce((sum, each) => sum + each.all, 0);
-    const one = `${number(count)} of ${number(pairsInAll)} pairs were ${said} ${data.models[model()]} (${wayName(data.asked[way()])})`;
-    const ways = data.asked.length, others = `; over all ${ways} ways of asking ${number(inAll)} of ${number(ways * pairsInAll)}`;
+    const said = isBaseline(data.models[model()]) ? "predicted by" : "asked of", counts = data.said[model()];
+    const number = value => value.toLocaleString("en"), sum = values => values.reduce((all, each) => all + each, 0);
+    const one = `${number(counts[way()])} of ${number(data.pairs[way()])} pairs were ${said} ${data.models[model()]} (${wayName(data.asked[way()])})`;
+    const ways = data.asked.length;
+    const others = `; over all ${ways} ways of asking, each in the rounds that it was used in, ${number(sum(counts))} of ${number(sum(data.pairs))}`;
     field("share").textContent = one + (ways > 1 ? others : "") + ".";
     offerQuestions();
   }

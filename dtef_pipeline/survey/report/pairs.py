@@ -90,7 +90,7 @@ def _places(connection: duckdb.DuckDBPyConnection, shown: Mapping[str, Any]) -> 
 def _left_out(left_out: int, kept: int) -> str:
     return (
         f"To keep the page small it holds {kept} of {counted(kept + left_out, 'question')}, with all their segments; the others are in the "
-        "table scores of the warehouse."
+        "table scores of the warehouse. The numbers of pairs asked below are of all questions."
     )
 
 
@@ -113,7 +113,8 @@ def pair_data(connection: duckdb.DuckDBPyConnection, most_bytes: int) -> PairDat
     `questions`: round, id, text, options, and rows of segments: [segment, n, ceiling, leave-one-out, observed, predictions], where
     `;` stands between the predictions of two models, and `|` between those of two ways of asking, where these differ. A prediction is shares,
     then the score; or `!`, the number of a status in `statuses`, and the score that the policy gives it, if any. After several draws follow
-    `*`, how many could be read, `/`, how many there were.
+    `*`, how many could be read, `/`, how many there were. `said`: of each model, the pairs that it was asked in each way; `pairs`: of each
+    way, the pairs of the rounds in which it was used. Both count the questions that did not fit, too.
     """
     connection.execute("SET threads = 1")
     models, asked = _models(connection), _asked(connection)
@@ -141,8 +142,25 @@ def pair_data(connection: duckdb.DuckDBPyConnection, most_bytes: int) -> PairDat
         "segments": segments,
         "statuses": list(STATUSES),
         "questions": questions,
+        **_counts(connection, models, asked),
     }
     return PairData(shown, left_out)
+
+
+def _counts(connection: duckdb.DuckDBPyConnection, models: Sequence[Model], asked: Sequence[Way]) -> dict[str, Any]:
+    way, pair = "context_level, condition", ", ".join(KEYS.pair)
+    said = connection.execute(f"""
+        SELECT model_variant, {way}, count(DISTINCT ({pair})) FROM scores SEMI JOIN survey_responses USING ({pair})
+        WHERE status NOT IN ('budget', 'missing') GROUP BY ALL""").fetchall()
+    there = connection.execute(f"""
+        SELECT {way}, count(*) FROM survey_responses JOIN (SELECT DISTINCT round, {way} FROM scores) USING (round) GROUP BY ALL
+        """).fetchall()
+    of_model = {(variant, Way(level, condition)): count for variant, level, condition, count in said}
+    of_way = {Way(level, condition): count for level, condition, count in there}
+    return {
+        "said": [[of_model.get((model.variant, one), 0) for one in asked] for model in models],
+        "pairs": [of_way.get(one, 0) for one in asked],
+    }
 
 
 def _thousandths(value: Any) -> int | None:

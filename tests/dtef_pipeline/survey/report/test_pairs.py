@@ -65,6 +65,23 @@ def test_a_prediction_that_is_the_same_at_every_level_is_told_once() -> None:
     assert [numbers(way) for way in moving.split("|")] == [[500, 300, 200, 500]] * 2 + [[200, 200, 600, 500]]
 
 
+def test_the_share_asked_counts_questions_that_did_not_fit_and_a_way_of_asking_only_where_it_was_used() -> None:
+    """The share was of the pairs in the page, and of every pair under each condition, also where it was not used."""
+    rows = [said("gpt"), said("gpt", "5", status="missing", predicted=None, score=None)]
+    rows += [said("gpt", condition="shift/attribute-label"), said("flat")]
+    with tables(rows) as connection:
+        shown, cut = pair_data(connection, ROOM).shown, pair_data(connection, 1).shown
+    flat, gpt = (dict(zip(map(tuple, shown["asked"]), counts, strict=True)) for counts in shown["said"])
+    first, level, shift = (
+        ("0", "distribution/attribute-label"),
+        ("5", "distribution/attribute-label"),
+        ("0", "shift/attribute-label"),
+    )
+    assert (gpt[first], gpt[level], gpt[shift], flat[first], flat[shift]) == (1, 0, 1, 1, 0)
+    assert cut["questions"] == []
+    assert (cut["said"], cut["pairs"]) == (shown["said"], shown["pairs"])
+
+
 def test_what_was_not_answered_says_why_and_what_was_not_asked_is_empty() -> None:
     rows = [said("mute", status="refused", score=0.0, predicted=None), said("gpt"), said("gpt", "all")]
     with tables(rows) as connection:
