@@ -19,6 +19,7 @@ from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.charts import as_markdown_image
 from dtef_pipeline.survey.boards.published import PUBLISHED
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS
+from dtef_pipeline.survey.boards.shared_pairs import on_shared_pairs
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.report.charts import board_chart, context_curves, segment_heat_map
 from dtef_pipeline.tables import described
@@ -58,7 +59,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
             **config.recorded(),
             "board": markdown(best, [name for name in shown if name in best.column_names], most=30),
             "plot": dg.MetadataValue.md(as_markdown_image(board_chart(best.to_pandas()))),
-            **_context_plot(best),
+            **_context_plot(store, best),
         }
     )
 
@@ -111,8 +112,9 @@ def costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResu
     )
 
 
-def _context_plot(board: pa.Table) -> dict[str, Any]:
-    """Scores over the context levels, where there are several."""
+def _context_plot(store: Store, board: pa.Table) -> dict[str, Any]:
+    """Scores over the context levels, each model's over the pairs that it has at all of its levels, where there are several."""
     if len(pa.compute.unique(board["context_level"])) < 2:
         return {}
-    return {"context_plot": dg.MetadataValue.md(as_markdown_image(context_curves(board.to_pandas())))}
+    shared = store.reader.query(lambda connection: on_shared_pairs(connection, board.to_pandas()), only=["scores"])
+    return {"context_plot": dg.MetadataValue.md(as_markdown_image(context_curves(shared)))}

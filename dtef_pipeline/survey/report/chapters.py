@@ -14,6 +14,7 @@ from dtef_pipeline.report.leaderboard import comparisons, leaderboard
 from dtef_pipeline.report.markup import Group, incomplete
 from dtef_pipeline.report.page import Chapter, build_report
 from dtef_pipeline.survey.boards.responsiveness import context_shown
+from dtef_pipeline.survey.boards.shared_pairs import on_shared_pairs
 from dtef_pipeline.survey.experiments import Experiment
 from dtef_pipeline.survey.report.attributes import attributes, consistency, metrics
 from dtef_pipeline.survey.report.context import context
@@ -68,7 +69,7 @@ def _chapters(connection: duckdb.DuckDBPyConnection, found: Boards, metric: str,
         Chapter("comparisons", "Comparisons", comparisons(_compared(connection, overall), NAMES)),
         Chapter("segments", "Segments", segments, style=_HEAT_MAP, script=_file("heatmap.js")),
         Chapter("pairs", "Pairs", pairs(connection), style=_file("pairs.css"), script=_PAIRS),
-        Chapter("context", "Context", context(overall, responsiveness, context_shown(connection))),
+        Chapter("context", "Context", context(on_shared_pairs(connection, overall), responsiveness, context_shown(connection))),
         Chapter("experiments", "Experiments", experiments(connection, known)),
         Chapter("gaps", "Gaps", gaps(published(connection, "gaps"))),
         Chapter("attributes", "Attributes", attributes(found["attribute"])),

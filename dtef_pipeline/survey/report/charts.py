@@ -59,7 +59,7 @@ def segment_heat_map(frame: pd.DataFrame) -> str:
 def context_curves(frame: pd.DataFrame) -> str:
     """A small chart for each model: its mean score over the context levels, with intervals. It stands alone.
 
-    Takes leaderboard rows of several levels.
+    Takes leaderboard rows of several levels, as of `on_shared_pairs`.
     """
     first = sorted(frame["condition"].astype(str).unique())[:1]
     rows = frame[frame["condition"].isin(first) & frame["score"].notna()]

@@ -30,9 +30,10 @@ from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.text.counted import counted
 
 _HOW_TO_READ_CONTEXT = (
-    "Mean score over the number of context questions shown; the lines across are the ceiling and the marginals. A model that uses the "
-    "group's other answers rises from left to right; a flat line says that it answers from what it believes about the group. The verdicts "
-    "are about language models: a baseline has none."
+    "Mean score over the number of context questions shown, over the pairs that have a score at every level of the model: levels that were "
+    "asked of different pairs are never compared. The lines across are the ceiling and the marginals, over all pairs of the board. "
+    "A model that uses the group's other answers rises from left to right; a flat line says that it answers from what it believes about the "
+    "group. The verdicts are about language models: a baseline has none."
 )
 _CONTEXT_COLUMNS = [
     Column("model", "Model", text),
@@ -51,7 +52,9 @@ _CONTEXT_COLUMNS = [
 
 
 def context(board: pd.DataFrame, verdicts: pd.DataFrame, shown: pd.DataFrame | None = None) -> str:
-    """The section, from the overall board, the rows of `responsiveness` (empty: there is no such table) and those of `context_shown`."""
+    """The section, from the overall board as of `on_shared_pairs`, the rows of `responsiveness` (empty: there is no such table) and those
+    of `context_shown`.
+    """
     several = len(set(board["condition"])) > 1
     parts = [
         _curves(rows, several, _questions_shown(shown, str(condition)))
@@ -84,7 +87,21 @@ def _curves(board: pd.DataFrame, titled: bool, questions: Mapping[str, float]) -
     )
     condition = paragraph(f"Asked as {board['condition'].iloc[0]}.") if titled else ""
     words = paragraph(_spacing(levels, sizes))
-    return f'{condition}{words}{line_key(marks)}<div class="panels">{facets}</div>{_without_a_curve(rows, curved, levels)}'
+    remarks = _pairs_of_curves(board, curved) + _without_a_curve(rows, curved, levels)
+    return f'{condition}{words}{line_key(marks)}<div class="panels">{facets}</div>{remarks}'
+
+
+def _pairs_of_curves(board: pd.DataFrame, curved: pd.DataFrame) -> str:
+    """How many pairs each curve is over, and which models have none: their levels were asked of different pairs."""
+    if not {"n_pairs", "rank"} <= set(board):
+        return ""
+    counts = {str(model): int(n) for model, n in zip(curved["model"], curved["n_pairs"], strict=True)}
+    none = board[(board["n_pairs"] == 0) & ~board["model"].isin(board.loc[board["score"].notna(), "model"])]
+    lacking = sorted(set(none.loc[none["rank"].notna(), "model"].astype(str)))
+    drawn = ", ".join(f"{model} {n:,}" for model, n in sorted(counts.items()))
+    return (paragraph(f"Pairs that each curve is over: {drawn}.") if counts else "") + (
+        paragraph(f"No curve, since no pair has a score at every level: {', '.join(lacking)}.") if lacking else ""
+    )
 
 
 def _spacing(levels: Sequence[str], sizes: Sequence[float] | None) -> str:

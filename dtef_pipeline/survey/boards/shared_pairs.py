@@ -1,0 +1,49 @@
+"""Scores over the context levels that may be read as a curve: at every level over the same pairs."""
+
+from __future__ import annotations
+
+import duckdb
+import pandas as pd
+
+from dtef_pipeline.boards.cells import cells_sql, parameters
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.keys import KEYS
+
+_SERIES = ["model_variant", "condition"]
+
+
+def on_shared_pairs(connection: duckdb.DuckDBPyConnection, board: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the overall board, each `score` (0-1, higher is better) over the pairs that its model has a score for at all of its levels.
+
+    `n_pairs` is their number. Where a model has the same pairs at every level, its rows stay as they are; where it has not, there are no
+    ends of an interval, since those of the board are of other pairs. Where no pair has a score at every level, the score is null.
+    """
+    if not len(board):
+        return board
+    options = SurveyBoardOptions(metric=str(board["metric"].iloc[0]) if "metric" in board else "js")
+    found = _means(connection, options)
+    key = [*_SERIES, "context_level"]
+    merged = board[key].astype(str).merge(found, on=key, how="left")
+    other = (board["score"].notna() & (merged["shared_pairs"].fillna(0).to_numpy() != board["n_pairs"].to_numpy())).to_numpy()
+    known = board.copy()
+    known.loc[other, "score"] = merged.loc[other, "shared_score"].to_numpy(dtype=float)
+    known.loc[other, "n_pairs"] = merged.loc[other, "shared_pairs"].fillna(0).to_numpy(dtype=int)
+    for end in {"score_low", "score_high"} & set(known.columns):
+        known.loc[other, end] = None
+    return known
+
+
+def _means(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> pd.DataFrame:
+    connection.execute("SET threads = 1")
+    series, pair = ", ".join(_SERIES), ", ".join(KEYS.pair)
+    query = f"""
+        {cells_sql(connection, options)}, scored AS (FROM cells WHERE score IS NOT NULL),
+        levels AS (SELECT {series}, count(DISTINCT context_level) AS levels FROM scored GROUP BY ALL),
+        everywhere AS (
+            SELECT {series}, {pair} FROM scored JOIN levels USING ({series})
+            GROUP BY {series}, {pair}, levels HAVING count(*) = levels
+        )
+        SELECT {series}, context_level, avg(score) AS shared_score, count(*) AS shared_pairs
+        FROM scored SEMI JOIN everywhere USING ({series}, {pair}) GROUP BY ALL ORDER BY ALL
+        """
+    return connection.execute(query, parameters(options)).df()
