@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _COMPARED = [
     "model",
     "condition",
+    "context_level",
     "n_pairs",
     "score",
     "difference",
@@ -95,7 +96,7 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
     if chosen.experiment:
         options = SurveyBoardOptions(metric=metric, rounds=chosen.rounds, snapshot=chosen.snapshot)
         click.echo(_headline(chosen.experiment, MARGIN))
-        _echo_comparison(_comparison(reader, chosen.asked, options, MARGIN, chosen.segments))
+        _echo_comparison(chosen.experiment, _comparison(reader, chosen.asked, options, MARGIN, chosen.segments))
     silent = used.groupby("model")[["answered", "failed"]].sum()
     return not len(silent[(silent["answered"] == 0) & (silent["failed"] > 0)])
 
@@ -211,7 +212,7 @@ def experiment(
         )
     if output == "table":
         click.echo(_headline(chosen, margin))
-        _echo_comparison(frame)
+        _echo_comparison(chosen, frame)
     else:
         click.echo(render(frame, output))
 
@@ -254,10 +255,25 @@ def _headline(chosen: Experiment, margin: float) -> str:
     )
 
 
-def _echo_comparison(frame: pd.DataFrame) -> None:
-    shown, fit = _for_people(frame), terminal_fit(["model", "condition", "difference", "decision"], ["tokens", "parse_rate"])
-    click.echo(render(shown, "table", columns=_COMPARED, ends=ENDS, fit=fit))
-    click.echo(column_lines(columns_that_fit(shown, _COMPARED, ENDS, fit), EXPERIMENT, fit.width))
+def _echo_comparison(chosen: Experiment, frame: pd.DataFrame) -> None:
+    """A table for each context level, under a heading that names it; the columns are explained once."""
+    columns = [name for name in _COMPARED if chosen.compares_contexts or name != "context_level"]
+    fit = terminal_fit(["model", "condition", "difference", "decision"], ["tokens", "parse_rate"])
+    told: dict[str, None] = {}
+    for levels, rows in _by_level(chosen, frame):
+        shown = _for_people(rows)
+        click.echo(f"\ncontext {levels}:\n{render(shown, 'table', columns=columns, ends=ENDS, fit=fit)}")
+        told |= dict.fromkeys(columns_that_fit(shown, columns, ENDS, fit))
+    click.echo(column_lines([name for name in columns if name in told], EXPERIMENT, fit.width))
+
+
+def _by_level(chosen: Experiment, frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The rows that were compared with each other, and their context level; levels, where the conditions differ in it."""
+    levels = {condition.name: chosen.options(condition).context_levels for condition in chosen.conditions}
+    places = [levels[name].index(level) for name, level in zip(frame["condition"], frame["context_level"], strict=True)]
+    for place in sorted(set(places)):
+        rows = frame[[at == place for at in places]]
+        yield ", ".join(dict.fromkeys(rows["context_level"])), rows
 
 
 def _for_people(frame: pd.DataFrame) -> pd.DataFrame:

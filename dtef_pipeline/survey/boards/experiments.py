@@ -1,7 +1,8 @@
 """Comparing the conditions of an experiment: every model in every condition, paired with the same model in the first condition.
 
-Cells are those of `boards`: (round, segment, question) at a context level, draws averaged. Where the conditions differ in what context they
-show, their context levels are paired in order. The interval and the decision on a difference are by whole questions (see `differences`).
+Cells are those of `boards`: (round, segment, question) at a context level, draws averaged. Context levels are never mixed: each is a
+comparison of its own. Where the conditions differ in what context they show, their context levels are paired in order. The interval and the
+decision on a difference are by whole questions (see `differences`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from dtef_pipeline.survey.keys import KEYS
 
 DECISIONS = ("better", "worse", "equivalent", "undecided")
 _COMPARED_BY = ["model", "condition"]
-_PAID_COLUMNS = [*_COMPARED_BY, "prompt_tokens", "completion_tokens", "cost_usd", "unpriced"]
+_AT_LEVEL = ["model", "context_place"]
+_PAID_COLUMNS = [*_COMPARED_BY, "context_place", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced"]
 _STATISTICS = ["low", "high", "p", "p_holm", "n_questions", "margin", "decision", "note", "seed"]
 
 
@@ -40,8 +42,8 @@ def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], 
     """The scored and unscored cells of an experiment, each beside the same cell of the same model in the first condition.
 
     `connection` has a `scores` view; `options.snapshot` is set, for responses of several snapshots do not compare. Columns: `model`,
-    `condition` (the name in the experiment), `condition_place` (0: the first), `round`, `segment`, `question_id`, `context_place` (of the
-    context level among those of the condition), `cluster` (of the question: as in `load_cells`), `score` (0-1; null: unscored),
+    `condition` (the name in the experiment), `condition_place` (0: the first), `round`, `segment`, `question_id`, `context_level`,
+    `context_place` (of the level among those of the condition), `cluster` (of the question: as in `load_cells`), `score` (0-1; null: unscored),
     `first_score`, `n_total`, `n_ok`, `n_answered` (predictions).
     """
     connection.execute("SET threads = 1")
@@ -56,7 +58,7 @@ def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], 
             FROM cells JOIN asked ON cells.model_variant = asked.variant AND cells.condition = asked.condition
                 AND cells.context_level = asked.context_level
         ), first AS (FROM placed WHERE condition_place = 0)
-        SELECT model, placed.condition, placed.condition_place, {pair}, context_place,
+        SELECT model, placed.condition, placed.condition_place, {pair}, placed.context_level, context_place,
             coalesce(known.cluster, {options.subject.lone_cluster}) AS cluster, placed.score, first.score AS first_score,
             placed.n_total, placed.n_ok, placed.n_answered
         FROM placed LEFT JOIN first USING (model, {pair}, context_place)
@@ -77,13 +79,13 @@ def compared(
     margin: float = MARGIN,
     segments: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """The `comparison` of the models that were asked in two conditions or more; `segments`: of these only, if any are named.
+    """The `comparison` of the models that were asked in two conditions or more at a level; `segments`: of these only, if any are named.
 
     `connection` as of `paired_cells`; without `predictions` it has no tokens and costs. No rows: nothing can be compared.
     """
     cells = paired_cells(connection, asked, options)
     cells = cells[cells["segment"].isin(segments)] if segments else cells
-    several = cells.groupby("model")["condition"].transform("nunique") > 1
+    several = cells.groupby(_AT_LEVEL)["condition"].transform("nunique") > 1
     paid = (
         condition_usage(connection, asked, options, cells)
         if has_table(connection, "predictions")
@@ -97,20 +99,38 @@ def comparison(
 ) -> pd.DataFrame:
     """Each model in each condition against the first condition, over the cells that both have a score for, of those asked in every condition.
 
-    `cells` as of `paired_cells`, `usage` as of `condition_usage`. Columns: `model`, `condition`, `n_pairs`, `score` and `first_score`
-    (means over the pairs), `difference` (their difference; null in the first condition, which is compared with nothing), `low` and `high`
-    (95 % interval), `p` (sign flips of whole questions), `p_holm` (adjusted over the rows of the table), `n_questions`, `margin`, `decision`,
-    `note`, `seed`, `n_total` (predictions), `parse_rate`, and the columns of `usage`. `decision`: `better` or `worse` (p_holm < .05), else
-    `equivalent` (the 90 % interval lies within +-`margin`), else `undecided`. Raises ConfigError for a margin that is not above 0 and
-    below 1.
+    Each context level is compared by itself, as if the others had not been asked; its rows stand together, levels in their order.
+
+    `cells` as of `paired_cells`, `usage` as of `condition_usage`. Columns: `model`, `condition`, `context_level`, `n_pairs`, `score` and
+    `first_score` (means over the pairs), `difference` (their difference; null in the first condition, which is compared with nothing),
+    `low` and `high` (95 % interval), `p` (sign flips of whole questions), `p_holm` (adjusted over the rows of the level), `n_questions`,
+    `margin`, `decision`, `note`, `seed`, `n_total` (predictions), `parse_rate`, and the columns of `usage`. `decision`: `better` or `worse`
+    (p_holm < .05), else `equivalent` (the 90 % interval lies within +-`margin`), else `undecided`. Raises ConfigError for a margin that is
+    not above 0 and below 1.
     """
     if not 0 < margin < 1:
         raise ConfigError(f"margin {margin}: allowed: a difference of scores above 0 and below 1, such as {MARGIN}")
     cells = asked_everywhere(cells)
+    levels = sorted(cells["context_place"].unique()) or [0]
+    parts = [
+        _at_level(
+            cells[cells["context_place"] == level],
+            usage[usage["context_place"] == level].drop(columns="context_place"),
+            margin,
+            resamples,
+            seed,
+        )
+        for level in levels
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _at_level(cells: pd.DataFrame, usage: pd.DataFrame, margin: float, resamples: int, seed: int) -> pd.DataFrame:
+    """The rows of one context level; `cells` and `usage` are its own."""
     paired = _without_rounding(cells[cells["score"].notna() & cells["first_score"].notna()])
     means = paired.groupby(_COMPARED_BY)[["score", "first_score"]].mean().assign(n_pairs=paired.groupby(_COMPARED_BY).size())
-    table = cells.groupby(_COMPARED_BY, sort=False)[["condition_place", "n_total", "n_ok", "n_answered"]].agg(
-        {"condition_place": "first", "n_total": "sum", "n_ok": "sum", "n_answered": "sum"}
+    table = cells.groupby(_COMPARED_BY, sort=False)[["context_level", "condition_place", "n_total", "n_ok", "n_answered"]].agg(
+        {"context_level": "first", "condition_place": "first", "n_total": "sum", "n_ok": "sum", "n_answered": "sum"}
     )
     table = table.join(means)
     table["n_pairs"] = table["n_pairs"].fillna(0).astype(int)
@@ -126,7 +146,7 @@ def comparison(
     table["margin"] = np.where(compared, margin, np.nan)
     table["seed"] = pd.Series(seed, index=table.index, dtype="Int64").where(compared)
     table["n_questions"] = table["n_questions"].astype("Int64")
-    columns = ["n_pairs", "score", "first_score", "difference", *_STATISTICS, "n_total", "parse_rate"]
+    columns = ["context_level", "n_pairs", "score", "first_score", "difference", *_STATISTICS, "n_total", "parse_rate"]
     return table[columns].reset_index().merge(usage, on=_COMPARED_BY, how="left")
 
 
@@ -165,19 +185,19 @@ def _decided(paired: pd.DataFrame, margin: float, resamples: int, seed: int) -> 
 
 
 def asked_everywhere(cells: pd.DataFrame) -> pd.DataFrame:
-    """Of `paired_cells` those that a model was asked in all its conditions: what was asked in one alone compares with nothing."""
-    cell = ["model", *KEYS.pair, "context_place"]
+    """Of `paired_cells` those that a model was asked in all its conditions of the level: what was asked in one alone compares with nothing."""
+    cell = [*_AT_LEVEL, *KEYS.pair]
     in_conditions = cells.groupby(cell)["condition"].transform("nunique")
-    return cells[in_conditions == cells.groupby("model")["condition"].transform("nunique")]
+    return cells[in_conditions == cells.groupby(_AT_LEVEL)["condition"].transform("nunique")]
 
 
 def condition_usage(
     connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: SurveyBoardOptions, cells: pd.DataFrame
 ) -> pd.DataFrame:
-    """Tokens and dollars of each model in each condition, of the requests for the cells that are compared.
+    """Tokens and dollars of each model in each condition at each context level, of the requests for the cells that are compared.
 
-    `cells` as of `paired_cells`: what was asked in one condition alone does not count. Columns: `model`, `condition`, `prompt_tokens`,
-    `completion_tokens`, `cost_usd` (null: no known price), `unpriced` (responses).
+    `cells` as of `paired_cells`: what was asked in one condition alone does not count. Columns: `model`, `condition`, `context_place`,
+    `prompt_tokens`, `completion_tokens`, `cost_usd` (null: no known price), `unpriced` (responses).
 
     `connection` has a `predictions` view. A request that two conditions share counts in one of them, as everywhere. Baselines have no rows.
     """
@@ -196,7 +216,7 @@ def condition_usage(
                     AND {" AND ".join(f"compared.{name} = predictions.{name}" for name in KEYS.pair)}
             WHERE snapshot = $snapshot
         )
-        SELECT asked.model, asked.name AS condition, sum(prompt_tokens)::BIGINT AS prompt_tokens,
+        SELECT asked.model, asked.name AS condition, asked.context_place, sum(prompt_tokens)::BIGINT AS prompt_tokens,
             sum(completion_tokens)::BIGINT AS completion_tokens, sum(cost_usd) AS cost_usd,
             count(*) FILTER (answered AND cost_usd IS NULL) AS unpriced
         FROM ({requests_sql(KEYS)}) AS requests SEMI JOIN wanted USING (request_key) JOIN asked ON {how.format("requests")}

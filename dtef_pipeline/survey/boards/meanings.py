@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dtef_pipeline.survey.boards.published import BY_NAME, GROUPED
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, MEANINGS, METRIC_RANKS, TESTS
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.tables import COSTS, METRICS, MODEL_DRIFT
+from dtef_pipeline.survey.tables import COSTS, LEVEL_FIELD, METRICS, MODEL_DRIFT
 from dtef_pipeline.tables import PARSE_RATE_FIELD, description
 
 PLAIN = (
@@ -54,6 +54,7 @@ _COMMON_COLUMNS = (
 _COST = description(COSTS.field("cost_usd")).partition(";")[0]
 EXPERIMENT: Mapping[str, str] = {
     "condition": "Way of asking, by its name in the experiment; the first is what the others are compared with",
+    "context_level": description(LEVEL_FIELD),
     "n_pairs": "Pairs of segment and question with a score in this condition and in the first one",
     "score": "Mean score over these pairs, 0-1: higher is better",
     "difference": "Mean score less that of the first condition over the same pairs: above 0 is better",

@@ -105,13 +105,22 @@ def assert_each_has_interval_and_decision(rows: list[dict[str, Any]]) -> None:
 
 
 def test_the_command_line_stands_over_the_file(server: FakeLLM, own: str) -> None:
-    run_stages(*ROUND, "--experiment", own, "--model", "fake@seed=5", "--context", "0", "--questions", "1", "--draws", "1")
+    single = ["--questions", "1", "--draws", "1"]
+    printed = run_stages(*ROUND, "--experiment", own, "--model", "fake@seed=5", "--context", "0", "--context", "2", *single)
     asked = query("SELECT DISTINCT model, context_level, draw, question_id FROM scores WHERE model LIKE 'fake%' ORDER BY 1")
     assert [(row["model"], row["context_level"], row["draw"]) for row in asked] == [
         ("fake@seed=5", "0", 0),
+        ("fake@seed=5", "2", 0),
         ("fake@seed=5,temperature=0.7", "0", 0),
+        ("fake@seed=5,temperature=0.7", "2", 0),
     ]
-    assert "fake@seed=5" in ok("experiment", own, "--context", "0")
+    compared = printed[printed.index("experiment warmer") :]
+    for level in ("0", "2"):  # each level is the table that it gives alone
+        _, alone, columns = ok("experiment", own, "--context", level).split("\n\n")
+        assert alone.startswith(f"context {level}:\n model")
+        assert f"\n\n{alone}\n\n" in compared
+    assert compared.count("\ncontext ") == 2
+    assert columns.rstrip() in compared
 
 
 def test_baselines_that_are_asked_stand_beside_without_settings(server: FakeLLM) -> None:

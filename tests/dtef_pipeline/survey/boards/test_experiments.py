@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import duckdb
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -81,6 +82,25 @@ def test_conditions_that_differ_in_settings_alone_are_told_apart_by_the_variant(
 def test_context_levels_that_are_compared_are_paired_in_order() -> None:
     found = compared(CONTEXT, of(PLAIN, 0.4, 0.5) + of(PLAIN, 0.6, 0.9, context_level="5"))
     assert found.loc["five", ["n_pairs", "difference"]].tolist() == [2, pytest.approx(0.3)]
+
+
+def test_context_levels_are_never_mixed_and_each_compares_as_if_alone() -> None:
+    """Two levels were pooled into one row of twice the pairs, and adjusted over the same test twice."""
+    at_five = {"context_level": "5"}
+    scores = (
+        of(PLAIN, *[0.5] * 6) + of(COT, *[0.6, 0.7] * 3) + of(PLAIN, *[0.4] * 6, **at_five) + of(COT, *[0.3] * 6, **at_five)
+    )
+    more = of(PLAIN, 0.1, **at_five, segment="country:chile")  # asked in one condition alone
+    calls = [call("a", PLAIN), call("b", COT), call("c", COT, **at_five, cost_usd=0.5)]
+    both = experiment({"name": "standard"}, {"name": "reasoned", "reasoning": "cot"}, contexts=["0", "5"])
+    found = compared(both, scores + more, calls).set_index("context_level", append=True)
+    assert found.index.tolist() == [("standard", "0"), ("reasoned", "0"), ("standard", "5"), ("reasoned", "5")]
+    assert found["n_pairs"].tolist() == [6, 6, 6, 6]
+    assert found["cost_usd"].tolist() == pytest.approx([0.25, 0.25, np.nan, 0.5], nan_ok=True)
+    for level in ("0", "5"):
+        alone = experiment({"name": "standard"}, {"name": "reasoned", "reasoning": "cot"}, contexts=[level])
+        expected = compared(alone, scores + more, calls).drop(columns="context_level")
+        pd.testing.assert_frame_equal(found.xs(level, level="context_level"), expected, check_dtype=False)
 
 
 def test_draws_of_a_cell_are_averaged_before_they_are_paired() -> None:
@@ -248,7 +268,7 @@ class TestDecisions:
         with duckdb.connect() as connection:
             connection.register("scores", scores_table(rows))
             cells = paired_cells(connection, asked(REASONING, "m", "other"), SurveyBoardOptions(snapshot="base"))
-        usage = pd.DataFrame(columns=["model", "condition", "cost_usd"])
+        usage = pd.DataFrame(columns=["model", "condition", "context_place", "cost_usd"])
         found = comparison(cells, usage).set_index(["model", "condition"])
         assert found.xs("reasoned", level=1)["p"].tolist() == pytest.approx([2 / 256, 2 / 16])
         assert found.xs("reasoned", level=1)["p_holm"].tolist() == pytest.approx([4 / 256, 2 / 16])
