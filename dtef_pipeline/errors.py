@@ -33,7 +33,13 @@ class UnreadableFile(WarehouseError):
 
     def __init__(self, path: str, reason: str, remade_by: str | None = None) -> None:
         self.path, self.reason, self.remade_by = path, reason, remade_by
-        super().__init__(f"cannot read {path}: {reason}" + (f"; this makes it again: {remade_by}" if remade_by else ""))
+        super().__init__(f"cannot read {path}: {reason}" + (f"; {makes_again(remade_by)}" if remade_by else ""))
+
+
+def makes_again(command: str, what: str = "it") -> str:
+    """In words, that a command makes a file again. One that names a model names the cheapest, yet brings back what all responded."""
+    of_all = ", with the stored responses of all models" if " --model " in command else ""
+    return f"this makes {what} again{of_all}: {command}"
 
 
 class StoreError(WarehouseError):

@@ -10,7 +10,7 @@ from typing import TypeVar
 import duckdb
 import pyarrow as pa
 
-from dtef_pipeline.errors import UnreadableFile, WarehouseError
+from dtef_pipeline.errors import UnreadableFile, WarehouseError, makes_again
 from resources.parquet_files import FileFault, fault
 from resources.warehouse import TABLES, Warehouse
 
@@ -149,7 +149,7 @@ class TableReader:
             if path not in self.left_out:
                 self.left_out[path] = f"left out, since it cannot be read: {path}: {found[path]}"
                 if len(self.left_out) <= FILES_NAMED:
-                    self.left_out[path] += f"; this makes it again: {self.warehouse.remake(path)}"
+                    self.left_out[path] += f"; {makes_again(self.warehouse.remake(path))}"
                     self._say(self.left_out[path])
 
     def remade_by(self) -> list[str]:

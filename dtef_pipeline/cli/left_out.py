@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 import click
 
 from dtef_pipeline.asking.snapshot_order import has_several, take_times, times
-from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.errors import WarehouseError, makes_again
 from dtef_pipeline.text.counted import counted
 from resources.settings import Settings
 from resources.table_reader import FILES_NAMED, TableReader
@@ -78,19 +78,19 @@ def say_files(launched: Launched) -> None:
 def say_more(files: int, remade_by: Sequence[str] = ()) -> None:
     """Say how many files were left out besides those that were named, and what makes all of them again, where that is known."""
     if files:
-        remedy = f"; {_makes_again(remade_by)}" if remade_by else ""
+        remedy = f"; {_all_again(remade_by)}" if remade_by else ""
         click.echo(f"warning: left out as well, since they cannot be read: {counted(files, 'more file')}{remedy}", err=True)
 
 
 def unreadable(reader: TableReader, what: str) -> WarehouseError:
     """Of a command that has nothing to show because of what was left out."""
     # Where there are more files than were named, the last warning has the command.
-    remedy = "the last warning says what makes it again" if reader.more else _makes_again(reader.remade_by())
+    remedy = "the last warning says what makes it again" if reader.more else _all_again(reader.remade_by())
     return WarehouseError(f"no {what} can be read, so there is nothing to show; {remedy}")
 
 
-def _makes_again(commands: Sequence[str]) -> str:
-    return f"this makes all that was left out again: {' && '.join(commands)}"
+def _all_again(commands: Sequence[str]) -> str:
+    return makes_again("; ".join(commands), "all that was left out")
 
 
 def reads_tables(command: Callable[Concatenate[TableReader, Given], Out]) -> Callable[Given, Out]:

@@ -165,7 +165,7 @@ def test_the_stage_that_writes_a_file_may_take_it_as_absent_and_is_told(house: W
     file = fill(house)[0]
     at = {**ROUND, "segment": SEGMENTS[0], "snapshot": "base"}
     Path(file).write_bytes(b"junk")
-    with pytest.raises(WarehouseError, match=r"cannot read .*this makes it again: dtef run --round S1"):
+    with pytest.raises(WarehouseError, match=r"cannot read .*this makes it again, with .*: dtef run --round S1"):
         house.read("scores", **at)
     assert house.read_earlier("scores", **at) is None
     house.write("scores", scores_table([{}]), **at)

@@ -53,7 +53,9 @@ BROKEN: dict[str, Callable[[Path], None]] = {
     f"survey_responses/{AT}": truncate,
     f"reference_scores/{AT}": rubbish,
 }
-LEFT_OUT = re.compile(r"warning: left out, since it cannot be read: (\S+): [^;]+; this makes it again: (dtef .*)")
+LEFT_OUT = re.compile(
+    r"warning: left out, since it cannot be read: (\S+): [^;]+; this makes it again(?:, with the stored responses of all models)?: (dtef .*)"
+)
 
 
 @pytest.fixture
@@ -229,7 +231,8 @@ def test_a_table_of_which_nothing_can_be_read_is_empty_and_no_traceback(damaged:
     assert len(named(result.stderr)) == 4
     where = "--segment country:brazil --segment country:germany"
     nights = [f"dtef run --round S1 {where} --snapshot {night}" for night in ("2026-01-01", "2026-01-03")]
-    assert "error: no score can be read, so there is nothing to show; this makes all that was left out again: " in result.stderr
+    makes_again = "this makes all that was left out again, with the stored responses of all models: "
+    assert f"error: no score can be read, so there is nothing to show; {makes_again}" in result.stderr
     said = result.stderr.splitlines()[-1]
     assert [command in said for command in nights] == [True, True]
     assert "error: no score of a language model can be read" in dtef("drift").stderr
