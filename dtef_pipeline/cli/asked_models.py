@@ -81,7 +81,8 @@ def _panel(settings: Settings, models: Models) -> Diagnosis:
     if settings.panel is None:
         return _no_panel()
     try:
-        panel = checked_panel(settings, models, _local_warehouse(settings))
+        warehouse = _local_warehouse(settings)
+        panel = checked_panel(settings, models, warehouse)
     except DtefError as error:
         return Diagnosis("panel", "problem", str(error), _MEND_PANEL)
     asked: Sequence[ModelSpec] = panel.asked(models)
@@ -92,11 +93,16 @@ def _panel(settings: Settings, models: Models) -> Diagnosis:
         remedy = "give input_price and output_price in the models file, or limit with max_calls or max_tokens"
         lacking = f"max_cost_usd cannot be kept without a price of {', '.join(unpriced)}"
         return Diagnosis("panel", "problem", f"{settings.panel}: {lacking}", remedy)
+    if (named := [*panel.rounds, *panel.segments]) and warehouse and not warehouse.values("survey_responses", "round"):
+        found = f"{found}; no round is ingested yet, so what it names is not there: {', '.join(named)}"
+        return Diagnosis("panel", "warning", found, "dtef ingest PATH")
     return Diagnosis("panel", "ok", found)
 
 
 def _no_panel() -> Diagnosis:
-    return Diagnosis("panel", "ok", "none (DTEF_PANEL is not set): no night is asked")
+    return Diagnosis(
+        "panel", "ok", "none (DTEF_PANEL is not set): `nightly_drift` asks the baselines about every round that has been run"
+    )
 
 
 def _unpriced(panel: Panel, models: Models, asked: Sequence[ModelSpec]) -> list[str]:

@@ -117,17 +117,20 @@ def _on_by_default() -> set[str]:
 
 
 def _unknown_rounds(settings: Settings, partitions: set[str]) -> Iterator[Diagnosis]:
-    """Rounds of the warehouse that were ingested with another home: no run can be started of them."""
+    """Rounds of the warehouse that this home does not know: no run can be started of them."""
     known = {SPACE.levels(partition)[SPACE.first] for partition in partitions}
     if unknown := [round_id for round_id in _sources(settings) if round_id not in known]:
-        found = f"not known here, but in the warehouse: {', '.join(unknown)}; ingested with another home, so they cannot be run"
+        found = (
+            f"in the warehouse, but not known here, so they cannot be run: {', '.join(unknown)}; "
+            "they were ingested with another home, or the storage of this one was begun anew"
+        )
         yield Diagnosis("Dagster's rounds", "problem", found, _ingest_again(settings, unknown))
 
 
 def _ingest_again(settings: Settings, rounds: list[str] | None = None) -> str:
     """The commands that register rounds again, as they were ingested."""
     sources = _sources(settings)
-    return " && ".join(sources[round_id] for round_id in (sources if rounds is None else rounds)) or "dtef ingest PATH"
+    return "; ".join(sources[round_id] for round_id in (sources if rounds is None else rounds)) or "dtef ingest PATH"
 
 
 def _sources(settings: Settings) -> Mapping[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import sqlite3
@@ -12,7 +13,7 @@ import sqlalchemy as sa
 
 from dtef_pipeline.cli.findings import Diagnosis, State
 from dtef_pipeline.cli.places import absent, holds_files, nearest, rows, writable
-from dtef_pipeline.errors import ConfigError, DtefError
+from dtef_pipeline.errors import ConfigError, DtefError, makes_again
 from dtef_pipeline.text.counted import and_more, counted
 from resources.file_systems import open_root, without_secrets
 from resources.parquet_files import fault, looks_damaged
@@ -28,9 +29,10 @@ _LITTLE, _TOO_LITTLE = 2e9, 2e8
 
 
 def check_state(settings: Settings) -> Iterator[Diagnosis]:
-    """The response store, the warehouse, free disk space."""
+    """The response store, the warehouse, the landing folder, free disk space."""
     yield _store(settings)
     yield _warehouse(settings.warehouse)
+    yield _landing_folder(settings.surveys.absolute())
     yield from _disk(settings)
 
 
@@ -86,7 +88,7 @@ def _warehouse(root: str) -> Diagnosis:
         try:
             open_root(root)
         except DtefError as error:
-            return Diagnosis("warehouse", "problem", str(error), "name a folder or s3://...: export DTEF_WAREHOUSE=PATH")
+            return Diagnosis("warehouse", "problem", str(error), _mend_address(error))
         return Diagnosis(
             "warehouse", "ok", f"{without_secrets(root)}: not looked at, as it is no folder (`dtef sql 'SHOW TABLES'` asks)"
         )
@@ -103,10 +105,35 @@ def _warehouse(root: str) -> Diagnosis:
         remedies = dict.fromkeys(warehouse.remake(path) for path in list(broken)[:_MOST_BROKEN])
         found = f"broken: {len(broken)} of {counted(len(files), 'file')}: {named}"
         then = " (then `dtef doctor` names further ones)" if len(broken) > _MOST_BROKEN else ""
-        return Diagnosis("warehouse", "problem", found, f"this makes them again: {'; '.join(remedies)}{then}")
+        return Diagnosis("warehouse", "problem", found, f"{makes_again('; '.join(remedies), 'them')}{then}")
     tables = set(files.values())
     found = f"{folder}: {counted(len(files), 'file')} of {counted(len(tables), 'table')}"
     return writable("warehouse", folder, found, "DTEF_WAREHOUSE", [folder / table for table in tables])
+
+
+def _mend_address(error: DtefError) -> str:
+    """What to do about an address of an object store that cannot be used."""
+    if isinstance(error.__cause__, OSError):
+        return (
+            "see whether that server can be reached from here, and whether bucket, endpoint_override and region in the address are right "
+            "(docs/scale.md); or work in a folder meanwhile: export DTEF_WAREHOUSE=PATH"
+        )
+    return "name a folder, or an address such as s3://bucket/prefix: export DTEF_WAREHOUSE=PATH"
+
+
+def _landing_folder(folder: Path) -> Diagnosis:
+    """The folder that the sensor of new rounds watches: it is only read, and people make it."""
+    check = "landing folder"
+    if folder.is_dir():
+        if os.access(folder, os.R_OK | os.X_OK):
+            return Diagnosis(check, "ok", f"{folder}: watched while the sensor `new_round` is switched on")
+        remedy = "let this user read it, or name another folder: export DTEF_SURVEYS=PATH"
+        return Diagnosis(check, "problem", f"{folder} cannot be read", remedy)
+    if folder.exists():
+        return Diagnosis(check, "problem", f"{folder} is no folder", "name a folder: export DTEF_SURVEYS=PATH")
+    return absent(
+        check, folder, "DTEF_SURVEYS", f"`mkdir -p {shlex.quote(str(folder))}`, needed for the sensor `new_round` alone,"
+    )
 
 
 def _broken(warehouse: Warehouse, files: dict[str, str]) -> dict[str, str]:

@@ -10,11 +10,12 @@ from urllib.parse import unquote
 
 import pytest
 
-from dtef_pipeline.cli import installed
+from dtef_pipeline.cli import installed, kept_state
 from dtef_pipeline.cli.asked_models import check_models
 from dtef_pipeline.cli.findings import Diagnosis
 from dtef_pipeline.cli.installed import check_installation, locked_versions
 from dtef_pipeline.cli.kept_state import check_state
+from dtef_pipeline.errors import WarehouseError
 from resources.settings import Settings
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import SAMPLE, dtef
@@ -38,6 +39,7 @@ def test_a_state_in_use_is_in_order_and_stays_as_it_was(ingested: Path) -> None:
     assert found["warehouse"]["found"].startswith(f"{ingested}/warehouse: ")
     assert "never started" in found["Dagster's daemon"]["found"]
     assert {"Python", "packages", "versions", "free disk space", "models file", "models to ask", "panel"} <= set(found)
+    assert found["panel"]["found"].endswith("`nightly_drift` asks the baselines about every round that has been run")
     assert looks(ingested) == before
 
 
@@ -86,6 +88,26 @@ def test_places_that_cannot_be_used_are_problems_with_the_variable_to_change(
     assert found["Dagster's home"]["state"] == "problem"
     assert "DAGSTER_HOME" not in found["free disk space"]["found"]
 
+    for place, said in (("/proc/nope", "/proc holds no files of users"), (str(state / "file"), "file is no folder")):
+        monkeypatch.setenv("DTEF_SURVEYS", place)
+        row = {one.check: one for one in check_state(Settings.from_environment())}["landing folder"]
+        assert (row.state, row.remedy.partition(": ")[2]) == ("problem", "export DTEF_SURVEYS=PATH")
+        assert said in row.found
+
+
+def test_an_object_store_that_is_not_reached_is_no_fault_of_the_address(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(root: str) -> None:
+        cause = OSError("curlCode: 6, Could not resolve hostname") if root.startswith("s3") else ValueError("unknown type")
+        raise WarehouseError(f"cannot use the warehouse {root}") from cause
+
+    monkeypatch.setattr(kept_state, "open_root", unreachable)
+    for root, remedy in (
+        ("s3://bucket/prefix", "see whether that server can be reached"),
+        ("s4://bucket/prefix", "name a folder, or"),
+    ):
+        monkeypatch.setenv("DTEF_WAREHOUSE", root)
+        assert {one.check: one for one in check_state(Settings.from_environment())}["warehouse"].remedy.startswith(remedy)
+
 
 @pytest.mark.parametrize(
     ("url", "said"),
@@ -120,6 +142,7 @@ def test_broken_files_of_the_warehouse_are_counted_and_named(ingested: Path) -> 
     assert str(first) in row["found"]
     assert f"dtef run --round S1 --segment {unquote(first.parent.name.partition('=')[2])} " in row["remedy"]
     assert row["remedy"].count(" --ingest") == 2
+    assert row["remedy"].startswith("this makes them again, with the stored responses of all models: ")
 
 
 def test_a_store_of_newer_code_says_so(ingested: Path) -> None:
@@ -162,7 +185,9 @@ def test_a_storage_that_dagster_cannot_read_or_start_with_is_a_problem_with_the_
 
     index.rename(f"{index}.broken")
     row = findings(1)["Dagster's rounds"]
-    assert row["found"].startswith("not known here, but in the warehouse: S1")
+    assert row["found"].startswith(
+        "in the warehouse, but not known here, so they cannot be run: S1; they were ingested with another home, or"
+    )
     assert row["remedy"] == again
 
     with (home / "dagster.yaml").open("a", encoding="utf-8") as settings:
@@ -188,6 +213,11 @@ def test_what_a_panel_names_is_looked_for_and_a_limit_in_dollars_needs_prices(
         found = {one.check: one for one in check_models(Settings.from_environment())}
         assert found["panel"].state == "problem"
         assert found["panel"].found.startswith(said)
+    panel.write_text("models: [mine]\nrounds: [S9]\n", encoding="utf-8")
+    monkeypatch.setenv("DTEF_WAREHOUSE", str(ingested / "nothing-yet"))
+    row = {one.check: one for one in check_models(Settings.from_environment())}["panel"]
+    assert (row.state, row.remedy) == ("warning", "dtef ingest PATH")
+    assert row.found.endswith("no round is ingested yet, so what it names is not there: S9")
     models.write_text("modls: 3\n", encoding="utf-8")
     found = {one.check: one for one in check_models(Settings.from_environment())}
     assert (found["models file"].state, found["panel"].state) == ("problem", "warning")
