@@ -10,7 +10,7 @@ from functools import cached_property
 
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.attributes import candidates, canonical, classify, segment_key
-from dtef_pipeline.survey.model import Finding, Question
+from dtef_pipeline.survey.model import Finding, Question, Segment
 from dtef_pipeline.survey.whole import MISSING_QUESTIONS
 from dtef_pipeline.text.counted import counted
 
@@ -19,6 +19,16 @@ SEGMENT_COLUMN = re.compile(r"[Oo]\s?(\d+)\s?[:.–-]\s*(\S.*)")
 
 DERIVED_COLUMN = re.compile(r".* - (?:Weighted Score|Rank \d+ Count)")
 """What a ranking question adds to a segment's column."""
+
+
+@dataclass(frozen=True)
+class SegmentColumn:
+    """A segment's column: its place in the aggregate file and its name there."""
+
+    index: int
+    name: str
+    group: int
+    segment: Segment
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalized
-from dtef_pipeline.survey.adapters.counts import DERIVED_COLUMN, SEGMENT_COLUMN, Counts
+from dtef_pipeline.survey.adapters.counts import DERIVED_COLUMN, SEGMENT_COLUMN, Counts, SegmentColumn
 from dtef_pipeline.survey.adapters.dialogue_files import (
     AGGREGATE,
     COUNTS_FILE,
@@ -26,7 +26,7 @@ from dtef_pipeline.survey.adapters.dialogue_files import (
 )
 from dtef_pipeline.survey.adapters.questionnaire import Questionnaire
 from dtef_pipeline.survey.attributes import candidates, canonical, classify, profile_attribute, segment
-from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
+from dtef_pipeline.survey.model import Answer, Finding, Question, Survey, Unreadable
 from dtef_pipeline.survey.validation import check_question, named_round, percentage
 from dtef_pipeline.survey.whole import cut_questions, lacks_options
 
@@ -111,16 +111,6 @@ def _about_counts(
         return tuple(counts.findings(questions, [c.name for c in columns]))
     message = f"there is no {prefix}{COUNTS_FILE} beside the aggregate file, which says how many people answered each question"
     return (Finding("error", "no-counts-file", message),)
-
-
-@dataclass(frozen=True)
-class SegmentColumn:
-    """A segment's column: its place in the aggregate file and its name there."""
-
-    index: int
-    name: str
-    group: int
-    segment: Segment
 
 
 def _aggregates(path: Path) -> list[Path]:
