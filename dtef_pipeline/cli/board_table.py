@@ -1,5 +1,8 @@
 """The views of `dtef leaderboard` as tables for people, and what their columns mean."""
 
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
 import pandas as pd
 import pyarrow as pa
 
@@ -11,27 +14,50 @@ from dtef_pipeline.keys import MODEL
 from dtef_pipeline.report.column_lines import column_lines, in_width
 from dtef_pipeline.report.drift_terminal import drift_text, verdict_table
 from dtef_pipeline.report.fitting import Fit
-from dtef_pipeline.report.terminal import columns_that_fit, intervals, named_apart, render, with_ranks
+from dtef_pipeline.report.terminal import columns_that_fit, intervals, named_apart, render, render_blocks, with_ranks
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.boards.meanings import DRIFT, ENDS, FIRST_OUT, TOLD_APART, meanings, view_columns
+from dtef_pipeline.survey.boards.meanings import DRIFT, ENDS, FIRST_OUT, meanings, subject_columns, view_columns
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.survey.tables import METRICS
 
 EVERY_VIEW = (*MODEL, "condition")
 """Columns without which no view can be shown."""
+_TITLES = {
+    "round": "round",
+    "segment": "segment",
+    "attribute": "attribute",
+    "levels": "context levels",
+    "context_level": "context",
+    "condition": "asked as",
+}
+"""Columns that can stand above the rows instead, with the words that their values follow."""
 _WHOSE_VERDICT = ("verdict", *KEYS.space, "model", *KEYS.asked, "shift")
 _DRIFT_FIRST_OUT = ("odds needed", "since", "snapshots", "lowest_snapshot", "highest_snapshot", "lowest", "highest")
 
 
-def render_view(by: str, frame: pd.DataFrame, how: str = "") -> str:
+class _Laid(NamedTuple):
+    """A view as it is shown."""
+
+    shown: pd.DataFrame
+    columns: list[str]
+    above: list[str]
+    """Columns whose values stand above their rows."""
+    titles: list[str]
+    """By row, what stands above it."""
+
+
+def render_view(by: str, frame: pd.DataFrame, how: str = "", said: Collection[str] = ()) -> str:
     """A view as a table for people: each model under a name of its own, intervals in one column, without columns that show nothing.
 
-    As wide as the terminal; `how` says how to see what there is no room for. Raises ConfigError when the view lacks a column that every view
-    has.
+    As wide as the terminal, with a table for each way of asking beneath a line that names it; `how` says how to see what there is no room
+    for, `said` names columns whose one value was said before. Raises ConfigError when the view lacks a column that every view has.
     """
-    shown = _shown(by, frame)
-    return render(shown, "table", columns=_columns(by, shown), ends=ENDS, fit=_fit(shown, how))
+    fit = _fit(by, how)
+    laid = _laid_out(by, frame, fit, said)
+    if not laid.above:
+        return render(laid.shown, "table", columns=laid.columns, ends=ENDS, fit=fit)
+    return render_blocks(laid.shown, laid.titles, laid.columns, ENDS, fit)
 
 
 def lines_of_view(by: str, *frames: pd.DataFrame) -> str:
@@ -39,17 +65,18 @@ def lines_of_view(by: str, *frames: pd.DataFrame) -> str:
 
     Begins with an empty line, as it follows the table. Raises ConfigError as `render_view` does.
     """
-    told, tables = dict(meanings(by)), [_shown(by, frame) for frame in frames]
-    columns = {name: None for shown in tables for name in _columns(by, shown)}
-    fitting = {name for shown in tables for name in columns_that_fit(shown, _columns(by, shown), ENDS, _fit(shown))}
+    fit = _fit(by)
+    told, tables = dict(meanings(by)), [_laid_out(by, frame, fit) for frame in frames]
+    columns = {name: None for laid in tables for name in (*laid.above, *laid.columns)}
+    fitting = {name for laid in tables for name in (*laid.above, *columns_that_fit(laid.shown, laid.columns, ENDS, fit))}
     if missing := why_no_tier(frames):
         told["tier"] += f"; {missing}"
     if "rank" in told and "adjusted_score" not in columns:  # it is the same number as the score
         told["rank"] = told["rank"].replace("by adjusted score", "by score")
-    reason = why_no_interval(said for shown in tables for said in shown["interval"])
+    reason = why_no_interval(said for laid in tables for said in laid.shown["interval"])
     if reason and "interval" not in columns and "score" in told:
         told["score"] += f"; no interval: {reason}"
-    return column_lines([name for name in columns if name in fitting], told, terminal_fit().width)
+    return column_lines([name for name in columns if name in fitting], told, fit.width)
 
 
 def lines_of_unranked(frame: pd.DataFrame, without_score: Reasons) -> str:
@@ -68,19 +95,34 @@ def render_drift(checks: pa.Table) -> str:
     return "\n".join([text, column_lines(shown, DRIFT, fit.width)] if shown else [text])
 
 
-def _fit(shown: pd.DataFrame, how: str = "") -> Fit:
-    """Columns that hold one value throughout tell no rows apart, and are the first to give way."""
-    same = [name for name in TOLD_APART if name in shown and len(set(shown[name])) == 1 < len(shown)]
-    return terminal_fit([name for name in TOLD_APART if name not in same], [*same, *FIRST_OUT], how)
+def _fit(by: str, how: str = "") -> Fit:
+    return terminal_fit(subject_columns(by), FIRST_OUT, how)
+
+
+def _laid_out(by: str, frame: pd.DataFrame, fit: Fit, said: Collection[str] = ()) -> _Laid:
+    """On a terminal, ways of asking and what all rows share stand above the rows: as columns they leave no room for what a view is about."""
+    shown = _shown(by, frame)
+    columns = _columns(by, shown)
+    shared = [name for name in _TITLES if name in columns and len(set(shown[name])) == 1 < len(shown)]
+    above = [name for name in _TITLES if name in columns and (name in shared or name in KEYS.asked)] if fit.width else []
+    titles = ["; ".join(_title(row, above, said)) for row in shown.to_dict("records")]
+    shown = shown.assign(title=titles).sort_values("title", key=lambda found: pd.factorize(found)[0], kind="stable")
+    if "question" in shown:  # once for neighbouring rows: it takes several lines
+        before = shown[["title", "question_id"]].shift()
+        shown["question"] = shown["question"].where((shown[["title", "question_id"]] != before).any(axis=1), "")
+    return _Laid(shown, [name for name in columns if name not in above], above, list(shown["title"]))
+
+
+def _title(row: Mapping[Hashable, Any], above: Sequence[str], said: Collection[str]) -> Iterator[str]:
+    for name in above:
+        if name not in said:
+            yield f"{_TITLES[name]} {row[name]}"
 
 
 def _shown(by: str, frame: pd.DataFrame) -> pd.DataFrame:
     if missing := [name for name in EVERY_VIEW if name not in frame]:
         raise ConfigError(f"--by {by}: its rows lack {', '.join(missing)}; every view has {', '.join(EVERY_VIEW)}")
-    shown = named_apart(with_ranks(frame, METRICS) if by == BY_METRIC else frame).assign(interval=intervals(frame))
-    if "question" in shown:  # once for neighbouring rows: it takes several lines
-        shown["question"] = shown["question"].where(shown["question_id"] != shown["question_id"].shift(), "")
-    return shown
+    return named_apart(with_ranks(frame, METRICS) if by == BY_METRIC else frame).assign(interval=intervals(frame))
 
 
 def _columns(by: str, shown: pd.DataFrame) -> list[str]:

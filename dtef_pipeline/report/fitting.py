@@ -1,7 +1,11 @@
-"""Which columns of a table a terminal has room for, and how wide each is. No word is cut: a column is shown whole, or left out and named."""
+"""Which columns of a table a terminal has room for, and how wide each is. No word is cut: a column is shown whole, or left out and named.
+
+Where even the columns that are never left out have no room, names go over several lines, broken after a colon, slash or hyphen.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,8 +15,11 @@ GAP = 2
 WIDE = 240
 """Width of a table that is not drawn for a terminal: for pipes and files."""
 HOW = "--wide shows them, --format csv has every column"
+_BETWEEN_PARTS = re.compile(r"(?<=\w[:/-])(?=\w)")
 _PROSE = 24
 """Letters from which a text of several words is prose: it may go over several lines, and has room for as many letters at least."""
+_NAME = 36
+"""Letters from which a name may go over several lines before columns are left out for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +29,7 @@ class Fit:
     width: int | None = None
     """Of the terminal; None: there is none, so nothing is left out."""
     kept: Sequence[str] = ()
-    """Columns that are never left out, because they tell the rows apart. Without any, the first one."""
+    """Columns that are never left out, because the table is about them. Without any, the first one."""
     first_out: Sequence[str] = ()
     """Columns that are left out before all others, in this order; the others follow from the last one on."""
     how: str = HOW
@@ -54,6 +61,22 @@ class TextColumn(NamedTuple):
         return max(_PROSE, *(len(word) for cell in (self.heading, *self.cells) for word in cell.split()))
 
     @property
+    def short(self) -> int:
+        """The same where long names go over several lines."""
+        return self.least if self.is_prose else min(self.least, max(_NAME, self.narrowest))
+
+    @property
+    def shorter(self) -> int:
+        """The same where all names do, and texts of several words stay in one line."""
+        return self.least if any(" " in cell for cell in self.cells) else self.narrowest
+
+    @property
+    def narrowest(self) -> int:
+        """The smallest width in which no part of a name is cut."""
+        parts = [part for cell in (self.heading, *self.cells) for word in cell.split() for part in _BETWEEN_PARTS.split(word)]
+        return self.least if self.is_number else max(map(len, parts), default=0)
+
+    @property
     def briefly(self) -> str:
         """The heading; with the value where all rows have the same."""
         values = set(self.cells)
@@ -71,18 +94,25 @@ class Fitted(NamedTuple):
 def fitted(columns: Sequence[TextColumn], fit: Fit) -> Fitted:
     """The columns that fit, as whole as there is room.
 
-    Where room is scarce, first headings go over several lines, then prose does, then columns are left out. Columns that are never left out
-    may together be wider than the terminal.
+    Where room is scarce, first headings go over several lines, then prose does, then columns are left out, then names go over several lines.
+    Columns that are never left out may together be wider than the terminal only where the parts of their names are.
     """
     width = fit.width or WIDE
     if _total([column.most for column in columns]) <= width:
         return Fitted(list(columns), [column.most for column in columns], [])
     if not fit.width:
-        return Fitted(list(columns), _shared_out(columns, width), [])
+        return Fitted(list(columns), _shared_out(columns, [column.least for column in columns], width), [])
     low = [column._replace(heading="\n".join(column.heading.split())) for column in columns]
-    there = _that_fit({column.name: column.least for column in low}, fit, width)
+    there = _that_fit({column.name: column.short for column in low}, fit, width)
     shown = [column for column in low if column.name in there]
-    return Fitted(shown, _shared_out(shown, width), [column.briefly for column in columns if column.name not in there])
+    for least in (
+        [column.short for column in shown],
+        [column.shorter for column in shown],
+        [column.narrowest for column in shown],
+    ):
+        if _total(least) <= width:
+            break
+    return Fitted(shown, _shared_out(shown, least, width), [column.briefly for column in columns if column.name not in there])
 
 
 def _that_fit(least: Mapping[str, int], fit: Fit, width: int) -> set[str]:
@@ -106,12 +136,29 @@ def _in_turn(names: Sequence[str], fit: Fit) -> Iterator[str]:
     yield from (name for name in reversed(names) if name not in kept and name not in fit.first_out)
 
 
-def _shared_out(columns: Sequence[TextColumn], width: int) -> list[int]:
+def _shared_out(columns: Sequence[TextColumn], least: Sequence[int], width: int) -> list[int]:
     """The width of each column: the widest give way, down to the least that they can have."""
-    widths, least = [column.most for column in columns], [column.least for column in columns]
+    widths = [column.most for column in columns]
     while _total(widths) > width and (wider := [at for at in range(len(widths)) if widths[at] > least[at]]):
         widths[max(wider, key=lambda at: widths[at])] -= 1
     return widths
+
+
+def broken(text: str, width: int) -> str:
+    """The text in lines of that width: broken between words, and between the parts of a word that is longer."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        filled = ""
+        for word in line.split(" "):
+            parts = [word] if len(word) <= width else _BETWEEN_PARTS.split(word)
+            for at, part in enumerate(parts):
+                between = " " if filled and not at else ""
+                if filled and len(filled) + len(between) + len(part) > width:
+                    lines.append(filled)
+                    filled, between = "", ""
+                filled += between + part
+        lines.append(filled)
+    return "\n".join(lines)
 
 
 def _total(widths: Collection[int]) -> int:

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from dtef_pipeline.report.column_lines import heading, in_width
 from dtef_pipeline.report.digits import decimals, first_digit, p_value, written
-from dtef_pipeline.report.fitting import GAP, Fit, Fitted, TextColumn, fitted
+from dtef_pipeline.report.fitting import GAP, Fit, Fitted, TextColumn, broken, fitted
 from dtef_pipeline.text.counted import counted
 
 _DECIMALS_WITHOUT_ENDS = 4
@@ -48,7 +48,22 @@ def render(
     if output == "csv":
         return frame.to_csv(index=False).rstrip("\n")
     chosen = fitted(_text_columns(frame, columns, as_named, ends), fit)
-    return "\n".join([_drawn(chosen), *_left_out(chosen, fit)])
+    return "\n".join([_drawn(chosen, range(len(frame))), *_left_out(chosen, fit)])
+
+
+def render_blocks(frame: pd.DataFrame, titles: Sequence[str], columns: Sequence[str], ends: Ends, fit: Fit) -> str:
+    """Rows under one title as a table of their own, beneath that title, in the order in which titles come first.
+
+    All blocks have the same columns, equally wide; what none has room for is said once, at the end. No heading stands over rows whose title is
+    empty.
+    """
+    chosen, rows = fitted(_text_columns(frame, columns, False, ends), fit), dict[str, list[int]]()
+    for at, title in enumerate(titles):
+        rows.setdefault(title, []).append(at)
+    blocks = (
+        "\n".join([*([in_width(title, fit.width)] if title else []), _drawn(chosen, block)]) for title, block in rows.items()
+    )
+    return "\n".join(["\n\n".join(blocks), *_left_out(chosen, fit)])
 
 
 def columns_that_fit(frame: pd.DataFrame, columns: Sequence[str], ends: Ends | None, fit: Fit) -> list[str]:
@@ -130,12 +145,12 @@ def _text_columns(frame: pd.DataFrame, columns: Sequence[str], as_named: bool, e
     ]
 
 
-def _drawn(chosen: Fitted) -> str:
+def _drawn(chosen: Fitted, rows: Sequence[int]) -> str:
     table = Table(box=SIMPLE_HEAD, padding=(0, GAP - 1, 0, 0), pad_edge=False)
     for column, width in zip(chosen.columns, chosen.widths, strict=True):
-        table.add_column(column.heading, justify="right" if column.is_number else "left", width=width)
-    for row in zip(*(column.cells for column in chosen.columns), strict=True):
-        table.add_row(*row)
+        table.add_column(broken(column.heading, width), justify="right" if column.is_number else "left", width=width)
+    for row in rows:
+        table.add_row(*(broken(column.cells[row], width) for column, width in zip(chosen.columns, chosen.widths, strict=True)))
     buffer = io.StringIO()
     # Wide enough that rich takes no width for too much.
     room = sum(chosen.widths) + 4 * len(chosen.widths)

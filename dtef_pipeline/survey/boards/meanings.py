@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from dtef_pipeline.survey.boards.published import BY_NAME, GROUPED
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, MEANINGS, METRIC_RANKS, TESTS
-from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import COSTS, LEVEL_FIELD, METRICS, MODEL_DRIFT
 from dtef_pipeline.tables import PARSE_RATE_FIELD, description
 
@@ -39,12 +38,33 @@ ENDS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("gap", "expected_gap", "excess"), ("expected_low", "expected_high")),
 }
 """Of a view's columns of estimates, those with the ends of their intervals: they decide how many digits are shown."""
-TOLD_APART = (*KEYS.row, "other_model", "attribute", "levels", "score", "difference", "excess")
-"""Columns that are shown however narrow the terminal is, where their rows differ in them: what a row is about, and its main number."""
 FIRST_OUT = (
-    *("parsed_score", "effect_size", "slope", "segment_sd_expected", "segment_sd", "n_draws", "worth", "parse_rate"),
-    *("n_questions", "n_segments", "vs_marginal", "coverage", "expected_gap", "note", "consistency_note", "adjusted_score"),
-    *("n_pairs", "n_cells", "within_sd", "least_score", "most_score", "skill", "lowest", "highest", "tier", "interval"),
+    *("question_id", "parsed_score", "effect_size", "slope", "segment_sd_expected", "segment_sd", "n_draws", "worth"),
+    *(
+        "parse_rate",
+        "n_questions",
+        "n_segments",
+        "vs_marginal",
+        "coverage",
+        "expected_gap",
+        "note",
+        "consistency_note",
+        "adjusted_score",
+    ),
+    *(
+        "n_pairs",
+        "n_cells",
+        "within_sd",
+        "least_score",
+        "most_score",
+        "skill",
+        "lowest_segment",
+        "highest_segment",
+        "lowest",
+        "highest",
+        "tier",
+        "interval",
+    ),
 )
 """Columns that a narrow terminal has no room for, in the order in which they are left out."""
 _COMMON_COLUMNS = (
@@ -105,6 +125,11 @@ def view_columns(by: str) -> tuple[str, ...]:
     """The columns of a view that are shown to people, where it has them, in their order."""
     more = _COMMON_COLUMNS if by in GROUPED else METRICS if _is_by_metric(by) else ()
     return (*BY_NAME[by].columns, *more)
+
+
+def subject_columns(by: str) -> tuple[str, ...]:
+    """Those of `view_columns` that are shown however narrow the terminal is."""
+    return (*BY_NAME[by].subject, *(METRICS if _is_by_metric(by) else ()))
 
 
 def _is_by_metric(by: str) -> bool:

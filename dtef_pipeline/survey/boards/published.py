@@ -18,6 +18,9 @@ class View(NamedTuple):
     """What its rows say, in the words of `dtef leaderboard --help`."""
     columns: tuple[str, ...]
     """Columns shown to people; of a board of `groups` those that its rows are told apart by, before the columns of all such boards."""
+    subject: tuple[str, ...] = ()
+    """Those of the columns that are shown however narrow the terminal is: what the rows are about, and their main numbers. Beside these the
+    scores under every metric, in the view that has them."""
     is_board: bool = True
     on_page: bool = True
     """Whether it is one of the boards that the report loads."""
@@ -26,31 +29,64 @@ class View(NamedTuple):
 
 
 _MODEL_AT_LEVEL = ("model", "context_level")
+_MODEL_AND_SCORE = ("model", "score", "interval")
 _SPREAD = ("segment_sd_true", "segment_sd", "segment_sd_expected", "lowest", "lowest_segment", "highest", "highest_segment")
 _TESTED = ("difference", "interval", "p_holm", "verdict")
 _BEST_AND_WORST = ("best_segment", "worst_segment", "gap", "expected_gap", "excess")
 _REPEATED = ("icc", "interval", "within_sd", "rerun_detectable", "model_detectable")
 _FOUND_IN = ("n_pairs", "n_questions", "note")
 PUBLISHED = (
-    View("overall", "leaderboard", "each model's mean score over all rounds, segments and questions", ()),
-    View("round", "breakdown_round", "the same within each round", ("round",), on_page=False),
-    View("segment", "breakdown_segment", "the same within each segment, such as country:kenya", ("segment",)),
-    View("attribute", "breakdown_attribute", "the same within each attribute of segments, such as country", ("attribute",)),
     View(
-        "question", "breakdown_question", "the same within each question", ("round", "question_id", "question"), on_page=False
+        "overall",
+        "leaderboard",
+        "each model's mean score over all rounds, segments and questions",
+        (),
+        ("rank", "tier", *_MODEL_AND_SCORE, "adjusted_score"),
+    ),
+    View(
+        "round",
+        "breakdown_round",
+        "the same within each round",
+        ("round",),
+        ("round", "rank", *_MODEL_AND_SCORE),
+        on_page=False,
+    ),
+    View(
+        "segment",
+        "breakdown_segment",
+        "the same within each segment, such as country:kenya",
+        ("segment",),
+        ("segment", *_MODEL_AND_SCORE, "n_pairs"),
+    ),
+    View(
+        "attribute",
+        "breakdown_attribute",
+        "the same within each attribute of segments, such as country",
+        ("attribute",),
+        ("attribute", "rank", *_MODEL_AND_SCORE),
+    ),
+    View(
+        "question",
+        "breakdown_question",
+        "the same within each question",
+        ("round", "question_id", "question"),
+        ("round", "question", "model", "score"),
+        on_page=False,
     ),
     View(
         "consistency",
         "consistency",
         "how much a model's score differs between segments",
         ("rank", *_MODEL_AT_LEVEL, "score", *_SPREAD, "n_segments", "n_pairs", "consistency_note"),
+        subject=("rank", "model", "segment_sd_true"),
     ),
-    View("metric", "metric_ranks", "each model's rank under every metric", (*_MODEL_AT_LEVEL, "n_pairs")),
+    View("metric", "metric_ranks", "each model's rank under every metric", (*_MODEL_AT_LEVEL, "n_pairs"), ("model",)),
     View(
         "comparisons",
         "comparisons",
         "every two models: the difference of their scores, and whether chance could have made it",
         ("model", "other_model", "context_level", *_TESTED, "effect_size", *_FOUND_IN),
+        subject=("model", "other_model", *_TESTED),
         is_board=False,
         needs="two models with a score for the same cells",
     ),
@@ -59,6 +95,7 @@ PUBLISHED = (
         "responsiveness",
         "whether a model's score rises when it is shown more of the segment's other answers",
         ("model", "levels", "least_score", "most_score", *_TESTED, "slope", *_FOUND_IN),
+        subject=("model", "levels", "difference", "verdict"),
         is_board=False,
         needs="a model asked at two context levels, such as `dtef run --context 0 --context 5`",
     ),
@@ -67,6 +104,7 @@ PUBLISHED = (
         "gaps",
         "best against worst segment of each attribute, and the gap that sample sizes alone would make",
         ("attribute", *_MODEL_AT_LEVEL, *_BEST_AND_WORST, "p_holm", "n_segments", "note"),
+        subject=("attribute", "model", "best_segment", "worst_segment", "gap", "p_holm"),
         is_board=False,
         needs="an attribute with two segments",
     ),
@@ -75,6 +113,7 @@ PUBLISHED = (
         "question_gaps",
         "the same gaps on single questions",
         ("attribute", "round", "question_id", "question", *_MODEL_AT_LEVEL, *_BEST_AND_WORST, "note"),
+        subject=("attribute", "round", "question", "model", "gap"),
         is_board=False,
         needs="an attribute with two segments",
     ),
@@ -83,6 +122,7 @@ PUBLISHED = (
         "reliability",
         "how far repeated draws of one prompt agree, and how small a difference could be found",
         (*_MODEL_AT_LEVEL, "n_cells", "n_draws", *_REPEATED, "note"),
+        subject=("model", "icc", "interval", "model_detectable"),
         is_board=False,
         needs="prompts asked repeatedly, such as `dtef run --draws 3`",
     ),

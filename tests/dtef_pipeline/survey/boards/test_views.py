@@ -19,12 +19,15 @@ from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.cli.board_table import render_view
 from dtef_pipeline.cli.dtef import leaderboard as command
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.report.column_lines import heading
 from dtef_pipeline.statistics.resampling import SEED
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
+from dtef_pipeline.survey.boards.meanings import subject_columns
 from dtef_pipeline.survey.boards.published import BY_NAME, GROUPED, PUBLISHED
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS, TESTS
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import view
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.references import reference_scores
 from dtef_pipeline.survey.stored_tables import TABLES
 from tests.made.scores import scores_table, survey_rows
@@ -216,3 +219,27 @@ def test_boards_are_described_column_by_column_and_no_column_is_described_that_n
 def test_rows_of_clean_and_of_all_targets_can_be_told_apart(table: str) -> None:
     """Roll-ups make each table of both. Without the column a board has two rows per model that look alike."""
     assert "targets" in TESTS[table].names
+
+
+@pytest.mark.parametrize("by", [one.name for one in PUBLISHED])
+def test_a_narrow_terminal_shows_what_a_view_is_about(
+    connection: duckdb.DuckDBPyConnection, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ways of asking took the room of ranks, intervals, verdicts and metrics, which were left out."""
+    frame = view(connection, by, OPTIONS).assign(condition="distribution/attribute-label")
+    if "question_id" in frame:
+        frame["question"] = "Will it be well?"
+    for name in ("model", "model_variant", "other_model"):
+        if name in frame:
+            frame[name] = "baseline/leave-one-out-" + frame[name].astype(str)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    both = pd.concat([frame, frame.assign(condition="shift/attribute-label")])
+    for width in (80, 100, 140):
+        monkeypatch.setenv("COLUMNS", str(width))
+        shown = render_view(by, both)
+        assert max(map(len, shown.splitlines())) <= width
+        titles = [line for line in shown.splitlines() if "asked as" in line]
+        assert len(titles) == len(set(titles)) == len(both.groupby([name for name in KEYS.asked if name in both]))
+        missing = shown.partition("left out, as the terminal is")[2].replace("\n", " ").partition(";")[0].split(", ")
+        kept = [name for name in subject_columns(by) if name in frame]
+        assert not {heading(name) for name in kept} & set(missing)
