@@ -18,7 +18,7 @@ HOW = "--wide shows them, --format csv has every column"
 _BETWEEN_PARTS = re.compile(r"(?<=\w[:/-])(?=\w)")
 _PROSE = 24
 """Letters from which a text of several words is prose: it may go over several lines, and has room for as many letters at least."""
-_NAME = 36
+_LONG_NAME = 36
 """Letters from which a name may go over several lines before columns are left out for it."""
 
 
@@ -63,7 +63,7 @@ class TextColumn(NamedTuple):
     @property
     def short(self) -> int:
         """The same where long names go over several lines."""
-        return self.least if self.is_prose else min(self.least, max(_NAME, self.narrowest))
+        return self.least if self.is_prose else min(self.least, max(_LONG_NAME, self.narrowest))
 
     @property
     def shorter(self) -> int:
