@@ -10,7 +10,7 @@ import pandas as pd
 from dtef_pipeline.asking.models import COMPUTED_SQL, Models, base_selector
 from dtef_pipeline.asking.snapshot_order import FIRST_LABEL, among, snapshot_order
 from dtef_pipeline.boards.costs import cost_breakdown
-from dtef_pipeline.cli.board_table import lines_of_unranked, lines_of_view, render_view
+from dtef_pipeline.cli.board_table import lines_of_few_pairs, lines_of_unranked, lines_of_view, render_view
 from dtef_pipeline.cli.left_out import queried, reads_tables, unreadable
 from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
 from dtef_pipeline.cli.terminal_width import terminal_fit
@@ -85,8 +85,9 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
                 questions=chosen.questions,
             )
             boards.append(view(connection, "overall", options))
-            said.append(f"\n{_over(options)}:\n{render_view('overall', boards[-1], _HOW_AFTER_RUN)}")
-            said += [lines] if (lines := lines_of_unranked(boards[-1], reasons_without_score(connection, options))) else []
+            said.append(f"\n{_over(options)}:\n{render_view('overall', boards[-1], _HOW_AFTER_RUN, ['context_level'])}")
+            unranked = lines_of_unranked(boards[-1], reasons_without_score(connection, options))
+            said += filter(None, [lines_of_few_pairs(boards[-1]), unranked])
         return [*said, lines_of_view("overall", *boards) + "\n"], used
 
     with waiting("adding up the boards of this run"):

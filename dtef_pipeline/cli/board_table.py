@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from dtef_pipeline.boards.boards import BY_METRIC
 from dtef_pipeline.cli.terminal_width import terminal_fit
-from dtef_pipeline.cli.why_missing import Reasons, why_no_interval, why_no_tier, why_unranked
+from dtef_pipeline.cli.why_missing import Reasons, covers_few, why_no_interval, why_no_tier, why_unranked
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.report.column_lines import column_lines, in_width
@@ -81,9 +81,18 @@ def lines_of_view(by: str, *frames: pd.DataFrame) -> str:
 
 def lines_of_unranked(frame: pd.DataFrame, without_score: Reasons) -> str:
     """Why models of an overall board have no rank, a line for each; empty where all have one."""
+    return _listed("without a rank:", why_unranked(frame, without_score))
+
+
+def lines_of_few_pairs(frame: pd.DataFrame) -> str:
+    """Which models of an overall board have a score for less than half of its pairs, a line for each; empty where none has."""
+    said = "scored on less than half of the pairs, ranked as if the lead over the marginal were the same on the others:"
+    return _listed(said, covers_few(frame))
+
+
+def _listed(title: str, lines: Sequence[str]) -> str:
     width = terminal_fit().width
-    lines = [in_width(f"  {line}", width, 4) for line in why_unranked(frame, without_score)]
-    return "\n".join(["without a rank:", *lines]) if lines else ""
+    return "\n".join([in_width(title, width), *(in_width(f"  {line}", width, 4) for line in lines)]) if lines else ""
 
 
 def render_drift(checks: pa.Table) -> str:

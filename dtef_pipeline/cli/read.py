@@ -17,7 +17,7 @@ from assets.survey.moved_questions import named
 from assets.survey.panel_file import known_panel
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
-from dtef_pipeline.cli.board_table import lines_of_unranked, lines_of_view, render_drift, render_view
+from dtef_pipeline.cli.board_table import lines_of_few_pairs, lines_of_unranked, lines_of_view, render_drift, render_view
 from dtef_pipeline.cli.left_out import queried, reads_tables, unreadable
 from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.cli.why_missing import reasons_without_score
@@ -71,6 +71,8 @@ def leaderboard(reader: TableReader, /, by: str, output: str, top: int | None, *
     click.echo(render_view(by, shown))
     if left := len(frame) - len(shown):
         click.echo(f"{counted(left, 'more row')}: --top 0 shows all, --format csv writes them for other programs")
+    if by == "overall" and (few := lines_of_few_pairs(shown)):
+        click.echo(few)
     if by == "overall" and shown["rank"].isna().any():
         why = reader.query(lambda connection: reasons_without_score(connection, chosen), only=["scores"], first=chosen.rounds)
         click.echo(lines_of_unranked(shown, why))

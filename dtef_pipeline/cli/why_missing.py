@@ -1,4 +1,4 @@
-"""Why rows of a board have no rank, no tier or no interval, in words."""
+"""What is missing behind rows of a board, in words: why they have no rank, no tier or no interval, and which rest on few pairs."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
@@ -8,6 +8,7 @@ import pandas as pd
 
 from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.survey.boards.scored import SCORED, SurveyBoardOptions
+from dtef_pipeline.survey.boards.views import is_partly
 from dtef_pipeline.text.counted import and_more, counted
 
 Row = Mapping[Hashable, Any]
@@ -36,6 +37,18 @@ def why_unranked(frame: pd.DataFrame, without_score: Reasons) -> list[str]:
         for reason, places in reasons.items():
             where = "" if len(places) == len(rows) else f" at {_places(places)}"
             lines.append(f"{model}{where}: {reason}")
+    return lines
+
+
+def covers_few(frame: pd.DataFrame) -> list[str]:
+    """A line for each model of an overall board that is ranked by less than half of the board's pairs, with how many it has a score for."""
+    named = named_apart(frame)
+    few = named[[is_partly(*row) for row in zip(named["coverage"], named["rank"], strict=True)]]
+    lines = []
+    for model, rows in few.groupby("model", sort=False, observed=True):
+        alone = frame["context_level"].nunique() == frame["condition"].nunique() == 1
+        places = [f"{row['coverage']:.0%}" + ("" if alone else f" at {_place(row)}") for row in rows.to_dict("records")]
+        lines.append(f"{model}: {_places(places)}")
     return lines
 
 

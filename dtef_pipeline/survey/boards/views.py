@@ -71,10 +71,15 @@ def view(connection: Connection, by: str, options: BoardOptions, evidence: Board
     return frame.assign(resamples=options.resamples, seed=options.seed)
 
 
+def is_partly(coverage: float, rank: Any) -> bool:
+    """Whether a model is ranked by less than half of the board's pairs. `coverage`: the fraction of them that it has a score for."""
+    return coverage < _PARTLY and pd.notna(rank)
+
+
 def _with_caution(note: str, model: str, coverage: float, rank: Any) -> str:
     """A board's note, with what a reader of the row should know besides."""
     cautions = [_CONTAINS_ANSWERS] if model == POPULATION_MARGINAL else []
-    if coverage < _PARTLY and pd.notna(rank):
+    if is_partly(coverage, rank):
         cautions.append(
             f"has a score for {coverage:.0%} of the pairs: its rank supposes the same lead over the marginal on the others"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from dtef_pipeline.boards.boards import load_evidence
-from dtef_pipeline.cli.board_table import render_view
+from dtef_pipeline.cli.board_table import lines_of_few_pairs, render_view
 from dtef_pipeline.cli.dtef import leaderboard as command
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.column_lines import heading
@@ -243,3 +244,10 @@ def test_a_narrow_terminal_shows_what_a_view_is_about(
         missing = shown.partition("left out, as the terminal is")[2].replace("\n", " ").partition(";")[0].split(", ")
         kept = [name for name in subject_columns(by) if name in frame]
         assert not {heading(name) for name in kept} & set(missing)
+
+
+def test_a_model_ranked_by_few_of_the_pairs_is_named_beneath_the_board(connection: duckdb.DuckDBPyConnection) -> None:
+    _, *lines = lines_of_few_pairs(view(connection, "overall", OPTIONS)).splitlines()
+    assert lines == ["  partly: 33% at context 0, distribution/attribute-label; 33% at context 5, distribution/attribute-label"]
+    _, *lines = lines_of_few_pairs(view(connection, "overall", replace(OPTIONS, context_level="5"))).splitlines()
+    assert lines == ["  partly: 33%"]
