@@ -13,7 +13,7 @@ from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.cli.board_table import lines_of_few_pairs, lines_of_unranked, lines_of_view, render_view
 from dtef_pipeline.cli.left_out import queried, reads_tables, unreadable
 from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
-from dtef_pipeline.cli.terminal_width import terminal_fit
+from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.cli.why_missing import reasons_without_score
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.column_lines import column_lines
@@ -85,7 +85,9 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
                 questions=chosen.questions,
             )
             boards.append(view(connection, "overall", options))
-            said.append(f"\n{_over(options)}:\n{render_view('overall', boards[-1], _HOW_AFTER_RUN, ['context_level'])}")
+            said.append(
+                f"\n{_over(connection, options)}:\n{render_view('overall', boards[-1], _HOW_AFTER_RUN, ['context_level'])}"
+            )
             unranked = lines_of_unranked(boards[-1], reasons_without_score(connection, options))
             said += filter(None, [lines_of_few_pairs(boards[-1]), unranked])
         return [*said, lines_of_view("overall", *boards) + "\n"], used
@@ -93,22 +95,32 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
     with waiting("adding up the boards of this run"):
         lines, used = queried(reader, told, [*HELD, "predictions"], rounds)
     for line in lines:
-        click.echo(line)
+        say(line)
     if chosen.experiment:
         options = SurveyBoardOptions(metric=metric, rounds=chosen.rounds, snapshot=chosen.snapshot)
-        click.echo(_headline(chosen.experiment, MARGIN))
+        say(_headline(chosen.experiment, MARGIN))
         _echo_comparison(chosen.experiment, _comparison(reader, chosen.asked, options, MARGIN, chosen.segments))
     silent = used.groupby("model")[["answered", "failed"]].sum()
     return not len(silent[(silent["answered"] == 0) & (silent["failed"] > 0)])
 
 
-def _over(options: SurveyBoardOptions) -> str:
+def _over(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
     """What a board is over: rounds, segments, questions, context level, snapshots."""
     segments = ", ".join(options.segments) or "all segments"
-    few = {None: "all questions", 1: "the first question"}
-    questions = few.get(options.questions, f"the first {counted(options.questions or 0, 'question')}")
     counted_responses = f"of snapshot {options.snapshot}" if options.snapshot else "the latest response to each prompt"
+    questions = _questions(connection, options)
     return f"all models on {', '.join(options.rounds)}: {segments}; {questions}; context {options.context_level}; {counted_responses}"
+
+
+def _questions(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
+    """The questions of a board. A round may have fewer than the first ones that were asked for."""
+    first = options.questions
+    ((there,),) = connection.execute(
+        "SELECT max(question_order) + 1 FROM survey_responses WHERE list_contains($1, round)", [list(options.rounds)]
+    ).fetchall()
+    if first is None or (there is not None and there <= first):
+        return "all questions" if first is None or len(options.rounds) > 1 else f"all {counted(there, 'question')}"
+    return "the first question" if first == 1 else f"the first {counted(first, 'question')}"
 
 
 def now_asked(gateway: "Gateway | None") -> Iterator[str]:
@@ -212,7 +224,7 @@ def experiment(
             f"snapshots: {', '.join(_snapshots(reader))}"
         )
     if output == "table":
-        click.echo(_headline(chosen, margin))
+        say(_headline(chosen, margin))
         _echo_comparison(chosen, frame)
     else:
         click.echo(render(frame, output))

@@ -20,7 +20,7 @@ from dtef_pipeline.asking.same_texts import same_texts, sources
 from dtef_pipeline.boards.costs import answer_lengths
 from dtef_pipeline.cli.left_out import reads_tables, unreadable
 from dtef_pipeline.cli.selection import BUDGETS, RunOptions, Selection, partition_keys, selection
-from dtef_pipeline.cli.terminal_width import terminal_fit
+from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import request_keys, split_partition_key
 from dtef_pipeline.report.column_lines import column_lines
@@ -57,7 +57,7 @@ def estimate(reader: TableReader, options: RunOptions, output: str) -> None:
     fit = terminal_fit(["model", "condition", "calls", *DOLLARS], ["prompt_tokens", "answer_tokens", "answer_tokens_most"])
     click.echo(render(shown, "table", fit=fit))
     for line in _budget_lines(chosen, frame):
-        click.echo(line)
+        say(line)
     click.echo(column_lines(columns_that_fit(shown, (), None, fit), ESTIMATED, fit.width))
 
 
@@ -86,7 +86,7 @@ def _blueprints(reader: TableReader, chosen: Selection, keys: list[str]) -> tupl
         try:
             made = build_blueprints(survey, *chosen.blueprints)
         except DtefError as error:
-            click.echo(f"warning: {error}", err=True)
+            say(f"warning: {error}", err=True)
             continue
         tables.append(select_prompts(made, survey, questions=chosen.questions).select(_READ))
         if has_duplicates(survey):

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from dtef_pipeline.cli.ingest_summary import faults, summary
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
+from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.whole import ALLOWANCES, MISSING_ATTRIBUTES, MISSING_QUESTIONS
 from dtef_pipeline.text.counted import counted
@@ -89,13 +88,13 @@ def _ingested(instance: Any, sources: Sources[Survey], survey: Survey, path: Pat
     outcome = materialize(instance, ["survey_responses"], registered.keys, {})
     say_files(outcome)
     for line in summary(sources.warehouse, survey.round, time.monotonic() - started):
-        click.echo(line)
+        say(line)
     if registered.retired:
         retired = f"retired {counted(len(registered.retired), 'segment')} that the round no longer has"
-        click.echo(f"  warning: {retired}: {', '.join(registered.retired)}")
+        say(f"  warning: {retired}: {', '.join(registered.retired)}")
     if registered.changes is not None:
-        click.echo(f"  since it was ingested last: {registered.changes}")
+        say(f"  since it was ingested last: {registered.changes}")
     unread = faults(sources.warehouse, survey.round)
     for line in [*unread, *(f"error: {failure}" for failure in outcome.failures)]:
-        click.echo(line, err=True)
+        say(line, err=True)
     return not (unread or outcome.failures)

@@ -8,9 +8,8 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-import click
-
 from dtef_pipeline.asking.snapshot_order import has_several, take_times, times
+from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import WarehouseError, makes_again
 from dtef_pipeline.text.counted import counted
 from resources.settings import Settings
@@ -46,7 +45,7 @@ def open_warehouse(*, new: bool = False) -> Warehouse:
 
 def open_reader(warehouse: Warehouse | None = None) -> TableReader:
     """The tables; each file that is left out is a line of standard error."""
-    return TableReader(warehouse or open_warehouse(), lambda line: click.echo(f"warning: {line}", err=True))
+    return TableReader(warehouse or open_warehouse(), lambda line: say(f"warning: {line}", err=True))
 
 
 def queried(
@@ -67,11 +66,11 @@ def queried(
 def say_files(launched: Launched) -> None:
     """Say which files a run made again, because they could not be read, what of them is lost, and which its roll-ups are made without."""
     for line in launched.made_again:
-        click.echo(line, err=True)
+        say(line, err=True)
     for line in launched.not_restored:
-        click.echo(f"warning: not all of it is there again: {line}", err=True)
+        say(f"warning: not all of it is there again: {line}", err=True)
     for line in launched.left_out[:FILES_NAMED]:
-        click.echo(f"warning: roll-ups: {line}", err=True)
+        say(f"warning: roll-ups: {line}", err=True)
     say_more(len(launched.left_out[FILES_NAMED:]))
 
 
@@ -79,7 +78,7 @@ def say_more(files: int, remade_by: Sequence[str] = ()) -> None:
     """Say how many files were left out besides those that were named, and what makes all of them again, where that is known."""
     if files:
         remedy = f"; {_all_again(remade_by)}" if remade_by else ""
-        click.echo(f"warning: left out as well, since they cannot be read: {counted(files, 'more file')}{remedy}", err=True)
+        say(f"warning: left out as well, since they cannot be read: {counted(files, 'more file')}{remedy}", err=True)
 
 
 def unreadable(reader: TableReader, what: str) -> WarehouseError:

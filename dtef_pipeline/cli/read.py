@@ -19,7 +19,7 @@ from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.cli.board_table import lines_of_few_pairs, lines_of_unranked, lines_of_view, render_drift, render_view
 from dtef_pipeline.cli.left_out import queried, reads_tables, unreadable
-from dtef_pipeline.cli.terminal_width import terminal_fit
+from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.cli.why_missing import reasons_without_score
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift
@@ -70,7 +70,7 @@ def leaderboard(reader: TableReader, /, by: str, output: str, top: int | None, *
         return
     click.echo(render_view(by, shown))
     if left := len(frame) - len(shown):
-        click.echo(f"{counted(left, 'more row')}: --top 0 shows all, --format csv writes them for other programs")
+        say(f"{counted(left, 'more row')}: --top 0 shows all, --format csv writes them for other programs")
     if by == "overall" and (few := lines_of_few_pairs(shown)):
         click.echo(few)
     if by == "overall" and shown["rank"].isna().any():
@@ -148,18 +148,18 @@ def drift(
     except _NothingToCompareError as error:
         if not fail_on:
             raise
-        click.echo(f"error: {error}", err=True)
+        say(f"error: {error}", err=True)
         return NOTHING_COMPARED
     checks = named(reader, checks)
     click.echo(render_drift(checks) if output == "table" else _drift_rows(checks, by, output))
     rows = checks.to_pylist()
     is_compared = any(row["verdict"] is not None for row in rows)
     if not is_compared:
-        click.echo(f"\n{_ASK_AGAIN}", err=output != "table")
+        say(f"\n{_ASK_AGAIN}", err=output != "table")
     if not fail_on:
         return 0
     if who := _never_compared(rows):
-        click.echo(f"warning: --fail-on {fail_on} says nothing about {and_more(who, SERIES_NAMED)}: not compared", err=True)
+        say(f"warning: --fail-on {fail_on} says nothing about {and_more(who, SERIES_NAMED)}: not compared", err=True)
     return 3 if reaches(rows, fail_on) else 0 if is_compared else NOTHING_COMPARED
 
 

@@ -45,6 +45,7 @@ def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
 def _reported(error: Exception) -> int:
     """The exit code of an error that is told in one line."""
     # Not imported above: `dtef --help` does without.
+    from dtef_pipeline.cli.terminal_width import say
     from resources.failures import in_words, links, one_line, with_remedy
     from resources.settings import Settings
 
@@ -52,9 +53,9 @@ def _reported(error: Exception) -> int:
     if Settings.from_environment().traceback:
         click.echo("".join(traceback.format_exception(error)), err=True)
     if (said := in_words(chain)) is not None:
-        click.echo(f"error: {with_remedy(said)}", err=True)
+        say(f"error: {with_remedy(said)}", err=True)
         return 2
-    click.echo(
+    say(
         f"error: this is a fault of dtef-pipeline itself: {one_line(chain)}; what is stored is kept; "
         f"the whole account, to be sent with a report of the fault, is in {_account(error)}",
         err=True,

@@ -16,6 +16,7 @@ from dtef_pipeline.cli.after_run import after_run, now_asked
 from dtef_pipeline.cli.left_out import open_reader, open_warehouse, say_files, say_more
 from dtef_pipeline.cli.ready import check_asking, check_settings, dagster_instance, prepare_home
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
+from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
@@ -51,24 +52,24 @@ def run(options: RunOptions) -> int:
     check_asking(settings, chosen)
     started = time.monotonic()
     names = ", ".join(model.name for model in chosen.models)
-    click.echo(f"{counted(len(keys), 'partition')}, snapshot {chosen.snapshot}, models: {names}", err=True)
+    say(f"{counted(len(keys), 'partition')}, snapshot {chosen.snapshot}, models: {names}", err=True)
     outcome, failures, gateway = _materialize(warehouse, chosen, keys, options)
     runs = counted(len(outcome.run_ids), "Dagster run")
     click.echo(f"{counted(len(keys), 'partition')}, {runs}, {time.monotonic() - started:.1f} s")
     for line in now_asked(gateway):
-        click.echo(line)
+        say(line)
     for failure in failures:
-        click.echo(f"error: {failure}", err=True)
+        say(f"error: {failure}", err=True)
     say_files(outcome)
     with kept_terminal():
         all_answered = after_run(reader, chosen, metric)
     say_more(reader.more)
     if options.no_roll_ups:
-        click.echo(
+        say(
             "roll-ups were left out: boards, costs, drift of the models and the report are made by `dtef rollup`, or the next run"
         )
     if outcome.superseded:
-        click.echo(
+        say(
             f"warning: {counted(outcome.superseded, 'earlier prediction')} answered prompts that are made in another way now, so no longer "
             "in the tables; the raw responses stay in the response store, and the earlier options bring them back",
             err=True,
@@ -92,7 +93,7 @@ def rollup(metric: str) -> int:
     with kept_terminal(), dagster_instance() as instance:
         outcome = _roll_ups(instance, metric)
     for failure in outcome.failures:
-        click.echo(f"error: {failure}", err=True)
+        say(f"error: {failure}", err=True)
     say_files(outcome)
     click.echo(f"roll-ups of {', '.join(warehouse.values('scores', 'round'))}, {time.monotonic() - started:.1f} s")
     return 1 if outcome.failures or outcome.left_out else 0

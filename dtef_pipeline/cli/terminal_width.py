@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import click
 
 from dtef_pipeline.cli.options import WIDE_META
+from dtef_pipeline.report.column_lines import in_width
 from dtef_pipeline.report.fitting import HOW, Fit
 
 
@@ -16,3 +17,10 @@ def terminal_fit(kept: Sequence[str] = (), first_out: Sequence[str] = (), how: s
     is_wide = context is not None and context.meta.get(WIDE_META, False)
     width = None if is_wide or not sys.stdout.isatty() else shutil.get_terminal_size().columns
     return Fit(width, kept, first_out, how or HOW)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print sentences, on standard error with `err`. On a terminal a wider line goes on in the next, indented as it is."""
+    is_terminal = (sys.stderr if err else sys.stdout).isatty()
+    width = shutil.get_terminal_size().columns if is_terminal else None
+    click.echo("\n".join(in_width(line, width, len(line) - len(line.lstrip(" "))) for line in text.split("\n")), err=err)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
+
+_UNBREAKABLE = "\N{NO-BREAK SPACE}"
 
 
 def heading(name: str) -> str:
@@ -27,11 +30,15 @@ def column_lines(columns: Sequence[str], meanings: Mapping[str, str], width: int
 
 
 def in_width(line: str, width: int | None, indent: int = 0) -> str:
-    """The line in as many lines as the width makes of it, those after the first indented; as it is where no width is given."""
+    """The line in as many lines as the width makes of it, those after the first indented; as it is where no width is given.
+
+    What stands between backticks stays in one line where it can: it is a command to be copied.
+    """
     if width is None or len(line) <= width:
         return line
     room = max(width, indent + 20)
+    whole = re.sub(rf"`[^`]{{1,{max(room - indent - 4, 1)}}}`", lambda found: found[0].replace(" ", _UNBREAKABLE), line)
     wrapped = textwrap.wrap(
-        line, room, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
+        whole, room, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
     )
-    return "\n".join(wrapped)
+    return "\n".join(wrapped).replace(_UNBREAKABLE, " ")

@@ -11,6 +11,7 @@ import pyarrow as pa
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.rule import is_equal
 from dtef_pipeline.drift.verdict_text import NEWS, by_verdict, change_words, moved_words, odds, place_words, shift_interval
+from dtef_pipeline.report.column_lines import in_width
 from dtef_pipeline.report.fitting import Fit
 from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.terminal import render, rows_named_apart
@@ -22,9 +23,9 @@ def drift_text(checks: pa.Table, names: Names, fit: Fit) -> str:
     """Rows of MODEL_DRIFT or DRIFT_CHECKS for people: the headline, the series with a verdict, what changed, and why others have none."""
     rows = _in_order(checks, names)
     compared = [row for row in rows if row["verdict"] is not None]
-    details = (_details(row, names) for row in compared)
+    details = (_details(row, names, fit.width) for row in compared)
     verdicts = render(verdict_table(checks, names), "table", fit=fit) if compared else ""
-    parts = [headline(checks, names.subject), verdicts, *details, _left_out(rows, fit)]
+    parts = [in_width(headline(checks, names.subject), fit.width), verdicts, *details, _left_out(rows, fit)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -56,12 +57,13 @@ def verdict_table(checks: pa.Table, names: Names) -> pd.DataFrame:
     return frame.rename(columns={"n_snapshots": "snapshots"})
 
 
-def _details(row: Mapping[str, Any], names: Names) -> str:
+def _details(row: Mapping[str, Any], names: Names, width: int | None) -> str:
     """What changed, and for a model that moved which items did; nothing where nothing did."""
     changes = row.get("changes") or []
     if not changes and row["verdict"] not in NEWS:
         return ""
-    return "\n".join([_title(row, names), *(f"  {line}" for line in _lines(row, changes, names))])
+    lines = (in_width(f"  {line}", width, 4) for line in _lines(row, changes, names))
+    return "\n".join([in_width(_title(row, names), width, 2), *lines])
 
 
 def _title(row: Mapping[str, Any], names: Names) -> str:

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from dtef_pipeline.cli.reported import UNEXPECTED, reports_errors
+from dtef_pipeline.cli.terminal_width import say
 from tests.dtef_pipeline.cli.commands import SAMPLE, refused
 
 
@@ -32,6 +33,21 @@ def test_a_path_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         2,
         f"error: cannot use {tmp_path}/missing/report.html: No such file or directory\n",
     )
+
+
+def test_sentences_are_as_wide_as_the_terminal_and_a_command_stays_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "  to have something to compare, ask the same again on another day: `dtef run --round S1 --snapshot LABEL`"
+    say(text)
+    assert capsys.readouterr().out == f"{text}\n", "through a pipe a line is a line"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "72")
+    say(text)
+    assert capsys.readouterr().out.splitlines() == [
+        "  to have something to compare, ask the same again on another day:",
+        "  `dtef run --round S1 --snapshot LABEL`",
+    ]
 
 
 def broken() -> None:

@@ -22,6 +22,13 @@ from tests.fake_llm_server import Call, FakeLLM, Fault
 from tests.strict_json import strict
 
 
+def test_the_line_above_a_board_counts_no_questions_that_the_round_does_not_have(ingested: Path) -> None:
+    """It said "the first 20 questions" of a round of 18."""
+    ((there,),) = [row.values() for row in query("SELECT max(question_order) + 1 FROM survey_responses")]
+    printed = run_stages("--round", "S1", "--segment", SEGMENTS[0], "--model", "baseline/uniform", "--questions", "99")
+    assert f"; all {there} questions; context 0;" in printed
+
+
 class TestRunRefuses:
     @pytest.mark.parametrize(
         ("options", "message"),
