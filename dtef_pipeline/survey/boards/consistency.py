@@ -72,6 +72,19 @@ def ranked_by(frame: pd.DataFrame, spread: str) -> pd.DataFrame:
     return order.drop(columns="group").reset_index(drop=True)
 
 
+def with_fewer_segments(frame: pd.DataFrame) -> pd.Series:
+    """The notes of a consistency board, each with a caution where other models asked in the same way have a score in more segments."""
+    most = frame.groupby(list(KEYS.asked), sort=False)["n_segments"].transform("max")
+    cautions = [
+        f"only {own} of {other} segments: spreads over different segments do not compare" if own < other else ""
+        for own, other in zip(frame["n_segments"], most, strict=True)
+    ]
+    notes = frame["consistency_note"].fillna("")
+    return pd.Series(
+        ["; ".join(filter(None, both)) for both in zip(notes, cautions, strict=True)], index=frame.index, dtype=object
+    )
+
+
 def consistency_components(cells: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
     """One row per (model, model_variant, context_level, condition), over its scored `cells` (as of `load_cells`).
 

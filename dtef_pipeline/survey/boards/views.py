@@ -15,7 +15,7 @@ from dtef_pipeline.boards.comparisons import comparisons, tiers, why_no_tier
 from dtef_pipeline.boards.reliability import reliability
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
-from dtef_pipeline.survey.boards.consistency import consistency_board, consistency_components, ranked_by
+from dtef_pipeline.survey.boards.consistency import consistency_board, consistency_components, ranked_by, with_fewer_segments
 from dtef_pipeline.survey.boards.gaps import gaps
 from dtef_pipeline.survey.boards.published import BY_NAME
 from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness
@@ -56,6 +56,7 @@ def view(connection: Connection, by: str, options: BoardOptions, evidence: Board
         if options.resamples:
             components = consistency_components(cells, options).astype(dict.fromkeys(KEYS.series, str))
             frame = ranked_by(frame.merge(components, on=list(KEYS.series), how="left"), "segment_sd_true")
+            frame["consistency_note"] = with_fewer_segments(frame)
     else:
         frame = board(connection, by, options, evidence)
     if evidence is None or not options.resamples or by == BY_METRIC:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.stats import f
 
-from dtef_pipeline.survey.boards.consistency import consistency_components
+from dtef_pipeline.survey.boards.consistency import consistency_components, with_fewer_segments
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.metrics import js
 
@@ -165,3 +165,13 @@ def test_models_asked_alike_and_models_asked_otherwise_stand_in_one_table() -> N
         alone = components(scores[place : place + 1])
         columns = together.columns.difference(["model", "model_variant"])
         pd.testing.assert_frame_equal(together.loc[[place], columns].reset_index(drop=True), alone[columns])
+
+
+def test_a_model_with_a_score_in_fewer_segments_than_others_has_a_note() -> None:
+    """A model with 59 segments was the most even one, before others with 106, without a word."""
+    frame = pd.DataFrame(
+        {"context_level": "0", "condition": "c", "n_segments": [59, 106], "consistency_note": [None, "a caution"]}
+    )
+    few, many = with_fewer_segments(frame)
+    assert few == "only 59 of 106 segments: spreads over different segments do not compare"
+    assert many == "a caution"
