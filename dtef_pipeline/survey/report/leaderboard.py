@@ -65,7 +65,7 @@ _SHOWN_COLUMNS = [
     BoardColumn(
         "worth",
         "Worth",
-        meaning="Size of a real sample of the group that would predict as well, in respondents",
+        meaning="Size of a real sample of the group that would predict as well as the responses that could be read, in respondents",
         ends=ENDS["worth"],
         instead=_boundless,
     ),
