@@ -16,6 +16,7 @@ from dtef_pipeline.report.markup import (
     note,
     p_value,
     paragraph,
+    percent,
     section,
     table,
     text,
@@ -28,11 +29,16 @@ from dtef_pipeline.report.terminal import with_ranks
 from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.survey.report.groups import asked_alike
 from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
+from dtef_pipeline.text.counted import counted
 
 
 def attributes(frame: pd.DataFrame) -> str:
     """The section, from rows of the board by attribute."""
-    how = "Mean score of each model over the segments of one demographic attribute, with its 95 % interval, and its skill (see the methodology)."
+    how = (
+        "Mean score of each model over the segments of one demographic attribute, with its 95 % interval, and its skill (see the methodology). "
+        "A model that has no score on some pairs has beneath its mean the number of its pairs and their share: means over different pairs do "
+        "not compare, and nothing here makes up for that."
+    )
     groups = [
         fold(title, _by_attribute(rows), is_open=at == 0) for at, (title, rows) in enumerate(asked_alike(frame, richest=True))
     ]
@@ -43,13 +49,24 @@ _OF_SKILL = ("attribute", "model", "model_variant", "context_level", "condition"
 
 
 def _by_attribute(rows: pd.DataFrame) -> str:
-    scores = with_interval(rows, "score", ("score_low", "score_high"))
+    scores = with_interval(rows, "score", ("score_low", "score_high")) + _behind(rows)
     tables = _wide(rows, scores, "Mean score by attribute", "ceiling")
     if "skill" in rows and rows["skill"].notna().any():
-        skills = with_interval(rows, "skill", ("skill_low", "skill_high"))
+        skills = with_interval(rows, "skill", ("skill_low", "skill_high")) + _behind(rows)
         of_skill = rows[[name for name in rows if name in _OF_SKILL]]
         tables += _wide(rows, skills, "Skill by attribute: 0 is the leave-one-out marginal, 1 the ceiling", "", of_skill)
     return tables
+
+
+def _behind(rows: pd.DataFrame) -> pd.Series[Any]:
+    """Markup for each row: the pairs behind its numbers and their share of all, where there are more."""
+    if not {"n_pairs", "coverage"} <= set(rows.columns):
+        return pd.Series("", index=rows.index, dtype=object)
+    cells = [
+        f'<span class="ci">{counted(int(n), "pair")}, {percent(share)}</span>' if n and share < 1 else ""
+        for n, share in zip(rows["n_pairs"], rows["coverage"], strict=True)
+    ]
+    return pd.Series(cells, index=rows.index, dtype=object)
 
 
 def _wide(rows: pd.DataFrame, cells: pd.Series[Any], caption: str, last: str, data: pd.DataFrame | None = None) -> str:
@@ -83,7 +100,7 @@ _CONSISTENCY_COLUMNS = [
     Column("segment_p", "p", p_value, "Of the hypothesis that the segments' true means are all the same"),
     Column("lowest", "Lowest", as_is, "Mean score of the lowest segment"),
     Column("highest", "Highest", as_is, "Mean score of the highest segment"),
-    Column("n_segments", "Segments", whole),
+    Column("n_segments", "Segments", whole, "Segments with a score, counted in each round"),
     Column("consistency_note", "Note", note),
 ]
 
@@ -91,7 +108,9 @@ _CONSISTENCY_COLUMNS = [
 def metrics(frame: pd.DataFrame, board: pd.DataFrame) -> str:
     """The section, from rows of the board by metric and of the overall board, which has the noise-corrected errors."""
     how = (
-        "The same predictions under each metric, with ranks in brackets. A model that does well on one and badly on another gets the shape "
+        "The same predictions under each metric: the mean over the pairs that a model has a score on, and in brackets its rank. Ranks are by "
+        "the adjusted score under that metric, which makes up for models that were asked different pairs, so they need not follow the means. A "
+        "model that does well on one and badly on another gets the shape "
         f"right but misplaces mass, or the reverse. {' and '.join(DISTANCES)} are shown as 1 - distance. Corrected errors do not grow as "
         "samples shrink: lower is better, and chance can take them below 0."
     )
@@ -105,7 +124,8 @@ def consistency(frame: pd.DataFrame) -> str:
     """The section, from rows of the consistency board."""
     how = (
         "How far a model's segment means lie apart: small is even, and says nothing of how good they are. Part of the standard deviation seen "
-        "is sampling noise of small segments (expected); what is left is that of the segments' true means. "
+        "is sampling noise of small segments (expected); what is left is that of the segments' true means. A segment counts once in each round. "
+        "Spreads over different segments do not compare: a note says where a model has a score in fewer than others. "
     )
     is_parted = "segment_sd_true" in frame and bool(frame["segment_sd_true"].notna().any())
     how += f"Models are ranked by {'that of the true means' if is_parted else 'the one seen'}: the smallest first."

@@ -8,6 +8,7 @@ import pandas as pd
 from dtef_pipeline.asking.snapshot_order import place_sql, snapshot_order
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.report.markup import Column, dollars, paragraph, percent, section, table, text, whole
+from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.survey.quarantine import REASONS
 from dtef_pipeline.survey.report.unread import examples
 from dtef_pipeline.survey.scoring.policy import CREDITS
@@ -60,16 +61,18 @@ def _statuses(connection: duckdb.DuckDBPyConnection) -> str:
     frame = connection.execute(
         f"SELECT model, model_variant, count(*) AS predictions, {counts} FROM scores GROUP BY 1, 2 ORDER BY 1, 2"
     ).df()
-    frame = frame[["model_variant", "predictions", *(status for status in STATUSES if status == "ok" or frame[status].sum())]]
+    frame = named_apart(frame)[
+        ["model", "model_variant", "predictions", *(status for status in STATUSES if status == "ok" or frame[status].sum())]
+    ]
     reasons = {credit.status: credit.reason for credit in CREDITS}
     columns = [
-        Column("model_variant", "Model variant", text),
+        Column("model", "Model", text),
         Column("predictions", "Predictions", whole),
         *(Column(status, status.replace("_", " "), whole, reasons.get(status, "")) for status in STATUSES),
     ]
     return (
         "<h3>Predictions by status</h3>"
-        + table(frame, columns, caption="Statuses, all snapshots", row_head="model_variant")
+        + table(frame, columns, caption="Statuses, all snapshots", row_head="model", data=frame)
         + _unscored(connection)
     )
 
