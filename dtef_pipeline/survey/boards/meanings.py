@@ -80,7 +80,8 @@ EXPERIMENT: Mapping[str, str] = {
     "difference": "Mean score less that of the first condition over the same pairs: above 0 is better",
     "interval": "95 % interval of the difference, by whole questions",
     "p_holm": "Probability of such a difference if there were none, 0-1, adjusted by Holm over all rows of the table",
-    "decision": "Whether the difference is more than chance (better, worse), surely within the margin (equivalent), or neither (undecided)",
+    "decision": "Whether the difference is more than chance (better, worse), surely within the margin by its 90 % interval (equivalent), or "
+    "neither (undecided)",
     "parse_rate": description(PARSE_RATE_FIELD),
     "tokens": "Tokens of prompts and responses; each request counts once",
     "cost": _COST,

@@ -24,6 +24,7 @@ from dtef_pipeline.report.markup import (
     with_intervals,
 )
 from dtef_pipeline.report.svg import drawing
+from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.report.charts import moving, references
 from dtef_pipeline.survey.report.terms import NAMES
@@ -46,7 +47,9 @@ _CONTEXT_COLUMNS = [
     Column("p", "p", p_value),
     Column("p_holm", "p (Holm)", p_value),
     Column("n_questions", "Questions", as_is, "Beneath: the (segment, question) pairs with a score at two levels or more"),
-    Column("verdict", "Verdict", text),
+    Column(
+        "verdict", "Verdict", text, f"stereotype-holding: the 90 % interval of the difference lies within {MARGIN:g} of none"
+    ),
     Column("note", "Note", note),
 ]
 

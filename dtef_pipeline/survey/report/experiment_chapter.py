@@ -8,7 +8,7 @@ from html import escape
 import duckdb
 
 from dtef_pipeline.asking.models import COMPUTED_SQL, Models, ModelSpec
-from dtef_pipeline.asking.snapshot_order import FIRST_LABEL, among, snapshot_order
+from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.asking.variants import spec_of
 from dtef_pipeline.report.markup import (
     Column,
@@ -33,8 +33,9 @@ from dtef_pipeline.survey.experiments import Asked, Experiment, each_asked_once
 
 _HOW_TO_READ_EXPERIMENTS = (
     "Ways of asking, compared on the pairs that a model was asked in all of them, each with the first one. “better” and “worse”: the "
-    f"difference is more than chance. “equivalent”: it is surely smaller than {MARGIN:g}. “undecided”: neither. Only one snapshot is compared: "
-    "the one in which most pairs were asked in every condition. Tokens and dollars are those of the pairs that are compared."
+    f"difference is more than chance. “equivalent”: it is surely smaller than {MARGIN:g}, for its 90 % interval, which is narrower "
+    f"than the 95 % interval shown, lies between -{MARGIN:g} and +{MARGIN:g}. “undecided”: neither. Only one snapshot is compared: the one in "
+    "which most pairs were asked in every condition; of several, the latest. Tokens and dollars are those of the pairs that are compared."
 )
 _CONDITION_COLUMNS = [
     Column("model", "Model", text),
@@ -74,7 +75,7 @@ def _compared(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> 
 
 
 def _largest_first(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> list[tuple[str, list[Asked]]]:
-    """The snapshots in which the experiment was asked, that with most cells to compare first; of equal ones base, then the last."""
+    """The snapshots in which the experiment was asked, that with most cells to compare first; of equal ones the last."""
     found = [
         (snapshot, asked) for snapshot, said, specs in _snapshots(connection) if (asked := _asked(experiment, specs, said))
     ]
@@ -88,12 +89,11 @@ def _largest_first(connection: duckdb.DuckDBPyConnection, experiment: Experiment
 
 
 def _snapshots(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, _Said, list[ModelSpec]]]:
-    """What language models were asked in each snapshot, base first, then from the last backwards."""
+    """What language models were asked in each snapshot, from the last backwards."""
     rows = connection.execute(
         f"SELECT DISTINCT snapshot, model, model_variant, condition, context_level FROM scores WHERE NOT {COMPUTED_SQL} ORDER BY ALL"
     ).df()
-    latest_first = among(snapshot_order(connection), set(rows["snapshot"]))[::-1]
-    for snapshot in sorted(latest_first, key=lambda label: label != FIRST_LABEL):
+    for snapshot in among(snapshot_order(connection), set(rows["snapshot"]))[::-1]:
         own = rows[rows["snapshot"] == snapshot]
         said = set(zip(own["model_variant"], own["condition"], own["context_level"], strict=True))
         named = sorted(set(zip(own["model"], own["model_variant"], strict=True)), key=lambda one: ("@" in one[0], one))

@@ -57,7 +57,7 @@ def test_conditions_that_differ_in_settings_are_found_by_their_variants_and_a_la
     assert [row[:2] for row in cells(markup)] == [["gpt", "cold"], ["gpt", "warm"]]
 
 
-def test_the_snapshot_with_the_largest_comparison_is_shown_and_base_where_they_are_equal() -> None:
+def test_the_snapshot_with_the_largest_comparison_is_shown_and_the_latest_where_they_are_equal() -> None:
     """A trial of one question in base hid the whole comparison of a later night."""
     variant, turned = "openai/gpt[max_tokens=256,temperature=0]", {"condition": "distribution/attribute-label+reversed"}
 
@@ -69,7 +69,7 @@ def test_the_snapshot_with_the_largest_comparison_is_shown_and_base_where_they_a
     shown = section_of([*trial, *night])
     assert "Each condition against given; snapshot 2026-01-02" in shown
     assert cells(shown)[1][:4] == ["gpt", "reversed", "6", "0.600"]
-    assert "Each condition against given; snapshot base" in section_of([*both(0.9), *night])
+    assert "Each condition against given; snapshot 2026-01-02" in section_of([*both(0.9), *night])
 
 
 def test_without_an_experiment_that_was_asked_the_section_says_so() -> None:
