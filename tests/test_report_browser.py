@@ -184,7 +184,7 @@ def test_the_search_of_pairs_narrows_the_questions_offered(browser: Browser, pag
     assert browser.texts("#pair-found") == ["2 questions of S1 found."]
     browser.does("find('no such words')")
     assert "No question" in browser.texts("#pair-chart p")[0]
-    assert browser.texts("#pair-found") == ["No question of S1 has all these words."]
+    assert browser.texts("#pair-found") == ["No question of S1 has all these words, nor has one of another round."]
     browser.does("find('')")
     assert browser.texts("#pair-found") == [""]
     assert len(browser.texts("#pair-question option")) == 3

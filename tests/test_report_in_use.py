@@ -78,7 +78,7 @@ def test_the_pairs_open_on_one_that_was_asked_and_say_what_was(browser: Browser,
     shown = [browser.does(f"document.getElementById('pair-{name}').selectedOptions[0].textContent") for name in values]
     assert shown == ["S2", "Do you trust people?", "country:kenya", "context 5"]
     assert "Score of =HYPERLINK(1): 0.123" in browser.texts("#pair-chart p")[0]
-    said = "1 of 12 pairs were asked of =HYPERLINK(1) (context 5); over all 2 ways of asking 1 of 24."
+    said = "1 of 12 pairs were asked of =HYPERLINK(1) (context 5); over all 2 ways of asking, each in the rounds that it was used in, 1 of 24."
     assert browser.texts("#pair-share") == [said]
     assert browser.texts("#pair-question option") == [
         "Do you trust people?",

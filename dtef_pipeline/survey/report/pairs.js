@@ -53,13 +53,14 @@ function explorePairs(data) {
     const here = found.filter(([, question]) => question.r === round);
     // Questions that begin alike are told apart by how they end.
     const short = text => text.length > 140 ? text.slice(0, 83).replace(/\s+\S*$/, "") + " … " + text.slice(-56).replace(/^\S*\s+/, "") : text;
+    const rounds = [...new Set(found.map(([, question]) => question.r).filter(name => name !== round))];
     offer(field("question"), here.map(([at, question]) => [at, short(question.t), count.of.has(at)]));
-    field("found").textContent = wanted.length ? foundWords(here.length, found.length - here.length, round) : "";
+    field("found").textContent = wanted.length ? foundWords(here.length, found.length - here.length, round, rounds) : "";
     offerSegments();
   }
 
-  function foundWords(here, elsewhere, round) {
-    const other = elsewhere ? `; ${elsewhere} in other rounds` : "";
+  function foundWords(here, elsewhere, round, rounds) {
+    const other = elsewhere ? `; ${elsewhere} in other rounds: ${rounds.join(", ")}` : here ? "" : ", nor has one of another round";
     return (here ? `${here} question${here === 1 ? "" : "s"} of ${round} found` : `No question of ${round} has all these words`) + other + ".";
   }
 
@@ -115,9 +116,11 @@ function explorePairs(data) {
     }
     const row = question.s.find(([at]) => String(at) === field("segment").value), [, n, ceiling, others, seen] = row;
     const observed = sharesOf(seen), said = answerOf(saidOf(row, model(), way()), data.statuses);
-    const facts = `n = ${n}. Score of ${name}: ${said.words}; leave-one-out marginal: ${inThousandths(others)}; ceiling: ${inThousandths(ceiling)}.`;
+    const isCircular = definesSegment(question, row[0]);
+    const facts = `n = ${n}. Score of ${name}: ${said.words}; leave-one-out marginal: ${inThousandths(others)}; ceiling: ${inThousandths(ceiling)}.`
+      + (isCircular ? " The question defines this segment, so that the pair is on no board." : "");
     const titles = ["Answer", "Observed above, predicted below", "Observed", "95 % interval", "Predicted"];
-    const content = () => segmentRows(data, {question, model: model(), way: way()}, [{segment: data.segments[row[0]], n, observed, said}]);
+    const content = () => segmentRows(data, {question, model: model(), way: way()}, [{segment: data.segments[row[0]], n, observed, said, isCircular}]);
     const table = boxed(titles, optionRows(question, observed, said, n), "Predicted against observed", "bars", content);
     chart.replaceChildren(make("h3", question.t), make("p", facts), key(), ...table);
     drawTexts(question, row[0], wasAsked(saidOf(row, model(), way()), data.statuses));

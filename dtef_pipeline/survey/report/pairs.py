@@ -110,11 +110,12 @@ _FORM = (
 def pair_data(connection: duckdb.DuckDBPyConnection, most_bytes: int) -> PairData:
     """What the script draws from. Rounds, questions and segments in a fixed order.
 
-    `questions`: round, id, text, options, and rows of segments: [segment, n, ceiling, leave-one-out, observed, predictions], where
-    `;` stands between the predictions of two models, and `|` between those of two ways of asking, where these differ. A prediction is shares,
-    then the score; or `!`, the number of a status in `statuses`, and the score that the policy gives it, if any. After several draws follow
-    `*`, how many could be read, `/`, how many there were. `said`: of each model, the pairs that it was asked in each way; `pairs`: of each
-    way, the pairs of the rounds in which it was used. Both count the questions that did not fit, too.
+    `questions`: round, id, text, options, the places of segments that it defines (`c`, only where there are such), and rows of segments:
+    [segment, n, ceiling, leave-one-out, observed, predictions], where `;` stands between the predictions of two models, and `|` between
+    those of two ways of asking, where these differ. A prediction is shares, then the score; or `!`, the number of a status in `statuses`,
+    and the score that the policy gives it, if any. After several draws follow `*`, how many could be read, `/`, how many there were.
+    `said`: of each model, the pairs that it was asked in each way; `pairs`: of each way, the pairs of the rounds in which it was used. Both
+    count the questions that did not fit, too.
     """
     connection.execute("SET threads = 1")
     models, asked = _models(connection), _asked(connection)
@@ -132,9 +133,11 @@ def pair_data(connection: duckdb.DuckDBPyConnection, most_bytes: int) -> PairDat
         listed = [
             [place[segment], int(n), _thousandths(c), _thousandths(o), seen, said] for segment, n, c, o, seen, said in columns
         ]
+        circular = [place[segment] for segment, is_own in zip(rows["segment"], rows["circular"], strict=True) if is_own]
+        marked = {"c": circular} if circular else {}
         if listed:
             head = {"r": question["round"], "id": question["question_id"], "t": question["question_text"]}
-            questions.append({**head, "o": list(question["options"]), "s": listed})
+            questions.append({**head, "o": list(question["options"]), "s": listed, **marked})
     shown = {
         "z": float(ndtri((1 + CONFIDENCE) / 2)),
         "models": [model.name for model in models],
@@ -254,7 +257,7 @@ def _packed_sql(connection: duckdb.DuckDBPyConnection) -> str:
         LEFT JOIN said USING ({pair}, model_variant, context_level, condition) GROUP BY ALL
     ), predictions AS (SELECT {pair}, string_agg(said, ';' ORDER BY place) AS predictions FROM ways GROUP BY ALL)
     , reference AS ({reference if has_table(connection, "reference_scores") else nothing})
-    SELECT {pair}, n, reference.ceiling, reference.others,
+    SELECT {pair}, n, circular, reference.ceiling, reference.others,
         array_to_string(list_transform(observed, lambda x: {_code("x")}), '') AS observed, predictions
     FROM predictions JOIN survey_responses USING ({pair}) LEFT JOIN reference USING ({pair}) ORDER BY round, question_id, segment
     """

@@ -168,3 +168,12 @@ def test_texts_cannot_end_the_script_that_holds_them() -> None:
 def test_without_a_pair_the_section_says_so(rows: list[dict[str, Any]]) -> None:
     with tables(rows) as connection:
         assert "No scored predictions yet." in pairs(connection)
+
+
+def test_segments_that_a_question_defines_are_marked() -> None:
+    """The segment of whoever gave an answer stood first under it, observed 100 %, as if that were a finding."""
+    survey = survey_rows({"circular": True}, {"segment": "country:chile", "question_id": "q0"})
+    rows = [said("gpt"), said("gpt", segment="country:chile")]
+    with tables(rows, survey_responses=survey) as connection:
+        data = pair_data(connection, ROOM).shown
+    assert [data["segments"][at] for at in data["questions"][0]["c"]] == ["country:kenya"]
