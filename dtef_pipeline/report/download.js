@@ -18,6 +18,8 @@ function slug(text) {
   const words = text.normalize("NFKD").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "");
   return words.length <= 60 ? words : `${words.slice(0, 30).replace(/-[^-]*$/, "")}-${words.slice(-31).replace(/^[^-]*-/, "")}`;
 }
+// A caption up to where it begins to explain, and no more words of it than a name has room for.
+const inBrief = caption => caption.split(/[:;,(]/)[0].replace(/^(.{0,48})\b.*$/, "$1");
 const fileName = parts => [document.title, ...parts].map(slug).filter(Boolean).join("_") + ".csv";
 
 function save(name, text) {
@@ -48,7 +50,7 @@ all("script.rows").forEach(held => {
     const values = names.map(name => Array.isArray(columns[name]) ? columns[name] : columns[name].at.map(at => columns[name].distinct[at]));
     return [names, values[0].map((_, row) => values.map(column => column[row]))];
   };
-  const parts = [held.closest("section").id, caption, heading];
+  const parts = [held.closest("section").id, inBrief(caption), heading];
   for (let number = 2; namesGiven.has(fileName(parts)); number += 1) parts[3] = String(number);
   namesGiven.add(fileName(parts));
   held.after(downloadButton(parts, caption, content));

@@ -18,7 +18,7 @@ function oneResponse([prompt, response, status, reason, snapshot, draw], several
   const title = `${of(status).replace("_", " ")}${of(reason) ? `: ${of(reason)}` : ""} (snapshot ${of(snapshot)}${several ? `, draw ${draw}` : ""})`;
   const words = lines ? [make("p", "System prompt"), raw(of(lines[0])), make("p", "Prompt"), raw(lines.slice(1).map(of).join("\n"))]
     : [make("p", "The prompt is no longer in the table blueprints.")];
-  return [make("p", `Response. ${title}`), raw(of(response)), ...words];
+  return [make("p", `Response. ${title}`), raw(of(response) || "(empty)"), ...words];
 }
 
 // `key`: numbers of question, segment, model and way.

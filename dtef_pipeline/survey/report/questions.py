@@ -64,6 +64,7 @@ _QUESTION_COLUMNS = [
     Column("room", "Room", estimate, "Ceiling less leave-one-out"),
     Column("excess_cell", "Largest excess gap", as_is, _HOW_TO_READ_EXCESS),
 ]
+_ALL_EQUAL = "all equal"
 _QUESTION_KEY = ["round", "question_id"]
 _ROW_KEY = ("context_level", "condition", *_QUESTION_KEY)
 _OF_EXCESS = {
@@ -160,7 +161,7 @@ def _of_question(scores: _Scores, names: Mapping[str, str]) -> dict[str, Any]:
         first = ranks(means, highest_first=is_best) == 1
         own = sorted(names[variant] for variant, is_end in zip(kept, first, strict=True) if is_end)
         found[end] = (max(means) if is_best else min(means)) if len(kept) > 1 else None
-        found[f"{end}_model"] = all_of(own) if len(kept) > 1 else None
+        found[f"{end}_model"] = (_ALL_EQUAL if len(own) == len(kept) else all_of(own)) if len(kept) > 1 else None
     return found
 
 

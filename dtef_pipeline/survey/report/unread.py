@@ -60,7 +60,7 @@ def raw(words: Any) -> str:
     """Markup of what a model wrote: text alone, however it is made, in a box that it cannot leave."""
     if is_unknown(words):
         return ""
-    visible = _CONTROL.sub("\ufffd", words)
+    visible = _CONTROL.sub("\ufffd", words) or "(empty)"
     return f'<pre class="raw">{escape(visible)}</pre>'
 
 
