@@ -19,6 +19,8 @@ from dtef_pipeline.report.markup import (
     as_is,
     estimate,
     fold,
+    is_unknown,
+    name_with_notes,
     named,
     note,
     only_varying,
@@ -63,7 +65,9 @@ def _models(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
         [
             {
                 **{name: row[name] for name in ("model", *names.asked, "shift_low", "shift", "shift_high")},
-                "verdict": row["verdict"] or "not compared",
+                "verdict": name_with_notes(
+                    row["verdict"] or "not compared", [] if row["verdict"] else [_why_not(row["reason"])]
+                ),
                 "since": _unbroken(row["first_snapshot"]),
                 "odds": _unbroken(odds(row["log10_e"]))
                 + (f'<span class="ci">of {odds(row["threshold"])} needed</span>' if row["threshold"] else ""),
@@ -75,7 +79,7 @@ def _models(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
     )
     columns = [
         Column("model", "Model", text),
-        Column("verdict", "Verdict", text),
+        Column("verdict", "Verdict", named),
         *_columns(names.asked),
         Column("shift", "Shift", as_is, "Mean paired difference since the change, less that before it; 95 % interval"),
         Column("since", "Since", named, "Likeliest first snapshot of the drift"),
@@ -88,6 +92,10 @@ def _models(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
         pd.DataFrame(rows).drop(columns=["moved", "changes"]).assign(changes=["; ".join(_changes(row, names)) for row in rows])
     )
     return table(shown, only_varying(frame, columns, names.usual), caption="Verdict on each model", row_head="model", data=held)
+
+
+def _why_not(reason: Any) -> str:
+    return "" if is_unknown(reason) else str(reason).removeprefix("not compared: ")
 
 
 def _changes(row: Mapping[str, Any], names: Names) -> list[str]:

@@ -104,7 +104,9 @@ def _places(rows: Rows) -> dict[str, float]:
 
 def _titles(rows: Rows, names: Names, check: Mapping[Any, Any]) -> list[str]:
     name = f"{check['model']}, {names.way.format_map(check)}" if check else str(rows[0]["model"])
-    return [label(0, 14, name, anchor="start"), label(0, 31, _verdict(check), kind="soft", anchor="start")]
+    unusual = [str(check[column]) for column, usual in names.usual.items() if check and check[column] != usual]
+    words = "; ".join(filter(None, [_verdict(check), *unusual]))
+    return [label(0, 14, name, anchor="start"), label(0, 31, words, kind="soft", anchor="start")]
 
 
 def _verdict(check: Mapping[Any, Any]) -> str:
@@ -169,7 +171,7 @@ def key() -> str:
     mark = 'style="fill:var(--mark);fill-opacity:.2"'
     samples = {
         "snapshot": dot(50, 5, "dot", 2.6),
-        "not compared": dot(50, 5, "dot baseline", 2.6),
+        "snapshot left out of the comparison": dot(50, 5, "dot baseline", 2.6),
         "mean of the baseline": line(0, 5, 100, 5, "uniform"),
         "level since the change, 95 % interval": f'<rect width="100%" height="10" {mark}/>{line(0, 5, 100, 5, "others")}',
         "first snapshot of the change": line(50, 0, 50, 10, "population"),

@@ -134,3 +134,12 @@ def test_odds_are_plain_numbers_until_they_are_huge(log10_e: float | None, words
 def test_a_worse_verdict_reaches_a_milder_one() -> None:
     assert reaches([{"verdict": "drift"}], "watch")
     assert not reaches([{"verdict": "watch"}, {"verdict": None}], "drift")
+
+
+def test_series_of_one_model_are_told_apart_by_how_it_was_asked_and_say_why_they_were_not_compared() -> None:
+    """Two panels stood under one title, and a table said "not compared" twelve times without a reason."""
+    apart = [{**row, "prompt_id": f"{row['snapshot']} {at}"} for at, row in enumerate(nights([0.8, 0.8]))]
+    markup = shown([*apart, *({**row, "condition": "shift/attribute-label"} for row in apart)])
+    assert (markup.count(">not compared</text>"), markup.count(">not compared; shift/attribute-label</text>")) == (1, 1)
+    reason = "1 snapshot with responses to these prompts, 2 are needed"
+    assert markup.count(f'<span class="name">not compared</span><span class="note">{reason}') == 2
