@@ -49,10 +49,13 @@ function filterRows(input) {
 
 all("input[data-filters]").forEach(input => input.addEventListener("input", () => filterRows(input)));
 
-// ---- tables wider than their box say that there is more ----
+// ---- tables wider than their box say that there is more; those of more than two screens get a box ----
 
 function hintAtMore() {
-  all(".scroll").forEach(box => box.classList.toggle("wide", box.scrollWidth > box.clientWidth + 4));
+  all(".scroll").forEach(box => {
+    box.classList.toggle("wide", box.scrollWidth > box.clientWidth + 4);
+    box.classList.toggle("tall", box.firstElementChild.offsetHeight > 2 * innerHeight);
+  });
 }
 addEventListener("resize", hintAtMore);
 document.addEventListener("toggle", hintAtMore, true);
