@@ -116,7 +116,7 @@ def test_the_search_leaves_the_questions_with_all_its_words(browser: Browser, pa
     browser.opens(page)
     browser.does("box = document.querySelector('#questions input')")
     browser.does("search = words => {box.value = words; box.dispatchEvent(new Event('input'))}")
-    visible = "[...document.querySelectorAll('#questions tbody tr')].filter(row => row.offsetParent).map(row => row.cells[1].textContent)"
+    visible = "[...document.querySelectorAll('#questions tbody tr')].filter(row => row.offsetParent).map(row => row.cells[0].textContent)"
     assert len(browser.does(visible)) == 3
     browser.does("search('TRUST ai')")
     assert browser.does(visible) == ["Do you trust AI?"]

@@ -48,8 +48,8 @@ _HOW_TO_READ_EXCESS = (
     "lies above 0 by chance alone"
 )
 _QUESTION_COLUMNS = [
-    Column("round", "Round", text),
     Column("question", "Question", long_text),
+    Column("round", "Round", text),
     Column(
         "asked",
         "Segments",

@@ -65,7 +65,7 @@ def test_a_question_is_judged_by_its_models_and_its_room_by_the_references(conne
     markup = section(connection, rows, gaps)
     first, second = cells(markup)
     means = ["0.800 2 models", "0.900 a", "0.700 b"]
-    assert first[:9] == ["S1", "Question number 0?", "4 of 4", *means, "0.775", "0.900", "0.125"]
+    assert first[:9] == ["Question number 0?", "S1", "4 of 4", *means, "0.775", "0.900", "0.125"]
     assert first[9].split(" ", 1)[0] == "+0.300"
     assert "gap 0.420, expected 0.120: b, country:chile over country:kenya (2 tied)" in first[9]
     assert second[9] == "–", "nan stood where a question has no gap"
@@ -107,5 +107,5 @@ def test_every_question_stands_with_the_scores_of_whoever_was_asked_it(connectio
         ["0.700 2 baselines", f"0.800 {OTHERS}", "0.600 baseline/uniform"],
         ["0.650 gpt", "–", "–"],
     ]
-    assert [row[1:4] for row in cells(without_context)] == [["Question number 12?", "4 of 4", "0.450 gpt"]]
+    assert [row[:4] for row in cells(without_context)] == [["Question number 12?", "S1", "4 of 4", "0.450 gpt"]]
     assert "nothing has a score on: 1." in markup
