@@ -166,6 +166,9 @@ def costs(reader: TableReader, by: Sequence[str], rounds: tuple[str, ...], snaps
         only=["predictions"],
         first=rounds,
     )
+    if "snapshot" in by:
+        places = {label: place for place, label in enumerate(_snapshots(reader))}
+        frame = frame.sort_values("snapshot", key=lambda labels: labels.map(places), kind="stable")
     if output == "table":
         frame["cost"] = [priced(*pair) for pair in zip(frame["cost_usd"], frame["unpriced"], strict=True)]
         keys = list(frame.columns[: frame.columns.get_loc("answered")])
