@@ -84,7 +84,7 @@ def _scales(round_id: str, questions: Sequence[dict[str, Any]]) -> Iterator[str]
     kinds = Counter(row["scale"] for row in questions)
     aside = sum(any(row["dont_know"]) for row in questions)
     yield f"  scales: {kinds['ordinal']} ordinal, {kinds['nominal']} nominal; {aside} with a don't-know option"
-    unordered = [row for row in questions if row["scale"] == "nominal" and len(row["options"]) - sum(row["dont_know"]) > 2]
+    unordered = [row for row in questions if row["scale"] == "nominal" and len(row["options"]) > 2]
     for row in unordered[:_SHOWN]:
         yield f"    nominal: {_short(row['question_text'])} ({_short(' / '.join(row['options']))}): {row['scale_reason']}"
     if len(unordered) > _SHOWN:

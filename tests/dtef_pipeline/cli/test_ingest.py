@@ -30,6 +30,18 @@ class TestIngest:
         assert "profile questions, left out: Which language would you like to answer in?; " in said
         assert "same text and options: 1 question: What has been the effect of AI on your town so far?" in said
 
+    def test_a_nominal_question_with_three_options_is_listed_though_one_is_dont_know(self, state: Path) -> None:
+        rows = [
+            f"T1,q1,Go on?,{option},country,Kenya,{percent},50"
+            for option, percent in (("Red", 50), ("Blue", 30), ("Don't know", 20))
+        ]
+        (state / "t1.csv").write_text(
+            "\n".join(["round,question_id,question,option,attribute,value,percent,n", *rows]), encoding="utf-8"
+        )
+        said = ok("ingest", state / "t1.csv")
+        assert "scales: 0 ordinal, 1 nominal; 1 with a don't-know option" in said
+        assert "    nominal: Go on? (Red / Blue / Don't know): " in said
+
     def test_its_rows_and_partitions_are_there(self, ingested: Path) -> None:
         (row,) = query("SELECT count(*) AS pairs, count(DISTINCT segment) AS segments, min(n) AS least FROM survey_responses")
         assert (row["pairs"], row["segments"]) == (415, 26)
