@@ -224,9 +224,9 @@ BOARD_COLUMNS: Mapping[str, str] = {
     "worth": "Number of real respondents whose answers would predict as well as the responses that could be read: higher is better; "
     "null: cannot be estimated",
     **_ends("worth", "worth"),
-    "l2_corrected": "Mean squared error less what samples of n add on average: lower is better, below 0 by chance",
+    "l2_corrected": "Mean squared error of readable responses less what samples of n add on average: lower is better, below 0 by chance",
     **_ends("l2_corrected", "the corrected squared error"),
-    "rps_corrected": "Mean ranked probability score less what samples of n add on average: lower is better, below 0 by chance",
+    "rps_corrected": "Mean ranked probability score of readable responses less what samples of n add: lower is better, below 0 by chance",
     **_ends("rps_corrected", "the corrected ranked probability score"),
 }
 """By name, the columns that `leaderboard` and its breakdowns can have; without resamples there are fewer."""
