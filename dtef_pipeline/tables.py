@@ -126,14 +126,19 @@ RULE = (
     field("reason", pa.string(), "Comparison in words, or the reason why none was made"),
 )
 """The documented drift rule."""
+_OF_SHIFT = "95 % interval of shift, valid however often one looks; null: too few snapshots"
 EVIDENCE = (
     field("verdict", pa.string(), "Verdict: none, watch (rule alone) or drift (rule and evidence); null: not compared"),
     field("log10_e", pa.float64(), "Highest e-value against no drift so far, as log10: 2 is 100 to 1; null: too few snapshots"),
     field("threshold", pa.float64(), "Value of log10_e needed for drift: all that is watched together shares one error rate"),
     field("direction", pa.string(), "Direction of the shift: up or down"),
-    field("shift", pa.float64(), "Change of the mean score since the drift began, paired; without drift: since the baseline"),
-    field("shift_low", pa.float64(), "Lower end of the 95 % interval of shift, valid however often one looks"),
-    field("shift_high", pa.float64(), "Upper end of the 95 % interval of shift, valid however often one looks"),
+    field(
+        "shift",
+        pa.float64(),
+        "Paired change of the mean score since the drift began, else since the baseline; null: too few snapshots",
+    ),
+    field("shift_low", pa.float64(), f"Lower end of the {_OF_SHIFT}"),
+    field("shift_high", pa.float64(), f"Upper end of the {_OF_SHIFT}"),
     field("first_snapshot", pa.string(), "Likeliest first snapshot of the shift; null unless the verdict is drift"),
     field("baseline", pa.list_(pa.string()), "Snapshots of the baseline: the first ones, with which later ones are compared"),
 )

@@ -12,7 +12,7 @@ from dtef_pipeline.cli.why_missing import Reasons, covers_few, why_no_interval, 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.report.column_lines import column_lines, in_width
-from dtef_pipeline.report.drift_terminal import drift_text, verdict_table
+from dtef_pipeline.report.drift_terminal import VERDICT_ENDS, drift_text, verdict_table
 from dtef_pipeline.report.fitting import Fit
 from dtef_pipeline.report.terminal import columns_that_fit, intervals, named_apart, render, render_blocks, with_ranks
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
@@ -100,7 +100,7 @@ def render_drift(checks: pa.Table) -> str:
     verdicts = verdict_table(checks, NAMES)
     fit = terminal_fit([name for name in _WHOSE_VERDICT if name in verdicts], _DRIFT_FIRST_OUT)
     text = drift_text(checks, NAMES, fit)
-    shown = columns_that_fit(verdicts, (), None, fit)
+    shown = columns_that_fit(verdicts, (), VERDICT_ENDS, fit)
     return "\n".join([text, column_lines(shown, DRIFT, fit.width)] if shown else [text])
 
 

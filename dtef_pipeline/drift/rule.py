@@ -9,6 +9,7 @@ from datetime import datetime
 
 import pandas as pd
 
+from dtef_pipeline.asking.snapshot_label import label_time
 from dtef_pipeline.text.counted import counted
 
 MIN_GAP, MIN_RELATIVE_GAP = 0.05, 0.10
@@ -59,8 +60,9 @@ def drift_verdict(values: pd.DataFrame, times: Mapping[str, datetime | None], *,
     """
     values = answered(values)
     shared = values.dropna()
-    hours = hours_between([times.get(str(label)) for label in values.columns])
-    why_not = _why_not(len(values.columns), len(shared), hours, temperature)
+    labels = [str(label) for label in values.columns]
+    hours = hours_between([times.get(label) for label in labels])
+    why_not = _why_not(len(labels), len(shared), hours, temperature, _names_a_day(labels))
     if why_not:
         return DriftVerdict(len(values.columns), len(shared), hours, None, None, None, None, None, None, False, why_not)
     means = shared.mean()
@@ -102,7 +104,14 @@ def of_one_snapshot(items: int, scored: int, *, is_timed: bool, temperature: flo
     return DriftVerdict(int(counts), shared, hours, None, None, None, None, None, None, False, why_not)
 
 
-def _why_not(snapshots: int, shared: int, hours: float | None, temperature: float | None) -> str | None:
+def _names_a_day(labels: Sequence[str]) -> bool:
+    """Whether a label begins with a date that has no time of day."""
+    return any(named is not None and named[1] for named in map(label_time, labels))
+
+
+def _why_not(
+    snapshots: int, shared: int, hours: float | None, temperature: float | None, names_a_day: bool = False
+) -> str | None:
     if temperature != 0:
         return "not compared: temperature is " + ("not set" if temperature is None else f"{temperature:g}") + ", not 0"
     if snapshots < 2:
@@ -110,7 +119,8 @@ def _why_not(snapshots: int, shared: int, hours: float | None, temperature: floa
     if hours is None:
         return "not compared: the time of a snapshot is unknown (label it with a date)"
     if hours < MIN_HOURS:
-        return f"not compared: the snapshots span {hours:.1f} h, {MIN_HOURS:.0f} h needed"
+        of_day = " (a label with a date counts as 0:00 UTC of that day)" if names_a_day else ""
+        return f"not compared: the snapshots span {hours:.1f} h, {MIN_HOURS:.0f} h needed{of_day}"
     if not shared:
         return NONE_SHARED
     return None

@@ -29,12 +29,6 @@ def odds(log10_e: float | None) -> str:
     return f"{float(f'{10**log10_e:.2g}'):,.3g} to 1" if log10_e < 1 else f"{float(f'{10**log10_e:.2g}'):,.0f} to 1"
 
 
-def shift_interval(row: Mapping[str, Any]) -> str:
-    """`-0.1146 to -0.0868`; empty where there are too few snapshots to bound the shift."""
-    low, high = row["shift_low"], row["shift_high"]
-    return "" if low is None or high is None or low != low or high != high else f"{low:+.4f} to {high:+.4f}"
-
-
 def place_words(row: Mapping[str, Any], keys: Keys) -> str:
     """` on GD4/country:kenya`, to follow a model's name; nothing for a series over all partitions."""
     place = "/".join(row[name] for name in keys.space if row.get(name))

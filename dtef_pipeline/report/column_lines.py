@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 _UNBREAKABLE = "\N{NO-BREAK SPACE}"
+_COMMAND = re.compile(r"`[^`]+`|(?<=: )dtef [^;`]+")
 
 
 def heading(name: str) -> str:
@@ -32,12 +33,12 @@ def column_lines(columns: Sequence[str], meanings: Mapping[str, str], width: int
 def in_width(line: str, width: int | None, indent: int = 0) -> str:
     """The line in as many lines as the width makes of it, those after the first indented; as it is where no width is given.
 
-    What stands between backticks stays in one line where it can: it is a command to be copied.
+    A command to be copied, between backticks or behind a colon, is never broken: the terminal goes on with it by itself.
     """
     if width is None or len(line) <= width:
         return line
     room = max(width, indent + 20)
-    whole = re.sub(rf"`[^`]{{1,{max(room - indent - 4, 1)}}}`", lambda found: found[0].replace(" ", _UNBREAKABLE), line)
+    whole = _COMMAND.sub(lambda found: found[0].replace(" ", _UNBREAKABLE), line)
     wrapped = textwrap.wrap(
         whole, room, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,12 +11,15 @@ import pyarrow as pa
 
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.rule import is_equal
-from dtef_pipeline.drift.verdict_text import NEWS, by_verdict, change_words, moved_words, odds, place_words, shift_interval
+from dtef_pipeline.drift.verdict_text import NEWS, by_verdict, change_words, moved_words, odds, place_words
 from dtef_pipeline.report.column_lines import in_width
+from dtef_pipeline.report.digits import decimals, written
 from dtef_pipeline.report.fitting import Fit
 from dtef_pipeline.report.names import Names
-from dtef_pipeline.report.terminal import render, rows_named_apart
+from dtef_pipeline.report.terminal import Ends, render, rows_named_apart
 
+VERDICT_ENDS: Ends = {}
+"""No column of the table of verdicts has its ends in others: the interval of a shift is a column of words."""
 _EXTREMES = ["lowest", "lowest_snapshot", "highest", "highest_snapshot"]
 
 
@@ -24,7 +28,7 @@ def drift_text(checks: pa.Table, names: Names, fit: Fit) -> str:
     rows = _in_order(checks, names)
     compared = [row for row in rows if row["verdict"] is not None]
     details = (_details(row, names, fit.width) for row in compared)
-    verdicts = render(verdict_table(checks, names), "table", fit=fit) if compared else ""
+    verdicts = render(verdict_table(checks, names), "table", ends=VERDICT_ENDS, fit=fit) if compared else ""
     parts = [in_width(headline(checks, names.subject), fit.width), verdicts, *details, _left_out(rows, fit)]
     return "\n\n".join(part for part in parts if part)
 
@@ -43,8 +47,7 @@ def verdict_table(checks: pa.Table, names: Names) -> pd.DataFrame:
     frame = pd.DataFrame([{name: row[name] for name in ("verdict", *where, "n_snapshots", *_EXTREMES)} for row in rows])
     shifts = [
         {
-            "shift": None if row["shift"] is None else f"{row['shift']:+.4f}",
-            "95 % interval": shift_interval(row),
+            **_shift(row),
             "since": row["first_snapshot"],
             "odds for drift": odds(row["log10_e"]),
             "odds needed": odds(row["threshold"]),
@@ -55,6 +58,17 @@ def verdict_table(checks: pa.Table, names: Names) -> pd.DataFrame:
     frame.loc[equal, ["lowest_snapshot", "highest_snapshot"]] = "all equal"
     frame = pd.concat([frame[["verdict", *where]], pd.DataFrame(shifts), frame[["n_snapshots", *_EXTREMES]]], axis=1)
     return frame.rename(columns={"n_snapshots": "snapshots"})
+
+
+def _shift(row: Mapping[str, Any]) -> dict[str, str | None]:
+    """The shift and its interval with the digits that the interval supports; None where they are not known."""
+    shift, low, high = (math.nan if row[name] is None else row[name] for name in ("shift", "shift_low", "shift_high"))
+    if math.isnan(shift):
+        return {"shift": None, "95 % interval": None}
+    places = decimals(shift, low, high)
+    known = not (math.isnan(low) or math.isnan(high))
+    interval = f"{written(low, places, sign='+')} to {written(high, places, sign='+')}" if known else None
+    return {"shift": written(shift, places, sign="+"), "95 % interval": interval}
 
 
 def _details(row: Mapping[str, Any], names: Names, width: int | None) -> str:

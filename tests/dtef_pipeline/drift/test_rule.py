@@ -79,6 +79,16 @@ def test_series_that_may_not_be_compared_say_why(arguments: dict[str, Any], reas
     assert reason in found.reason
 
 
+def test_hours_that_rest_on_the_date_of_a_label_say_so() -> None:
+    """Two runs five minutes apart were said to span 11.1 h."""
+    words = "(a label with a date counts as 0:00 UTC of that day)"
+    for label, expected in (("2026-11-23", True), ("2026-11-23T0200", False), ("night", False)):
+        times = {"base": datetime(2026, 11, 22, 12, 54), label: datetime(2026, 11, 23)}
+        found = drift_verdict(pd.DataFrame({"base": [0.1], label: [0.9]}), times, temperature=0.0)
+        assert "the snapshots span 11.1 h, 23 h needed" in found.reason
+        assert (words in found.reason) is expected
+
+
 def test_one_snapshot_is_no_series_and_23_hours_are_enough() -> None:
     alone = drift_verdict(pd.DataFrame({"a": [0.5]}), {"a": DAY_1}, temperature=0)
     assert "1 snapshot with responses to these prompts, 2 are needed" in alone.reason
