@@ -44,6 +44,8 @@ def without_descriptions(rows: pa.Table) -> pa.Table:
 STATUSES = ("ok", "unparseable", "wrong_length", "error", "refused", "missing", "budget")
 ANSWERED = ("ok", "unparseable", "wrong_length", "refused")
 """Statuses of a prediction whose model responded: a parse rate is the share of these that could be read."""
+READ_ENOUGH = 0.9
+"""Share of a model's responses that could be read, below which it is warned of."""
 
 SNAPSHOT_FIELD = field("snapshot", pa.string(), "Label of one evaluation pass: base, or the date of a night")
 PROMPT_FIELD = field("prompt_id", pa.string(), "Hash of everything the model sees, and of the target")

@@ -15,7 +15,7 @@ from assets.survey.rounds import ROUND_SEGMENT
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.scoring.score import score_predictions
 from dtef_pipeline.survey.tables import METRICS, SCORES
-from dtef_pipeline.tables import ANSWERED
+from dtef_pipeline.tables import ANSWERED, READ_ENOUGH
 
 
 class ScoreConfig(dg.Config):
@@ -97,5 +97,5 @@ def responses_can_be_read(context: dg.AssetCheckExecutionContext, store: Store) 
         frame = frame[frame["status"].isin(ANSWERED)]
         rates = (frame["status"] == "ok").groupby(frame["model"]).mean()
         checked = len(rates)
-        offenders = [f"{model}: {rate:.1%} parsed" for model, rate in rates[rates < 0.9].items()]
+        offenders = [f"{model}: {rate:.1%} parsed" for model, rate in rates[rates < READ_ENOUGH].items()]
     return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)

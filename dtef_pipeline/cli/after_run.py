@@ -12,6 +12,7 @@ from dtef_pipeline.asking.snapshot_order import FIRST_LABEL, among, snapshot_ord
 from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.cli.board_table import lines_of_few_pairs, lines_of_unranked, lines_of_view, render_view
 from dtef_pipeline.cli.left_out import queried, reads_tables, unreadable
+from dtef_pipeline.cli.run_warnings import run_warnings
 from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.cli.why_missing import reasons_without_score
@@ -61,7 +62,7 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
         return True
     rounds, variants = list(chosen.rounds), [model.variant for model in chosen.models]
 
-    def told(connection: duckdb.DuckDBPyConnection) -> tuple[list[str], pd.DataFrame]:
+    def told(connection: duckdb.DuckDBPyConnection) -> tuple[list[str], pd.DataFrame, list[str]]:
         rows = connection.execute(
             "SELECT status, count(*) FROM scores WHERE snapshot = $1 AND list_contains($2, round) AND list_contains($3, model_variant) "
             "GROUP BY 1 ORDER BY 1",
@@ -90,16 +91,19 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
             )
             unranked = lines_of_unranked(boards[-1], reasons_without_score(connection, options))
             said += filter(None, [lines_of_few_pairs(boards[-1]), unranked])
-        return [*said, lines_of_view("overall", *boards) + "\n"], used
+        warnings = list(run_warnings(connection, chosen.snapshot, rounds, variants))
+        return [*said, lines_of_view("overall", *boards) + "\n"], used, warnings
 
     with waiting("adding up the boards of this run"):
-        lines, used = queried(reader, told, [*HELD, "predictions"], rounds)
+        lines, used, warnings = queried(reader, told, [*HELD, "predictions"], rounds)
     for line in lines:
         say(line)
     if chosen.experiment:
         options = SurveyBoardOptions(metric=metric, rounds=chosen.rounds, snapshot=chosen.snapshot)
         say(_headline(chosen.experiment, MARGIN))
         _echo_comparison(chosen.experiment, _comparison(reader, chosen.asked, options, MARGIN, chosen.segments))
+    for warning in warnings:
+        say(f"warning: {warning}", err=True)
     silent = used.groupby("model")[["answered", "failed"]].sum()
     return not len(silent[(silent["answered"] == 0) & (silent["failed"] > 0)])
 

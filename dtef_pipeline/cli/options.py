@@ -164,7 +164,8 @@ selects_what_is_asked = options(
         "--snapshot",
         default="base",
         show_default=True,
-        help="Label to store the responses under, such as base, night-2 or 2026-01-31; a new label asks everything afresh.",
+        help="Label to store the responses under, such as base, night-2 or 2026-01-31; a new label asks everything afresh, and one that "
+        "begins with a date counts as that date.",
     ),
     click.option(
         "--limit",

@@ -46,8 +46,8 @@ NOTHING_COMPARED = 5
 SERIES_NAMED = 10
 """Series without a verdict that are named."""
 _ASK_AGAIN = (
-    "To have something to compare, ask the same again: the same `dtef run` on another day, with another --snapshot such as 2026-01-31 and the "
-    "same rounds, segments, questions and contexts. Only models at temperature 0 are compared (--model NAME@temperature=0)."
+    "To have something to compare, ask the same again: the same `dtef run` on another day, with that day as --snapshot (such as 2026-01-31) "
+    "and the same rounds, segments, questions and contexts. Only models at temperature 0 are compared (--model NAME@temperature=0)."
 )
 MOST_ROWS = 60
 """Rows of a view of questions as a table, unless one asks for more."""

@@ -151,6 +151,26 @@ class TestRun:
         assert result.exit_code == 1
         assert f"1 of 2 partitions failed, the others are done: S1/country:brazil (cannot read {broken}: " in result.stderr
 
+    def test_unread_responses_and_a_label_that_counts_as_earlier_are_said_in_plain_words(
+        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """All was unread and the model had a rank; fresh responses under a date of the past were on no later board."""
+        what = ["--round", "S1", *CHOSEN, "--model", "fake", "--questions", "2", "--no-roll-ups"]
+        with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
+            serve_as(server, ingested, monkeypatch)
+            assert "warning" not in dtef("run", *what).stderr
+        with FakeLLM(reply=lambda call: "I cannot say.") as server:
+            serve_as(server, ingested, monkeypatch)
+            result = dtef("run", *what, "--snapshot", "2020-01-31")
+        assert result.exit_code == 0
+        unread, earlier = (line for line in result.stderr.splitlines() if line.startswith("warning: "))
+        assert unread.startswith(
+            "warning: fake: none of 4 responses could be read (100.0% unread), so that its scores say little; "
+        )
+        assert "snapshot 2020-01-31 counts as the date that it begins with, which is before base: " in earlier
+        shown = query(unread.split('dtef sql "')[1].removesuffix('"'))
+        assert {row["response"] for row in shown} == {"I cannot say."}
+
     def test_calls_that_fail_for_good_are_error_rows_and_the_others_are_scored(
         self, ingested: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
