@@ -32,6 +32,10 @@ CHOSEN_TAG = "dtef/partitions"
 OWNERS = ["team:data-engineering"]
 
 
+_PLACES: dict[str, tuple[str, int]] = {}
+"""By stage, its partition space and its number among the stages of that space."""
+
+
 def stage(
     partitions: dg.DynamicPartitionsDefinition,
     number: int,
@@ -41,6 +45,7 @@ def stage(
     kinds: Set[str] = frozenset({"parquet"}),
 ) -> dict[str, Any]:
     """Asset settings of a stage: what all stages of a space have in common, its place among them, and its table's columns."""
+    _PLACES[table] = (str(partitions.name), number)
     return {
         "partitions_def": partitions,
         "backfill_policy": dg.BackfillPolicy.single_run(),
@@ -98,7 +103,20 @@ class PartitionRun:
         self._done: dict[str, dg.AssetMaterialization] = {}
         self._tried: set[str] = set()
         self._began = time.monotonic()
-        self._progress = PartsProgress(f"{context.asset_key.to_user_string()}: partitions", len(self.keys), context.log.info)
+        self._progress = self.progress("partitions")
+        self._progress.announce(f"{self._title()}: {counted(len(self.keys), 'partition')}")
+
+    def progress(self, what: str) -> PartsProgress:
+        """How far the stage is with something that it does for each of its partitions."""
+        return PartsProgress(f"{self._title()}: {what}", len(self.keys), self.context.log.info)
+
+    def _title(self) -> str:
+        """`stage 3 of 6, predictions`: the time left that is shown is the stage's."""
+        name = str(self.context.asset_key.to_user_string())
+        if name not in _PLACES:
+            return name
+        space, number = _PLACES[name]
+        return f"stage {number} of {sum(one == space for one, _ in _PLACES.values())}, {name}"
 
     @contextmanager
     def attempt(self, key: str) -> Iterator[None]:

@@ -32,7 +32,6 @@ from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.text.counted import counted
-from resources.gateway.progress import PartsProgress
 
 
 class PredictConfig(dg.Config):
@@ -117,10 +116,10 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
         provider_pools(context.instance, context.run, asked, context.log.info),
         store.asking(context.log.info, predictor.expected, config.budget, budgets, command) as ask,
     ):
+        written = run.progress("partitions written")
         for group in windows(_plans(run, predictor)):
             failures = predictor.ask(group, ask)
-            written = PartsProgress("predictions: partitions written", len(group), context.log.info)
-            before = run.n_done
+            written.resume(run.n_done)
             for some in in_batches(group):
                 with store.writing("predictions", [plan.key for plan in some]):
                     for plan in some:
@@ -128,7 +127,7 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
                             metadata, version = _write(store, predictor, plan, failures)
                             told = not_restored(context, predictor.not_restored.get(plan.key, []))
                             run.done(plan.key, {**metadata, **told}, version)
-                            written(run.n_done - before)
+                            written(run.n_done)
             _say_superseded(context, predictor, group)
     for line in predictor.reader.left_out.values():
         context.log.warning(f"baselines are computed without the answers of a file: {line}")

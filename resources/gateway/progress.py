@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -141,8 +142,9 @@ class RunProgress:
     `expected`: requests of the run by model name.
     """
 
-    def __init__(self, show: OnProgress, expected: Mapping[str, int]) -> None:
-        self._show, self._expected = show, expected
+    def __init__(self, show: OnProgress, expected: Mapping[str, int], clock: Callable[[], float] = time.monotonic) -> None:
+        self._show, self._expected, self._clock = show, expected, clock
+        self._began: dict[str, float] = {}
         self._before: dict[str, ModelProgress] = {}
         self._now: dict[str, ModelProgress] = {}
 
@@ -159,7 +161,15 @@ class RunProgress:
         settled = one.settled + (before.settled if before else 0)
         total = max(self._expected.get(one.model, 0), one.total)
         counts = {name: getattr(one, name) + getattr(before, name, 0) for name in ("replayed", "done", "failed", "stopped")}
-        return replace(one, total=total, **counts, seconds_left=(total - settled) / one.rate if one.rate else None)
+        so_far = self._rate_so_far(one.model, counts["done"])
+        rate = one.rate or so_far
+        return replace(one, total=total, **counts, rate=rate, seconds_left=(total - settled) / rate if rate else None)
+
+    def _rate_so_far(self, model: str, done: int) -> float:
+        """Of a model that has not responded for half a minute, the mean rate since the run first had news of it."""
+        now = self._clock()
+        seconds = now - self._began.setdefault(model, now)
+        return done / seconds if seconds > 0 else 0.0
 
 
 _live_lines = False
@@ -207,7 +217,7 @@ def _note(one: ModelProgress) -> str:
     if one.stopped:
         parts.append(f"{one.stopped} not asked")
     if one.rate:
-        parts.append(f"{one.rate:.1f}/s")
+        parts.append(_pace(one.rate))
     if one.rate_limited:
         parts.append(counted(one.rate_limited, "rate limit"))
     if one.cost_usd is None:
@@ -217,6 +227,14 @@ def _note(one: ModelProgress) -> str:
     if one.seconds_left is not None and one.settled < one.total:
         parts.append(f"{_spoken(one.seconds_left)} left")
     return ", ".join(parts)
+
+
+def _pace(per_second: float) -> str:
+    """`3.5/s`, `12/min`, `1.5/min`, `20/h`: never a rate of 0."""
+    for unit, seconds in (("s", 1), ("min", 60)):
+        if (rate := per_second * seconds) >= 0.95:
+            return f"{rate:.0f}/{unit}" if rate >= 10 and unit != "s" else f"{rate:.1f}/{unit}"
+    return f"{max(1, round(per_second * 3600))}/h"
 
 
 def _spoken(seconds: float) -> str:
@@ -254,7 +272,7 @@ class LoggedProgress:
 
 
 _ERASED = "\r\x1b[K"
-_BAR_WIDTH = 30
+_BAR_WIDTH, _LEAST_WIDTH = 30, 5
 
 
 class PartsProgress:
@@ -273,24 +291,35 @@ class PartsProgress:
     ) -> None:
         errors = _shown_errors()
         self._terminal = errors if errors is not None and errors.isatty() else None
+        self._lines = None if self._terminal else errors
         self._what, self._total, self._log, self._clock = what, total, _both(log, errors), clock
         self._every = 0.1 if self._terminal else every
         self._began = self._last = clock()
-        self._parts_begun = 0
+        self._parts_begun = self._done_before = 0
+
+    def announce(self, line: str) -> None:
+        """A line of its own for a command without a terminal, where nothing else says for half a minute what goes on."""
+        if self._lines is not None:
+            print(line, file=self._lines)
 
     def __call__(self, done: int) -> None:
         now = self._clock()
         if now - self._last < self._every:
             return
         self._last = now
-        left = (now - self._began) * (self._total - done) / done if done else 0.0
+        since = done - self._done_before
+        left = (now - self._began) * (self._total - done) / since if since else 0.0
         self._show(done, f"{self._what} {done:,} of {self._total:,}" + (f", {_spoken(left)} left" if left else ""))
+
+    def resume(self, done: int) -> None:
+        """The work goes on after something else, whose time says nothing of the time left."""
+        self._began, self._done_before = self._clock(), done
 
     def begin(self, part: str) -> None:
         """The next part begins. Its name stands where the time left would: parts with names take very different times."""
         self._parts_begun += 1
         now = self._clock()
-        if self._terminal is not None or now - self._last >= self._every:
+        if self._terminal is not None or self._parts_begun == 1 or now - self._last >= self._every:
             self._last = now
             self._show(self._parts_begun - 1, f"{self._what}: {part}, {self._parts_begun} of {self._total}")
 
@@ -298,8 +327,12 @@ class PartsProgress:
         if self._terminal is None:
             self._log(line)
         elif not _live_lines:
-            filled = _BAR_WIDTH * done // max(1, self._total)
-            self._write(f"\r[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {line}\x1b[K")
+            columns = shutil.get_terminal_size().columns
+            # A line that is broken cannot be replaced.
+            width = max(_LEAST_WIDTH, min(_BAR_WIDTH, columns - len(line) - len("[] ") - 1))
+            filled = width * done // max(1, self._total)
+            shown = f"[{'#' * filled}{'.' * (width - filled)}] {line}"
+            self._write(f"\r{shown[: columns - 1]}\x1b[K")
 
     def close(self) -> None:
         """Take the line off the terminal."""

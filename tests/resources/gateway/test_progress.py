@@ -34,7 +34,10 @@ def test_a_progress_line_says_rate_limits_cost_and_time_left() -> None:
     busy = ModelProgress("m", 900, 40, 110, 2, rate=3.46, rate_limited=12, cost_usd=0.4211, seconds_left=13_000)
     LoggedProgress(lines.append, every=0)((busy,))
     LoggedProgress(lines.append, every=0)((replace(busy, cost_usd=None, seconds_left=40),))
-    assert lines == [
+    for rate in (0.2, 0.02, 0.0001):
+        LoggedProgress(lines.append, every=0)((replace(busy, rate=rate, rate_limited=0, cost_usd=0.0, seconds_left=None),))
+    assert [line.rpartition(", ")[2] for line in lines[2:]] == ["12/min)", "1.2/min)", "1/h)"], "0.0/s says nothing"
+    assert lines[:2] == [
         "m: 152 of 900 (40 replayed, 2 failed, 3.5/s, 12 rate limits, $0.42, 3 h 37 min left)",
         "m: 152 of 900 (40 replayed, 2 failed, 3.5/s, 12 rate limits, cost unknown, 40 s left)",
     ]
@@ -79,6 +82,40 @@ def test_a_stage_says_now_and_then_how_many_partitions_are_done_and_how_long_the
         progress(done)
     progress.close()
     assert log == ["predictions: partitions 500 of 2,000, 93 s left", "predictions: partitions 1,000 of 2,000, 62 s left"]
+    now[0] = 600.0
+    progress.resume(1_000)
+    now[0] = 640.0
+    progress(1_500)
+    assert log[-1] == "predictions: partitions 1,500 of 2,000, 40 s left", "models were asked in between"
+
+
+def test_without_a_terminal_a_command_says_which_stage_and_roll_up_it_is_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a log a run of baselines said nothing for 105 seconds."""
+    errors, log = io.StringIO(), list[str]()
+    monkeypatch.setattr("resources.gateway.progress._errors", errors)
+    PartsProgress("stage 3 of 6, predictions: partitions", 52, log.append).announce("stage 3 of 6, predictions: 52 partitions")
+    roll_ups = PartsProgress("roll-ups", 9, log.append)
+    for part in ("leaderboard", "breakdowns"):
+        roll_ups.begin(part)
+    assert errors.getvalue().splitlines() == ["stage 3 of 6, predictions: 52 partitions", "roll-ups: leaderboard, 1 of 9"]
+    assert log == ["roll-ups: leaderboard, 1 of 9"], "the log of a run has the beginning of each step anyway"
+    shown = Terminal()
+    monkeypatch.setattr("resources.gateway.progress._errors", shown)
+    PartsProgress("predictions: partitions", 52, log.append).announce("stage 3 of 6")
+    assert shown.getvalue() == "", "the bar says it"
+
+
+def test_a_bar_is_no_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown, now = Terminal(), [0.0]
+    monkeypatch.setattr("resources.gateway.progress._errors", shown)
+    for columns in (60, 80):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        progress = PartsProgress("stage 5 of 6, segment_results: partitions", 152, print, clock=lambda: now[0])
+        now[0] += 10
+        progress(76)
+        line = shown.getvalue().rpartition("\r")[2].removesuffix("\x1b[K")
+        assert len(line) < columns
+        assert "stage 5 of 6, segment_results: partitions 76" in line
 
 
 def test_the_bar_of_a_stage_makes_room_for_the_live_lines_of_models(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,14 +156,17 @@ def _read(terminal: int, pieces: list[bytes]) -> None:
 
 def test_windows_of_a_run_add_up_to_what_the_run_expects() -> None:
     seen: list[tuple[ModelProgress, ...]] = []
-    progress = RunProgress(seen.append, {"m": 10})
+    now = [0.0]
+    progress = RunProgress(seen.append, {"m": 10}, clock=lambda: now[0])
     progress((ModelProgress("m", total=4, replayed=1, done=2, failed=0, rate=2.0),))
     progress((ModelProgress("m", total=4, replayed=1, done=3, failed=0, rate=2.0),))
     progress.window_done()
+    now[0] = 100.0
     progress((ModelProgress("m", total=6, replayed=0, done=1, failed=1), ModelProgress("n", 3, 0, 1, 0)))
     first, _, last = (counts[0] for counts in seen)
     assert (first.total, first.settled, first.seconds_left) == (10, 3, pytest.approx(3.5))
-    assert (last.total, last.replayed, last.done, last.failed, last.seconds_left) == (10, 1, 4, 1, None)
+    assert (last.total, last.replayed, last.done, last.failed, last.seconds_left) == (10, 1, 4, 1, pytest.approx(100))
+    assert last.rate == pytest.approx(4 / 100), "nothing came lately, so the mean of the run tells the time left"
     assert (seen[-1][1].model, seen[-1][1].total) == ("n", 3)
 
 
