@@ -23,6 +23,8 @@ from resources.sources import Sources, content_hash, fingerprint, still_arriving
 
 CHANGED_TAG, LANDING_TAG = "dtef/changed", "dtef/landing"
 
+_FEW_WORDS = 60
+"""Characters."""
 _CHECK = "landings_can_be_read"
 REGISTER_SECONDS = 20.0
 """No further round is begun in a tick after so long: Dagster ends a tick after 60 s, and what it noted in the cursor is lost then."""
@@ -249,7 +251,13 @@ def landings_can_be_read(context: dg.AssetCheckExecutionContext) -> dg.AssetChec
 
 
 def _first_clauses(trouble: str) -> str:
-    return "; ".join(line.partition("; ")[0] for line in trouble.splitlines())
+    """Of each line what is wrong, and what was found instead where that is a few words: `...; got 'an empty directory'`."""
+    found = []
+    for line in trouble.splitlines():
+        wrong, _, rest = line.partition("; ")
+        got = rest.partition("; ")[0]
+        found.append(f"{wrong}, {got}" if got.startswith("got ") and len(got) <= _FEW_WORDS else wrong)
+    return "; ".join(found)
 
 
 def _short(changes: Changes | None) -> str:

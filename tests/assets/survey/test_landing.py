@@ -199,6 +199,12 @@ class TestBroken:
         assert errors() == []
         assert len(errors()) == 1
         (landing.folder / "broken.csv").unlink()
+        (landing.folder / "hollow").mkdir()
+        assert (errors(), len(errors()), errors()) == ([], 1, [])
+        assert str(landing.reason).endswith("recognises, got 'an empty directory'"), (
+            "at every tick, not in the first error alone"
+        )
+        (landing.folder / "hollow").rmdir()
         assert errors() == []
         assert "cannot be used" not in str(landing.reason)
 
