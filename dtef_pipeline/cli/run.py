@@ -146,7 +146,11 @@ def _stages(
     config = chosen.config(options.metric)
     tags = {**running.tags, SNAPSHOT_TAG: chosen.snapshot, ROUNDS_TAG: ", ".join(chosen.rounds)}
     asks = any(not model.is_computed for model in chosen.models)
-    if not (asks or chosen.limits) or len(list(ranges(known_keys(instance), keys))) == 1:
+    in_turn, parts = bool(asks or chosen.limits), len(list(ranges(known_keys(instance), keys)))
+    if parts > 1:
+        each = f"{parts} Dagster runs for the prompts, then {parts} for the rest" if in_turn else f"{parts} Dagster runs"
+        click.echo(f"a Dagster run takes neighbouring partitions only, and these lie apart: {each}", err=True)
+    if not in_turn or parts == 1:
         return materialize(instance, stages, keys, config, tags)
     # Progress counts the prompts of all runs and a limit chooses among them, so all are made before the first is asked.
     made = stages.index("blueprints") + 1

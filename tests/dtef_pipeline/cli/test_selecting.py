@@ -207,7 +207,11 @@ class TestSeveralDagsterRuns:
     def test_a_budget_is_that_of_the_command(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
-            printed = run_stages("--round", "S1", *self.APART, "--model", "fake", "--questions", "4", "--max-calls", "6")
+            what = ["--model", "fake", "--questions", "4", "--max-calls", "6", "--no-roll-ups"]
+            result = dtef("run", "--round", "S1", *self.APART, *what)
+        printed = result.stdout
+        assert result.exit_code == 0, result.output
+        assert "these lie apart: 2 Dagster runs for the prompts, then 2 for the rest" in result.stderr
         assert "2 partitions, 4 Dagster runs" in printed
         assert server.answered == 6
         assert "asked now: fake: 6 responses" in printed
