@@ -22,6 +22,7 @@ from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
+_UNSET = re.compile(r"environment variable (\S+) is not set")
 _MEND_PANEL = "mend the file that DTEF_PANEL names (docs/nightly.md says what it may hold), or go on without: unset DTEF_PANEL"
 
 
@@ -53,15 +54,15 @@ def _keys(problems: Mapping[str, str | None]) -> Iterator[Diagnosis]:
     if able:
         yield Diagnosis("models to ask", "ok", f"{len(able)} of {len(problems)} can be asked now: {', '.join(able)}")
     else:
-        remedy = "set the key of a provider, install the local model, or name a server of yours in DTEF_MODELS"
+        key = next((found[1] for problem in lacking if (found := _UNSET.fullmatch(problem))), "OPENAI_API_KEY")
+        remedy = f"set the key of a provider, such as: export {key}=KEY; or install the local model, or name a server of yours in DTEF_MODELS"
         yield Diagnosis("models to ask", "warning", "no language model can be asked now, only baselines", remedy)
-    unset = re.compile(r"environment variable (\S+) is not set")
-    keys = {found[1]: len(names) for problem, names in lacking.items() if (found := unset.fullmatch(problem))}
+    keys = {found[1]: len(names) for problem, names in lacking.items() if (found := _UNSET.fullmatch(problem))}
     if keys:
         named = ", ".join(f"{key} ({counted(number, 'model')})" for key, number in keys.items())
         yield Diagnosis("keys", "ok", f"not set, needed only for their models: {named}; `dtef models` names them")
     for problem, names in lacking.items():
-        if not unset.fullmatch(problem):
+        if not _UNSET.fullmatch(problem):
             yield Diagnosis("models to ask", "ok", f"{', '.join(names)}: {problem}")
 
 
@@ -88,7 +89,9 @@ def _panel(settings: Settings, models: Models) -> Diagnosis:
     asked: Sequence[ModelSpec] = panel.asked(models)
     found = f"{settings.panel}: asks {', '.join(spec.name for spec in asked) or 'no model'}"
     if problems := [f"{spec.name}: {problem}" for spec in asked if (problem := quick_problem(spec, os.environ))]:
-        return Diagnosis("panel", "problem", f"{found}; not to be asked now: {'; '.join(problems)}", "set the keys it needs")
+        exports = " ".join(f"{key}=KEY" for key in dict.fromkeys(_UNSET.findall("; ".join(problems))))
+        remedy = f"export {exports}" if exports else "take these models out of the panel, or install what they need"
+        return Diagnosis("panel", "problem", f"{found}; not to be asked now: {'; '.join(problems)}", remedy)
     if unpriced := _unpriced(panel, models, asked):
         remedy = "give input_price and output_price in the models file, or limit with max_calls or max_tokens"
         lacking = f"max_cost_usd cannot be kept without a price of {', '.join(unpriced)}"

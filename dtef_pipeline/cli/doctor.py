@@ -51,7 +51,9 @@ def _findings(settings: Settings) -> Iterator[Diagnosis]:
         try:
             yield from check(settings)
         except Exception as error:  # a check that fails must not hide the others
-            yield Diagnosis(name, "problem", one_line(links(error)), "see the message")
+            yield Diagnosis(
+                name, "problem", one_line(links(error)), "mend what the message names, then give `dtef doctor` again"
+            )
 
 
 def _installation(settings: Settings) -> Iterator[Diagnosis]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from dtef_pipeline.cli.findings import Diagnosis, State
-from dtef_pipeline.cli.places import absent, holds_files, nearest, rows, writable
+from dtef_pipeline.cli.places import absent, elsewhere, holds_files, nearest, rows, writable
 from dtef_pipeline.errors import ConfigError, DtefError, makes_again
 from dtef_pipeline.text.counted import and_more, counted
 from resources.file_systems import open_root, without_secrets
@@ -96,7 +96,7 @@ def _warehouse(root: str) -> Diagnosis:
     if not folder.exists():
         return absent("warehouse", folder, "DTEF_WAREHOUSE", "`dtef ingest PATH`")
     if not folder.is_dir():
-        return Diagnosis("warehouse", "problem", f"{folder} is no folder", "name a folder: export DTEF_WAREHOUSE=PATH")
+        return Diagnosis("warehouse", "problem", f"{folder} is no folder", elsewhere("DTEF_WAREHOUSE"))
     warehouse = Warehouse(folder)
     files = {path: table for table in TABLES for path in warehouse.files(table)}
     broken = _broken(warehouse, files)
@@ -127,10 +127,12 @@ def _landing_folder(folder: Path) -> Diagnosis:
     if folder.is_dir():
         if os.access(folder, os.R_OK | os.X_OK):
             return Diagnosis(check, "ok", f"{folder}: watched while the sensor `new_round` is switched on")
-        remedy = "let this user read it, or name another folder: export DTEF_SURVEYS=PATH"
+        remedy = (
+            f"let this user read it (if it is yours: chmod u+rx {shlex.quote(str(folder))}); or {elsewhere('DTEF_SURVEYS')}"
+        )
         return Diagnosis(check, "problem", f"{folder} cannot be read", remedy)
     if folder.exists():
-        return Diagnosis(check, "problem", f"{folder} is no folder", "name a folder: export DTEF_SURVEYS=PATH")
+        return Diagnosis(check, "problem", f"{folder} is no folder", elsewhere("DTEF_SURVEYS"))
     return absent(
         check, folder, "DTEF_SURVEYS", f"`mkdir -p {shlex.quote(str(folder))}`, needed for the sensor `new_round` alone,"
     )
@@ -154,5 +156,8 @@ def _disk(settings: Settings) -> Iterator[Diagnosis]:
     for parent, names in of_disk.values():
         free = shutil.disk_usage(parent).free
         state: State = "problem" if free < _TOO_LITTLE else "warning" if free < _LITTLE else "ok"
-        remedy = "" if state == "ok" else "make room: docs/operate.md, Disk, says what may be deleted"
+        there = " ".join(shlex.quote(settings.places()[name]) for name in names)
+        remedy = (
+            "" if state == "ok" else f"see what takes the room: du -sh {there}; docs/operate.md, Disk, says what may be deleted"
+        )
         yield Diagnosis("free disk space", state, f"{free / 1e9:,.1f} GB for {', '.join(names)}", remedy)

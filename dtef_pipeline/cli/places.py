@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sqlite3
 from collections.abc import Iterable
@@ -25,7 +26,7 @@ def absent(check: str, path: Path, variable: str, maker: str = "the first comman
         found += f"{parent} is not writable"
     else:
         return Diagnosis(check, "ok", f"{path} is not there yet; {maker} makes it")
-    return Diagnosis(check, "problem", found, f"name another place: export {variable}=PATH")
+    return Diagnosis(check, "problem", found, elsewhere(variable))
 
 
 def writable(check: str, path: Path, found: str, variable: str, below: Iterable[Path] = ()) -> Diagnosis:
@@ -34,8 +35,14 @@ def writable(check: str, path: Path, found: str, variable: str, below: Iterable[
     closed = next((place for place in places if not os.access(place, os.W_OK)), None)
     if closed is None:
         return Diagnosis(check, "ok", found)
-    remedy = f"let this user write there, or name another place: export {variable}=PATH"
+    remedy = f"let this user write there (if it is yours: chmod u+w {shlex.quote(str(closed))}); or {elsewhere(variable)}"
     return Diagnosis(check, "problem", f"{closed} is not writable", remedy)
+
+
+def elsewhere(variable: str) -> str:
+    """How to name another place: the usual one, where it is the variable that names this."""
+    usual = f"take the usual place: unset {variable}; or " if os.environ.get(variable) else ""
+    return f"{usual}name another place: export {variable}=PATH"
 
 
 def holds_files(folder: Path) -> bool:

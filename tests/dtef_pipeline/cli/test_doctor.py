@@ -78,7 +78,10 @@ def test_places_that_cannot_be_used_are_problems_with_the_variable_to_change(
     assert found["response store"]["remedy"].endswith(f"mv {state}/file {state}/file.broken")
     home = f"{state}/file/home cannot be made: {state}/file is a file, where a folder is needed"
     assert found["Dagster's home"]["found"] == home
-    assert found["Dagster's home"]["remedy"] == "name another place: export DAGSTER_HOME=PATH"
+    assert (
+        found["Dagster's home"]["remedy"]
+        == "take the usual place: unset DAGSTER_HOME; or name another place: export DAGSTER_HOME=PATH"
+    )
 
     (state / "folder").mkdir()
     monkeypatch.setenv("DTEF_RESPONSES", str(state / "folder"))
@@ -91,7 +94,7 @@ def test_places_that_cannot_be_used_are_problems_with_the_variable_to_change(
     for place, said in (("/proc/nope", "/proc holds no files of users"), (str(state / "file"), "file is no folder")):
         monkeypatch.setenv("DTEF_SURVEYS", place)
         row = {one.check: one for one in check_state(Settings.from_environment())}["landing folder"]
-        assert (row.state, row.remedy.partition(": ")[2]) == ("problem", "export DTEF_SURVEYS=PATH")
+        assert (row.state, row.remedy.partition("; ")[0]) == ("problem", "take the usual place: unset DTEF_SURVEYS")
         assert said in row.found
 
 
@@ -235,6 +238,7 @@ def test_models_and_keys_are_told_and_no_key_is_shown(state: Path, monkeypatch: 
     found = findings(1)
     assert "gpt-4.1" in found["models to ask"]["found"]
     assert "XAI_API_KEY (1 model)" in found["keys"]["found"], "one line has all keys"
+    assert found["panel"]["remedy"] == "export XAI_API_KEY=KEY"
     assert "not to be asked now: grok-4.20: environment variable XAI_API_KEY is not set" in found["panel"]["found"]
     assert found["webhook"]["found"] == "https://h.example/... (not tried)"
     assert "planted" not in str(found)
