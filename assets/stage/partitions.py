@@ -125,6 +125,8 @@ class PartitionRun:
             yield
         except Exception as error:
             self._failures[key] = one_line(links(error))
+            # A file that the key was to write anew is as it was.
+            self._store.warehouse.take_damaged()
             self.context.log.error(f"{key}: {self._failures[key]}", exc_info=not isinstance(error, DtefError))
         if key not in self._tried:  # else this is the second piece of work on it
             self._tried.add(key)

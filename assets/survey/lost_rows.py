@@ -6,7 +6,8 @@ asking, and the responses of other models, which were paid for and are in the re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.models import ModelSpec, is_computed
 from dtef_pipeline.asking.variants import spec_of
-from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.identity import SPACE
@@ -99,36 +100,81 @@ class LostRows(NamedTuple):
 class LostPredictions(NamedTuple):
     """What a partition of `predictions` held that cannot be read."""
 
-    where: str
+    at: Mapping[str, str]
     models: list[LostRows]
+    misspelled: list[tuple[str, str]]
+    """Names and variants that stand for no model any more."""
     is_told: bool
     """Whether a table of the partition itself told it."""
-    misspelled: list[str]
-    """Variants that stand for no model any more."""
+    elsewhere: frozenset[str] | None = None
+    """Where none told it, the variants that another partition of the round held; None: nothing tells of one."""
 
-    def notes(self, kept: Sequence[pa.Table]) -> list[str]:
-        """What is not had again, a line for each. `kept`: the rows that are, of each of the models."""
+    def require_all(self, kept: Sequence[pa.Table], let_go: Collection[str], order: Mapping[str, int], remake: str) -> None:
+        """Raises WarehouseError where rows are not had again that scores or results of the partition still have: they would go there too.
+
+        `kept`: the rows that are had again, of each of the models. `let_go`: names of models whose rows may go. `order`: the place of each
+        question in the survey. `remake`: the command that makes the file again.
+        """
+        if not self.is_told:
+            return
+        lacking = [(one, one.answered - len(rows)) for one, rows in zip(self.models, kept, strict=True)]
+        lost = [(one, n) for one, n in lacking if n > 0 and one.model.name not in let_go]
+        unknown = [name for name, _ in self.misspelled if name not in let_go]
+        if not lost and not unknown:
+            return
+        which = [f"{counted(n, 'row')} of {one.model.name} (no response in the response store)" for one, n in lost]
+        which += [f"all rows of {name} (its settings cannot be read)" for name in unknown]
+        rows = {row for one, _ in lost for row in one.rows or ()}
+        names = [one.model.name for one, _ in lost]
+        ask = f"ask them again: `{_asking(self.at, rows, order, names)}`, or " if lost else ""
+        gone = " ".join(f"--let-go {shlex.quote(name)}" for name in [*names, *unknown])
+        raise WarehouseError(
+            f"snapshot {self.at['snapshot']}: the damaged file of predictions was left as it is, since these rows cannot be made again and "
+            f"would go from scores and results too: {', '.join(which)}; {ask}let them go: `{remake} {gone}`"
+        )
+
+    def notes(self, kept: Sequence[pa.Table], order: Mapping[str, int]) -> list[str]:
+        """What may not be had again where no table of the partition told what it held, a line for each. As for `require_all`."""
+        if self.is_told:
+            return []
         lines = [
-            f"{self.where}: the variant {variant} is not spelled as a model, so its rows are gone"
-            for variant in self.misspelled
+            f"{_named(self.at)}: the variant {variant} is not spelled as a model, so its rows are gone"
+            for _, variant in self.misspelled
         ]
-        for one, rows in zip(self.models, kept, strict=True):
-            if lacking := max(0, one.answered - len(rows)):
-                what = f"the response store has no response of {one.model.name} to the prompts as they are made now"
-                lines.append(f"{self.where}: {counted(lacking, 'row')} could not be made again: {what}")
-        return lines if self.is_told else [*lines, self._untold(kept)]
+        there = {one.model.variant for one, rows in zip(self.models, kept, strict=True) if len(rows)}
+        is_as_elsewhere = self.elsewhere is not None and self.elsewhere <= there
+        return lines if is_as_elsewhere else [*lines, self._untold(kept, order)]
 
-    def _untold(self, kept: Sequence[pa.Table]) -> str:
-        had = {one.model.name: len(rows) for one, rows in zip(self.models, kept, strict=True) if not one.model.is_computed}
-        stored = ", ".join(f"{counted(rows, 'row')} of {name}" for name, rows in had.items() if rows) or "none"
+    def _untold(self, kept: Sequence[pa.Table], order: Mapping[str, int]) -> str:
+        had = {one.model.name: rows for one, rows in zip(self.models, kept, strict=True) if not one.model.is_computed}
+        stored = ", ".join(f"{counted(len(rows), 'row')} of {name}" for name, rows in had.items() if len(rows)) or "none"
         computed = (
             ", ".join(one.model.name for one in self.models if one.model.is_computed) or "the two that stand in every run"
         )
+        asked = {row for rows in had.values() for row in _rows(rows.select([*_OF_PROMPT, "draw"]))}
         return (
-            f"{self.where}: scores and results, which tell what it held, cannot be read either. Made again: all that the response store "
-            f"has ({stored}) and baselines as in other segments of the round ({computed}); if there were other baselines, "
-            "run them again with --model"
+            f"{_named(self.at)}: predictions, scores and results cannot be read, so nothing tells which models it held. Made again: all that "
+            f"the response store has ({stored}) and baselines ({computed}); where it had other baselines, this makes them again: "
+            f"`{_asking(self.at, asked, order, ['baselines'])}`"
         )
+
+
+def _asking(at: Mapping[str, str], rows: Collection[tuple[str, ...]], order: Mapping[str, int], models: Sequence[str]) -> str:
+    """The command that asks models for these rows: of each the question, the condition, the context level and the draw."""
+    options = [(f"--{level}", at[level]) for level in (SPACE.first, SPACE.second)]
+    usual = (BlueprintOptions().condition, "0")
+    ways = [sorted({row[place] for row in rows}) for place in (1, 2)]
+    for option, values, default in zip(("--condition", "--context"), ways, usual, strict=True):
+        options += [(option, value) for value in values if values != [default]]
+    if at["snapshot"] != "base":
+        options.append(("--snapshot", at["snapshot"]))
+    last = max((order[row[0]] for row in rows if row[0] in order), default=-1)
+    if -1 < last < max(order.values()):
+        options.append(("--questions", str(last + 1)))
+    if (draws := 1 + max((int(row[-1]) for row in rows), default=0)) > 1:
+        options.append(("--draws", str(draws)))
+    options += [("--model", name) for name in models]
+    return f"dtef run {' '.join(f'{option} {shlex.quote(value)}' for option, value in options)}"
 
 
 def lost_predictions(warehouse: Warehouse, at: Mapping[str, str], snapshot: str, in_store: InStore) -> LostPredictions:
@@ -137,15 +183,17 @@ def lost_predictions(warehouse: Warehouse, at: Mapping[str, str], snapshot: str,
     Where neither can be read, language models are those of the response store, and baselines those of another segment of the round.
     """
     here = {**at, "snapshot": snapshot}
-    told = _scored(warehouse, here) or _listed(warehouse, here)
-    found, misspelled = _specs(told or {who: of for who, of in _of_another(warehouse, here).items() if is_computed(who[1])})
-    if not told:
-        for model in in_store(snapshot):
-            if spec := spec_of(model.name, model.variant):
-                found.append(LostRows(spec, model.draws))
-            else:
-                misspelled.append(model.variant)
-    return LostPredictions(_named(here), found, bool(told), misspelled)
+    if told := _scored(warehouse, here) or _listed(warehouse, here):
+        return LostPredictions(here, *_specs(told), is_told=True)
+    another = _of_another(warehouse, here)
+    found, misspelled = _specs({who: of for who, of in another.items() if is_computed(who[1])})
+    for model in in_store(snapshot):
+        if spec := spec_of(model.name, model.variant):
+            found.append(LostRows(spec, model.draws))
+        else:
+            misspelled.append((model.name, model.variant))
+    elsewhere = frozenset(variant for _, variant in another) or None
+    return LostPredictions(here, found, misspelled, is_told=False, elsewhere=elsewhere)
 
 
 class _Told(NamedTuple):
@@ -157,12 +205,12 @@ _ByModel = dict[tuple[str, str], _Told]
 """By model and variant: of each row the question, the condition, the context level and the draw; and how many had a response."""
 
 
-def _specs(told: _ByModel) -> tuple[list[LostRows], list[str]]:
+def _specs(told: _ByModel) -> tuple[list[LostRows], list[tuple[str, str]]]:
     """The models, and the variants that stand for none."""
     found, misspelled = [], []
     for (name, variant), of_model in told.items():
         if (spec := spec_of(name, variant)) is None:
-            misspelled.append(variant)
+            misspelled.append((name, variant))
         else:
             found.append(
                 LostRows(spec, 1 + max(int(row[-1]) for row in of_model.rows), frozenset(of_model.rows), of_model.answered)

@@ -53,6 +53,10 @@ class PredictConfig(dg.Config):
     models_of: dict[str, list[str]] = Field(
         default={}, description="For a condition, the models asked in it instead of `models`; baselines are asked in all."
     )
+    let_go: list[str] = Field(
+        default=[],
+        description="Models whose rows may be lost where a damaged file is made again and the response store has no response of them.",
+    )
     max_cost_usd: float | None = Field(default=None, ge=0, description="US dollars this run may spend.")
     max_calls: int | None = Field(default=None, ge=0, description="Calls this run may send, retries included.")
     max_tokens: int | None = Field(default=None, ge=0, description="Tokens this run may use, of prompts and responses.")
@@ -90,6 +94,7 @@ class PredictConfig(dg.Config):
             draws=self.draws,
             snapshot=self.snapshot,
             limits=self.limits,
+            let_go=tuple(self.let_go),
         )
 
 

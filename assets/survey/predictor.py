@@ -48,7 +48,8 @@ class PredictOptions:
     """What is asked.
 
     `models_of`: for a condition, the models asked in it instead of all; baselines are asked in every condition. `limits`: at most so many
-    prompts of the run in each condition for a model (by name), the same ones each time.
+    prompts of the run in each condition for a model (by name), the same ones each time. `let_go`: names of models whose rows of a file that
+    cannot be read may be lost.
     """
 
     models: tuple[ModelSpec, ...]
@@ -59,6 +60,7 @@ class PredictOptions:
     draws: int = 1
     snapshot: str = "base"
     limits: Mapping[str, int] = field(default_factory=dict)
+    let_go: tuple[str, ...] = ()
 
     @property
     def all_models(self) -> tuple[ModelSpec, ...]:
@@ -254,7 +256,10 @@ class Predictor:
         return merged
 
     def _lost(self, plan: Plan) -> pa.Table:
-        """The rows of a file that cannot be read: of language models from the response store, of baselines computed anew."""
+        """The rows of a file that cannot be read: of language models from the response store, of baselines computed anew.
+
+        Raises WarehouseError where other tables of the partition would lose rows by it.
+        """
         kept = []
         survey, at = self._read("survey_responses", plan.key), SPACE.levels(plan.key)
         same = same_texts(plan.blueprints, as_listed) if has_duplicates(survey) else {}
@@ -271,7 +276,10 @@ class Predictor:
                 responses = self._stored([request.key for request in requests])
                 made = CALLS.answered(prompts, model, lost.draws, snapshot, responses, {}, served)
             kept.append(lost.kept(made))
-        self.not_restored[plan.key] = all_lost.notes(kept)
+        order = dict(zip(survey["question_id"].to_pylist(), survey["question_order"].to_pylist(), strict=True))
+        remake = self.warehouse.remake(f"{self.warehouse.folder('predictions', **at, snapshot=snapshot)}/")
+        all_lost.require_all(kept, self.options.let_go, order, remake)
+        self.not_restored[plan.key] = all_lost.notes(kept, order)
         return pa.concat_tables([PREDICTIONS.empty_table(), *kept])
 
     def _asked_by_the_store(self, prompts: pa.Table, survey: pa.Table, model: ModelSpec, draws: int) -> pa.Table:

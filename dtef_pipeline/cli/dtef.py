@@ -66,6 +66,12 @@ def ingest(paths: tuple[Path, ...], **options: Any) -> None:
 @selects_what_is_asked
 @of_metric
 @click.option("--ingest", "with_ingest", is_flag=True, help="Read the survey again first.")
+@click.option(
+    "--let-go",
+    multiple=True,
+    metavar="MODEL",
+    help="Let rows of this model go, where a damaged file is made again and its responses are not in the response store; may be repeated.",
+)
 @click.option("--no-roll-ups", is_flag=True, help="Do not update the roll-ups now; `dtef rollup` or the next run does.")
 @reports_errors
 def run(**options: Any) -> None:

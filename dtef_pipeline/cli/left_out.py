@@ -68,7 +68,7 @@ def say_files(launched: Launched) -> None:
     for line in launched.made_again:
         say(line, err=True)
     for line in launched.not_restored:
-        say(f"warning: not all of it is there again: {line}", err=True)
+        say(f"warning: some of it may not be there again: {line}", err=True)
     for line in launched.left_out[:FILES_NAMED]:
         say(f"warning: roll-ups: {line}", err=True)
     say_more(len(launched.left_out[FILES_NAMED:]))

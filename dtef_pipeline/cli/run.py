@@ -144,6 +144,7 @@ def _stages(
     from assets.survey.rounds import ROUNDS_TAG, known_keys, ranges
 
     config = chosen.config(options.metric)
+    config["predictions"]["let_go"] = list(options.let_go)
     tags = {**running.tags, SNAPSHOT_TAG: chosen.snapshot, ROUNDS_TAG: ", ".join(chosen.rounds)}
     asks = any(not model.is_computed for model in chosen.models)
     in_turn, parts = bool(asks or chosen.limits), len(list(ranges(known_keys(instance), keys)))

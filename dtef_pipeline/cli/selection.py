@@ -43,6 +43,7 @@ class RunOptions:
     metric: str = "js"
     with_ingest: bool = False
     no_roll_ups: bool = False
+    let_go: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "RunOptions":

@@ -207,20 +207,39 @@ def test_predictions_lost_with_their_scores_are_made_of_the_results_or_of_the_re
         assert (result.exit_code, after) == (0, before)
     else:
         assert result.exit_code == 1
-        assert "not all of it is there again: S1/country:brazil, snapshot base: " in result.stderr
+        assert "some of it may not be there again: S1/country:brazil, snapshot base: " in result.stderr
         assert "(4 rows of fake)" in result.stderr
+        (baselines,) = re.findall(r"`dtef (run .*)`", result.stderr)
+        assert "--segment country:brazil --questions 2 --draws 2 --model baselines" in baselines
         assert [row for row in after if row["model"] == "fake"] == [row for row in before if row["model"] == "fake"]
 
 
-def test_a_row_whose_response_is_in_no_store_is_counted_and_the_exit_code_says_so(
+def test_a_model_whose_responses_are_in_no_store_keeps_its_rows_until_it_is_asked_again_or_let_go(
     damaged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    truncate(damaged / "predictions" / NIGHT / "part-0.parquet")
+    """Its scores, which could be read, were written anew without it."""
+    file = damaged / "predictions" / NIGHT / "part-0.parquet"
+    truncate(file)
     monkeypatch.setenv("DTEF_RESPONSES", str(damaged.parent / "another.sqlite"))
     here = ["--round", "S1", "--segment", "country:brazil", "--snapshot", "2026-01-01", "--context", "2", "--questions", "3"]
+    before = contents(damaged)
     result = dtef("run", *here, "--model", "baseline/uniform", "--no-roll-ups")
-    assert result.exit_code == 1
-    assert "6 rows could not be made again: the response store has no response of fake to the prompts" in result.stderr
+    assert (result.exit_code, contents(damaged)) == (1, before), result.output
+    assert "6 rows of fake (no response in the response store)" in result.stderr
+    assert "was made again" not in result.stderr
+    again, without = (shlex.split(command)[1:] for command in re.findall(r"`(dtef run .*?)`", result.stderr))
+    brazil = "snapshot = '2026-01-01' AND segment = 'country:brazil'"
+    rows = f"SELECT model, count(*) AS n FROM scores WHERE {brazil} GROUP BY ALL ORDER BY ALL"
+    there = query(rows)
+    with FakeLLM() as server:
+        serve_as(server, damaged.parent, monkeypatch)
+        run_stages(*again[1:])
+        assert server.answered == 6
+    assert query(rows) == there
+    truncate(file)
+    monkeypatch.setenv("DTEF_RESPONSES", str(damaged.parent / "third.sqlite"))
+    run_stages(*without[1:])
+    assert query(rows) == [row for row in there if row["model"] != "fake"]
 
 
 def test_a_table_of_which_nothing_can_be_read_is_empty_and_no_traceback(damaged: Path) -> None:
