@@ -84,7 +84,12 @@ def first_line(link: Link) -> str:
     lines = [line.strip() for line in link.said.splitlines() if line.strip()]
     if link.kind.endswith(".ValidationError") and len(lines) > 2:  # pydantic: a count, the field, what is wrong with it
         return f"{lines[0]}: {lines[1]}: {lines[2].partition(' [type=')[0]}"
-    return re.sub(r"^\((?:\w+\.)+\w+\) ", "", lines[0]) if lines else ""
+    return printable(re.sub(r"^\((?:\w+\.)+\w+\) ", "", lines[0])) if lines else ""
+
+
+def printable(said: str) -> str:
+    """The message with a question mark for each sign that a terminal would obey: it may quote bytes of a damaged file."""
+    return "".join(sign if sign.isprintable() else "?" for sign in said)
 
 
 def reason(said: str) -> str:

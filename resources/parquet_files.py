@@ -17,10 +17,12 @@ import pyarrow.parquet as pq
 
 from dtef_pipeline.errors import UnreadableFile, WarehouseError
 from dtef_pipeline.tables import Remake
+from resources.failures import printable
 
 Beside = Callable[[str, Sequence[str], Mapping[str, str]], pa.Table]
 """The rows of a table, with these columns, that lie below these levels and can be read."""
 _MAGIC = b"PAR1"
+_OTHER_COLUMNS = "its columns are not those of the table, as in a file of another version"
 
 
 def named_as_folders(rows: pa.Table, levels: Sequence[str]) -> pa.Table:
@@ -67,10 +69,10 @@ def read_file(fs: pafs.FileSystem, path: str, columns: Sequence[str] | None, wan
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(path, error, is_local) from error
     if lacking := sorted(set(columns or ()) - set(rows.column_names)):
-        raise UnreadableFile(path, f"it was written by another version: it has no column {', '.join(lacking)}")
+        raise UnreadableFile(path, f"{_OTHER_COLUMNS}: it lacks {', '.join(lacking)}")
     rows = _plain(rows)
     if wanted is not None and rows.schema.remove_metadata() != wanted:
-        raise UnreadableFile(path, f"it was written by another version: {schema_difference(rows.schema, wanted)}")
+        raise UnreadableFile(path, f"{_OTHER_COLUMNS}: {schema_difference(rows.schema, wanted)}")
     return rows
 
 
@@ -98,7 +100,7 @@ def fault(fs: pafs.FileSystem, path: str, schema: pa.Schema | None, *, whole: bo
     except (OSError, pa.ArrowException) as error:
         return FileFault(_unreadable(path, error, is_local).reason, of_version=False)
     lacking = [column.name for column in schema or () if there.get(column.name) != column.type]
-    return FileFault(f"it was written by another version: it lacks {', '.join(lacking)}", of_version=True) if lacking else None
+    return FileFault(f"{_OTHER_COLUMNS}: it lacks {', '.join(lacking)}", of_version=True) if lacking else None
 
 
 def as_one(fs: pafs.FileSystem, files: Mapping[pafs.FileInfo, Mapping[str, str]]) -> pads.Dataset:
@@ -182,4 +184,6 @@ def _unreadable(path: str, error: Exception, is_local: bool) -> UnreadableFile:
     if isinstance(error, OSError) and not is_local and not isinstance(error, pa.ArrowException):
         raise WarehouseError(f"cannot read {path}: {error}") from error
     # Of several sentences the first says what is wrong.
-    return UnreadableFile(path, re.split(r"\.\s|\.$|\n", str(error))[0])
+    said = printable(re.split(r"\.\s|\.$|\n", str(error))[0])
+    is_of_the_system = isinstance(error, OSError) and error.errno is not None
+    return UnreadableFile(path, said if is_of_the_system else f"it is damaged ({said})")

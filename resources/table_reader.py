@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from resources.warehouse import TABLES, Warehouse
 Out = TypeVar("Out")
 FILES_NAMED = 5
 """Files that are named with the command that makes them again."""
+_REMEDY = "; this makes it again"
 _TRIES = 3
 """Attempts at a query that fails although no file is broken: one was replaced or removed while it was read."""
 _NO_FAULT_OF_A_FILE = (duckdb.ParserException, duckdb.CatalogException, duckdb.InterruptException)
@@ -30,7 +31,10 @@ class TableReader:
     """
 
     def __init__(self, warehouse: Warehouse, say: Callable[[str], None] = lambda line: None) -> None:
-        """`say`: is told in one line of each file that is left out, when it is; of many, of the first few (`more` counts the others)."""
+        """`say`: is told in one line of each file that is left out, when it is; of many, of the first few (`more` counts the others).
+
+        A command that makes several files again is in the first of their lines alone.
+        """
         self.warehouse = warehouse
         self.left_out: dict[str, str] = {}
         """By path, what was said of it."""
@@ -150,7 +154,8 @@ class TableReader:
                 self.left_out[path] = f"left out, since it cannot be read: {path}: {found[path]}"
                 if len(self.left_out) <= FILES_NAMED:
                     self.left_out[path] += f"; {makes_again(self.warehouse.remake(path))}"
-                    self._say(self.left_out[path])
+                    *_, line = each_command_once(self.left_out.values())
+                    self._say(line)
 
     def remade_by(self) -> list[str]:
         """The commands that make all files again that were left out: one for those that differ in the second level of their space alone."""
@@ -175,6 +180,16 @@ class TableReader:
     def more(self) -> int:
         """How many files were left out of which `say` was not told."""
         return max(0, len(self.left_out) - FILES_NAMED)
+
+
+def each_command_once(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of files that were left out; a command that a line before had is not repeated."""
+    told: set[str] = set()
+    for line in lines:
+        which, _, remedy = line.partition(_REMEDY)
+        command = remedy.partition(": ")[2]
+        yield f"{which}; the same command makes it again" if command in told else line
+        told |= {command} - {""}
 
 
 def _first(files: Sequence[str]) -> set[str]:

@@ -3,6 +3,7 @@
 What the checks need is imported when their turn comes, so that the first lines do not wait for it.
 """
 
+import re
 import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +17,7 @@ from resources.settings import Settings
 
 _WIDEST = 110
 _NAME_WIDTH = 18
+_BEFORE_A_COMMAND = re.compile(r"(?:^|: |; )(?=(?:dtef|export|unset|mv|cp) )")
 _COLOUR_OF = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
@@ -93,15 +95,14 @@ def _webhook(settings: Settings) -> Iterator[Diagnosis]:
 
 
 def _show(finding: Diagnosis) -> None:
-    """`ok       Python              3.11.7`, long lines broken under the third column."""
+    """`ok       Python              3.11.7`, long lines broken under the third column; a command stands whole on a line of its own."""
     first = f"{finding.state:<8} {finding.check:<{_NAME_WIDTH}} "
-    width = max(60, min(_WIDEST, shutil.get_terminal_size().columns))
-    told = [finding.found, *([f"-> {finding.remedy}"] if finding.remedy else [])]
+    width = max(60, min(_WIDEST, shutil.get_terminal_size().columns)) - len(first)
+    words, *commands = _BEFORE_A_COMMAND.split(finding.remedy)
+    told = [finding.found, *([f"-> {words}{':' if commands else ''}"] if words else [])]
     lines = [
-        line
-        for text in told
-        for line in textwrap.wrap(text, width - len(first), break_long_words=False, break_on_hyphens=False)
-    ]
+        line for text in told for line in textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    ] + commands
     state = click.style(f"{finding.state:<8}", fg=_COLOUR_OF[finding.state])
     click.echo(f"{state}{first[8:]}{lines[0] if lines else ''}")
     for line in lines[1:]:

@@ -104,8 +104,8 @@ def _warehouse(root: str) -> Diagnosis:
         named = and_more([f"{path}: {why}" for path, why in broken.items()], _MOST_BROKEN)
         remedies = dict.fromkeys(warehouse.remake(path) for path in list(broken)[:_MOST_BROKEN])
         found = f"broken: {len(broken)} of {counted(len(files), 'file')}: {named}"
-        then = " (then `dtef doctor` names further ones)" if len(broken) > _MOST_BROKEN else ""
-        return Diagnosis("warehouse", "problem", found, f"{makes_again('; '.join(remedies), 'them')}{then}")
+        then = " (`dtef doctor` names further ones when these are mended)" if len(broken) > _MOST_BROKEN else ""
+        return Diagnosis("warehouse", "problem", f"{found}{then}", makes_again("; ".join(remedies), "them"))
     tables = set(files.values())
     found = f"{folder}: {counted(len(files), 'file')} of {counted(len(tables), 'table')}"
     return writable("warehouse", folder, found, "DTEF_WAREHOUSE", [folder / table for table in tables])

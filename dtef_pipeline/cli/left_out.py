@@ -13,7 +13,7 @@ from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import WarehouseError, makes_again
 from dtef_pipeline.text.counted import counted
 from resources.settings import Settings
-from resources.table_reader import FILES_NAMED, TableReader
+from resources.table_reader import FILES_NAMED, TableReader, each_command_once
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def say_files(launched: Launched) -> None:
         say(line, err=True)
     for line in launched.not_restored:
         say(f"warning: some of it may not be there again: {line}", err=True)
-    for line in launched.left_out[:FILES_NAMED]:
+    for line in each_command_once(launched.left_out[:FILES_NAMED]):
         say(f"warning: roll-ups: {line}", err=True)
     say_more(len(launched.left_out[FILES_NAMED:]))
 

@@ -124,3 +124,11 @@ def test_classes_that_derive_from_ours_count_as_ours() -> None:
         pass
 
     assert in_words(links(Missing("no table"))) == "no table"
+
+
+def test_what_a_terminal_would_obey_is_not_repeated() -> None:
+    """The message about a damaged file had a raw control byte of it."""
+    assert (
+        in_words([Link("duckdb.IOException", "don't know what type: \x0f")])
+        == "the tables cannot be read: don't know what type: ?"
+    )

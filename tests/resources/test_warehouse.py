@@ -181,7 +181,7 @@ class TestReading:
         (older, _) = (Path(house.root) / path for path in files(house))
         pq.write_table(scores_table([{}]).drop_columns(["l2_corrected"]), older)
         with pytest.raises(
-            WarehouseError, match=r"snapshot=2026-01-01/part-0.parquet: it was written by another version.*l2_corrected"
+            WarehouseError, match=r"snapshot=2026-01-01/part-0.parquet: its columns are not those of the table.*l2_corrected"
         ):
             house.read("scores", **KENYA)
         assert len(house.read("scores", columns=["score"], **KENYA)) == 2

@@ -121,7 +121,8 @@ def test_every_reader_goes_on_without_a_broken_file_names_it_and_ends_with_1(dam
     for words, more in READERS.items():
         result = dtef(*words.replace("OUT", str(tmp_path / "out")).split(), *more)
         assert result.exit_code == 1, (words, result.output)
-        assert named(result.stderr), words
+        commands = list(map(tuple, named(result.stderr).values()))
+        assert len(commands) == len(set(commands)) > 0, words
         assert set(named(result.stderr)) <= set(map(str, broken.values())), words
         said[words] = result
     (fake,) = (row for row in strict(said["leaderboard"].stdout) if row["model"] == "fake" and row["context_level"] == "2")
