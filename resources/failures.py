@@ -87,8 +87,14 @@ def first_line(link: Link) -> str:
     return printable(re.sub(r"^\((?:\w+\.)+\w+\) ", "", lines[0])) if lines else ""
 
 
+def why_no_folder(folder: Path, error: OSError) -> str:
+    """Why a folder cannot be made: the file that is in its way, which the system does not name, or else what the system says."""
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    return str(error.strerror) if there.is_dir() else f"{there} is a file, where a folder is needed"
+
+
 def printable(said: str) -> str:
-    """The message with a question mark for each sign that a terminal would obey: it may quote bytes of a damaged file."""
+    """The message with ? in the place of each sign that a terminal would obey: it may quote bytes of a damaged file."""
     return "".join(sign if sign.isprintable() else "?" for sign in said)
 
 
@@ -104,7 +110,7 @@ def with_remedy(said: str, places: Mapping[str, str] | None = None) -> str:
     # Of places inside each other the innermost.
     name, place = max(((n, p) for n, p in found.items() if p and p in said), key=lambda one: len(one[1]), default=("", ""))
     elsewhere = f", or name another place in {name}" if name else ""
-    if _FULL.search(said) or (_MAYBE_FULL.search(said) and _is_full(place)):
+    if _FULL.search(said) or (_MAYBE_FULL.search(said) and is_full(place)):
         return f"{said}; make room on that disk and start the same again: what is stored is kept, and only the rest is done"
     if _MAYBE_FULL.search(said):
         return f"{said}; see whether the disk is full or the folder is read-only; what is stored is kept"
@@ -117,7 +123,7 @@ def with_remedy(said: str, places: Mapping[str, str] | None = None) -> str:
     return said
 
 
-def _is_full(place: str) -> bool:
+def is_full(place: str) -> bool:
     """Whether the disk of a folder or file of this machine has hardly any room."""
     there = next((path for path in (Path(place), *Path(place).parents) if path.exists()), None) if place else None
     return there is not None and shutil.disk_usage(there).free < _FULL_BELOW

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from dtef_pipeline.asking.snapshot_order import has_several, take_times, times
+from dtef_pipeline.cli.places import absent
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import WarehouseError, makes_again
 from dtef_pipeline.text.counted import counted
@@ -37,6 +38,8 @@ def open_warehouse(*, new: bool = False) -> Warehouse:
             f"the warehouse {root} cannot be a folder, since {nearest} is a file; name another place in DTEF_WAREHOUSE"
         )
     if not new:
+        if (place := absent("warehouse", root, "DTEF_WAREHOUSE")).state == "problem":
+            raise WarehouseError(f"there is no warehouse {root}: {place.found}; name another place in DTEF_WAREHOUSE")
         raise WarehouseError(
             f"there is no warehouse {root}: `dtef ingest PATH` makes it, or name the one you mean in DTEF_WAREHOUSE"
         )

@@ -14,7 +14,7 @@ from dtef_pipeline.cli.selection import Selection
 from dtef_pipeline.documents import read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES
-from resources.failures import in_words, links, one_line
+from resources.failures import in_words, links, one_line, why_no_folder
 from resources.gateway.askable import refuse_early
 from resources.gateway.budget import Accounts
 from resources.known_models import known_models
@@ -76,7 +76,7 @@ def prepare_home() -> Path:
             _copy_whole(shipped("dagster.yaml"), settings)
     except OSError as error:
         hint = "; choose another folder with DAGSTER_HOME" if not home.is_dir() else ""
-        raise ConfigError(f"cannot make the home of Dagster {home}: {error.strerror}{hint}") from error
+        raise ConfigError(f"cannot make the home of Dagster {home}: {why_no_folder(home, error)}{hint}") from error
     if earlier := earlier_version(settings):
         click.echo(f"warning: {earlier}; put this in its place: {shipped('dagster.yaml')}", err=True)
     os.environ["DAGSTER_HOME"] = str(home)

@@ -14,6 +14,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import partition_key
 from dtef_pipeline.survey.blueprint.options import FLAGS, ONLY_WITH, BlueprintOptions
 from dtef_pipeline.survey.experiments import Asked, Experiment, asked_models, load_experiment
+from resources.failures import is_full
 from resources.settings import shipped
 from resources.warehouse import Warehouse
 
@@ -149,7 +150,12 @@ def partition_keys(warehouse: Warehouse, rounds: Iterable[str], segments: tuple[
     for round_id, there in by_round.items():
         if not there:
             ingested = ", ".join(warehouse.values("survey_responses", "round")) or "none"
-            raise ConfigError(f"round {round_id} is not ingested; ingested: {ingested}")
+            full = (
+                f"; the disk of {warehouse.root} is full: make room first"
+                if warehouse.is_local and is_full(warehouse.root)
+                else ""
+            )
+            raise ConfigError(f"round {round_id} is not ingested; ingested: {ingested}; `dtef ingest PATH` ingests it{full}")
         wanted = [segment for segment in there if not segments or segment in segments]
         found.update(wanted)
         keys += [partition_key(round_id, segment) for segment in wanted]

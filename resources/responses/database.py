@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from dtef_pipeline.errors import ConfigError, StoreError
+from resources.failures import why_no_folder
 from resources.responses.columns import RESPONSE_COLUMNS
 
 SCHEMA_VERSION = 2
@@ -258,7 +259,8 @@ def _engine(url: sa.URL, patience: int | None) -> sa.Engine:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
-            f"cannot make the folder of the response store {path}: {error.strerror}; choose another place with DTEF_RESPONSES"
+            f"cannot make the folder of the response store {path}: {why_no_folder(path.parent, error)}; "
+            "choose another place with DTEF_RESPONSES"
         ) from error
     if path.is_dir():
         raise StoreError(f"the response store {path} is a folder; name a file in DTEF_RESPONSES")

@@ -54,6 +54,9 @@ def test_a_place_on_a_full_disk_is_named(
     fill(disk)
     monkeypatch.setenv(variable, str(disk / place))
     assert refused(*command) == f"error: {said.format(disk / place)}{REMEDY}"
+    if variable == "DTEF_WAREHOUSE":
+        said = refused("run", "--round", "S1")
+        assert said.endswith(f"`dtef ingest PATH` ingests it; the disk of {disk / place} is full: make room first\n")
     assert [path.name for path in disk.rglob("*") if path.is_file() and path.stat().st_size == 0 and path.name[0] == "."] == []
 
 

@@ -78,8 +78,12 @@ def test_a_home_of_dagster_that_cannot_be_made_is_named(state: Path, monkeypatch
     (state / "file").touch()
     monkeypatch.setenv("DAGSTER_HOME", str(state / "file" / "home"))
     home = state / "file" / "home"
-    said = f"cannot make the home of Dagster {home}: Not a directory; choose another folder with DAGSTER_HOME"
-    assert refused("ingest", SAMPLE) == f"error: {said}\n"
+    for place in (home, home.parent):
+        monkeypatch.setenv("DAGSTER_HOME", str(place))
+        said = f"{place}: {home.parent} is a file, where a folder is needed; choose another folder with DAGSTER_HOME"
+        assert refused("ingest", SAMPLE) == f"error: cannot make the home of Dagster {said}\n"
+    monkeypatch.setenv("DTEF_RESPONSES", "/dev/null/x")
+    assert "/dev/null/x: /dev/null is a file, where a folder is needed; choose another place" in refused("responses", "show")
 
 
 NEEDS_A_HOME = (["ingest", SAMPLE], ["run", "--round", "S1"], ["rollup"], ["ui"])
@@ -117,7 +121,10 @@ def test_a_warehouse_that_is_a_file_or_not_there_is_the_reason_that_is_told(
         said = f"error: the warehouse {tmp_path / place} {reason}\n"
         assert {refused(*command) for command in [*readers, ["ui"], ["ingest", SAMPLE]]} == {said}
     monkeypatch.setenv("DTEF_WAREHOUSE", "/proc/nope")
-    said = "error: there is no warehouse /proc/nope: `dtef ingest PATH` makes it, or name the one you mean in DTEF_WAREHOUSE\n"
+    said = "error: there is no warehouse /proc/nope: /proc/nope cannot be made: /proc holds no files of users"
+    assert {refused(*command) for command in readers} == {f"{said}; name another place in DTEF_WAREHOUSE\n"}
+    monkeypatch.setenv("DTEF_WAREHOUSE", str(tmp_path / "new"))
+    said = f"error: there is no warehouse {tmp_path}/new: `dtef ingest PATH` makes it, or name the one you mean in DTEF_WAREHOUSE\n"
     assert {refused(*command) for command in readers} == {said}
 
 
