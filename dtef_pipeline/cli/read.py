@@ -24,6 +24,7 @@ from dtef_pipeline.cli.why_missing import reasons_without_score
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
 from dtef_pipeline.drift.verdict_text import by_verdict, place_words, reaches
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
 from dtef_pipeline.report.terminal import render
@@ -48,6 +49,10 @@ SERIES_NAMED = 10
 _ASK_AGAIN = (
     "To have something to compare, ask the same again: the same `dtef run` on another day, with that day as --snapshot (such as 2026-01-31) "
     "and the same rounds, segments, questions and contexts. Only models at temperature 0 are compared (--model NAME@temperature=0)."
+)
+_WAIT = (
+    "Snapshots that asked the same lie less than {hours:.0f} hours apart, and drift is judged from night to night: ask the same again tomorrow, "
+    "with another --snapshot. `dtef leaderboard --snapshot LABEL` shows the scores of each of them now."
 )
 MOST_ROWS = 60
 """Rows of a view of questions as a table, unless one asks for more."""
@@ -155,11 +160,13 @@ def drift(
     rows = checks.to_pylist()
     is_compared = any(row["verdict"] is not None for row in rows)
     if not is_compared:
-        say(f"\n{_ASK_AGAIN}", err=output != "table")
+        is_close = any(row["reason"].startswith(TOO_CLOSE) for row in rows)
+        say(f"\n{_WAIT.format(hours=MIN_HOURS) if is_close else _ASK_AGAIN}", err=output != "table")
     if not fail_on:
         return 0
-    if who := _never_compared(rows):
-        say(f"warning: --fail-on {fail_on} says nothing about {and_more(who, SERIES_NAMED)}: not compared", err=True)
+    if who := _not_compared(rows):
+        share = f"{len(who)} of {len(rows)} series, which could not be compared"
+        say(f"warning: --fail-on {fail_on} says nothing about {share}: {and_more(who, SERIES_NAMED)}", err=True)
     return 3 if reaches(rows, fail_on) else 0 if is_compared else NOTHING_COMPARED
 
 
@@ -186,13 +193,13 @@ def _checks(reader: TableReader, rounds: tuple[str, ...], by: str, since: tuple[
     return checks
 
 
-def _never_compared(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The series without a verdict in any of their rows: each set of prompts has one."""
-    compared: dict[str, bool] = {}
-    for row in rows:
-        who = f"{row['model']}{place_words(row, SUBJECT.keys)} at {SUBJECT.asked(row)}"
-        compared[who] = compared.get(who, False) or row["verdict"] is not None
-    return [who for who, is_compared in compared.items() if not is_compared]
+def _not_compared(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The rows without a verdict, by what tells people the series apart; of a series with other prompts that are compared, it says so."""
+    named = [(f"{row['model']}{place_words(row, SUBJECT.keys)} at {SUBJECT.asked(row)}", row["verdict"]) for row in rows]
+    compared = {who for who, verdict in named if verdict is not None}
+    return [
+        f"{who} (other prompts of it are compared)" if who in compared else who for who, verdict in named if verdict is None
+    ]
 
 
 def _why_no_series(reader: TableReader, rounds: Sequence[str], options: WatchOptions) -> str:

@@ -18,7 +18,7 @@ from dtef_pipeline.asking.snapshot_label import snapshot_time
 from dtef_pipeline.asking.snapshot_order import among, in_order
 from dtef_pipeline.drift.changes import parted_words
 from dtef_pipeline.drift.options import WatchOptions
-from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict, is_equal, of_one_snapshot
+from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE, DriftVerdict, drift_verdict, is_equal, of_one_snapshot
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict import verdict_on
 from dtef_pipeline.drift.verdict_text import place_words
@@ -283,7 +283,9 @@ def headline(checks: pa.Table, subject: Subject) -> str:
     if compared and all(row["log10_e"] is None for row in rows if row["verdict"] is not None):
         return f"Too early to say: the evidence needs more snapshots ({compared} of {len(rows)} series could be compared)."
     if not compared:
-        return f"Nothing could be compared yet ({len(rows)} series)."
+        close = sum(row["reason"].startswith(TOO_CLOSE) for row in rows)
+        why = f": {close} of them asked the same again, but after less than {MIN_HOURS:.0f} hours" if close else ""
+        return f"Nothing could be compared yet ({len(rows)} series){why}."
     return f"No drift: {compared} of {len(rows)} series could be compared."
 
 

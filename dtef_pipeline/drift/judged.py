@@ -11,7 +11,7 @@ import pandas as pd
 
 from dtef_pipeline.drift.changes import asked_words
 from dtef_pipeline.drift.paired import Paired, paired
-from dtef_pipeline.drift.rule import DriftVerdict, drift_verdict
+from dtef_pipeline.drift.rule import TOO_CLOSE, DriftVerdict, drift_verdict
 from dtef_pipeline.drift.snapshots import Comparable, Items
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict import Verdict, verdict_on
@@ -70,13 +70,19 @@ class Judged:
         return self.verdict.verdict if self.verdict else None
 
     @property
+    def is_close(self) -> bool:
+        """Whether nothing but time between its snapshots is missing."""
+        return self.rule.reason.startswith(TOO_CLOSE)
+
+    @property
     def labels(self) -> list[str]:
         return [snapshot.label for snapshot in self.comparable.snapshots]
 
     def words(self) -> str:
         """`2026-12-02, 2026-12-03 asked something else (1 task in 1 blueprint of S1, 1 prompt), compared with each other: none`."""
         who, asked = and_more(self.labels, _MOST_NAMED), asked_words(self.asked, self._subject)
-        return f"{who} asked something else ({asked}), compared with each other: {self.word or 'not compared'}"
+        compared = self.rule.reason if self.is_close else f"compared with each other: {self.word or 'not compared'}"
+        return f"{who} asked something else ({asked}), {compared}"
 
     def since(self) -> str:
         """The date from which on a panel stands alone, as the option `since` takes it."""
@@ -88,18 +94,25 @@ class Judged:
 class Standing:
     """`shown`: the panel whose verdict stands for the series: the worst that counts, of equal ones the one asked of late.
 
-    `others`: those that count too. `aside`: panels that were asked in between and do not count.
+    `others`: those that count too. `aside`: panels that were asked in between and do not count. `close`: those that were asked again too soon.
     """
 
     shown: Judged
     others: list[Judged]
     aside: list[Judged]
+    close: list[Judged]
     is_late: bool
 
     @classmethod
-    def of(cls, kept: Sequence[Judged], aside: Sequence[Judged]) -> Standing:
+    def of(cls, kept: Sequence[Judged], aside: Sequence[Judged], close: Sequence[Judged]) -> Standing:
         shown = min(reversed(kept), key=lambda one: VERDICTS.index(one.word) if one.word else len(VERDICTS))
-        return cls(shown, [one for one in kept if one is not shown], list(aside), shown is kept[-1])
+        return cls(
+            shown,
+            [one for one in kept if one is not shown],
+            list(aside),
+            [one for one in close if one.is_close],
+            shown is kept[-1],
+        )
 
     def words(self) -> list[str]:
         """The verdicts on the other panels, and how long the one that is shown stays."""
@@ -111,5 +124,6 @@ class Standing:
         return {label for one in self._told() for label in one.labels}
 
     def _told(self) -> list[Judged]:
-        """Nothing where there is no verdict, and nothing of a panel in between that did not move."""
-        return [*self.others, *(one for one in self.aside if one.word in NEWS)] if self.shown.word else []
+        """Where there is no verdict, only what was asked again too soon; nothing of a panel in between that did not move."""
+        moved = [*self.others, *(one for one in self.aside if one.word in NEWS)] if self.shown.word else []
+        return [*moved, *self.close]

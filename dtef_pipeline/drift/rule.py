@@ -16,6 +16,8 @@ MIN_GAP, MIN_RELATIVE_GAP = 0.05, 0.10
 MIN_HOURS = 23.0
 MIN_ANSWERED = 0.5
 """Share of the prompts a snapshot must have a score for to be compared."""
+TOO_CLOSE = "not compared: the snapshots span "
+"""How the reason of a series begins that lacks nothing but time between its snapshots."""
 NONE_SHARED = "not compared by the rule: no prompt was scored in every snapshot"
 _ROUNDING = 1e-9  # 0.35 - 0.30 is 0.04999... in floating point, and is a gap of 0.05
 
@@ -64,19 +66,26 @@ def drift_verdict(values: pd.DataFrame, times: Mapping[str, datetime | None], *,
     hours = hours_between([times.get(label) for label in labels])
     why_not = _why_not(len(labels), len(shared), hours, temperature, _names_a_day(labels))
     if why_not:
+        if why_not.startswith(TOO_CLOSE) and len(shared):
+            why_not = f"{why_not} ({_extremes(shared.mean())})"
         return DriftVerdict(len(values.columns), len(shared), hours, None, None, None, None, None, None, False, why_not)
     means = shared.mean()
     low, high = str(means.idxmin()), str(means.idxmax())
     lowest, highest = float(means[low]), float(means[high])
     gap = highest - lowest
     flagged = is_large(lowest, gap)
-    extremes = f"{lowest:.4f} in {low}, {highest:.4f} in {high}"
-    if is_equal(lowest, highest):
-        among = "both" if len(means) == 2 else f"all {len(means)}"
-        extremes = f"the scores are equal, {lowest:.4f} in {among} of the snapshots"
-    reason = extremes + ("" if flagged else ": below the thresholds 0.05 and 10 %")
+    reason = _extremes(means) + ("" if flagged else ": below the thresholds 0.05 and 10 %")
     relative = gap / lowest if lowest > 0 else (math.inf if gap > 0 else 0.0)
     return DriftVerdict(len(values.columns), len(shared), hours, lowest, low, highest, high, gap, relative, flagged, reason)
+
+
+def _extremes(means: pd.Series) -> str:
+    """`0.6000 in 2026-01-03, 0.8000 in 2026-01-01`: the lowest and the highest mean score."""
+    low, high = str(means.idxmin()), str(means.idxmax())
+    if is_equal(float(means[low]), float(means[high])):
+        among = "both" if len(means) == 2 else f"all {len(means)}"
+        return f"the scores are equal, {means[low]:.4f} in {among} of the snapshots"
+    return f"{means[low]:.4f} in {low}, {means[high]:.4f} in {high}"
 
 
 def is_equal(lowest: float, highest: float) -> bool:
@@ -120,7 +129,7 @@ def _why_not(
         return "not compared: the time of a snapshot is unknown (label it with a date)"
     if hours < MIN_HOURS:
         of_day = " (a label with a date counts as 0:00 UTC of that day)" if names_a_day else ""
-        return f"not compared: the snapshots span {hours:.1f} h, {MIN_HOURS:.0f} h needed{of_day}"
+        return f"{TOO_CLOSE}{hours:.1f} h, {MIN_HOURS:.0f} h needed{of_day}"
     if not shared:
         return NONE_SHARED
     return None

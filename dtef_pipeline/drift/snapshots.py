@@ -90,6 +90,11 @@ class Comparable:
         hours = hours_between([times[one.label] for one in self.snapshots if one.is_answered])
         return hours is not None and hours >= MIN_HOURS
 
+    @property
+    def is_repeated(self) -> bool:
+        """Whether two of its snapshots are answered: nothing but time between them may be missing."""
+        return sum(one.is_answered for one in self.snapshots) > 1
+
     def grid(self, values: Callable[[Snapshot], Floats]) -> pd.DataFrame:
         """(items, snapshots) of one of the arrays; NaN where an item was not asked."""
         found = np.full((len(self.items), len(self.snapshots)), np.nan)
@@ -104,11 +109,12 @@ class Panels(NamedTuple):
     """What a series was asked over time, each with the snapshots that can be compared on it.
 
     `kept`: those whose verdicts count, the one asked of late last. `aside`: the others that can be compared and that none of these covers,
-    since they were asked in between.
+    since they were asked in between. `close`: those that were asked again within fewer hours than the rule asks for.
     """
 
     kept: list[Comparable]
     aside: list[Comparable]
+    close: list[Comparable]
 
 
 def panels(
@@ -119,7 +125,8 @@ def panels(
     A series goes over to another panel once that can be compared (two snapshots, 23 hours apart) and either two snapshots in a row asked it
     or nothing could be compared before. Snapshots that answered too little have no say. An earlier panel goes on counting until a later one
     that the series went over to asks the same pairs, so that no verdict is hidden by asking fewer. Of a series that went back to a panel,
-    what was asked in between counts no more where it asked fewer pairs. Which panels count depends on what was asked when and whether it was
+    what was asked in between counts no more where it asked fewer pairs. Where nothing can be compared, it is the panel asked again of late
+    that is kept: it lacks the hours alone. Which panels count depends on what was asked when and whether it was
     answered, never on a score.
     """
 
@@ -139,8 +146,11 @@ def panels(
             gone_over = _back_to(gone_over, group, pairs)
         previous = group
     kept = _uncovered(gone_over or groups[-1:], times, pairs)
-    others = (one for one in groups if one not in kept and one.is_long(times))
-    return Panels(kept, [one for one in others if not any(_covers(known, one, pairs) for known in kept)])
+    if not any(one.is_repeated for one in kept):
+        kept = [one for one in groups if one.is_repeated][-1:] or kept
+    others = [one for one in groups if one not in kept and one.is_repeated]
+    aside = [one for one in others if one.is_long(times) and not any(_covers(known, one, pairs) for known in kept)]
+    return Panels(kept, aside, [one for one in others if not one.is_long(times)])
 
 
 def _uncovered(

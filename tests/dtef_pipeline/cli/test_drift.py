@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -106,7 +107,7 @@ class TestExitCodes:
         """It ended with 0, as if all were well."""
         result = dtef("drift", "--by", by, "--since", "2026-01-12", "--fail-on", "watch")
         assert result.exit_code == 5
-        assert "warning: --fail-on watch says nothing about m" in result.stderr
+        assert "warning: --fail-on watch says nothing about 1 of 1 series, which could not be compared: m" in result.stderr
         assert "ask the same again: the same `dtef run` on another day" in result.stdout
         assert dtef("drift", "--by", by, "--since", "2026-01-12").exit_code == 0
 
@@ -117,7 +118,8 @@ class TestExitCodes:
             Warehouse(drifted / "warehouse").write("scores", scores_table([{**one, "round": "S2"} for one in row]), **at)
         result = dtef("drift", "--fail-on", "drift")
         assert result.exit_code == 3
-        assert "warning: --fail-on drift says nothing about warm at context 0: not compared" in result.stderr
+        said = "warning: --fail-on drift says nothing about 1 of 2 series, which could not be compared: warm at context 0"
+        assert said in result.stderr
         assert "ask the same again" not in result.output
 
     def test_an_odd_snapshot_changes_neither_verdict_nor_exit_code(self, drifted: Path) -> None:
@@ -183,6 +185,24 @@ class TestExitCodes:
         assert result.exit_code == 3
         said = "2026-01-13, 2026-01-14 asked something else (1 question in 1 segment of S1, 1 prompt), compared with each other: none"
         assert said in result.stdout
+
+    @pytest.mark.parametrize("by", ["model", "segment"])
+    def test_two_snapshots_of_one_day_show_their_scores_and_the_hours_that_they_lack(
+        self, state: Path, monkeypatch: pytest.MonkeyPatch, by: str
+    ) -> None:
+        """Of a fall from 0.62 to 0 it said that nothing could be compared, and to ask the same again, as was just done."""
+        use(state, monkeypatch)
+        asked = {"base": (8, 0.8, 10), "n9": (9, 0.62, 3), "n10": (10, 0.0, 3)}
+        for name, (hour, mean, questions) in asked.items():
+            own = nights([mean], questions=questions, answered_at=datetime(2026, 1, 1, hour, tzinfo=UTC))
+            at = {"round": "S1", "segment": "country:kenya", "snapshot": name}
+            Warehouse(state / "warehouse").write("scores", scores_table([{**row, "snapshot": name} for row in own]), **at)
+        result = dtef("drift", "--by", by, "--fail-on", "drift")
+        assert result.exit_code == 5
+        words = " ".join(result.stdout.split())
+        assert "1 of them asked the same again, but after less than 23 hours" in words
+        assert "the snapshots span 1.0 h, 23 h needed (0.0000 in n10, 0.6200 in n9)" in words
+        assert "ask the same again tomorrow, with another --snapshot. `dtef leaderboard --snapshot LABEL` shows" in words
 
     def test_only_baselines_say_so(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         use(state, monkeypatch)

@@ -139,7 +139,26 @@ def test_two_odd_snapshots_of_one_day_hide_nothing_either() -> None:
     odd = [{**row, "snapshot": name, "answered_at": at} for name in ("try-1", "try-2") for row in other(11)]
     row = check([*nights(FELL), *odd])
     assert row["verdict"] == "drift"
-    assert "left out: try-1 (asked something else), try-2 (asked something else)" in row["reason"]
+    assert "try-1, try-2 asked something else (1 question in 1 segment of S1, 1 prompt), not compared: " in row["reason"]
+    assert "the snapshots span 0.0 h, 23 h needed (the scores are equal, 0.3000 in both of the snapshots)" in row["reason"]
+    assert "left out" not in row["reason"]
+
+
+def test_two_equal_snapshots_of_one_day_after_a_larger_one_say_that_hours_are_missing_and_what_they_scored() -> None:
+    """A score that fell from 0.62 to 0 read as "1 snapshot with responses to these prompts"."""
+    hours = {"n9": 9, "n10": 13}
+    fell = [
+        {**row, "snapshot": name, "answered_at": datetime(2026, 1, 1, hours[name], tzinfo=UTC)}
+        for name, mean in (("n9", 0.62), ("n10", 0.0))
+        for row in nights([mean], questions=3)
+    ]
+    row = check([*nights([0.8], questions=10), *fell])
+    assert (row["verdict"], row["n_snapshots"], row["n_prompts"]) == (None, 2, 3)
+    assert row["reason"].startswith("not compared: the snapshots span 4.0 h, 23 h needed (0.0000 in n10, 0.6200 in n9)")
+    assert "n9 asked other questions or segments, so earlier snapshots are not compared with it" in row["reason"]
+    assert "left out" not in row["reason"]
+    later = check([*nights([0.8], questions=10), *fell, *nights([0.0], first=2, questions=3)])
+    assert (later["verdict"], later["lowest_snapshot"], later["highest_snapshot"]) == ("watch", "n10", "n9")
 
 
 def test_many_odd_snapshots_of_another_model_on_one_day_retire_no_series() -> None:
@@ -167,8 +186,8 @@ def test_what_is_compared_depends_on_no_score() -> None:
             for night, items in enumerate(asked):
                 ones = np.ones(len(items))
                 made.append(Snapshot(label(night), items, rng.random(len(items)), ones, ones, ones))
-            kept, aside = panels(made, BASELINE, times, lambda items: items)
-            chosen.add(tuple(tuple(one.label for one in panel.snapshots) for panel in [*kept, *aside]))
+            found = panels(made, BASELINE, times, lambda items: items)
+            chosen.add(tuple(tuple(one.label for one in panel.snapshots) for some in found for panel in some))
         assert len(chosen) == 1
 
 
