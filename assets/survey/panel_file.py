@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from dtef_pipeline.asking.models import Models
+from dtef_pipeline.drift.options import ALL_OTHERS
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import partition_key
-from dtef_pipeline.survey.panel import Panel, check_named, load_panel
+from dtef_pipeline.survey.panel import Panel, check_named, check_since, load_panel
 from resources.settings import Settings
+from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 
 
@@ -18,7 +21,7 @@ def known_panel(settings: Settings) -> Panel:
 
 
 def checked_panel(settings: Settings, models: Models, warehouse: Warehouse | None) -> Panel:
-    """As `known_panel`, with a look for all that the panel names: models, and the rounds and segments of the warehouse, if it has any.
+    """As `known_panel`, with a look for all that the panel names: models, the rounds and segments of the warehouse, if it has any.
 
     Raises ConfigError for what is not there too, with the file and the line. `warehouse`: None: rounds and segments are not looked for.
     """
@@ -30,7 +33,21 @@ def checked_panel(settings: Settings, models: Models, warehouse: Warehouse | Non
         for round_id in rounds
         for segment in (warehouse.values("survey_responses", "segment", round=round_id) if warehouse else [])
     ]
-    return check_named(_file(settings.panel), models, known)
+    return check_named(_file(settings.panel), models, known, lambda: scored_models(TableReader(warehouse)) if warehouse else [])
+
+
+def require_known_since(settings: Settings, models: Callable[[], Models], reader: TableReader) -> None:
+    """Raises ConfigError with file and line where the panel accepts the drift of a model that it does not ask and that has no scores."""
+    if set(known_panel(settings).drift.since) - {ALL_OTHERS} and settings.panel is not None:
+        check_since(settings.panel, models(), lambda: scored_models(reader))
+
+
+def scored_models(reader: TableReader) -> list[tuple[str, str]]:
+    """Names and variants of the models with scores."""
+    if not reader.warehouse.values("scores", "round"):
+        return []
+    names = "SELECT DISTINCT model, model_variant FROM scores"
+    return reader.query(lambda connection: connection.execute(names).fetchall(), only=["scores"])
 
 
 def _file(path: Path) -> Path:

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from assets.survey.moved_questions import named
-from assets.survey.panel_file import known_panel
+from assets.survey.panel_file import known_panel, require_known_since, scored_models
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.cli.board_table import lines_of_few_pairs, lines_of_unranked, lines_of_view, render_drift, render_view
@@ -174,13 +174,15 @@ def _checks(reader: TableReader, rounds: tuple[str, ...], by: str, since: tuple[
     """Raises _NothingToCompareError where there is no series."""
     warehouse = reader.warehouse
     _require(warehouse, "scores", "snapshots are made by `dtef run --snapshot LABEL`")
-    options = known_panel(Settings.from_environment()).drift.options
+    settings = Settings.from_environment()
+    options = known_panel(settings).drift.options
     if since:
         if nameless := [given for given in since if given.startswith("=")]:
             raise ConfigError(f"since {nameless[0]!r}: allowed: MODEL=DATE, or DATE for all models")
         options = replace(options, since={model: day for model, _, day in (given.rpartition("=") for given in since)})
-        names = "SELECT DISTINCT model, model_variant FROM scores"
-        options.require_known(reader.query(lambda connection: connection.execute(names).fetchall(), only=["scores"]))
+        options.require_known(scored_models(reader))
+    else:
+        require_known_since(settings, lambda: known_models(settings, BASELINES), reader)
     try:
         scored = _scored_rounds(warehouse, rounds)
     except ConfigError as error:

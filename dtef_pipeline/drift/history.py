@@ -81,8 +81,6 @@ class Histories:
             {"only": self._only},
         ).df()
         models = list(zip(seen["model"], seen["model_variant"], strict=True))
-        if not self._only:
-            options.require_known(models)
         firsts = [None if pd.isna(us) else datetime.fromtimestamp(us / 1e6, UTC) for us in seen["first"]]
         times = [snapshot_time(str(label), first) for label, first in zip(seen["snapshot"], firsts, strict=True)]
         taken = [options.takes(time, *model) for time, model in zip(times, models, strict=True)]

@@ -54,10 +54,13 @@ class WatchOptions:
     def require_known(self, models: Iterable[tuple[str, str]]) -> None:
         """`models`: names and variants of those with scores. Raises ConfigError for a date of another one, which would silently do nothing."""
         known = list(models)
-        names = {ALL_OTHERS, *(name for model, variant in known for name in _names(model, variant))}
-        if absent := sorted(set(self.since) - names):
+        if absent := self.absent(known):
             there = ", ".join(sorted({model for model, _ in known})) or "none"
             raise ConfigError(f"since: no scores of a model {', '.join(absent)}; models with scores: {there}")
+
+    def absent(self, models: Iterable[tuple[str, str]]) -> list[str]:
+        """What `since` names and none of these models (names and variants) is called."""
+        return sorted(set(self.since) - {ALL_OTHERS, *(name for one in models for name in _names(*one))})
 
 
 def _names(model: str, variant: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ drift:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -20,12 +20,16 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec, base_selector
 from dtef_pipeline.documents import Document, Part, Place, read_document, spelled
+from dtef_pipeline.drift.options import ALL_OTHERS
 from dtef_pipeline.drift.settings import DriftSettings
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
 from dtef_pipeline.survey.identity import round_order
 from dtef_pipeline.text.nearest import nearest
+
+Scored = Callable[[], Iterable[tuple[str, str]]]
+"""Finds the names and variants of all models with scores."""
 
 
 class Panel(Part):
@@ -111,10 +115,11 @@ def load_panel(path: Path) -> Panel:
     return _read(path).checked(Panel)
 
 
-def check_named(path: Path, models: Models, known: Sequence[str]) -> Panel:
+def check_named(path: Path, models: Models, known: Sequence[str], scored: Scored) -> Panel:
     """Read a panel file, and look for all that it names. `known`: the partitions there are; none: rounds and segments are not looked for.
 
-    Raises ConfigError as `load_panel`, and for a model, a round or a segment that is not there, and for the budget of a model not asked.
+    Raises ConfigError as `load_panel`, and for a model, a round or a segment that is not there, for the budget of a model not asked, and as
+    `check_since`.
     """
     document = _read(path)
     panel = document.checked(Panel)
@@ -130,7 +135,29 @@ def check_named(path: Path, models: Models, known: Sequence[str]) -> Panel:
     for field in ("rounds", "segments") if known else ():
         with _located(document, (field,)):
             panel.model_copy(update={"segments": []} if field == "rounds" else {}).partitions(known)
+    _since_of_known(document, panel, models, scored)
     return panel
+
+
+def check_since(path: Path, models: Models, scored: Scored) -> None:
+    """Look for the models whose drifts a panel file accepts: a date of another one would silently do nothing.
+
+    Raises ConfigError as `load_panel`, and with the line for a model that the panel does not ask and that has no scores.
+    """
+    document = _read(path)
+    _since_of_known(document, document.checked(Panel), models, scored)
+
+
+def _since_of_known(document: Document, panel: Panel, models: Models, scored: Scored) -> None:
+    options = panel.drift.options
+    if not set(options.since) - {ALL_OTHERS}:
+        return
+    asked = [(spec.name, spec.variant) for spec in panel.asked(models)]
+    if options.absent(asked) and (absent := options.absent(known := [*asked, *scored()])):
+        names = nearest(absent[0], {name for name, _ in known})
+        raise document.error(
+            ("drift", "since", absent[0]), f"the panel asks no such model, and none has scores; asked or with scores: {names}"
+        )
 
 
 def _read(path: Path) -> Document:

@@ -143,6 +143,17 @@ class TestExitCodes:
         assert "allowed: a date such as 2026-03-01" in refused("drift", "--by", by, "--since", "m=soon")
         assert "allowed: MODEL=DATE, or DATE for all models" in refused("drift", "--by", by, "--since", "=2026-01-07")
 
+    def test_a_model_that_the_panel_accepts_and_nobody_knows_is_named_with_its_line(
+        self, drifted: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        panel = drifted / "panel.yaml"
+        monkeypatch.setenv("DTEF_PANEL", str(panel))
+        panel.write_text("drift:\n  since: {m: 2026-01-07, baseline/uniform: 2026-01-07}\n", encoding="utf-8")
+        assert dtef("drift", "--fail-on", "watch").exit_code == 0, "of those that the panel asks none needs scores"
+        panel.write_text("drift:\n  since:\n    nope: 2026-01-07\n", encoding="utf-8")
+        said = f"error: {panel}:3: drift.since.nope: the panel asks no such model, and none has scores; asked or with scores: "
+        assert said in refused("drift")
+
     def test_a_date_after_the_last_night_hides_no_model(self, drifted: Path) -> None:
         assert "no snapshot of a language model since 2099-01-01" in refused("drift", "--since", "m=2099-01-01")
 

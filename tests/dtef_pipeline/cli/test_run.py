@@ -75,6 +75,7 @@ class TestRunRefuses:
         [
             ("models: [nosuch]", "models.0: no model or collection 'nosuch'; known: "),
             ("rounds: [S1, ZZ9]", "rounds: ZZ9 not ingested; ingested: S1"),
+            ("drift: {since: {nope: 2026-03-01}}", "drift.since.nope: the panel asks no such model, and none has scores; "),
         ],
     )
     def test_a_panel_that_names_what_is_not_there(

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.drift.models import model_drift
-from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from tests.dtef_pipeline.drift.model_drift_rows import STEADY, Rows, check, found, whats
 from tests.made.scores import scores_table
@@ -140,11 +140,6 @@ def test_what_is_to_be_watched_is_dated_to_where_it_changed_and_says_how_the_lat
     assert whats(row)["answers"]["after"] == "parsed answers score 0.6000 (-0.2000)"
     assert [one["shift"] for one in row["moved"]] == pytest.approx([-0.2] * 5, abs=1e-3)
     assert f"the latest, {label(8)}, is -0.2000 from the baseline" in row["reason"]
-
-
-def test_since_of_a_model_that_is_not_there_is_an_error_that_says_who_is() -> None:
-    with pytest.raises(ConfigError, match="since: no scores of a model b; models with scores: m"):
-        check(nights([0.8] * 6), since={"b": label(2)})
 
 
 def test_base_comes_before_the_dates() -> None:

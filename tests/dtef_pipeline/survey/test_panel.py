@@ -27,6 +27,10 @@ MODELS = load_models(
 KNOWN = ["T1/country:chile", "T1/country:india", "T2/country:chile", "T2/ageGroup:18-25"]
 
 
+def scored() -> list[tuple[str, str]]:
+    return [("old", "old[temperature=0]")]
+
+
 def read(tmp_path: Path, text: str) -> Panel:
     path = tmp_path / "panel.yaml"
     path.write_text(text, encoding="utf-8")
@@ -128,6 +132,10 @@ class TestReading:
             ("models:\n- pair\n- wram\n", r":3: models\.1: no model or collection 'wram'; known: warm, .* and \d+ more"),
             ("models: [warm]\nbudgets:\n  cold: {max_calls: 1}\n", r":3: budgets\.cold: allowed: a model of the panel: warm@"),
             ("draws: 1\nrounds: [T1, T9]\n", r":2: rounds: T9 not ingested; ingested: T1, T2$"),
+            (
+                "models: [pair]\ndrift:\n  since: {warm: 2026-03-01, old: 2026-03-01,\n    wram: 2026-03-01}\n",
+                r":4: drift\.since\.wram: the panel asks no such model, and none has scores; asked or with scores: cold, old, warm@",
+            ),
             ("rounds: [T1]\nsegments: ['ageGroup:18-25']\n", r":2: segments: ageGroup:18-25 in none of the panel's rounds"),
         ],
     )
@@ -135,12 +143,12 @@ class TestReading:
         path = tmp_path / "panel.yaml"
         path.write_text(text, encoding="utf-8")
         with pytest.raises(ConfigError, match=f"panel.yaml{said}"):
-            check_named(path, MODELS, KNOWN)
+            check_named(path, MODELS, KNOWN, scored)
 
     def test_rounds_and_segments_are_not_looked_for_before_a_round_is_ingested(self, tmp_path: Path) -> None:
         path = tmp_path / "panel.yaml"
         path.write_text("models: [pair]\nrounds: [T9]\n", encoding="utf-8")
-        assert check_named(path, MODELS, []).rounds == ["T9"]
+        assert check_named(path, MODELS, [], scored).rounds == ["T9"]
 
     def test_the_shipped_example_can_be_used_as_it_is(self) -> None:
         panel = load_panel(ROOT / "data" / "panel.yaml")
