@@ -22,6 +22,14 @@ from dtef_pipeline.errors import ConfigError
         "2026-01-31-again",
         "20260131",
         "v1.2",
+        "1.2.3",
+        "2026-night-2",
+        "marathon-2",
+        "may",
+        "123456",
+        "console",
+        "null",
+        "com10",
         "2026",
         "x" * LONGEST_LABEL,
     ],
@@ -70,6 +78,36 @@ def test_other_characters_are_refused_with_what_is_allowed(label: str) -> None:
 )
 def test_what_looks_like_a_date_and_is_none_is_refused(label: str) -> None:
     with pytest.raises(ConfigError, match=r"looks like a date and is none; allowed: .* 2026-01-31"):
+        require_label(label)
+
+
+@pytest.mark.parametrize(
+    ("label", "meant"),
+    [
+        ("31.1.26", "2026-01-31"),
+        ("31-1-26", "2026-01-31"),
+        ("26-01-31", "2031-01-26 or 2026-01-31"),
+        ("31012026", "2026-01-31"),
+        ("260131", "2026-01-31 or 2031-01-26"),
+        ("2026-02", "2026-02-01"),
+        ("202601", "2026-01-01"),
+        ("2026-031", "2026-01-31"),
+        ("jan-2026", "2026-01-01"),
+        ("31jan2026", "2026-01-31"),
+        ("2026W05", "2026-01-26"),
+        ("2026-Q1", "2026-01-31"),
+    ],
+)
+def test_a_date_in_another_notation_is_refused_with_the_right_spelling(label: str, meant: str) -> None:
+    """They were taken, and counted as the time of their first response."""
+    with pytest.raises(ConfigError, match=rf"looks like a date and is none; allowed: .* such as {meant}, with a time"):
+        require_label(label)
+    assert snapshot_time(label, None) is None, "one that is stored is read as before"
+
+
+@pytest.mark.parametrize("label", ["CON", "nul", "aux.b", "COM1", "lpt9"])
+def test_names_that_a_file_system_keeps_are_refused(label: str) -> None:
+    with pytest.raises(ConfigError, match="Windows keeps this name for a device"):
         require_label(label)
 
 
