@@ -69,9 +69,9 @@ class GlobalDialogues:
         file, where = found[0], str(found[0])
         aggregate, beside = read_aggregate(file), Questionnaire.beside(file)
         prefix, counts = beside.prefix, beside.counts
-        segment_columns, about_columns = _segment_columns(aggregate.columns, aggregate.polls, counts, where)
+        segment_columns, unknown, about_columns = _segment_columns(aggregate.columns, aggregate.polls, counts, where)
         questions, about_questions = _questions(aggregate.polls, segment_columns, beside.guide, where)
-        missing = beside.findings(aggregate, [c.segment for c in segment_columns])
+        missing = beside.findings(aggregate, segment_columns, unknown)
         uncounted = _about_counts(counts, prefix, [q for q, _ in questions], segment_columns)
         guideless = () if file.with_name(prefix + GUIDE).is_file() else (_NO_GUIDE,)
         named = path.absolute().name if path.is_dir() else prefix
@@ -121,8 +121,8 @@ def _aggregates(path: Path) -> list[Path]:
 
 def _segment_columns(
     columns: Sequence[str], polls: Sequence[Poll], counts: Counts, where: str
-) -> tuple[list[SegmentColumn], list[Finding]]:
-    """The columns that are segments, one for each key, and findings on all the others."""
+) -> tuple[list[SegmentColumn], list[str], list[Finding]]:
+    """The columns that are segments, one for each key; those that may be and are not known; and findings on all the others."""
     found: list[tuple[int, int, str]] = []
     derived: list[str] = []
     plain: list[str] = []
@@ -148,7 +148,7 @@ def _segment_columns(
         Finding("info", "derived-column", "Weighted scores and rank counts are no segments.", tuple(derived)),
         Finding("info", "non-segment-column", "Columns without O-number (regions, branches) are no segments.", tuple(plain)),
     ]
-    return _one_column_a_key(kept, polls, where), [f for f in findings if f.items]
+    return _one_column_a_key(kept, polls, where), unknown, [f for f in findings if f.items]
 
 
 _UNKNOWN_MESSAGE = (

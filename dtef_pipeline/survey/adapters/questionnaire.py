@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dtef_pipeline.identity import normalized
-from dtef_pipeline.survey.adapters.counts import Counts
+from dtef_pipeline.survey.adapters.counts import Counts, SegmentColumn
 from dtef_pipeline.survey.adapters.dialogue_files import (
     AGGREGATE,
     COUNTS_FILE,
@@ -22,8 +22,9 @@ from dtef_pipeline.survey.adapters.dialogue_files import (
     read_guide,
     read_mapping,
 )
+from dtef_pipeline.survey.adapters.segment_coverage import ProfileQuestion, coverage_findings
 from dtef_pipeline.survey.attributes import attribute_of, clean, profile_attribute
-from dtef_pipeline.survey.model import Finding, Segment
+from dtef_pipeline.survey.model import Finding
 from dtef_pipeline.survey.whole import MISSING_ATTRIBUTES, MISSING_QUESTIONS
 
 _MAY_BE_ABSENT = {"language"}
@@ -51,8 +52,11 @@ class Questionnaire:
         counts, mapping, guide = (aggregate.with_name(prefix + name) for name in (COUNTS_FILE, MAPPING, GUIDE))
         return cls(prefix, read_counts(counts), read_mapping(mapping), read_guide(guide))
 
-    def findings(self, aggregate: Aggregate, segments: Sequence[Segment]) -> Iterator[Finding]:
-        """Questions and options without rows, and attributes and segments without columns. `segments`: those that have columns."""
+    def findings(self, aggregate: Aggregate, columns: Sequence[SegmentColumn], unknown: Sequence[str]) -> Iterator[Finding]:
+        """Questions and options without rows, and attributes and segments without columns.
+
+        `columns`: those that are segments. `unknown`: those that look like segments and were not read.
+        """
         lacking, guide = self.prefix + AGGREGATE, self.prefix + GUIDE
         if missing := self._missing_questions(aggregate):
             files = list(dict.fromkeys(file for named_by in missing.values() for file in named_by))
@@ -66,12 +70,14 @@ class Questionnaire:
         if listed and (unlisted := [poll.text for poll in aggregate.polls if _letters(poll.text) not in listed]):
             message = f"{guide} lacks these questions, so their options would stand in the order of {lacking}"
             yield Finding("error", MISSING_QUESTIONS, message, tuple(unlisted))
-        yield from self._about_columns(aggregate, segments)
+        yield from self._about_columns(aggregate, columns, unknown)
 
-    def _about_columns(self, aggregate: Aggregate, segments: Sequence[Segment]) -> Iterator[Finding]:
+    def _about_columns(
+        self, aggregate: Aggregate, columns: Sequence[SegmentColumn], unknown: Sequence[str]
+    ) -> Iterator[Finding]:
         lacking, counts = self.prefix + AGGREGATE, self.prefix + COUNTS_FILE
-        attributes = {s.attribute for s in segments}
-        lost = self.counts.lost(aggregate.columns, {s.key for s in segments})
+        attributes = {c.segment.attribute for c in columns}
+        lost = self.counts.lost(aggregate.columns, {c.segment.key for c in columns})
         asking = f"{self.prefix}{GUIDE} asks for" if self.guide else "its own questions ask for"
         absent = {name: (asked, asking) for name, asked in self._asked_attributes(aggregate).items()}
         for column, attribute in lost.items():
@@ -88,6 +94,8 @@ class Questionnaire:
             yield Finding("error", "lost-column", message, tuple(map(self.counts.with_share, unread)))
         if on_purpose:
             yield Finding("warning", "lost-column", message, tuple(map(self.counts.with_share, on_purpose)))
+        on_respondent = tuple(self._profile_questions(aggregate))
+        yield from coverage_findings(columns, [*unknown, *lost], on_respondent, self.counts, f"{lacking} and {counts}")
 
     def _files(self, files: Sequence[str], verb: str) -> str:
         """`GD4_a.csv and GD4_b.csv name`, or `GD4_a.csv names`."""
@@ -124,12 +132,31 @@ class Questionnaire:
 
     def _asked_attributes(self, aggregate: Aggregate) -> dict[str, str]:
         """Attribute -> the question that asks for it, among the guide's questions on the respondent, or the polls without a guide."""
-        on_respondent = [(item.text, item.options) for item in self.guide if item.kind.startswith("onboarding")]
-        if self.guide:
-            asked = [(attribute_of(options), text) for text, options in on_respondent if len(options) > 1]
-        else:
-            asked = [(profile_attribute(poll.options, {}), poll.text) for poll in aggregate.polls if len(poll.options) > 1]
-        return {name: clean(text) for name, text in asked if name is not None}
+        asking = GUIDE if self.guide else AGGREGATE
+        asked = (q for q in self._profile_questions(aggregate) if q.file == self.prefix + asking)
+        return {question.attribute: question.text for question in asked}
+
+    def _profile_questions(self, aggregate: Aggregate) -> Iterator[ProfileQuestion]:
+        """The questions on the respondent, those of the guide first."""
+        n = self._respondents(aggregate)
+        guide = [
+            (attribute_of(item.options), item.text, item.options, GUIDE)
+            for item in self.guide
+            if item.kind.startswith("onboarding")
+        ]
+        polls = [(profile_attribute(poll.options, {}), poll.text, poll.options, AGGREGATE) for poll in aggregate.polls]
+        for attribute, text, options, file in (*guide, *polls):
+            if attribute is not None and len(options) > 1:
+                yield ProfileQuestion(attribute, clean(text), options, self.prefix + file, n.get(_letters(text)))
+
+    def _respondents(self, aggregate: Aggregate) -> dict[str, int]:
+        """Wording -> how many were asked it, at most."""
+        found: dict[str, int] = {}
+        for question_id, text in (*aggregate.texts.items(), *self.counts.texts.items()):
+            n = self.counts.n(question_id, "All")
+            if n is not None:
+                found[_letters(text)] = max(n, found.get(_letters(text), 0))
+        return found
 
 
 def _letters(text: str) -> str:

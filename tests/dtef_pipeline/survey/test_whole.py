@@ -194,6 +194,39 @@ def test_segments_that_the_counts_have_and_no_column_are_named_with_their_share(
     assert [f.level for f in languages] == ["warning"], "aggregates are published without languages"
 
 
+WITHOUT_COLUMN = ["lost-column", "respondents-without-column"]
+
+
+def test_segments_that_a_question_lists_are_named_where_many_respondents_are_in_no_column(
+    round_directory: Write, write_csv: WriteCsv
+) -> None:
+    """GD4 without its column of 28 % of the respondents, in aggregate and counts alike, was read without a word."""
+    folder = round_directory({})
+    aggregate, table, guide = (
+        folder / f"GD9_{name}.csv" for name in ("aggregate_standardized", "segment_counts_by_question", "discussion_guide")
+    )
+
+    def found(gender: dict[str, int], *, asked: int = 1000, listed: bool = True) -> list[tuple[str, str, tuple[str, ...]]]:
+        columns = [*gender, "O7: Kenya"]
+        halves = [["q1", POLL, "Is it good?", option, *["50%"] * len(columns)] for option in ("Yes", "No")]
+        write_csv(aggregate, [["Question ID", "Question Type", "Question", "Response", *columns], *halves])
+        counts = [["q1", "Is it good?", 1000, *gender.values(), 1000], ["g", "Your gender?", asked, *gender.values(), asked]]
+        write_csv(table, [["Question ID", "Question Text", "All", *columns], *counts])
+        asks = [["onboarding single select", "Your gender?", "Female", "Male"]] * listed
+        write_csv(guide, [GUIDE, *asks, ["poll single select", "Is it good?", "Yes", "No"]])
+        findings = read_survey(folder).findings
+        return [(f.level, f.message, f.items) for f in findings if f.code in WITHOUT_COLUMN]
+
+    ((level, message, items),) = found({"O3: Female": 600})
+    assert (level, items) == ("error", ("Your gender?: Male (400 of 1,000 respondents, 40%)",))
+    assert message.startswith("GD9_discussion_guide.csv lists these segments among the answers to a question on the respondent")
+    assert not found({"O3: Female": 600}, asked=600), "all who were asked are in a column: nobody chose the other"
+    assert not found({"O3: Female": 995}), "too few to be a segment"
+    ((level, _, items),) = found({"O3: Female": 600}, listed=False)
+    assert (level, items) == ("warning", ("gender (400 of 1,000 respondents, 40%)",))
+    assert not found({"O3: Female": 600, "O3: Mal": 400}), "the column that was not read is named already"
+
+
 def test_a_long_table_that_breaks_off_within_a_segment_or_a_question_is_warned_of(tmp_path: Path, write_csv: WriteCsv) -> None:
     rows = [["S9", f"Q{q}?", o, "country", c, 50, 50] for c in ("Kenya", "Chile") for q in range(3) for o in ("Yes", "No")]
     findings = whole(read_survey(write_csv(tmp_path / "long.csv", [LONG, *rows]))).findings
