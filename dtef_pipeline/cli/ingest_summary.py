@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from dtef_pipeline.survey.whole import NEXT_STEPS
 from dtef_pipeline.text.counted import and_more, counted
 from resources.warehouse import Warehouse
 
@@ -56,7 +57,9 @@ def _findings(warehouse: Warehouse, round_id: str) -> list[dict[str, Any]]:
 
 def _fault(finding: dict[str, Any]) -> str:
     items, message = finding["items"], str(finding["message"]).rstrip(".")
-    return f"error: {message}: {and_more(items, _MOST_ITEMS)}" if items else f"error: {message}"
+    named = f": {and_more(items, _MOST_ITEMS)}" if items else ""
+    next_step = f"; {NEXT_STEPS[finding['code']]}" if finding["code"] in NEXT_STEPS else ""
+    return f"error: {message}{named}{next_step}"
 
 
 def _reasons(rows: Sequence[dict[str, Any]], noun: str) -> str:

@@ -25,6 +25,22 @@ _WHAT_TO_DO = {
     "to go on without them",
 }
 
+_STORED_WITHOUT = "the round is stored without these segments"
+NEXT_STEPS = {
+    "lost-column": f"{_STORED_WITHOUT}: put their columns there and ingest again",
+    "no-counts-column": f"{_STORED_WITHOUT}: put their columns there and ingest again",
+    "unknown-column": f"{_STORED_WITHOUT}: name the columns as other rounds do, such as `O2: 26-35`, and ingest again; a value that is "
+    "right and new goes into dtef_pipeline/survey/vocabulary.toml (docs/add-a-survey.md, Segments)",
+}
+"""Codes of errors with which a round is stored, with what became of it and what to do."""
+
+_LEAST_SHORT_PAIRS = 2
+"""One pair that falls short is a fault of its own, such as a slip of the pen."""
+_OPTION_MAY_BE_MISSING = (
+    f"In some segments the percentages of these questions sum to less than {100 - SUM_TOLERANCE:g} %, those of most others always to "
+    "100, so an option may be missing and all their distributions wrong: compare with the questionnaire"
+)
+
 Percentages = Sequence[float | Unreadable | None]
 
 
@@ -35,7 +51,7 @@ def whole(survey: Survey, allowed: Collection[str] = ()) -> Survey:
     """
     findings = []
     cut = _cut(survey)
-    for finding in (*survey.findings, *_incomplete_questions(survey, cut), *_broken_off(survey)):
+    for finding in (*survey.findings, *_incomplete_questions(survey, cut), *_short(survey, cut), *_broken_off(survey)):
         if finding.code not in ALLOWANCES:
             findings.append(finding)
         elif finding.code in allowed:
@@ -101,6 +117,26 @@ def _incomplete_questions(survey: Survey, cut: Collection[str]) -> list[Finding]
         cut_questions(q.text for q in survey.questions if q.id in cut),
     ]
     return [finding for finding in found if finding.items]
+
+
+def _short(survey: Survey, cut: Collection[str]) -> list[Finding]:
+    """The questions that may lack an option which few chose: only they fall short of 100, in some segments, and none is above it.
+
+    Where as many questions fall short as do not, or some are above, numbers are rounded or entered so.
+    """
+    sums: dict[str, list[float]] = defaultdict(list)
+    for answer in survey.answers:
+        if answer.question_id not in cut and _is_readable(answer.percentages):
+            sums[answer.question_id].append(sum(p for p in answer.percentages if isinstance(p, float)))
+    short = {question_id: sum(0 < total < 100 - SUM_TOLERANCE for total in of) for question_id, of in sums.items()}
+    fallen = [q for q in survey.questions if short.get(q.id)]
+    above = any(total > 100 + SUM_TOLERANCE for of in sums.values() for total in of)
+    if above or 2 * len(fallen) >= len(sums):
+        return []
+    items = tuple(
+        f"{short[q.id]} of {counted(len(sums[q.id]), 'segment')}: {q.text}" for q in fallen if short[q.id] >= _LEAST_SHORT_PAIRS
+    )
+    return [Finding("warning", "option-may-be-missing", _OPTION_MAY_BE_MISSING, items)] if items else []
 
 
 def _broken_off(survey: Survey) -> list[Finding]:

@@ -151,10 +151,7 @@ def _segment_columns(
     return _one_column_a_key(kept, polls, where), unknown, [f for f in findings if f.items]
 
 
-_UNKNOWN_MESSAGE = (
-    "These segment columns were NOT read: no attribute of the vocabulary (dtef_pipeline/survey/vocabulary.toml) knows their values, "
-    "or they have no O-number"
-)
+_UNKNOWN_MESSAGE = "These segment columns were NOT read: no known attribute has their values, or they have no O-number"
 _UNHEARD_MESSAGE = "These columns were NOT read: they have no O-number, and are no region or branch that is known"
 
 
