@@ -221,8 +221,7 @@ BOARD_COLUMNS: Mapping[str, str] = {
     **_ends("skill", "skill"),
     "skill_from_uniform": "Score on a scale from the uniform distribution (0) to the ceiling (1): higher is better",
     **_ends("skill_from_uniform", "skill from uniform"),
-    "worth": "Number of real respondents whose answers would predict as well as the responses that could be read: higher is better; "
-    "null: cannot be estimated",
+    "worth": "Number of real respondents who would predict as well as the readable responses: higher is better; null: cannot be estimated",
     **_ends("worth", "worth"),
     "l2_corrected": "Mean squared error of readable responses less what samples of n add on average: lower is better, below 0 by chance",
     **_ends("l2_corrected", "the corrected squared error"),
@@ -234,9 +233,8 @@ BOARD_COLUMNS: Mapping[str, str] = {
 CONSISTENCY: Mapping[str, str] = {
     **_COMMON,
     **_RESAMPLED,
+    "score": "Mean of the segments' mean scores, 0-1: higher is better; a segment counts once in each round, however many pairs it has",
     "rank": "Place by segment_sd_true, from 1 (most even); null: not known",
-    "score": "Mean of the segments' mean scores, 0-1: higher is better; each segment of a round counts once, however many pairs it has, so "
-    "that it differs from the leaderboard's, which is over pairs",
     "segment_sd": "Standard deviation of the segments' mean scores, 0 or more: lower is more even",
     "segment_sd_expected": "Standard deviation of segment means to expect from sampling alone, 0 or more",
     "segment_sd_true": "Standard deviation between segments when sampling is accounted for, 0 or more: lower is more even",
@@ -247,7 +245,7 @@ CONSISTENCY: Mapping[str, str] = {
     "highest": "Mean score of the segment with the highest, 0-1",
     "highest_segment": "Segment with the highest mean score",
     "n_segments": "Segments with a score, counted in each round",
-    "consistency_note": "Caution about ceilings, or the reason why there is no variance between segments",
+    "consistency_note": "Caution about ceilings or about fewer segments than others have, or why there is no variance between segments",
 }
 """By name, the columns of `consistency`."""
 
@@ -257,10 +255,7 @@ METRIC_RANKS: Mapping[str, str] = {
         metric: f"Mean score under {metric}{' (1 - distance)' if metric in DISTANCES else ''}, 0-1: higher is better"
         for metric in METRICS
     },
-    **{
-        f"{metric}_rank": f"Place by the adjusted score under {metric}, from 1 (best), which need not follow the means; null: not ranked"
-        for metric in METRICS
-    },
+    **{f"{metric}_rank": f"Place by the adjusted score under {metric}, from 1 (best); null: not ranked" for metric in METRICS},
 }
 """By name, the columns of `metric_ranks`."""
 
