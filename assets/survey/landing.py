@@ -13,6 +13,7 @@ from assets.stage.dagster_internals import sensor_cursor
 from assets.survey.rounds import known_keys, range_tags, ranges, register_round, survey_files
 from assets.survey.store import SurveyStore
 from dtef_pipeline.errors import DtefError, SurveyError
+from dtef_pipeline.identity import partition_key
 from dtef_pipeline.survey.adapters import read_surveys
 from dtef_pipeline.survey.changes import Changes
 from dtef_pipeline.survey.model import Survey
@@ -23,6 +24,7 @@ from resources.sources import Sources, content_hash, fingerprint, still_arriving
 
 CHANGED_TAG, LANDING_TAG = "dtef/changed", "dtef/landing"
 
+_FIRST_STAGE = dg.AssetKey("survey_responses")
 _FEW_WORDS = 60
 """Characters."""
 _CHECK = "landings_can_be_read"
@@ -196,10 +198,21 @@ class Landing:
         if made.retired:
             self.context.log.warning(f"{survey.round}: retired, no longer in the survey: {', '.join(made.retired)}")
         tags = {LANDING_TAG: f"{survey.round}:{made.source.landing}", CHANGED_TAG: _short(made.changes)}
+        # What was left out of the files may be another than before, and the first stage alone notes it.
+        only = [_FIRST_STAGE] if made.changes == Changes() and self._has_results(survey.round, made.keys) else None
         return [
-            dg.RunRequest(run_key=f"{survey.round}:{made.source.landing}:{hashed}:{part[0]}", tags={**range_tags(part), **tags})
+            dg.RunRequest(
+                run_key=f"{survey.round}:{made.source.landing}:{hashed}:{part[0]}",
+                tags={**range_tags(part), **tags},
+                asset_selection=only,
+            )
             for part in ranges(known_keys(self.context.instance), made.keys)
         ]
+
+    def _has_results(self, round_id: str, keys: Sequence[str]) -> bool:
+        """Whether all partitions of the round have been run to the end once."""
+        segments = self.sources.warehouse.values("segment_results", "segment", round=round_id)
+        return {partition_key(round_id, segment) for segment in segments}.issuperset(keys)
 
     def _used_instead(self, round_id: str, name: str) -> str | None:
         """The other thing in the folder that the round is read from already."""

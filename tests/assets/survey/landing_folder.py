@@ -44,6 +44,9 @@ class Landing:
 
     def run(self, request: dg.RunRequest) -> None:
         result = defs.resolve_job_def("round_pipeline").execute_in_process(
-            instance=self.pipeline.instance, tags=request.tags, run_config=request.run_config
+            instance=self.pipeline.instance,
+            tags=request.tags,
+            run_config=request.run_config,
+            asset_selection=request.asset_selection,
         )
         assert result.success

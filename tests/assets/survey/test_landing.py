@@ -298,6 +298,9 @@ class TestWhatChanged:
         file.write_text("\n".join([header, *lines]) + "\n\n", encoding="utf-8")
         (request,) = landing.settled()
         assert request.tags[CHANGED_TAG] == "nothing"
+        assert request.asset_selection == [dg.AssetKey("survey_responses")], "the other stages have nothing to do"
+        assert stale(landing.pipeline) == {}
+        landing.run(request)
         assert stale(landing.pipeline) == {}
 
     def test_a_new_segment_between_the_others_is_still_one_run_and_history_stays(self, landing: Landing) -> None:
