@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from dtef_pipeline.errors import ConfigError
@@ -33,7 +33,7 @@ _LIKE_A_DATE = re.compile(
     rf"|(?:[0-9]{{1,4}}[-._]?)?{_MONTH}[-._]?[0-9]|[0-9]{{1,4}}[-._]?{_MONTH}",  # jan-2026, 31jan, 31-jan-2026
     re.IGNORECASE,
 )
-_NOTATIONS: tuple[str, ...] = (
+_NOTATIONS = (
     *("%Y-%m-%d", "%d-%m-%Y", "%m-%d-%Y", "%d-%m-%y", "%y-%m-%d", "%m-%d-%y", "%d%m%Y", "%y%m%d", "%d%m%y"),
     *(
         "%Y-%m",
@@ -121,9 +121,10 @@ def _of_day(found: re.Match[str]) -> datetime | None:
 
 def _meant(label: str) -> str:
     """The dates that a label in another notation may stand for, as they are to be written: `2026-01-31 or 2031-01-26`."""
-    plain, notations = label.replace(".", "-").replace("_", "-"), _NOTATIONS
+    plain = label.replace(".", "-").replace("_", "-")
     if week := re.fullmatch(r"([0-9]{4})-?[Ww]([0-9]{2})", plain):
-        plain, notations = f"{week[1]}-{week[2]}-1", ("%G-%V-%u",)
+        plain = f"{week[1]}-{week[2]}-1"
+    notations: Sequence[str] = ("%G-%V-%u",) if week else _NOTATIONS
     fitting = (notation for notation in notations if _LENGTHS.get(notation, len(plain)) == len(plain))
     days = dict.fromkeys(day for notation in fitting if (day := _day(plain, notation)))
     return " or ".join(list(days)[:_MOST_MEANT]) or "2026-01-31"
