@@ -21,6 +21,7 @@ from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.terminal import columns_that_fit, intervals, named_apart, render
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.baselines.names import BASELINES
+from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.experiments import compared
 from dtef_pipeline.survey.boards.meanings import COST_COLUMNS, ENDS, EXPERIMENT
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
@@ -233,6 +234,9 @@ def experiment(
     if output == "table":
         say(_headline(chosen, margin))
         _echo_comparison(chosen, frame)
+        if others := _other_levels(chosen, reader, options):
+            more = " ".join(f"--context {level}" for level in others)
+            click.echo(f"\nalso asked at context {', '.join(others)}, which is compared by `dtef experiment {name} {more}`")
     else:
         click.echo(render(frame, output))
 
@@ -253,6 +257,22 @@ def _seen(chosen: Experiment, known: Models, reader: TableReader, options: Surve
     names = {name for (found,) in rows for name in (found, base_selector(found))}
     shortest_first = sorted(names, key=lambda name: ("@" in name, name))
     return tuple(one for model in each_asked_once(chosen, ((known, name) for name in shortest_first)) for one in model)
+
+
+def _other_levels(chosen: Experiment, reader: TableReader, options: SurveyBoardOptions) -> list[str]:
+    """Context levels at which language models were asked in every condition of the snapshot, and that the comparison is not about."""
+    if chosen.compares_contexts:
+        return []
+    compared_at = [level for condition in chosen.conditions for level in chosen.options(condition).context_levels]
+    spelled = list({chosen.options(condition).condition for condition in chosen.conditions})
+    sql = (
+        f"SELECT context_level FROM scores WHERE NOT {COMPUTED_SQL} AND snapshot = $1 AND list_contains($2, condition) "
+        "AND NOT list_contains($3, context_level) AND (len($4) = 0 OR list_contains($4, round)) "
+        f"GROUP BY 1 HAVING count(DISTINCT condition) = len($2) ORDER BY {ContextLevel.ORDER_SQL}"
+    )
+    given = [options.snapshot, spelled, compared_at, list(options.rounds)]
+    found = reader.query(lambda connection: connection.execute(sql, given).fetchall(), only=["scores"], first=options.rounds)
+    return [level for (level,) in found]
 
 
 def _comparison(

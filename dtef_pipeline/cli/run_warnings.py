@@ -35,21 +35,26 @@ def _unread(connection: duckdb.DuckDBPyConnection, snapshot: str, given: list[li
         if answered - unread >= READ_ENOUGH * answered:
             continue
         quoted = model.replace("'", "''")
-        share = "none" if unread == answered else f"only {answered - unread:,}"
+        share, little = (
+            ("none", ", so that its scores say little") if unread == answered else (f"only {answered - unread:,}", "")
+        )
         texts = (
             f"SELECT DISTINCT reason, response FROM scores JOIN predictions USING ({_SAME_RESPONSE}) "
             f"WHERE scores.model = '{quoted}' AND snapshot = '{snapshot}' AND status <> 'ok' LIMIT 20"
         )
         yield (
-            f"{model}: {share} of {counted(answered, 'response')} could be read ({unread / answered:.1%} unread), so that its scores say "
-            f'little; most often: {reason}; see what it wrote: dtef sql "{texts}"'
+            f"{model}: {share} of {counted(answered, 'response')} could be read ({unread / answered:.1%} unread){little}; "
+            f'most often: {reason}; see what it wrote: dtef sql "{texts}"'
         )
 
 
 def _counts_as_earlier(connection: duckdb.DuckDBPyConnection, snapshot: str, given: list[list[str]]) -> Iterator[str]:
     """That another snapshot of these models counts as the later one, so that boards over all snapshots do not show this one."""
-    asked = connection.execute(f"SELECT DISTINCT snapshot::VARCHAR FROM scores WHERE {_OF_MODELS}", given).fetchall()
-    order = among(snapshot_order(connection), [label for (label,) in asked])
+    answered = connection.execute(
+        f"SELECT DISTINCT snapshot::VARCHAR FROM scores WHERE {_OF_MODELS} AND list_contains($3, status)",
+        [*given, list(ANSWERED)],
+    ).fetchall()
+    order = among(snapshot_order(connection), [label for (label,) in answered])
     if snapshot not in order or order[-1] == snapshot:
         return
     counts_as = "the date that it begins with" if label_time(snapshot) else "the time of its first response"
