@@ -1,6 +1,6 @@
 """YAML files that people write: read with unique keys, checked against a model, and every fault reported in one form:
 
-panel.yaml:3: drift.baseline: got 1; allowed: greater than or equal to 2
+panel.yaml:3: drift.baseline: got 1; allowed: 2 or more
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 
 from dtef_pipeline.errors import ConfigError
 
@@ -20,6 +21,14 @@ Place = tuple[int | str, ...]
 """Where a value stands in a document: keys and places in lists, from the outside in."""
 _Model = TypeVar("_Model", bound=BaseModel)
 _LONGEST_ECHO = 80
+_IN_OUR_WORDS: Mapping[str, str] = {
+    "string_type": "text",
+    "bool_type": "true or false",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
+}
+"""What is allowed, by pydantic's name of the fault."""
+_LIMITS = {"ge": "{:g} or more", "gt": "more than {:g}", "le": "at most {:g}", "lt": "less than {:g}"}
 _SEVERAL: Mapping[Any, str] = {str: "texts", int: "whole numbers", float: "numbers"}
 
 
@@ -115,7 +124,7 @@ def reasons(error: ValidationError, model: type[BaseModel]) -> Iterator[Reason]:
         elif kind == "value_error":  # a check of ours, which says what arrived
             yield Reason(place, message.removeprefix("Value error, "))
         else:
-            allowed = _listed(model, place) if kind == "list_type" else _allowed(kind, message)
+            allowed = _listed(model, place) if kind == "list_type" else _bounds(model, place, kind) or _allowed(kind, message)
             yield Reason(place, f"got {_echo(fault['input'])}; allowed: {allowed}")
 
 
@@ -138,8 +147,31 @@ def _echo(value: Any) -> str:
     return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}..."
 
 
+def _bounds(model: type[BaseModel], place: Place, kind: str) -> str:
+    """`1 or more`, `more than 0 and less than 1`: both bounds of the number at a place; empty where a fault is of another kind."""
+    field = _owner(model, place).model_fields.get(str(place[-1])) if place else None
+    if field is None or not kind.startswith(("greater_than", "less_than")):
+        return ""
+    found = {
+        name: getattr(one, name) for one in _limits(field.annotation, field.metadata) for name in _LIMITS if hasattr(one, name)
+    }
+    if "ge" in found and "le" in found:
+        return f"{found['ge']:g} to {found['le']:g}"
+    return " and ".join(_LIMITS[name].format(found[name]) for name in _LIMITS if name in found)
+
+
+def _limits(annotation: Any, metadata: Iterable[Any]) -> Iterator[Any]:
+    """What a field says of its values, wherever in its annotation: the bound of `Annotated[int, Field(ge=1)] | None`."""
+    for one in metadata:
+        yield from one.metadata if isinstance(one, FieldInfo) else (one,)
+    for argument in get_args(annotation):
+        yield from _limits(argument, getattr(argument, "__metadata__", ()))
+
+
 def _allowed(kind: str, message: str) -> str:
-    """`greater than or equal to 1` of `Input should be greater than or equal to 1`."""
+    """What is allowed, in our words where pydantic's are those of a programmer."""
+    if kind in _IN_OUR_WORDS:
+        return _IN_OUR_WORDS[kind]
     allowed = re.sub(r"^\w+ should (be |have |(?=match ))", "", message)
     if kind == "literal_error":
         return allowed.replace("'", "").replace(" or ", ", ")

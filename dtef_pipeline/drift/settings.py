@@ -18,6 +18,10 @@ Level = Literal["WARN", "ERROR", "OFF"]
 def _dates(value: Any) -> Any:
     """A date, or dates by model, as people write them: YAML takes 2026-03-01 for a date."""
     by_model = value if isinstance(value, dict) else {ALL_OTHERS: value}
+    for model, day in by_model.items():
+        if not isinstance(day, date | str):
+            given = f"{model}: {day!r}" if model else repr(day)
+            raise ValueError(f"got {given}; allowed: a date such as 2026-03-01, or a mapping of models to dates")
     return {model: day.isoformat() if isinstance(day, date) else day for model, day in by_model.items()}
 
 

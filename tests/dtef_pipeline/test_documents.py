@@ -58,10 +58,10 @@ def test_what_is_no_yaml_is_named_by_file_and_line_and_without_what_the_parser_a
     [
         ("boxes: 1\n", "1: boxes: unknown key; known: balls, named"),
         ("balls:\n- {name: a}\n- {name: b, weight: 1}\n", "3: ball 'b': weight: unknown key; known: name, size, colour"),
-        ("balls:\n- size: 0\n  name: a\n", "2: ball 'a': size: got 0; allowed: greater than or equal to 1"),
+        ("balls:\n- size: 0\n  name: a\n", "2: ball 'a': size: got 0; allowed: 1 or more"),
         ("balls:\n- {name: a}\n- {size: 2}\n", "3: ball 2: name: is missing"),
         ("balls: [5]\n", "1: ball 1: got 5; allowed: a mapping"),
-        ("named:\n  a:\n    name: 5\n", "3: named.a.name: got 5; allowed: a valid string"),
+        ("named:\n  a:\n    name: 5\n", "3: named.a.name: got 5; allowed: text"),
     ],
 )
 def test_a_fault_is_named_by_line_part_and_field_with_what_arrived_and_what_is_allowed(

@@ -55,10 +55,10 @@ class ContextLevel(str):
 
     @staticmethod
     def written(levels: Any) -> Any:
-        """Levels as people write them in YAML, where 5 is a number. What is no list of levels stays as it is, for others to refuse."""
+        """Levels as people write them in YAML, where 5 is a number. What is no list stays as it is, for others to refuse."""
         if not isinstance(levels, list):
             return levels
-        return [str(level) if isinstance(level, int) and not isinstance(level, bool) else level for level in levels]
+        return [str(level) if isinstance(level, int | float) else level for level in levels]
 
 
 def _option(default: Any, help: str, metavar: str | None = None) -> Any:
@@ -128,11 +128,15 @@ class BlueprintOptions:
             ContextLevel(level)
         if not self.context_levels:
             raise ConfigError("no context level given: allowed: a whole number such as 0, 5, 10, or all")
-        _one_of("context selection", self.selection, SELECTIONS)
-        _one_of("format", self.format, FORMATS)
-        _one_of("task", self.task, TASKS)
-        _one_of("reasoning", self.reasoning, REASONINGS)
-        _one_of("profile", self.profile, PROFILES)
+        words = (
+            ("task", self.task, TASKS),
+            ("format", self.format, FORMATS),
+            ("context selection", self.selection, SELECTIONS),
+            ("reasoning", self.reasoning, REASONINGS),
+            ("profile", self.profile, PROFILES),
+        )
+        if faults := [f"{what} {value!r}: allowed: {', '.join(known)}" for what, value, known in words if value not in known]:
+            raise ConfigError("; ".join(faults))
         if self.profile == "population" and self.task == "shift":
             others = ", ".join(task for task in TASKS if task != "shift")
             raise ConfigError(
@@ -275,11 +279,6 @@ FLAGS = tuple(
 def _trace(words: str) -> str:
     """What tells one wording of an own system prompt from another; nothing for the shipped ones, whose words stay."""
     return f"~{digest(words)[:6]}" if words else ""
-
-
-def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ConfigError(f"{what} {value!r}: allowed: {', '.join(allowed)}")
 
 
 _PLAIN_FLAGS: Mapping[str, Mapping[str, Any]] = {

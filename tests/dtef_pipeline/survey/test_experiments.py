@@ -77,8 +77,8 @@ class TestFaults:
             ("draws: 2", "conditions: is missing"),
             (TWO + "\ndraws: 2\ndraws: 3", "the key 'draws' is given twice"),
             (TWO + "\ndraw: 2", "draw: unknown key; known: name, hypothesis, conditions, models, contexts"),
-            (TWO + "\ndraws: 0", "draws: got 0; allowed: greater than or equal to 1"),
-            (TWO + "\ndraws: true", "draws: got True; allowed: a valid integer"),
+            (TWO + "\ndraws: 0", "draws: got 0; allowed: 1 or more"),
+            (TWO + "\ndraws: true", "draws: got True; allowed: a whole number"),
             (TWO + "\nmodels: mini", "models: got 'mini'; allowed: a list of texts"),
             ("conditions: 4", "conditions: got 4; allowed: a list of mappings with name, condition, task"),
             ("conditions: [{name: a}, {name: b, contexts: 5}]", "condition 'b': contexts: got 5; allowed: a list of texts"),
@@ -91,7 +91,7 @@ class TestFaults:
             ),
             ("conditions: [{name: a}, {reasoning: cot}]", "condition 2: name: is missing"),
             ("conditions: [{name: a}, {name: b c}]", "condition 'b c': name: got 'b c'; allowed: text that matches"),
-            ("conditions: [{name: a}, {name: b, structured: 1}]", "condition 'b': structured: got 1; allowed: a valid boolean"),
+            ("conditions: [{name: a}, {name: b, structured: 1}]", "condition 'b': structured: got 1; allowed: true or false"),
             ("conditions: [{name: a}, 7]", "condition 2: .*got 7"),
             (
                 "conditions: [{name: a}, {name: b, condition: shift+hot}]",
@@ -109,7 +109,7 @@ class TestFaults:
                 "conditions: [{name: a}, {name: b, settings: {temperature: false}}]",
                 "condition 'b': .*true and false are no values",
             ),
-            ("conditions: [{name: a}, {name: b, settings: {temperature: -1}}]", "condition 'b': .*greater than or equal to 0"),
+            ("conditions: [{name: a}, {name: b, settings: {temperature: -1}}]", "condition 'b': .*0 or more"),
             (
                 "conditions: [{name: a}, {name: b, reasoning: cot, batch_size: 2}]",
                 r"mine\.yaml:3: condition 'b': batch_size: 2 does nothing here; allowed: with task: batch",

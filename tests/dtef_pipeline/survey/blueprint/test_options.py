@@ -235,7 +235,7 @@ class TestContextLevel:
             ContextLevel(level)
 
     def test_numbers_of_a_file_are_levels_and_what_is_no_list_stays_as_it_is(self) -> None:
-        assert ContextLevel.written([0, "5", "all", True]) == ["0", "5", "all", True]
+        assert ContextLevel.written([0, "5", "all", 3.5, None]) == ["0", "5", "all", "3.5", None]
         assert ContextLevel.written("5") == "5"
 
     @pytest.mark.parametrize(
