@@ -19,11 +19,11 @@ from assets.stage.versions import content_version
 from assets.survey.blueprint import blueprints
 from assets.survey.predictor import Plan, PredictOptions, Predictor, windows
 from assets.survey.rounds import ROUND_SEGMENT
-from assets.survey.snapshots import require_spelling_of
+from assets.survey.snapshots import require_snapshot
 from assets.survey.store import SurveyStore
 from dtef_pipeline.asking.models import COMPUTED, Budget, Models
 from dtef_pipeline.asking.request import Failure
-from dtef_pipeline.asking.snapshot_label import LABEL_WORDS, require_label
+from dtef_pipeline.asking.snapshot_label import LABEL_WORDS, require_safe
 from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.documents import in_one_line
 from dtef_pipeline.errors import ConfigError
@@ -68,7 +68,7 @@ class PredictConfig(dg.Config):
     @field_validator("snapshot")
     @classmethod
     def _is_label(cls, snapshot: str) -> str:
-        return require_label(snapshot)
+        return require_safe(snapshot)
 
     @property
     def budget(self) -> Budget:
@@ -113,7 +113,7 @@ def predictions(context: dg.AssetExecutionContext, config: PredictConfig, store:
     models = config.options(store.models)
     command = command_of(context.run)
     keys = command.keys if command else run.keys
-    require_spelling_of(store.warehouse, config.snapshot, keys)
+    require_snapshot(store.warehouse, config.snapshot, keys)
     predictor = Predictor.over(keys, store.warehouse, models, store.responses.responses, store.responses.models)
     budgets = {model.name: model.budget for model in models.all_models} | config.budgets_of_models
     asked = [model for model in models.all_models if model.name in predictor.expected]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
 from dtef_pipeline.errors import ConfigError
@@ -60,13 +60,24 @@ _OF_DEVICES = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)", re.IG
 _DAY = timedelta(days=1)
 
 
-def require_label(label: str) -> str:
-    """The label. Raises ConfigError for one that no new snapshot may have, saying what is allowed."""
+def require_safe(label: str) -> str:
+    """The label. Raises ConfigError for one that no snapshot may have: each is the name of a folder, and stands in commands and pages."""
     if not _SAFE.fullmatch(label) or ".." in label or label.endswith("."):
         raise ConfigError(
             f"snapshot {label!r}: allowed: {LABEL_WORDS}, such as base, night-2 or 2026-01-31; without '..', and with no '.' or '-' at the "
             "beginning and no '.' at the end"
         )
+    return label
+
+
+def require_label(label: str, stored: Collection[str] = ()) -> str:
+    """The label. Raises ConfigError for one that no new snapshot may have, saying what is allowed.
+
+    `stored`: labels that partitions have. One of them may be asked again, whatever the rule for new ones: its responses were paid for.
+    """
+    require_safe(label)
+    if label in stored:
+        return label
     if _LIKE_A_DATE.match(label) and not _is_dated(label):
         raise ConfigError(
             f"snapshot {label!r} looks like a date and is none; allowed: a date written as year-month-day, such as {_meant(label)}, with a "

@@ -14,6 +14,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from assets.survey.predictor import limited_prompts
+from assets.survey.snapshots import require_snapshot
 from dtef_pipeline.asking.estimate import ESTIMATED, answer_limits, expected_answers
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.same_texts import same_texts, sources
@@ -46,7 +47,9 @@ def estimate(reader: TableReader, options: RunOptions, output: str) -> None:
     settings = Settings.from_environment()
     chosen = selection(options, known_models(settings, BASELINES))
     models = [model for model in chosen.models if not model.is_computed]
-    frame = _estimate(reader, chosen, models, partition_keys(reader.warehouse, chosen.rounds, chosen.segments), settings)
+    keys = partition_keys(reader.warehouse, chosen.rounds, chosen.segments)
+    require_snapshot(reader.warehouse, chosen.snapshot, keys)
+    frame = _estimate(reader, chosen, models, keys, settings)
     if output != "table":
         click.echo(render(frame, output))
         return

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assets.survey.panel_file import checked_panel
-from assets.survey.snapshots import require_spelling_of
+from assets.survey.snapshots import require_snapshot
 from dtef_pipeline.cli.after_run import after_run, now_asked
 from dtef_pipeline.cli.left_out import open_reader, open_warehouse, say_files, say_more
 from dtef_pipeline.cli.ready import check_asking, check_settings, dagster_instance, prepare_home
@@ -48,7 +48,7 @@ def run(options: RunOptions) -> int:
     checked_panel(settings, models, warehouse)
     chosen = selection(options, models)
     keys = partition_keys(warehouse, chosen.rounds, chosen.segments)
-    require_spelling_of(warehouse, chosen.snapshot, keys)
+    require_snapshot(warehouse, chosen.snapshot, keys)
     check_asking(settings, chosen)
     started = time.monotonic()
     names = ", ".join(model.name for model in chosen.models)

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec
-from dtef_pipeline.asking.snapshot_label import require_label
+from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import partition_key
 from dtef_pipeline.survey.blueprint.options import FLAGS, ONLY_WITH, BlueprintOptions
@@ -124,7 +124,7 @@ def selection(options: RunOptions, models: Models) -> Selection:
     Raises ConfigError for options that exclude each other, for what is not known (a model, a condition, a budget, an experiment), and for a
     snapshot that no label allows.
     """
-    snapshot = require_label(options.snapshot)
+    snapshot = require_safe(options.snapshot)
     experiment = find_experiment(options.experiment) if options.experiment else None
     rounds = options.rounds or tuple(round_id.upper() for round_id in (experiment.rounds if experiment else ()))
     if not rounds:

@@ -223,7 +223,7 @@ class TestSharedPrompts:
         assert predictor.expected == {"m": 4 * 2 * 2}
 
 
-@pytest.mark.parametrize("label", ["", "../x", "2026-13-45"])
+@pytest.mark.parametrize("label", ["", "../x", "2026-01-31/x"])
 def test_a_run_that_names_no_possible_snapshot_is_refused_as_its_configuration_is_read(label: str) -> None:
     with pytest.raises(ConfigError, match=r"snapshot .* allowed: "):
         PredictConfig(snapshot=label)

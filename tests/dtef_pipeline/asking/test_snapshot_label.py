@@ -127,3 +127,16 @@ def test_the_time_of_a_snapshot_is_the_date_that_its_label_begins_with_or_else_i
     for label in ("base", "2026-13-45", "2026-1-2", "night-2026-01-02"):
         assert snapshot_time(label, answered) == datetime(2026, 5, 5)
     assert snapshot_time("base", None) is None
+
+
+@pytest.mark.parametrize("label", ["2026-02", "jan-2026", "CON"])
+def test_a_label_that_is_stored_may_be_asked_again_though_no_new_one_is_like_it(label: str) -> None:
+    """Its responses were paid for, and a file of it may have to be made again."""
+    assert require_label(label, {label, "base"}) == label
+    with pytest.raises(ConfigError, match="allowed: "):
+        require_label(label, {"base"})
+
+
+def test_no_stored_label_makes_one_safe_that_is_the_name_of_no_folder() -> None:
+    with pytest.raises(ConfigError, match=r"without '\.\.'"):
+        require_label("../x", {"../x"})
