@@ -192,9 +192,17 @@ def facet(
         if not is_unknown(low) and not is_unknown(high):
             parts.append(line(x, height(low), x, height(high), "whisker"))  # type: ignore[arg-type]
         if place in numbered:
-            parts.append(label(x, y - 8, f"{rows[place]['score']:.3f}", kind="halo", anchor="middle"))
+            drop = _free_of([height(mark.value) for mark in marks], y, bottom)
+            parts.append(label(x, y + drop, f"{rows[place]['score']:.3f}", kind="halo", anchor="middle"))
         parts.append(group([dot(x, y, "dot", 3.5)], f"{title}, {place}: {rows[place]['score']:.4f}"))
     return "".join(parts)
+
+
+def _free_of(lines: Sequence[float], y: float, bottom: float) -> float:
+    """How far from a dot its number stands (pixels, above it below 0): above, or beneath where lines run above and none does there."""
+    above = any(y - 18 < line < y - 3 for line in lines)
+    beneath = any(y + 5 < line < y + 20 for line in lines) or y + 20 > bottom
+    return 17 if above and not beneath else -8
 
 
 def _spaced(places: Sequence[str], sizes: Sequence[float]) -> dict[str, float]:
