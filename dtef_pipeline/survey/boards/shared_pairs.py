@@ -9,33 +9,35 @@ from dtef_pipeline.boards.cells import cells_sql, parameters
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
 
-_SERIES = ["model_variant", "condition"]
+_CURVE = ["model_variant", "condition"]
 
 
 def on_shared_pairs(connection: duckdb.DuckDBPyConnection, board: pd.DataFrame) -> pd.DataFrame:
     """Rows of the overall board, each `score` (0-1, higher is better) over the pairs that its model has a score for at all of its levels.
 
-    `n_pairs` is their number. Where a model has the same pairs at every level, its rows stay as they are; where it has not, there are no
+    `n_pairs` is their number. Where a model has the same pairs at every level, its rows stay as they are; where it has not, they have no
     ends of an interval, since those of the board are of other pairs. Where no pair has a score at every level, the score is null.
     """
     if not len(board):
         return board
     options = SurveyBoardOptions(metric=str(board["metric"].iloc[0]) if "metric" in board else "js")
     found = _means(connection, options)
-    key = [*_SERIES, "context_level"]
+    key = [*_CURVE, "context_level"]
     merged = board[key].astype(str).merge(found, on=key, how="left")
     other = (board["score"].notna() & (merged["shared_pairs"].fillna(0).to_numpy() != board["n_pairs"].to_numpy())).to_numpy()
+    curve = [board[name].astype(str) for name in _CURVE]
+    without_ends = pd.Series(other, index=board.index).groupby(curve).transform("any").to_numpy()
     known = board.copy()
     known.loc[other, "score"] = merged.loc[other, "shared_score"].to_numpy(dtype=float)
     known.loc[other, "n_pairs"] = merged.loc[other, "shared_pairs"].fillna(0).to_numpy(dtype=int)
     for end in {"score_low", "score_high"} & set(known.columns):
-        known.loc[other, end] = None
+        known.loc[without_ends, end] = None
     return known
 
 
 def _means(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> pd.DataFrame:
     connection.execute("SET threads = 1")
-    series, pair = ", ".join(_SERIES), ", ".join(KEYS.pair)
+    series, pair = ", ".join(_CURVE), ", ".join(KEYS.pair)
     query = f"""
         {cells_sql(connection, options)}, scored AS (FROM cells WHERE score IS NOT NULL),
         levels AS (SELECT {series}, count(DISTINCT context_level) AS levels FROM scored GROUP BY ALL),
