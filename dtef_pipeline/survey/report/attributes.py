@@ -13,7 +13,8 @@ from dtef_pipeline.report.markup import (
     estimate,
     fold,
     four,
-    note,
+    name_with_notes,
+    named,
     p_value,
     paragraph,
     percent,
@@ -93,7 +94,7 @@ _METRIC_COLUMNS = [
 ]
 _CONSISTENCY_COLUMNS = [
     Column("rank", "Rank", whole),
-    Column("model", "Model", text),
+    Column("model", "Model", named),
     Column("segment_sd_true", "True SD", as_is, "Standard deviation of the segments' true means: what the rank is by"),
     Column("segment_sd", "SD of segment means", estimate, "As seen, with the sampling noise of small segments"),
     Column("segment_sd_expected", "Expected SD", estimate, "Standard deviation that sample sizes alone would give"),
@@ -101,7 +102,6 @@ _CONSISTENCY_COLUMNS = [
     Column("lowest", "Lowest", as_is, "Mean score of the lowest segment"),
     Column("highest", "Highest", as_is, "Mean score of the highest segment"),
     Column("n_segments", "Segments", whole, "Segments with a score, counted in each round"),
-    Column("consistency_note", "Note", note),
 ]
 
 
@@ -130,6 +130,8 @@ def consistency(frame: pd.DataFrame) -> str:
     is_parted = "segment_sd_true" in frame and bool(frame["segment_sd_true"].notna().any())
     how += f"Models are ranked by {'that of the true means' if is_parted else 'the one seen'}: the smallest first."
     shown = with_intervals(frame, [("segment_sd_true", "segment_sd_low", "segment_sd_high")])
+    notes = frame["consistency_note"] if "consistency_note" in frame else [None] * len(frame)
+    shown["model"] = [name_with_notes(model, [words]) for model, words in zip(frame["model"], notes, strict=True)]
     shown = shown.assign(**{end: with_name(frame, end, f"{end}_segment") for end in ("lowest", "highest")})
     return section("consistency", "Consistency", how, _tables(shown, _CONSISTENCY_COLUMNS, "Consistency over segments", frame))
 

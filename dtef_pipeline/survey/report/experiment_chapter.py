@@ -40,11 +40,11 @@ _HOW_TO_READ_EXPERIMENTS = (
 _CONDITION_COLUMNS = [
     Column("model", "Model", text),
     Column("condition", "Condition", text),
+    Column("decision", "Decision", text),
     Column("n_pairs", "Pairs", whole, "Cells with a score in this condition and in the first one"),
     Column("score", "Score", estimate, "Mean over these cells"),
     Column("difference", "Difference", as_is, "Mean score less that of the first condition, with its 95 % interval"),
     Column("p_holm", "p (Holm)", p_value, "Adjusted over the rows of the table"),
-    Column("decision", "Decision", text),
     Column("parse_rate", "Read", percent, "Share of the responses that could be read"),
     Column("prompt_tokens", "Prompt tokens", whole),
     Column("completion_tokens", "Completion tokens", whole),

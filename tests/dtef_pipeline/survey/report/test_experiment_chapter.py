@@ -42,9 +42,9 @@ def test_an_experiment_stands_with_its_comparison_where_its_conditions_were_aske
     assert "The &lt;order&gt; does not matter." in markup
     assert "Each condition against given; snapshot base" in markup
     first, second = cells(markup)
-    assert first[:4] == ["gpt", "given", "6", "0.500"]
-    assert second[:4] == ["gpt", "reversed", "6", "0.600"]
-    assert second[4].startswith("+0.100")
+    assert first[:5] == ["gpt", "given", "–", "6", "0.500"]
+    assert [second[at] for at in (0, 1, 3, 4)] == ["gpt", "reversed", "6", "0.600"]
+    assert second[5].startswith("+0.100")
     assert "warmth" not in markup
 
 
@@ -68,7 +68,7 @@ def test_the_snapshot_with_the_largest_comparison_is_shown_and_the_latest_where_
     trial = [row for row in both(0.9) if row["question_id"] == "q0"] + asked("gpt", variant, 0.5)[1:]
     shown = section_of([*trial, *night])
     assert "Each condition against given; snapshot 2026-01-02" in shown
-    assert cells(shown)[1][:4] == ["gpt", "reversed", "6", "0.600"]
+    assert [cells(shown)[1][at] for at in (0, 1, 3, 4)] == ["gpt", "reversed", "6", "0.600"]
     assert "Each condition against given; snapshot 2026-01-02" in section_of([*both(0.9), *night])
 
 

@@ -109,3 +109,8 @@ def test_every_question_stands_with_the_scores_of_whoever_was_asked_it(connectio
     ]
     assert [row[:4] for row in cells(without_context)] == [["Question number 12?", "S1", "4 of 4", "0.450 gpt"]]
     assert "nothing has a score on: 1." in markup
+
+
+def test_models_that_are_all_equal_are_not_listed_as_best_and_worst(connection: duckdb.DuckDBPyConnection) -> None:
+    (row,) = cells(section(connection, [*everywhere("a", 0.7), *everywhere("b", 0.7)]))
+    assert row[4:6] == ["0.700 all equal", "0.700 all equal"]
