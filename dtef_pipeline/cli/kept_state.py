@@ -116,13 +116,13 @@ def _mend_address(error: DtefError) -> str:
     if isinstance(error.__cause__, OSError):
         return (
             "see whether that server can be reached from here, and whether bucket, endpoint_override and region in the address are right "
-            "(docs/scale.md); or work in a folder meanwhile: export DTEF_WAREHOUSE=PATH"
+            f"(docs/scale.md); or {elsewhere('DTEF_WAREHOUSE')}"
         )
     return "name a folder, or an address such as s3://bucket/prefix: export DTEF_WAREHOUSE=PATH"
 
 
 def _landing_folder(folder: Path) -> Diagnosis:
-    """The folder that the sensor of new rounds watches: it is only read, and people make it."""
+    """The folder that the sensor `new_round` watches: it is only read, and people make it."""
     check = "landing folder"
     if folder.is_dir():
         if os.access(folder, os.R_OK | os.X_OK):
@@ -134,7 +134,7 @@ def _landing_folder(folder: Path) -> Diagnosis:
     if folder.exists():
         return Diagnosis(check, "problem", f"{folder} is no folder", elsewhere("DTEF_SURVEYS"))
     return absent(
-        check, folder, "DTEF_SURVEYS", f"`mkdir -p {shlex.quote(str(folder))}`, needed for the sensor `new_round` alone,"
+        check, folder, "DTEF_SURVEYS", f"only the sensor `new_round` needs it, and `mkdir -p {shlex.quote(str(folder))}`"
     )
 
 
