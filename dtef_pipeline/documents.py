@@ -305,3 +305,9 @@ class UniqueKeys(yaml.SafeLoader):
                 f"{node.value} is no {'date' if is_date else 'number'}: {error}; allowed: {allowed}, or quotes around a text"
             )
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
+
+
+def why_no_folder(folder: Path, error: OSError) -> str:
+    """Why a folder cannot be made: the file that is in its way, which the system does not name, or else what the system says."""
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    return str(error.strerror) if there.is_dir() else f"{there} is a file, where a folder is needed"

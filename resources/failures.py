@@ -87,12 +87,6 @@ def first_line(link: Link) -> str:
     return printable(re.sub(r"^\((?:\w+\.)+\w+\) ", "", lines[0])) if lines else ""
 
 
-def why_no_folder(folder: Path, error: OSError) -> str:
-    """Why a folder cannot be made: the file that is in its way, which the system does not name, or else what the system says."""
-    there = next(path for path in (folder, *folder.parents) if path.exists())
-    return str(error.strerror) if there.is_dir() else f"{there} is a file, where a folder is needed"
-
-
 def printable(said: str) -> str:
     """The message with ? in the place of each sign that a terminal would obey: it may quote bytes of a damaged file."""
     return "".join(sign if sign.isprintable() else "?" for sign in said)

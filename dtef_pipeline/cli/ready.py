@@ -11,10 +11,10 @@ import click
 
 from assets.survey.panel_file import known_panel
 from dtef_pipeline.cli.selection import Selection
-from dtef_pipeline.documents import read_document
+from dtef_pipeline.documents import read_document, why_no_folder
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES
-from resources.failures import in_words, links, one_line, why_no_folder
+from resources.failures import in_words, links, one_line
 from resources.gateway.askable import refuse_early
 from resources.gateway.budget import Accounts
 from resources.known_models import known_models

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from dtef_pipeline.documents import why_no_folder
 from dtef_pipeline.errors import ConfigError, StoreError
-from resources.failures import why_no_folder
 from resources.responses.columns import RESPONSE_COLUMNS
 
 SCHEMA_VERSION = 2
