@@ -4,6 +4,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import duckdb
+import numpy as np
 import pandas as pd
 
 from dtef_pipeline.report.terminal import named_apart
@@ -43,7 +44,7 @@ def why_unranked(frame: pd.DataFrame, without_score: Reasons) -> list[str]:
 def covers_few(frame: pd.DataFrame) -> list[str]:
     """A line for each model of an overall board that is ranked by less than half of the board's pairs, with how many it has a score for."""
     named = named_apart(frame)
-    few = named[[is_partly(*row) for row in zip(named["coverage"], named["rank"], strict=True)]]
+    few = named[np.array([is_partly(*row) for row in zip(named["coverage"], named["rank"], strict=True)], dtype=bool)]
     lines = []
     for model, rows in few.groupby("model", sort=False, observed=True):
         alone = frame["context_level"].nunique() == frame["condition"].nunique() == 1
