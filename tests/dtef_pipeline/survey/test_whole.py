@@ -282,22 +282,23 @@ def test_the_published_rounds_are_whole(shared: Path) -> None:
             assert {f.level for f in whole(read_survey(path)).findings} <= {"info"}
 
 
-def test_the_published_round_cut_at_a_line_end_is_refused(shared: Path, tmp_path: Path) -> None:
-    for file in (shared / "global-dialogues" / "GD1").iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    aggregate = tmp_path / "GD1_aggregate_standardized.csv"
+def published(shared: Path, name: str, folder: Path) -> tuple[Path, list[str], list[int]]:
+    """A copy of a round: its aggregate file, the lines of that, and the numbers of those that are an option of a single-choice question."""
+    for file in (shared / "global-dialogues" / name).iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    aggregate = folder / f"{name}_aggregate_standardized.csv"
     lines = aggregate.read_text(encoding="utf-8").splitlines(keepends=True)
-    polls = [i for i, line in enumerate(lines) if ",Poll Single Select," in line]
+    return aggregate, lines, [i for i, line in enumerate(lines) if ",Poll Single Select," in line]
+
+
+def test_the_published_round_cut_at_a_line_end_is_refused(shared: Path, tmp_path: Path) -> None:
+    aggregate, lines, polls = published(shared, "GD1", tmp_path)
     aggregate.write_text("".join(lines[: polls[-3]]), encoding="utf-8")
     assert "GD1_aggregate_standardized.csv lacks: 1 question: " in refused(read_survey(tmp_path, "GD1"))
 
 
 def test_published_rounds_that_lost_an_option_are_refused(shared: Path, tmp_path: Path) -> None:
-    for file in (shared / "global-dialogues" / "GD4").iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    aggregate = tmp_path / "GD4_aggregate_standardized.csv"
-    lines = aggregate.read_text(encoding="utf-8").splitlines(keepends=True)
-    polls = [i for i, line in enumerate(lines) if ",Poll Single Select," in line]
+    aggregate, lines, polls = published(shared, "GD4", tmp_path)
     for lost in (polls[-1], polls[-3], polls[len(polls) // 2]):
         aggregate.write_text("".join(line for i, line in enumerate(lines) if i != lost), encoding="utf-8")
         assert "GD4_discussion_guide.csv lists options that GD4_aggregate" in refused(read_survey(tmp_path, "GD4"))
