@@ -307,7 +307,12 @@ class UniqueKeys(yaml.SafeLoader):
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
 
 
+def existing(path: Path) -> Path:
+    """The path, or the nearest folder or file above it that is there."""
+    return next(place for place in (path, *path.parents) if place.exists())
+
+
 def why_no_folder(folder: Path, error: OSError) -> str:
     """Why a folder cannot be made: the file that is in its way, which the system does not name, or else what the system says."""
-    there = next(path for path in (folder, *folder.parents) if path.exists())
+    there = existing(folder)
     return str(error.strerror) if there.is_dir() else f"{there} is a file, where a folder is needed"

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from dtef_pipeline.documents import existing
 from resources.settings import Settings
 
 _OURS = "dtef_pipeline.errors."
@@ -119,8 +120,7 @@ def with_remedy(said: str, places: Mapping[str, str] | None = None) -> str:
 
 def is_full(place: str) -> bool:
     """Whether the disk of a folder or file of this machine has hardly any room."""
-    there = next((path for path in (Path(place), *Path(place).parents) if path.exists()), None) if place else None
-    return there is not None and shutil.disk_usage(there).free < _FULL_BELOW
+    return bool(place) and shutil.disk_usage(existing(Path(place))).free < _FULL_BELOW
 
 
 def _kind(error: BaseException) -> str:

@@ -23,7 +23,7 @@ from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import BLUEPRINTS
 from dtef_pipeline.text.counted import counted
 from resources.responses.store import StoredModel
-from resources.warehouse import Warehouse
+from resources.warehouse import TABLES, Warehouse
 
 RECIPE = ("condition", "context_level", "recipe")
 """The columns of `blueprints` that say in which ways prompts were made."""
@@ -162,12 +162,10 @@ class LostPredictions(NamedTuple):
 def _asking(at: Mapping[str, str], rows: Collection[tuple[str, ...]], order: Mapping[str, int], models: Sequence[str]) -> str:
     """The command that asks models for these rows: of each the question, the condition, the context level and the draw."""
     options = [(f"--{level}", at[level]) for level in (SPACE.first, SPACE.second)]
-    usual = (BlueprintOptions().condition, "0")
-    ways = [sorted({row[place] for row in rows}) for place in (1, 2)]
-    for option, values, default in zip(("--condition", "--context"), ways, usual, strict=True):
-        options += [(option, value) for value in values if values != [default]]
-    if at["snapshot"] != "base":
-        options.append(("--snapshot", at["snapshot"]))
+    by_column = {one.column: one for one in TABLES["predictions"].remake.asked}
+    values = {name: sorted({row[place] for row in rows}) for place, name in enumerate(_WAY, start=1)}
+    for name, found in {**values, "snapshot": [at["snapshot"]]}.items():
+        options += [(by_column[name].option, value) for value in found if found != [by_column[name].usual]]
     last = max((order[row[0]] for row in rows if row[0] in order), default=-1)
     if -1 < last < max(order.values()):
         options.append(("--questions", str(last + 1)))

@@ -27,13 +27,14 @@ def checked_panel(settings: Settings, models: Models, warehouse: Warehouse | Non
     """
     if settings.panel is None:
         return Panel()
-    rounds = warehouse.values("survey_responses", "round") if warehouse else []
+    if warehouse is None:
+        return check_named(_file(settings.panel), models, [], list)
     known = [
         partition_key(round_id, segment)
-        for round_id in rounds
-        for segment in (warehouse.values("survey_responses", "segment", round=round_id) if warehouse else [])
+        for round_id in warehouse.values("survey_responses", "round")
+        for segment in warehouse.values("survey_responses", "segment", round=round_id)
     ]
-    return check_named(_file(settings.panel), models, known, lambda: scored_models(TableReader(warehouse)) if warehouse else [])
+    return check_named(_file(settings.panel), models, known, lambda: scored_models(TableReader(warehouse)))
 
 
 def require_known_since(settings: Settings, models: Callable[[], Models], reader: TableReader) -> None:

@@ -263,6 +263,7 @@ class Predictor:
         kept = []
         survey, at = self._read("survey_responses", plan.key), SPACE.levels(plan.key)
         same = same_texts(plan.blueprints, as_listed) if has_duplicates(survey) else {}
+        order = dict(zip(survey["question_id"].to_pylist(), survey["question_order"].to_pylist(), strict=True))
         snapshot = self.options.snapshot
         all_lost = lost_predictions(self.warehouse, at, snapshot, self._in_store)
         for lost in all_lost.models:
@@ -270,29 +271,27 @@ class Predictor:
             if model.is_computed:
                 made = self._computed(plan.key, prompts, survey, model, lost.draws)
             else:
-                prompts = prompts if lost.rows else self._asked_by_the_store(prompts, survey, model, lost.draws)
+                prompts = prompts if lost.rows else self._asked_by_the_store(prompts, order, model, lost.draws)
                 served = sources(prompts["prompt_id"].to_pylist(), same, model.variant, lost.draws, snapshot, self._known)
                 requests = CALLS.requests(prompts, model, lost.draws, snapshot, served)
                 responses = self._stored([request.key for request in requests])
                 made = CALLS.answered(prompts, model, lost.draws, snapshot, responses, {}, served)
             kept.append(lost.kept(made))
-        order = dict(zip(survey["question_id"].to_pylist(), survey["question_order"].to_pylist(), strict=True))
         remake = self.warehouse.remake(f"{self.warehouse.folder('predictions', **at, snapshot=snapshot)}/")
         all_lost.require_all(kept, self.options.let_go, order, remake)
         self.not_restored[plan.key] = all_lost.notes(kept, order)
         return pa.concat_tables([PREDICTIONS.empty_table(), *kept])
 
-    def _asked_by_the_store(self, prompts: pa.Table, survey: pa.Table, model: ModelSpec, draws: int) -> pa.Table:
+    def _asked_by_the_store(self, prompts: pa.Table, order: Mapping[str, int], model: ModelSpec, draws: int) -> pa.Table:
         """The prompts up to the last question with a response of its own: one of the same words may serve a question that was never asked."""
         ids, own = prompts["prompt_id"].to_pylist(), set[str]()
         for draw in range(draws):
             keys = request_keys(ids, model.variant, draw, self.options.snapshot)
             known = self._known(keys)
             own |= {prompt for prompt, key in zip(ids, keys, strict=True) if key in known}
-        place = dict(zip(survey["question_id"].to_pylist(), survey["question_order"].to_pylist(), strict=True))
-        asked = [(place[question], prompt) for question, prompt in zip(prompts["question_id"].to_pylist(), ids, strict=True)]
-        last = max((order for order, prompt in asked if prompt in own), default=-1)
-        return prompts.filter(pa.array([order <= last for order, _ in asked], pa.bool_()))
+        places = [order[question] for question in prompts["question_id"].to_pylist()]
+        last = max((place for place, prompt in zip(places, ids, strict=True) if prompt in own), default=-1)
+        return prompts.filter(pa.array([place <= last for place in places], pa.bool_()))
 
     def _prompts(self, key: str, columns: Sequence[str] | None = None) -> Prompts:
         """`columns`: of the blueprints; all by default."""

@@ -120,11 +120,13 @@ def _over(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) ->
 def _questions(connection: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> str:
     """The questions of a board. A round may have fewer than the first ones that were asked for."""
     first = options.questions
+    if first is None:
+        return "all questions"
     ((there,),) = connection.execute(
         "SELECT max(question_order) + 1 FROM survey_responses WHERE list_contains($1, round)", [list(options.rounds)]
     ).fetchall()
-    if first is None or (there is not None and there <= first):
-        return "all questions" if first is None or len(options.rounds) > 1 else f"all {counted(there, 'question')}"
+    if there is not None and there <= first:
+        return "all questions" if len(options.rounds) > 1 else f"all {counted(there, 'question')}"
     return "the first question" if first == 1 else f"the first {counted(first, 'question')}"
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 from dtef_pipeline.asking.snapshot_order import has_several, take_times, times
 from dtef_pipeline.cli.places import absent
 from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.documents import existing
 from dtef_pipeline.errors import WarehouseError, makes_again
 from dtef_pipeline.text.counted import counted
 from resources.settings import Settings
@@ -32,10 +33,10 @@ def open_warehouse(*, new: bool = False) -> Warehouse:
     root = Path(warehouse.root)
     if not warehouse.is_local or root.is_dir():
         return warehouse
-    nearest = next(path for path in (root, *root.parents) if path.exists())
-    if not nearest.is_dir():
+    there = existing(root)
+    if not there.is_dir():
         raise WarehouseError(
-            f"the warehouse {root} cannot be a folder, since {nearest} is a file; name another place in DTEF_WAREHOUSE"
+            f"the warehouse {root} cannot be a folder, since {there} is a file; name another place in DTEF_WAREHOUSE"
         )
     if not new:
         if (place := absent("warehouse", root, "DTEF_WAREHOUSE")).state == "problem":

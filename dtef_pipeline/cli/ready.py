@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from assets.survey.panel_file import known_panel
+from dtef_pipeline.asking.models import Models
 from dtef_pipeline.cli.selection import Selection
 from dtef_pipeline.documents import read_document, why_no_folder
 from dtef_pipeline.errors import ConfigError
@@ -23,13 +24,14 @@ from resources.settings import Settings, shipped
 from resources.webhook import Webhook
 
 
-def check_settings(settings: Settings) -> None:
-    """The files and addresses that stages and roll-ups read at their end. Raises ConfigError for a fault in one."""
+def check_settings(settings: Settings) -> Models:
+    """The files and addresses that stages and roll-ups read at their end; the known models. Raises ConfigError for a fault in one."""
     check_home_path(settings)
     known_panel(settings)
-    known_models(settings, BASELINES)
+    models = known_models(settings, BASELINES)
     if settings.webhook and (problem := Webhook(settings.webhook).problem):
         raise ConfigError(problem)
+    return models
 
 
 def check_home_path(settings: Settings) -> None:

@@ -18,12 +18,10 @@ from dtef_pipeline.cli.ready import check_asking, check_settings, dagster_instan
 from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.text.counted import counted
 from resources.file_systems import without_secrets
 from resources.gateway.progress import PartsProgress, kept_terminal
-from resources.known_models import known_models
 from resources.responses.store import ResponseStore
 from resources.settings import Settings, shipped
 from resources.table_reader import TableReader
@@ -43,8 +41,7 @@ def run(options: RunOptions) -> int:
     metric = SurveyBoardOptions(metric=options.metric).metric
     reader, settings = open_reader(), Settings.from_environment()
     warehouse = reader.warehouse
-    check_settings(settings)
-    models = known_models(settings, BASELINES)
+    models = check_settings(settings)
     checked_panel(settings, models, warehouse)
     chosen = selection(options, models)
     keys = partition_keys(warehouse, chosen.rounds, chosen.segments)

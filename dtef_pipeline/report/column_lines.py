@@ -39,7 +39,5 @@ def in_width(line: str, width: int | None, indent: int = 0) -> str:
         return line
     room = max(width, indent + 20)
     whole = _COMMAND.sub(lambda found: found[0].replace(" ", _UNBREAKABLE), line)
-    wrapped = textwrap.wrap(
-        whole, room, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
-    )
+    wrapped = textwrap.wrap(whole, room, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
     return "\n".join(wrapped).replace(_UNBREAKABLE, " ")

@@ -1,4 +1,4 @@
-"""Which columns of a table a terminal has room for, and how wide each is. No word is cut: a column is shown whole, or left out and named.
+"""Which columns of a table a terminal has room for, and the width of each column. A column is shown with whole words, or left out and named.
 
 Where even the columns that are never left out have no room, names go over several lines, broken after a colon, slash or hyphen.
 """
