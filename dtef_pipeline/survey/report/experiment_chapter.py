@@ -28,6 +28,7 @@ from dtef_pipeline.report.markup import (
 )
 from dtef_pipeline.statistics.differences import MARGIN
 from dtef_pipeline.survey.boards.experiments import asked_everywhere, compared, paired_cells
+from dtef_pipeline.survey.boards.meanings import EXPERIMENT
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.experiments import Asked, Experiment, each_asked_once
 
@@ -41,10 +42,10 @@ _CONDITION_COLUMNS = [
     Column("model", "Model", text),
     Column("condition", "Condition", text),
     Column("decision", "Decision", text),
-    Column("n_pairs", "Pairs", whole, "Cells with a score in this condition and in the first one"),
-    Column("score", "Score", estimate, "Mean over these cells"),
+    Column("n_pairs", "Pairs", whole, EXPERIMENT["n_pairs"]),
+    Column("score", "Score", estimate, EXPERIMENT["score"]),
     Column("difference", "Difference", as_is, "Mean score less that of the first condition, with its 95 % interval"),
-    Column("p_holm", "p (Holm)", p_value, "Adjusted over the rows of the table"),
+    Column("p_holm", "p (Holm)", p_value, "Adjusted over the rows of one context level"),
     Column("parse_rate", "Read", percent, "Share of the responses that could be read"),
     Column("prompt_tokens", "Prompt tokens", whole),
     Column("completion_tokens", "Completion tokens", whole),
