@@ -1,4 +1,4 @@
-"""Sign-flip permutation tests of whole clusters, and Holm's adjustment for making many of them.
+"""Sign-flip permutation tests of whole clusters, and adjustments for making many of them.
 
 General: it knows clusters and sums, nothing of any family.
 """
@@ -120,11 +120,37 @@ def holm(p: npt.ArrayLike) -> Floats:
     The i-th smallest of k is multiplied by k - i + 1, is at least what smaller ones became, and at most 1. NaN stays NaN and is not counted.
     Shape (tests,), unchanged. Raises ConfigError for values outside [0, 1].
     """
+    values = _probabilities(p)
+    order = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]
+    stepped = np.maximum.accumulate(values[order] * np.arange(len(order), 0, -1))
+    return _placed(stepped, order, len(values))
+
+
+def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
+    """Adjusted p of tests made together (Benjamini & Hochberg 1995): of those below a level, the expected share of false ones is below it.
+
+    Where no hypothesis is wrong every finding is false, so then any finding at all is as rare as that. The i-th smallest of k is multiplied by
+    k / i, and is at most what larger ones became. NaN stays NaN and is not counted. Shape (tests,), unchanged. Raises ConfigError for values
+    outside [0, 1].
+
+    It holds for independent tests and for those that depend positively (Benjamini & Yekutieli 2001). Two-sided tests of every two of several
+    means are not quite of that kind; for them it holds too, with room to spare (Yekutieli 2008).
+    """
+    values = _probabilities(p)
+    order = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]
+    shares = values[order] * len(order) / np.arange(1, len(order) + 1)
+    return _placed(np.minimum.accumulate(shares[::-1])[::-1], order, len(values))
+
+
+def _probabilities(p: npt.ArrayLike) -> Floats:
     values = np.asarray(p, dtype=np.float64)
     if values.ndim != 1 or (values < 0).any() or (values > 1).any():
         raise ConfigError(f"p: got {values.tolist()}; allowed: one dimension, values from 0 to 1, or NaN")
-    order = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]
-    stepped = np.maximum.accumulate(values[order] * np.arange(len(order), 0, -1))
-    adjusted = np.full(values.shape, np.nan)
-    adjusted[order] = np.minimum(stepped, 1.0)
-    return adjusted
+    return values
+
+
+def _placed(adjusted: Floats, order: Counts, tests: int) -> Floats:
+    """Adjusted p back at the places that they were taken from, at most 1; NaN at all others."""
+    placed = np.full(tests, np.nan)
+    placed[order] = np.minimum(adjusted, 1.0)
+    return placed

@@ -7,10 +7,11 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 import pytest
+from scipy.stats import false_discovery_control
 
 from benchmarks.false_positive_rate import Design, clustered_rate, family_rate, unclustered_rate
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.statistics.permutation import holm, permutations_for, sign_flips
+from dtef_pipeline.statistics.permutation import benjamini_hochberg, holm, permutations_for, sign_flips
 
 Floats = npt.NDArray[np.float64]
 
@@ -139,6 +140,31 @@ class TestHolm:
     def test_the_smallest_p_of_so_many_permutations_survives_it(self, tests: int) -> None:
         smallest = 1 / (permutations_for(tests) + 1)
         assert holm([smallest] + [1.0] * (tests - 1))[0] < 0.05
+
+
+class TestBenjaminiHochberg:
+    def test_the_ith_smallest_is_multiplied_by_all_over_i_and_none_rises_above_a_larger_one(self) -> None:
+        assert benjamini_hochberg([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.02, 0.04, 0.04, 0.02])
+        assert benjamini_hochberg([0.6, 0.9, 0.02]) == pytest.approx([0.9, 0.9, 0.06])
+
+    @pytest.mark.parametrize("seed", [1, 2])
+    def test_as_scipy_has_it_ties_included_and_unknown_ones_are_not_counted(self, seed: int) -> None:
+        p = np.random.default_rng(seed).beta(0.3, 3, size=40).round(2)
+        expected = false_discovery_control(p)
+        assert benjamini_hochberg(p) == pytest.approx(expected)
+        found = benjamini_hochberg([np.nan, *p[::-1], np.nan])
+        assert np.isnan(found[[0, -1]]).all()
+        assert found[1:-1][::-1] == pytest.approx(expected)
+
+    def test_nothing_to_adjust(self) -> None:
+        assert benjamini_hochberg([]).tolist() == []
+        assert np.isnan(benjamini_hochberg([np.nan])).all()
+        assert benjamini_hochberg([0.02]) == pytest.approx([0.02])
+
+    @pytest.mark.parametrize("p", [[1.2], [-0.1], [[0.1]]])
+    def test_other_values_are_refused(self, p: npt.ArrayLike) -> None:
+        with pytest.raises(ConfigError, match="values from 0 to 1"):
+            benjamini_hochberg(p)
 
 
 class TestWhereNothingIsToBeFound:
