@@ -1,0 +1,230 @@
+"""How often the published 95 % intervals hold the truth, through `board()` and `comparisons` themselves.
+
+Each set is a survey of a world whose truth is known (`tests/made/worlds.py`): the same people answer all questions and stand in several
+segments, questions come in batteries, marginals and ceilings are made as the pipeline makes them. The truth of a number is its expectation
+over other people and other questions, for the segments as they are; skill and worth are judged by the true distributions.
+
+Run: `python benchmarks/coverage.py [SETS] [--regime NAME] [--out FILE]`. With a file it goes on where it stopped, and several processes, each
+with regimes of its own, can share it; without a regime all are run, one after the other. `OPENBLAS_NUM_THREADS=1` is as fast.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dtef_pipeline.boards.boards import board, load_evidence
+from dtef_pipeline.boards.comparisons import comparisons
+from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.observe import MIN_N
+from dtef_pipeline.survey.scoring.metrics import js
+from tests.made.world_tables import connection, marginals
+from tests.made.worlds import SINGLE, Design, Floats, Survey, World
+
+GD3 = (9, 7, 6, 5, 4, 3, 2, 2, 1, 1, 1, 1, 1)
+GD4 = (13, 7, 7, 6, 6, 5, 5, 5, 2, 2, *(1,) * 58)
+GD5 = (6, 4, 3, 3, 2, 2, *(1,) * 40)
+GD6 = (8, 6, 5, 4, 4, 3, 3, 2, 2, 2, *(1,) * 52)
+GD7 = (8, 6, 5, 4, 4, 3, 3, 2, *(1,) * 19)
+SMALL = (10, 12, 15, 18, 20, 25, 30, 40, 60, 90)
+LARGE = (600, 700, 900, 1200, 1500)
+
+
+@dataclass(frozen=True)
+class Regime:
+    """`row`: the segment whose row of the board by segment is judged; None: the overall board."""
+
+    design: Design
+    row: str | None = None
+
+
+REGIMES = {
+    "5 questions": Regime(Design(SINGLE[:5])),
+    "8 questions": Regime(Design(SINGLE[:8])),
+    "20 questions": Regime(Design(SINGLE[:20])),
+    "40 questions": Regime(Design()),
+    "100 questions": Regime(Design((1,) * 100)),
+    "40 questions, other people for each (control)": Regime(Design(other_people=True)),
+    "42 questions in 7 batteries": Regime(Design((6,) * 7)),
+    "GD3: 43 questions in 13 batteries": Regime(Design(GD3)),
+    "GD4: 116 questions in 68 batteries": Regime(Design(GD4)),
+    "GD5: 60 questions in 46 batteries": Regime(Design(GD5)),
+    "GD6: 91 questions in 62 batteries": Regime(Design(GD6)),
+    "GD7: 54 questions in 27 batteries": Regime(Design(GD7)),
+    "one country of 30, 54 questions": Regime(Design((1,) * 54), row="country:country18"),
+    "20 questions, half of the cells asked": Regime(Design(SINGLE[:20], asked=0.5)),
+    "20 questions, 3 draws, 8 % unparsed": Regime(Design(SINGLE[:20], draws=3, unread=0.08)),
+    "20 questions, skewed errors (t2)": Regime(Design(SINGLE[:20], skewed=2)),
+    "10 questions, n 600-1500": Regime(Design(SINGLE[:10], countries=LARGE)),
+    "20 yes/no questions, rare options": Regime(Design(SINGLE[:20], options=(2,), rare=True)),
+    "40 questions, strong common factor": Regime(Design(common=0.9, country=0.8)),
+    "40 questions, don't know": Regime(Design(dont_know=0.12)),
+}
+MODELS = ("m0", "m1", "good", POPULATION_MARGINAL, LEAVE_ONE_OUT)
+NUMBERS = ("score", "parsed_score", "adjusted_score", "vs_marginal", "skill", "skill_from_uniform", "worth")
+PAIRS = {"m0 - m1": ("m0", "m1"), "good - m0": ("good", "m0")}
+_WORLD, _TRUTH, _SURVEYS = 1, 1_000_000, 600
+_CEILING_DRAWS = 60
+"""Enough for the mean of a thousand pairs; fewer than published, so nothing is made easier."""
+Numbers = dict[str, float]
+
+
+def means_of(world: World, survey: Survey, row: str | None) -> Numbers:
+    """What the expectations are made of: means over the cells of one survey, by the true distributions where these are known."""
+    chosen = np.flatnonzero((survey.n >= MIN_N) & (np.array([row in (None, name) for name in world.names])))
+    population, others = marginals(world, survey)
+    truth, observed = survey.truth[:, chosen], survey.observed[:, chosen]
+    shape = observed.shape
+    uniform = np.broadcast_to((np.arange(shape[2]) < survey.k[:, None])[:, None], shape)
+    given = {name: predicted[:, :, chosen] for name, predicted in survey.predicted.items()}
+    given |= {POPULATION_MARGINAL: np.broadcast_to(population[:, None], shape)[None], LEAVE_ONE_OUT: others[:, chosen][None]}
+    found = {"uniform": _similarity(uniform, observed).mean(), "ceiling": _similarity(truth, observed).mean()}
+    found["gini"] = (1 - (truth**2).sum(axis=-1)).mean()
+    for name, draws in given.items():
+        scores = np.stack([_similarity(draw, observed) for draw in draws])
+        read = survey.read[name][:, :, chosen] if name in survey.read else np.ones(scores.shape, dtype=bool)
+        found |= {f"{name} score": np.where(read, scores, 0).mean(), f"{name} parsed": scores[read].mean()}
+        found[f"{name} error"] = (((draws - truth) ** 2).sum(axis=-1)[read]).mean()
+    return {name: float(value) for name, value in found.items()}
+
+
+def _similarity(predicted: Floats, observed: Floats) -> Floats:
+    flat = (predicted.reshape(-1, observed.shape[-1]), observed.reshape(-1, observed.shape[-1]))
+    return np.asarray(js(*flat)).reshape(observed.shape[:2])
+
+
+def truths(regime: Regime, surveys: int = _SURVEYS) -> Numbers:
+    """What each number is about: from the means of many surveys with other people and other questions."""
+    world = World(regime.design, _WORLD)
+    rng = np.random.default_rng([_TRUTH, _WORLD])
+    mean = pd.DataFrame([means_of(world, world.survey(rng), regime.row) for _ in range(surveys)]).mean()
+    found: Numbers = {}
+    for model in MODELS:
+        score, others = mean[f"{model} score"], mean[f"{LEAVE_ONE_OUT} score"]
+        found |= {f"{model} {name}": score for name in ("score", "adjusted_score")}
+        found[f"{model} parsed_score"] = mean[f"{model} parsed"]
+        found[f"{model} vs_marginal"] = score - mean[f"{POPULATION_MARGINAL} score"]
+        found[f"{model} skill"] = (score - others) / (mean["ceiling"] - others)
+        found[f"{model} skill_from_uniform"] = (score - mean["uniform"]) / (mean["ceiling"] - mean["uniform"])
+        found[f"{model} worth"] = mean["gini"] / mean[f"{model} error"]
+    found |= {name: mean[f"{first} score"] - mean[f"{second} score"] for name, (first, second) in PAIRS.items()}
+    return found | {"ceiling": mean["ceiling"]}
+
+
+def shown(regime: Regime, at: int) -> dict[str, list[float]]:
+    """[value, low, high] of every number that is published of one survey; equal comparisons: [difference, low, high, p]."""
+    world = World(regime.design, _WORLD)
+    tables = connection(world, world.survey(np.random.default_rng([_WORLD, at])), _CEILING_DRAWS)
+    options = SurveyBoardOptions()
+    evidence = load_evidence(tables, options)
+    rows = board(tables, "segment" if regime.row else "overall", options, evidence)
+    if regime.row:
+        rows = rows[rows["segment"] == regime.row]
+    rows = rows.set_index("model")
+    found = {f"{model} {name}": _ends(rows.loc[model], name) for model in MODELS for name in NUMBERS}
+    found["ceiling"] = [float(rows.loc["m0", "ceiling"])]
+    if regime.row is None:
+        compared = comparisons(evidence.cells, options, None if evidence.noise is None else evidence.noise.score)
+        found |= {name: _difference(compared, *pair) for name, pair in PAIRS.items()}
+    return found
+
+
+def _ends(row: pd.Series, name: str) -> list[float]:
+    stem = {"adjusted_score": "adjusted", "parsed_score": "parsed"}.get(name, name)
+    return [float(row[column]) for column in (name, f"{stem}_low", f"{stem}_high")]
+
+
+def _difference(compared: pd.DataFrame, first: str, second: str) -> list[float]:
+    """Of the first less the second, whichever is better."""
+    names = set(zip(compared["model"], compared["other_model"], strict=True))
+    turned = (first, second) not in names
+    better, other = (second, first) if turned else (first, second)
+    row = compared[(compared["model"] == better) & (compared["other_model"] == other)].iloc[0]
+    low, high = (-row["high"], -row["low"]) if turned else (row["low"], row["high"])
+    return [float(value) for value in (-row["difference"] if turned else row["difference"], low, high, row["p"])]
+
+
+def run(name: str, sets: int, out: Path | None) -> list[dict[str, Any]]:
+    """The sets of a regime, those in the file included; new ones are added to it."""
+    known = [line for line in _lines(out) if line["regime"] == name]
+    made = {line["set"]: line for line in known}
+    for at in ["truth", *range(sets)]:
+        if at in made:
+            continue
+        numbers = truths(REGIMES[name]) if at == "truth" else shown(REGIMES[name], int(at))
+        made[at] = {"regime": name, "set": at, "numbers": numbers}
+        if out is not None:
+            with out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(made[at]) + "\n")
+    return list(made.values())
+
+
+def _lines(out: Path | None) -> Iterator[dict[str, Any]]:
+    if out is not None and out.exists():
+        yield from map(json.loads, out.read_text(encoding="utf-8").splitlines())
+
+
+def covered(made: list[dict[str, Any]]) -> pd.DataFrame:
+    """By number: `shown`, the share of the sets with an interval; of these `covered`, the share that hold the truth, `above`, the share that lie
+    above it, and the mean `width`; `off`, mean of value - truth in standard deviations."""
+    truth = next(line["numbers"] for line in made if line["set"] == "truth")
+    sets = [line["numbers"] for line in made if line["set"] != "truth"]
+    rows = {}
+    for name in (name for name, value in sets[0].items() if len(value) >= 3):
+        value, low, high = np.array([numbers[name][:3] for numbers in sets], dtype=np.float64).T
+        there = np.isfinite(low)
+        held = (low <= truth[name]) & (truth[name] <= high)
+        with np.errstate(invalid="ignore"):
+            width = 1 / low - 1 / high if name.endswith("worth") else high - low
+        rows[name] = {
+            "shown": there.mean(),
+            "covered": held[there].mean() if there.any() else np.nan,
+            "above": (low > truth[name])[there].mean() if there.any() else np.nan,
+            "width": np.nanmean(width) if there.any() else np.nan,
+            "off": np.nanmean(value - truth[name]) / max(np.nanstd(value), 1e-12),
+        }
+    return pd.DataFrame(rows).T
+
+
+def line_of(name: str, made: list[dict[str, Any]]) -> str:
+    """A row of the table: coverage (mean width) of the typical model, then of the good one; the share of the sets where not all have one."""
+    table = covered(made)
+    cells = [_cell(table.loc[f"m0 {number}"]) for number in NUMBERS] + [
+        _cell(table.loc["m0 - m1"]) if "m0 - m1" in table.index else ""
+    ]
+    cells += [_cell(table.loc[f"good {number}"]) for number in ("score", "vs_marginal", "skill", "worth")]
+    cells += [_cell(table.loc[f"{POPULATION_MARGINAL} score"])]
+    return f"| {name} ({len(made) - 1}) | " + " | ".join(cells) + " |"
+
+
+def _cell(row: pd.Series) -> str:
+    if not row["shown"]:
+        return "not shown"
+    part = "" if row["shown"] > 0.995 else f" in {row['shown']:.2f}"
+    return f"{row['covered']:.3f}".removeprefix("0") + f" ({row['width']:.3g}){part}"
+
+
+HEAD = [*NUMBERS, "m0 - m1", *(f"good: {name}" for name in ("score", "vs_marginal", "skill", "worth")), "marginal: score"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sets", nargs="?", type=int, default=300)
+    parser.add_argument("--regime", action="append", choices=list(REGIMES), help="all, where none is named")
+    parser.add_argument("--out", type=Path, help="file with a line of JSON per set")
+    asked = parser.parse_args()
+    print("| regime (sets) | " + " | ".join(HEAD) + " |\n|" + "---|" * (len(HEAD) + 1))
+    for name in asked.regime or REGIMES:
+        print(line_of(name, run(name, asked.sets, asked.out)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
