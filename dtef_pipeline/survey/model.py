@@ -13,12 +13,18 @@ Level = Literal["error", "warning", "info"]
 
 @dataclass(frozen=True)
 class Question:
-    """A question with its options in questionnaire order; `scale` only where the survey itself states it."""
+    """A question with its options in questionnaire order; `scale` and `battery` only where the survey itself states them.
+
+    `block`: the words by which the questionnaire introduces the list that the question is an item of; None: it stands in no list, or the
+    source does not say.
+    """
 
     id: str
     text: str
     options: tuple[str, ...]
     scale: str | None = None
+    battery: str | None = None
+    block: str | None = None
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from dtef_pipeline.identity import normalized
 from dtef_pipeline.survey.attributes import canonical, vocabulary
+from dtef_pipeline.survey.batteries import batteries
 from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.quarantine import pair_fault, segment_fault
@@ -266,6 +267,7 @@ def _question_columns(questions: Sequence[Question], rows: Sequence[int]) -> dic
         "scale_reason": [s.reason for s in scales],
         "dont_know": [list(s.dont_know) for s in scales],
         "duplicate_of": _duplicates(questions),
+        "battery": batteries(questions),
     }
     indices = pa.array(rows, type=pa.int64())
     return {name: pa.array(c, type=SURVEY_RESPONSES.field(name).type).take(indices) for name, c in per_question.items()}

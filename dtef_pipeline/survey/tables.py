@@ -63,6 +63,7 @@ SURVEY_RESPONSES = pa.schema(
         field("segment_n", pa.int32(), "Stated size of the segment"),
         _CIRCULAR,
         field("duplicate_of", pa.string(), "First question of the round with the same text and options; null: none"),
+        field("battery", pa.string(), "Battery of the round that the question was asked in; alone in it where it stands alone"),
         field("population", DISTRIBUTION, "Population marginal: n-weighted answer of all segments of the round"),
         field("population_n", pa.int64(), "Respondents behind the population marginal"),
         field(

@@ -186,3 +186,27 @@ def guide_orders(guide: Sequence[GuideItem]) -> dict[str, list[list[str]]]:
         if item.options:
             orders[normalized(item.text)].append([normalized(option) for option in item.options])
     return orders
+
+
+def guide_blocks(guide: Sequence[GuideItem]) -> dict[str, str]:
+    """Normalized question text -> the words that introduce the list it is an item of, for polls directly below such words.
+
+    They stand above the polls as something that is spoken, and end with a colon or speak of what follows. A text that is asked in several
+    places is left out.
+    """
+    blocks: dict[str, list[str | None]] = defaultdict(list)
+    introduction: str | None = None
+    for item in guide:
+        if item.kind == "speak":
+            introduction = _introduction(item.text)
+        elif item.kind == _POLL:
+            blocks[normalized(item.text)].append(introduction)
+        else:
+            introduction = None
+    return {text: found[0] for text, found in blocks.items() if len(found) == 1 and found[0] is not None}
+
+
+def _introduction(text: str) -> str | None:
+    """The last sentence of what is spoken, where it announces a list."""
+    last = clean(re.split(r"[.!?]\s+|\n", text.strip())[-1])
+    return last if last.endswith(":") or re.search(r"\bfollowing\b", last, re.IGNORECASE) else None

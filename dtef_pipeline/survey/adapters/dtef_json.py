@@ -163,7 +163,8 @@ def _questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list[Question]
                 f"options of {of} are not all texts", where=source.where, line=line, arrived=options, allowed="texts"
             )
         stated = entry.get("scale", kind)
-        question = Question(question_id, text, tuple(map(clean, options)), stated if stated in KINDS else None)
+        scale = stated if stated in KINDS else None
+        question = Question(question_id, text, tuple(map(clean, options)), scale, _battery(source, entry, of, line))
         check_question(question, where=source.where, line=line)
         (kept if len(options) > 1 else single).append(question)
     findings = [
@@ -176,6 +177,13 @@ def _questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list[Question]
         ),
     ]
     return kept, [f for f in findings if f.items]
+
+
+def _battery(source: JsonText, entry: Mapping[str, Any], of: str, line: int | None) -> str | None:
+    """The battery that the question states; None: none."""
+    if entry.get("battery") is None:
+        return None
+    return clean(source.field(entry, "battery", str, of, line)) or None
 
 
 def clean_text(text: str) -> str:

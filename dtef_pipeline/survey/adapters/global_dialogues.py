@@ -21,6 +21,7 @@ from dtef_pipeline.survey.adapters.dialogue_files import (
     REQUIRED,
     GuideItem,
     Poll,
+    guide_blocks,
     guide_orders,
     read_aggregate,
 )
@@ -214,7 +215,7 @@ def _questions(
     for c in columns:
         if c.segment.n or c.segment.n is None:
             values[c.segment.attribute].append(c.segment.value)
-    order = guide_orders(guide)
+    order, blocks = guide_orders(guide), guide_blocks(guide)
     kept, profile = [], []
     single, cut = list[str](), list[str]()
     for poll in polls:
@@ -222,7 +223,7 @@ def _questions(
         if attribute and _answers_itself(poll, [c for c in columns if c.segment.attribute == attribute]):
             profile.append(poll.text)
             continue
-        question = Question(poll.id, poll.text, tuple(poll.options))
+        question = Question(poll.id, poll.text, tuple(poll.options), block=blocks.get(normalized(poll.text)))
         check_question(question, where=where, line=poll.line)
         if len(question.options) < 2:
             shares = [(_percentages(poll, c.index), c.segment.n) for c in columns]

@@ -34,6 +34,7 @@ LONG_COLUMNS = {
     "n": "optional: respondents of the segment to this question, the same in all rows of one segment and question",
     "option_order": "optional number that puts the options in order",
     "scale": "optional: ordinal or nominal, the same in all rows of a question; blank: the options tell",
+    "battery": "optional name of the block that the question was asked in, the same in all rows of a question; blank: the rule tells",
 }
 _REQUIRED_COLUMNS = ("round", "question", "option", "attribute", "value")
 _ONE_OPTION = "A question with one option has nothing to predict."
@@ -149,6 +150,7 @@ class _Question:
     text: str
     line: int
     scale: str
+    battery: str
     options: dict[str, tuple[float, str]] = field(default_factory=dict)  # normalized -> (order, text)
 
 
@@ -211,10 +213,11 @@ class _Round:
             raise SurveyError(
                 "this is no scale", where=self.where, line=line, arrived=row["scale"], allowed=f"{', '.join(KINDS)}, or blank"
             )
-        known = self.questions.setdefault(question_id, _Question(text, line, scale))
-        if known.scale != scale:
-            problem = f"scale of question {question_id} differs from line {known.line}"
-            raise SurveyError(problem, where=self.where, line=line, arrived=row["scale"], allowed=[known.scale or "a blank"])
+        known = self.questions.setdefault(question_id, _Question(text, line, scale, clean(row.get("battery", ""))))
+        for column, first, now in (("scale", known.scale, scale), ("battery", known.battery, clean(row.get("battery", "")))):
+            if first != now:
+                problem = f"{column} of question {question_id} differs from line {known.line}"
+                raise SurveyError(problem, where=self.where, line=line, arrived=row[column], allowed=[first or "a blank"])
         if normalized(known.text) != normalized(text):
             problem = f"duplicate question id {question_id}: another text than at line {known.line}"
             raise SurveyError(problem, where=self.where, line=line, arrived=text, allowed=[known.text])
@@ -261,7 +264,7 @@ class _Round:
 
     def _question(self, question_id: str, collected: _Question) -> Question:
         options = tuple(text for _, text in sorted(collected.options.values(), key=lambda option: option[0]))
-        question = Question(question_id, collected.text, options, collected.scale or None)
+        question = Question(question_id, collected.text, options, collected.scale or None, collected.battery or None)
         check_question(question, where=self.where, line=collected.line)
         return question
 

@@ -1,0 +1,146 @@
+"""Batteries: questions of a survey that were asked as one block, and which of them are one over several rounds.
+
+Results of the questions of a battery hang together, so that an interval has to take the battery for one observation, not its questions
+(Cameron, Gelbach & Miller 2011; MacKinnon, Nielsen & Webb 2023). docs/batteries.md tells the rule, and where it errs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import combinations
+
+import pandas as pd
+
+from dtef_pipeline.identity import digest
+from dtef_pipeline.survey.identity import question_key
+from dtef_pipeline.survey.model import Question
+from dtef_pipeline.survey.wording import SAME_SHARE, Wording, share, words
+
+BY_RULE, BY_SURVEY, BY_CURATION = "rule:", "given:", "curated:"
+"""How the name of a battery begins: found by the rule and named after its first question; named by the survey; by the curation file."""
+
+
+class _Links:
+    """Union-find: things that were linked have one root."""
+
+    def __init__(self) -> None:
+        self._above: dict[Hashable, Hashable] = {}
+
+    def root(self, thing: Hashable) -> Hashable:
+        """The same for all that are linked, directly or not."""
+        while (above := self._above.setdefault(thing, thing)) != thing:
+            self._above[thing] = thing = self._above[above]
+        return thing
+
+    def link(self, one: Hashable, other: Hashable) -> None:
+        """Make two things one, with all that they are linked to."""
+        self._above[self.root(one)] = self.root(other)
+
+
+def batteries(questions: Sequence[Question]) -> list[str]:
+    """The battery of each question of one round, which are given in questionnaire order.
+
+    Of one battery are neighbours over alike options that share a stem, stand in one block of the questionnaire or are items of a list
+    whose introduction the source lacks; and a question that is asked again later in the round. A battery that the survey itself names
+    holds. Every question has one: alone where nothing links it.
+    """
+    wordings = [Wording.of(q.text, q.options) for q in questions]
+    in_block = [words(f"{q.block or ''} {q.text}") for q in questions]
+    links = _Links()
+    for i, j in combinations(range(len(questions)), 2):
+        if questions[i].battery is None and questions[j].battery is None:
+            neighbours = j == i + 1 and _one_block(questions[i], questions[j], wordings[i], wordings[j])
+            if neighbours or _asked_again(wordings[i], wordings[j], in_block[i], in_block[j]):
+                links.link(i, j)
+    first: dict[Hashable, str] = {}
+    for i, q in enumerate(questions):
+        first.setdefault(links.root(i), q.id)
+    return [
+        f"{BY_SURVEY}{q.battery}" if q.battery is not None else f"{BY_RULE}{first[links.root(i)]}"
+        for i, q in enumerate(questions)
+    ]
+
+
+def _one_block(one: Question, other: Question, of_one: Wording, of_other: Wording) -> bool:
+    """Whether two neighbours were asked as one block."""
+    if not of_one.options_alike(of_other):
+        return False
+    if one.block == other.block and (one.block is not None or not (of_one.asks or of_other.asks)):
+        return True
+    return of_one.shares_stem(of_other)
+
+
+def _asked_again(one: Wording, other: Wording, one_in_block: Sequence[str], other_in_block: Sequence[str]) -> bool:
+    """Whether the second is the first in other words, or with what introduced the first written out."""
+    if one.is_same_text(other) or one.is_variant(other):
+        return True
+    if one.options != other.options:
+        return False
+    return max(share(one_in_block, other.words), share(one.words, other_in_block)) >= SAME_SHARE
+
+
+def linked_batteries(questions: pd.DataFrame) -> pd.Series[str]:
+    """The battery of each question over all rounds: equal names hang together.
+
+    Linked are the questions of one battery of a round, the same question in several rounds (text and options alike; the text without its
+    remarks in brackets, or over regrouped options) and one in two wordings. A question that the curation file puts somewhere stands there
+    in all rounds, and takes no part in the other links.
+
+    Args:
+        questions: one row per (round, question_id), with `round`, `battery` (as `batteries` names them), `question_text` and `options`.
+
+    Returns:
+        For each row a name, the smallest hash of the `question_key`s of the battery: it does not depend on the order of rows, and is that
+        of the question where a battery has a single one.
+    """
+    asked = list(zip(questions["question_text"], map(tuple, questions["options"]), strict=True))
+    key_of = {one: digest(*question_key(*one)) for one in dict.fromkeys(asked)}
+    keys = [key_of[one] for one in asked]
+    # Where several spellings are one question, the first in sorted order speaks for it, whatever the order of rows.
+    wordings = {key_of[one]: Wording.of(*one) for one in sorted(key_of, reverse=True)}
+    links = _linked(wordings, list(zip(keys, questions["round"], questions["battery"], strict=True)))
+    name: dict[Hashable, str] = {}
+    for key in sorted(wordings):
+        name.setdefault(links.root(key), key)
+    return pd.Series([name[links.root(key)] for key in keys], index=questions.index, name="cluster", dtype=object)
+
+
+def _linked(wordings: Mapping[str, Wording], rows: Sequence[tuple[str, str, str]]) -> _Links:
+    """All links between keys of questions. `rows`: key, round and battery of each question of a round."""
+    items = _same_questions(wordings)
+    curated = {items.root(key) for key, _, battery in rows if battery.startswith(BY_CURATION)}
+    links = _Links()
+    for key, round_id, battery in rows:
+        links.link(key, items.root(key))
+        if battery.startswith(BY_CURATION):
+            links.link(key, (BY_CURATION, battery))
+        elif items.root(key) not in curated:
+            links.link(key, (round_id, battery))
+    for one, other in _variants({key: wording for key, wording in wordings.items() if items.root(key) not in curated}):
+        links.link(one, other)
+    return links
+
+
+def _same_questions(wordings: Mapping[str, Wording]) -> _Links:
+    """Keys of one question over all rounds: equal words, over regrouped options too."""
+    of_words: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for key, wording in wordings.items():
+        of_words[wording.words].append(key)
+    links = _Links()
+    for keys in of_words.values():
+        for one, other in combinations(keys, 2):
+            if wordings[one].is_same_text(wordings[other]):
+                links.link(one, other)
+    return links
+
+
+def _variants(wordings: Mapping[str, Wording]) -> Iterator[tuple[str, str]]:
+    """Pairs of keys that are one question in two wordings."""
+    of_options: dict[frozenset[str], list[str]] = defaultdict(list)
+    for key, wording in wordings.items():
+        of_options[wording.options].append(key)
+    for keys in of_options.values():
+        for one, other in combinations(keys, 2):
+            if wordings[one].is_variant(wordings[other]):
+                yield one, other

@@ -1,0 +1,175 @@
+"""Which questions were asked as one block, within a round and over rounds."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.identity import digest
+from dtef_pipeline.survey.batteries import BY_CURATION, batteries, linked_batteries
+from dtef_pipeline.survey.identity import question_key
+from dtef_pipeline.survey.model import Question
+
+TRUST = ("Distrust", "Neither", "Trust")
+AGREE = ("Agree", "Neutral", "Disagree")
+
+
+def trust(whom: str) -> str:
+    return f"To what extent, if at all, do you trust {whom} to do what is right?"
+
+
+def found(*asked: tuple[str, Sequence[str]], **more: dict[int, str]) -> list[int]:
+    """For each question the place of the first one of its battery."""
+    questions = [
+        Question(f"q{i}", text, tuple(options), **{name: of.get(i) for name, of in more.items()})
+        for i, (text, options) in enumerate(asked)
+    ]
+    names = batteries(questions)
+    return [names.index(name) for name in names]
+
+
+class TestOneRound:
+    def test_neighbours_over_one_scale_that_differ_in_one_part_are_a_battery(self):
+        assert found((trust("judges"), TRUST), (trust("the police"), TRUST), ("How old are you?", ("Old", "Young"))) == [
+            0,
+            0,
+            2,
+        ]
+
+    def test_one_stem_over_other_options_is_none(self):
+        assert found((trust("judges"), TRUST), (trust("the police"), ("Yes", "No", "Perhaps"))) == [0, 1]
+
+    def test_a_scale_of_which_one_label_differs_is_the_same(self):
+        loose = ("Never", "Rarely", "Sometimes", "Often/Always")
+        assert found(("I feel alone.", (*loose[:3], "Often")), ("I have friends.", loose)) == [0, 0]
+
+    def test_neighbours_over_one_scale_without_a_stem_are_none(self):
+        assert found(("Do you own a car?", ("Yes", "No")), ("Is the earth warming?", ("Yes", "No"))) == [0, 1]
+
+    def test_a_common_phrase_is_no_stem(self):
+        texts = (
+            "Do you think that taxes are much too high in general?",
+            "Do you think that people should vote from age sixteen?",
+        )
+        assert found(*((text, ("Yes", "No")) for text in texts)) == [0, 1]
+
+    def test_questions_that_stand_apart_are_none(self):
+        other = trust("the people who live next door to you and look after your children")
+        assert found((trust("judges"), TRUST), ("Are you well?", ("Yes", "No")), (other, TRUST)) == [0, 1, 2]
+
+    def test_items_that_ask_nothing_belong_to_the_list_they_stand_in(self):
+        items = "A romantic partner.", "A tutor or teacher", "Would you ever do that?"
+        assert found(*((item, AGREE) for item in items)) == [0, 0, 2]
+
+    def test_a_block_of_the_questionnaire_joins_and_its_end_parts(self):
+        asked = [(text, AGREE) for text in ("Is it good?", "May it be sold?", "A teacher", "A judge")]
+        blocks = {0: "Say of each:", 1: "Say of each:", 2: "Now on persons:", 3: "Now on persons:"}
+        assert found(*asked) == [0, 1, 2, 2]
+        assert found(*asked, block=blocks) == [0, 0, 2, 2]
+        assert found(*asked[2:], block={0: "Of people:", 1: "Of machines:"}) == [0, 1]
+
+    def test_a_question_that_is_asked_again_later_is_of_the_battery(self):
+        between = "How old are you?", ("Old", "Young")
+        assert found((trust("judges"), TRUST), (trust("the police"), TRUST), between, (trust("judges"), TRUST)) == [0, 0, 2, 0]
+        again = "Please say how acceptable you find it to form a bond with pets:"
+        block = {0: "Of each, please say how acceptable you find it to form a bond with:"}
+        assert found(("Pets", AGREE), between, (again, AGREE), block=block) == [0, 1, 0]
+
+    def test_what_the_survey_names_holds(self):
+        asked = [(trust(whom), TRUST) for whom in ("judges", "the police", "doctors", "nurses")]
+        assert found(*asked, battery={0: "B", 3: "B"}) == [0, 1, 1, 0]
+
+    @given(
+        st.lists(
+            st.tuples(st.sampled_from([trust("judges"), trust("nurses"), "Why?", "A cat"]), st.sampled_from([TRUST, AGREE]))
+        )
+    )
+    def test_every_question_is_in_one_battery_that_is_named_after_its_first(self, asked):
+        questions = [Question(f"q{i}", text, options) for i, (text, options) in enumerate(asked)]
+        names = batteries(questions)
+        assert len(names) == len(questions)
+        assert all(names[names.index(name)] == f"rule:q{names.index(name)}" for name in names)
+
+
+def frame(*rows: tuple[str, str, str, Sequence[str]]) -> pd.DataFrame:
+    """Of round, battery, text and options."""
+    table = pd.DataFrame(rows, columns=["round", "battery", "question_text", "options"])
+    return table.assign(question_id=[f"q{i}" for i in range(len(table))])
+
+
+def linked(*rows: tuple[str, str, str, Sequence[str]]) -> list[int]:
+    names = list(linked_batteries(frame(*rows)))
+    return [names.index(name) for name in names]
+
+
+class TestOverRounds:
+    def test_batteries_that_share_a_question_are_one_over_rounds(self):
+        assert linked(
+            ("A", "x", trust("judges"), TRUST),
+            ("A", "x", "Pets", AGREE),
+            ("B", "x", trust("judges"), TRUST),
+            ("B", "x", "Why?", AGREE),
+        ) == [0, 0, 0, 0]
+
+    def test_equal_names_in_two_rounds_say_nothing(self):
+        assert linked(("A", "rule:1", "Pets", AGREE), ("B", "rule:1", "Why?", TRUST)) == [0, 1]
+
+    @pytest.mark.parametrize(
+        ("text", "options"),
+        [
+            (trust("your chatbot"), TRUST),
+            (trust("your chatbot (eg ChatGPT)"), ("trust", "Neither (of both)", "Distrust")),
+            (trust("your AI chatbot"), TRUST),
+            (trust("your chatbot"), ("No", "Yes")),
+        ],
+        ids=["equal", "brackets", "a word more", "regrouped options"],
+    )
+    def test_one_question_in_other_words_or_over_regrouped_options_is_linked(self, text, options):
+        assert linked(("A", "1", trust("your chatbot"), TRUST), ("B", "2", text, options)) == [0, 0]
+
+    @pytest.mark.parametrize(
+        ("text", "options"),
+        [("Do you agree?", ("Yes", "Perhaps", "No")), ("Do you agree on this?", AGREE), ("Agree", AGREE)],
+        ids=["short text over other options", "short text in other words", "other text"],
+    )
+    def test_what_only_looks_alike_is_not_linked(self, text, options):
+        assert linked(("A", "1", "Do you agree?", AGREE), ("B", "2", text, options)) == [0, 1]
+
+    def test_a_lone_question_is_named_by_its_own_hash_and_a_battery_by_its_smallest(self):
+        rows = frame(("A", "1", "Pets", AGREE), ("A", "2", "Why?", TRUST), ("A", "2", "How?", TRUST))
+        hashes = [digest(*question_key(*asked)) for asked in zip(rows["question_text"], rows["options"], strict=True)]
+        assert list(linked_batteries(rows)) == [hashes[0], min(hashes[1:]), min(hashes[1:])]
+
+    def test_a_question_that_the_curation_file_puts_alone_is_alone_in_every_round(self):
+        alone = f"{BY_CURATION}judges"
+        asked = [(trust(whom), TRUST) for whom in ("judges", "nurses")]
+        first = [("A", battery, *one) for battery, one in zip((alone, "1"), asked, strict=True)]
+        assert linked(*first, *(("B", "1", *one) for one in asked)) == [0, 1, 0, 1]
+
+    def test_questions_of_one_name_of_the_curation_file_are_one_over_rounds(self):
+        name = f"{BY_CURATION}work"
+        assert linked(("A", name, "Pets", AGREE), ("B", name, "Why?", TRUST), ("B", "1", "How?", TRUST)) == [0, 0, 2]
+
+    @given(st.data())
+    def test_links_do_not_depend_on_the_order_of_rows_and_are_complete(self, data):
+        texts = [*map(trust, ("judges", "nurses (eg yours)", "nurses", "all of your old nurses")), "Pets", "Why?"]
+        row = st.tuples(
+            st.sampled_from("AB"),
+            st.sampled_from(["1", "2", f"{BY_CURATION}x"]),
+            st.sampled_from(texts),
+            st.sampled_from([TRUST, AGREE]),
+        )
+        rows = frame(*data.draw(st.lists(row, min_size=1, max_size=12)))
+        names = linked_batteries(rows)
+        order = list(rows.index)
+        random.Random(data.draw(st.integers(0, 9))).shuffle(order)
+        assert linked_batteries(rows.loc[order]).loc[rows.index].equals(names)
+        assert (
+            rows.groupby(["question_text", rows["options"].map(tuple)])["round"].transform(lambda of: names[of.index].nunique())
+            == 1
+        ).all()
