@@ -117,7 +117,8 @@ def connection(seed: int = 1) -> duckdb.DuckDBPyConnection:
     rng = np.random.default_rng(seed)
     keys, truth, observed, n = survey(rng)
     population = keys["population"].flatten().to_numpy().reshape(PAIRS, OPTIONS)
-    asked = {"options": [f"option {i}" for i in range(OPTIONS)], "scale": "ordinal", "dont_know": [False] * OPTIONS}
+    texts = {"question_text": keys["cluster"], "battery": keys["question_id"]}
+    asked = {**texts, "options": [f"option {i}" for i in range(OPTIONS)], "scale": "ordinal", "dont_know": [False] * OPTIONS}
     made = {
         "survey_responses": table(
             {**keys, **asked, "observed": lists(observed), "others": keys["population"]}, PAIRS, SURVEY_RESPONSES

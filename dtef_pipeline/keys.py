@@ -54,7 +54,7 @@ class Keys:
     asked: tuple[str, ...]
     """The ways of asking, first the one that is named where results are told apart: `("system", "temperature")`."""
     cluster: str
-    """What results are independent by: `"cluster"`, which is equal in rows of the same task wherever it stands."""
+    """What results are independent by: `"cluster"`, which is equal in rows of tasks that hang together, in all blueprints and suites."""
     left_out: str | None = None
     """A column that is true in rows that are no fair test, which drift and clean boards leave out; None: there are none."""
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

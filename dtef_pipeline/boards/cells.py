@@ -1,7 +1,8 @@
 """The cells that every statistic is made of, as columns.
 
 A **pair** is one item of one partition. A **cell** is a pair asked in one way, with its draws averaged; a row is a cell as one model variant
-answered it. A **cluster** is the same item wherever it stands: to statistics about items in general, an item of fifty partitions is one item.
+answered it. An item of fifty partitions is one item (`same_item`). A **cluster** is what results are independent by: items that hang together,
+as the family links them, in all partitions.
 """
 
 from __future__ import annotations
@@ -152,29 +153,51 @@ def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> 
     """One row per cell and model variant, in an order that does not depend on how the files lie.
 
     `connection` has a `scores` view, and `reference_scores` or not. Columns: those that say what and who a row is, with its
-    `snapshot` and `cluster`, all categorical; `score` (under the policy, 0-1, higher is better; null: unscored), `parsed_score` (over parsed
-    draws alone), the subject's `corrected` (lower is better, can be below 0), COUNTED; its `facts` and, under the board's metric, its
-    `references`: null without `reference_scores`, whose partitions must be ingested again.
+    `snapshot`, `same_item` (equal in rows of equal items) and `cluster` (equal in rows that are not independent), all categorical; `score`
+    (under the policy, 0-1, higher is better; null: unscored), `parsed_score` (over parsed draws alone), the subject's `corrected` (lower is
+    better, can be below 0), COUNTED; its `facts` and, under the board's metric, its `references`: null without `reference_scores`, whose
+    partitions must be ingested again.
     """
     connection.execute("SET threads = 1")
     subject, pair = options.subject, ", ".join(options.subject.keys.pair)
     facts, references = ", ".join(subject.facts), ", ".join(subject.references)
     if has_table(connection, "reference_scores"):
         scores = ", ".join(f"{name}.{options.metric} AS {name}" for name in subject.references)
-        reference = f"SELECT {pair}, cluster, {facts}, {scores} FROM reference_scores"
+        reference = f"SELECT {pair}, {facts}, {scores} FROM reference_scores"
     else:
-        kinds = {"cluster": "VARCHAR", **subject.facts, **dict.fromkeys(subject.references, "DOUBLE")}
+        kinds = {**subject.facts, **dict.fromkeys(subject.references, "DOUBLE")}
         reference = f"SELECT DISTINCT {pair}, {', '.join(f'NULL::{kind} AS {name}' for name, kind in kinds.items())} FROM cells"
     named = ", ".join((*subject.keys.cell, *subject.keys.described, "snapshot", *MODEL))
     query = f"""
         {cells_sql(connection, options)}, reference AS ({reference})
-        SELECT {named}, coalesce(cluster, {subject.lone_cluster}) AS cluster,
-            score, parsed_score, {", ".join((*subject.corrected, *COUNTED))}, {facts}, {references}
+        SELECT {named}, score, parsed_score, {", ".join((*subject.corrected, *COUNTED))}, {facts}, {references}
         FROM cells LEFT JOIN reference USING ({pair})
         ORDER BY {_in_order(subject.keys)}
         """
     with scores_of_this_version(subject.keys):
-        return _categorical(connection.sql(query, params=parameters(options)).to_arrow_table(), subject.keys)
+        rows = connection.sql(query, params=parameters(options)).to_arrow_table()
+    return with_clusters(_categorical(rows, subject.keys), connection, subject)
+
+
+def with_clusters(rows: pd.DataFrame, connection: duckdb.DuckDBPyConnection, subject: Scored) -> pd.DataFrame:
+    """The rows with `same_item`, equal in rows of equal items, and `cluster`, equal in rows that are not independent; both categorical.
+
+    `rows` have the columns `Keys.shared_item`. What `reference_scores` and the subject's `clusters` know nothing of is an item, and a cluster,
+    of its own. Raises WarehouseError for tables of an earlier version.
+    """
+    names = list(subject.keys.shared_item)
+    code, items = identify(rows[names].astype("category"), names)
+    items = items.astype(str)
+    known = pd.DataFrame(columns=[*names, "same_item"], dtype=str)
+    with scores_of_this_version(subject.keys):
+        if has_table(connection, "reference_scores"):
+            item = ", ".join(names)
+            known = connection.sql(f"SELECT {item}, min(cluster) AS same_item FROM reference_scores GROUP BY {item}").df()
+        linked = subject.clusters(connection)
+    alone = items[names[0]] + "/" + items[names[1]]
+    same = items.merge(known, on=names, how="left")["same_item"].fillna(alone)
+    cluster = items.merge(linked, on=names, how="left")["cluster"].fillna(same)
+    return rows.assign(same_item=pd.Categorical(same).take(code), cluster=pd.Categorical(cluster).take(code))
 
 
 def scores_by_metric(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
@@ -207,7 +230,7 @@ def _in_order(keys: Keys) -> str:
 
 def _categorical(rows: pa.Table, keys: Keys) -> pd.DataFrame:
     """The rows with their text columns as categories."""
-    for name in {*keys.row, *keys.described, "cluster"} & set(rows.column_names):
+    for name in {*keys.row, *keys.described} & set(rows.column_names):
         place = rows.schema.get_field_index(name)
         rows = rows.set_column(place, name, rows.column(place).combine_chunks().dictionary_encode())
     frame: pd.DataFrame = rows.to_pandas()

@@ -19,6 +19,7 @@ from dtef_pipeline.boards.cells import (
     parameters,
     policy_sql,
     scores_of_this_version,
+    with_clusters,
 )
 from dtef_pipeline.boards.scored import Scored
 from dtef_pipeline.keys import MODEL
@@ -59,10 +60,10 @@ def _repeated_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions
     connection.execute("SET threads = 1")
     keys = options.subject.keys
     cell, model, pair = ", ".join(keys.cell), ", ".join(MODEL), ", ".join(keys.pair)
-    reference = f"SELECT {pair}, NULL::VARCHAR AS cluster, NULL::DOUBLE AS reference FROM repeated WHERE false"
+    reference = f"SELECT {pair}, NULL::DOUBLE AS reference FROM repeated WHERE false"
     if has_table(connection, "reference_scores"):
         scores = ", ".join(f"{name}.{options.metric}" for name in options.subject.typical)
-        reference = f"SELECT {pair}, cluster, coalesce({scores}) AS reference FROM reference_scores"
+        reference = f"SELECT {pair}, coalesce({scores}) AS reference FROM reference_scores"
     query = f"""
         {cells_sql(connection, options)}
         , several AS (FROM cells WHERE n_answered > 1), repeated AS (
@@ -71,12 +72,12 @@ def _repeated_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions
             FROM (SELECT *, {policy_sql(options)} AS drawn FROM scores SEMI JOIN several USING ({cell}, {model}, snapshot))
             GROUP BY ALL HAVING count(drawn) > 1
         ), reference AS ({reference})
-        SELECT * REPLACE (coalesce(cluster, {options.subject.lone_cluster}) AS cluster)
         FROM repeated LEFT JOIN reference USING ({pair})
         ORDER BY {", ".join(keys.series)}, {pair}
         """
     with scores_of_this_version(keys):
-        return connection.execute(query, parameters(options)).df()
+        found = connection.execute(query, parameters(options)).df()
+    return with_clusters(found, connection, options.subject)
 
 
 def _agreement(cells: pd.DataFrame) -> dict[str, object]:

@@ -69,6 +69,9 @@ class Scored:
     """RELIABILITY: one row per series with repeated draws."""
     reference_again: str
     """What people are told to do where reference scores are missing: `"load the suite again"`."""
+    clusters: Callable[[duckdb.DuckDBPyConnection], pd.DataFrame]
+    """What items hang together, given a connection to the tables: `cluster` of each `Keys.shared_item`. Of one that has no row, equal items
+    are a cluster."""
     noise: Callable[[duckdb.DuckDBPyConnection, pd.DataFrame, BoardOptions], Any]
     """Noise of the cells' scores, given a connection to the tables; None: not known."""
     measures: Callable[[Grid, Resampling | None, Number], Measured]
@@ -85,8 +88,3 @@ class Scored:
     def items(self) -> str:
         """The column that counts clusters: `n_tasks`."""
         return f"n_{self.keys.noun}s"
-
-    @property
-    def lone_cluster(self) -> str:
-        """SQL: what stands for the cluster of an item that no reference scores are known of."""
-        return " || '/' || ".join(self.keys.shared_item)

@@ -283,7 +283,7 @@ def _comparison(
     """The comparison; of these segments only, if any are named."""
     return reader.query(
         lambda connection: compared(connection, asked, options, margin=margin, segments=segments),
-        only=["scores", "predictions", "reference_scores"],
+        only=["scores", "predictions", "survey_responses", "reference_scores"],
         first=options.rounds,
     )
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dtef_pipeline.keys import Keys
 
-# A partition is GD4/country:kenya. The cluster is the same question, text and options alike, in all segments and rounds. A circular question
-# is one that defines the segment it is asked of.
+# A partition is GD4/country:kenya. The cluster is a battery of questions, in all segments, linked over rounds. A circular question is one that
+# defines the segment it is asked of.
 KEYS = Keys(
     space=("round", "segment"),
     item="question_id",

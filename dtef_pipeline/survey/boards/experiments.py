@@ -13,7 +13,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.boards.cells import cells_sql, has_table, parameters, scores_of_this_version
+from dtef_pipeline.boards.cells import cells_sql, has_table, parameters, scores_of_this_version, with_clusters
 from dtef_pipeline.boards.costs import requests_sql
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.statistics.differences import (
@@ -43,13 +43,12 @@ def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], 
 
     `connection` has a `scores` view; `options.snapshot` is set, for responses of several snapshots do not compare. Columns: `model`,
     `condition` (the name in the experiment), `condition_place` (0: the first), `round`, `segment`, `question_id`, `context_level`,
-    `context_place` (of the level among those of the condition), `cluster` (of the question: as in `load_cells`), `score` (0-1; null: unscored),
+    `context_place` (of the level among those of the condition), `same_item` and `cluster` (as in `load_cells`), `score` (0-1; null: unscored),
     `first_score`, `n_total`, `n_ok`, `n_answered` (predictions).
     """
     connection.execute("SET threads = 1")
     connection.register("asked", _asked_frame(asked))
-    known, pair = has_table(connection, "reference_scores"), ", ".join(KEYS.pair)
-    clusters = "reference_scores" if known else f"(SELECT {pair}, NULL::VARCHAR AS cluster FROM placed LIMIT 0)"
+    pair = ", ".join(KEYS.pair)
     query = f"""
         {cells_sql(connection, options)}
         , placed AS (
@@ -58,17 +57,15 @@ def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], 
             FROM cells JOIN asked ON cells.model_variant = asked.variant AND cells.condition = asked.condition
                 AND cells.context_level = asked.context_level
         ), first AS (FROM placed WHERE condition_place = 0)
-        SELECT model, placed.condition, placed.condition_place, {pair}, placed.context_level, context_place,
-            coalesce(known.cluster, {options.subject.lone_cluster}) AS cluster, placed.score, first.score AS first_score,
-            placed.n_total, placed.n_ok, placed.n_answered
+        SELECT model, placed.condition, placed.condition_place, {pair}, placed.context_level, context_place, placed.score,
+            first.score AS first_score, placed.n_total, placed.n_ok, placed.n_answered
         FROM placed LEFT JOIN first USING (model, {pair}, context_place)
-            LEFT JOIN {clusters} AS known USING ({pair})
         ORDER BY placed.model_place, placed.condition_place, {pair}, context_place
         """
     with scores_of_this_version(KEYS):
         found = connection.execute(query, parameters(options)).df()
     connection.unregister("asked")
-    return found
+    return with_clusters(found, connection, options.subject)
 
 
 def compared(

@@ -9,6 +9,7 @@ from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.scored import Scored
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.blueprint.options import ContextLevel
+from dtef_pipeline.survey.boards.linked import question_clusters
 from dtef_pipeline.survey.boards.noise import sampling_noise
 from dtef_pipeline.survey.boards.schemas import COMPARISONS, RELIABILITY
 from dtef_pipeline.survey.boards.skill import ADDED, measures
@@ -31,6 +32,7 @@ SCORED = Scored(
     comparisons=COMPARISONS,
     reliability=RELIABILITY,
     reference_again="ingest the round again",
+    clusters=question_clusters,
     noise=sampling_noise,
     measures=measures,
     columns=ADDED,

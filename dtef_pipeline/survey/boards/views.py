@@ -27,7 +27,7 @@ CODED = (*KEYS.row, *KEYS.described)
 """Text columns of `scores` that repeat: as codes they are grouped and sorted several times faster."""
 HELD = {
     "scores": (*CODED, "draw", "status", "circular", "predicted", *METRICS, *CORRECTED),
-    "survey_responses": (*KEYS.pair, "scale", "dont_know", "observed", "others", "n"),
+    "survey_responses": (*KEYS.pair, "question_text", "battery", "options", "scale", "dont_know", "observed", "others", "n"),
     "reference_scores": ("*",),
     "blueprints": (*KEYS.cell, "context_included"),
 }

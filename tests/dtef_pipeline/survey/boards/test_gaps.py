@@ -99,8 +99,9 @@ def world(truth: Floats, n: npt.NDArray[np.int64], predicted: Floats, rng: Rng) 
         | {"js": js(predicted.reshape(-1, k), observed.reshape(-1, k))}
         | {name: pa.nulls(rows, pa.float64()) for name in ("l2_corrected", "rps_corrected")}
     )
+    asked = {"question_text": keys["question_id"], "battery": keys["question_id"], "options": [[*map(str, range(k))]] * rows}
     survey = pa.table(
-        keys | {"n": n[place[:, 1]], "observed": lists["observed"], "dont_know": pa.nulls(rows, pa.list_(pa.bool_()))}
+        keys | asked | {"n": n[place[:, 1]], "observed": lists["observed"], "dont_know": pa.nulls(rows, pa.list_(pa.bool_()))}
     )
     return World(scores, survey)
 
