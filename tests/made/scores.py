@@ -41,7 +41,8 @@ def survey_rows(*rows: dict[str, Any]) -> pa.Table:
             "shuffled": [0.1, 0.1, 0.8],
             "shuffled_segment": "country:chile",
         }
-        full.append({**row, **given})
+        row |= given
+        full.append({"battery": f"rule:{row['question_id']}", **row})
     return pa.Table.from_pylist(full, schema=SURVEY_RESPONSES)
 
 
