@@ -27,14 +27,13 @@ from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.observe import MIN_N
 from dtef_pipeline.survey.scoring.metrics import js
 from tests.made.world_tables import connection, marginals
-from tests.made.worlds import SINGLE, Design, Floats, Survey, World
+from tests.made.worlds import COUNTRIES, SINGLE, Design, Floats, Survey, World
 
 GD3 = (9, 7, 6, 5, 4, 3, 2, 2, 1, 1, 1, 1, 1)
 GD4 = (13, 7, 7, 6, 6, 5, 5, 5, 2, 2, *(1,) * 58)
 GD5 = (6, 4, 3, 3, 2, 2, *(1,) * 40)
 GD6 = (8, 6, 5, 4, 4, 3, 3, 2, 2, 2, *(1,) * 52)
 GD7 = (8, 6, 5, 4, 4, 3, 3, 2, *(1,) * 19)
-SMALL = (10, 12, 15, 18, 20, 25, 30, 40, 60, 90)
 LARGE = (600, 700, 900, 1200, 1500)
 
 
@@ -46,26 +45,29 @@ class Regime:
     row: str | None = None
 
 
+MANY: dict[str, Any] = {"countries": COUNTRIES, "ages": 6}
+"""The segments of a public round: 35, of 955 people; elsewhere 12, of 300."""
 REGIMES = {
     "5 questions": Regime(Design(SINGLE[:5])),
     "8 questions": Regime(Design(SINGLE[:8])),
     "20 questions": Regime(Design(SINGLE[:20])),
     "40 questions": Regime(Design()),
     "100 questions": Regime(Design((1,) * 100)),
-    "40 questions, other people for each (control)": Regime(Design(other_people=True)),
+    "100 questions, other people for each (control)": Regime(Design((1,) * 100, other_people=True)),
     "42 questions in 7 batteries": Regime(Design((6,) * 7)),
-    "GD3: 43 questions in 13 batteries": Regime(Design(GD3)),
-    "GD4: 116 questions in 68 batteries": Regime(Design(GD4)),
-    "GD5: 60 questions in 46 batteries": Regime(Design(GD5)),
-    "GD6: 91 questions in 62 batteries": Regime(Design(GD6)),
-    "GD7: 54 questions in 27 batteries": Regime(Design(GD7)),
-    "one country of 30, 54 questions": Regime(Design((1,) * 54), row="country:country18"),
+    "GD3: 43 questions in 13 batteries": Regime(Design(GD3, **MANY)),
+    "GD4: 116 questions in 68 batteries": Regime(Design(GD4, **MANY)),
+    "GD5: 60 questions in 46 batteries": Regime(Design(GD5, **MANY)),
+    "GD6: 91 questions in 62 batteries": Regime(Design(GD6, **MANY)),
+    "GD7: 54 questions in 27 batteries": Regime(Design(GD7, **MANY)),
+    "54 questions, 27 countries of 10-185": Regime(Design((1,) * 54, **MANY)),
+    "one country of 30 among 10, 54 questions": Regime(Design((1,) * 54, countries=(30,) * 10), row="country:country3"),
     "20 questions, half of the cells asked": Regime(Design(SINGLE[:20], asked=0.5)),
     "20 questions, 3 draws, 8 % unparsed": Regime(Design(SINGLE[:20], draws=3, unread=0.08)),
     "20 questions, skewed errors (t2)": Regime(Design(SINGLE[:20], skewed=2)),
     "10 questions, n 600-1500": Regime(Design(SINGLE[:10], countries=LARGE)),
     "20 yes/no questions, rare options": Regime(Design(SINGLE[:20], options=(2,), rare=True)),
-    "40 questions, strong common factor": Regime(Design(common=0.9, country=0.8)),
+    "40 questions, strong common factor": Regime(Design(common=0.62, country=0.7)),
     "40 questions, don't know": Regime(Design(dont_know=0.12)),
 }
 MODELS = ("m0", "m1", "good", POPULATION_MARGINAL, LEAVE_ONE_OUT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
@@ -24,12 +24,15 @@ Columns = dict[str, Any]
 LEVEL, CONDITION = "0", "distribution/attribute-label"
 
 
-def connection(world: World, survey: Survey, ceiling_draws: int = DRAWS) -> duckdb.DuckDBPyConnection:
-    """`survey_responses`, `reference_scores` and `scores` of one survey, in memory."""
+def connection(
+    world: World, survey: Survey, ceiling_draws: int = DRAWS, ways: Mapping[str, Way] | None = None
+) -> duckdb.DuckDBPyConnection:
+    """`survey_responses`, `reference_scores` and `scores` of one survey, in memory; `ways` as of `scores`."""
     responses = survey_responses(world, survey)
     references = reference_scores(responses, draws=ceiling_draws)
     found = duckdb.connect()
-    for name, rows in (("survey_responses", responses), ("reference_scores", references), ("scores", scores(world, survey))):
+    made = {"survey_responses": responses, "reference_scores": references, "scores": scores(world, survey, ways)}
+    for name, rows in made.items():
         found.register(name, rows)
     return found
 
@@ -65,23 +68,33 @@ def _others_n(world: World, survey: Survey) -> Ints:
     return np.asarray((np.equal.outer(world.attributes, world.attributes) & ~np.eye(len(weights), dtype=bool)) @ weights)
 
 
-def scores(world: World, survey: Survey) -> pa.Table:
-    """Of the models and of the two marginals, as `score_predictions` makes them."""
+class Way(NamedTuple):
+    """How a drawn model is called, and in which way it was asked."""
+
+    model: str
+    level: str = LEVEL
+    condition: str = CONDITION
+
+
+def scores(world: World, survey: Survey, ways: Mapping[str, Way] | None = None) -> pa.Table:
+    """Of the models and of the two marginals, as `score_predictions` makes them.
+
+    `ways`: drawn models that stand for one model asked in several ways; each by itself, where none is named.
+    """
     population, others = marginals(world, survey)
     everywhere = np.ones((1, *others.shape[:2]), dtype=bool)
-    made = [
-        _scores(world, survey, POPULATION_MARGINAL, np.broadcast_to(population[:, None], others.shape)[None], everywhere),
-        _scores(world, survey, LEAVE_ONE_OUT, others[None], everywhere),
-    ]
+    given = {POPULATION_MARGINAL: np.broadcast_to(population[:, None], others.shape)[None], LEAVE_ONE_OUT: others[None]}
+    made = [_scores(world, survey, Way(name), predicted, everywhere) for name, predicted in given.items()]
     for model, predicted in survey.predicted.items():
-        made.append(_scores(world, survey, model, predicted, survey.read[model], survey.asked[model]))
+        way = (ways or {}).get(model, Way(model))
+        made.append(_scores(world, survey, way, predicted, survey.read[model], survey.asked[model]))
     return pa.concat_tables(made)
 
 
 def _scores(
     world: World,
     survey: Survey,
-    model: str,
+    way: Way,
     predicted: Floats,
     read: npt.NDArray[np.bool_],
     asked: npt.NDArray[np.bool_] | None = None,
@@ -94,11 +107,11 @@ def _scores(
     values = {name: np.where(parsed, value, np.nan) for name, value in values.items()}
     columns = _named(world, survey, question, segment) | {
         "snapshot": "base",
-        "context_level": LEVEL,
-        "condition": CONDITION,
+        "context_level": way.level,
+        "condition": way.condition,
         "prompt_id": "p",
-        "model": model,
-        "model_variant": model,
+        "model": way.model,
+        "model_variant": way.model,
         "draw": draw,
         "n": survey.n[segment],
         "status": _of(("unparseable", "ok"), parsed.astype(np.int64)),

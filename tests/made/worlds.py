@@ -18,10 +18,11 @@ from scipy.special import ndtr, ndtri
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+FEW = (15, 20, 25, 30, 40, 60, 110)
 COUNTRIES = (10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 24, 25, 26, 27, 29, 30, 33, 36, 40, 47, 60, 80, 105, 185)
-"""Respondents of 27 countries, as in the public rounds."""
+"""Respondents of 27 countries, as of the listed ones of a public round."""
 SINGLE = (1,) * 40
-_FACTORS = 4
+_FACTORS = 2
 _RARE = 1e-9
 
 
@@ -33,7 +34,7 @@ class Errors:
     cell: float
 
 
-TYPICAL, GOOD = Errors(0.55, 0.25), Errors(0.12, 0.08)
+TYPICAL, GOOD = Errors(0.35, 0.18), Errors(0.12, 0.08)
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,12 @@ class Design:
     """
 
     batteries: tuple[int, ...] = SINGLE
-    countries: tuple[int, ...] = COUNTRIES
-    ages: int = 6
+    countries: tuple[int, ...] = FEW
+    ages: int = 3
     genders: int = 2
-    common: float = 0.42
-    country: float = 0.55
-    group: float = 0.22
+    common: float = 0.31
+    country: float = 0.65
+    group: float = 0.26
     own: float = 0.12
     alike: float = 0.6
     options: tuple[int, ...] = (2, 3, 4, 4, 5, 5, 6)
@@ -205,7 +206,7 @@ class _Questions:
         self.own = (self.drawn(rng, segments) * design.own).T  # (segments, questions)
         self.bounds = self._bounds(self.drawn(rng, max(design.options)), scale[self.battery])
         # Some batteries are hard for every model.
-        self.hard = np.exp(0.5 * self.drawn(rng, 1) - 0.125)
+        self.hard = np.exp(0.3 * self.drawn(rng, 1) - 0.045)
 
     def drawn(self, rng: np.random.Generator, many: int) -> Floats:
         """(questions, many) standard normal."""
