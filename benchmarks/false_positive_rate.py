@@ -7,12 +7,14 @@ tests by single cells are shown beside. The test suite runs these small. Run: `p
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from dtef_pipeline.boards.comparisons import comparisons
 from dtef_pipeline.statistics.differences import MARGIN, paired_statistics, resampling_of, verdicts
 from dtef_pipeline.statistics.permutation import FEWEST_PERMUTATIONS, SIGNIFICANCE, holm, sign_flips
 from dtef_pipeline.survey.boards.responsiveness import responsiveness
@@ -60,14 +62,50 @@ def unclustered_rate(design: Design, sets: int, seed: int) -> float:
     return float(np.mean(sign_flips(cells, permutations=999, seed=seed).p < SIGNIFICANCE))
 
 
-def family_rate(models: int, sets: int, seed: int, *, adjusted: bool = True) -> float:
-    """Share of sets of equally good models in which any two of them are told apart, each against each."""
+def family_rate(
+    models: int, sets: int, seed: int, *, adjust: Callable[[Floats], Floats] | None = holm, questions: int = 20, better: int = 0
+) -> float:
+    """Share of sets in which any two equally good models are told apart, each against each, p adjusted over all pairs (None: not at all).
+
+    The first `better` models are better than all others, by 0.06, 0.12, ...: differences that are there do not count.
+    """
     generator = np.random.default_rng(seed)
     left, right = np.triu_indices(models, k=1)
-    scores = 0.03 * generator.normal(size=(20, sets, models)) + 0.05 / np.sqrt(50) * generator.normal(size=(20, sets, models))
-    sums = (scores[:, :, left] - scores[:, :, right]).reshape(20, -1)
+    shape = (questions, sets, models)
+    scores = 0.03 * generator.normal(size=shape) + 0.05 / np.sqrt(50) * generator.normal(size=shape)
+    scores += 0.06 * np.maximum(better - np.arange(models), 0)
+    sums = (scores[:, :, left] - scores[:, :, right]).reshape(questions, -1)
     p = sign_flips(sums, permutations=FEWEST_PERMUTATIONS, seed=seed).p.reshape(sets, -1)
-    return float(np.mean([(holm(each) if adjusted else each).min() < SIGNIFICANCE for each in p]))
+    return float(np.mean([(adjust(each) if adjust else each)[left >= better].min() < SIGNIFICANCE for each in p]))
+
+
+def equal_cells(names: Sequence[str], sizes: Sequence[int], sets: int, seed: int) -> pd.DataFrame:
+    """Cells of equally good models, every set under a condition of its own, all parsed.
+
+    `sizes`: how many questions each cluster has. Scores share an effect per cluster, and have one per question, each as large for any model.
+    """
+    generator = np.random.default_rng(seed)
+    cluster_of = np.repeat(np.arange(len(sizes)), sizes)
+    shape = (sets, len(cluster_of), len(names))
+    effects = 0.03 * generator.normal(size=(sets, len(sizes), len(names)))[:, cluster_of] + 0.03 * generator.normal(size=shape)
+    places = dict(zip(("condition", "question_id", "model"), np.indices(shape).reshape(3, -1), strict=True))
+    frame = pd.DataFrame({name: pd.Categorical(np.char.mod("%04d", place)) for name, place in places.items()})
+    model = pd.Categorical.from_codes(places["model"], list(names))
+    cluster = pd.Categorical.from_codes(cluster_of[places["question_id"]], [f"c{at}" for at in range(len(sizes))])
+    score = 0.7 + effects.ravel()
+    known = {"round": "S1", "segment": "country:kenya", "context_level": "0", "n_ok": 1, "n_answered": 1}
+    return frame.assign(**known, model=model, model_variant=model, cluster=cluster, score=score, parsed_score=score)
+
+
+def any_found(names: Sequence[str], sets: int, seed: int, sizes: Sequence[int] = (1,) * 20) -> dict[str, float]:
+    """Share of sets of equally good models in which `comparisons` finds any difference, by family and in all; `sizes` as of `equal_cells`."""
+    table = comparisons(equal_cells(names, sizes, sets, seed), SurveyBoardOptions(resamples=0, seed=seed))
+    better = table["verdict"] == "better"
+    families = {
+        family: float(better[rows.index].groupby(rows["condition"]).any().sum()) / sets
+        for family, rows in table.groupby("family")
+    }
+    return {**families, "any": float(better.groupby(table["condition"]).any().mean())}
 
 
 def equivalence_rate(difference: float, sets: int, seed: int, *, question_sd: float = 0.01) -> float:
@@ -128,7 +166,7 @@ def main(sets: int) -> None:
         print(
             f"a difference of {shift}, 20 questions x 50 segments: found in {clustered_rate(Design(shift=shift), sets, 2):.1%}"
         )
-    rates = f"{family_rate(5, sets, 3):.2%}, unadjusted {family_rate(5, sets, 3, adjusted=False):.1%}"
+    rates = f"{family_rate(5, sets, 3):.2%}, unadjusted {family_rate(5, sets, 3, adjust=None):.1%}"
     print(f"any of 10 pairs of 5 equal models: {rates}")
     for difference in (MARGIN, 0.0):
         print(f"equivalent within {MARGIN}, true difference {difference}: {equivalence_rate(difference, sets, 4):.2%}")

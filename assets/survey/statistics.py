@@ -16,12 +16,13 @@ from dtef_pipeline.survey.boards.views import gap_tables
 from dtef_pipeline.survey.report.charts import gap_chart
 
 
-@dg.asset(deps=[segment_results], **roll_up("comparisons", code_version="2"))
+@dg.asset(deps=[segment_results], **roll_up("comparisons", code_version="3"))
 def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Every two models on the cells that both have a score for: the difference with its interval, and whether chance could have made it.
 
-    Tested by flipping the signs of whole questions, since the fifty segments of a question are not fifty questions; `p_holm` is adjusted over
-    all pairs of a context level and condition. `verdict` is `better`, or `not told apart`.
+    Tested by flipping the signs of whole questions, since the fifty segments of a question are not fifty questions. `p_adjusted` is adjusted
+    over the confirmatory family (Holm), or over the exploratory rows of a context level and condition (Benjamini-Hochberg). `verdict` is
+    `better`, or `not told apart`; `parsed_verdict` is by readable responses alone.
     """
     rows = publish_views(store, config, of_views("comparisons"))["comparisons"]
     return dg.MaterializeResult(
@@ -31,7 +32,18 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
                 rows,
                 config,
                 "better",
-                ["model", "other_model", "context_level", "difference", "low", "high", "p_holm", "verdict"],
+                [
+                    "model",
+                    "other_model",
+                    "context_level",
+                    "difference",
+                    "low",
+                    "high",
+                    "family",
+                    "p_adjusted",
+                    "verdict",
+                    "parsed_verdict",
+                ],
             ),
         }
     )

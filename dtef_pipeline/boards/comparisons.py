@@ -11,14 +11,23 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.boards.families import CONFIRMATORY, OTHER, with_families
 from dtef_pipeline.boards.scored import Scored
 from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.statistics.differences import Codes, Floats, paired_statistics, places, resampling_of, without_rounding
-from dtef_pipeline.statistics.permutation import SIGNIFICANCE, fewest_clusters, holm, permutations_for
+from dtef_pipeline.statistics.permutation import fewest_clusters, holm, permutations_for
 from dtef_pipeline.statistics.resampling import product
 from dtef_pipeline.text.counted import counted
 
-_OTHER = ("other_model", "other_variant")
+_OF_PARSED = {
+    "n_pairs": "n_parsed_pairs",
+    "difference": "parsed_difference",
+    "low": "parsed_low",
+    "high": "parsed_high",
+    "p": "parsed_p",
+    "note": "parsed_note",
+}
+"""What is said of parsed scores alone, by the name that the same number has under the policy."""
 
 
 class _Grid(NamedTuple):
@@ -28,6 +37,8 @@ class _Grid(NamedTuple):
     scores: Floats  # (cells, models), NaN: none
     noise: npt.NDArray[np.float32] | None  # (replicates, cells, models), 0 where there is no score
     starts: Codes  # (clusters + 1,): where the cells of each cluster begin, and the end
+    parsed: Floats  # (cells, models): scores of parsed responses alone, NaN: none
+    answered: npt.NDArray[np.float32]  # (cells, models): responses per parsed one, 0 where none is
 
 
 class _Pairs(NamedTuple):
@@ -41,22 +52,27 @@ class _Pairs(NamedTuple):
     noise: npt.NDArray[np.float32] | None
 
 
-def comparisons(cells: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None = None) -> pd.DataFrame:
+def comparisons(
+    cells: pd.DataFrame, options: BoardOptions, noise: npt.NDArray[np.float32] | None = None, *, parsed: bool = True
+) -> pd.DataFrame:
     """Every two models (variants) on the cells that both have a score for, the better one first; as the subject's `comparisons`.
 
     `cells` as of `load_cells`, of which `noise` (rows, replicates) are the centred deviations under resampling of the observed answers. Pairs
     without a shared cell have no row. `difference` is in units of the score, above 0 or 0; `p` is of the sign-flip test of whole clusters,
-    `p_holm` adjusted over the pairs that were asked in the same way.
+    `p_holm` adjusted over the pairs that were asked in the same way. `family`, `p_adjusted` and the verdicts are those of `with_families`.
+
+    What begins with `parsed` says the same of the cells where both have a parsed score, by these scores alone; without `parsed` it is null.
     """
     schema, tables = options.subject.comparisons, []
     for asked, rows in _by_asked(cells, options.subject):
         grid = _grid(cells.iloc[rows], options.subject.keys, None if noise is None else noise[rows])
         if len(grid.models) > 1:
-            tables.append(_compared(grid, options).assign(**asked))
+            tables.append(_compared(grid, options, parsed).assign(**asked))
     if not tables:
         return pd.DataFrame(schema.empty_table().to_pandas())
-    table = pd.concat(tables, ignore_index=True).assign(targets=options.targets, metric=options.metric, seed=options.seed)
-    return table[list(schema.names)]
+    table = with_families(pd.concat(tables, ignore_index=True), options)
+    table["note"] = _hopeless(table, options.subject)
+    return table.assign(targets=options.targets, metric=options.metric, seed=options.seed)[list(schema.names)]
 
 
 def _by_asked(cells: pd.DataFrame, subject: Scored) -> Iterator[tuple[Mapping[str, str], Codes]]:
@@ -75,21 +91,25 @@ def _grid(rows: pd.DataFrame, keys: Keys, noise: npt.NDArray[np.float32] | None)
     cluster_of = places(rows.iloc[np.unique(cell, return_index=True)[1]], ["cluster"])[0]
     order = np.argsort(cluster_of, kind="stable")
     place = np.argsort(order)[cell]
-    scores = np.full((len(order), len(models)), np.nan)
-    scores[place, model] = rows["score"]
+    scores, parsed = (np.full((len(order), len(models)), np.nan) for _ in range(2))
+    scores[place, model], parsed[place, model] = rows["score"], rows["parsed_score"]
+    answered = np.zeros(scores.shape, dtype=np.float32)
+    answered[place, model] = rows["n_answered"] / rows["n_ok"].clip(lower=1) * rows["parsed_score"].notna()
     deviations = None
     if noise is not None:
         deviations = np.zeros((noise.shape[1], *scores.shape), dtype=np.float32)
         deviations[:, place, model] = np.nan_to_num(noise).T
     starts = np.searchsorted(cluster_of[order], np.arange(cluster_of.max() + 2))
-    return _Grid(models, scores, deviations, starts)
+    return _Grid(models, scores, deviations, starts, parsed, answered)
 
 
-def _pairs(grid: _Grid) -> _Pairs:
-    """Sums over the shared cells of a cluster are products of its scores with who has a score: one small matrix per cluster."""
+def _pairs(grid: _Grid, left: Codes, right: Codes) -> _Pairs:
+    """Sums over the shared cells of a cluster are products of its scores with who has a score: one small matrix per cluster.
+
+    `left` and `right` (pairs,) are the models of each pair.
+    """
     here = ~np.isnan(grid.scores)
     mask, scores = here.astype(np.float64), np.where(here, grid.scores, 0.0)
-    left, right = np.triu_indices(len(grid.models), k=1)
     clusters = len(grid.starts) - 1
     sums, others, counts = (np.empty((clusters, len(left))) for _ in range(3))
     deviations = None if grid.noise is None else np.empty((len(grid.noise), clusters, len(left)), dtype=np.float32)
@@ -105,61 +125,99 @@ def _pairs(grid: _Grid) -> _Pairs:
     return _Pairs(left, right, sums, others, counts, deviations)
 
 
-def _compared(grid: _Grid, options: BoardOptions) -> pd.DataFrame:
-    pairs = _pairs(grid)
+def _compared(grid: _Grid, options: BoardOptions, parsed: bool) -> pd.DataFrame:
+    pairs = _pairs(grid, *np.triu_indices(len(grid.models), k=1))
     shared = pairs.counts.sum(axis=0) > 0
-    sums = without_rounding(pairs.scores - pairs.others, pairs.scores + pairs.others)
+    permutations = permutations_for(int(shared.sum()))
+    sums = _differences(pairs)
     worse = without_rounding(sums.sum(axis=0), np.abs(sums).sum(axis=0)) < 0
-    sums = np.where(worse, -sums, sums)
-    noise = None if pairs.noise is None else np.where(worse, -pairs.noise, pairs.noise)
-    subject = options.subject
-    statistics = paired_statistics(
-        sums,
-        pairs.counts,
-        resampling_of(len(sums), options.resamples, options.seed),
-        permutations=permutations_for(int(shared.sum())),
-        seed=options.seed,
-        noise=noise,
-        noun=subject.keys.noun,
-    )
+    statistics = _tested(pairs, worse, permutations, options)
     with np.errstate(invalid="ignore"):
         means, other_means = (part.sum(axis=0) / pairs.counts.sum(axis=0) for part in (pairs.scores, pairs.others))
     statistics["score"], statistics["other_score"] = np.where(worse, other_means, means), np.where(worse, means, other_means)
     first, second = np.where(worse, pairs.right, pairs.left), np.where(worse, pairs.left, pairs.right)
     statistics[list(MODEL)] = grid.models.iloc[first].to_numpy()
-    statistics[list(_OTHER)] = grid.models.iloc[second].to_numpy()
-    statistics = statistics[shared].rename(columns={"n_clusters": subject.items})
+    statistics[list(OTHER)] = grid.models.iloc[second].to_numpy()
+    of_parsed = _of_parsed(grid, statistics, pairs, worse, permutations, options) if parsed else None
+    statistics = statistics.join(pd.DataFrame(of_parsed, statistics.index, list(_OF_PARSED.values())))
+    statistics = statistics[shared].rename(columns={"n_clusters": options.subject.items})
     statistics["p_holm"] = holm(statistics["p"])
-    tested = np.where(statistics["p_holm"] < SIGNIFICANCE, "better", "not told apart")
-    statistics["verdict"] = np.where(statistics["p"].isna(), "not tested", tested)
-    statistics["note"] = _hopeless(statistics, subject)
-    table: pd.DataFrame = statistics.sort_values([*MODEL, *_OTHER], ignore_index=True)
+    table: pd.DataFrame = statistics.sort_values([*MODEL, *OTHER], ignore_index=True)
     return table
 
 
+def _differences(pairs: _Pairs) -> Floats:
+    """Scores of the left model less those of the right, summed over each cluster (clusters, pairs)."""
+    return without_rounding(pairs.scores - pairs.others, pairs.scores + pairs.others)
+
+
+def _tested(pairs: _Pairs, worse: npt.NDArray[np.bool_], permutations: int, options: BoardOptions) -> pd.DataFrame:
+    """`paired_statistics` of the pairs, seen from the right model where the left one is `worse` (pairs,)."""
+    sums = _differences(pairs)
+    return paired_statistics(
+        np.where(worse, -sums, sums),
+        pairs.counts,
+        resampling_of(len(sums), options.resamples, options.seed),
+        permutations=permutations,
+        seed=options.seed,
+        noise=None if pairs.noise is None else np.where(worse, -pairs.noise, pairs.noise),
+        noun=options.subject.keys.noun,
+    )
+
+
+def _of_parsed(
+    grid: _Grid,
+    statistics: pd.DataFrame,
+    pairs: _Pairs,
+    worse: npt.NDArray[np.bool_],
+    permutations: int,
+    options: BoardOptions,
+) -> pd.DataFrame:
+    """The columns of _OF_PARSED, pairs as in `statistics`: the same where all that the two models have scores for was parsed.
+
+    The noise of a cell's parsed responses alone is that of its score times the responses per parsed one: a response that cannot be read has
+    its score whatever was observed, and adds no noise.
+    """
+    found = statistics[list(_OF_PARSED)].rename(columns=_OF_PARSED)
+    unread = (~np.isnan(grid.scores) & (grid.scores != grid.parsed)).any(axis=0)
+    again = np.flatnonzero(unread[pairs.left] | unread[pairs.right])
+    if len(again):
+        noise = None if grid.noise is None else grid.noise * grid.answered
+        readable = _pairs(grid._replace(scores=grid.parsed, noise=noise), pairs.left[again], pairs.right[again])
+        tested = _tested(readable, worse[again], permutations, options).set_index(again)
+        found.loc[again] = tested[list(_OF_PARSED)].rename(columns=_OF_PARSED)
+    return found
+
+
 def _hopeless(statistics: pd.DataFrame, subject: Scored) -> pd.Series:
-    """The notes, with one where no difference could pass for more than chance: too few clusters for so many pairs."""
-    tested = int(statistics["p"].notna().sum())
-    needed = fewest_clusters(tested)
-    few = statistics["p"].notna() & (statistics[subject.items] < needed)
-    pairs = "this pair" if tested == 1 else counted(tested, "pair")
-    items = pd.Series([counted(n, subject.keys.noun) for n in statistics[subject.items]], statistics.index, dtype=object)
-    too_few = items + f" cannot tell {pairs} apart: at least {needed} are needed"
-    return statistics["note"].where(~few, too_few)
+    """The notes, with one where no difference could pass for more than chance: too few clusters for what p is adjusted over.
+
+    Holm multiplies the smallest p by the number of tests; of many p that are equally small Benjamini and Hochberg leave each as it is.
+    """
+    tested, confirms = statistics["p"].notna(), statistics["family"] == CONFIRMATORY
+    confirmed = int((tested & confirms).sum())
+    needed = np.where(confirms, fewest_clusters(confirmed), fewest_clusters(1))
+    pairs = np.where(confirms & (confirmed > 1), counted(confirmed, "pair"), "this pair")
+    few = tested & (statistics[subject.items] < needed)
+    too_few = [
+        f"{counted(n, subject.keys.noun)} cannot tell {what} apart: at least {least} are needed"
+        for n, what, least in zip(statistics[subject.items], pairs, needed, strict=True)
+    ]
+    return statistics["note"].where(~few, pd.Series(too_few, statistics.index, dtype=object))
 
 
 def tiers(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Series:
     """The tier of each row of an overall board, from 1, on the board's index; null for unranked models.
 
     `compared` as of `comparisons`, of the same scores. Down the ranking of each way of asking, a tier holds its first model and all that
-    follow until one that the first is better than (p_holm < .05): that one opens the next tier. Models of one tier are so not told apart from
+    follow until one that the first is better than (its verdict): that one opens the next tier. Models of one tier are so not told apart from
     its first; that need not hold of every two of them. None where no pair that was asked in that way could be told apart, because there are
     too few clusters.
     """
     testable = compared[(compared["note"] == "") & compared["p"].notna()]
     able = set(zip(*(testable[name].astype(str) for name in keys.asked), strict=True))
     won = compared[compared["verdict"] == "better"]
-    better = set(zip(*(won[name].astype(str) for name in (*keys.asked, *MODEL, *_OTHER)), strict=True))
+    better = set(zip(*(won[name].astype(str) for name in (*keys.asked, *MODEL, *OTHER)), strict=True))
     ranked = board_rows[board_rows["rank"].notna()].sort_values([*keys.asked, "rank", *MODEL], kind="stable")
     found = pd.Series(pd.NA, index=board_rows.index, dtype="Int64")
     asked: tuple[str, ...] = ()

@@ -61,6 +61,10 @@ class Scored:
     """Sort key of the first way of asking."""
     marginal: str
     """The model whose lead over a cell says how easy the cell is, so that models of different coverage can be ranked."""
+    reference: str
+    """The computed model that stands for answering without a language model: the one confirmatory family compares each of those with it."""
+    usual: Mapping[str, str]
+    """Of the ways of asking, the value that a column has where nobody chose another; columns without such a value are not named."""
     ranked_from: int
     """Values of the space's second level that a model must have a score in to be ranked, or all there are if fewer."""
     comparisons: pa.Schema

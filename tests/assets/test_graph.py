@@ -27,7 +27,7 @@ ASSETS = {
     "leaderboard": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "4", None),
     "breakdowns": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "4", None),
     "costs": (["predictions"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
-    "comparisons": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "2", None),
+    "comparisons": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "3", None),
     "responsiveness": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "2", None),
     "gaps": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "3", None),
     "reliability": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "2", None),

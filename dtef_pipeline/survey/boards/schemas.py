@@ -2,7 +2,8 @@
 
 All are made of **cells** (see `boards`), never mix context levels or conditions (but to compare them), and stand twice, for `targets`
 clean and all. `low` and `high` are the ends of a 95 % interval, null where there is none; `note` then says why. `p` is of a two-sided test
-unless said otherwise, `p_holm` is adjusted over all rows of the same context level, condition and targets.
+unless said otherwise, `p_holm` is adjusted over all rows of the same context level, condition and targets. What begins with `parsed` says
+of readable responses alone what the column without it says under the published policy.
 """
 
 from __future__ import annotations
@@ -38,6 +39,21 @@ _P_HOLM = field(
     _NUMBER,
     "Probability of as much by chance alone, 0-1, adjusted (Holm) for all rows of one level, condition and targets",
 )
+_PARSED = (
+    field(
+        "parsed_difference",
+        _NUMBER,
+        "Difference over the pairs that were answered readably on both sides, by readable responses alone",
+    ),
+    field("parsed_low", _NUMBER, "Lower end of the 95 % interval of parsed_difference"),
+    field("parsed_high", _NUMBER, "Upper end of the 95 % interval of parsed_difference"),
+    field("parsed_p", _NUMBER, "Probability of such a parsed_difference if there were none, 0-1 (two-sided sign-flip test)"),
+)
+_PARSED_NOTE = field(
+    "parsed_note",
+    _TEXT,
+    "What readable responses alone say where it is not what the published policy says, or why they say nothing",
+)
 _NOTE = field("note", _TEXT, "Caution for readers of the row, or the reason why a number is missing")
 _SEED_FIELD = field("seed", _COUNT, "Seed of all that was drawn")
 
@@ -57,7 +73,24 @@ COMPARISONS = pa.schema(
         field("effect_size", _NUMBER, "Difference in units of the standard deviation of the questions' differences"),
         _P,
         _P_HOLM,
-        field("verdict", _TEXT, "Verdict by p_holm: better, not told apart or not tested"),
+        field(
+            "family",
+            _TEXT,
+            "confirmatory: a language model against the leave-one-out marginal, asked in the one way that was named before; "
+            "exploratory: all others",
+        ),
+        field(
+            "p_adjusted",
+            _NUMBER,
+            "p adjusted, 0-1: of confirmatory rows over these (Holm), of exploratory ones over those of one level and condition "
+            "(Benjamini-Hochberg)",
+        ),
+        field("verdict", _TEXT, "Verdict by p_adjusted: better, not told apart or not tested"),
+        field("n_parsed_pairs", _COUNT, "Pairs of segment and question that both models answered readably"),
+        *_PARSED,
+        field("parsed_p_adjusted", _NUMBER, "parsed_p, adjusted as p is for p_adjusted"),
+        field("parsed_verdict", _TEXT, "Verdict by readable responses alone: better, worse, not told apart or not tested"),
+        _PARSED_NOTE,
         _NOTE,
         _SEED_FIELD,
     ]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.scored import Scored
-from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
-from dtef_pipeline.survey.blueprint.options import ContextLevel
+from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
 from dtef_pipeline.survey.boards.linked import question_clusters
 from dtef_pipeline.survey.boards.noise import sampling_noise
 from dtef_pipeline.survey.boards.schemas import COMPARISONS, RELIABILITY
@@ -28,6 +28,8 @@ SCORED = Scored(
     facts={"n": "INTEGER", "gini": "DOUBLE"},
     size=lambda level: ContextLevel(level).order,
     marginal=POPULATION_MARGINAL,
+    reference=LEAVE_ONE_OUT,
+    usual={"condition": BlueprintOptions().condition},
     ranked_from=10,  # segments: weval methodology 5.3
     comparisons=COMPARISONS,
     reliability=RELIABILITY,

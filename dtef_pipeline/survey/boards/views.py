@@ -62,7 +62,7 @@ def view(connection: Connection, by: str, options: BoardOptions, evidence: Board
     if evidence is None or not options.resamples or by == BY_METRIC:
         return frame
     if by == "overall":
-        compared = comparisons(evidence.cells, replace(options, resamples=0))
+        compared = comparisons(evidence.cells, replace(options, resamples=0), parsed=False)
         frame.insert(1, "tier", tiers(frame, compared, KEYS))
         frame["tier_note"] = why_no_tier(frame, compared, KEYS)
     if "note" in frame:

@@ -30,6 +30,9 @@ def cells(*rows: tuple[str, str, str, float | None], **given: Any) -> pd.DataFra
         "condition": "c",
         "model_variant": frame["model"],
         "cluster": frame["question_id"],
+        "parsed_score": frame["score"],
+        "n_ok": 1,
+        "n_answered": 1,
     }
     return frame.assign(**{**plain, **given})
 
@@ -102,11 +105,13 @@ def test_every_pair_as_plain_loops_over_lopsided_cells_say(seed: int) -> None:
 def test_neither_the_order_of_rows_nor_the_kind_of_columns_nor_a_constant_changes_a_difference() -> None:
     frame = lopsided(3)
     table = comparisons(frame, QUICK)
-    categorical = frame.astype({name: "category" for name in frame.columns if name != "score"})
+    categorical = frame.astype(
+        dict.fromkeys(("model", "question_id", "segment", "round", "context_level", "cluster"), "category")
+    )
     pd.testing.assert_frame_equal(comparisons(categorical, QUICK), table)
     shuffled = comparisons(frame.sample(frac=1, random_state=1), QUICK)
     pd.testing.assert_frame_equal(shuffled, table)
-    moved = comparisons(frame.assign(score=frame["score"] + 0.25), QUICK)
+    moved = comparisons(frame.assign(score=frame["score"] + 0.25, parsed_score=frame["parsed_score"] + 0.25), QUICK)
     unmoved = [name for name in table.columns if name not in ("score", "other_score")]
     pd.testing.assert_frame_equal(moved[unmoved], table[unmoved])
 
@@ -246,13 +251,16 @@ class TestTiers:
 
 
 def test_too_few_questions_for_so_many_pairs_make_no_tiers_and_say_so() -> None:
-    # An unreadable model shared tier 1 with one .59 better: with 8 questions and 28 pairs no p can pass.
-    scores = {name: [0.9 - 0.1 * place + 0.01 * q for q in range(8)] for place, name in enumerate("abcdefgh")}
-    frame = pd.concat([of(name, *column) for name, column in scores.items()])
-    compared = comparisons(frame, QUICK)
-    assert set(compared["note"]) == {"8 questions cannot tell 28 pairs apart: at least 11 are needed"}
+    # An unreadable model shared tier 1 with one .59 better: with so few questions no p can pass.
+    def compared(questions: int, names: str = "abcdefgh") -> pd.DataFrame:
+        scores = {name: [0.9 - 0.1 * place + 0.01 * q for q in range(questions)] for place, name in enumerate(names)}
+        return comparisons(pd.concat([of(name, *column) for name, column in scores.items()]), QUICK)
+
     board = pd.DataFrame({"rank": range(1, 9), "model": list("abcdefgh"), "model_variant": list("abcdefgh")})
-    assert tiers(board.assign(context_level="0", condition="c"), compared, KEYS).isna().all()
+    board = board.assign(context_level="0", condition="c")
+    assert set(compared(5)["note"]) == {"5 questions cannot tell this pair apart: at least 6 are needed"}
+    assert tiers(board, compared(5), KEYS).isna().all()
+    assert tiers(board, compared(6), KEYS).tolist() == list(range(1, 9)), "28 pairs that all stand out share what is adjusted"
     assert fewest_clusters(28) == 11
     assert 2 / 2**11 * 28 < 0.05 <= 2 / 2**10 * 28
 
@@ -267,7 +275,7 @@ def null_cells(sets: int, seed: int) -> pd.DataFrame:
     frame = pd.DataFrame({name: pd.Categorical(np.char.mod("%03d", values)) for name, values in names.items()})
     return frame.assign(
         round="S1", context_level="0", model_variant=frame["model"], cluster=frame["question_id"], score=0.7 + effects.ravel()
-    )
+    ).assign(parsed_score=lambda made: made["score"], n_ok=1, n_answered=1)
 
 
 def test_equally_good_models_are_told_apart_in_5_percent_and_with_cells_for_clusters_in_many() -> None:

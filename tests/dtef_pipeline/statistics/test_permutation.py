@@ -187,4 +187,4 @@ class TestWhereNothingIsToBeFound:
     def test_among_five_equal_models_holm_finds_a_difference_in_5_percent_and_no_adjustment_in_many(self) -> None:
         """Of 1,000 sets the standard error is 0.69 points; three of them are allowed on top."""
         assert family_rate(5, sets=1_000, seed=5) < 0.05 + 0.0207
-        assert family_rate(5, sets=300, seed=5, adjusted=False) > 0.15
+        assert family_rate(5, sets=300, seed=5, adjust=None) > 0.15
