@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 pair`, `2 pairs`, `1,200 pairs`: `noun` is the singular of a word whose plural takes an s, or of several words."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    """`1 pair`, `2 pairs`, `1,200 batteries`: `noun` is the singular of a word whose plural takes an s, or of several words."""
+    many = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in "aeou" else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else many}"
 
 
 def and_more(names: Sequence[str], most: int, separator: str = ", ") -> str:

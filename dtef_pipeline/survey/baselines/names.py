@@ -25,3 +25,11 @@ BASELINES: Mapping[str, int | None] = {
     EMPIRICAL_BAYES: None,
 }
 """Every baseline with the seed that it has unless another is given; None: nothing in it is drawn, so it takes none."""
+
+CONTAIN_THE_SEGMENT = (POPULATION_MARGINAL,)
+"""Baselines whose predictions are made of the segment's own answers, too."""
+CONTAINS_ANSWERS = (
+    "not tested: the prediction contains the segment's own answers, the more of them the larger the segment, "
+    "so that it comes nearer to large segments than equal groups let expect"
+)
+"""Why such a baseline has no verdict of its differences between segments."""

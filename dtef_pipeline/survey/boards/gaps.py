@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -16,43 +17,58 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.boards.cells import BoardOptions
-from dtef_pipeline.statistics.permutation import holm, permutations_for
+from dtef_pipeline.statistics.permutation import benjamini_hochberg, holm, permutations_for
+from dtef_pipeline.statistics.range_of_means import Noise, range_of_means
 from dtef_pipeline.statistics.ranks import ranks
-from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, product, why_none
-from dtef_pipeline.survey.boards.equal_groups import Ints, Scores, null_scores, numbered
+from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, why_none
+from dtef_pipeline.survey.baselines.names import CONTAIN_THE_SEGMENT, CONTAINS_ANSWERS
+from dtef_pipeline.survey.boards.equal_groups import Ints, null_scores, numbered
 from dtef_pipeline.survey.boards.schemas import GAPS, QUESTION_GAPS
+from dtef_pipeline.survey.boards.segment_luck import Draws, Layout, luck
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.metrics import Floats
 
-_TIE = 1e-9
-"""A null gap that is smaller by rounding alone reaches the real one."""
-
 _NO_CEILINGS = "no ceilings known, so all groups are taken to answer alike: ingest the round again"
+_VERDICT = ("gap_low", "gap_high", "excess_low", "excess_high", "expected_low", "expected_high", "p", "parsed_p")
 
 
 def gaps(
-    connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, options: BoardOptions
+    connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, options: BoardOptions, noise: Draws | None = None
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tables `gaps` and `question_gaps` (schemas GAPS and QUESTION_GAPS), without the attributes that have one segment only.
 
-    `cells` as of `load_cells`, `connection` with `scores`, `survey_responses` and, or not, `reference_scores`. `gap` is the best segment's mean
-    score less the worst's, over each one's scored cells of all rounds, 0..1; `expected_gap` its mean between equal groups, `excess` the
-    difference of the two, about 0 where groups differ in size alone, below 0 by chance. `expected_low` to `expected_high` hold 95 % of the
-    gaps between equal groups; p = (b + 1) / (m + 1) with b of m such gaps at least as large (one-sided), `p_holm` adjusted over the rows of the
-    same context level and condition. Of fewer than MIN_CLUSTERS questions neither range nor p: `note` says so.
+    `cells` as of `load_cells`, `connection` with `scores`, `survey_responses` and, or not, `reference_scores`; `noise` (cells, replicates): what
+    respondents drawn anew would do to each score, as of `sampling_noise`. `gap` is the best segment's mean score less the worst's, over each
+    one's scored cells of all rounds, 0..1; `expected_gap` its mean between equal groups, `excess` the difference of the two, about 0 where
+    groups differ in size alone, below 0 by chance. `expected_low` to `expected_high` hold 95 % of the gaps between equal groups;
+    p = (b + 1) / (m + 1) with b of m such gaps at least as large (one-sided), `p_holm` and `p_bh` adjusted over the rows of the same context
+    level and condition. `excess_low` to `excess_high`: see `range_of_means`; `gap_low` and `gap_high` are `expected_gap` plus these. Of fewer
+    than MIN_CLUSTERS batteries, and of a baseline that contains the segments' own answers, neither range nor interval nor p: `note` says so.
     """
-    scored = cells[cells["score"].notna()].reset_index(drop=True)
+    is_scored = cells["score"].notna()
+    scored = cells[is_scored].reset_index(drop=True)
     if scored.empty:
         return _table([], GAPS, options), _table([], QUESTION_GAPS, options)
     null = null_scores(connection, scored, options)
-    tables = _attribute_gaps(scored, null, options), _question_gaps(scored, null, options)
+    evidence = _Evidence(null, None if noise is None else noise[is_scored.to_numpy()])
+    tables = _attribute_gaps(scored, evidence, options), _question_gaps(scored, null, options)
     if scored["ceiling"].isna().all():
         for table in tables:
             table["note"] = [f"{note}; {_NO_CEILINGS}" if note else _NO_CEILINGS for note in table["note"]]
     return tables
 
 
-def _attribute_gaps(cells: pd.DataFrame, null: Scores, options: BoardOptions) -> pd.DataFrame:
+class _Evidence(NamedTuple):
+    """Of each cell, (cells, draws): its scores in equal groups, and what its respondents' sample does to it; None: not known."""
+
+    null: Draws
+    noise: Draws | None
+
+    def of(self, rows: Ints) -> _Evidence:
+        return _Evidence(self.null[rows], None if self.noise is None else self.noise[rows])
+
+
+def _attribute_gaps(cells: pd.DataFrame, evidence: _Evidence, options: BoardOptions) -> pd.DataFrame:
     by = [*KEYS.series, "attribute"]
     groups = [group for group in _groups(cells, by) if group.several]
     keys = cells.loc[[group.first for group in groups], by].reset_index(drop=True)
@@ -64,12 +80,10 @@ def _attribute_gaps(cells: pd.DataFrame, null: Scores, options: BoardOptions) ->
     names = cells["segment"].to_numpy()
     rows: list[dict[str, object]] = []
     for key, group in zip(keys.itertuples(index=False, name=None), groups, strict=True):
-        means = group.means(cells["score"].to_numpy()[group.rows])
-        rows.append(
-            dict(zip(by, key, strict=True))
-            | _gap(names, group, means)
-            | _expectation(group, np.ptp(means), null[group.rows], normal)
-        )
+        row = dict(zip(by, key, strict=True))
+        row |= _gap(names, group, group.means(cells["score"].to_numpy()[group.rows]))
+        row |= _beside_chance(group, cells.loc[group.rows], evidence.of(group.rows), normal, options.seed)
+        rows.append(row if row["model"] not in CONTAIN_THE_SEGMENT else _without_verdict(row))
     return _table(_adjusted(rows), GAPS, options)
 
 
@@ -78,10 +92,8 @@ class _Group:
     """The cells of one model, context level, condition and attribute."""
 
     rows: Ints  # (cells,): in the order of the frame
-    segment: Ints  # (cells,): place in `segments`
-    question: Ints  # (cells,): number of its round and question id
+    layout: Layout
     segments: Ints  # (segments,): a row of each
-    clusters: int
 
     @property
     def first(self) -> int:
@@ -93,17 +105,16 @@ class _Group:
 
     def means(self, values: Floats) -> Floats:
         """Mean (segments,) of values (cells,)."""
-        return np.asarray(np.bincount(self.segment, values) / np.bincount(self.segment))
+        return np.asarray(np.bincount(self.layout.segment, values) / np.bincount(self.layout.segment))
 
 
 def _groups(cells: pd.DataFrame, by: list[str]) -> Iterator[_Group]:
     number, segment = numbered(cells, by), numbered(cells, ["segment"])
-    question, cluster = numbered(cells, KEYS.shared_item), numbered(cells, ["cluster"])
+    inside = [numbered(cells, names) for names in (KEYS.shared_item, [KEYS.cluster], ["round"])]
     order = np.argsort(number, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(number[order])) + 1):
         _, some, places = np.unique(segment[rows], return_index=True, return_inverse=True)
-        _, questions = np.unique(question[rows], return_inverse=True)
-        yield _Group(rows, places, questions, rows[some], len(np.unique(cluster[rows])))
+        yield _Group(rows, Layout(places, *(np.unique(codes[rows], return_inverse=True)[1] for codes in inside)), rows[some])
 
 
 def _gap(names: npt.NDArray[np.str_], group: _Group, means: Floats) -> dict[str, object]:
@@ -121,31 +132,58 @@ def _gap(names: npt.NDArray[np.str_], group: _Group, means: Floats) -> dict[str,
     }
 
 
-def _expectation(group: _Group, gap: float, null: Scores, normal: Floats) -> dict[str, object]:
-    """The gap between equal groups: segment means are sums over many questions, so they are drawn as normal.
+def _beside_chance(group: _Group, cells: pd.DataFrame, evidence: _Evidence, normal: Floats, seed: int) -> dict[str, object]:
+    """The gap beside those of equal groups, and the same over parsed draws alone; `normal`: (segments or more, sets)."""
+    found = _tested(group.layout, cells["score"].to_numpy(), evidence, normal, seed)
+    unread = (cells["n_ok"] < cells["n_answered"]).to_numpy()
+    parsed = found if not unread.any() else _over_parsed(group.layout, cells, evidence, normal, seed)
+    return found | {f"parsed_{name}": parsed.get(name) for name in ("gap", "excess", "p")}
 
-    `null`: (cells, NULL_DRAWS); `normal`: (segments or more, sets).
-    """
-    center = null.mean(axis=1, dtype=np.float64)
-    off = np.zeros((len(group.segments), int(group.question.max()) + 1, null.shape[1]))
-    off[group.segment, group.question] = null - center[:, None]
-    off = off.reshape(len(off), -1) / np.bincount(group.segment)[:, None]
-    # In a draw the segments of a question change places with each other: what one gains another loses, and so they vary together.
-    variance, axes = np.linalg.eigh(product(off, off.T) / (null.shape[1] - 1))
-    drawn = product(axes * np.sqrt(np.maximum(variance, 0)), normal[: len(off)])
-    drawn += group.means(center)[:, None]
-    gaps_drawn = drawn.max(axis=0) - drawn.min(axis=0)
-    expected = gaps_drawn.mean()
+
+def _tested(layout: Layout, score: Floats, evidence: _Evidence, normal: Floats, seed: int) -> dict[str, object]:
+    """Segment means are sums over many questions, so they are drawn as normal."""
+    chance = luck(layout, score, *evidence)
+    means = np.asarray(np.bincount(layout.segment, score) / np.bincount(layout.segment))
+    gap = float(np.ptp(means))
+    drawn = range_of_means(means, chance.center, Noise.drawn(chance.covariance, chance.freedom, normal, seed))
+    clusters = int(layout.cluster.max()) + 1
     found: dict[str, object] = {
-        "expected_gap": expected,
-        "excess": gap - expected,
-        "note": why_none(group.clusters, "question"),
+        "gap": gap,
+        "expected_gap": drawn.expected,
+        "excess": gap - drawn.expected,
+        "note": why_none(clusters, "battery"),
     }
-    if group.clusters < MIN_CLUSTERS:
+    if clusters < MIN_CLUSTERS:
         return found
-    low, high = np.quantile(gaps_drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    p = (np.count_nonzero(gaps_drawn >= gap - _TIE) + 1) / (len(gaps_drawn) + 1)
-    return found | {"expected_low": low, "expected_high": high, "p": p}
+    return found | {
+        "gap_low": drawn.expected + drawn.excess_low,
+        "gap_high": drawn.expected + drawn.excess_high,
+        "excess_low": drawn.excess_low,
+        "excess_high": drawn.excess_high,
+        "expected_low": drawn.low,
+        "expected_high": drawn.high,
+        "p": drawn.p,
+    }
+
+
+def _over_parsed(layout: Layout, cells: pd.DataFrame, evidence: _Evidence, normal: Floats, seed: int) -> dict[str, object]:
+    """The same over parsed draws alone: without the constant scores of the others. Empty where fewer than two segments have any."""
+    has = cells["parsed_score"].notna().to_numpy()
+    segments = np.unique(layout.segment[has])
+    if len(segments) < 2:
+        return {}
+    share = (cells["n_ok"] / cells["n_answered"]).to_numpy()[has][:, None]
+    score, parsed = (cells[name].to_numpy()[has] for name in ("score", "parsed_score"))
+    null = (evidence.null[has] - score[:, None]) / share + parsed[:, None]
+    noise = None if evidence.noise is None else evidence.noise[has] / share
+    some = Layout(*(np.unique(codes[has], return_inverse=True)[1] for codes in layout))
+    return _tested(some, parsed, _Evidence(null, noise), normal, seed)
+
+
+def _without_verdict(row: dict[str, object]) -> dict[str, object]:
+    """The row of a baseline whose own predictions contain what they are scored against: what equal groups show says nothing of it."""
+    kept = {name: value for name, value in row.items() if name not in _VERDICT}
+    return kept | {"note": "; ".join(filter(None, [str(row["note"]), CONTAINS_ANSWERS]))}
 
 
 def _adjusted(rows: list[dict[str, object]]) -> list[dict[str, object]]:
@@ -153,11 +191,13 @@ def _adjusted(rows: list[dict[str, object]]) -> list[dict[str, object]]:
         return rows
     frame = pd.DataFrame(rows)
     p = pd.to_numeric(frame.get("p", pd.Series(np.nan, index=frame.index)))
-    adjusted = p.groupby([frame[name] for name in KEYS.asked]).transform(lambda column: holm(column.to_numpy()))
-    return [row | {"p_holm": value} for row, value in zip(rows, adjusted, strict=True)]
+    by = p.groupby([frame[name] for name in KEYS.asked])
+    ways = {"p_holm": holm, "p_bh": benjamini_hochberg}
+    adjusted = {name: by.transform(lambda column, way=way: way(column.to_numpy())) for name, way in ways.items()}
+    return [row | {name: values.iloc[at] for name, values in adjusted.items()} for at, row in enumerate(rows)]
 
 
-def _question_gaps(cells: pd.DataFrame, null: Scores, options: BoardOptions) -> pd.DataFrame:
+def _question_gaps(cells: pd.DataFrame, null: Draws, options: BoardOptions) -> pd.DataFrame:
     """`gap` and `expected_gap` of each question, cells side by side by question; no test of one question."""
     by = [*KEYS.series, "attribute", *KEYS.shared_item]
     group = numbered(cells, by)

@@ -157,12 +157,30 @@ GAPS = pa.schema(
         field("n_pairs", _COUNT, "Pairs of segment and question with a score"),
         *_ENDS_OF_GAP,
         field("gap", _NUMBER, "Distance between the mean scores on the best and the worst segment, 0-1: lower is more even"),
+        field(
+            "gap_low", _NUMBER, "Lower end of the 95 % interval of the gap that repetitions of the survey would show on average"
+        ),
+        field(
+            "gap_high",
+            _NUMBER,
+            "Upper end of the 95 % interval of the gap that repetitions of the survey would show on average",
+        ),
         _EXPECTED,
         field("expected_low", _NUMBER, "Lower end of the range that holds 95 % of gaps between equal groups"),
         field("expected_high", _NUMBER, "Upper end of the range that holds 95 % of gaps between equal groups"),
         _BEYOND,
+        field("excess_low", _NUMBER, "Lower end of the 95 % interval of the excess that repetitions would show on average"),
+        field("excess_high", _NUMBER, "Upper end of the 95 % interval of the excess that repetitions would show on average"),
         field("p", _NUMBER, "Probability of as large a gap between groups that differ in size alone, 0-1 (one-sided)"),
         _P_HOLM,
+        field(
+            "p_bh",
+            _NUMBER,
+            "p by Benjamini-Hochberg over the rows of one level, condition and targets, 0-1: below .05, 5 % of findings are false",
+        ),
+        field("parsed_gap", _NUMBER, "Gap over readable responses alone, 0-1: what is not for want of readable responses"),
+        field("parsed_excess", _NUMBER, "Excess over readable responses alone"),
+        field("parsed_p", _NUMBER, "p over readable responses alone, 0-1 (one-sided, not adjusted)"),
         _NOTE,
         _SEED_FIELD,
     ]

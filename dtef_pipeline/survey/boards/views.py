@@ -99,8 +99,8 @@ def _responsiveness(connection: Connection, options: BoardOptions, evidence: Boa
 
 def gap_tables(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> dict[str, pd.DataFrame]:
     """`gaps` and `question_gaps`, which are made together."""
-    cells = evidence.cells if evidence else load_cells(connection, options)
-    whole, of_questions = gaps(connection, cells, options)
+    cells, noise = evidence or load_evidence(connection, options)
+    whole, of_questions = gaps(connection, cells, options, noise.score if noise else None)
     return {"gaps": whole, "question_gaps": of_questions}
 
 
