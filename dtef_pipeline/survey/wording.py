@@ -16,6 +16,7 @@ STEM_WORDS = 8
 SAME_SHARE = 0.85
 """Share of words from which two texts over the same options are one question in two wordings: three words of twenty may differ."""
 
+_SHORT_STEM = 3
 _IN_BRACKETS = re.compile(r"\([^()]*\)")
 
 
@@ -39,11 +40,11 @@ class Wording:
         return 2 * len(self.options & other.options) >= max(len(self.options), len(other.options))
 
     def shares_stem(self, other: Wording) -> bool:
-        """Whether the texts differ in one part: what opens and ends both is `STEM_WORDS` long, or more than half of the longer text."""
-        longest = max(len(self.words), len(other.words))
+        """Whether the texts differ in one part: what opens and ends both is `STEM_WORDS` long, or half of the longer text and no mere `A`."""
+        enough = min(STEM_WORDS, max(_SHORT_STEM, len(self.words) / 2, len(other.words) / 2))
         opening = _common(self.words, other.words)
         ending = _common(self.words[opening:][::-1], other.words[opening:][::-1])
-        return opening + ending >= STEM_WORDS or 2 * (opening + ending) > longest
+        return opening + ending >= enough or self.words == other.words
 
     def is_same_text(self, other: Wording) -> bool:
         """Whether one text is asked again over the same options or regrouped ones.

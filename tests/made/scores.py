@@ -34,6 +34,7 @@ def survey_rows(*rows: dict[str, Any]) -> pa.Table:
             "segment_n": 44,
             "circular": False,
             "duplicate_of": None,
+            "battery": f"rule:q{order}",
             "population": [0.4, 0.4, 0.2],
             "population_n": 400,
             "others": [0.3, 0.3, 0.4],

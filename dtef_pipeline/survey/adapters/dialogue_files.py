@@ -24,6 +24,7 @@ GUIDE = "_discussion_guide.csv"
 
 _POLL = "poll single select"
 _ASKED_AS_POLL = re.compile(r"(?:poll|onboarding) single select")
+_ANNOUNCES = re.compile(r"\b(?:following|below|each|next|these)\b", re.IGNORECASE)
 REQUIRED = ("Question ID", "Question Type", "Question", "Response")
 
 
@@ -191,7 +192,7 @@ def guide_orders(guide: Sequence[GuideItem]) -> dict[str, list[list[str]]]:
 def guide_blocks(guide: Sequence[GuideItem]) -> dict[str, str]:
     """Normalized question text -> the words that introduce the list it is an item of, for polls directly below such words.
 
-    They stand above the polls as something that is spoken, and end with a colon or speak of what follows. A text that is asked in several
+    They stand above the polls as something that is spoken, and end with a colon or point at what follows. A text that is asked in several
     places is left out.
     """
     blocks: dict[str, list[str | None]] = defaultdict(list)
@@ -209,4 +210,4 @@ def guide_blocks(guide: Sequence[GuideItem]) -> dict[str, str]:
 def _introduction(text: str) -> str | None:
     """The last sentence of what is spoken, where it announces a list."""
     last = clean(re.split(r"[.!?]\s+|\n", text.strip())[-1])
-    return last if last.endswith(":") or re.search(r"\bfollowing\b", last, re.IGNORECASE) else None
+    return last if last.endswith(":") or _ANNOUNCES.search(last) else None

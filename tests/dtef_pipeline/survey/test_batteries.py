@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 
 import pandas as pd
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.identity import digest
+from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.batteries import BY_CURATION, batteries, linked_batteries
 from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.model import Question
@@ -173,3 +175,66 @@ class TestOverRounds:
             rows.groupby(["question_text", rows["options"].map(tuple)])["round"].transform(lambda of: names[of.index].nunique())
             == 1
         ).all()
+
+
+SIZES = {  # those of two and more questions, of the JSON file and of the folder with its discussion guide
+    "GD1": ([], []),
+    "GD2": ([], []),
+    "GD3": ([13, 7, 5, 5, 4, 2], [13, 7, 5, 5, 4, 2]),
+    "GD4": ([13, 12, 10, 8, 7, 7, 6, 5, 5, 5, 2, 2, 2, 2, 2], [13, 12, 10, 8, 7, 7, 7, 5, 5, 5, 2, 2, 2, 2, 2]),
+    "GD5": ([6, 5, 5, 3, 3, 3, 2, 2, 2], [6, 5, 5, 3, 3, 3, 2, 2, 2]),
+}
+TOGETHER = [  # beginnings of the texts of questions of one battery: from a stem, from a list without its stem, asked again
+    (
+        "GD3",
+        "To what extent, if at all, do you generally trust governments",
+        "To what extent, if at all, do you trust your AI chatbot",
+    ),
+    ("GD4", "A romantic partner.", "A mediator in interpersonal conflicts."),
+    ("GD4", '"I feel in tune', '"I can find companionship'),
+    ("GD5", "Caring for animals", "Noticing or observing animals"),
+]
+APART = [
+    ("GD3", "Do you think the increased use of AI", "So far, what has been the overall impact of AI"),
+    ("GD4", "Pets or companion animals", "A primary companion"),
+    ("GD5", "Do you believe that other animals", "To what extent does knowing this impact"),
+]
+
+
+@pytest.fixture(scope="module")
+def rounds(shared):
+    paths = {r: (shared / "surveys" / f"{r.lower()}.json", shared / "global-dialogues" / r) for r in SIZES}
+    return {r: [read_survey(path).questions for path in both] for r, both in paths.items()}
+
+
+class TestPublishedRounds:
+    """The batteries of GD1-GD5, as someone reads them off the questionnaires (docs/batteries.md)."""
+
+    def test_sizes_are_those_that_were_looked_at(self, rounds):
+        def sizes(questions: Sequence[Question]) -> list[int]:
+            return sorted((size for size in Counter(batteries(questions)).values() if size > 1), reverse=True)
+
+        assert {r: tuple(map(sizes, both)) for r, both in rounds.items()} == SIZES
+
+    def test_questions_that_were_asked_as_one_block_are_together_and_others_are_not(self, rounds):
+        for pairs, expected in ((TOGETHER, True), (APART, False)):
+            for round_id, *beginnings in pairs:
+                for questions in rounds[round_id]:
+                    names = batteries(questions)
+                    one, other = (
+                        {n for q, n in zip(questions, names, strict=True) if q.text.startswith(b)} for b in beginnings
+                    )
+                    assert len(one) == len(other) == 1
+                    assert (one == other) == expected
+
+    def test_linked_over_rounds_no_battery_swallows_the_others(self, rounds):
+        """The largest is that of trust: 13 questions of GD3 and of GD4 and 6 of GD5, which are 13 different ones."""
+        rows = [
+            (r, name, q.text, q.options)
+            for r, (questions, _) in rounds.items()
+            for q, name in zip(questions, batteries(questions), strict=True)
+        ]
+        sizes = linked_batteries(frame(*rows)).value_counts()
+        assert len(rows) == 212
+        assert len(sizes) == 63
+        assert list(sizes.iloc[:4]) == [32, 19, 15, 12]

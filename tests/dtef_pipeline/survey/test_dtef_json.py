@@ -96,6 +96,15 @@ def test_a_stated_scale_is_kept(write: Write) -> None:
     assert [q.scale for q in read_survey(write(data)).questions] == ["ordinal", None]
 
 
+def test_a_stated_battery_is_kept(write: Write) -> None:
+    data = example()
+    data["questions"]["q1"]["battery"] = "B1"
+    assert observe(read_survey(write(data))).responses["battery"].to_pylist() == ["given:B1", "rule:q2", "given:B1"]
+    data["questions"]["q1"]["battery"] = 1
+    with pytest.raises(SurveyError, match=r"json:\d+: battery of question q1 is not usable; got 1; allowed: a text"):
+        read_survey(write(data))
+
+
 @pytest.mark.parametrize(
     ("distribution", "reason"),
     [

@@ -71,6 +71,16 @@ def test_a_scale_may_be_stated(table: Write) -> None:
     assert question.scale == "ordinal"
 
 
+def test_a_battery_may_be_stated(table: Write) -> None:
+    rows = [
+        ["GD9", text, o, "country", "Kenya", "50", "20", battery]
+        for text, battery in (("Good?", " B1 "), ("Why?", "B1"), ("How?", ""))
+        for o in ("Yes", "No")
+    ]
+    responses = observe(read_survey(table([*HEADER, "battery"], *rows))).responses
+    assert responses["battery"].to_pylist() == ["given:B1", "given:B1", "rule:How?"]
+
+
 def test_other_separators_and_encodings_are_named_with_line_and_byte(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     lines = [",".join(row) for row in [HEADER, *ROWS]]
@@ -148,6 +158,10 @@ def test_a_file_of_several_rounds_is_read_whole_or_by_round(table: Write) -> Non
         (
             [[*HEADER, "scale"], [*ROWS[0], "ordinal"], [*ROWS[1], "ranked"]],
             r"csv:3: this is no scale; got 'ranked'; allowed: ordinal, nominal, or blank",
+        ),
+        (
+            [[*HEADER, "battery"], [*ROWS[0], "B1"], [*ROWS[1], "B2"]],
+            r"csv:3: battery of question Good\? differs from line 2; got 'B2'; allowed: B1",
         ),
         (
             [[*HEADER, "scale"], [*ROWS[0], "ordinal"], [*ROWS[1], ""]],
