@@ -16,7 +16,8 @@ class Settings:
 
     `DTEF_WAREHOUSE` (folder or `s3://bucket/prefix`), `DTEF_RESPONSES` (file or database URL), `DTEF_MODELS` (a YAML file that
     adds to the shipped models), `DTEF_SURVEYS` (folder the `new_round` sensor watches), `DTEF_PANEL` (a YAML file that says
-    what is asked every night), `DTEF_WEBHOOK` (URL that verdicts on drift are sent to: a secret, never shown whole), `DAGSTER_HOME`,
+    what is asked every night), `DTEF_BATTERIES` (a YAML file that corrects what was asked as one battery),
+    `DTEF_WEBHOOK` (URL that verdicts on drift are sent to: a secret, never shown whole), `DAGSTER_HOME`,
     `DTEF_TRACEBACK` (1: commands show the traceback of every error).
     """
 
@@ -26,6 +27,7 @@ class Settings:
     surveys: Path
     dagster_home: Path
     panel: Path | None
+    batteries: Path | None
     webhook: str | None = field(repr=False)
     traceback: bool = False
 
@@ -39,6 +41,7 @@ class Settings:
             surveys=Path(env.get("DTEF_SURVEYS") or HOME / "surveys"),
             dagster_home=Path(env["DAGSTER_HOME"]) if env.get("DAGSTER_HOME") else (HOME / "dagster").absolute(),
             panel=Path(env["DTEF_PANEL"]) if env.get("DTEF_PANEL") else None,
+            batteries=Path(env["DTEF_BATTERIES"]) if env.get("DTEF_BATTERIES") else None,
             webhook=env.get("DTEF_WEBHOOK") or None,
             traceback=env.get("DTEF_TRACEBACK", "0") not in ("", "0"),
         )
@@ -69,7 +72,7 @@ class Settings:
             "DTEF_SURVEYS": str(self.surveys.absolute()),
             "DAGSTER_HOME": str(self.dagster_home),
         }
-        files = {"DTEF_MODELS": self.models, "DTEF_PANEL": self.panel}
+        files = {"DTEF_MODELS": self.models, "DTEF_PANEL": self.panel, "DTEF_BATTERIES": self.batteries}
         return found | {name: str(path.absolute()) for name, path in files.items() if path}
 
 

@@ -16,6 +16,7 @@ from dtef_pipeline.errors import DtefError, SurveyError
 from dtef_pipeline.identity import partition_key
 from dtef_pipeline.survey.adapters import read_surveys
 from dtef_pipeline.survey.changes import Changes
+from dtef_pipeline.survey.curation import Curation
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observe import MIN_N
 from dtef_pipeline.text.counted import counted
@@ -76,9 +77,10 @@ class Landing:
         context: dg.SensorEvaluationContext,
         sources: Sources[Survey],
         folder: Path,
+        curation: Curation = Curation(),  # noqa: B008 - frozen and empty
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.context, self.sources, self.folder, self.clock = context, sources, folder, clock
+        self.context, self.sources, self.folder, self.curation, self.clock = context, sources, folder, curation, clock
         self.before = _read_cursor(context.cursor)
         self.now: dict[str, Look] = {}
         self.deadline, self.begun = clock() + REGISTER_SECONDS, 0
@@ -141,7 +143,7 @@ class Landing:
             self.left.append(name)
             return []
         try:
-            surveys = read_surveys(self.folder / name)
+            surveys = [self.curation.applied(survey) for survey in read_surveys(self.folder / name)]
         except Exception as error:
             self.begun += 1
             self._note(name, replace(look, done=isinstance(error, SurveyError), trouble=self._said(name, error)))
@@ -293,7 +295,7 @@ def new_round(context: dg.SensorEvaluationContext, store: SurveyStore) -> dg.Sen
     folder = Settings.from_environment().surveys
     if not folder.is_dir():
         return dg.SkipReason(f"the landing folder {folder} does not exist (DTEF_SURVEYS)")
-    landing = Landing(context, store.sources, folder)
+    landing = Landing(context, store.sources, folder, store.curation)
     requests = landing.requests()
     skipped = None if requests else dg.SkipReason(landing.reason)
     return dg.SensorResult(run_requests=requests, cursor=landing.cursor, skip_reason=skipped, asset_events=landing.evaluations)

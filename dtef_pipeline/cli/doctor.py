@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 import click
 
 from dtef_pipeline.cli.findings import Diagnosis
+from dtef_pipeline.errors import DtefError
 from dtef_pipeline.text.counted import counted
 from resources.failures import links, one_line
 from resources.settings import Settings
@@ -46,6 +47,7 @@ def _findings(settings: Settings) -> Iterator[Diagnosis]:
         ("installation", _installation),
         ("state", _state),
         ("models", _models),
+        ("batteries", _batteries),
         ("webhook", _webhook),
         ("Dagster's home", _home),
     )
@@ -74,6 +76,20 @@ def _models(settings: Settings) -> Iterator[Diagnosis]:
     from dtef_pipeline.cli.asked_models import check_models
 
     yield from check_models(settings)
+
+
+def _batteries(settings: Settings) -> Iterator[Diagnosis]:
+    from assets.survey.curation_file import known_curation
+
+    if settings.batteries is None:
+        return
+    try:
+        rows = known_curation(settings).rows
+    except DtefError as error:
+        remedy = "mend the file that DTEF_BATTERIES names (docs/batteries.md says what it may hold), or go on without: unset DTEF_BATTERIES"
+        yield Diagnosis("batteries", "problem", str(error), remedy)
+    else:
+        yield Diagnosis("batteries", "ok", f"{settings.batteries}: says of {counted(len(rows), 'question')} where it belongs")
 
 
 def _home(settings: Settings) -> Iterator[Diagnosis]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from dtef_pipeline.survey.batteries import BY_CURATION
 from dtef_pipeline.survey.whole import NEXT_STEPS
 from dtef_pipeline.text.counted import and_more, counted
 from resources.warehouse import Warehouse
@@ -15,7 +16,17 @@ from resources.warehouse import Warehouse
 _SHOWN = 10
 _MOST_ITEMS = 20
 _LONGEST_LINE = 70
-_READ_BACK = ["segment", "question_id", "question_order", "question_text", "options", "scale", "scale_reason", "dont_know"]
+_READ_BACK = [
+    "segment",
+    "question_id",
+    "question_order",
+    "question_text",
+    "options",
+    "scale",
+    "scale_reason",
+    "dont_know",
+    "battery",
+]
 
 
 def summary(warehouse: Warehouse, round_id: str, seconds: float) -> Iterator[str]:
@@ -33,7 +44,9 @@ def summary(warehouse: Warehouse, round_id: str, seconds: float) -> Iterator[str
         yield f"  quarantine: {_reasons(pairs, 'pair')}{'; ' * bool(pairs and segments)}{_reasons(segments, 'whole segment')}"
         yield from (f"    such as {_place(row)}: {row['reason']}: {row['detail']}" for row in _examples(pairs))
         yield f"    all: dtef sql \"SELECT * FROM survey_quarantine WHERE round = '{round_id}'\""
-    yield from _scales(round_id, sorted(questions.values(), key=lambda row: row["question_order"]))
+    asked = sorted(questions.values(), key=lambda row: row["question_order"])
+    yield from _scales(round_id, asked)
+    yield from _batteries(round_id, [row["battery"] for row in asked])
     for finding in _findings(warehouse, round_id):
         items = finding["items"]
         if finding["code"] == "profile-question":
@@ -94,6 +107,18 @@ def _scales(round_id: str, questions: Sequence[dict[str, Any]]) -> Iterator[str]
         yield f"    and {len(unordered) - _SHOWN} more that are nominal with 3 or more options"
     columns = "DISTINCT question_order, question_text, options, scale, scale_reason, dont_know"
     yield f"    all: dtef sql \"SELECT {columns} FROM survey_responses WHERE round = '{round_id}' ORDER BY 1\""
+
+
+def _batteries(round_id: str, names: Sequence[str]) -> Iterator[str]:
+    """How many batteries the questions were asked in."""
+    sizes = Counter(names)
+    several = [size for size in sizes.values() if size > 1]
+    largest = f" (the largest of {max(several)})" if several else ""
+    curated = sum(name.startswith(BY_CURATION) for name in names)
+    by_file = f"; the curation file says of {counted(curated, 'question')} where it belongs" if curated else ""
+    yield f"  batteries: {len(sizes)}, {len(several)} of them of several questions{largest}{by_file}"
+    columns = "DISTINCT battery, question_order, question_text"
+    yield f"    all: dtef sql \"SELECT {columns} FROM survey_responses WHERE round = '{round_id}' ORDER BY ALL\""
 
 
 def _named(texts: Sequence[str]) -> str:

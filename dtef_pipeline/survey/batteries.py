@@ -42,8 +42,8 @@ def batteries(questions: Sequence[Question]) -> list[str]:
     """The battery of each question of one round, which are given in questionnaire order.
 
     Of one battery are neighbours over alike options that share a stem, stand in one block of the questionnaire or are items of a list
-    whose introduction the source lacks; and a question that is asked again later in the round. A battery that the survey itself names
-    holds. Every question has one: alone where nothing links it.
+    whose introduction the source lacks; and a question that is asked again later in the round. A battery that the survey itself or
+    the curation file names holds. Every question has one: alone where nothing links it.
     """
     wordings = [Wording.of(q.text, q.options) for q in questions]
     in_block = [words(f"{q.block or ''} {q.text}") for q in questions]
@@ -57,7 +57,7 @@ def batteries(questions: Sequence[Question]) -> list[str]:
     for i, q in enumerate(questions):
         first.setdefault(links.root(i), q.id)
     return [
-        f"{BY_SURVEY}{q.battery}" if q.battery is not None else f"{BY_RULE}{first[links.root(i)]}"
+        f"{BY_RULE}{first[links.root(i)]}" if q.battery is None else f"{BY_CURATION if q.curated else BY_SURVEY}{q.battery}"
         for i, q in enumerate(questions)
     ]
 

@@ -16,7 +16,7 @@ class Question:
     """A question with its options in questionnaire order; `scale` and `battery` only where the survey itself states them.
 
     `block`: the words by which the questionnaire introduces the list that the question is an item of; None: it stands in no list, or the
-    source does not say.
+    source does not say. `curated`: the battery is that of the curation file.
     """
 
     id: str
@@ -25,6 +25,7 @@ class Question:
     scale: str | None = None
     battery: str | None = None
     block: str | None = None
+    curated: bool = False
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ class TestIngest:
         assert "quarantine: 1 pair n-below-minimum; 3 whole segments no-data, 2 whole segments segment-too-small" in said
         assert "FROM survey_quarantine WHERE round = 'S1'" in said
         assert "scales: 13 ordinal, 3 nominal; 3 with a don't-know option" in said
+        assert "batteries: 12, 3 of them of several questions (the largest of 3)\n" in said
         assert (
             "nominal: Should pupils be allowed to use AI for homework? (Yes / No / It depends / Not sure): no known scale"
             in said
@@ -41,6 +42,29 @@ class TestIngest:
         said = ok("ingest", state / "t1.csv")
         assert "scales: 0 ordinal, 1 nominal; 1 with a don't-know option" in said
         assert "    nominal: Go on? (Red / Blue / Don't know): " in said
+
+    def test_the_curation_file_says_where_questions_belong(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        file = state / "batteries.yaml"
+        monkeypatch.setenv("DTEF_BATTERIES", str(file))
+        assert f"DTEF_BATTERIES names {file}, which is not a file" in refused("ingest", SAMPLE)
+        row = "{round: S1, question_id: %s, battery: trust, reason: one scale}"
+        file.write_text(f"batteries:\n  - {row % 's1-07'}\n  - {row % 's1-99'}\n", encoding="utf-8")
+        assert f"{file}:3: row 2: question_id: got 's1-99', which round S1 does not ask; allowed: s1-" in refused(
+            "ingest", SAMPLE
+        )
+        file.write_text(f"batteries:\n  - {row % 's1-07'}\n", encoding="utf-8")
+        assert "of several questions (the largest of 2); the curation file says of 1 question where it belongs" in ok(
+            "ingest", SAMPLE
+        )
+        found = query(
+            "SELECT DISTINCT question_id, battery FROM survey_responses WHERE question_id IN ('s1-07', 's1-08', 's1-09')"
+        )
+        assert {row["question_id"]: row["battery"] for row in found} == {
+            "s1-07": "curated:trust",
+            **dict.fromkeys(("s1-08", "s1-09"), "rule:s1-08"),
+        }
+        monkeypatch.delenv("DTEF_BATTERIES")
+        assert "since it was ingested last: other columns changed: battery (" in ok("ingest", SAMPLE)
 
     def test_its_rows_and_partitions_are_there(self, ingested: Path) -> None:
         (row,) = query("SELECT count(*) AS pairs, count(DISTINCT segment) AS segments, min(n) AS least FROM survey_responses")

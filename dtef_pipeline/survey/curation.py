@@ -1,0 +1,93 @@
+"""The curation file, which corrects the rule of batteries: which questions were asked as one block, and why. A YAML file:
+
+batteries:
+  - {round: GD4, question_id: 51d0..., battery: work, reason: three questions on one's own job, asked one after the other}
+  - {round: GD4, question_id: 77aa..., battery: work, reason: the same}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from dtef_pipeline.documents import Document, Part, read_document
+from dtef_pipeline.survey.model import Finding, Survey
+from dtef_pipeline.survey.validation import named_round
+from dtef_pipeline.text.nearest import nearest
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is blank; allowed: text")
+    return text.strip()
+
+
+def _round(text: str) -> str:
+    if not (name := named_round(text)):
+        raise ValueError(f"{text!r} makes no round id; allowed: a name such as GD4")
+    return name
+
+
+_Text = Annotated[str, AfterValidator(_not_blank)]
+
+
+class Correction(Part):
+    """Where one question of one round belongs, and why."""
+
+    round: Annotated[str, AfterValidator(_round)]
+    question_id: _Text
+    battery: _Text
+    reason: _Text
+
+
+class _File(Part):
+    batteries: list[Correction] = Field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Curation:
+    """The corrections of a file; without one there are none."""
+
+    document: Document | None = None
+    rows: tuple[Correction, ...] = ()
+
+    def applied(self, survey: Survey) -> Survey:
+        """The survey with its corrected questions in the batteries of the file, and a finding that names them with the reasons.
+
+        Questions of one battery name are one battery, over rounds too; one with a name of its own is alone.
+        Raises ConfigError, with file and line, for a question that the round does not have.
+        """
+        own = {row.question_id: row for row in self.rows if row.round == survey.round}
+        known = {q.id for q in survey.questions}
+        for number, row in enumerate(self.rows):
+            if self.document and row.round == survey.round and row.question_id not in known:
+                problem = f"got {row.question_id!r}, which round {survey.round} does not ask; allowed: {nearest(row.question_id, known)}"
+                raise self.document.error(("batteries", number, "question_id"), problem)
+        if not own:
+            return survey
+        questions = tuple(replace(q, battery=own[q.id].battery, curated=True) if q.id in own else q for q in survey.questions)
+        return replace(survey, questions=questions, findings=(*survey.findings, _finding(survey, own)))
+
+
+def _finding(survey: Survey, own: Mapping[str, Correction]) -> Finding:
+    items = tuple(f"{q.text}: {own[q.id].battery} ({own[q.id].reason})" for q in survey.questions if q.id in own)
+    return Finding(
+        "info", "curated-battery", "The curation file says in which battery these questions were asked, and why.", items
+    )
+
+
+def load_curation(path: Path) -> Curation:
+    """Read a curation file. Raises ConfigError with the file, the line, the row, what arrived and what is allowed."""
+    document = read_document(path, "curation file", _File.model_fields, {"batteries": "row"})
+    rows = document.checked(_File).batteries
+    first: dict[tuple[str, str], int] = {}
+    for number, row in enumerate(rows):
+        before = first.setdefault((row.round, row.question_id), number)
+        if before != number:
+            problem = f"question {row.question_id} of round {row.round} stands in row {before + 1} already; allowed: one row per question"
+            raise document.error(("batteries", number, "question_id"), problem)
+    return Curation(document, tuple(rows))
