@@ -10,6 +10,7 @@ from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.report.markup import Column, dollars, paragraph, percent, section, table, text, whole
 from dtef_pipeline.report.terminal import named_apart
 from dtef_pipeline.survey.quarantine import REASONS
+from dtef_pipeline.survey.report.batteries import batteries
 from dtef_pipeline.survey.report.unread import examples
 from dtef_pipeline.survey.scoring.policy import CREDITS
 from dtef_pipeline.tables import STATUSES
@@ -31,7 +32,7 @@ def _counts() -> str:
 
 
 def quality(connection: duckdb.DuckDBPyConnection) -> str:
-    parts = [_rounds(connection), _statuses(connection), examples(connection), _quarantine(connection)]
+    parts = [_rounds(connection), batteries(connection), _statuses(connection), examples(connection), _quarantine(connection)]
     return section("data-quality", "Data quality", _HOW_TO_READ_QUALITY + _counts(), "".join(parts))
 
 

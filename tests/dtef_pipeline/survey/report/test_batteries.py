@@ -1,0 +1,69 @@
+"""The table of batteries: what is together, and why."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import duckdb
+import pytest
+
+from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.survey.report.batteries import batteries
+from tests.made.scores import survey_rows
+
+
+def section(*rows: dict[str, Any], without: str = "") -> str:
+    table = survey_rows(*rows)
+    with duckdb.connect() as connection:
+        connection.register("survey_responses", table.drop_columns(without) if without else table)
+        return batteries(connection)
+
+
+def reasons(*rows: dict[str, Any]) -> list[str]:
+    (held,) = re.findall(r'class="rows">(.*?)</script>', section(*rows))
+    why = json.loads(held)["why"]
+    return [why["distinct"][at] for at in why["at"]] if isinstance(why, dict) else why
+
+
+def of(battery: str, *texts: str, round_id: str = "S1") -> list[dict[str, Any]]:
+    return [
+        {"battery": battery, "question_text": text, "round": round_id, "question_id": f"{battery}{at}"}
+        for at, text in enumerate(texts)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("battery", "texts", "expected"),
+    [
+        ("rule:a", ("Do you trust judges?", "Do you trust <nurses>?"), "one stem: “Do you trust …”"),
+        ("rule:a", ("Judges act as they should?", "Nurses act as they should?"), "one stem: “… act as they should?”"),
+        ("rule:a", ("A judge", "The nurse"), "items of one list over one scale"),
+        ("rule:a", ("Is it?", "Was it?"), "asked next to each other over one scale, or again later"),
+        ("given:B", ("Is it?", "Was it?"), "named B by the survey"),
+        ("curated:B", ("Is it?", "Was it?"), "named B in the file of corrections"),
+    ],
+)
+def test_it_says_why_questions_are_together(battery: str, texts: tuple[str, ...], expected: str) -> None:
+    assert reasons(*of(battery, *texts)) == [expected] * 2
+
+
+def test_a_question_of_several_rounds_is_one_question_and_links_batteries() -> None:
+    rows = [*of("rule:a", "A judge", "The nurse"), *of("rule:b", "A judge", "Why?", round_id="S2"), *of("rule:c", "Where?")]
+    text = section(*rows)
+    assert (
+        "4 different questions of 2 rounds make 2 batteries: 1 of two and more different questions, 1 of a single one." in text
+    )
+    assert reasons(*rows)[0].endswith("; questions asked in several rounds")
+    assert text.count("<li>A judge</li>") == 1
+    assert "<nurses>" not in section(*of("rule:a", "Do you trust <nurses>?", "Do you trust judges?"))
+
+
+def test_without_batteries_of_several_questions_it_says_so() -> None:
+    assert "0 of two and more different questions, 1 of a single one.</p><p>Nothing.</p>" in section(*of("rule:a", "Why?"))
+
+
+def test_a_survey_that_an_earlier_version_read_is_to_be_read_again() -> None:
+    with pytest.raises(WarehouseError, match="have no column battery: score those rounds again with `dtef run --ingest"):
+        section({}, without="battery")
