@@ -134,9 +134,8 @@ def responsive_cells(models: int, gain: float, seed: int) -> tuple[pd.DataFrame,
     score = 0.7 + reaction * (level > 0) + 0.03 * generator.normal(size=question.size)
     names = {"question_id": question, "segment": segment, "model": model, "context_level": level}
     cells = pd.DataFrame({name: pd.Categorical(np.char.mod("%d", values)) for name, values in names.items()})
-    cells = cells.assign(
-        round="S1", condition="c", model_variant=cells["model"], cluster=cells["question_id"], score=score, n_ok=1
-    )
+    cells = cells.assign(round="S1", condition="c", model_variant=cells["model"], score=score, n_ok=1)
+    cells = cells.assign(**dict.fromkeys(("same_item", "cluster"), cells["question_id"]))
     shown = cells[["round", "segment", "question_id", "context_level", "condition"]].astype(str).drop_duplicates()
     return cells, shown.assign(context_included=shown["context_level"].astype(float))
 

@@ -55,6 +55,8 @@ class Keys:
     """The ways of asking, first the one that is named where results are told apart: `("system", "temperature")`."""
     cluster: str
     """What results are independent by: `"cluster"`, which is equal in rows of tasks that hang together, in all blueprints and suites."""
+    cluster_noun: str = "cluster"
+    """What people call a cluster, also in names of columns such as `n_clusters`: `"topic"`."""
     left_out: str | None = None
     """A column that is true in rows that are no fair test, which drift and clean boards leave out; None: there are none."""
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

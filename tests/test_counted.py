@@ -121,3 +121,8 @@ def test_other_words_are_left_alone(source: str) -> None:
 def test_one_is_singular_and_thousands_have_a_comma() -> None:
     said = [counted(number, "more row") for number in (0, 1, 2, 1200)]
     assert said == ["0 more rows", "1 more row", "2 more rows", "1,200 more rows"]
+    assert [counted(2, noun) for noun in ("day", "battery", "question battery")] == [
+        "2 days",
+        "2 batteries",
+        "2 question batteries",
+    ]

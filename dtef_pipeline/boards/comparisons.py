@@ -39,6 +39,7 @@ class _Grid(NamedTuple):
     starts: Codes  # (clusters + 1,): where the cells of each cluster begin, and the end
     parsed: Floats  # (cells, models): scores of parsed responses alone, NaN: none
     answered: npt.NDArray[np.float32]  # (cells, models): responses per parsed one, 0 where none is
+    item: Codes  # (cells,): the item that each is of
 
 
 class _Pairs(NamedTuple):
@@ -49,6 +50,7 @@ class _Pairs(NamedTuple):
     scores: Floats
     others: Floats
     counts: Floats
+    items: Codes  # (pairs,): different items among the shared cells
     noise: npt.NDArray[np.float32] | None
 
 
@@ -88,7 +90,8 @@ def _by_asked(cells: pd.DataFrame, subject: Scored) -> Iterator[tuple[Mapping[st
 def _grid(rows: pd.DataFrame, keys: Keys, noise: npt.NDArray[np.float32] | None) -> _Grid:
     model, models = places(rows, list(MODEL))
     cell, _ = places(rows, list(keys.pair))
-    cluster_of = places(rows.iloc[np.unique(cell, return_index=True)[1]], ["cluster"])[0]
+    first = rows.iloc[np.unique(cell, return_index=True)[1]]
+    cluster_of, item_of = (places(first, [name])[0] for name in ("cluster", "same_item"))
     order = np.argsort(cluster_of, kind="stable")
     place = np.argsort(order)[cell]
     scores, parsed = (np.full((len(order), len(models)), np.nan) for _ in range(2))
@@ -100,7 +103,7 @@ def _grid(rows: pd.DataFrame, keys: Keys, noise: npt.NDArray[np.float32] | None)
         deviations = np.zeros((noise.shape[1], *scores.shape), dtype=np.float32)
         deviations[:, place, model] = np.nan_to_num(noise).T
     starts = np.searchsorted(cluster_of[order], np.arange(cluster_of.max() + 2))
-    return _Grid(models, scores, deviations, starts, parsed, answered)
+    return _Grid(models, scores, deviations, starts, parsed, answered, item_of[order])
 
 
 def _pairs(grid: _Grid, left: Codes, right: Codes) -> _Pairs:
@@ -122,7 +125,14 @@ def _pairs(grid: _Grid, left: Codes, right: Codes) -> _Pairs:
             # (replicates, who has a score, whose noise)
             drawn = product(mask[cells].astype(np.float32).T, grid.noise[:, cells])
             deviations[:, cluster] = drawn[:, right, left] - drawn[:, left, right]
-    return _Pairs(left, right, sums, others, counts, deviations)
+    items = sum(product(one.T, one)[left, right] > 0 for one in _by_item(mask, grid.item))
+    return _Pairs(left, right, sums, others, counts, np.asarray(items, dtype=np.int64), deviations)
+
+
+def _by_item(mask: Floats, item: Codes) -> list[Floats]:
+    """The rows (cells, models) of each item."""
+    order = np.argsort(item, kind="stable")
+    return np.split(mask[order], np.flatnonzero(np.diff(item[order])) + 1)
 
 
 def _compared(grid: _Grid, options: BoardOptions, parsed: bool) -> pd.DataFrame:
@@ -132,6 +142,7 @@ def _compared(grid: _Grid, options: BoardOptions, parsed: bool) -> pd.DataFrame:
     sums = _differences(pairs)
     worse = without_rounding(sums.sum(axis=0), np.abs(sums).sum(axis=0)) < 0
     statistics = _tested(pairs, worse, permutations, options)
+    statistics[options.subject.items] = pairs.items
     with np.errstate(invalid="ignore"):
         means, other_means = (part.sum(axis=0) / pairs.counts.sum(axis=0) for part in (pairs.scores, pairs.others))
     statistics["score"], statistics["other_score"] = np.where(worse, other_means, means), np.where(worse, means, other_means)
@@ -140,7 +151,7 @@ def _compared(grid: _Grid, options: BoardOptions, parsed: bool) -> pd.DataFrame:
     statistics[list(OTHER)] = grid.models.iloc[second].to_numpy()
     of_parsed = _of_parsed(grid, statistics, pairs, worse, permutations, options) if parsed else None
     statistics = statistics.join(pd.DataFrame(of_parsed, statistics.index, list(_OF_PARSED.values())))
-    statistics = statistics[shared].rename(columns={"n_clusters": options.subject.items})
+    statistics = statistics[shared].rename(columns={"n_clusters": options.subject.independent})
     statistics["p_holm"] = holm(statistics["p"])
     table: pd.DataFrame = statistics.sort_values([*MODEL, *OTHER], ignore_index=True)
     return table
@@ -161,7 +172,7 @@ def _tested(pairs: _Pairs, worse: npt.NDArray[np.bool_], permutations: int, opti
         permutations=permutations,
         seed=options.seed,
         noise=None if pairs.noise is None else np.where(worse, -pairs.noise, pairs.noise),
-        noun=options.subject.keys.noun,
+        noun=options.subject.keys.cluster_noun,
     )
 
 
@@ -198,10 +209,10 @@ def _hopeless(statistics: pd.DataFrame, subject: Scored) -> pd.Series:
     confirmed = int((tested & confirms).sum())
     needed = np.where(confirms, fewest_clusters(confirmed), fewest_clusters(1))
     pairs = np.where(confirms & (confirmed > 1), counted(confirmed, "pair"), "this pair")
-    few = tested & (statistics[subject.items] < needed)
+    few = tested & (statistics[subject.independent] < needed)
     too_few = [
-        f"{counted(n, subject.keys.noun)} cannot tell {what} apart: at least {least} are needed"
-        for n, what, least in zip(statistics[subject.items], pairs, needed, strict=True)
+        f"{counted(n, subject.keys.cluster_noun)} cannot tell {what} apart: at least {least} are needed"
+        for n, what, least in zip(statistics[subject.independent], pairs, needed, strict=True)
     ]
     return statistics["note"].where(~few, pd.Series(too_few, statistics.index, dtype=object))
 

@@ -18,6 +18,7 @@ from scipy import sparse
 from dtef_pipeline.boards.cells import BoardOptions, identify
 from dtef_pipeline.boards.scored import Codes, Deviations, Noise, Scored
 from dtef_pipeline.keys import MODEL
+from dtef_pipeline.statistics.effective_size import effective_items
 from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, Floats, Resampling, interval, why_none, within_limits
 
@@ -38,10 +39,10 @@ def board_intervals(
     keys of the rows that are ranked; None: every row with a score.
 
     `score_low`, `score_high`: 95 % interval of the mean score, as every `low` and `high`; `adjusted_low`, `_high` of the score that models are
-    ranked by. `parsed_score`: mean over parsed draws alone, with `parsed_low`, `_high`. The subject's `items`: clusters with a score. Its
-    `corrected`: means, lower is better, with `_low` and `_high`. `rank_low`, `rank_high`, `p_best`: where 95 % of the replicates rank the row by
-    adjusted score (equal rows take all of their places), and the share that put it first. `note`: what is missing and why. What else the
-    columns say: the subject's `measures`.
+    ranked by. `parsed_score`: mean over parsed draws alone, with `parsed_low`, `_high`. The subject's `items`: different items with a score;
+    `independent`: clusters with one; `effective`: as of `effective_items`. Its `corrected`: means, lower is better, with `_low` and `_high`.
+    `rank_low`, `rank_high`, `p_best`: where 95 % of the replicates rank the row by adjusted score (equal rows take all of their places), and
+    the share that put it first. `note`: what is missing and why. What else the columns say: the subject's `measures`.
     """
     subject = options.subject
     asked_by = subject.keys.asked
@@ -93,6 +94,21 @@ class Grid:
         if self.subject.keys.item in self.rows:
             return np.minimum(self.totals(chosen.astype(np.float64), chosen), 1).astype(np.int64)
         return np.asarray((self.sums(np.ones(len(chosen)), chosen) > 0).sum(axis=0))
+
+    def items_of(self, chosen: Chosen) -> tuple[Codes, Floats]:
+        """(rows,) different items with a chosen cell, and their effective number."""
+        if self.subject.keys.item in self.rows:
+            return self.clusters_of(chosen), np.full(len(self.rows), np.nan)
+        item, _ = identify(self.cells, ["same_item"])
+        first = np.unique(item, return_index=True)[1]
+        shape = (len(first), len(self.rows))
+        flat = item[chosen] * shape[1] + self.row[chosen]
+        score = self.column("score")[chosen]
+        counts, sums = (
+            np.bincount(flat, weights=weights, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+            for weights in (None, score)
+        )
+        return np.count_nonzero(counts, axis=0), effective_items(counts, sums, self.cluster[first])
 
     def deviations(self, noise: Deviations, chosen: Chosen, place: Codes | None = None) -> Deviations:
         """(replicates, clusters, rows) sums of noise over the chosen cells; `place`: where in `noise` a cell's stands."""
@@ -203,13 +219,16 @@ def _intervals(grid: Grid, resampling: Resampling | None, ranked: pd.DataFrame |
     parsed = mean_of(grid, resampling, grid.column("parsed_score"), _no_noise)
     parsed_low, parsed_high = within_limits(parsed.value, parsed.low, parsed.high)
     clusters = grid.clusters_of(scored)
+    items, effective = grid.items_of(scored)
     found: dict[str, Floating] = {
         "score_low": score_low,
         "score_high": score_high,
         "parsed_score": parsed.value,
         "parsed_low": parsed_low,
         "parsed_high": parsed_high,
-        subject.items: clusters,
+        subject.items: items,
+        subject.independent: clusters,
+        subject.effective: effective,
     }
     for name in subject.corrected:
         found |= mean_of(grid, resampling, grid.column(name), _no_noise).columns(name)
@@ -217,7 +236,7 @@ def _intervals(grid: Grid, resampling: Resampling | None, ranked: pd.DataFrame |
     found |= measured.columns
     found["adjusted_low"], found["adjusted_high"] = _ends(measured.adjusted, clusters)
     found |= _ranks(grid, measured.adjusted, clusters, _is_ranked(grid, ranked, score.value))
-    found["note"] = _notes(clusters, parsed.value, measured.notes, subject.keys.noun)
+    found["note"] = _notes(clusters, parsed.value, measured.notes, subject.keys.cluster_noun)
     return pd.concat([grid.rows, pd.DataFrame({name: found[name] for name in subject.columns})], axis=1)
 
 
@@ -280,12 +299,12 @@ def _ranks(grid: Grid, adjusted: Floats | None, clusters: Floating, ranked: Chos
     return found
 
 
-def _notes(clusters: Codes, parsed: Floats, others: Sequence[Sequence[str]], item: str) -> npt.NDArray[np.object_]:
+def _notes(clusters: Codes, parsed: Floats, others: Sequence[Sequence[str]], noun: str) -> npt.NDArray[np.object_]:
     """Why a row has no interval or lacks what was measured, in words; empty where it has all."""
     unread = [
         "no answer could be read" if count and np.isnan(mean) else "" for count, mean in zip(clusters, parsed, strict=True)
     ]
     why = (
-        [why_none(int(count), item), nothing, *other] for count, nothing, other in zip(clusters, unread, others, strict=True)
+        [why_none(int(count), noun), nothing, *other] for count, nothing, other in zip(clusters, unread, others, strict=True)
     )
     return np.array(["; ".join(filter(None, parts)) for parts in why], dtype=object)

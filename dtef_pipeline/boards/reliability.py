@@ -131,8 +131,8 @@ def _model_difference(cells: pd.DataFrame, subject: Scored) -> dict[str, object]
     known = cells[cells["reference"].notna()]
     if known.empty:
         return {"model_note": f"no reference scores to compare with: {subject.reference_again}"}
-    by_cluster = (known["mean"] - known["reference"]).groupby(known["cluster"], sort=False)
+    by_cluster = (known["mean"] - known["reference"]).groupby(known["cluster"], sort=False, observed=True)
     sums, counts = np.asarray(by_cluster.sum(), dtype=np.float64), np.asarray(by_cluster.count(), dtype=np.float64)
     if len(counts) < MIN_CLUSTERS:
-        return {"model_note": why_none(len(counts), subject.keys.noun)}
+        return {"model_note": why_none(len(counts), subject.keys.cluster_noun)}
     return {"model_detectable": model_detectable(sums, counts), "model_note": ""}

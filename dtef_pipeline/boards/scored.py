@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.keys import Keys
+from dtef_pipeline.text.counted import plural
 
 if TYPE_CHECKING:
     from dtef_pipeline.boards.cells import BoardOptions
@@ -90,5 +91,15 @@ class Scored:
 
     @property
     def items(self) -> str:
-        """The column that counts clusters: `n_tasks`."""
-        return f"n_{self.keys.noun}s"
+        """The column that counts different items: `n_tasks`."""
+        return f"n_{plural(self.keys.noun)}"
+
+    @property
+    def independent(self) -> str:
+        """The column that counts clusters: `n_topics`."""
+        return f"n_{plural(self.keys.cluster_noun)}"
+
+    @property
+    def effective(self) -> str:
+        """The column of the effective number of items: `effective_tasks`."""
+        return f"effective_{plural(self.keys.noun)}"

@@ -12,6 +12,7 @@ KEYS = Keys(
     noun="question",
     asked=("context_level", "condition"),
     cluster="cluster",
+    cluster_noun="battery",
     left_out="circular",
     groups={
         "overall": (),

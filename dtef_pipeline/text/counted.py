@@ -6,9 +6,13 @@ from collections.abc import Sequence
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 pair`, `2 pairs`, `1,200 batteries`: `noun` is the singular of a word whose plural takes an s, or of several words."""
-    many = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in "aeou" else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else many}"
+    """`1 pair`, `2 pairs`, `1,200 batteries`: `noun` is the singular of a word, or of several words, as in `plural`."""
+    return f"{number:,} {noun if number == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """`pairs`, `days`, `batteries`: of a word, or of several words, whose plural takes an s."""
+    return f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in "aeiou" else f"{noun}s"
 
 
 def and_more(names: Sequence[str], most: int, separator: str = ", ") -> str:

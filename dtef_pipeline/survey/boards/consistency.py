@@ -102,8 +102,8 @@ def consistency_components(cells: pd.DataFrame, options: BoardOptions) -> pd.Dat
     """
     scored = cells[cells["score"].notna()].assign(
         row=lambda frame: frame.groupby(list(KEYS.space), observed=True, sort=False).ngroup(),
-        column=lambda frame: frame.groupby(_item(frame), observed=True, sort=False).ngroup(),
         battery=lambda frame: frame.groupby(KEYS.cluster, observed=True, sort=False).ngroup(),
+        column=lambda frame: frame.groupby("same_item", observed=True, sort=False).ngroup(),
     )
     designs: dict[bytes, Design] = {}  # models asked alike share one
     rows = [
@@ -112,11 +112,6 @@ def consistency_components(cells: pd.DataFrame, options: BoardOptions) -> pd.Dat
     ]
     frame = pd.DataFrame(rows, columns=[*_COMPONENT_KEYS, *_COMPONENTS, "consistency_note"])
     return frame.astype(dict.fromkeys(_COMPONENTS, "float64"))
-
-
-def _item(cells: pd.DataFrame) -> str:
-    """What tells a question from others, whatever the round: where no batteries are known, it is its own cluster."""
-    return "same_item" if "same_item" in cells else KEYS.cluster
 
 
 def _judged(row: dict[str, object]) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 Cells are those of `boards`: (round, segment, question) at a context level, draws averaged. Context levels are never mixed: each is a
 comparison of its own. Where the conditions differ in what context they show, their context levels are paired in order. The interval and the
-decision on a difference are by whole questions (see `differences`).
+decision on a difference are by whole batteries of questions (see `differences`).
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ from dtef_pipeline.survey.keys import KEYS
 
 DECISIONS = ("better", "worse", "equivalent", "undecided")
 _COMPARED_BY = ["model", "condition"]
+_N_BEHIND = ["n_questions", "n_batteries"]
 _AT_LEVEL = ["model", "context_place"]
 _PAID_COLUMNS = [*_COMPARED_BY, "context_place", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced"]
-_STATISTICS = ["low", "high", "p", "p_holm", "n_questions", "margin", "decision", "note", "seed"]
+_STATISTICS = ["low", "high", "p", "p_holm", "n_questions", "n_batteries", "margin", "decision", "note", "seed"]
 
 
 def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: SurveyBoardOptions) -> pd.DataFrame:
@@ -100,10 +101,10 @@ def comparison(
 
     `cells` as of `paired_cells`, `usage` as of `condition_usage`. Columns: `model`, `condition`, `context_level`, `n_pairs`, `score` and
     `first_score` (means over the pairs), `difference` (their difference; null in the first condition, which is compared with nothing),
-    `low` and `high` (95 % interval), `p` (sign flips of whole questions), `p_holm` (adjusted over the rows of the level), `n_questions`,
-    `margin`, `decision`, `note`, `seed`, `n_total` (predictions), `parse_rate`, and the columns of `usage`. `decision`: `better` or `worse`
-    (p_holm < .05), else `equivalent` (the 90 % interval lies within +-`margin`), else `undecided`. Raises ConfigError for a margin that is
-    not above 0 and below 1.
+    `low` and `high` (95 % interval), `p` (sign flips of whole batteries), `p_holm` (adjusted over the rows of the level), `n_questions`,
+    `n_batteries`, `margin`, `decision`, `note`, `seed`, `n_total` (predictions), `parse_rate`, and the columns of `usage`. `decision`:
+    `better` or `worse` (p_holm < .05), else `equivalent` (the 90 % interval lies within +-`margin`), else `undecided`. Raises ConfigError for
+    a margin that is not above 0 and below 1.
     """
     if not 0 < margin < 1:
         raise ConfigError(f"margin {margin}: allowed: a difference of scores above 0 and below 1, such as {MARGIN}")
@@ -137,12 +138,12 @@ def _at_level(cells: pd.DataFrame, usage: pd.DataFrame, margin: float, resamples
     table = table.join(decided.set_index(_COMPARED_BY))
     compared = table["condition_place"] > 0
     unpaired = compared & (table["n_pairs"] == 0)
-    table.loc[unpaired, ["n_questions", "decision", "note"]] = (0, DECISIONS[-1], "no pair has a score in both conditions")
+    table.loc[unpaired, [*_N_BEHIND, "decision", "note"]] = (0, 0, DECISIONS[-1], "no pair has a score in both conditions")
     unread = compared & ((table["n_ok"] == 0) | _of_first(table, "n_ok").eq(0)) & ~unpaired
     table.loc[unread, ["decision", "note"]] = (DECISIONS[-1], "no answer could be read in one of the two")
     table["margin"] = np.where(compared, margin, np.nan)
     table["seed"] = pd.Series(seed, index=table.index, dtype="Int64").where(compared)
-    table["n_questions"] = table["n_questions"].astype("Int64")
+    table[_N_BEHIND] = table[_N_BEHIND].astype("Int64")
     columns = ["context_level", "n_pairs", "score", "first_score", "difference", *_STATISTICS, "n_total", "parse_rate"]
     return table[columns].reset_index().merge(usage, on=_COMPARED_BY, how="left")
 
@@ -171,14 +172,15 @@ def _decided(paired: pd.DataFrame, margin: float, resamples: int, seed: int) -> 
         resampling_of(shape[0], resamples, seed),
         permutations=permutations_for(shape[1]),
         seed=seed,
-        noun="question",
+        noun=KEYS.cluster_noun,
     )
-    table = pd.concat([rows, statistics.rename(columns={"n_clusters": "n_questions"})], axis=1)
+    table = pd.concat([rows, statistics.rename(columns={"n_clusters": "n_batteries"})], axis=1)
+    table["n_questions"] = paired["same_item"].groupby(column).nunique()
     table["p_holm"] = holm(table["p"])
     table["decision"] = verdicts(table, DECISIONS, margin)
     small = table["decision"].isin(DECISIONS[:2]) & (table["difference"].abs() < margin)
     table.loc[small, "note"] = f"found, but smaller than the margin of {margin:g}"
-    return table[[*_COMPARED_BY, "low", "high", "p", "p_holm", "n_questions", "decision", "note"]]
+    return table[[*_COMPARED_BY, "low", "high", "p", "p_holm", *_N_BEHIND, "decision", "note"]]
 
 
 def asked_everywhere(cells: pd.DataFrame) -> pd.DataFrame:

@@ -151,7 +151,7 @@ def _tested(layout: Layout, score: Floats, evidence: _Evidence, normal: Floats, 
         "gap": gap,
         "expected_gap": drawn.expected,
         "excess": gap - drawn.expected,
-        "note": why_none(clusters, "battery"),
+        "note": why_none(clusters, KEYS.cluster_noun),
     }
     if clusters < MIN_CLUSTERS:
         return found

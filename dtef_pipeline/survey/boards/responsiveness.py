@@ -46,6 +46,7 @@ class _Rows(NamedTuple):
 
     group: Codes
     cluster: Codes
+    question: Codes
     pair: Codes
     score: Floats
     size: Floats  # of the context level as it was asked for
@@ -76,7 +77,7 @@ def responsiveness(
 
     `slope`: change of score per context question shown, sum (x - mean x)(score - mean score) / sum (x - mean x)^2, means within pairs with
     two levels or more; null where the numbers shown are unknown or do not differ. `difference`: score at the highest level less that at the
-    lowest, mean over the pairs with both; `p` is of its sign-flip test by whole question clusters, `p_holm` adjusted over the rows of the
+    lowest, mean over the pairs with both; `p` is of its sign-flip test by whole batteries, `p_holm` adjusted over the rows of the
     same condition. Verdict: evidence-adapting or hurt by context (p_holm < .05), stereotype-holding (the 90 % interval of the difference lies
     within +-0.01), else undecided, as where no answer could be read at a level; null for a baseline, which is computed. Without
     two context levels a model has no row.
@@ -87,8 +88,8 @@ def responsiveness(
     shape = (clusters, len(groups))
     table = pd.concat([groups, _change(rows, shape, options), _slope(rows, shape, options)], axis=1)
     table["levels"] = _levels(cells.iloc[where]["context_level"].astype(str).to_numpy(), rows.group, len(groups))
-    pairs = pd.DataFrame({"group": rows.group, "cluster": rows.cluster, "pair": rows.pair}).groupby("group")
-    table["n_pairs"], table["n_questions"] = pairs["pair"].nunique(), pairs["cluster"].nunique()
+    behind = pd.DataFrame({"n_pairs": rows.pair, "n_questions": rows.question, "n_batteries": rows.cluster})
+    table = pd.concat([table, behind.groupby(rows.group).nunique()], axis=1)
     table["p_holm"] = table.groupby("condition")["p"].transform(lambda p: holm(p))
     table["verdict"] = verdicts(table, _REACTIONS, MARGIN)
     unread = _unread(cells.iloc[where], rows.group, len(groups))
@@ -107,12 +108,14 @@ def _paired(
     where = np.flatnonzero(scored & (np.bincount(pair, weights=scored)[pair] > 1))
     kept = cells.iloc[where]
     group, groups = places(kept, _MODEL_CONDITION)
-    cluster, clusters = places(kept, ["cluster"])
+    (cluster, clusters), (question, _) = places(kept, ["cluster"]), places(kept, ["same_item"])
     level, levels = places(kept, ["context_level"])
     size = levels["context_level"].map(_order).to_numpy(dtype=np.float64)[level]
     score = kept["score"].to_numpy(dtype=np.float64)
     deviations = None if noise is None else np.nan_to_num(noise[where])
-    rows = _Rows(group, cluster, np.unique(pair[where], return_inverse=True)[1], score, size, _shown(kept, shown), deviations)
+    rows = _Rows(
+        group, cluster, question, np.unique(pair[where], return_inverse=True)[1], score, size, _shown(kept, shown), deviations
+    )
     return where, rows, groups, len(clusters)
 
 
@@ -139,7 +142,7 @@ def _change(rows: _Rows, shape: tuple[int, int], options: BoardOptions) -> pd.Da
         permutations=permutations_for(shape[1]),
         seed=options.seed,
         noise=_noise_sums(rows, contrast, shape),
-        noun="question",
+        noun=KEYS.cluster_noun,
     ).drop(columns=["n_pairs", "n_clusters"])
     for name, level in (("least", least), ("most", most)):
         pairs = counts.sum(axis=0)

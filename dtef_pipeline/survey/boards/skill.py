@@ -38,6 +38,8 @@ ADDED = (
         "parsed_low",
         "parsed_high",
         "n_questions",
+        "n_batteries",
+        "effective_questions",
         "ceiling",
     ),
     *("skill", "skill_low", "skill_high", "skill_from_uniform", "skill_from_uniform_low", "skill_from_uniform_high"),

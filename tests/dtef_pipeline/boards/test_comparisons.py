@@ -33,6 +33,7 @@ def cells(*rows: tuple[str, str, str, float | None], **given: Any) -> pd.DataFra
         "parsed_score": frame["score"],
         "n_ok": 1,
         "n_answered": 1,
+        "same_item": frame["question_id"],
     }
     return frame.assign(**{**plain, **given})
 
@@ -64,7 +65,7 @@ def test_two_models_by_hand_the_better_one_first() -> None:
     assert (row["verdict"], row["permutations"], row["note"]) == (
         "not told apart",
         32,
-        "5 questions cannot tell this pair apart: at least 6 are needed",
+        "5 batteries cannot tell this pair apart: at least 6 are needed",
     )
     assert row["low"] < 0.14 < row["high"]
     assert (row["targets"], row["metric"], row["seed"]) == ("clean", "js", QUICK.seed)
@@ -134,11 +135,25 @@ def test_the_same_question_in_many_segments_and_rounds_is_one_cluster() -> None:
         for segment in "xyz"
         for model, score in (("a", 0.5), ("b", 0.6))
     ]
-    frame = cells(*rows).assign(round=lambda f: "S" + f["question_id"].str[1:], cluster="same")
+    frame = cells(*rows).assign(round=lambda f: "S" + f["question_id"].str[1:], cluster="same", same_item="same")
     (row,) = comparisons(frame, QUICK).to_dict("records")
     assert (row["n_pairs"], row["n_questions"]) == (18, 1)
-    assert (row["verdict"], row["note"]) == ("not tested", "1 question: at least 5 are needed")
+    assert (row["verdict"], row["note"]) == ("not tested", "1 battery: at least 5 are needed")
     assert np.isnan([row["low"], row["high"], row["p"], row["p_holm"], row["effect_size"]]).all()
+
+
+def test_questions_of_a_battery_are_one_cluster_and_are_counted_as_questions() -> None:
+    questions = {"a": range(12), "b": range(11)}
+    frame = pd.concat([of("a", *[0.5] * 12), of("b", *(0.6 + 0.01 * i for i in questions["b"]), None)])
+    battery = frame["question_id"].str[1:].astype(int) // 3
+    (row,) = comparisons(frame.assign(cluster=battery.astype(str)), QUICK).to_dict("records")
+    assert (row["n_pairs"], row["n_questions"], row["n_batteries"]) == (11, 11, 4)
+    assert (row["verdict"], row["note"]) == ("not tested", "4 batteries: at least 5 are needed")
+    (six,) = comparisons(
+        frame.assign(cluster=(battery + frame["question_id"].isin(["q0", "q10"]) * 9).astype(str)), QUICK
+    ).to_dict("records")
+    assert (six["n_questions"], six["n_batteries"], six["permutations"]) == (11, 6, 2**6)
+    assert six["p"] == pytest.approx(2 / 2**6)
 
 
 def test_equal_models_are_equal_to_the_last_bit() -> None:
@@ -201,7 +216,7 @@ def test_the_table_has_the_published_schema() -> None:
     table = pa.Table.from_pandas(comparisons(frame, QUICK), schema=COMPARISONS, preserve_index=False)
     few = [row for row in table.to_pylist() if "few" in (row["model"], row["other_model"])]
     assert table.num_rows == 3 + len(few)
-    assert {row["note"] for row in few} <= {"1 question: at least 5 are needed", "2 questions: at least 5 are needed"}
+    assert {row["note"] for row in few} <= {"1 battery: at least 5 are needed", "2 batteries: at least 5 are needed"}
     assert all(row["p"] is None and row["low"] is None for row in few)
 
 
@@ -258,7 +273,7 @@ def test_too_few_questions_for_so_many_pairs_make_no_tiers_and_say_so() -> None:
 
     board = pd.DataFrame({"rank": range(1, 9), "model": list("abcdefgh"), "model_variant": list("abcdefgh")})
     board = board.assign(context_level="0", condition="c")
-    assert set(compared(5)["note"]) == {"5 questions cannot tell this pair apart: at least 6 are needed"}
+    assert set(compared(5)["note"]) == {"5 batteries cannot tell this pair apart: at least 6 are needed"}
     assert tiers(board, compared(5), KEYS).isna().all()
     assert tiers(board, compared(6), KEYS).tolist() == list(range(1, 9)), "28 pairs that all stand out share what is adjusted"
     assert fewest_clusters(28) == 11
@@ -274,7 +289,12 @@ def null_cells(sets: int, seed: int) -> pd.DataFrame:
     names = {"condition": condition, "question_id": question, "segment": segment, "model": model}
     frame = pd.DataFrame({name: pd.Categorical(np.char.mod("%03d", values)) for name, values in names.items()})
     return frame.assign(
-        round="S1", context_level="0", model_variant=frame["model"], cluster=frame["question_id"], score=0.7 + effects.ravel()
+        round="S1",
+        context_level="0",
+        model_variant=frame["model"],
+        cluster=frame["question_id"],
+        same_item=frame["question_id"],
+        score=0.7 + effects.ravel(),
     ).assign(parsed_score=lambda made: made["score"], n_ok=1, n_answered=1)
 
 

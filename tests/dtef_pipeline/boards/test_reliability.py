@@ -205,4 +205,4 @@ def test_without_reference_scores_or_with_few_questions_the_note_says_so() -> No
     none, few = reliable(drawn(scores)).iloc[0], reliable(drawn(scores), references(8, 0.5, 0.5, per_cluster=2)).iloc[0]
     assert pd.isna(none["model_detectable"])
     assert none["note"] == "no reference scores to compare with: ingest the round again"
-    assert few["note"] == "4 questions: at least 5 are needed"
+    assert few["note"] == "4 batteries: at least 5 are needed"

@@ -21,7 +21,7 @@ def cells_of(scores: Floats, ceilings: Floats | None = None, models: list[str] |
     known = np.full(scores.shape, np.nan) if ceilings is None else np.broadcast_to(ceilings, scores.shape)
     names = np.array(models or [f"m{i}" for i in range(len(scores))])
     frame = pd.DataFrame(
-        {"model": names[model], "round": "S1", "segment": segment.astype(str), "cluster": question.astype(str)}
+        {"model": names[model], "round": "S1", "segment": segment.astype(str), "same_item": question.astype(str)}
     )
     frame["model_variant"], frame["context_level"], frame["condition"] = frame["model"], "0", "c"
     return frame.assign(score=scores.ravel(), ceiling=known.ravel())

@@ -26,7 +26,8 @@ def cells(scores: Mapping[str, list[float | None]], **given: Any) -> pd.DataFram
     rows = [(level, f"q{i}", score) for level, column in scores.items() for i, score in enumerate(column)]
     frame = pd.DataFrame(rows, columns=["context_level", "question_id", "score"])
     frame["score"] = frame["score"].astype(float)
-    plain = {"round": "S1", "segment": "kenya", "condition": "c", "model": "m", "cluster": frame["question_id"], "n_ok": 1}
+    plain = {"round": "S1", "segment": "kenya", "condition": "c", "model": "m", "n_ok": 1}
+    plain |= dict.fromkeys(("same_item", "cluster"), frame["question_id"])
     frame = frame.assign(**{**plain, **given})
     return frame.assign(model_variant=frame["model"])
 
@@ -68,7 +69,8 @@ def lopsided(seed: int) -> pd.DataFrame:
     ]
     frame = pd.DataFrame(rows, columns=["model", "question_id", "segment", "context_level", "score"])
     frame["score"] = frame["score"].astype(float)
-    return frame.assign(round="S1", condition="c", model_variant=frame["model"], cluster=frame["question_id"], n_ok=1)
+    same = dict.fromkeys(("same_item", "cluster"), frame["question_id"])
+    return frame.assign(round="S1", condition="c", model_variant=frame["model"], n_ok=1, **same)
 
 
 def by_definition(frame: pd.DataFrame, context: dict[tuple[str, str, str], float]) -> dict[str, float]:
@@ -113,7 +115,8 @@ def test_how_hard_a_question_is_drops_out_and_the_order_of_rows_does_not_matter(
     table = responsiveness(frame, context, QUICK)
     pd.testing.assert_frame_equal(responsiveness(frame.sample(frac=1, random_state=1), context.iloc[::-1], QUICK), table)
     pd.testing.assert_frame_equal(
-        responsiveness(frame.astype(dict.fromkeys([*PROMPT, "model", "cluster"], "category")), context, QUICK), table
+        responsiveness(frame.astype(dict.fromkeys([*PROMPT, "model", "same_item", "cluster"], "category")), context, QUICK),
+        table,
     )
     harder = frame.assign(score=frame["score"] + frame["question_id"].str[1:].astype(float) / 10)
     names = ["slope", "slope_low", "slope_high", "difference", "low", "high", "p"]
@@ -154,7 +157,7 @@ class TestVerdict:
 
     def test_four_questions_decide_nothing(self) -> None:
         row = responded(cells({"0": [0.5] * 4, "5": [0.5] * 4}))
-        assert (row["verdict"], row["note"]) == ("undecided", "4 questions: at least 5 are needed")
+        assert (row["verdict"], row["note"]) == ("undecided", "4 batteries: at least 5 are needed")
         assert np.isnan([row["p"], row["low"], row["high"], row["slope_low"]]).all()
 
 

@@ -95,7 +95,7 @@ def test_what_a_row_should_be_read_with_stands_beneath_its_name() -> None:
 def test_where_questions_are_too_few_to_tell_models_apart_it_says_so_in_place_of_tiers() -> None:
     """A difference that no test could have found was marked as one of models that are alike."""
     board = frame({"model": "a", "rank": 1, "score": 0.8}, {"model": "b", "rank": 2, "score": 0.6}).assign(tier=None)
-    few = "8 questions cannot tell 28 pairs apart: at least 11 are needed"
+    few = "8 batteries cannot tell 28 pairs apart: at least 11 are needed"
     known = {"model": "a", "other_model": "b", "other_variant": "b", "difference": 0.2, "p": 0.01, "p_holm": 0.28}
     markup = comparisons(board, frame({**known, "verdict": "not told apart", "note": few}))
     assert f"No tiers: {few}." in markup
