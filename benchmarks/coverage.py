@@ -176,7 +176,7 @@ def _lines(out: Path | None) -> Iterator[dict[str, Any]]:
 
 def covered(made: list[dict[str, Any]]) -> pd.DataFrame:
     """By number: `shown`, the share of the sets with an interval; of these `covered`, the share that hold the truth, `above`, the share that lie
-    above it, and the mean `width`; `off`, mean of value - truth in standard deviations."""
+    above it, and the median `width`; `off`, mean of value - truth in standard deviations."""
     truth = next(line["numbers"] for line in made if line["set"] == "truth")
     sets = [line["numbers"] for line in made if line["set"] != "truth"]
     rows = {}
@@ -190,14 +190,14 @@ def covered(made: list[dict[str, Any]]) -> pd.DataFrame:
             "shown": there.mean(),
             "covered": held[there].mean() if there.any() else np.nan,
             "above": (low > truth[name])[there].mean() if there.any() else np.nan,
-            "width": np.nanmean(width) if there.any() else np.nan,
+            "width": np.nanmedian(width) if there.any() else np.nan,
             "off": np.nanmean(value - truth[name]) / max(np.nanstd(value), 1e-12),
         }
     return pd.DataFrame(rows).T
 
 
 def line_of(name: str, made: list[dict[str, Any]]) -> str:
-    """A row of the table: coverage (mean width) of the typical model, then of the good one; the share of the sets where not all have one."""
+    """A row of the table: coverage (median width) of the typical model, then of the good one; the share of the sets where not all have one."""
     table = covered(made)
     cells = [_cell(table.loc[f"m0 {number}"]) for number in NUMBERS] + [
         _cell(table.loc["m0 - m1"]) if "m0 - m1" in table.index else ""

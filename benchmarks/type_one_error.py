@@ -62,7 +62,7 @@ def found(batteries: tuple[int, ...], seed: int) -> Found:
     cells = evidence.cells[ours].reset_index(drop=True)
     pairs = comparisons(cells, options, None if noise is None else noise.score)
     made = {"comparisons, each": _values(pairs["p"]), "comparisons, any of 28": [float(pairs["p_holm"].min())]}
-    between = gaps(tables, cells, options)[0]
+    between = gaps(tables, cells, options, None if noise is None else noise.score)[0]
     made |= {f"gaps of {kind}": _values(between.loc[between["attribute"] == kind, "p"]) for kind in ("country", "age")}
     made["consistency"] = _values(consistency_components(cells, options)["segment_p"])
     first, second = EQUAL[:4], EQUAL[4:]
