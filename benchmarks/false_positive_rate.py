@@ -118,7 +118,7 @@ def equivalence_rate(difference: float, sets: int, seed: int, *, question_sd: fl
         resampling_of(design.questions, 2000, seed),
         permutations=FEWEST_PERMUTATIONS,
         seed=seed,
-    ).assign(p_holm=1.0)
+    ).assign(p_bh=1.0)
     return float(np.mean(verdicts(table, ("better", "worse", "equivalent", "undecided"), MARGIN) == "equivalent"))
 
 
@@ -134,8 +134,8 @@ def responsive_cells(models: int, gain: float, seed: int) -> tuple[pd.DataFrame,
     score = 0.7 + reaction * (level > 0) + 0.03 * generator.normal(size=question.size)
     names = {"question_id": question, "segment": segment, "model": model, "context_level": level}
     cells = pd.DataFrame({name: pd.Categorical(np.char.mod("%d", values)) for name, values in names.items()})
-    cells = cells.assign(round="S1", condition="c", model_variant=cells["model"], score=score, n_ok=1)
-    cells = cells.assign(**dict.fromkeys(("same_item", "cluster"), cells["question_id"]))
+    cells = cells.assign(round="S1", condition="c", model_variant=cells["model"], score=score, parsed_score=score, n_ok=1)
+    cells = cells.assign(n_answered=1, **dict.fromkeys(("same_item", "cluster"), cells["question_id"]))
     shown = cells[["round", "segment", "question_id", "context_level", "condition"]].astype(str).drop_duplicates()
     return cells, shown.assign(context_included=shown["context_level"].astype(float))
 

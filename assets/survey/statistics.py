@@ -49,7 +49,7 @@ def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     )
 
 
-@dg.asset(deps=[segment_results], **roll_up("responsiveness", code_version="2"))
+@dg.asset(deps=[segment_results], **roll_up("responsiveness", code_version="3"))
 def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Whether a model's score rises with the answers it is shown as context: one row per (model variant, condition).
 
@@ -57,7 +57,7 @@ def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store
     without it. Empty where every model was asked at one context level.
     """
     rows = publish_views(store, config, of_views("responsiveness"))["responsiveness"]
-    shown = ["model", "condition", "levels", "slope", "difference", "low", "high", "p_holm", "verdict"]
+    shown = ["model", "condition", "levels", "slope", "difference", "low", "high", "p_bh", "verdict", "parsed_verdict"]
     return dg.MaterializeResult(metadata={**left_out(context, store.reader), **_said(rows, config, "evidence-adapting", shown)})
 
 

@@ -7,6 +7,8 @@ false is held.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -19,6 +21,12 @@ from dtef_pipeline.statistics.permutation import SIGNIFICANCE, benjamini_hochber
 OTHER = ("other_model", "other_variant")
 CONFIRMATORY, EXPLORATORY = "confirmatory", "exploratory"
 BETTER, WORSE, ALIKE, UNTESTED = "better", "worse", "not told apart", "not tested"
+_SAID = {
+    BETTER: "this model is better",
+    WORSE: "the other model is better",
+    ALIKE: "no difference is found",
+    UNTESTED: "nothing can be tested",
+}
 
 
 def with_families(table: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
@@ -39,7 +47,7 @@ def with_families(table: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
         explored = known.groupby(within).transform(lambda each: benjamini_hochberg(each))
         found[adjusted] = explored.where(~confirms, known.groupby(within).transform(lambda each: holm(each)))
         found[verdict] = _verdicts(found[adjusted], found[difference])
-    return found.assign(parsed_note=_disagreement(found, options.subject))
+    return found.assign(parsed_note=disagreement(found, options.subject, "both answered readably", _SAID))
 
 
 def _confirms(table: pd.DataFrame, options: BoardOptions) -> pd.Series:
@@ -66,21 +74,19 @@ def _verdicts(p: pd.Series, difference: pd.Series) -> npt.NDArray[np.object_]:
     return np.where(p.isna(), UNTESTED, words).astype(object)
 
 
-def _disagreement(table: pd.DataFrame, subject: Scored) -> list[str]:
-    """For each row, in words, that parsed scores alone say something else than the policy; empty where they agree or nothing was tested."""
+def disagreement(table: pd.DataFrame, subject: Scored, where: str, said: Mapping[str, str]) -> list[str]:
+    """For each row, in words, that parsed scores alone say something else than the policy; empty where they agree or are not known.
+
+    `table` has `verdict`, `parsed_verdict` and, as `parsed_note`, why parsed scores say nothing (null: they were not looked at). `where` names
+    the cells that have them, `said` puts verdicts on them in words.
+    """
     credits = [score for score in subject.credits.values() if score is not None]
     policy = f"by the published policy, which gives unread responses {min(credits):g} to {max(credits):g}"
-    said = {
-        BETTER: "this model is better",
-        WORSE: "the other model is better",
-        ALIKE: "no difference is found",
-        UNTESTED: "nothing can be tested",
-    }
     told = []
     for verdict, parsed, why in zip(table["verdict"], table["parsed_verdict"], table["parsed_note"], strict=True):
-        if verdict == parsed or pd.isna(why):
+        if verdict == parsed or pd.isna(why) or pd.isna(verdict):
             told.append("")
             continue
         reason = f" ({why})" if why else ""
-        told.append(f"{verdict} {policy}; on the pairs that both answered readably {said[parsed]}{reason}")
+        told.append(f"{verdict} {policy}; on the pairs that {where}: {said.get(parsed, parsed)}{reason}")
     return told

@@ -117,11 +117,11 @@ def ratio_intervals(
 
 
 def verdicts(statistics: pd.DataFrame, words: tuple[str, str, str, str], margin: float) -> pd.Series:
-    """In `words` for higher, lower, equivalent, undecided: what each row's `difference`, `p_holm` and 90 % interval say.
+    """In `words` for higher, lower, equivalent, undecided: what each row's `difference`, `p_bh` and 90 % interval say.
 
-    Higher or lower: p_holm < .05. Else equivalent: the 90 % interval lies within +-`margin`, or there is no difference at all.
+    Higher or lower: p_bh < .05. Else equivalent: the 90 % interval lies within +-`margin`, or there is no difference at all.
     """
-    significant = statistics["p_holm"] < SIGNIFICANCE
+    significant = statistics["p_bh"] < SIGNIFICANCE
     within = (statistics["narrow_low"] > -margin) & (statistics["narrow_high"] < margin)
     none_at_all = (statistics["difference"] == 0) & (statistics["p"] == 1) & (statistics["effect_size"].isna())
     cases = [significant & (statistics["difference"] > 0), significant & (statistics["difference"] < 0), within | none_at_all]

@@ -28,7 +28,7 @@ ASSETS = {
     "breakdowns": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "4", None),
     "costs": (["predictions"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
     "comparisons": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "3", None),
-    "responsiveness": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "2", None),
+    "responsiveness": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "3", None),
     "gaps": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "3", None),
     "reliability": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "2", None),
     "model_drift": (["drift_checks"], "boards", TEAM, ["duckdb", "parquet"], "3", None),

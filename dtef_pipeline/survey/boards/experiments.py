@@ -15,6 +15,7 @@ import pandas as pd
 
 from dtef_pipeline.boards.cells import cells_sql, has_table, parameters, scores_of_this_version, with_clusters
 from dtef_pipeline.boards.costs import requests_sql
+from dtef_pipeline.boards.families import disagreement
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.statistics.differences import (
     MARGIN,
@@ -25,9 +26,9 @@ from dtef_pipeline.statistics.differences import (
     verdicts,
     without_rounding,
 )
-from dtef_pipeline.statistics.permutation import holm, permutations_for
+from dtef_pipeline.statistics.permutation import benjamini_hochberg, holm, permutations_for
 from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
-from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from dtef_pipeline.survey.boards.scored import SCORED, SurveyBoardOptions
 from dtef_pipeline.survey.experiments import Asked
 from dtef_pipeline.survey.keys import KEYS
 
@@ -36,7 +37,13 @@ _COMPARED_BY = ["model", "condition"]
 _N_BEHIND = ["n_questions", "n_batteries"]
 _AT_LEVEL = ["model", "context_place"]
 _PAID_COLUMNS = [*_COMPARED_BY, "context_place", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced"]
-_STATISTICS = ["low", "high", "p", "p_holm", "n_questions", "n_batteries", "margin", "decision", "note", "seed"]
+_DECIDED_BY = ["low", "high", "p", "p_holm", "p_bh", "n_questions", "n_batteries", "decision", "note"]
+_READ_IN_BOTH = {
+    **{name: f"parsed_{name}" for name in ("difference", "low", "high", "p", "p_bh", "decision", "note")},
+    "n_pairs": "n_parsed_pairs",
+}
+"""What is said of parsed scores alone, by the name that the same has under the policy."""
+_STATISTICS = [*_DECIDED_BY[:-2], "margin", "decision", "note", *_READ_IN_BOTH.values(), "seed"]
 
 
 def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], options: SurveyBoardOptions) -> pd.DataFrame:
@@ -45,7 +52,7 @@ def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], 
     `connection` has a `scores` view; `options.snapshot` is set, for responses of several snapshots do not compare. Columns: `model`,
     `condition` (the name in the experiment), `condition_place` (0: the first), `round`, `segment`, `question_id`, `context_level`,
     `context_place` (of the level among those of the condition), `same_item` and `cluster` (as in `load_cells`), `score` (0-1; null: unscored),
-    `first_score`, `n_total`, `n_ok`, `n_answered` (predictions).
+    `parsed_score` (of parsed predictions alone), `first_score`, `first_parsed`, `n_total`, `n_ok`, `n_answered` (predictions).
     """
     connection.execute("SET threads = 1")
     connection.register("asked", _asked_frame(asked))
@@ -58,8 +65,9 @@ def paired_cells(connection: duckdb.DuckDBPyConnection, asked: Sequence[Asked], 
             FROM cells JOIN asked ON cells.model_variant = asked.variant AND cells.condition = asked.condition
                 AND cells.context_level = asked.context_level
         ), first AS (FROM placed WHERE condition_place = 0)
-        SELECT model, placed.condition, placed.condition_place, {pair}, placed.context_level, context_place, placed.score,
-            first.score AS first_score, placed.n_total, placed.n_ok, placed.n_answered
+        SELECT model, placed.condition, placed.condition_place, {pair}, placed.context_level, context_place,
+            placed.score, first.score AS first_score,
+            placed.parsed_score, first.parsed_score AS first_parsed, placed.n_total, placed.n_ok, placed.n_answered
         FROM placed LEFT JOIN first USING (model, {pair}, context_place)
         ORDER BY placed.model_place, placed.condition_place, {pair}, context_place
         """
@@ -101,10 +109,11 @@ def comparison(
 
     `cells` as of `paired_cells`, `usage` as of `condition_usage`. Columns: `model`, `condition`, `context_level`, `n_pairs`, `score` and
     `first_score` (means over the pairs), `difference` (their difference; null in the first condition, which is compared with nothing),
-    `low` and `high` (95 % interval), `p` (sign flips of whole batteries), `p_holm` (adjusted over the rows of the level), `n_questions`,
-    `n_batteries`, `margin`, `decision`, `note`, `seed`, `n_total` (predictions), `parse_rate`, and the columns of `usage`. `decision`:
-    `better` or `worse` (p_holm < .05), else `equivalent` (the 90 % interval lies within +-`margin`), else `undecided`. Raises ConfigError for
-    a margin that is not above 0 and below 1.
+    `low` and `high` (95 % interval), `p` (sign flips of whole batteries), `p_holm` and `p_bh` (adjusted over the rows of the level by Holm,
+    by Benjamini and Hochberg), `n_questions`, `n_batteries`, `margin`, `decision`, `note`, the same as `parsed_...` of the pairs that were
+    answered readably in both conditions (`n_parsed_pairs`), `seed`, `n_total` (predictions), `parse_rate`, and the columns of `usage`.
+    `decision`: `better` or `worse` (p_bh < .05), else `equivalent` (the 90 % interval lies within +-`margin`), else `undecided`. `parsed_note`
+    says where readable responses alone decide otherwise. Raises ConfigError for a margin that is not above 0 and below 1.
     """
     if not 0 < margin < 1:
         raise ConfigError(f"margin {margin}: allowed: a difference of scores above 0 and below 1, such as {MARGIN}")
@@ -134,18 +143,36 @@ def _at_level(cells: pd.DataFrame, usage: pd.DataFrame, margin: float, resamples
     table["n_pairs"] = table["n_pairs"].fillna(0).astype(int)
     table["difference"] = (table["score"] - table["first_score"]).where(table["condition_place"] > 0)
     table["parse_rate"] = table["n_ok"] / table["n_answered"].where(table["n_answered"] > 0)
-    decided = _decided(paired[paired["condition_place"] > 0], margin, resamples, seed)
-    table = table.join(decided.set_index(_COMPARED_BY))
+    table = _with_decisions(table, paired[paired["condition_place"] > 0], margin, resamples, seed)
     compared = table["condition_place"] > 0
-    unpaired = compared & (table["n_pairs"] == 0)
-    table.loc[unpaired, [*_N_BEHIND, "decision", "note"]] = (0, 0, DECISIONS[-1], "no pair has a score in both conditions")
-    unread = compared & ((table["n_ok"] == 0) | _of_first(table, "n_ok").eq(0)) & ~unpaired
-    table.loc[unread, ["decision", "note"]] = (DECISIONS[-1], "no answer could be read in one of the two")
     table["margin"] = np.where(compared, margin, np.nan)
     table["seed"] = pd.Series(seed, index=table.index, dtype="Int64").where(compared)
     table[_N_BEHIND] = table[_N_BEHIND].astype("Int64")
     columns = ["context_level", "n_pairs", "score", "first_score", "difference", *_STATISTICS, "n_total", "parse_rate"]
     return table[columns].reset_index().merge(usage, on=_COMPARED_BY, how="left")
+
+
+def _with_decisions(table: pd.DataFrame, paired: pd.DataFrame, margin: float, resamples: int, seed: int) -> pd.DataFrame:
+    """`table` with what `paired` decides, by the policy and by parsed scores alone, and why where it decides nothing."""
+    decided = _decided(paired, margin, resamples, seed).set_index(_COMPARED_BY)
+    readable = paired.assign(score=paired["parsed_score"], first_score=paired["first_parsed"])
+    if not readable.equals(paired):
+        readable = _without_rounding(readable[readable["score"].notna() & readable["first_score"].notna()])
+        of_parsed = _decided(readable, margin, resamples, seed).set_index(_COMPARED_BY)
+    else:
+        of_parsed = decided
+    table = table.join(decided[_DECIDED_BY]).join(of_parsed[list(_READ_IN_BOTH)].rename(columns=_READ_IN_BOTH))
+    compared = table["condition_place"] > 0
+    unpaired = compared & (table["n_pairs"] == 0)
+    table.loc[unpaired, [*_N_BEHIND, "decision", "note"]] = (0, 0, DECISIONS[-1], "no pair has a score in both conditions")
+    unread = compared & ((table["n_ok"] == 0) | _of_first(table, "n_ok").eq(0)) & ~unpaired
+    table.loc[unread, ["decision", "note"]] = (DECISIONS[-1], "no answer could be read in one of the two")
+    none_read = compared & table["n_parsed_pairs"].isna()
+    table.loc[none_read, ["n_parsed_pairs", "parsed_decision", "parsed_note"]] = (0, DECISIONS[-1], "")
+    said = table.rename(columns={"decision": "verdict", "parsed_decision": "parsed_verdict"})
+    table["parsed_note"] = disagreement(said, SCORED, "were answered readably in both conditions", {})
+    table["parsed_note"] = table["parsed_note"].where(compared)
+    return table.astype({"n_parsed_pairs": "Int64"})
 
 
 def _without_rounding(paired: pd.DataFrame) -> pd.DataFrame:
@@ -176,11 +203,11 @@ def _decided(paired: pd.DataFrame, margin: float, resamples: int, seed: int) -> 
     )
     table = pd.concat([rows, statistics.rename(columns={"n_clusters": "n_batteries"})], axis=1)
     table["n_questions"] = paired["same_item"].groupby(column).nunique()
-    table["p_holm"] = holm(table["p"])
+    table["p_holm"], table["p_bh"] = holm(table["p"]), benjamini_hochberg(table["p"])
     table["decision"] = verdicts(table, DECISIONS, margin)
     small = table["decision"].isin(DECISIONS[:2]) & (table["difference"].abs() < margin)
     table.loc[small, "note"] = f"found, but smaller than the margin of {margin:g}"
-    return table[[*_COMPARED_BY, "low", "high", "p", "p_holm", *_N_BEHIND, "decision", "note"]]
+    return table
 
 
 def asked_everywhere(cells: pd.DataFrame) -> pd.DataFrame:

@@ -123,10 +123,18 @@ RESPONSIVENESS = pa.schema(
         _P,
         _P_HOLM,
         field(
+            "p_bh", _NUMBER, "p adjusted (Benjamini-Hochberg) over the language models of one condition, 0-1; null: a baseline"
+        ),
+        field(
             "verdict",
             _TEXT,
-            "Verdict: evidence-adapting, stereotype-holding, hurt by context or undecided; null: a baseline",
+            "Verdict by p_bh: evidence-adapting, stereotype-holding, hurt by context or undecided; null: a baseline",
         ),
+        field("n_parsed_pairs", _COUNT, "Pairs of segment and question answered readably at the highest and the lowest level"),
+        *_PARSED,
+        field("parsed_p_bh", _NUMBER, "parsed_p, adjusted as p is for p_bh"),
+        field("parsed_verdict", _TEXT, "The same verdict by readable responses alone"),
+        _PARSED_NOTE,
         _NOTE,
         _SEED_FIELD,
     ]

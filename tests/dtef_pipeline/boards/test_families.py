@@ -112,7 +112,7 @@ class TestParsedScores:
         assert (row["n_pairs"], row["n_parsed_pairs"]) == (60, 48)
         assert row["parsed_note"] == (
             "better by the published policy, which gives unread responses 0 to 0.1; "
-            "on the pairs that both answered readably no difference is found"
+            "on the pairs that both answered readably: no difference is found"
         )
         assert row["note"] == ""
 
@@ -122,7 +122,7 @@ class TestParsedScores:
         (row,) = comparisons(unread(frame, "often-unread", slice(None, None, 2)), QUICK).to_dict("records")
         assert (row["model"], row["verdict"], row["parsed_verdict"]) == ("knows-less", "better", "worse")
         assert row["parsed_high"] < 0 < row["low"]
-        assert row["parsed_note"].endswith("on the pairs that both answered readably the other model is better")
+        assert row["parsed_note"].endswith("on the pairs that both answered readably: the other model is better")
 
     def test_a_model_that_cannot_be_read_at_all_is_not_compared_by_parsed_scores(self) -> None:
         frame = unread(panel("a", "b", "unread"), "unread", slice(None))
@@ -130,7 +130,7 @@ class TestParsedScores:
         row = table.loc["unread"].iloc[0]
         assert (row["verdict"], row["parsed_verdict"], row["n_parsed_pairs"]) == ("better", "not tested", 0)
         assert row[["parsed_difference", "parsed_low", "parsed_p", "parsed_p_adjusted"]].isna().all()
-        assert row["parsed_note"].endswith("nothing can be tested (0 questions: at least 5 are needed)")
+        assert row["parsed_note"].endswith(": nothing can be tested (0 questions: at least 5 are needed)")
         assert table.loc["b" if "b" in table.index else "a", "parsed_note"] == ""
 
     def test_noise_of_the_parsed_part_of_a_cell_is_that_of_the_cell_times_responses_per_parsed_one(self) -> None:

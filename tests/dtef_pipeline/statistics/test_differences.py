@@ -75,12 +75,12 @@ def test_places_follow_the_text_and_not_the_order_of_rows_or_categories() -> Non
 
 class TestVerdicts:
     def of(self, **given: float) -> str:
-        plain = {"difference": 0.005, "p": 0.2, "p_holm": 0.4, "narrow_low": -0.02, "narrow_high": 0.03, "effect_size": 0.1}
+        plain = {"difference": 0.005, "p": 0.2, "p_bh": 0.4, "narrow_low": -0.02, "narrow_high": 0.03, "effect_size": 0.1}
         return str(verdicts(pd.DataFrame([{**plain, **given}]), WORDS, 0.01)[0])
 
     def test_a_difference_that_is_found_comes_before_its_size(self) -> None:
-        assert self.of(p_holm=0.049) == "higher"
-        assert self.of(p_holm=0.049, difference=-0.005, narrow_low=-0.009, narrow_high=-0.001) == "lower"
+        assert self.of(p_bh=0.049) == "higher"
+        assert self.of(p_bh=0.049, difference=-0.005, narrow_low=-0.009, narrow_high=-0.001) == "lower"
 
     def test_equivalent_is_an_interval_within_the_margin_on_both_sides(self) -> None:
         assert self.of(narrow_low=-0.004, narrow_high=0.009) == "equivalent"
@@ -88,14 +88,13 @@ class TestVerdicts:
         assert self.of(narrow_low=-0.011, narrow_high=0.001) == "undecided"
 
     def test_without_interval_and_test_nothing_is_decided(self) -> None:
-        unknown = dict.fromkeys(("p", "p_holm", "narrow_low", "narrow_high", "effect_size"), np.nan)
+        unknown = dict.fromkeys(("p", "p_bh", "narrow_low", "narrow_high", "effect_size"), np.nan)
         assert self.of(**unknown) == "undecided"
         assert self.of(**{**unknown, "difference": 0.0}) == "undecided"
 
     def test_no_difference_anywhere_is_equivalent_even_without_interval(self) -> None:
         assert (
-            self.of(difference=0.0, p=1.0, p_holm=1.0, effect_size=np.nan, narrow_low=np.nan, narrow_high=np.nan)
-            == "equivalent"
+            self.of(difference=0.0, p=1.0, p_bh=1.0, effect_size=np.nan, narrow_low=np.nan, narrow_high=np.nan) == "equivalent"
         )
 
 

@@ -252,10 +252,27 @@ class TestDecisions:
     def test_the_first_condition_is_compared_with_nothing(self) -> None:
         first = changed(*[0.1] * 6).loc["standard"]
         assert (
-            first[["difference", "low", "high", "p", "p_holm", "n_questions", "margin", "decision", "note", "seed"]]
+            first[
+                [
+                    *("difference", "low", "high", "p", "p_holm", "p_bh", "n_questions", "margin", "decision", "note", "seed"),
+                    *("parsed_difference", "parsed_p", "parsed_decision", "parsed_note"),
+                ]
+            ]
             .isna()
             .all()
         )
+
+    def test_a_condition_that_costs_readable_responses_and_no_knowledge_is_worse_by_the_policy_alone(self) -> None:
+        unread = [{**row, "status": "unparseable", "score": 0.0} for row in of(COT, *[0.0] * 24)[::3]]
+        read = [row for place, row in enumerate(of(COT, *[0.5, 0.502] * 12)) if place % 3]
+        found = table([*of(PLAIN, *[0.501] * 24), *read, *unread]).loc["reasoned"]
+        assert (found["decision"], found["parsed_decision"]) == ("worse", "equivalent")
+        assert (found["n_pairs"], found["n_parsed_pairs"]) == (24, 16)
+        assert found["parsed_low"] < found["parsed_difference"] < found["parsed_high"]
+        assert found["parsed_note"].endswith("on the pairs that were answered readably in both conditions: equivalent")
+        all_read = changed(0.1, 0.2, 0.1, 0.2, 0.1, 0.2).loc["reasoned"]
+        assert (all_read["parsed_difference"], all_read["parsed_p"]) == pytest.approx((0.15, 2 / 64))
+        assert (all_read["parsed_decision"], all_read["parsed_note"]) == ("better", "")
 
     def test_no_shared_cell_is_undecided(self) -> None:
         found = table(of(PLAIN, 0.4, None) + of(COT, None, 0.5)).loc["reasoned"]
@@ -272,6 +289,7 @@ class TestDecisions:
         found = comparison(cells, usage).set_index(["model", "condition"])
         assert found.xs("reasoned", level=1)["p"].tolist() == pytest.approx([2 / 256, 2 / 16])
         assert found.xs("reasoned", level=1)["p_holm"].tolist() == pytest.approx([4 / 256, 2 / 16])
+        assert found.xs("reasoned", level=1)["p_bh"].tolist() == pytest.approx([4 / 256, 2 / 16])
 
     def test_the_seed_is_recorded_and_gives_the_same_table_again(self) -> None:
         changes = list(range(-5, 20))

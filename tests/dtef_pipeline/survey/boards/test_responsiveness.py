@@ -28,7 +28,7 @@ def cells(scores: Mapping[str, list[float | None]], **given: Any) -> pd.DataFram
     frame["score"] = frame["score"].astype(float)
     plain = {"round": "S1", "segment": "kenya", "condition": "c", "model": "m", "n_ok": 1}
     plain |= dict.fromkeys(("same_item", "cluster"), frame["question_id"])
-    frame = frame.assign(**{**plain, **given})
+    frame = frame.assign(**{"parsed_score": frame["score"], "n_answered": 1, **plain, **given})
     return frame.assign(model_variant=frame["model"])
 
 
@@ -70,7 +70,8 @@ def lopsided(seed: int) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=["model", "question_id", "segment", "context_level", "score"])
     frame["score"] = frame["score"].astype(float)
     same = dict.fromkeys(("same_item", "cluster"), frame["question_id"])
-    return frame.assign(round="S1", condition="c", model_variant=frame["model"], n_ok=1, **same)
+    known = {"round": "S1", "condition": "c", "n_ok": 1, "n_answered": 1, "parsed_score": frame["score"]}
+    return frame.assign(**known, model_variant=frame["model"], **same)
 
 
 def by_definition(frame: pd.DataFrame, context: dict[tuple[str, str, str], float]) -> dict[str, float]:
@@ -118,7 +119,8 @@ def test_how_hard_a_question_is_drops_out_and_the_order_of_rows_does_not_matter(
         responsiveness(frame.astype(dict.fromkeys([*PROMPT, "model", "same_item", "cluster"], "category")), context, QUICK),
         table,
     )
-    harder = frame.assign(score=frame["score"] + frame["question_id"].str[1:].astype(float) / 10)
+    by_question = frame["question_id"].str[1:].astype(float) / 10
+    harder = frame.assign(score=frame["score"] + by_question, parsed_score=frame["score"] + by_question)
     names = ["slope", "slope_low", "slope_high", "difference", "low", "high", "p"]
     pd.testing.assert_frame_equal(responsiveness(harder, context, QUICK)[names], table[names])
 
@@ -130,6 +132,56 @@ def test_conditions_are_adjusted_each_by_itself() -> None:
     alone = responsiveness(frame, shown(frame), QUICK)
     for condition in ("c", "d"):
         assert table.loc[table["condition"] == condition, "p_holm"].tolist() == pytest.approx(alone["p_holm"].tolist())
+
+
+class TestReadableResponses:
+    def test_where_all_was_read_they_say_the_same(self) -> None:
+        row = responded(cells({"0": [0.5] * 6, "all": [0.6, 0.7, 0.6, 0.5, 0.6, 0.7]}))
+        for name in ("difference", "low", "high", "p", "p_bh", "verdict"):
+            assert row[f"parsed_{name}"] == row[name]
+        assert (row["n_parsed_pairs"], row["parsed_note"]) == (6, "")
+
+    @pytest.mark.parametrize("seed", [1, 2])
+    def test_as_plain_loops_over_what_was_read_say(self, seed: int) -> None:
+        frame = lopsided(seed)
+        frame["parsed_score"] = frame["score"].where(np.random.default_rng(seed).random(len(frame)) > 0.3) * 0.9
+        context = shown(frame)
+        of = {(row.segment, row.question_id, row.context_level): float(row.context_included) for row in context.itertuples()}
+        readable = frame.assign(score=frame["parsed_score"])
+        for row in responsiveness(frame, context, QUICK).to_dict("records"):
+            expected = by_definition(readable[readable["model"] == row["model"]], of)
+            assert row["parsed_difference"] == pytest.approx(expected["difference"])
+
+    def test_context_that_costs_readable_responses_and_no_knowledge_hurts_by_the_policy_alone(self) -> None:
+        few = [0.6 if place % 3 else 0.0 for place in range(60)]
+        frame = cells({"0": [0.6] * 60, "all": few})
+        unread = frame["score"] == 0
+        frame = frame.assign(parsed_score=frame["score"].mask(unread), n_ok=(~unread).astype(int))
+        row = responded(frame)
+        assert (row["verdict"], row["parsed_verdict"], row["n_parsed_pairs"]) == ("hurt by context", "stereotype-holding", 40)
+        assert row["parsed_note"] == (
+            "hurt by context by the published policy, which gives unread responses 0 to 0.1; "
+            "on the pairs that were answered readably at both levels: stereotype-holding"
+        )
+
+    def test_a_level_without_a_readable_response_leaves_nothing_to_say(self) -> None:
+        frame = cells({"0": [0.6] * 6, "all": [0.0] * 6})
+        unread = frame["context_level"] == "all"
+        row = responded(frame.assign(parsed_score=frame["score"].mask(unread), n_ok=(~unread).astype(int)))
+        assert (row["verdict"], row["parsed_verdict"], row["n_parsed_pairs"]) == ("undecided", "undecided", 0)
+        assert np.isnan([row["parsed_difference"], row["parsed_p"], row["parsed_p_bh"]]).all()
+
+
+def test_verdicts_explore_adjusted_over_the_language_models_of_a_condition() -> None:
+    rising = [0.5 + 0.01 * (place + 1) for place in range(7)]
+    models = [cells({"0": [0.5] * 7, "all": rising}, model=name) for name in ("a", "b", "baseline/nearest-segments")]
+    other = cells({"0": [0.5] * 7, "all": [0.4, 0.6, 0.5, 0.5, 0.4, 0.6, 0.5]}, model="c")
+    frame = pd.concat([*models, other])
+    table = responsiveness(frame, shown(frame), QUICK).set_index("model")
+    assert table.loc[["a", "b", "c"], "p_bh"].tolist() == pytest.approx([2 / 128 * 3 / 2, 2 / 128 * 3 / 2, 1.0])
+    assert table.loc["a", "p_holm"] == pytest.approx(2 / 128 * 4)
+    assert table.loc["a", "verdict"] == "evidence-adapting", "by Holm over all four it would not be found"
+    assert pd.isna(table.loc["baseline/nearest-segments", ["p_bh", "verdict", "parsed_verdict"]]).all()
 
 
 class TestVerdict:
