@@ -61,7 +61,7 @@ def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store
     return dg.MaterializeResult(metadata={**left_out(context, store.reader), **_said(rows, config, "evidence-adapting", shown)})
 
 
-@dg.asset(deps=[segment_results], **roll_up("gaps", code_version="3"))
+@dg.asset(deps=[segment_results], **roll_up("gaps", code_version="4"))
 def gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How much better a model does on the best segment of an attribute than on the worst, beside what sample sizes alone would make of it.
 
@@ -70,8 +70,8 @@ def gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -
     """
     written = publish_views(store, config, gap_tables)
     rows = clean(written["gaps"])
-    shown = ["model", "attribute", "context_level", "gap", "expected_gap", "excess", "p_holm", "best_segment", "worst_segment"]
-    found = int(pa.compute.sum(pa.compute.less(rows["p_holm"], 0.05)).as_py() or 0)
+    shown = ["model", "attribute", "context_level", "gap", "expected_gap", "excess", "p_bh", "best_segment", "worst_segment"]
+    found = int(pa.compute.sum(pa.compute.less(rows["p_bh"], 0.05)).as_py() or 0)
     plot = {"plot": dg.MetadataValue.md(as_markdown_image(gap_chart(rows.to_pandas())))} if len(rows) else {}
     return dg.MaterializeResult(
         metadata={

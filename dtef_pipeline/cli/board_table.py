@@ -143,9 +143,13 @@ def _columns(by: str, shown: pd.DataFrame) -> list[str]:
     return [*columns[:after], "condition", *columns[after:]]
 
 
+_BESIDE = {"parsed_score": "score", "adjusted_score": "score", "parsed_gap": "gap", "parsed_excess": "excess"}
+"""Columns that repeat another one where every response was read and every model asked the same."""
+
+
 def _says_something(name: str, shown: pd.DataFrame) -> bool:
-    if name in ("parsed_score", "adjusted_score"):  # beside the score, only where it is another number
-        return bool((shown[name] - shown["score"]).abs().gt(5e-5).any())
+    if name in _BESIDE:  # only where it is another number
+        return bool((shown[name] - shown[_BESIDE[name]]).abs().gt(5e-5).any())
     if name == "interval" and why_no_interval(shown["interval"]):
         return any(shown[end].notna().any() for end in ("low", "score_low") if end in shown)
     if name in ("interval", "note", "consistency_note"):

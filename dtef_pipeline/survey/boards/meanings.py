@@ -35,11 +35,26 @@ ENDS: Mapping[str, tuple[str, str]] = {
     "difference": ("low", "high"),
     "icc": ("low", "high"),
     "segment_sd_true": ("segment_sd_low", "segment_sd_high"),
-    **dict.fromkeys(("gap", "expected_gap", "excess"), ("expected_low", "expected_high")),
+    **{name: (f"{name}_low", f"{name}_high") for name in ("gap", "excess")},
+    "expected_gap": ("expected_low", "expected_high"),
 }
 """Of a view's columns of estimates, those with the ends of their intervals: they decide how many digits are shown."""
 FIRST_OUT = (
-    *("question_id", "parsed_score", "effect_size", "slope", "segment_sd_expected", "segment_sd", "n_draws", "worth"),
+    *(
+        "question_id",
+        "p_holm",
+        "parsed_excess",
+        "parsed_gap",
+        "excess_low",
+        "excess_high",
+        "parsed_score",
+        "effect_size",
+        "slope",
+        "segment_sd_expected",
+        "segment_sd",
+        "n_draws",
+        "worth",
+    ),
     *(
         "parse_rate",
         "n_questions",

@@ -33,6 +33,7 @@ _MODEL_AND_SCORE = ("model", "score", "interval")
 _SPREAD = ("segment_sd_true", "segment_sd", "segment_sd_expected", "lowest", "lowest_segment", "highest", "highest_segment")
 _TESTED = ("difference", "interval", "p_holm", "verdict")
 _BEST_AND_WORST = ("best_segment", "worst_segment", "gap", "expected_gap", "excess")
+_GAP_TESTED = ("excess_low", "excess_high", "p_bh", "p_holm", "parsed_gap", "parsed_excess")
 _REPEATED = ("icc", "interval", "within_sd", "rerun_detectable", "model_detectable")
 _FOUND_IN = ("n_pairs", "n_questions", "note")
 PUBLISHED = (
@@ -103,8 +104,8 @@ PUBLISHED = (
         "gaps",
         "gaps",
         "best against worst segment of each attribute, and the gap that sample sizes alone would make",
-        ("attribute", *_MODEL_AT_LEVEL, *_BEST_AND_WORST, "p_holm", "n_segments", "note"),
-        subject=("attribute", "model", "best_segment", "worst_segment", "gap", "p_holm"),
+        ("attribute", *_MODEL_AT_LEVEL, *_BEST_AND_WORST, *_GAP_TESTED, "n_segments", "note"),
+        subject=("attribute", "model", "best_segment", "worst_segment", "gap", "p_bh"),
         is_board=False,
         needs="an attribute with two segments",
     ),

@@ -105,8 +105,13 @@ def by_significance(rows: pd.DataFrame) -> pd.DataFrame:
     Rows of `question_gaps`, which are not tested, in the order of their excess.
     """
     placed = rows.assign(place=ranks(rows["excess"]))
-    keys = [*(["p_holm"] if "p_holm" in rows else []), "place", "attribute", "model"]
+    keys = [*([adjusted(rows)] if "p_holm" in rows else []), "place", "attribute", "model"]
     return placed.sort_values(keys, kind="stable", na_position="last").drop(columns="place")
+
+
+def adjusted(rows: pd.DataFrame) -> str:
+    """The column of the p that the verdicts go by; tables of earlier versions have Holm's alone."""
+    return "p_bh" if "p_bh" in rows else "p_holm"
 
 
 def _gap_row(row: Mapping[Any, Any], place: Place, y: float) -> str:
@@ -117,12 +122,12 @@ def _gap_row(row: Mapping[Any, Any], place: Place, y: float) -> str:
         parts.append(line(place(low), y + DOT, place(high), y + DOT, "expected"))
     if not is_unknown(expected):
         parts.append(line(place(expected), y + DOT - 5, place(expected), y + DOT + 5, "middle"))
-    p = row["p_holm"]
+    p = row.get("p_bh", row["p_holm"])
     is_significant = not is_unknown(p) and p < SIGNIFICANCE
     parts.append(dot(place(row["gap"]), y + DOT, "dot beyond" if is_significant else "dot within"))
     words = f"{row['attribute']}, {row['model']}: gap {row['gap']:.4f}"
     words += "" if is_unknown(expected) else f", expected {expected:.4f}"
-    return group(parts, words + ("" if is_unknown(p) else f", p (Holm) {p:.3f}"))
+    return group(parts, words + ("" if is_unknown(p) else f", adjusted p {p:.3f}"))
 
 
 def one_group(frame: pd.DataFrame) -> pd.DataFrame:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pandas as pd
 
 from dtef_pipeline.report.markup import (
+    DASH,
     Column,
     as_is,
-    by_interval,
     figure,
     fold,
+    is_unknown,
     note,
     p_value,
     paragraph,
@@ -29,7 +30,9 @@ from dtef_pipeline.survey.report.ties import one_of
 _HOW_TO_READ_GAPS = (
     "How much better a model does on the best segment of an attribute than on the worst. Groups that differ in nothing but size show a gap, "
     "too: the grey bar is where 95 % of such gaps lie, its mark the expected one. Of many gaps some stick out by chance: only a filled dot, "
-    f"whose p is below {SIGNIFICANCE:g} after adjusting for the number of gaps tested (Holm), is a difference in accuracy."
+    f"whose p is below {SIGNIFICANCE:g} after adjusting for the number of gaps shown (Benjamini-Hochberg), is told apart from chance, and of "
+    "such dots one in twenty may be chance all the same: this explores. Beneath gap and excess stand their 95 % intervals: what the same survey "
+    "would show on average if it were repeated with other people and other questions like these."
 )
 _GAP_COLUMNS = [
     Column("attribute", "Attribute", text),
@@ -40,13 +43,18 @@ _GAP_COLUMNS = [
     ),
     Column("excess", "Excess", as_is, "Gap less the expected gap"),
     Column("p", "p", p_value, "One-sided: as large a gap between groups that differ in size alone"),
+    Column("p_bh", "p (BH)", p_value, "p adjusted by Benjamini-Hochberg for all gaps of the table"),
     Column("p_holm", "p (Holm)", p_value),
+    Column("parsed_gap", "Read", as_is, "Gap and excess over readable responses alone"),
     Column("best", "Best", as_is, "Mean score of the best segment"),
     Column("worst", "Worst", as_is, "Mean score of the worst segment"),
     Column("n_segments", "Segments", whole),
     Column("n_pairs", "Pairs", whole),
     Column("note", "Note", note),
 ]
+
+
+_SAME = 5e-5
 
 
 def gaps(frame: pd.DataFrame) -> str:
@@ -61,24 +69,29 @@ def _group(rows: pd.DataFrame) -> str:
     chart = (
         figure(
             gap_chart(rows, standalone=False),
-            f"Smallest adjusted p first, then the largest excess. Filled: p (Holm) below {SIGNIFICANCE:g}; hollow: not told apart from chance.",
+            f"Smallest adjusted p first, then largest excess. Filled: adjusted p below {SIGNIFICANCE:g}; hollow: not told apart from chance.",
         )
         if known
         else ""
     )
     shown = rows.assign(
-        gap=_as_precise_as_expected(rows, "gap"),
-        excess=_as_precise_as_expected(rows, "excess", sign="+"),
+        gap=with_interval(rows, "gap", ENDS["gap"]),
+        excess=with_interval(rows, "excess", ENDS["excess"], sign="+"),
         expected_gap=with_interval(rows, "expected_gap", ENDS["expected_gap"]),
+        parsed_gap=_over_parsed(rows),
         **{end: with_name(_tied(rows, end), f"{end}_score", f"{end}_segment") for end in ("best", "worst")},
     )
     return chart + table(shown, _GAP_COLUMNS, caption="Gaps by attribute and model", row_head="attribute", data=rows)
 
 
-def _as_precise_as_expected(rows: pd.DataFrame, name: str, sign: str = "") -> list[str]:
-    """A column with the digits that the range of expected gaps supports."""
-    low, high = (rows[end] for end in ENDS[name])
-    return [by_interval(*row, sign=sign)(row[0]) for row in zip(rows[name], low, high, strict=True)]
+def _over_parsed(rows: pd.DataFrame) -> list[str]:
+    """Gap and excess over readable responses alone, where they are not those of all; earlier tables do not know them."""
+    nothing = [None] * len(rows)
+    parsed = zip(rows["gap"], rows.get("parsed_gap", nothing), rows.get("parsed_excess", nothing), strict=True)
+    return [
+        DASH if is_unknown(gap) or is_unknown(read) or abs(gap - read) < _SAME else f"{read:.3f} (excess {excess:+.3f})"
+        for gap, read, excess in parsed
+    ]
 
 
 def _tied(rows: pd.DataFrame, end: str) -> pd.DataFrame:

@@ -19,15 +19,15 @@ def of(means: list[float], sd: float = 1.0, center: float = 0.0, draws: int = 40
 
 
 def test_two_means_have_the_range_of_a_folded_normal() -> None:
-    found, apart = of([0.0, 3.0]), np.sqrt(2)  # the difference of two means has the variance 2
+    found, apart = of([0.0, 4.0]), np.sqrt(2)  # the difference of two means has the variance 2
     assert found.expected == pytest.approx(apart * np.sqrt(2 / np.pi), rel=0.01)
-    assert found.p == pytest.approx(2 * ndtr(-3 / apart), abs=0.003)
+    assert found.p == pytest.approx(2 * ndtr(-4 / apart), abs=0.003)
     assert (found.low, found.high) == pytest.approx((apart * 0.0313, apart * 2.2414), abs=0.06)
-    # The true differences at which one of 3 or more, in either direction, has a chance of 2.5 % and 97.5 %, and the mean range at these.
+    # The true differences at which one of 4 or more, in either direction, has a chance of 2.5 % and 97.5 %, and the mean range at these.
     for chance, end in ((0.025, found.excess_low), (0.975, found.excess_high)):
-        k = brentq(lambda at, wanted=chance: ndtr(at - 3 / apart) + ndtr(-at - 3 / apart) - wanted, 0, 9)
+        k = brentq(lambda at, wanted=chance: ndtr(at - 4 / apart) + ndtr(-at - 4 / apart) - wanted, 0, 9)
         folded = apart * (np.sqrt(2 / np.pi) * np.exp(-(k**2) / 2) + k * (1 - 2 * ndtr(-k)))
-        assert end == pytest.approx(folded - found.expected, abs=0.12)
+        assert end == pytest.approx(folded - found.expected, abs=0.2)
 
 
 def test_few_degrees_of_freedom_widen_what_chance_can_do_but_not_what_it_does_on_average() -> None:

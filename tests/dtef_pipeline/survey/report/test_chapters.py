@@ -290,6 +290,7 @@ def test_a_gap_stands_beside_the_gap_expected_of_equal_groups() -> None:
         "excess": 0.15,
         "p": 0.0004,
         "p_holm": 0.0004,
+        "p_bh": 0.0004,
         "note": "",
         "seed": 1,
     }

@@ -59,7 +59,7 @@ def test_only_a_gap_that_is_significant_among_all_that_were_tested_is_filled() -
     """Filled dots were those beyond the expected range: of many gaps of equal groups some lie there."""
     drawn = gap_chart(gap_rows())
     assert drawn.count('class="dot beyond"') == drawn.count('class="dot within"') == 1
-    assert "country, &lt;b&gt;: gap 0.3000, expected 0.1000, p (Holm) 0.010" in drawn
+    assert "country, &lt;b&gt;: gap 0.3000, expected 0.1000, adjusted p 0.010" in drawn
     for p in (0.05, 0.06, np.nan):
         assert 'class="dot beyond"' not in gap_chart(gap_rows().assign(p_holm=p))
 
