@@ -7,7 +7,7 @@ Results of the questions of a battery hang together, so that an interval has to 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from itertools import combinations
 
 import pandas as pd
@@ -15,7 +15,7 @@ import pandas as pd
 from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.model import Question
-from dtef_pipeline.survey.wording import SAME_SHARE, Wording, share, words
+from dtef_pipeline.survey.wording import SAME_SHARE, Wording, numbered, share, words
 
 BY_RULE, BY_SURVEY, BY_CURATION = "rule:", "given:", "curated:"
 """How the name of a battery begins: found by the rule and named after its first question; named by the survey; by the curation file."""
@@ -46,7 +46,9 @@ def batteries(questions: Sequence[Question]) -> list[str]:
     the curation file names holds. Every question has one: alone where nothing links it.
     """
     wordings = [Wording.of(q.text, q.options) for q in questions]
-    in_block = [words(f"{q.block or ''} {q.text}") for q in questions]
+    in_block = [
+        numbered(words(f"{q.block} {q.text}")) if q.block else w.numbered for q, w in zip(questions, wordings, strict=True)
+    ]
     links = _Links()
     for i, j in combinations(range(len(questions)), 2):
         if questions[i].battery is None and questions[j].battery is None:
@@ -71,13 +73,15 @@ def _one_block(one: Question, other: Question, of_one: Wording, of_other: Wordin
     return of_one.shares_stem(of_other)
 
 
-def _asked_again(one: Wording, other: Wording, one_in_block: Sequence[str], other_in_block: Sequence[str]) -> bool:
+def _asked_again(
+    one: Wording, other: Wording, one_in_block: Set[tuple[str, int]], other_in_block: Set[tuple[str, int]]
+) -> bool:
     """Whether the second is the first in other words, or with what introduced the first written out."""
     if one.is_same_text(other) or one.is_variant(other):
         return True
     if one.options != other.options:
         return False
-    return max(share(one_in_block, other.words), share(one.words, other_in_block)) >= SAME_SHARE
+    return max(share(one_in_block, other.numbered), share(one.numbered, other_in_block)) >= SAME_SHARE
 
 
 def linked_batteries(questions: pd.DataFrame) -> pd.Series[str]:

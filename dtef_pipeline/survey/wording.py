@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from itertools import takewhile
 
 from dtef_pipeline.identity import normalized
 
 STEM_WORDS = 8
-"""Words in a row that make a stem: as many open `To what extent, if at all, do you trust ...`, and no common phrase is as long."""
+"""Words that two neighbours over one scale share as their stem: as many as open `To what extent, if at all, do you trust ...`."""
 
 SAME_SHARE = 0.85
 """Share of words from which two texts over the same options are one question in two wordings: three words of twenty may differ."""
@@ -25,6 +25,7 @@ class Wording:
     """A question reduced to what makes it the same question: words and options without remarks in brackets, punctuation and case."""
 
     words: tuple[str, ...]
+    numbered: frozenset[tuple[str, int]]
     options: frozenset[str]
     asks: bool
     """False of an item that asks nothing by itself, such as `A romantic partner.`: what it is asked of stands before the list."""
@@ -33,7 +34,8 @@ class Wording:
     def of(cls, text: str, options: Sequence[str]) -> Wording:
         """Of a question's text and options."""
         asks = text.rstrip().endswith((":", "…", "...")) or "?" in text
-        return cls(words(text), _options(options), asks)
+        own = words(text)
+        return cls(own, numbered(own), _options(options), asks)
 
     def options_alike(self, other: Wording) -> bool:
         """Whether at least half of the longer list of options is in both: a scale with another label or a middle more is the same scale."""
@@ -47,15 +49,20 @@ class Wording:
         return opening + ending >= enough or self.words == other.words
 
     def is_same_text(self, other: Wording) -> bool:
-        """Whether one text is asked again over the same options or regrouped ones.
+        """Whether one text is asked again over the same options or regrouped ones, such as `Agree` for `Strongly agree` and `Somewhat agree`.
 
-        Short texts (`Do you agree?`, `Which statement fits best?`) say too little to be one question over unlike options.
+        `Which statement comes closer to your view?` over two unlike lists of options is two questions.
         """
-        return self.words == other.words and (len(self.words) >= STEM_WORDS or self.options_alike(other))
+        return self.words == other.words and (self.options_alike(other) or self._regrouped(other))
 
     def is_variant(self, other: Wording) -> bool:
         """Whether it is one question in two wordings, over the same options: `SAME_SHARE` of the words are in both."""
-        return self.options == other.options and share(self.words, other.words) >= SAME_SHARE
+        return self.options == other.options and share(self.numbered, other.numbered) >= SAME_SHARE
+
+    def _regrouped(self, other: Wording) -> bool:
+        """Whether one list of options has no word that the other lacks."""
+        own, others = ({word for option in options for word in option.split()} for options in (self.options, other.options))
+        return own <= others or others <= own
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -64,11 +71,25 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(re.findall(r"\w+", _IN_BRACKETS.sub(" ", plain)) or re.findall(r"\w+", plain)) or (plain,)
 
 
-def share(one: Sequence[str], other: Sequence[str]) -> float:
-    """Share of the words of two texts that are in both, from 0 to 1 (Dice, 1945); 0 for texts too short for it to say something."""
-    if min(len(one), len(other)) < STEM_WORDS:
+def numbered(found: Sequence[str]) -> frozenset[tuple[str, int]]:
+    """The words, each with how often it came before, so that a set holds those that come twice."""
+    before: Counter[str] = Counter()
+    pairs = []
+    for word in found:
+        pairs.append((word, before[word]))
+        before[word] += 1
+    return frozenset(pairs)
+
+
+def share(one: Set[tuple[str, int]], other: Set[tuple[str, int]]) -> float:
+    """Share of the words (`numbered`) of two texts that are in both, from 0 to 1 (Dice, 1945).
+
+    0 for texts that are too short, or too unlike in length for `SAME_SHARE`.
+    """
+    shorter, both = min(len(one), len(other)), len(one) + len(other)
+    if shorter < STEM_WORDS or 2 * shorter < SAME_SHARE * both:
         return 0.0
-    return 2 * (Counter(one) & Counter(other)).total() / (len(one) + len(other))
+    return 2 * len(one & other) / both
 
 
 def _options(options: Sequence[str]) -> frozenset[str]:

@@ -127,20 +127,26 @@ class TestOverRounds:
             (trust("your chatbot"), TRUST),
             (trust("your chatbot (eg ChatGPT)"), ("trust", "Neither (of both)", "Distrust")),
             (trust("your AI chatbot"), TRUST),
-            (trust("your chatbot"), ("No", "Yes")),
+            (trust("your chatbot"), ("No trust", "Neither", "Trust")),
+            (trust("your chatbot"), ("Much distrust", "Some distrust", "Neither", "Some trust", "Much trust")),
         ],
-        ids=["equal", "brackets", "a word more", "regrouped options"],
+        ids=["equal", "brackets", "a word more", "half of the options", "regrouped options"],
     )
     def test_one_question_in_other_words_or_over_regrouped_options_is_linked(self, text, options):
         assert linked(("A", "1", trust("your chatbot"), TRUST), ("B", "2", text, options)) == [0, 0]
 
     @pytest.mark.parametrize(
         ("text", "options"),
-        [("Do you agree?", ("Yes", "Perhaps", "No")), ("Do you agree on this?", AGREE), ("Agree", AGREE)],
-        ids=["short text over other options", "short text in other words", "other text"],
+        [
+            ("Which of these comes closer to your own view?", ("Earn", "Give")),
+            ("Do you agree on this?", AGREE),
+            ("Agree", AGREE),
+        ],
+        ids=["a general text over other options", "short text in other words", "other text"],
     )
     def test_what_only_looks_alike_is_not_linked(self, text, options):
-        assert linked(("A", "1", "Do you agree?", AGREE), ("B", "2", text, options)) == [0, 1]
+        first = text if text.startswith("Which") else "Do you agree?"
+        assert linked(("A", "1", first, AGREE), ("B", "2", text, options)) == [0, 1]
 
     def test_a_lone_question_is_named_by_its_own_hash_and_a_battery_by_its_smallest(self):
         rows = frame(("A", "1", "Pets", AGREE), ("A", "2", "Why?", TRUST), ("A", "2", "How?", TRUST))
