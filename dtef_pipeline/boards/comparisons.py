@@ -17,6 +17,7 @@ from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.statistics.differences import Codes, Floats, paired_statistics, places, resampling_of, without_rounding
 from dtef_pipeline.statistics.permutation import fewest_clusters, holm, permutations_for
 from dtef_pipeline.statistics.resampling import product
+from dtef_pipeline.statistics.shared_noise import CORRELATION, OF_OBSERVED
 from dtef_pipeline.text.counted import counted
 
 _OF_PARSED = {
@@ -141,7 +142,7 @@ def _compared(grid: _Grid, options: BoardOptions, parsed: bool) -> pd.DataFrame:
     permutations = permutations_for(int(shared.sum()))
     sums = _differences(pairs)
     worse = without_rounding(sums.sum(axis=0), np.abs(sums).sum(axis=0)) < 0
-    statistics = _tested(pairs, worse, permutations, options)
+    statistics = _tested(grid.models, pairs, worse, permutations, options)
     statistics[options.subject.items] = pairs.items
     with np.errstate(invalid="ignore"):
         means, other_means = (part.sum(axis=0) / pairs.counts.sum(axis=0) for part in (pairs.scores, pairs.others))
@@ -162,9 +163,11 @@ def _differences(pairs: _Pairs) -> Floats:
     return without_rounding(pairs.scores - pairs.others, pairs.scores + pairs.others)
 
 
-def _tested(pairs: _Pairs, worse: npt.NDArray[np.bool_], permutations: int, options: BoardOptions) -> pd.DataFrame:
+def _tested(
+    models: pd.DataFrame, pairs: _Pairs, worse: npt.NDArray[np.bool_], permutations: int, options: BoardOptions
+) -> pd.DataFrame:
     """`paired_statistics` of the pairs, seen from the right model where the left one is `worse` (pairs,)."""
-    sums = _differences(pairs)
+    sums, moving = _differences(pairs), models["model"].isin(options.subject.of_observed).to_numpy()
     return paired_statistics(
         np.where(worse, -sums, sums),
         pairs.counts,
@@ -172,6 +175,7 @@ def _tested(pairs: _Pairs, worse: npt.NDArray[np.bool_], permutations: int, opti
         permutations=permutations,
         seed=options.seed,
         noise=None if pairs.noise is None else np.where(worse, -pairs.noise, pairs.noise),
+        correlation=np.where(moving[pairs.left] | moving[pairs.right], OF_OBSERVED, CORRELATION),
         noun=options.subject.keys.cluster_noun,
     )
 
@@ -195,7 +199,7 @@ def _of_parsed(
     if len(again):
         noise = None if grid.noise is None else grid.noise * grid.answered
         readable = _pairs(grid._replace(scores=grid.parsed, noise=noise), pairs.left[again], pairs.right[again])
-        tested = _tested(readable, worse[again], permutations, options).set_index(again)
+        tested = _tested(grid.models, readable, worse[again], permutations, options).set_index(again)
         found.loc[again] = tested[list(_OF_PARSED)].rename(columns=_OF_PARSED)
     return found
 

@@ -21,6 +21,7 @@ from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.effective_size import effective_items
 from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, Floats, Resampling, interval, why_none, within_limits
+from dtef_pipeline.statistics.shared_noise import CORRELATION, OF_OBSERVED
 
 Chosen = npt.NDArray[np.bool_]
 Floating = npt.NDArray[Any]
@@ -76,6 +77,11 @@ class Grid:
     clusters: int
     order: Codes  # (cells,) the cells by cluster and row
     starts: Codes  # (clusters x rows + 1,): where those of each cluster and row begin in `order`, and the end
+
+    @property
+    def correlation(self) -> Floats:
+        """(rows,) of the noise of two clusters."""
+        return np.where(self.rows["model"].isin(self.subject.of_observed), OF_OBSERVED, CORRELATION)
 
     def column(self, name: str) -> Floats:
         return np.asarray(self.cells[name].to_numpy(dtype=np.float64, na_value=np.nan))
@@ -141,16 +147,20 @@ def _placed(grid: Grid) -> Grid:
 
 
 class Number(NamedTuple):
-    """A ratio of sums for each row of the result: value, 95 % interval and replicates (None without resampling)."""
+    """A ratio of sums for each row of the result: value, 95 % interval and replicates (None without resampling).
+
+    `shared`: standard deviation of what the replicates have in common with those of all other numbers (`Ratios.shared`).
+    """
 
     value: Floats
     low: Floats
     high: Floats
     replicates: Floats | None
+    shared: Floats | None = None
 
     def where(self, chosen: Chosen) -> Number:
         value, low, high = (np.where(chosen, part, np.nan) for part in (self.value, self.low, self.high))
-        return Number(value, low, high, self.replicates)
+        return Number(value, low, high, self.replicates, self.shared)
 
     def columns(self, name: str) -> dict[str, Floats]:
         return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
@@ -176,6 +186,7 @@ class Sums(NamedTuple):
     numerators: Floats
     denominators: Floats
     noise: Deviations | None
+    correlation: Floats  # (rows,) of the noise of two clusters
 
 
 def sums_of(grid: Grid, top: Floats, bottom: Floats, terms: Terms) -> Sums:
@@ -187,7 +198,7 @@ def sums_of(grid: Grid, top: Floats, bottom: Floats, terms: Terms) -> Sums:
         for factor, deviations, place in terms(np.nan_to_num(value), grid.noise):
             part = grid.deviations(deviations, chosen, place) * np.asarray(factor, dtype=np.float32)
             noise = part if noise is None else noise + part
-    return Sums(value, grid.sums(top, chosen), grid.sums(bottom, chosen), noise)
+    return Sums(value, grid.sums(top, chosen), grid.sums(bottom, chosen), noise, grid.correlation)
 
 
 def value_of(grid: Grid, top: Floats, bottom: Floats) -> Floats:
@@ -197,13 +208,19 @@ def value_of(grid: Grid, top: Floats, bottom: Floats) -> Floats:
     return np.asarray(np.divide(grid.totals(top, chosen), below, out=np.full(len(below), np.nan), where=below != 0))
 
 
-def ratio(grid: Grid, resampling: Resampling | None, top: Floats, bottom: Floats, terms: Terms) -> Number:
-    """sum(top) / sum(bottom) with its percentile interval."""
+def ratio(
+    grid: Grid, resampling: Resampling | None, top: Floats, bottom: Floats, terms: Terms, *, crossed: bool = True
+) -> Number:
+    """sum(top) / sum(bottom) with its percentile interval; `crossed` as of `Resampling.ratios`."""
     if resampling is None:
         return without_interval(value_of(grid, top, bottom))
-    sums = sums_of(grid, top, bottom, terms)
-    found = resampling.ratios(sums.numerators, sums.denominators, sums.noise)
-    return Number(sums.value, *interval(found.replicates, found.n_clusters, found.between), found.replicates)
+    return number_of(sums_of(grid, top, bottom, terms), resampling, crossed=crossed)
+
+
+def number_of(sums: Sums, resampling: Resampling, *, crossed: bool = True) -> Number:
+    found = resampling.ratios(sums.numerators, sums.denominators, sums.noise, crossed=crossed, correlation=sums.correlation)
+    ends = interval(found.replicates, found.n_clusters, found.between)
+    return Number(sums.value, *ends, found.replicates, found.shared)
 
 
 def without_interval(value: Floats) -> Number:
@@ -216,7 +233,8 @@ def _intervals(grid: Grid, resampling: Resampling | None, ranked: pd.DataFrame |
     scored = np.isfinite(grid.column("score"))
     score = mean_of(grid, resampling, grid.column("score"), lambda _, noise: [(1, noise.score, None)])
     score_low, score_high = within_limits(score.value, score.low, score.high)
-    parsed = mean_of(grid, resampling, grid.column("parsed_score"), _no_noise)
+    # The spread between clusters holds the noise of the answers already: only what all clusters share is added.
+    parsed = mean_of(grid, resampling, grid.column("parsed_score"), lambda _, noise: [(1, noise.parsed, None)], crossed=False)
     parsed_low, parsed_high = within_limits(parsed.value, parsed.low, parsed.high)
     clusters = grid.clusters_of(scored)
     items, effective = grid.items_of(scored)
@@ -231,7 +249,7 @@ def _intervals(grid: Grid, resampling: Resampling | None, ranked: pd.DataFrame |
         subject.effective: effective,
     }
     for name in subject.corrected:
-        found |= mean_of(grid, resampling, grid.column(name), _no_noise).columns(name)
+        found |= mean_of(grid, resampling, grid.column(name), _corrected(name), crossed=False).columns(name)
     measured = subject.measures(grid, resampling, score)
     found |= measured.columns
     found["adjusted_low"], found["adjusted_high"] = _ends(measured.adjusted, clusters)
@@ -246,13 +264,12 @@ def _ends(replicates: Floats | None, clusters: Floating) -> tuple[Floats, Floats
     return interval(replicates, clusters)
 
 
-def _no_noise(value: Floats, noise: Any) -> Sequence[Term]:
-    """For means whose interval is by clusters alone, whose spread holds the noise of the answers already."""
-    return []
+def _corrected(name: str) -> Terms:
+    return lambda _, noise: [(1, noise.corrected[name], None)]
 
 
-def mean_of(grid: Grid, resampling: Resampling | None, values: Floats, terms: Terms) -> Number:
-    return ratio(grid, resampling, values, np.ones(len(values)), terms)
+def mean_of(grid: Grid, resampling: Resampling | None, values: Floats, terms: Terms, *, crossed: bool = True) -> Number:
+    return ratio(grid, resampling, values, np.ones(len(values)), terms, crossed=crossed)
 
 
 def groups_of(grid: Grid, chosen: Chosen) -> Grid:

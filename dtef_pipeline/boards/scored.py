@@ -31,6 +31,14 @@ class Noise(Protocol):
     def score(self) -> Deviations:
         """(cells, replicates), 0 on average and 0 where nothing was scored."""
 
+    @property
+    def parsed(self) -> Deviations:
+        """(cells, replicates) of the mean over parsed draws alone."""
+
+    @property
+    def corrected(self) -> Mapping[str, Deviations]:
+        """(cells, replicates) of each of the subject's `corrected`."""
+
     def of(self, rows: Codes) -> Self:
         """That of some of the cells."""
 
@@ -60,6 +68,8 @@ class Scored:
     """Other columns of `reference_scores` that come with each cell, and their SQL types."""
     size: Callable[[str], float]
     """Sort key of the first way of asking."""
+    of_observed: frozenset[str]
+    """Models whose predictions are made of what was observed, so that they move when it is observed anew."""
     marginal: str
     """The model whose lead over a cell says how easy the cell is, so that models of different coverage can be ranked."""
     reference: str

@@ -14,6 +14,7 @@ import pandas as pd
 
 from dtef_pipeline.statistics.permutation import SIGNIFICANCE, sign_flips
 from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, Resampling, interval, why_none
+from dtef_pipeline.statistics.shared_noise import Correlation
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -64,19 +65,20 @@ def paired_statistics(
     permutations: int,
     seed: int,
     noise: npt.NDArray[np.floating] | None = None,
+    correlation: Correlation = 0.0,
     noun: str = "cluster",
 ) -> pd.DataFrame:
     """One row per column of `sums` and `counts`, both (clusters, columns): differences summed over a cluster's pairs, and the number of pairs.
 
     Columns: `n_pairs`, `n_clusters`, `difference` (mean over the pairs), `low` and `high` (95 %), `narrow_low` and `narrow_high` (90 %),
     `effect_size` (difference over the standard deviation of the clusters' mean differences), `p` (two-sided, whole clusters flipped; null
-    with fewer than 5 clusters), `permutations`, `note`. No intervals without `resampling`; `noise` as of `Resampling.ratios`; `noun`: what
-    notes call a cluster.
+    with fewer than 5 clusters), `permutations`, `note`. No intervals without `resampling`; `noise` and `correlation` as of `Resampling.ratios`;
+    `noun`: what notes call a cluster.
     """
     pairs, clusters = counts.sum(axis=0), np.count_nonzero(counts, axis=0)
     enough = clusters >= MIN_CLUSTERS
     flips = sign_flips(sums, permutations=permutations, seed=seed)
-    (low, high), (narrow_low, narrow_high) = ratio_intervals(resampling, sums, counts, (CONFIDENCE, NARROW), noise)
+    (low, high), (narrow_low, narrow_high) = ratio_intervals(resampling, sums, counts, (CONFIDENCE, NARROW), noise, correlation)
     difference = _quotient(sums.sum(axis=0), pairs)
     numbers = {
         "n_pairs": pairs.astype(np.int64),
@@ -99,6 +101,7 @@ def ratio_intervals(
     denominators: Floats,
     confidences: Sequence[float],
     noise: npt.NDArray[np.floating] | None = None,
+    correlation: Correlation = 0.0,
 ) -> tuple[tuple[Floats, Floats], ...]:
     """Low and high, each (columns,), at each of `confidences`, of sum(numerators) / sum(denominators), both (clusters, columns).
 
@@ -108,9 +111,15 @@ def ratio_intervals(
     found = tuple((np.full(columns, np.nan), np.full(columns, np.nan)) for _ in confidences)
     if resampling is None:
         return found
+    of_columns = np.broadcast_to(correlation, columns)
     for start in range(0, columns, _COLUMNS_A_BLOCK):
         block = slice(start, start + _COLUMNS_A_BLOCK)
-        ratio = resampling.ratios(numerators[:, block], denominators[:, block], None if noise is None else noise[:, :, block])
+        ratio = resampling.ratios(
+            numerators[:, block],
+            denominators[:, block],
+            None if noise is None else noise[:, :, block],
+            correlation=of_columns[block],
+        )
         for (low, high), confidence in zip(found, confidences, strict=True):
             low[block], high[block] = interval(ratio.replicates, ratio.n_clusters, ratio.between, confidence=confidence)
     return found

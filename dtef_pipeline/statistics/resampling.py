@@ -19,6 +19,7 @@ from scipy.special import expit, logit, ndtr, ndtri, stdtrit
 from threadpoolctl import threadpool_limits
 
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.statistics.shared_noise import Correlation, NoiseVariances, noise_variances
 from dtef_pipeline.text.counted import counted
 
 Floats = npt.NDArray[np.float64]
@@ -37,18 +38,20 @@ _NOISE_COUNTS = 5
 
 
 class Ratios(NamedTuple):
-    """Sums of one kind over sums of another, one number per column, and its replicates. Give the last three to `interval`."""
+    """Sums of one kind over sums of another, one number per column, and its replicates. `interval` takes the three after the value."""
 
     value: Floats  # (columns,), NaN where the denominator is 0
     replicates: Floats  # (resamples, columns)
     n_clusters: npt.NDArray[np.int64]  # (columns,): clusters with anything in the denominator
     between: Floats  # (columns,): share of the replicates' variance that is between clusters, 0-1; 1 without noise
+    shared: Floats  # (columns,): standard deviation of the noise shared by all clusters, which the replicates have besides; 0 without
 
 
 class Resampling:
     """Cluster weights of every resample, shared by all columns. Raises ConfigError for fewer than one cluster or resample.
 
-    `weights` (resamples, clusters): how often each cluster was drawn.
+    `weights` (resamples, clusters): how often each cluster was drawn. `people` (resamples,): standard normal, which way the noise went that
+    all clusters share.
     """
 
     def __init__(self, n_clusters: int, *, resamples: int = RESAMPLES, seed: int = SEED) -> None:
@@ -57,7 +60,7 @@ class Resampling:
                 f"resampling: got {counted(n_clusters, 'cluster')}, {counted(resamples, 'resample')}; allowed: 1 or more of each"
             )
         self.n_clusters, self.resamples, self.seed = n_clusters, resamples, seed
-        self.weights, self._signs = _drawn(n_clusters, resamples, seed)
+        self.weights, self._signs, self.people = _drawn(n_clusters, resamples, seed)
         self._last: _Denominators | None = None
 
     def totals(self, sums: Floats) -> Floats:
@@ -78,7 +81,15 @@ class Resampling:
             totals[replicate::replicates] = product(signs, deviations[replicate].astype(np.float32, copy=False))
         return totals
 
-    def ratios(self, numerators: Floats, denominators: Floats, noise: Noise | None = None) -> Ratios:
+    def ratios(
+        self,
+        numerators: Floats,
+        denominators: Floats,
+        noise: Noise | None = None,
+        *,
+        crossed: bool = True,
+        correlation: Correlation = 0.0,
+    ) -> Ratios:
         """Replicates of sum(numerators) / sum(denominators), both (clusters, columns). A mean has counts as denominators.
 
         `noise` (replicates, clusters, columns): centred deviations of the numerators when what was observed is drawn anew; where the
@@ -89,33 +100,35 @@ class Resampling:
         S = sum d^2, of which N (C - 1) / C is noise, N being the variance that the noise alone gives the ratio. So the deviations of the
         replicates are scaled to the variance max(S - N (C - 1) / C, 0), and noise of variance N is added: in all S. Where S is by chance
         less than the noise explains, noise alone is added, its variance as of `tempered`. A column in few of the clusters is drawn a
-        random number of times; the spread which that adds is taken out.
+        random number of times; the spread which that adds is taken out. Not `crossed`: by clusters alone, variance S.
+
+        The noise that all clusters share (`noise_variances`, which takes the `correlation`) is in none of their differences, and is added.
         """
         top, bottom = np.asarray(numerators, dtype=np.float64), np.asarray(denominators, dtype=np.float64)
-        total, here = bottom.sum(axis=0), bottom != 0
-        n_clusters, below = here.sum(axis=0), self._of_denominators(bottom)
+        total, n_clusters, below = bottom.sum(axis=0), (bottom != 0).sum(axis=0), self._of_denominators(bottom)
+        nothing = np.zeros(len(total))
         with np.errstate(divide="ignore", invalid="ignore"):
             value = top.sum(axis=0) / total
             replicates = self.totals(top)
             replicates /= below.totals
             spread = (((top - value * bottom) / total) ** 2).sum(axis=0)
-            wanted, scale = spread, 1 / np.sqrt(below.uneven)
-            if noise is not None:
-                known = variance(noise) / total**2
-                added = np.fmin(tempered(spread / (1 - 1 / n_clusters), known, n_clusters), known)
-                wanted = np.maximum(spread - known * (1 - 1 / n_clusters), 0)
-                scale = scale * np.where(spread > 0, np.sqrt(wanted / spread), 0)
+            known = NoiseVariances(nothing, nothing) if noise is None else noise_variances(noise, correlation).over(total)
+            apart = known.apart if crossed else nothing
+            added = np.fmin(tempered(spread / (1 - 1 / n_clusters), apart, n_clusters), apart)
+            wanted = np.maximum(spread - apart * (1 - 1 / n_clusters), 0)
             # In place: there are as many replicates as fill the processor's cache many times.
             replicates -= value
-            replicates *= scale
+            replicates *= np.where(spread > 0, np.sqrt(wanted / spread), 0) / np.sqrt(below.uneven)
             replicates += value
-            if noise is None:
-                return Ratios(value, replicates, n_clusters, np.ones(len(value)))
-            drawn = self.noise(noise)
-            drawn *= np.where(known > 0, np.sqrt(added / known), 0) / total
-            replicates += drawn
+            if noise is not None and crossed:
+                drawn = self.noise(noise)
+                drawn *= np.where(apart > 0, np.sqrt(added / apart), 0) / total
+                replicates += drawn
+            shared = np.sqrt(known.shared)
+            if shared.any():
+                replicates += np.outer(self.people, shared)
             between = wanted / (wanted + added)
-        return Ratios(value, replicates, n_clusters, np.where(np.isfinite(between), between, 1.0))
+        return Ratios(value, replicates, n_clusters, np.where(np.isfinite(between), between, 1.0), shared)
 
     def _of_denominators(self, bottom: Floats) -> _Denominators:
         """Kept from one call to the next: the means of a board are of the same cells, most of them."""
@@ -144,13 +157,15 @@ class _Denominators(NamedTuple):
 
 
 @lru_cache(maxsize=4)  # all boards of a run take the same few; of a thousand clusters one is 24 MB
-def _drawn(n_clusters: int, resamples: int, seed: int) -> tuple[Floats, npt.NDArray[np.float32]]:
-    """How often each cluster was drawn, and a random sign for it: each (resamples, clusters), not to be written to."""
+def _drawn(n_clusters: int, resamples: int, seed: int) -> tuple[Floats, npt.NDArray[np.float32], Floats]:
+    """How often each cluster was drawn, and a random sign for it: each (resamples, clusters); a standard normal (resamples,). Read only."""
     rng = np.random.default_rng(seed)
     weights = rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=resamples).astype(np.float64)
     signs = (2 * rng.integers(0, 2, size=(resamples, n_clusters)) - 1).astype(np.float32)
-    weights.flags.writeable = signs.flags.writeable = False
-    return weights, signs
+    # Every part of the distribution once, in random order: its spread is 1 however few resamples there are.
+    people = ndtri((rng.permutation(resamples) + 0.5) / resamples)
+    weights.flags.writeable = signs.flags.writeable = people.flags.writeable = False
+    return weights, signs, people
 
 
 def product(left: npt.NDArray[Floating], right: npt.NDArray[Floating]) -> npt.NDArray[Floating]:
@@ -167,11 +182,6 @@ def _one_thread() -> None:
     product of single-precision numbers depend on how many threads there are, so that an interval would depend on the machine.
     """
     threadpool_limits(limits=1, user_api="blas")
-
-
-def variance(noise: Noise) -> Floats:
-    """Variance that the noise gives a sum over all clusters, (columns,)."""
-    return np.asarray(np.einsum("rcj,rcj->j", noise, noise, dtype=np.float64) / len(noise))
 
 
 def tempered(between: Floats, noise: Floats, n_clusters: npt.ArrayLike) -> Floats:

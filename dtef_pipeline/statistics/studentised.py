@@ -21,8 +21,8 @@ from dtef_pipeline.statistics.resampling import (
     Resampling,
     product,
     tempered,
-    variance,
 )
+from dtef_pipeline.statistics.shared_noise import Correlation, NoiseVariances, noise_variances
 
 _COLUMNS_A_BLOCK = 500
 """Columns resampled at a time, to bound memory."""
@@ -39,15 +39,18 @@ def studentised_interval(
     denominators: Floats,
     noise: Noise | None = None,
     *,
+    correlation: Correlation = 0.0,
     resamples: int = RESAMPLES,
     seed: int = SEED,
     confidence: float = CONFIDENCE,
 ) -> tuple[Floats, Floats]:
-    """Low and high, each (columns,), of sum(numerators) / sum(denominators), both (clusters, columns); `noise` as of `Resampling.ratios`.
+    """Low and high, each (columns,), of sum(numerators) / sum(denominators), both (clusters, columns); `noise` and
+    `correlation` as of `Resampling.ratios`.
 
-    A column is resampled from the clusters that it has (denominator not 0). With se its standard error (`tempered`), g(x) = asinh(x / c), c the
-    standard error by noise alone or se / 2 if that is more, and R*, se* of a resample: t* = (g(R*) - g(R)) / (g'(R*) se*), and the ends are
-    g^-1(g(R) - t g'(R) se) with t the upper and the lower percentile of t*. g is the logarithm of a ratio well above 0, and straight near 0,
+    A column is resampled from the clusters that it has (denominator not 0). With se its standard error (`tempered`, and the noise that all
+    clusters share), g(x) = asinh(x / c), c the standard error by noise alone or se / 2 if that is more, and R*, se* of a resample:
+    t* = (g(R*) - g(R)) / (g'(R*) se*), and the ends are g^-1(g(R) - t g'(R) se) with t the upper and the lower percentile of t*. g is the
+    logarithm of a ratio well above 0, and straight near 0,
     where noise is all (a ratio that is not above 0 has no logarithm, but an interval). The percentiles are those of the normal quantile times
     sqrt(C / (C - 1)), because C clusters drawn anew spread by (C - 1) / C less than they do. NaN where C < MIN_CLUSTERS.
     """
@@ -55,13 +58,14 @@ def studentised_interval(
     low, high = np.full(columns, np.nan), np.full(columns, np.nan)
     here = denominators != 0
     n_clusters = here.sum(axis=0)
-    known = np.zeros(columns) if noise is None else variance(noise)
+    nothing = np.zeros(columns)
+    known = NoiseVariances(nothing, nothing) if noise is None else noise_variances(noise, correlation)
     for count in np.unique(n_clusters[n_clusters >= MIN_CLUSTERS]).tolist():
         weights = Resampling(count, resamples=resamples, seed=seed).weights
         places = np.flatnonzero(n_clusters == count)
         for block in np.array_split(places, -(-len(places) // _COLUMNS_A_BLOCK)):
             top, bottom = (_present(sums[:, block], here[:, block], count) for sums in (numerators, denominators))
-            low[block], high[block] = _ends(weights, top, bottom, known[block], confidence)
+            low[block], high[block] = _ends(weights, top, bottom, known.of(block), confidence)
     return low, high
 
 
@@ -70,12 +74,13 @@ def _present(sums: Floats, here: np.ndarray, count: int) -> Floats:
     return np.asarray(sums.T[here.T].reshape(-1, count).T, dtype=np.float64)
 
 
-def _ends(weights: Floats, top: Floats, bottom: Floats, known: Floats, confidence: float) -> tuple[Floats, Floats]:
-    """Low and high of columns that have every cluster; `known`: variance of the numerators' sum by noise alone."""
+def _ends(weights: Floats, top: Floats, bottom: Floats, known: NoiseVariances, confidence: float) -> tuple[Floats, Floats]:
+    """Low and high of columns that have every cluster; `known`: variances of the numerators' sum by noise alone."""
     count, total = len(top), bottom.sum(axis=0)
+    noise = known.over(total)
     value, more = top.sum(axis=0) / total, count / (count - 1)
     residual = top - value * bottom
-    se = np.sqrt(tempered((residual**2).sum(axis=0) * more / total**2, known / total**2, count))
+    se = np.sqrt(tempered((residual**2).sum(axis=0) * more / total**2, noise.apart, count) + noise.shared)
     exact = se <= _ROUNDED_TO_ZERO * np.abs(value)
     se = np.where(exact, 1.0, se)
     drawn = product(weights, bottom)
@@ -83,7 +88,7 @@ def _ends(weights: Floats, top: Floats, bottom: Floats, known: Floats, confidenc
     squares = product(weights, residual**2) - 2 * moved * product(weights, residual * bottom)
     squares += moved**2 * product(weights, bottom**2)
     own = np.sqrt(np.maximum(squares * more, 0)) / drawn
-    scale = np.maximum(se * _STRAIGHT, np.sqrt(known) / total)
+    scale = np.maximum(se * _STRAIGHT, np.sqrt(noise.apart))
     scaled, origin = (value + moved) / scale, np.arcsinh(value / scale)
     with np.errstate(divide="ignore", invalid="ignore"):
         off = (np.arcsinh(scaled) - origin) * np.hypot(scaled, 1) * scale / own

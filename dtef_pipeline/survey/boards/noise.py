@@ -1,13 +1,13 @@
 """How much every score would move if each segment's answers were drawn anew.
 
-An observed distribution is a sample of n people. Samples of the same size are drawn from it once per pair (round, segment, question), the same
-for all models, contexts and conditions; every prediction and every reference is scored against them. What is kept is how far each such score is
-from their mean: the noise that the respondents bring into a score (parametric bootstrap: Efron & Tibshirani 1993, ch. 6.5).
+Every prediction and every reference is scored against the samples of `redrawn`. Predictions that are made of the same answers move with them:
+the population marginal and the leave-one-out mean, as models and as references. What is kept is how far each such score is from their mean: the
+noise that the respondents bring into a score.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import duckdb
@@ -15,19 +15,18 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dtef_pipeline.boards.cells import BoardOptions, has_table, identify
 from dtef_pipeline.boards.scored import Deviations
+from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
+from dtef_pipeline.survey.boards.redrawn import DRAWN_FROM, REPLICATES, Redrawn, redrawn
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring import metrics
-from dtef_pipeline.survey.scoring.matrices import Places, dont_know_flags, matrix
+from dtef_pipeline.survey.scoring.matrices import Places, matrix
 from dtef_pipeline.survey.scoring.metrics import Floats
-from dtef_pipeline.survey.scoring.unbiased import corrected_l2, gini
-from dtef_pipeline.survey.tables import DISTANCES
+from dtef_pipeline.survey.scoring.unbiased import corrected_l2, corrected_rps_on_scale, gini
+from dtef_pipeline.survey.tables import CORRECTED, DISTANCES
 
-REPLICATES = 20
-"""Samples per pair. Their deviations are pooled over pairs, so that 20 are enough for hundreds of pairs."""
 _PREDICTIONS_AT_ONCE = 1_000
 """Predictions scored at a time, each against all samples: small enough for the processor's cache."""
 
@@ -41,15 +40,24 @@ class SamplingNoise:
     """
 
     score: Deviations  # (rows, replicates)
-    l2_corrected: Deviations  # (rows, replicates)
+    corrected: Mapping[str, Deviations]  # (rows, replicates) of each corrected error
+    parsed_part: Deviations  # (rows,) share of the scored draws that could be parsed, 1 where there is none
     pair: Places  # (rows,)
     uniform: Deviations  # (pairs + 1, replicates)
     others: Deviations
     gini: Deviations
 
+    @property
+    def parsed(self) -> Deviations:
+        """(rows, replicates) of the mean over parsed draws alone: the others do not move with the answers."""
+        return self.score if (self.parsed_part == 1).all() else self.score / self.parsed_part[:, None]
+
     def of(self, rows: Places) -> SamplingNoise:
         """That of some of the cells."""
-        return replace(self, score=self.score[rows], l2_corrected=self.l2_corrected[rows], pair=self.pair[rows])
+        corrected = {name: deviations[rows] for name, deviations in self.corrected.items()}
+        return replace(
+            self, score=self.score[rows], corrected=corrected, parsed_part=self.parsed_part[rows], pair=self.pair[rows]
+        )
 
 
 def sampling_noise(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, options: BoardOptions) -> SamplingNoise | None:
@@ -61,36 +69,40 @@ def sampling_noise(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, o
     if not has_table(connection, "survey_responses"):
         return None
     survey: pa.Table = connection.sql(
-        f"SELECT {', '.join(KEYS.pair)}, scale, dont_know, observed, others, n FROM survey_responses WHERE n > 0 ORDER BY ALL"
+        f"SELECT {', '.join(DRAWN_FROM)} FROM survey_responses WHERE n > 0 ORDER BY ALL"
     ).to_arrow_table()
     pair = _pairs(survey, cells)
-    samples = list(_samples(survey, np.unique(pair[pair >= 0]), np.random.default_rng(options.seed)))
-    score, l2 = (np.zeros((len(cells), REPLICATES), dtype=np.float32) for _ in range(2))
-    draws = np.zeros(len(cells))
+    samples = list(redrawn(survey, np.unique(pair[pair >= 0]), np.random.default_rng(options.seed)))
+    sums = _Sums.of(cells)
     row, predicted = _predictions(connection, cells)
     for sample in samples:
-        _score_draws(sample, row, predicted, pair, options.metric, score, l2, draws)
+        _score_draws(sample, row, predicted, pair, options.metric, sums)
     unread = (cells["n_answered"] - cells["n_ok"]).to_numpy(dtype=np.float64)
-    score /= np.maximum(draws + unread, 1).astype(np.float32)[:, None]
-    l2 /= np.maximum(cells["n_ok"].to_numpy(dtype=np.float64), 1).astype(np.float32)[:, None]
-    return SamplingNoise(score, l2, np.where(pair < 0, len(survey), pair), *_references(survey, samples, options.metric))
+    scored = np.maximum(sums.draws + unread, 1)
+    parsed = np.maximum(cells["n_ok"].to_numpy(dtype=np.float64), 1)
+    np.divide(sums.score, scored.astype(np.float32)[:, None], out=sums.score)
+    for errors in sums.corrected.values():
+        errors /= parsed.astype(np.float32)[:, None]
+    part = np.where(sums.draws > 0, sums.draws / scored, 1).astype(np.float32)
+    known = np.where(pair < 0, len(survey), pair)
+    return SamplingNoise(sums.score, sums.corrected, part, known, *_references(survey, samples, options.metric))
 
 
 @dataclass(frozen=True, slots=True)
-class _Sample:
-    """The pairs of k options: samples of their answers."""
+class _Sums:
+    """What is added up over the draws of each cell."""
 
-    k: int
-    pairs: Places  # (pairs,) rows of the survey
-    place: Places  # row of the survey -> place among `pairs`, -1: another number of options
-    n: Floats
-    answers: Floats  # (pairs, replicates, k) fractions
-    ordinal: npt.NDArray[np.bool_]
-    dont_know: npt.NDArray[np.bool_]  # (pairs, k)
+    score: Deviations  # (cells, replicates)
+    corrected: Mapping[str, Deviations]
+    draws: Floats  # (cells,) with a score
+    of_population: npt.NDArray[np.bool_]  # (cells,): the prediction is the population marginal
+    of_others: npt.NDArray[np.bool_]  # (cells,): the prediction is the leave-one-out mean
 
-    def rows(self, places: Places) -> Floats:
-        """The samples of some pairs as rows, (pairs x replicates, k)."""
-        return self.answers[places].reshape(-1, self.k)
+    @classmethod
+    def of(cls, cells: pd.DataFrame) -> _Sums:
+        score, *corrected = (np.zeros((len(cells), REPLICATES), dtype=np.float32) for _ in range(1 + len(CORRECTED)))
+        moving = ((cells["model"] == name).to_numpy(dtype=bool) for name in (POPULATION_MARGINAL, LEAVE_ONE_OUT))
+        return cls(score, dict(zip(CORRECTED, corrected, strict=True)), np.zeros(len(cells)), *moving)
 
 
 def _pairs(survey: pa.Table, cells: pd.DataFrame) -> Places:
@@ -98,22 +110,6 @@ def _pairs(survey: pa.Table, cells: pd.DataFrame) -> Places:
     known = pd.MultiIndex.from_frame(survey.select(list(KEYS.pair)).to_pandas())
     back, asked = identify(cells, KEYS.pair)
     return np.asarray(known.get_indexer(pd.MultiIndex.from_frame(asked.astype(str))).astype(np.int64)[back])
-
-
-def _samples(survey: pa.Table, asked: Places, rng: np.random.Generator) -> Iterator[_Sample]:
-    lists = {name: survey[name].combine_chunks() for name in ("observed", "dont_know")}
-    sizes = np.diff(lists["observed"].offsets.to_numpy())
-    n = survey["n"].to_numpy().astype(np.int64)
-    for k in np.unique(sizes[asked]).tolist():
-        pairs = asked[sizes[asked] == k]
-        place = np.full(len(survey), -1)
-        place[pairs] = np.arange(len(pairs))
-        truth = metrics.distributions(matrix(lists["observed"], k, pairs))
-        counts = rng.multinomial(np.broadcast_to(n[pairs], (REPLICATES, len(pairs))), truth)
-        answers = np.ascontiguousarray((counts / n[pairs][:, None]).transpose(1, 0, 2))
-        flags = dont_know_flags(lists["dont_know"].take(pa.array(pairs)), k)
-        ordinal = np.asarray(pc.equal(survey["scale"], "ordinal").take(pa.array(pairs)))
-        yield _Sample(k, pairs, place, n[pairs].astype(np.float64), answers, ordinal, flags)
 
 
 def _predictions(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame) -> tuple[Places, pa.Array]:
@@ -130,42 +126,63 @@ def _predictions(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame) -> 
     return found["row"].to_numpy().astype(np.int64), found["predicted"].combine_chunks()
 
 
-def _score_draws(
-    sample: _Sample,
-    row: Places,
-    predicted: pa.Array,
-    pair: Places,
-    metric: str,
-    score: Deviations,
-    l2: Deviations,
-    draws: Floats,
-) -> None:
+def _score_draws(sample: Redrawn, row: Places, predicted: pa.Array, pair: Places, metric: str, sums: _Sums) -> None:
     """Adds the deviations of the predictions of k options to their cells, and counts those that have a score."""
     place = np.where(pair[row] >= 0, sample.place[pair[row]], -1)
     chosen = np.flatnonzero(place >= 0)
     for block in np.array_split(chosen, max(1, -(-len(chosen) // _PREDICTIONS_AT_ONCE))) if len(chosen) else []:
-        q, at, cell = matrix(predicted, sample.k, block), place[block], row[block]
-        answers, repeated = sample.rows(at), np.repeat(q, REPLICATES, axis=0)
-        scored = _scores(metric, repeated, answers, np.repeat(sample.ordinal[at], REPLICATES), sample.dont_know[at])
-        errors = corrected_l2(repeated, answers, np.repeat(sample.n[at], REPLICATES)).reshape(-1, REPLICATES)
+        at, cell = place[block], row[block]
+        moved = np.zeros((len(block), REPLICATES, sample.k))
+        for of_answers, how in ((sums.of_population, sample.population), (sums.of_others, sample.others)):
+            moving = np.flatnonzero(of_answers[cell])
+            moved[moving] = how(at[moving]) if len(moving) else 0
+        given = _moved(matrix(predicted, sample.k, block), moved)
+        scored = _scores(metric, given, sample, at).reshape(-1, REPLICATES)
         first = np.flatnonzero(np.diff(cell, prepend=-1))
-        score[cell[first]] += np.add.reduceat(_deviations(scored.reshape(-1, REPLICATES)), first, axis=0)
-        l2[cell[first]] += np.add.reduceat(_deviations(errors), first, axis=0)
-        draws[cell[first]] += np.add.reduceat(np.isfinite(scored[::REPLICATES]).astype(np.float64), first)
+        sums.score[cell[first]] += np.add.reduceat(_deviations(scored), first, axis=0)
+        for name, errors in sums.corrected.items():
+            error = _errors(name, given, sample, at).reshape(-1, REPLICATES)
+            errors[cell[first]] += np.add.reduceat(_deviations(error), first, axis=0)
+        sums.draws[cell[first]] += np.add.reduceat(np.isfinite(scored[:, 0]).astype(np.float64), first)
 
 
-def _scores(
-    metric: str, predicted: Floats, answers: Floats, ordinal: npt.NDArray[np.bool_], dont_know: npt.NDArray[np.bool_]
-) -> Floats:
-    """Similarities (rows,), NaN where the metric has no value; `dont_know` (rows / replicates, k)."""
+def _moved(predicted: Floats, moved: Floats) -> Floats:
+    """Predictions (rows, k) as rows for each replicate, (rows x replicates, k), each with what it `moved` (rows, replicates, k)."""
+    return np.maximum(predicted[:, None] + moved, 0).reshape(-1, predicted.shape[1])
+
+
+def _scores(metric: str, predicted: Floats, sample: Redrawn, places: Places) -> Floats:
+    """Similarities (places x replicates,), NaN where the metric has no value."""
+    answers = sample.rows(places)
     values = getattr(metrics, metric)(predicted, answers)
     if metric == "emd_normalized":
-        flags = np.repeat(dont_know, REPLICATES, axis=0)
-        for off in np.unique(dont_know[dont_know.any(axis=1)], axis=0):
-            rows = (flags == off).all(axis=1)
+        for off, rows in _off_scale(sample, places):
             values[rows] = metrics.emd_normalized_on_scale(predicted[rows], answers[rows], off)
-        values[~ordinal] = np.nan
+        values[~np.repeat(sample.ordinal[places], REPLICATES)] = np.nan
     return np.asarray(1 - values if metric in DISTANCES else values)
+
+
+def _errors(name: str, predicted: Floats, sample: Redrawn, places: Places) -> Floats:
+    """Corrected errors (places x replicates,), NaN where there is none."""
+    answers, n = sample.rows(places), np.repeat(sample.n[places], REPLICATES)
+    if name == "l2_corrected":
+        return corrected_l2(predicted, answers, n)
+    values = np.full(len(answers), np.nan)
+    on_scale = ~sample.dont_know[places].any(axis=1) & sample.ordinal[places]
+    every = np.repeat(on_scale, REPLICATES)
+    groups = [(np.zeros(sample.k, dtype=bool), every), *_off_scale(sample, places)]
+    for off, rows in groups:
+        chosen = rows & np.repeat(sample.ordinal[places], REPLICATES)
+        if chosen.any():
+            values[chosen] = corrected_rps_on_scale(predicted[chosen], answers[chosen], n[chosen], off)
+    return values
+
+
+def _off_scale(sample: Redrawn, places: Places) -> Iterator[tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]]:
+    """Each set of options (k,) that are off the scale of some of the places, and which rows (places x replicates,) those are."""
+    flags = sample.dont_know[places]
+    for off in np.unique(flags[flags.any(axis=1)], axis=0):
+        yield off, np.repeat((flags == off).all(axis=1), REPLICATES)
 
 
 def _deviations(values: Floats) -> Deviations:
@@ -174,24 +191,24 @@ def _deviations(values: Floats) -> Deviations:
     return np.where(np.isfinite(centred), centred * np.sqrt(REPLICATES / (REPLICATES - 1)), 0).astype(np.float32)
 
 
-def _references(survey: pa.Table, samples: list[_Sample], metric: str) -> tuple[Deviations, Deviations, Deviations]:
+def _references(survey: pa.Table, samples: list[Redrawn], metric: str) -> tuple[Deviations, Deviations, Deviations]:
     """Deviations (pairs, replicates) of the uniform and the leave-one-out distribution, and of the unbiased Gini index."""
     uniform, others, spread = (np.zeros((len(survey) + 1, REPLICATES), dtype=np.float32) for _ in range(3))
     lists = survey["others"].combine_chunks()
     known = lists.is_valid().to_numpy(zero_copy_only=False)
     for sample in samples:
         every = np.arange(len(sample.pairs))
-        uniform[sample.pairs] = _of_pairs(sample, metric, every, np.ones((len(every), sample.k)))
+        uniform[sample.pairs] = _of_pairs(
+            sample, metric, every, _moved(np.ones((len(every), sample.k)), np.zeros((1, REPLICATES, 1)))
+        )
         some = every[known[sample.pairs]]
         if len(some):
-            others[sample.pairs[some]] = _of_pairs(sample, metric, some, matrix(lists, sample.k, sample.pairs[some]))
+            given = _moved(matrix(lists, sample.k, sample.pairs[some]), sample.others(some))
+            others[sample.pairs[some]] = _of_pairs(sample, metric, some, given)
         n = np.repeat(sample.n, REPLICATES)
         spread[sample.pairs] = _deviations(gini(sample.rows(every), n).reshape(-1, REPLICATES))
     return uniform, others, spread
 
 
-def _of_pairs(sample: _Sample, metric: str, places: Places, predicted: Floats) -> Deviations:
-    repeated, ordinal = np.repeat(predicted, REPLICATES, axis=0), np.repeat(sample.ordinal[places], REPLICATES)
-    return _deviations(
-        _scores(metric, repeated, sample.rows(places), ordinal, sample.dont_know[places]).reshape(-1, REPLICATES)
-    )
+def _of_pairs(sample: Redrawn, metric: str, places: Places, predicted: Floats) -> Deviations:
+    return _deviations(_scores(metric, predicted, sample, places).reshape(-1, REPLICATES))

@@ -31,6 +31,7 @@ from dtef_pipeline.statistics.differences import (
 )
 from dtef_pipeline.statistics.permutation import benjamini_hochberg, holm, permutations_for
 from dtef_pipeline.statistics.resampling import CONFIDENCE
+from dtef_pipeline.statistics.shared_noise import CORRELATION
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS
 from dtef_pipeline.survey.keys import KEYS
@@ -172,6 +173,7 @@ def _change(rows: _Rows, shape: tuple[int, int], options: BoardOptions) -> pd.Da
         permutations=permutations_for(shape[1]),
         seed=options.seed,
         noise=_noise_sums(rows, contrast, shape),
+        correlation=CORRELATION,
         noun=KEYS.cluster_noun,
     ).drop(columns="n_clusters")
     for name, level in (("least", least), ("most", most)):
@@ -195,7 +197,7 @@ def _slope(rows: _Rows, shape: tuple[int, int], options: BoardOptions) -> pd.Dat
     slope = np.divide(numerators.sum(axis=0), total, out=np.full(shape[1], np.nan), where=total > 0)
     resampling = resampling_of(shape[0], options.resamples, options.seed)
     noise = _noise_sums(rows, centred, shape)
-    ((low, high),) = ratio_intervals(resampling, numerators, denominators, (CONFIDENCE,), noise)
+    ((low, high),) = ratio_intervals(resampling, numerators, denominators, (CONFIDENCE,), noise, CORRELATION)
     return pd.DataFrame({"slope": slope, "slope_low": low, "slope_high": high})
 
 

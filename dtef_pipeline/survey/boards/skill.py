@@ -12,9 +12,11 @@ from dtef_pipeline.boards.intervals import (
     Grid,
     Measured,
     Number,
+    Sums,
     Term,
     groups_of,
     mean_of,
+    number_of,
     ratio,
     sums_of,
     value_of,
@@ -22,6 +24,7 @@ from dtef_pipeline.boards.intervals import (
 )
 from dtef_pipeline.boards.scored import Deviations
 from dtef_pipeline.statistics.resampling import Floats, Resampling
+from dtef_pipeline.statistics.shared_noise import OF_OBSERVED, noise_variances
 from dtef_pipeline.statistics.studentised import studentised_interval
 from dtef_pipeline.survey.boards.noise import SamplingNoise
 
@@ -112,14 +115,20 @@ def _worth(grid: Grid, resampling: Resampling | None) -> Number:
     """Respondents: the inverse of sum(l2_corrected) / sum(gini), whose interval may reach below 0 where the worth is without limit."""
 
     def terms(error: Floats, noise: SamplingNoise) -> list[Term]:
-        return [(1, noise.l2_corrected, None), (-error, noise.gini, noise.pair)]
+        return [(1, noise.corrected["l2_corrected"], None), (-error, noise.gini, noise.pair)]
 
     top, bottom = grid.column("l2_corrected"), grid.column("gini")
     error = without_interval(value_of(grid, top, bottom))
     if resampling is not None:
         sums = sums_of(grid, top, bottom, terms)
-        drawn = {"resamples": resampling.resamples, "seed": resampling.seed}
-        low, high = studentised_interval(sums.numerators, sums.denominators, sums.noise, **drawn)
+        low, high = studentised_interval(
+            sums.numerators,
+            sums.denominators,
+            sums.noise,
+            correlation=sums.correlation,
+            resamples=resampling.resamples,
+            seed=resampling.seed,
+        )
         error = Number(sums.value, low, high, None)
     with np.errstate(divide="ignore", invalid="ignore"):
         value, low, high = (np.where(part > 0, 1 / part, np.nan) for part in (error.value, error.high, error.low))
@@ -143,14 +152,32 @@ def _against_marginal(grid: Grid, resampling: Resampling | None, score: Number) 
         return [(1, _noise_less(noise.score, moved[cell], gained), None)]
 
     gained = _less(values, marginal[cell])
-    advantage = mean_of(grid, resampling, gained, terms)
-    if advantage.replicates is None or score.replicates is None:
-        return advantage, None
-    level = mean_of(
-        groups_of(grid, of_marginal), resampling, values[of_marginal], lambda _, noise: [(1, noise.score, None)]
-    ).replicates
-    adjusted = advantage.replicates + (0 if level is None else level[:, grid.group])
-    return advantage, np.where(np.isfinite(advantage.value), adjusted, score.replicates)
+    if resampling is None or score.replicates is None:
+        return mean_of(grid, resampling, gained, terms), None
+    lead = sums_of(grid, gained, np.ones(len(gained)), terms)
+    groups, of_groups = groups_of(grid, of_marginal), values[of_marginal]
+    level = sums_of(groups, of_groups, np.ones(len(of_groups)), lambda _, noise: [(1, noise.score, None)])
+    lead, level = (sums._replace(correlation=np.full(len(sums.value), OF_OBSERVED)) for sums in (lead, level))
+    advantage = number_of(lead, resampling)
+    added = _added(grid, lead, advantage, level, number_of(level, resampling), resampling.people)
+    return advantage, None if added is None else np.where(np.isfinite(advantage.value), added, score.replicates)
+
+
+def _added(grid: Grid, lead: Sums, advantage: Number, level: Sums, mean: Number, people: Floats) -> Floats | None:
+    """Replicates (resamples, rows) of the lead over the marginal plus the marginal's mean in the row's group.
+
+    What all clusters share is that of the sum: of a model that was asked everything, that of its score.
+    """
+    if advantage.replicates is None or mean.replicates is None or advantage.shared is None or mean.shared is None:
+        return None
+    group = grid.group
+    replicates = advantage.replicates + mean.replicates[:, group]
+    if lead.noise is not None and level.noise is not None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moved = lead.noise / lead.denominators.sum(axis=0) + (level.noise / level.denominators.sum(axis=0))[:, :, group]
+        shared = np.sqrt(noise_variances(moved, grid.correlation).shared)
+        replicates += np.outer(people, shared - advantage.shared - mean.shared[group])
+    return np.asarray(replicates)
 
 
 def _notes(columns: Mapping[str, Floats]) -> list[list[str]]:

@@ -18,6 +18,7 @@ from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.consistency import consistency_board, consistency_components, ranked_by, with_fewer_segments
 from dtef_pipeline.survey.boards.gaps import gaps
 from dtef_pipeline.survey.boards.published import BY_NAME
+from dtef_pipeline.survey.boards.redrawn import DRAWN_FROM
 from dtef_pipeline.survey.boards.responsiveness import context_shown, responsiveness
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import CORRECTED, METRICS
@@ -27,7 +28,7 @@ CODED = (*KEYS.row, *KEYS.described)
 """Text columns of `scores` that repeat: as codes they are grouped and sorted several times faster."""
 HELD = {
     "scores": (*CODED, "draw", "status", "circular", "predicted", *METRICS, *CORRECTED),
-    "survey_responses": (*KEYS.pair, "question_text", "battery", "options", "scale", "dont_know", "observed", "others", "n"),
+    "survey_responses": (*DRAWN_FROM, "question_text", "battery", "options"),
     "reference_scores": ("*",),
     "blueprints": (*KEYS.cell, "context_included"),
 }

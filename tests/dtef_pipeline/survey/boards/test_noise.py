@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from dtef_pipeline.boards.cells import load_cells
+from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.boards import noise as noise_module
+from dtef_pipeline.survey.boards import redrawn as redrawn_module
 from dtef_pipeline.survey.boards.noise import REPLICATES, SamplingNoise, sampling_noise
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.metrics import js
@@ -36,7 +38,8 @@ def noise_of(scores: list[dict[str, Any]], survey: list[dict[str, Any]], **optio
 
 @pytest.fixture
 def many_replicates(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(noise_module, "REPLICATES", 20_000)
+    for module in (noise_module, redrawn_module):
+        monkeypatch.setattr(module, "REPLICATES", 20_000)
     return 20_000
 
 
@@ -54,13 +57,73 @@ def test_deviations_spread_as_a_naive_loop_over_drawn_answers_does() -> None:
         errors.append(float(corrected_l2(PREDICTED, drawn, 25)))
         spreads.append(float(gini(drawn, 25)))
     assert found.score[0].std() == pytest.approx(np.std(scores), rel=0.04)
-    assert found.l2_corrected[0].std() == pytest.approx(np.std(errors), rel=0.04)
+    assert found.corrected["l2_corrected"][0].std() == pytest.approx(np.std(errors), rel=0.04)
     pair = found.pair[0]
     assert found.uniform[pair].std() == pytest.approx(np.std(uniform), rel=0.04)
     assert found.others[pair].std() == pytest.approx(np.std(others), rel=0.04)
     assert found.gini[pair].std() == pytest.approx(np.std(spreads), rel=0.04)
     together = np.corrcoef(found.score[0], found.uniform[pair])[0, 1]
     assert together == pytest.approx(np.corrcoef(scores, uniform)[0, 1], abs=0.04)
+
+
+GROUPS = ((25, [0.6, 0.3, 0.1]), (40, [0.2, 0.5, 0.3]), (90, [0.4, 0.2, 0.4]))
+
+
+@pytest.mark.usefixtures("many_replicates")
+def test_marginals_move_with_the_people_they_are_made_of_as_a_naive_loop_moves_them() -> None:
+    sizes, truths = zip(*GROUPS, strict=True)
+    everyone = np.average(truths, axis=0, weights=sizes)
+    others = [np.average(np.delete(truths, i, axis=0), axis=0, weights=np.delete(sizes, i)) for i in range(3)]
+    rows = [
+        {
+            "segment": f"country:{i}",
+            "question_id": "q0",
+            "n": n,
+            "observed": p,
+            "others": others[i].tolist(),
+            "population": everyone.tolist(),
+        }
+        for i, (n, p) in enumerate(GROUPS)
+    ]
+    given = {LEAVE_ONE_OUT: others[0].tolist(), POPULATION_MARGINAL: everyone.tolist()}
+    found = noise_of([answer(0, name, segment="country:0", predicted=p) for name, p in given.items()], rows)
+    rng = np.random.default_rng(6)
+    by_others, by_everyone, errors = [], [], []
+    for _ in range(6_000):
+        people = [rng.choice(3, size=n, p=p) for n, p in GROUPS]
+        drawn = [[float(np.mean(each == option)) for option in range(3)] for each in people]
+        rest = np.average(drawn[1:], axis=0, weights=sizes[1:])
+        by_others.append(float(js(rest, drawn[0])))
+        by_everyone.append(float(js(np.average(drawn, axis=0, weights=sizes), drawn[0])))
+        errors.append(float(corrected_l2(rest, drawn[0], sizes[0])))
+    left, whole = found.score  # in the order of the names
+    assert left.std() == pytest.approx(np.std(by_others), rel=0.04)
+    assert whole.std() == pytest.approx(np.std(by_everyone), rel=0.04)
+    assert found.corrected["l2_corrected"][0].std() == pytest.approx(np.std(errors), rel=0.04)
+    assert found.others[found.pair[0]] == pytest.approx(left, abs=1e-6)
+
+
+@pytest.mark.usefixtures("many_replicates")
+def test_the_people_of_all_attributes_are_the_same_and_each_part_scatters_as_before() -> None:
+    ages = ((60, [0.5, 0.3, 0.2]), (50, [0.3, 0.3, 0.4]))  # 110 of the 155 people have told their age
+    named = [(f"country:{i}", *group) for i, group in enumerate(GROUPS)] + [
+        (f"age:{i}", *group) for i, group in enumerate(ages)
+    ]
+    survey = survey_rows(
+        *(
+            {"segment": name, "question_id": "q0", "attribute": name.split(":")[0], "n": n, "observed": p}
+            for name, n, p in named
+        )
+    )
+    (sample,) = redrawn_module.redrawn(survey, np.array([0]), np.random.default_rng(7))
+    moved = sample.answers - sample.observed[:, None]
+    for (_, n, p), each in zip(named, moved, strict=True):
+        assert each.std(axis=0) == pytest.approx(np.sqrt(np.array(p) * (1 - np.array(p)) / n), rel=0.1)
+    countries, of_age = (np.einsum("p,pro->ro", sample.n[rows], moved[rows]) for rows in (slice(3), slice(3, 5)))
+    # All of the 110 are among the 155.
+    together = np.mean(countries[:, 0] * of_age[:, 0]) / np.mean(countries[:, 0] ** 2)
+    assert together == pytest.approx(110 / 155, rel=0.05)
+    assert sample.population(np.arange(5)) == pytest.approx(np.broadcast_to(countries / 155, moved.shape))
 
 
 @pytest.mark.usefixtures("many_replicates")
@@ -84,7 +147,7 @@ def test_deviations_are_centred_and_alike_for_models_that_predict_alike() -> Non
 
 def test_distances_deviate_the_other_way_round() -> None:
     found = noise_of([answer()], [{}], metric="tv")
-    assert np.corrcoef(found.score[0], found.l2_corrected[0])[0, 1] < -0.8
+    assert np.corrcoef(found.score[0], found.corrected["l2_corrected"][0])[0, 1] < -0.8
 
 
 def test_a_draw_that_was_not_parsed_has_its_score_whatever_the_answers_were() -> None:
@@ -94,7 +157,10 @@ def test_a_draw_that_was_not_parsed_has_its_score_whatever_the_answers_were() ->
     failed = answer(draw=1, status="error", score=None)
     assert noise_of([answer(), failed], [{}]).score[0].tolist() == pytest.approx(alone.tolist())
     assert noise_of([unread], [{}]).score == pytest.approx(np.zeros((1, REPLICATES)), abs=1e-12)
-    assert noise_of([answer(), unread], [{}]).l2_corrected[0] == pytest.approx(noise_of([answer()], [{}]).l2_corrected[0])
+    both, one = noise_of([answer(), unread], [{}]), noise_of([answer()], [{}])
+    assert both.corrected["l2_corrected"][0] == pytest.approx(one.corrected["l2_corrected"][0])
+    assert both.parsed[0] == pytest.approx(one.score[0])
+    assert noise_of([answer(), failed], [{}]).parsed[0] == pytest.approx(one.score[0])
 
 
 def test_draws_of_a_cell_are_averaged_on_the_same_answers() -> None:
