@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -24,7 +23,7 @@ from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, why_none
 from dtef_pipeline.survey.baselines.names import CONTAIN_THE_SEGMENT, CONTAINS_ANSWERS
 from dtef_pipeline.survey.boards.equal_groups import Ints, null_scores, numbered
 from dtef_pipeline.survey.boards.schemas import GAPS, QUESTION_GAPS
-from dtef_pipeline.survey.boards.segment_luck import Draws, Layout, luck
+from dtef_pipeline.survey.boards.segment_luck import Draws, Evidence, Layout, luck
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.metrics import Floats
 
@@ -50,7 +49,7 @@ def gaps(
     if scored.empty:
         return _table([], GAPS, options), _table([], QUESTION_GAPS, options)
     null = null_scores(connection, scored, options)
-    evidence = _Evidence(null, None if noise is None else noise[is_scored.to_numpy()])
+    evidence = Evidence(null, None if noise is None else noise[is_scored.to_numpy()], _ceilings(scored))
     tables = _attribute_gaps(scored, evidence, options), _question_gaps(scored, null, options)
     if scored["ceiling"].isna().all():
         for table in tables:
@@ -58,17 +57,7 @@ def gaps(
     return tables
 
 
-class _Evidence(NamedTuple):
-    """Of each cell, (cells, draws): its scores in equal groups, and what its respondents' sample does to it; None: not known."""
-
-    null: Draws
-    noise: Draws | None
-
-    def of(self, rows: Ints) -> _Evidence:
-        return _Evidence(self.null[rows], None if self.noise is None else self.noise[rows])
-
-
-def _attribute_gaps(cells: pd.DataFrame, evidence: _Evidence, options: BoardOptions) -> pd.DataFrame:
+def _attribute_gaps(cells: pd.DataFrame, evidence: Evidence, options: BoardOptions) -> pd.DataFrame:
     by = [*KEYS.series, "attribute"]
     groups = [group for group in _groups(cells, by) if group.several]
     keys = cells.loc[[group.first for group in groups], by].reset_index(drop=True)
@@ -110,7 +99,7 @@ class _Group:
 
 def _groups(cells: pd.DataFrame, by: list[str]) -> Iterator[_Group]:
     number, segment = numbered(cells, by), numbered(cells, ["segment"])
-    inside = [numbered(cells, names) for names in (KEYS.shared_item, [KEYS.cluster], ["round"])]
+    inside = [numbered(cells, names) for names in ([KEYS.cluster], ["round"])]
     order = np.argsort(number, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(number[order])) + 1):
         _, some, places = np.unique(segment[rows], return_index=True, return_inverse=True)
@@ -132,7 +121,7 @@ def _gap(names: npt.NDArray[np.str_], group: _Group, means: Floats) -> dict[str,
     }
 
 
-def _beside_chance(group: _Group, cells: pd.DataFrame, evidence: _Evidence, normal: Floats, seed: int) -> dict[str, object]:
+def _beside_chance(group: _Group, cells: pd.DataFrame, evidence: Evidence, normal: Floats, seed: int) -> dict[str, object]:
     """The gap beside those of equal groups, and the same over parsed draws alone; `normal`: (segments or more, sets)."""
     found = _tested(group.layout, cells["score"].to_numpy(), evidence, normal, seed)
     unread = (cells["n_ok"] < cells["n_answered"]).to_numpy()
@@ -140,9 +129,9 @@ def _beside_chance(group: _Group, cells: pd.DataFrame, evidence: _Evidence, norm
     return found | {f"parsed_{name}": parsed.get(name) for name in ("gap", "excess", "p")}
 
 
-def _tested(layout: Layout, score: Floats, evidence: _Evidence, normal: Floats, seed: int) -> dict[str, object]:
+def _tested(layout: Layout, score: Floats, evidence: Evidence, normal: Floats, seed: int) -> dict[str, object]:
     """Segment means are sums over many questions, so they are drawn as normal."""
-    chance = luck(layout, score, *evidence)
+    chance = luck(layout, score, evidence)
     means = np.asarray(np.bincount(layout.segment, score) / np.bincount(layout.segment))
     gap = float(np.ptp(means))
     drawn = range_of_means(means, chance.center, Noise.drawn(chance.covariance, chance.freedom, normal, seed))
@@ -166,18 +155,30 @@ def _tested(layout: Layout, score: Floats, evidence: _Evidence, normal: Floats, 
     }
 
 
-def _over_parsed(layout: Layout, cells: pd.DataFrame, evidence: _Evidence, normal: Floats, seed: int) -> dict[str, object]:
+def _over_parsed(layout: Layout, cells: pd.DataFrame, evidence: Evidence, normal: Floats, seed: int) -> dict[str, object]:
     """The same over parsed draws alone: without the constant scores of the others. Empty where fewer than two segments have any."""
     has = cells["parsed_score"].notna().to_numpy()
     segments = np.unique(layout.segment[has])
     if len(segments) < 2:
         return {}
-    share = (cells["n_ok"] / cells["n_answered"]).to_numpy()[has][:, None]
+    share = _share(cells)[has][:, None]
     score, parsed = (cells[name].to_numpy()[has] for name in ("score", "parsed_score"))
-    null = (evidence.null[has] - score[:, None]) / share + parsed[:, None]
-    noise = None if evidence.noise is None else evidence.noise[has] / share
+    of_all = evidence.of(has)
+    null = (of_all.null - score[:, None]) / share + parsed[:, None]
+    of_parsed = Evidence(null, None if of_all.noise is None else of_all.noise / share, cells["ceiling"].to_numpy()[has])
     some = Layout(*(np.unique(codes[has], return_inverse=True)[1] for codes in layout))
-    return _tested(some, parsed, _Evidence(null, noise), normal, seed)
+    return _tested(some, parsed, of_parsed, normal, seed)
+
+
+def _share(cells: pd.DataFrame) -> Floats:
+    """Share (cells,) of the draws that were parsed."""
+    return np.asarray(cells["n_ok"] / cells["n_answered"].where(cells["n_answered"] > 0, 1), dtype=np.float64)
+
+
+def _ceilings(cells: pd.DataFrame) -> Floats:
+    """What a perfect prediction would have scored in each cell, (cells,), where the draws that could not be parsed keep their scores."""
+    share, parsed = _share(cells), cells["parsed_score"].fillna(0).to_numpy()
+    return np.asarray(cells["score"].to_numpy() + share * (cells["ceiling"].to_numpy(dtype=np.float64) - parsed))
 
 
 def _without_verdict(row: dict[str, object]) -> dict[str, object]:

@@ -1,8 +1,8 @@
 """How far the mean scores of equal segments move, and move together, by chance.
 
-Three parts of chance. Which group has which answers and predictions (see `equal_groups`): the questions of a battery belong together, so that
-whole batteries change places; how much more batteries scatter than as many single questions would is estimated from the scores, and known by
-so many degrees of freedom. And the respondents, who are the same people in all questions: what their sample does to a segment's batteries has
+Two parts of chance. Which group has which answers and predictions (see `equal_groups`): the questions of a battery belong together, so that
+whole batteries change places, and how far batteries really scatter in a segment says how large such chance is, with so many degrees of freedom.
+And the respondents, who are the same people in all questions: what their sample does to a segment's batteries has
 the correlation PEOPLE.
 """
 
@@ -19,7 +19,7 @@ from dtef_pipeline.survey.scoring.metrics import Floats
 Ints = npt.NDArray[np.int64]
 Draws = npt.NDArray[np.floating]
 
-PEOPLE = 0.01
+PEOPLE = 0.02
 """Correlation of what one sample of people does to the scores of a segment in two batteries of a round."""
 _FEWEST = 1.0
 """Degrees of freedom that are left in any case."""
@@ -29,9 +29,19 @@ class Layout(NamedTuple):
     """Where the cells of some segments stand, each (cells,) and numbered from 0."""
 
     segment: Ints
-    question: Ints  # of a round: one cell in each segment
-    cluster: Ints  # the battery of the question
+    cluster: Ints
     round: Ints
+
+
+class Evidence(NamedTuple):
+    """What is known of each cell besides its score."""
+
+    null: Draws  # (cells, draws): its scores in equal groups
+    noise: Draws | None  # (cells, replicates): what its respondents' sample does to it, 0 on average; None: not known
+    ceiling: Floats  # (cells,): mean score of a perfect prediction; NaN: not known
+
+    def of(self, rows: Ints | npt.NDArray[np.bool_]) -> Evidence:
+        return Evidence(self.null[rows], None if self.noise is None else self.noise[rows], self.ceiling[rows])
 
 
 class Luck(NamedTuple):
@@ -39,30 +49,37 @@ class Luck(NamedTuple):
 
     center: Floats  # (segments,)
     covariance: Floats  # (segments, segments)
-    freedom: float  # infinite where every question stands alone
+    freedom: float
 
 
-def luck(layout: Layout, score: Floats, null: Draws, noise: Draws | None) -> Luck:
-    """Of `score` (cells,) with `null` scores (cells, draws) and deviations `noise` (cells, replicates), 0 on average; None: not known."""
-    cells = np.bincount(layout.segment)
+def luck(layout: Layout, score: Floats, evidence: Evidence) -> Luck:
+    """Of `score` (cells,), given what is known of each cell."""
+    cells, null = np.bincount(layout.segment), evidence.null
     center = null.mean(axis=1, dtype=np.float64)
     # A draw is the same turn for all questions, so that in a battery all of them change places together.
-    of_batteries, of_questions = (
-        _summed(layout.segment, block, null - center[:, None]) for block in (layout.cluster, layout.question)
-    )
+    of_batteries = _summed(layout.segment, layout.cluster, null - center[:, None])
     moved = of_batteries.reshape(len(cells), -1) / cells[:, None]
     covariance = product(moved, moved.T) / (null.shape[1] - 1)
-    off = score - center
-    batteries = _scatter(layout.segment, layout.cluster, off, of_batteries)
-    questions = _scatter(layout.segment, layout.question, off, of_questions)
-    factor = batteries / questions if questions > 0 else 1.0
-    of_people = _same_people(layout, noise) / cells**2 if noise is not None else np.zeros(len(cells))
+    center = _as_near_as_it_is(center, score, evidence.ceiling)
+    factor = _scatter(layout.segment, layout.cluster, score - center, of_batteries)
+    of_people = _same_people(layout, evidence.noise) / cells**2 if evidence.noise is not None else np.zeros(len(cells))
     means = np.bincount(layout.segment, center) / cells
-    return Luck(means, factor * covariance + np.diag(of_people), _freedom(layout, of_batteries))
+    return Luck(means, factor * covariance + np.diag(of_people), _freedom(of_batteries))
+
+
+def _as_near_as_it_is(center: Floats, score: Floats, ceiling: Floats) -> Floats:
+    """Null scores (cells,) moved so far towards the ceilings that their mean is that of the real scores.
+
+    The truth of the null scores is as uncertain as the answers leave it. A model that knows the groups better is nearer to the truth than to
+    that, and the nearer it is, the more a small sample lowers its score: with null scores alone small groups would look badly predicted.
+    """
+    best = np.where(np.isfinite(ceiling), ceiling, center)
+    room, lead = (best - center).mean(), (score - center).mean()
+    return center + (np.clip(lead / room, 0, 1) if room > 0 else 0) * (best - center)
 
 
 def _scatter(segment: Ints, block: Ints, off: Floats, moved: Floats) -> float:
-    """How many times as much the blocks' sums scatter about their segment's mean as in draws `moved` (segments, blocks, draws); 0: not known."""
+    """How many times as much the blocks' sums scatter about their segment's mean as in draws `moved` (segments, blocks, draws)."""
     segments, blocks, draws = moved.shape
     place = segment * blocks + block
     sums, count = (
@@ -74,18 +91,16 @@ def _scatter(segment: Ints, block: Ints, off: Floats, moved: Floats) -> float:
     # What the squares are on average, the mean being made of the same sums.
     wanted = (variance * (1 - 2 * share)).sum(axis=1) + (share**2).sum(axis=1) * variance.sum(axis=1)
     known = wanted > 0
-    return float((squares[known] / wanted[known]).mean()) if known.any() else 0.0
+    return float((squares[known] / wanted[known]).mean()) if known.any() else 1.0
 
 
-def _freedom(layout: Layout, moved: Floats) -> float:
+def _freedom(moved: Floats) -> float:
     """Degrees of freedom of the batteries' scatter: as many as the sum of so many squares has (Satterthwaite 1946), in each segment but one."""
-    _, question = np.unique(layout.question, return_index=True)
-    several = np.bincount(layout.cluster[question]) > 1
     variance = (moved**2).sum(axis=2)
-    squares = (variance[:, several] ** 2).sum(axis=1)
-    if not squares.any():
+    squares = (variance**2).sum()
+    if not squares > 0:
         return np.inf
-    return max(float((len(moved) - 1) * (variance.sum(axis=1) ** 2).sum() / squares.sum()), _FEWEST)
+    return max(float((len(moved) - 1) * ((variance.sum(axis=1) ** 2).sum() / squares - 1)), _FEWEST)
 
 
 def _same_people(layout: Layout, noise: Draws) -> Floats:
