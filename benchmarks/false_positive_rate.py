@@ -94,6 +94,7 @@ def equal_cells(names: Sequence[str], sizes: Sequence[int], sets: int, seed: int
     cluster = pd.Categorical.from_codes(cluster_of[places["question_id"]], [f"c{at}" for at in range(len(sizes))])
     score = 0.7 + effects.ravel()
     known = {"round": "S1", "segment": "country:kenya", "context_level": "0", "n_ok": 1, "n_answered": 1}
+    frame["same_item"] = frame["question_id"]
     return frame.assign(**known, model=model, model_variant=model, cluster=cluster, score=score, parsed_score=score)
 
 

@@ -36,7 +36,7 @@ class RangeOfMeans(NamedTuple):
     excess_high: float
 
 
-class Noise(NamedTuple):
+class MeanNoise(NamedTuple):
     """Draws of what chance adds to means, `of_means` (means, draws), and `stretch` (draws,): by how much wider a spread could be that was
     estimated from few numbers, 1 or thereabouts."""
 
@@ -44,7 +44,7 @@ class Noise(NamedTuple):
     stretch: Floats
 
     @classmethod
-    def drawn(cls, covariance: Floats, freedom: float, normal: Floats, seed: int) -> Noise:
+    def drawn(cls, covariance: Floats, freedom: float, normal: Floats, seed: int) -> MeanNoise:
         """From `covariance` (means, means), estimated with `freedom` degrees of freedom, and standard normal draws (means or more, draws)."""
         variance, axes = np.linalg.eigh(covariance)
         of_means = product(axes * np.sqrt(np.maximum(variance, 0)), normal[: len(covariance)])
@@ -55,7 +55,7 @@ class Noise(NamedTuple):
         )
 
 
-def range_of_means(means: Floats, center: Floats, noise: Noise) -> RangeOfMeans:
+def range_of_means(means: Floats, center: Floats, noise: MeanNoise) -> RangeOfMeans:
     """The range of `means` (means,) beside those of means that lie at `center` (means,) but for the noise.
 
     `expected` is their mean, p = (b + 1) / (m + 1) with b of m at least as large as the real one. The true excess is by how much the mean range
@@ -71,13 +71,13 @@ def range_of_means(means: Floats, center: Floats, noise: Noise) -> RangeOfMeans:
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(wide, [tail, 1 - tail])
     p = (np.count_nonzero(wide >= value - _TIE) + 1) / (len(wide) + 1)
-    few = Noise(noise.of_means[:, :INTERVAL_DRAWS], noise.stretch[:INTERVAL_DRAWS])
+    few = MeanNoise(noise.of_means[:, :INTERVAL_DRAWS], noise.stretch[:INTERVAL_DRAWS])
     ends = [_excess(means - center, center, few, value, tail) for tail in (tail, 1 - tail)]
     excess = value - expected
     return RangeOfMeans(expected, float(low), float(high), p, min(ends[0], excess), max(ends[1], excess))
 
 
-def _excess(off: Floats, center: Floats, noise: Noise, value: float, tail: float) -> float:
+def _excess(off: Floats, center: Floats, noise: MeanNoise, value: float, tail: float) -> float:
     """The excess at the smallest multiple of `off` under which ranges of `value` or more are as likely as `tail`."""
     wide = noise.of_means * noise.stretch
 

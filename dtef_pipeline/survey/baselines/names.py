@@ -28,7 +28,7 @@ BASELINES: Mapping[str, int | None] = {
 
 CONTAIN_THE_SEGMENT = (POPULATION_MARGINAL,)
 """Baselines whose predictions are made of the segment's own answers, too."""
-CONTAINS_ANSWERS = (
+WHY_NOT_TESTED = (
     "not tested: the prediction contains the segment's own answers, the more of them the larger the segment, "
     "so that it comes nearer to large segments than equal groups let expect"
 )

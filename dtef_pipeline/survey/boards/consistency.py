@@ -26,7 +26,7 @@ from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, why_none
 from dtef_pipeline.statistics.variance_ratio import VarianceRatio, variance_ratio
-from dtef_pipeline.survey.baselines.names import CONTAIN_THE_SEGMENT, CONTAINS_ANSWERS
+from dtef_pipeline.survey.baselines.names import CONTAIN_THE_SEGMENT, WHY_NOT_TESTED
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.metrics import Floats
@@ -117,7 +117,7 @@ def consistency_components(cells: pd.DataFrame, options: BoardOptions) -> pd.Dat
 def _judged(row: dict[str, object]) -> dict[str, object]:
     if row["model"] not in CONTAIN_THE_SEGMENT:
         return row
-    note = "; ".join(filter(None, [str(row["consistency_note"]), CONTAINS_ANSWERS]))
+    note = "; ".join(filter(None, [str(row["consistency_note"]), WHY_NOT_TESTED]))
     return row | dict.fromkeys(_VERDICT) | {"consistency_note": note}
 
 

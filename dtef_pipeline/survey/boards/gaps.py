@@ -17,18 +17,18 @@ import pyarrow as pa
 
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.statistics.permutation import benjamini_hochberg, holm, permutations_for
-from dtef_pipeline.statistics.range_of_means import Noise, range_of_means
+from dtef_pipeline.statistics.range_of_means import MeanNoise, range_of_means
 from dtef_pipeline.statistics.ranks import ranks
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, why_none
-from dtef_pipeline.survey.baselines.names import CONTAIN_THE_SEGMENT, CONTAINS_ANSWERS
+from dtef_pipeline.survey.baselines.names import CONTAIN_THE_SEGMENT, WHY_NOT_TESTED
 from dtef_pipeline.survey.boards.equal_groups import Ints, null_scores, numbered
 from dtef_pipeline.survey.boards.schemas import GAPS, QUESTION_GAPS
-from dtef_pipeline.survey.boards.segment_luck import Draws, Evidence, Layout, luck
+from dtef_pipeline.survey.boards.segment_luck import CellDraws, Cells, Draws, luck
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.metrics import Floats
 
 _NO_CEILINGS = "no ceilings known, so all groups are taken to answer alike: ingest the round again"
-_VERDICT = ("gap_low", "gap_high", "excess_low", "excess_high", "expected_low", "expected_high", "p", "parsed_p")
+_NOT_OF_THESE = ("gap_low", "gap_high", "excess_low", "excess_high", "expected_low", "expected_high", "p", "parsed_p")
 
 
 def gaps(
@@ -49,7 +49,7 @@ def gaps(
     if scored.empty:
         return _table([], GAPS, options), _table([], QUESTION_GAPS, options)
     null = null_scores(connection, scored, options)
-    evidence = Evidence(null, None if noise is None else noise[is_scored.to_numpy()], _ceilings(scored))
+    evidence = CellDraws(null, None if noise is None else noise[is_scored.to_numpy()], _ceilings(scored))
     tables = _attribute_gaps(scored, evidence, options), _question_gaps(scored, null, options)
     if scored["ceiling"].isna().all():
         for table in tables:
@@ -57,7 +57,7 @@ def gaps(
     return tables
 
 
-def _attribute_gaps(cells: pd.DataFrame, evidence: Evidence, options: BoardOptions) -> pd.DataFrame:
+def _attribute_gaps(cells: pd.DataFrame, evidence: CellDraws, options: BoardOptions) -> pd.DataFrame:
     by = [*KEYS.series, "attribute"]
     groups = [group for group in _groups(cells, by) if group.several]
     keys = cells.loc[[group.first for group in groups], by].reset_index(drop=True)
@@ -81,7 +81,7 @@ class _Group:
     """The cells of one model, context level, condition and attribute."""
 
     rows: Ints  # (cells,): in the order of the frame
-    layout: Layout
+    layout: Cells
     segments: Ints  # (segments,): a row of each
 
     @property
@@ -103,7 +103,7 @@ def _groups(cells: pd.DataFrame, by: list[str]) -> Iterator[_Group]:
     order = np.argsort(number, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(number[order])) + 1):
         _, some, places = np.unique(segment[rows], return_index=True, return_inverse=True)
-        yield _Group(rows, Layout(places, *(np.unique(codes[rows], return_inverse=True)[1] for codes in inside)), rows[some])
+        yield _Group(rows, Cells(places, *(np.unique(codes[rows], return_inverse=True)[1] for codes in inside)), rows[some])
 
 
 def _gap(names: npt.NDArray[np.str_], group: _Group, means: Floats) -> dict[str, object]:
@@ -121,7 +121,7 @@ def _gap(names: npt.NDArray[np.str_], group: _Group, means: Floats) -> dict[str,
     }
 
 
-def _beside_chance(group: _Group, cells: pd.DataFrame, evidence: Evidence, normal: Floats, seed: int) -> dict[str, object]:
+def _beside_chance(group: _Group, cells: pd.DataFrame, evidence: CellDraws, normal: Floats, seed: int) -> dict[str, object]:
     """The gap beside those of equal groups, and the same over parsed draws alone; `normal`: (segments or more, sets)."""
     found = _tested(group.layout, cells["score"].to_numpy(), evidence, normal, seed)
     unread = (cells["n_ok"] < cells["n_answered"]).to_numpy()
@@ -129,12 +129,12 @@ def _beside_chance(group: _Group, cells: pd.DataFrame, evidence: Evidence, norma
     return found | {f"parsed_{name}": parsed.get(name) for name in ("gap", "excess", "p")}
 
 
-def _tested(layout: Layout, score: Floats, evidence: Evidence, normal: Floats, seed: int) -> dict[str, object]:
+def _tested(layout: Cells, score: Floats, evidence: CellDraws, normal: Floats, seed: int) -> dict[str, object]:
     """Segment means are sums over many questions, so they are drawn as normal."""
     chance = luck(layout, score, evidence)
     means = np.asarray(np.bincount(layout.segment, score) / np.bincount(layout.segment))
     gap = float(np.ptp(means))
-    drawn = range_of_means(means, chance.center, Noise.drawn(chance.covariance, chance.freedom, normal, seed))
+    drawn = range_of_means(means, chance.center, MeanNoise.drawn(chance.covariance, chance.freedom, normal, seed))
     clusters = int(layout.cluster.max()) + 1
     found: dict[str, object] = {
         "gap": gap,
@@ -155,7 +155,7 @@ def _tested(layout: Layout, score: Floats, evidence: Evidence, normal: Floats, s
     }
 
 
-def _over_parsed(layout: Layout, cells: pd.DataFrame, evidence: Evidence, normal: Floats, seed: int) -> dict[str, object]:
+def _over_parsed(layout: Cells, cells: pd.DataFrame, evidence: CellDraws, normal: Floats, seed: int) -> dict[str, object]:
     """The same over parsed draws alone: without the constant scores of the others. Empty where fewer than two segments have any."""
     has = cells["parsed_score"].notna().to_numpy()
     segments = np.unique(layout.segment[has])
@@ -165,8 +165,8 @@ def _over_parsed(layout: Layout, cells: pd.DataFrame, evidence: Evidence, normal
     score, parsed = (cells[name].to_numpy()[has] for name in ("score", "parsed_score"))
     of_all = evidence.of(has)
     null = (of_all.null - score[:, None]) / share + parsed[:, None]
-    of_parsed = Evidence(null, None if of_all.noise is None else of_all.noise / share, cells["ceiling"].to_numpy()[has])
-    some = Layout(*(np.unique(codes[has], return_inverse=True)[1] for codes in layout))
+    of_parsed = CellDraws(null, None if of_all.noise is None else of_all.noise / share, cells["ceiling"].to_numpy()[has])
+    some = Cells(*(np.unique(codes[has], return_inverse=True)[1] for codes in layout))
     return _tested(some, parsed, of_parsed, normal, seed)
 
 
@@ -183,8 +183,8 @@ def _ceilings(cells: pd.DataFrame) -> Floats:
 
 def _without_verdict(row: dict[str, object]) -> dict[str, object]:
     """The row of a baseline whose own predictions contain what they are scored against: what equal groups show says nothing of it."""
-    kept = {name: value for name, value in row.items() if name not in _VERDICT}
-    return kept | {"note": "; ".join(filter(None, [str(row["note"]), CONTAINS_ANSWERS]))}
+    kept = {name: value for name, value in row.items() if name not in _NOT_OF_THESE}
+    return kept | {"note": "; ".join(filter(None, [str(row["note"]), WHY_NOT_TESTED]))}
 
 
 def _adjusted(rows: list[dict[str, object]]) -> list[dict[str, object]]:

@@ -25,7 +25,7 @@ _FEWEST = 1.0
 """Degrees of freedom that are left in any case."""
 
 
-class Layout(NamedTuple):
+class Cells(NamedTuple):
     """Where the cells of some segments stand, each (cells,) and numbered from 0."""
 
     segment: Ints
@@ -33,15 +33,15 @@ class Layout(NamedTuple):
     round: Ints
 
 
-class Evidence(NamedTuple):
+class CellDraws(NamedTuple):
     """What is known of each cell besides its score."""
 
     null: Draws  # (cells, draws): its scores in equal groups
     noise: Draws | None  # (cells, replicates): what its respondents' sample does to it, 0 on average; None: not known
     ceiling: Floats  # (cells,): mean score of a perfect prediction; NaN: not known
 
-    def of(self, rows: Ints | npt.NDArray[np.bool_]) -> Evidence:
-        return Evidence(self.null[rows], None if self.noise is None else self.noise[rows], self.ceiling[rows])
+    def of(self, rows: Ints | npt.NDArray[np.bool_]) -> CellDraws:
+        return CellDraws(self.null[rows], None if self.noise is None else self.noise[rows], self.ceiling[rows])
 
 
 class Luck(NamedTuple):
@@ -52,7 +52,7 @@ class Luck(NamedTuple):
     freedom: float
 
 
-def luck(layout: Layout, score: Floats, evidence: Evidence) -> Luck:
+def luck(layout: Cells, score: Floats, evidence: CellDraws) -> Luck:
     """Of `score` (cells,), given what is known of each cell."""
     cells, null = np.bincount(layout.segment), evidence.null
     center = null.mean(axis=1, dtype=np.float64)
@@ -103,7 +103,7 @@ def _freedom(moved: Floats) -> float:
     return max(float((len(moved) - 1) * ((variance.sum(axis=1) ** 2).sum() / squares - 1)), _FEWEST)
 
 
-def _same_people(layout: Layout, noise: Draws) -> Floats:
+def _same_people(layout: Cells, noise: Draws) -> Floats:
     """Covariance between the batteries' noise in each segment's sum, (segments,)."""
     rounds = int(layout.round.max()) + 1
     variance = (_summed(layout.segment * rounds + layout.round, layout.cluster, noise) ** 2).mean(axis=2)

@@ -54,7 +54,7 @@ _GAP_COLUMNS = [
 ]
 
 
-_SAME = 5e-5
+_SAME_AS_SHOWN = 5e-5
 
 
 def gaps(frame: pd.DataFrame) -> str:
@@ -89,7 +89,9 @@ def _over_parsed(rows: pd.DataFrame) -> list[str]:
     nothing = [None] * len(rows)
     parsed = zip(rows["gap"], rows.get("parsed_gap", nothing), rows.get("parsed_excess", nothing), strict=True)
     return [
-        DASH if is_unknown(gap) or is_unknown(read) or abs(gap - read) < _SAME else f"{read:.3f} (excess {excess:+.3f})"
+        DASH
+        if is_unknown(gap) or is_unknown(read) or abs(gap - read) < _SAME_AS_SHOWN
+        else f"{read:.3f} (excess {excess:+.3f})"
         for gap, read, excess in parsed
     ]
 

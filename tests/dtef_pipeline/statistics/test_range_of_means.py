@@ -7,14 +7,14 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from dtef_pipeline.statistics.range_of_means import Floats, Noise, RangeOfMeans, range_of_means
+from dtef_pipeline.statistics.range_of_means import Floats, MeanNoise, RangeOfMeans, range_of_means
 
 SEED = 3
 
 
 def of(means: list[float], sd: float = 1.0, center: float = 0.0, draws: int = 40_000, freedom: float = np.inf) -> RangeOfMeans:
     normal = np.random.default_rng(SEED).standard_normal((len(means), draws))
-    noise = Noise.drawn(sd**2 * np.eye(len(means)), freedom, normal, SEED)
+    noise = MeanNoise.drawn(sd**2 * np.eye(len(means)), freedom, normal, SEED)
     return range_of_means(np.array(means), np.full(len(means), center), noise)
 
 
@@ -57,7 +57,7 @@ def test_intervals_cover_the_excess_that_repetitions_show_on_average(true: list[
     """Best and worst are chosen by the data: the naive interval of the largest difference would lie too high."""
     rng = np.random.default_rng(4)
     center, repetitions = np.zeros(len(true)), 150
-    noise = Noise.drawn(np.eye(len(true)), np.inf, rng.standard_normal((len(true), 2_000)), SEED)
+    noise = MeanNoise.drawn(np.eye(len(true)), np.inf, rng.standard_normal((len(true), 2_000)), SEED)
 
     def mean_range(of: Floats) -> float:
         return float(np.ptp(of[:, None] + rng.standard_normal((len(of), 20_000)), axis=0).mean())

@@ -24,6 +24,7 @@ def cells_of(scores: Floats, ceilings: Floats | None = None, models: list[str] |
         {"model": names[model], "round": "S1", "segment": segment.astype(str), "same_item": question.astype(str)}
     )
     frame["model_variant"], frame["context_level"], frame["condition"] = frame["model"], "0", "c"
+    frame["cluster"] = frame["same_item"]
     return frame.assign(score=scores.ravel(), ceiling=known.ravel())
 
 
