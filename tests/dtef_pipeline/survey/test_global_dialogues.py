@@ -238,33 +238,6 @@ def test_the_discussion_guide_gives_the_option_order(round_directory: Write, wri
     assert survey.answers[0].percentages == pytest.approx((45, 20, 30, 5))
 
 
-def test_polls_below_words_that_announce_a_list_are_a_block(round_directory: Write, write_csv: Callable[..., Path]) -> None:
-    texts = ["Is it good?", "May it be sold?", "Is it old?", "Was it new?", "Twice?", "Once?"]
-    rows = [(f"q{at}", POLL, text, option) for at, text in enumerate(texts) for option in ("Yes", "No")]
-    directory = round_directory({"O7: Kenya": ["60%", "40%"] * len(texts)}, rows)
-    guide = [
-        ["Item type", "Content"],
-        ["speak", "Welcome. Thank you.\nPlease say of each of them:"],
-        *((POLL, text) for text in texts[:2]),
-        ["ask opinion", "Why?"],
-        [POLL, texts[2]],
-        ["speak", "Here is a story."],
-        [POLL, texts[3]],
-        ["speak", "How about the following?"],
-        *([POLL, text] for text in (*texts[4:], texts[4])),
-    ]
-    write_csv(directory / "GD9_discussion_guide.csv", guide)
-    blocks = [question.block for question in read_survey(directory).questions]
-    assert blocks == [
-        "Please say of each of them:",
-        "Please say of each of them:",
-        None,
-        None,
-        None,
-        "How about the following?",
-    ]
-
-
 def test_a_byte_order_mark_windows_line_ends_and_blanks_before_percent_are_fine(round_directory: Write) -> None:
     directory = round_directory({"O7: Kenya": ("34.2 %", "65.8")})
     for file in directory.glob("*.csv"):
