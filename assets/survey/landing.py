@@ -77,8 +77,8 @@ class Landing:
         context: dg.SensorEvaluationContext,
         sources: Sources[Survey],
         folder: Path,
-        curation: Curation = Curation(),  # noqa: B008 - frozen and empty
         clock: Callable[[], float] = time.monotonic,
+        curation: Curation = Curation(),  # noqa: B008 - frozen and empty
     ) -> None:
         self.context, self.sources, self.folder, self.curation, self.clock = context, sources, folder, curation, clock
         self.before = _read_cursor(context.cursor)
@@ -295,7 +295,7 @@ def new_round(context: dg.SensorEvaluationContext, store: SurveyStore) -> dg.Sen
     folder = Settings.from_environment().surveys
     if not folder.is_dir():
         return dg.SkipReason(f"the landing folder {folder} does not exist (DTEF_SURVEYS)")
-    landing = Landing(context, store.sources, folder, store.curation)
+    landing = Landing(context, store.sources, folder, curation=store.curation)
     requests = landing.requests()
     skipped = None if requests else dg.SkipReason(landing.reason)
     return dg.SensorResult(run_requests=requests, cursor=landing.cursor, skip_reason=skipped, asset_events=landing.evaluations)
