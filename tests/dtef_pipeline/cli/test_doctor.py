@@ -258,3 +258,12 @@ def test_packages_that_are_not_as_needed_or_locked_are_named(monkeypatch: pytest
         "a==1 ; python_version < '3' \\\n    --hash=sha256:0\n# b==3\na==2 ; python_version >= '3' \\\nb[x]==4\n"
     )
     assert pins == {"a": "2", "b": "4"}
+
+
+def test_a_file_of_corrected_batteries_is_looked_at(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = state / "batteries.yaml"
+    file.write_text("batteries:\n  - {round: S1, question_id: s1-07, battery: trust}\n", encoding="utf-8")
+    monkeypatch.setenv("DTEF_BATTERIES", str(file))
+    found = findings(1)["batteries"]
+    assert found["found"] == f"{file}:2: row 1: reason: is missing"
+    assert found["remedy"].endswith("or go on without: unset DTEF_BATTERIES")
