@@ -63,7 +63,7 @@ def _asked(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     """One row per question of a round, in the order of rounds and questionnaires, with its linked battery."""
     with scores_of_this_version(KEYS):
         found = connection.execute(
-            "SELECT round, question_id, any_value(battery) AS battery, any_value(question_text) AS question_text, "
+            "SELECT round, question_id, min(battery) AS battery, any_value(question_text) AS question_text, "
             "any_value(options) AS options, min(question_order) AS place FROM survey_responses GROUP BY round, question_id"
         ).df()
     found = found.assign(order=found["round"].map(round_order)).sort_values(["order", "place"], ignore_index=True)
