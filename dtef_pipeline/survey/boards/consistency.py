@@ -28,6 +28,7 @@ from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, why_none
 from dtef_pipeline.statistics.variance_ratio import VarianceRatio, variance_ratio
 from dtef_pipeline.survey.baselines.names import CONTAIN_THE_SEGMENT, WHY_NOT_TESTED
 from dtef_pipeline.survey.blueprint.options import ContextLevel
+from dtef_pipeline.survey.boards.segment_luck import Cells, Draws, same_people
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.metrics import Floats
 
@@ -88,7 +89,7 @@ def with_fewer_segments(frame: pd.DataFrame) -> pd.Series:
     )
 
 
-def consistency_components(cells: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
+def consistency_components(cells: pd.DataFrame, options: BoardOptions, noise: Draws | None = None) -> pd.DataFrame:
     """One row per (model, model_variant, context_level, condition), over its scored `cells` (as of `load_cells`).
 
     `segment_sd_expected`: standard deviation of the segment means that would be seen without any segment effect, from sample sizes, the
@@ -97,17 +98,18 @@ def consistency_components(cells: pd.DataFrame, options: BoardOptions) -> pd.Dat
     test). `consistency_note`: why something is null, or that ceilings are not known and scores are not adjusted for sample size. A baseline
     that contains the segments' own answers has neither interval nor p.
 
-    Segments are those of one round; their effects are taken as normal, the rest as normal and independent between batteries. Nothing is
-    random: `options` has no say in it beyond the choice of cells.
+    Segments are those of one round; their effects are taken as normal, the rest as normal and independent between batteries, but for what
+    `noise` (cells, replicates; as of `sampling_noise`) says of the same people in all batteries (see `segment_luck`). Nothing is random:
+    `options` has no say in it beyond the choice of cells.
     """
-    scored = cells[cells["score"].notna()].assign(
+    scored = cells.assign(place=np.arange(len(cells)))[cells["score"].notna()].assign(
         row=lambda frame: frame.groupby(list(KEYS.space), observed=True, sort=False).ngroup(),
         battery=lambda frame: frame.groupby(KEYS.cluster, observed=True, sort=False).ngroup(),
         column=lambda frame: frame.groupby("same_item", observed=True, sort=False).ngroup(),
     )
     designs: dict[bytes, Design] = {}  # models asked alike share one
     rows = [
-        _judged(dict(zip(_COMPONENT_KEYS, key, strict=True)) | _components(group, designs))
+        _judged(dict(zip(_COMPONENT_KEYS, key, strict=True)) | _components(group, designs, noise))
         for key, group in scored.groupby(_COMPONENT_KEYS, observed=True, sort=False)
     ]
     frame = pd.DataFrame(rows, columns=[*_COMPONENT_KEYS, *_COMPONENTS, "consistency_note"])
@@ -121,7 +123,7 @@ def _judged(row: dict[str, object]) -> dict[str, object]:
     return row | dict.fromkeys(_VERDICT) | {"consistency_note": note}
 
 
-def _components(cells: pd.DataFrame, designs: dict[bytes, Design]) -> dict[str, object]:
+def _components(cells: pd.DataFrame, designs: dict[bytes, Design], noise: Draws | None) -> dict[str, object]:
     known = bool(cells["ceiling"].notna().any())
     used = cells[cells["ceiling"].notna()] if known else cells
     segment, question, battery = (
@@ -140,6 +142,9 @@ def _components(cells: pd.DataFrame, designs: dict[bytes, Design]) -> dict[str, 
         layout = _of_batteries(layout, segment, question, battery, size)
     if layout is None:
         return found | {"consistency_note": "too few segments and shared questions to tell segments from noise"}
+    if noise is not None:
+        shared = same_people(Cells(segment, battery, np.zeros_like(segment)), noise[used["place"].to_numpy()])
+        layout = replace(layout, people=float(shared.mean()))
     ratio = layout.ratio()
     components = (float(np.sqrt(part * layout.residual)) for part in ratio[:3])
     numbers = (layout.expected_sd(), *components, ratio.p)
@@ -194,16 +199,21 @@ class Layout:
     chance: Floats  # (segments,): variance of each one's mean, in residuals
     effects: Floats  # (segments,): how far each lies from the others
     left: Floats  # (cells,): what segments, questions and curve leave of each score
+    people: float = 0.0  # variance of the segments' means that is for the same people in all questions
 
     def expected_sd(self) -> float:
         """Standard deviation of the segment means without segment effects."""
-        return float(np.sqrt(self.fitted.var(ddof=1) + self.residual * self.chance.mean()))
+        return float(np.sqrt(self.fitted.var(ddof=1) + self.residual * self.chance.mean() + self.people))
 
     def ratio(self) -> VarianceRatio:
-        """Of the segments' variance component to the residual: mean projected^2 / (scale + ratio scale^2) / residual follows F."""
+        """Of the segments' variance component to the residual: mean projected^2 / (scale + ratio scale^2) / residual follows F.
+
+        What `people` make is no difference between segments: it is part of every ratio.
+        """
+        always = self.people / self.residual
 
         def statistic(ratio: float) -> float:
-            return float((self.projected**2 / (self.scale + ratio * self.scale**2)).mean() / self.residual)
+            return float((self.projected**2 / (self.scale + (always + ratio) * self.scale**2)).mean() / self.residual)
 
         return variance_ratio(statistic, len(self.scale), self.freedom)
 

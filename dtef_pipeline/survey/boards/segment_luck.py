@@ -19,7 +19,7 @@ from dtef_pipeline.survey.scoring.metrics import Floats
 Ints = npt.NDArray[np.int64]
 Draws = npt.NDArray[np.floating]
 
-PEOPLE = 0.02
+PEOPLE = 0.01
 """Correlation of what one sample of people does to the scores of a segment in two batteries of a round."""
 _FEWEST = 1.0
 """Degrees of freedom that are left in any case."""
@@ -62,7 +62,7 @@ def luck(layout: Cells, score: Floats, evidence: CellDraws) -> Luck:
     covariance = product(moved, moved.T) / (null.shape[1] - 1)
     center = _as_near_as_it_is(center, score, evidence.ceiling)
     factor = _scatter(layout.segment, layout.cluster, score - center, of_batteries)
-    of_people = _same_people(layout, evidence.noise) / cells**2 if evidence.noise is not None else np.zeros(len(cells))
+    of_people = np.zeros(len(cells)) if evidence.noise is None else same_people(layout, evidence.noise)
     means = np.bincount(layout.segment, center) / cells
     return Luck(means, factor * covariance + np.diag(of_people), _freedom(of_batteries))
 
@@ -103,14 +103,14 @@ def _freedom(moved: Floats) -> float:
     return max(float((len(moved) - 1) * ((variance.sum(axis=1) ** 2).sum() / squares - 1)), _FEWEST)
 
 
-def _same_people(layout: Cells, noise: Draws) -> Floats:
-    """Covariance between the batteries' noise in each segment's sum, (segments,)."""
+def same_people(layout: Cells, noise: Draws) -> Floats:
+    """Part of the variance of each segment's mean, (segments,), that is for the same people in all batteries; `noise` (cells, replicates)."""
     rounds = int(layout.round.max()) + 1
     variance = (_summed(layout.segment * rounds + layout.round, layout.cluster, noise) ** 2).mean(axis=2)
     between = np.sqrt(variance).sum(axis=1) ** 2 - variance.sum(axis=1)
     of_segment = np.zeros((int(layout.segment.max()) + 1) * rounds)
     of_segment[: len(between)] = between
-    return np.asarray(PEOPLE * of_segment.reshape(-1, rounds).sum(axis=1))
+    return np.asarray(PEOPLE * of_segment.reshape(-1, rounds).sum(axis=1) / np.bincount(layout.segment) ** 2)
 
 
 def _summed(row: Ints, column: Ints, values: Draws) -> Floats:

@@ -55,7 +55,8 @@ def view(connection: Connection, by: str, options: BoardOptions, evidence: Board
         cells = evidence.cells if evidence else load_cells(connection, options)
         frame = consistency_board(cells, options)
         if options.resamples:
-            components = consistency_components(cells, options).astype(dict.fromkeys(KEYS.series, str))
+            noise = evidence.noise.score if evidence and evidence.noise else None
+            components = consistency_components(cells, options, noise).astype(dict.fromkeys(KEYS.series, str))
             frame = ranked_by(frame.merge(components, on=list(KEYS.series), how="left"), "segment_sd_true")
             frame["consistency_note"] = with_fewer_segments(frame)
     else:
