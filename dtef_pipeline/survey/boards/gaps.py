@@ -28,6 +28,7 @@ from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.metrics import Floats
 
 _NO_CEILINGS = "no ceilings known, so all groups are taken to answer alike: ingest the round again"
+_JUDGED = ["score", "parsed_score", "n_ok", "n_answered", "ceiling"]
 _NOT_OF_THESE = ("gap_low", "gap_high", "excess_low", "excess_high", "expected_low", "expected_high", "p", "parsed_p")
 
 
@@ -66,12 +67,12 @@ def _attribute_gaps(cells: pd.DataFrame, evidence: CellDraws, options: BoardOpti
     widest = max((len(group.segments) for group in groups), default=0)
     # One set of draws serves all rows: which models and attributes there are besides does not change a row.
     normal = np.random.default_rng(options.seed).standard_normal((widest, sets))
-    names = cells["segment"].to_numpy()
+    names, numbers = cells["segment"].to_numpy(), cells[_JUDGED].astype(np.float64)
     rows: list[dict[str, object]] = []
     for key, group in zip(keys.itertuples(index=False, name=None), groups, strict=True):
         row = dict(zip(by, key, strict=True))
-        row |= _gap(names, group, group.means(cells["score"].to_numpy()[group.rows]))
-        row |= _beside_chance(group, cells.loc[group.rows], evidence.of(group.rows), normal, options.seed)
+        row |= _gap(names, group, group.means(numbers["score"].to_numpy()[group.rows]))
+        row |= _beside_chance(group, numbers.take(group.rows), evidence.of(group.rows), normal, options.seed)
         rows.append(row if row["model"] not in CONTAIN_THE_SEGMENT else _without_verdict(row))
     return _table(_adjusted(rows), GAPS, options)
 
@@ -129,12 +130,16 @@ def _beside_chance(group: _Group, cells: pd.DataFrame, evidence: CellDraws, norm
     return found | {f"parsed_{name}": parsed.get(name) for name in ("gap", "excess", "p")}
 
 
-def _tested(layout: Cells, score: Floats, evidence: CellDraws, normal: Floats, seed: int) -> dict[str, object]:
+def _tested(
+    layout: Cells, score: Floats, evidence: CellDraws, normal: Floats, seed: int, *, interval: bool = True
+) -> dict[str, object]:
     """Segment means are sums over many questions, so they are drawn as normal."""
     chance = luck(layout, score, evidence)
     means = np.asarray(np.bincount(layout.segment, score) / np.bincount(layout.segment))
     gap = float(np.ptp(means))
-    drawn = range_of_means(means, chance.center, MeanNoise.drawn(chance.covariance, chance.freedom, normal, seed))
+    drawn = range_of_means(
+        means, chance.center, MeanNoise.drawn(chance.covariance, chance.freedom, normal, seed), interval=interval
+    )
     clusters = int(layout.cluster.max()) + 1
     found: dict[str, object] = {
         "gap": gap,
@@ -167,7 +172,7 @@ def _over_parsed(layout: Cells, cells: pd.DataFrame, evidence: CellDraws, normal
     null = (of_all.null - score[:, None]) / share + parsed[:, None]
     of_parsed = CellDraws(null, None if of_all.noise is None else of_all.noise / share, cells["ceiling"].to_numpy()[has])
     some = Cells(*(np.unique(codes[has], return_inverse=True)[1] for codes in layout))
-    return _tested(some, parsed, of_parsed, normal, seed)
+    return _tested(some, parsed, of_parsed, normal, seed, interval=False)
 
 
 def _share(cells: pd.DataFrame) -> Floats:
