@@ -68,6 +68,17 @@ def _confirms(table: pd.DataFrame, options: BoardOptions) -> pd.Series:
     return against & (table[asked].astype(str) == first[asked]).all(axis=1)
 
 
+def why_none_confirms(table: pd.DataFrame, reference: str) -> str:
+    """Why no row of `table` (as of `comparisons`) is of the confirmatory family, in words; empty where one is."""
+    if (table["family"] == CONFIRMATORY).any():
+        return ""
+    if (table["targets"] != TARGETS[0]).any():
+        return "targets that are no fair test are among those compared"
+    if not ((table["model_variant"] == reference) | (table["other_variant"] == reference)).any():
+        return f"{reference} is not among the models compared"
+    return f"no language model was compared with {reference}"
+
+
 def _verdicts(p: pd.Series, difference: pd.Series) -> npt.NDArray[np.object_]:
     found = p < SIGNIFICANCE
     words = np.where(found & (difference > 0), BETTER, np.where(found & (difference < 0), WORSE, ALIKE))

@@ -45,8 +45,9 @@ _COMPARED = [
     "score",
     "difference",
     "interval",
-    "p_holm",
+    "p_bh",
     "decision",
+    "parsed_decision",
     "parse_rate",
     "tokens",
     "cost",
@@ -299,7 +300,9 @@ def _headline(chosen: Experiment, margin: float) -> str:
 
 def _echo_comparison(chosen: Experiment, frame: pd.DataFrame) -> None:
     """A table for each context level, under a heading that names it; the columns are explained once."""
-    columns = [name for name in _COMPARED if chosen.compares_contexts or name != "context_level"]
+    apart = bool((frame["parsed_note"].fillna("") != "").any())
+    needless = {*(() if chosen.compares_contexts else ("context_level",)), *(() if apart else ("parsed_decision",))}
+    columns = [name for name in _COMPARED if name not in needless]
     fit = terminal_fit(["model", "condition", "difference", "decision"], ["tokens", "parse_rate"])
     told: dict[str, None] = {}
     for levels, rows in _by_level(chosen, frame):

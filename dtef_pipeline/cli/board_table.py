@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.boards.boards import BY_METRIC
+from dtef_pipeline.boards.families import why_none_confirms
 from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.cli.why_missing import Reasons, covers_few, why_no_interval, why_no_tier, why_unranked
 from dtef_pipeline.errors import ConfigError
@@ -20,6 +21,7 @@ from dtef_pipeline.survey.boards.meanings import DRIFT, ENDS, FIRST_OUT, meaning
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.survey.tables import METRICS
+from dtef_pipeline.text.counted import counted
 
 EVERY_VIEW = (*MODEL, "condition")
 """Columns without which no view can be shown."""
@@ -30,9 +32,12 @@ _TITLES = {
     "levels": "context levels",
     "context_level": "context",
     "condition": "asked as",
+    "family": "",
 }
 """Columns that can stand above the rows instead, with the words that their values follow."""
 _WHOSE_VERDICT = ("verdict", *KEYS.space, "model", *KEYS.asked, "shift")
+_MOST_NOTES = 5
+"""Rows of which it is told that readable responses alone say something else."""
 _DRIFT_FIRST_OUT = ("odds needed", "since", "snapshots", "lowest_snapshot", "highest_snapshot", "lowest", "highest")
 
 
@@ -63,7 +68,8 @@ def render_view(by: str, frame: pd.DataFrame, how: str = "", said: Collection[st
 def lines_of_view(by: str, *frames: pd.DataFrame) -> str:
     """A line for each column that a table of the view has and that is not plain English; a tier or interval that is missing says why.
 
-    Begins with an empty line, as it follows the table. Raises ConfigError as `render_view` does.
+    Before them stands what readable responses alone say otherwise. Begins with an empty line, or with that, as it follows the table. Raises
+    ConfigError as `render_view` does.
     """
     fit = _fit(by)
     told, tables = dict(meanings(by)), [_laid_out(by, frame, fit) for frame in frames]
@@ -71,12 +77,15 @@ def lines_of_view(by: str, *frames: pd.DataFrame) -> str:
     fitting = {name for laid in tables for name in (*laid.above, *columns_that_fit(laid.shown, laid.columns, ENDS, fit))}
     if missing := why_no_tier(frames):
         told["tier"] += f"; {missing}"
+    if "family" in told and (why := why_none_confirms(pd.concat(frames), NAMES.reference)):
+        told["family"] += f"; here nothing is confirmatory: {why}"
     if "rank" in told and "adjusted_score" not in columns:  # it is the same number as the score
         told["rank"] = told["rank"].replace("by adjusted score", "by score")
     reason = why_no_interval(said for laid in tables for said in laid.shown["interval"])
     if reason and "interval" not in columns and "score" in told:
         told["score"] += f"; no interval: {reason}"
-    return column_lines([name for name in columns if name in fitting], told, fit.width)
+    lines = column_lines([name for name in columns if name in fitting], told, fit.width)
+    return "\n".join(filter(None, [*map(_readable_alone, frames), lines]))
 
 
 def lines_of_unranked(frame: pd.DataFrame, without_score: Reasons) -> str:
@@ -88,6 +97,23 @@ def lines_of_few_pairs(frame: pd.DataFrame) -> str:
     """Which models of an overall board have a score for less than half of its pairs, a line for each; empty where none has."""
     said = "scored on less than half of the pairs, ranked as if the lead over the marginal were the same on the others:"
     return _listed(said, covers_few(frame))
+
+
+def _readable_alone(frame: pd.DataFrame) -> str:
+    """Where readable responses alone say something else than the published policy, a line for each of the first; empty where nowhere."""
+    if "parsed_note" not in frame:
+        return ""
+    told = named_apart(frame[frame["parsed_note"].fillna("") != ""])
+    lines = [f"{who}: {words}" for who, words in zip(_who(told), told["parsed_note"], strict=True)]
+    left = len(lines) - _MOST_NOTES
+    more = [f"{counted(left, 'more row')}: --format csv has them all, as parsed_note"] if left > 0 else []
+    return _listed("by readable responses alone:", [*lines[:_MOST_NOTES], *more])
+
+
+def _who(frame: pd.DataFrame) -> Iterator[str]:
+    others = frame["other_model"] if "other_model" in frame else [None] * len(frame)
+    for model, other in zip(frame["model"], others, strict=True):
+        yield f"{model} against {other}" if other else model
 
 
 def _listed(title: str, lines: Sequence[str]) -> str:
@@ -113,7 +139,8 @@ def _laid_out(by: str, frame: pd.DataFrame, fit: Fit, said: Collection[str] = ()
     shown = _shown(by, frame)
     columns = _columns(by, shown)
     shared = [name for name in _TITLES if name in columns and len(set(shown[name])) == 1 < len(shown)]
-    above = [name for name in _TITLES if name in columns and (name in shared or name in KEYS.asked)] if fit.width else []
+    told_apart = (*KEYS.asked, "family")
+    above = [name for name in _TITLES if name in columns and (name in shared or name in told_apart)] if fit.width else []
     titles = ["; ".join(_title(row, above, said)) for row in shown.to_dict("records")]
     shown = shown.assign(title=titles).sort_values("title", key=lambda found: pd.factorize(found)[0], kind="stable")
     if "question" in shown:  # once for neighbouring rows: it takes several lines
@@ -125,7 +152,7 @@ def _laid_out(by: str, frame: pd.DataFrame, fit: Fit, said: Collection[str] = ()
 def _title(row: Mapping[Hashable, Any], above: Sequence[str], said: Collection[str]) -> Iterator[str]:
     for name in above:
         if name not in said:
-            yield f"{_TITLES[name]} {row[name]}"
+            yield f"{_TITLES[name]} {row[name]}".lstrip()
 
 
 def _shown(by: str, frame: pd.DataFrame) -> pd.DataFrame:
@@ -150,6 +177,8 @@ _BESIDE = {"parsed_score": "score", "adjusted_score": "score", "parsed_gap": "ga
 def _says_something(name: str, shown: pd.DataFrame) -> bool:
     if name in _BESIDE:  # only where it is another number
         return bool((shown[name] - shown[_BESIDE[name]]).abs().gt(5e-5).any())
+    if name == "parsed_verdict":  # beside the verdict, only where it is another one
+        return bool((shown["parsed_note"].fillna("") != "").any())
     if name == "interval" and why_no_interval(shown["interval"]):
         return any(shown[end].notna().any() for end in ("low", "score_low") if end in shown)
     if name in ("interval", "note", "consistency_note"):

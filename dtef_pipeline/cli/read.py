@@ -67,6 +67,8 @@ def leaderboard(reader: TableReader, /, by: str, output: str, top: int | None, *
     frame = queried(reader, lambda connection: _shown_view(connection, by, chosen, reader), HELD, chosen.rounds)
     if "excess" in frame:
         frame = by_significance(frame)
+    if "family" in frame:
+        frame = frame.sort_values("family", kind="stable")  # what confirms stands first
     if output == "table" and top is None and "question_id" in frame:
         top = MOST_ROWS
     shown = frame.head(top or len(frame))

@@ -188,7 +188,7 @@ def _flagged(connection: duckdb.DuckDBPyConnection, names: Names) -> str:
 
 _RELIABILITY_HOW = (
     "From repeated draws of the same prompts: the share of the variance of single draws that is between prompts (1: draws agree), how far "
-    "draws of one prompt differ, and the smallest differences that would be found in 80 % of cases."
+    "draws of one prompt differ, and the smallest differences that would be found in 80 % of cases. Nothing is tested here."
 )
 
 

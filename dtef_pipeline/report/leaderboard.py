@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.asking.models import is_computed
+from dtef_pipeline.boards.families import BETTER, CONFIRMATORY, WORSE, why_none_confirms
 from dtef_pipeline.report.charts import SAME_SCORE, Mark, forest
 from dtef_pipeline.report.markup import (
     DASH,
@@ -39,6 +40,7 @@ from dtef_pipeline.report.markup import (
     with_intervals,
 )
 from dtef_pipeline.report.names import Names
+from dtef_pipeline.text.counted import counted
 
 
 class Beneath(NamedTuple):
@@ -146,18 +148,21 @@ def _names(rows: pd.DataFrame) -> list[str]:
 
 
 _COMPARISONS_HOW = (
-    "Two models compare on the {cell}s that both have a score for; whole {item}s are flipped in the permutation test, and p is adjusted for "
-    "the number of comparisons (Holm). A difference that is not told apart from none is no ranking. The primary comparison is that of each "
-    "language model with {reference}; all others are exploratory. Every two models of one way of asking are one family: p (Holm) is adjusted "
-    "over all of them, the primary ones included, so it holds for them too."
+    "Two models compare on the {cell}s that both have a score for; whole {item}s are flipped in the permutation test. A difference that is not "
+    "told apart from none is no ranking. {confirms} All other comparisons explore: p is adjusted over those that were asked in the same way "
+    "(Benjamini-Hochberg), so that of all that is found at most one in twenty is false on average. Where readable responses alone say "
+    "something else than the published policy, their difference stands beside."
 )
 _SIDES = {"model": "model_variant", "other_model": "other_variant"}
 _TURNED = (("model", "other_model"), ("model_variant", "other_variant"), ("score", "other_score"))
+_TURNED_ENDS = (("low", "high"), ("high", "low"), ("parsed_low", "parsed_high"), ("parsed_high", "parsed_low"))
+_TURNED_VERDICTS = {BETTER: WORSE, WORSE: BETTER}
+_INTERVALS = [("difference", "low", "high"), ("parsed_difference", "parsed_low", "parsed_high")]
 
 
 def comparisons(groups: Iterable[tuple[Group, pd.DataFrame]], names: Names) -> str:
     """The section, from groups of the overall board, each with its own rows of `comparisons` (empty: there are none)."""
-    parts = []
+    parts, groups = [], list(groups)
     for at, ((title, rows), pairs) in enumerate(groups):
         body = (
             _primary(rows, pairs, names)
@@ -166,22 +171,54 @@ def comparisons(groups: Iterable[tuple[Group, pd.DataFrame]], names: Names) -> s
         )
         if body:
             parts.append(fold(title, body, is_open=at == 0))
-    how = _COMPARISONS_HOW.format(item=names.item, cell=names.cell, reference=names.reference)
+    how = _COMPARISONS_HOW.format(
+        item=names.item,
+        cell=names.cell,
+        confirms=_what_confirms([pairs for _, pairs in groups if len(pairs)], names),
+    )
     return section("comparisons", "Comparisons", how, "".join(parts) or paragraph("No comparisons yet."))
 
 
-def _pair_columns(names: Names) -> list[Column]:
+def _what_confirms(found: Sequence[pd.DataFrame], names: Names) -> str:
+    """Which family of comparisons confirms: its hypothesis, the number of its tests and their adjustment; or that none does, and why."""
+    pairs = pd.concat(found) if found else pd.DataFrame(columns=["family", "targets", "model_variant", "other_variant"])
+    if "family" not in pairs:
+        return ""
+    if why := why_none_confirms(pairs, names.reference):
+        return f"No family of comparisons confirms: {why}."
+    family = pairs[pairs["family"] == CONFIRMATORY]
+    tests = counted(int(family["p"].notna().sum()), "test")
+    return (
+        f"One family confirms, chosen by what was asked and not by what came out: each language model against {names.reference}, "
+        f"{names.whole_way.format_map(family.iloc[0])}. Its null hypothesis: the model scores as answers without a model do; "
+        f"{tests}, p adjusted by Holm, so that the probability of any false finding in it is at most 5 %."
+    )
+
+
+def _pair_columns(names: Names, pairs: pd.DataFrame) -> list[Column]:
+    """Those of readable responses alone where they say something else than the policy."""
+    apart = "parsed_note" in pairs and pairs["parsed_note"].fillna("").ne("").any()
     spread = f"Difference over the standard deviation of the {names.item}s' differences"
+    readable = (
+        Column("parsed_difference", "Read alone", as_is, f"Difference over the {names.cell}s that both answered readably"),
+        Column("parsed_verdict", "Verdict on these", text),
+    )
     return [
         Column("model", "Model", text),
         Column("other_model", "against", text),
         Column("difference", "Difference", as_is, "Mean score of the first less that of the second"),
         Column("effect_size", "Effect size", signed, spread),
         Column("p", "p", p_value),
-        Column("p_holm", "p (Holm)", p_value, "Adjusted over all comparisons of the group"),
+        Column(
+            "p_adjusted",
+            "p (adjusted)",
+            p_value,
+            "Over the family that confirms (Holm), or over all others asked in the same way",
+        ),
         Column(f"n_{names.item}s", f"{names.item.capitalize()}s", whole),
         Column(f"n_{names.cell}s", f"{names.cell.capitalize()}s", whole),
         Column("verdict", "Verdict", text),
+        *(column for column in readable if apart),
         Column("note", "Note", note),
     ]
 
@@ -199,20 +236,22 @@ def _primary(rows: pd.DataFrame, pairs: pd.DataFrame, names: Names) -> str:
     place = {variant: at for at, variant in enumerate(rows["model_variant"])}
     found.sort(key=lambda pair: place.get(pair["model_variant"], len(place)))
     if not found:
-        return paragraph(f"No language model was compared with {names.reference}: every comparison here is exploratory.")
+        return paragraph(f"No language model was compared with {names.reference}: every comparison here explores.")
     frame = pd.DataFrame(found)
     frame = frame.assign(**{name: _called(frame[variant], frame[name], models) for name, variant in _SIDES.items()})
-    shown = with_intervals(frame, [("difference", "low", "high")], sign="+")
-    caption = f"Primary: each language model against {names.reference}"
-    return table(shown, _pair_columns(names), caption=caption, row_head="model", data=frame)
+    shown = with_intervals(frame, _INTERVALS, sign="+")
+    confirms = "family" in frame and bool((frame["family"] == CONFIRMATORY).all())
+    caption = f"{'Confirmatory: each' if confirms else 'Each'} language model against {names.reference}{'' if confirms else ' (explores)'}"
+    return table(shown, _pair_columns(names, frame), caption=caption, row_head="model", data=frame)
 
 
 def _turned(pair: dict[Any, Any]) -> dict[Any, Any]:
     """The comparison seen from its other side."""
     swapped = {name: pair[other] for one in _TURNED for name, other in (one, one[::-1]) if other in pair}
-    signs = {name: None if is_unknown(pair.get(name)) else -pair[name] for name in ("difference", "effect_size")}
-    ends = {name: None if is_unknown(pair.get(other)) else -pair[other] for name, other in (("low", "high"), ("high", "low"))}
-    return {**pair, **swapped, **signs, **ends, "verdict": "worse" if pair["verdict"] == "better" else pair["verdict"]}
+    minus = (*_TURNED_ENDS, *((name, name) for name in ("difference", "effect_size", "parsed_difference")))
+    signs = {name: None if is_unknown(pair.get(other)) else -pair[other] for name, other in minus}
+    words = {name: _TURNED_VERDICTS.get(pair[name], pair[name]) for name in ("verdict", "parsed_verdict") if name in pair}
+    return {**pair, **swapped, **signs, **words}
 
 
 def _tiers(rows: pd.DataFrame, pairs: pd.DataFrame) -> str:
@@ -248,11 +287,11 @@ def _matrix(rows: pd.DataFrame, pairs: pd.DataFrame, names: Names) -> str:
 
 
 def _lead(pair: dict[Any, Any], sign: int) -> str:
-    apart = not is_unknown(pair["p_holm"]) and pair["verdict"] == "better"
+    apart = pair["verdict"] == BETTER
     difference = None if is_unknown(pair["difference"]) else sign * pair["difference"]
     shown = by_interval(difference, pair.get("low"), pair.get("high"), sign="+")(difference)
     if apart:
-        return f'<td title="p (Holm) {p_value(pair["p_holm"])}">{shown}</td>'
+        return f'<td title="p (adjusted) {p_value(pair.get("p_adjusted"))}">{shown}</td>'
     why = "" if is_unknown(pair["note"]) else str(pair["note"])
     if why or pair["verdict"] != "not told apart":  # nothing could have been told apart: that is no sign of being alike
         return f'<td class="even" title="{text(why)}">{shown}</td>'
@@ -274,8 +313,8 @@ def _neighbours(rows: pd.DataFrame, pairs: pd.DataFrame, names: Names) -> str:
     ]
     models = dict(zip(rows["model_variant"], rows["model"], strict=True))
     near = near.assign(**{name: _called(near[variant], near[name], models) for name, variant in _SIDES.items()})
-    shown = with_intervals(near, [("difference", "low", "high")], sign="+")
-    return table(shown, _pair_columns(names), caption="Neighbours on the board", row_head="model", data=near)
+    shown = with_intervals(near, _INTERVALS, sign="+")
+    return table(shown, _pair_columns(names, near), caption="Neighbours on the board", row_head="model", data=near)
 
 
 def _called(variants: Iterable[str], names: Iterable[str], models: dict[str, str]) -> list[str]:

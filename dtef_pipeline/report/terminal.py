@@ -23,7 +23,7 @@ PERCENT_COLUMNS = ("coverage", "parse_rate")
 SIGNED_COLUMNS = ("vs_marginal", "difference", "excess", "slope")
 ROUGH_COLUMNS = ("worth",)
 """Without an interval little is known of them: one digit is shown."""
-P_COLUMNS = ("p", "p_holm")
+P_COLUMNS = ("p", "p_holm", "p_adjusted", "p_bh")
 _ANY_WIDTH = Fit()
 Ends = Mapping[str, tuple[str, str]]
 """By column of estimates, the columns with the ends of its interval."""

@@ -78,6 +78,7 @@ FIRST_OUT = (
         "lowest",
         "highest",
         "tier",
+        "parsed_verdict",
         "interval",
     ),
 )
@@ -94,9 +95,10 @@ EXPERIMENT: Mapping[str, str] = {
     "score": "Mean score over these pairs, 0-1: higher is better",
     "difference": "Mean score less that of the first condition over the same pairs: above 0 is better",
     "interval": "95 % interval of the difference, by whole questions",
-    "p_holm": "Probability of such a difference if there were none, 0-1, adjusted by Holm over all rows of the table",
+    "p_bh": "Probability of such a difference if there were none, 0-1, adjusted (Benjamini-Hochberg) over all rows of the table: it explores",
     "decision": "Whether the difference is more than chance (better, worse), surely within the margin by its 90 % interval (equivalent), or "
     "neither (undecided)",
+    "parsed_decision": "The same decision by readable responses alone, over the pairs that were answered readably in both conditions",
     "parse_rate": description(PARSE_RATE_FIELD),
     "tokens": "Tokens of prompts and responses; each request counts once",
     "cost": _COST,

@@ -31,7 +31,9 @@ class View(NamedTuple):
 _MODEL_AT_LEVEL = ("model", "context_level")
 _MODEL_AND_SCORE = ("model", "score", "interval")
 _SPREAD = ("segment_sd_true", "segment_sd", "segment_sd_expected", "lowest", "lowest_segment", "highest", "highest_segment")
-_TESTED = ("difference", "interval", "p_holm", "verdict")
+_DIFFERENCE = ("difference", "interval")
+_APART = (*_DIFFERENCE, "p_adjusted", "verdict")
+_REACTION = (*_DIFFERENCE, "p_bh", "verdict")
 _BEST_AND_WORST = ("best_segment", "worst_segment", "gap", "expected_gap", "excess")
 _GAP_TESTED = ("excess_low", "excess_high", "p_bh", "p_holm", "parsed_gap", "parsed_excess")
 _REPEATED = ("icc", "interval", "within_sd", "rerun_detectable", "model_detectable")
@@ -86,8 +88,8 @@ PUBLISHED = (
         "comparisons",
         "comparisons",
         "every two models: the difference of their scores, and whether chance could have made it",
-        ("model", "other_model", "context_level", *_TESTED, "effect_size", *_FOUND_IN),
-        subject=("model", "other_model", *_TESTED),
+        ("model", "other_model", "context_level", "family", *_APART, "parsed_verdict", "effect_size", *_FOUND_IN),
+        subject=("model", "other_model", *_APART),
         is_board=False,
         needs="two models with a score for the same cells",
     ),
@@ -95,7 +97,7 @@ PUBLISHED = (
         "context",
         "responsiveness",
         "whether a model's score rises when it is shown more of the segment's other answers",
-        ("model", "levels", "least_score", "most_score", *_TESTED, "slope", *_FOUND_IN),
+        ("model", "levels", "least_score", "most_score", *_REACTION, "parsed_verdict", "slope", *_FOUND_IN),
         subject=("model", "levels", "difference", "verdict"),
         is_board=False,
         needs="a model asked at two context levels, such as `dtef run --context 0 --context 5`",

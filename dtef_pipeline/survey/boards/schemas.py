@@ -78,8 +78,8 @@ COMPARISONS = pa.schema(
         field(
             "family",
             _TEXT,
-            "confirmatory: a language model against the leave-one-out marginal, asked in the one way that was named before; "
-            "exploratory: all others",
+            "confirmatory: a language model against the leave-one-out marginal, asked as usual with the most context; exploratory: all "
+            "others",
         ),
         field(
             "p_adjusted",

@@ -8,6 +8,7 @@ import pandas as pd
 
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.report.charts import FACET_HEIGHT, Mark, facet, line_key, score_domain
+from dtef_pipeline.report.explores import explores
 from dtef_pipeline.report.markup import (
     DASH,
     Column,
@@ -34,7 +35,7 @@ _HOW_TO_READ_CONTEXT = (
     "Mean score over the number of context questions shown, over the pairs that have a score at every level of the model: levels that were "
     "asked of different pairs are never compared. The lines across are the ceiling and the marginals, over all pairs of the board. "
     "A model that uses the group's other answers rises from left to right; a flat line says that it answers from what it believes about the "
-    "group. The verdicts are about language models: a baseline has none."
+    "group. The verdicts are about language models: a baseline has none. " + explores("the language models of one condition")
 )
 _CONTEXT_COLUMNS = [
     Column("model", "Model", text),
@@ -45,11 +46,12 @@ _CONTEXT_COLUMNS = [
     Column("difference", "Difference", as_is, "Score at the highest level less that at the lowest, within (segment, question)"),
     Column("slope", "Per question", as_is, "Change of score per context question"),
     Column("p", "p", p_value),
-    Column("p_holm", "p (Holm)", p_value),
+    Column("p_bh", "p (adjusted)", p_value, "Over the language models of one condition"),
     Column("n_questions", "Questions", as_is, "Beneath: the (segment, question) pairs with a score at two levels or more"),
     Column(
         "verdict", "Verdict", text, f"stereotype-holding: the 90 % interval of the difference lies within {MARGIN:g} of none"
     ),
+    Column("parsed_note", "Read alone", note, "What readable responses alone say, where it is something else"),
     Column("note", "Note", note),
 ]
 

@@ -10,6 +10,7 @@ import duckdb
 from dtef_pipeline.asking.models import COMPUTED_SQL, Models, ModelSpec
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.asking.variants import spec_of
+from dtef_pipeline.report.explores import explores
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
@@ -36,7 +37,8 @@ _HOW_TO_READ_EXPERIMENTS = (
     "Ways of asking, compared on the pairs that a model was asked in all of them, each with the first one. “better” and “worse”: the "
     f"difference is more than chance. “equivalent”: it is surely smaller than {MARGIN:g}, for its 90 % interval, which is narrower "
     f"than the 95 % interval shown, lies between -{MARGIN:g} and +{MARGIN:g}. “undecided”: neither. Only one snapshot is compared: the one in "
-    "which most pairs were asked in every condition; of several, the latest. Tokens and dollars are those of the pairs that are compared."
+    "which most pairs were asked in every condition; of several, the latest. Tokens and dollars are those of the pairs that are compared. "
+    + explores("the rows of one context level")
 )
 _CONDITION_COLUMNS = [
     Column("model", "Model", text),
@@ -45,12 +47,13 @@ _CONDITION_COLUMNS = [
     Column("n_pairs", "Pairs", whole, EXPERIMENT["n_pairs"]),
     Column("score", "Score", estimate, EXPERIMENT["score"]),
     Column("difference", "Difference", as_is, "Mean score less that of the first condition, with its 95 % interval"),
-    Column("p_holm", "p (Holm)", p_value, "Adjusted over the rows of one context level"),
+    Column("p_bh", "p (adjusted)", p_value, "Over the rows of one context level"),
     Column("parse_rate", "Read", percent, "Share of the responses that could be read"),
     Column("prompt_tokens", "Prompt tokens", whole),
     Column("completion_tokens", "Completion tokens", whole),
     Column("cost_usd", "US dollars", dollars),
     Column("note", "Note", note),
+    Column("parsed_note", "Read alone", note, "What readable responses alone say, where it is something else"),
 ]
 _Said = set[tuple[str, str, str]]
 """Variant, condition and context level of what was asked in a snapshot."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from dtef_pipeline.report.explores import CONFIRMS_ELSEWHERE
 from dtef_pipeline.report.markup import (
     DASH,
     Column,
@@ -60,7 +61,8 @@ _SAME_AS_SHOWN = 5e-5
 def gaps(frame: pd.DataFrame) -> str:
     """The section, from the rows of `gaps` (empty: there is no such table)."""
     groups = [fold(title, _group(rows), is_open=at == 0) for at, (title, rows) in enumerate(asked_alike(frame, richest=True))]
-    return section("gaps", "Gaps between groups", _HOW_TO_READ_GAPS, "".join(groups) or paragraph("No gaps yet."))
+    how = f"{_HOW_TO_READ_GAPS} {CONFIRMS_ELSEWHERE}"
+    return section("gaps", "Gaps between groups", how, "".join(groups) or paragraph("No gaps yet."))
 
 
 def _group(rows: pd.DataFrame) -> str:

@@ -41,7 +41,7 @@ _HOW_TO_READ_QUESTIONS = (
     "others is left out of the row. Of a single model there is no best and no worst. Room is what the ceiling leaves above the leave-one-out "
     "marginal: where it is small no model can show much. The largest excess gap is that of the model and attribute where the gap between the "
     "best and the worst segment passes the gap expected from sample size by most: the largest of many lies above 0 by chance alone, so it is a "
-    "place to look, not a finding. Search for words of the question; press a heading to sort."
+    "place to look, not a finding, and nothing is tested. Search for words of the question; press a heading to sort."
 )
 _HOW_TO_READ_EXCESS = (
     "Gap less expected gap, of the model and attribute where that is largest, over all segments that this model was asked; the largest of many "

@@ -247,7 +247,8 @@ def comparison(model: str, other: str, difference: float, verdict: str, p: float
         "n_questions": 2,
         "difference": difference,
         "p": p,
-        "p_holm": p,
+        "p_adjusted": p,
+        "family": "exploratory",
         "verdict": verdict,
         "seed": 1,
     }

@@ -107,20 +107,36 @@ def test_where_questions_are_too_few_to_tell_models_apart_it_says_so_in_place_of
     assert "Tier" in headings(leaderboard(board.assign(tier=1)))
 
 
-def test_the_primary_comparison_is_named_and_seen_from_the_language_model() -> None:
+def test_the_family_that_confirms_is_named_and_seen_from_the_language_model() -> None:
     board = frame({"model": OTHERS, "rank": 1, "score": 0.8}, {"model": "a", "rank": 2, "score": 0.6}).assign(tier=1)
-    known = {"difference": 0.2, "low": 0.1, "high": 0.3, "p": 0.01, "p_holm": 0.01, "verdict": "better", "note": ""}
-    known |= {"score": 0.8, "other_score": 0.6}
-    pair = frame({"model": OTHERS, "other_model": "a", "other_variant": "a", **known})
+    known = {"difference": 0.2, "low": 0.1, "high": 0.3, "p": 0.01, "p_adjusted": 0.02, "verdict": "better", "note": ""}
+    known |= {"score": 0.8, "other_score": 0.6, "targets": "clean", "parsed_difference": -0.1, "parsed_low": -0.2}
+    known |= {"parsed_high": 0.05, "parsed_verdict": "not told apart", "parsed_note": ""}
+    pair = frame({"model": OTHERS, "other_model": "a", "other_variant": "a", "family": "confirmatory", **known})
     markup = comparisons(board, pair)
-    assert f"The primary comparison is that of each language model with {OTHERS}; all others are exploratory." in markup
-    row = cells(markup.split("<caption>Primary: each language model")[1])[0]
+    assert (
+        f"One family confirms, named before anything was asked: each language model against {OTHERS}, context 0, asked as"
+        in markup
+    )
+    assert "1 test, p adjusted by Holm" in markup
+    row = cells(markup.split("<caption>Confirmatory: each language model")[1])[0]
     assert [row[0], row[1], row[2], row[-1]] == ["a", OTHERS, "-0.20 -0.30 to -0.10", "worse"]
-    saved = json.loads(markup.split("<caption>Primary")[1].split('class="rows">')[1].split("</script>")[0])
+    saved = json.loads(markup.split("<caption>Confirmatory")[1].split('class="rows">')[1].split("</script>")[0])
     assert [saved[name] for name in ("score", "other_score")] == [[0.6], [0.8]], "the file had them the other way round"
-    only = frame({"model": OTHERS, "other_model": "baseline/uniform", "other_variant": "baseline/uniform", **known})
-    baselines = comparisons(frame({"model": OTHERS, "score": 0.8}, {"model": "baseline/uniform", "score": 0.6}), only)
-    assert "every comparison here is exploratory" in baselines
+    apart = comparisons(board, pair.assign(parsed_note="something else"))
+    row = cells(apart.split("<caption>Confirmatory: each language model")[1])[0]
+    assert row[-2:] == ["+0.10 -0.05 to +0.20", "not told apart"], "by readable responses alone"
+
+
+def test_where_no_family_confirms_it_says_why() -> None:
+    known = {"difference": 0.2, "p": 0.01, "p_adjusted": 0.02, "verdict": "better", "note": "", "targets": "clean"}
+    known |= {"family": "exploratory", "other_model": "baseline/uniform", "other_variant": "baseline/uniform"}
+    board = frame({"model": OTHERS, "score": 0.8}, {"model": "baseline/uniform", "score": 0.6})
+    baselines = comparisons(board, frame({"model": OTHERS, **known}))
+    assert f"No family of comparisons confirms: no language model was compared with {OTHERS}." in baselines
+    assert "every comparison here explores" in baselines
+    without = comparisons(board, frame({"model": "a", **known}))
+    assert f"No family of comparisons confirms: {OTHERS} is not among the models compared." in without
 
 
 def test_a_cell_of_the_heat_map_has_its_number_its_colour_and_more_when_pointed_at() -> None:

@@ -1,0 +1,13 @@
+"""What is said of tests that confirm nothing."""
+
+from __future__ import annotations
+
+CONFIRMS_ELSEWHERE = "This explores: the one family that confirms is named under Comparisons."
+
+
+def explores(over: str) -> str:
+    """A sentence for readers of a table of p-values or verdicts; `over` names the tests that p is adjusted over."""
+    return (
+        f"p is adjusted over {over} (Benjamini-Hochberg), so that of all that is found at most one in twenty is false on average. "
+        f"{CONFIRMS_ELSEWHERE}"
+    )
