@@ -143,8 +143,32 @@ EVIDENCE = (
     field("shift_high", pa.float64(), f"Upper end of the {_OF_SHIFT}"),
     field("first_snapshot", pa.string(), "Likeliest first snapshot of the shift; null unless the verdict is drift"),
     field("baseline", pa.list_(pa.string()), "Snapshots of the baseline: the first ones, with which later ones are compared"),
+    field("control", pa.string(), "Other models of the same nights that this one is compared with, or none"),
+    field("apart_shift", pa.float64(), "Shift beyond that of the other models of the same nights; null: no control"),
+    field(
+        "apart_log10_e", pa.float64(), "Highest e-value of the difference to the other models alone, as log10; null: no control"
+    ),
+    field("alone_log10_e", pa.float64(), "Highest e-value of the model alone, as log10; null: too few snapshots"),
+    field("autocorrelation", pa.float64(), "Correlation of a snapshot with the next that was allowed for, 0-1"),
+    field("outage", pa.list_(pa.string()), "Snapshots that were off for a while and came back: no drift"),
+    field("parsed_verdict", pa.string(), "Verdict on the responses alone that could be parsed; null: not compared"),
+    field(
+        "parsed_shift",
+        pa.float64(),
+        "Shift over the responses that could be parsed alone, between the same snapshots; null: none",
+    ),
+    field("drifts_in", pa.string(), "Kind of drift: score and parsed, parse rate, or score (not settled); null: no drift"),
 )
 """The evidence of drift beside the rule."""
+NIGHT = (
+    field("night_verdict", pa.string(), "Verdict on the night: whether all models moved together; null: fewer than two models"),
+    field("night_shift", pa.float64(), "Common shift of the models since the night's drift began, else since the baseline"),
+    field(
+        "night_first_snapshot", pa.string(), "Likeliest first snapshot of the common shift; null unless night_verdict is drift"
+    ),
+    field("night_log10_e", pa.float64(), "Highest e-value of a common shift so far, as log10; null: too few snapshots"),
+)
+"""The verdict on what all models of the same nights did together."""
 TIMELINE = (
     field("compared", pa.bool_(), "Flag: true where the snapshot shares enough with the baseline to be compared with it"),
     field("in_baseline", pa.bool_(), "Flag: true where the snapshot is part of the baseline"),
@@ -154,6 +178,7 @@ TIMELINE = (
     PARSE_RATE_FIELD,
     field("n_shared", pa.int64(), "Prompts shared with the baseline"),
     field("n_prompts", pa.int64(), "Prompts of the snapshot"),
+    field("apart", pa.float64(), "Mean paired difference beyond that of the other models of the night; null: no control"),
     field("log10_e", pa.float64(), "Evidence against no drift after this snapshot: the e-value as log10, 2 means 100 to 1"),
     field("served_models", pa.list_(pa.string()), "Models the provider says it served"),
     field("fingerprints", pa.list_(pa.string()), "Configurations that answered"),

@@ -21,7 +21,7 @@ from dtef_pipeline.asking.snapshot_order import snapshot_order
 from dtef_pipeline.drift.checks import columns_needed, headline
 from dtef_pipeline.drift.checks import drift_checks as check_drift
 from dtef_pipeline.drift.settings import Severity
-from dtef_pipeline.drift.verdict_text import by_verdict, moved_words, place_words
+from dtef_pipeline.drift.verdict_text import NEWS, by_verdict, moved_words, night_words, place_words
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.tables import DRIFT_CHECKS
@@ -31,6 +31,7 @@ _PREVIEWED_CHECKS = [
     "context_level",
     "n_snapshots",
     "verdict",
+    "night_verdict",
     "direction",
     "shift",
     "first_snapshot",
@@ -41,14 +42,15 @@ _PREVIEWED_CHECKS = [
 
 
 @dg.asset(
-    deps=[segment_results], freshness_policy=nightly_freshness(), **stage(ROUND_SEGMENT, 6, "drift_checks", code_version="5")
+    deps=[segment_results], freshness_policy=nightly_freshness(), **stage(ROUND_SEGMENT, 6, "drift_checks", code_version="6")
 )
 def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.MaterializeResult[Any]:
     """Whether a model's score on the same prompts moved between snapshots: one row per (model variant, context level, prompt set).
 
     `verdict` is `watch` where the documented rule flags the series (at temperature 0, over snapshots that span 23 hours, the highest mean
     score is at least 0.05 and at least 10 % above the lowest), and `drift` where there is strong evidence of a shift besides. `reason` says what
-    was compared, or why nothing was. A model over all its segments is in `model_drift`.
+    was compared, or why nothing was. `night_verdict` says whether all models of the segment moved together.
+    A model over all its segments is in `model_drift`.
     """
     run = PartitionRun(context, store)
     options, order = store.panel.drift.options, _order(store)
@@ -83,7 +85,9 @@ def no_drift(context: dg.AssetCheckExecutionContext, store: SurveyStore) -> dg.A
 
     def look(connection: duckdb.DuckDBPyConnection) -> tuple[int, pa.Table]:
         ((checked,),) = connection.execute("SELECT count(*) FROM drift_checks").fetchall()
-        found = connection.sql("SELECT * FROM drift_checks WHERE verdict IN ('watch', 'drift')").to_arrow_table()
+        found = connection.sql(
+            "SELECT * FROM drift_checks WHERE verdict IN ('watch', 'drift') OR night_verdict = 'drift'"
+        ).to_arrow_table()
         return checked, found
 
     try:
@@ -119,9 +123,10 @@ def counted_verdicts(rows: pa.Table) -> dict[str, int]:
 
 def drift_result(rows: pa.Table, checked: int, severity: Severity) -> dg.AssetCheckResult:
     """A check's result over rows with verdicts, of `checked` series in all: as loud as the worst of them, which stands first."""
-    found = rows.filter(pc.field("verdict").isin(["watch", "drift"])).to_pylist()
+    found = rows.filter(pc.field("verdict").isin(["watch", "drift"]) | (pc.field("night_verdict") == "drift")).to_pylist()
     found.sort(key=by_verdict(SUBJECT.keys))
-    levels = {getattr(severity, row["verdict"]) for row in found} - {"OFF"}
+    levels = {getattr(severity, word) for row in found for word in (row["verdict"], row["night_verdict"]) if word in NEWS}
+    levels -= {"OFF"}
     return dg.AssetCheckResult(
         passed=not levels,
         severity=dg.AssetCheckSeverity.ERROR if "ERROR" in levels else dg.AssetCheckSeverity.WARN,
@@ -129,19 +134,22 @@ def drift_result(rows: pa.Table, checked: int, severity: Severity) -> dg.AssetCh
             "checked": checked,
             "drift": sum(row["verdict"] == "drift" for row in found),
             "watch": sum(row["verdict"] == "watch" for row in found),
+            "night_drift": sum(row["night_verdict"] == "drift" for row in found),
             "first": dg.MetadataValue.json([_said(row) for row in found[:10]]),
         },
     )
 
 
 def _said(row: Mapping[str, Any]) -> str:
-    """One offender: who, where, how much, since when, and what changed besides."""
+    """One offender: who, where, how much, since when, what changed besides, and what all models did."""
     who = f"{row['verdict']}: {row['model']}{place_words(row, SUBJECT.keys)} at context {row['context_level']}, {row['condition']}"
-    if row["verdict"] == "watch":
-        return f"{who}: {row['reason']}"
+    night = f"; the night: {night_words(row)}" if row["night_verdict"] == "drift" else ""
+    if row["verdict"] != "drift":
+        return f"{who}: {row['reason']}{night}"
     size = f"{row['direction']} by {abs(row['shift']):.4f}"
     bounds = f" ({row['shift_low']:.4f} to {row['shift_high']:.4f})" if row["shift_low"] is not None else ""
     since = f" since {row['first_snapshot']}"
     changes = "".join(f"; {one['before']} -> {one['after']}" for one in row.get("changes") or ())
     moved = moved_words((row["moved"] or ())[:3], SUBJECT)
-    return f"{who}: {size}{bounds}{since}{changes}{f'; moved most: {moved}' if moved else ''}"
+    parsing = "; a drift of the parse rate" if row["drifts_in"] == "parse rate" else ""
+    return f"{who}: {size}{bounds}{since}{parsing}{changes}{f'; moved most: {moved}' if moved else ''}{night}"

@@ -28,6 +28,7 @@ from dtef_pipeline.text.counted import counted
 
 _PREVIEWED_VERDICTS = [
     "verdict",
+    "night_verdict",
     "model",
     "context_level",
     "n_snapshots",
@@ -40,12 +41,13 @@ _PREVIEWED_VERDICTS = [
 _MOST_PANELS = 12
 
 
-@dg.asset(deps=[drift_checks], freshness_policy=nightly_freshness(), **roll_up("model_drift", code_version="3"))
+@dg.asset(deps=[drift_checks], freshness_policy=nightly_freshness(), **roll_up("model_drift", code_version="4"))
 def model_drift(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.MaterializeResult[Any]:
     """Whether a model's responses moved between nights, over all its rounds and segments: one row per (model variant, context level, condition).
 
     `drift` means that the documented rule flags the series and that there is strong evidence of a shift, however often one looks; `watch` that
-    the rule alone does. `changes` tells what else changed then: how many responses could be parsed, the model that served, prompts, the survey.
+    the rule alone does. Both are of this model, beside the other models of the same nights; `night_verdict` says whether all of them moved
+    together. `changes` tells what else changed then: how many responses could be parsed, the model that served, prompts, the survey.
     The timeline behind it is the table `drift_series`. A verdict that is new is sent to the webhook, if there is one.
     """
     if not store.warehouse.values("scores", "round"):
@@ -93,8 +95,11 @@ def verdicts_were_told(store: SurveyStore) -> dg.AssetCheckResult:
 
 def _earlier(context: dg.AssetExecutionContext, store: SurveyStore) -> pa.Table:
     """The table as it was. One that cannot be read is about to be replaced, and verdicts that were sent are sent again."""
-    if (earlier := store.warehouse.read_earlier("model_drift")) is not None:
-        return earlier
+    columns = [*SUBJECT.keys.variant_series, "told"]
+    # Tables of an earlier version have no verdict on the night.
+    for known in ([*columns, "night_told"], columns):
+        if (earlier := store.warehouse.read_earlier("model_drift", columns=known)) is not None:
+            return earlier
     context.log.warning("which verdicts were sent before cannot be read, so they are sent again")
     return MODEL_DRIFT.empty_table()
 

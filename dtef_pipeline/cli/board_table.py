@@ -35,7 +35,7 @@ _TITLES = {
     "family": "",
 }
 """Columns that can stand above the rows instead, with the words that their values follow."""
-_WHOSE_VERDICT = ("verdict", *KEYS.space, "model", *KEYS.asked, "shift")
+_WHOSE_VERDICT = ("verdict", "night", *KEYS.space, "model", *KEYS.asked, "shift")
 _MOST_NOTES = 5
 """Rows of which it is told that readable responses alone say something else."""
 _DRIFT_FIRST_OUT = ("odds needed", "since", "snapshots", "lowest_snapshot", "highest_snapshot", "lowest", "highest")

@@ -234,7 +234,7 @@ def _round_checks(reader: TableReader, rounds: Sequence[str], by: str, options: 
 def _drift_rows(checks: pa.Table, by: str, output: str) -> str:
     """For other programs; in CSV, which has no lists, those are JSON."""
     rows = sorted(checks.to_pylist(), key=by_verdict(SUBJECT.keys))
-    left_out = {"round": ["segment"], "model": ["told"]}.get(by, [])
+    left_out = {"round": ["segment"], "model": ["told", "night_told"]}.get(by, [])
     frame = pd.DataFrame(rows, columns=checks.column_names).drop(columns=left_out)
     for field in checks.schema if output == "csv" else ():
         if pa.types.is_list(field.type) and field.name in frame:

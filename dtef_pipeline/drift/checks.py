@@ -17,18 +17,19 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.snapshot_label import snapshot_time
 from dtef_pipeline.asking.snapshot_order import among, in_order
 from dtef_pipeline.drift.changes import parted_words
+from dtef_pipeline.drift.night import Night, Scores, night_of
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE, DriftVerdict, drift_verdict, is_equal, of_one_snapshot
 from dtef_pipeline.drift.subject import Subject
-from dtef_pipeline.drift.verdict import verdict_on
-from dtef_pipeline.drift.verdict_text import place_words
+from dtef_pipeline.drift.verdict import Verdict, verdict_on
+from dtef_pipeline.drift.verdict_text import night_headline, place_words
 from dtef_pipeline.identity import digest
 from dtef_pipeline.keys import Keys
 from dtef_pipeline.text.counted import counted
 
 Codes = npt.NDArray[np.integer[Any]]
 
-_MEASURED = ("snapshot", "temperature", "draw", "score", "answered_at")
+_MEASURED = ("snapshot", "temperature", "draw", "score", "status", "answered_at")
 
 
 def columns_needed(keys: Keys) -> tuple[str, ...]:
@@ -65,7 +66,7 @@ class _Series:
 
     keys: dict[str, Any]
     prompt_set: str
-    values: pd.DataFrame  # (items, snapshots) scores; empty where there is a single snapshot
+    values: Scores  # (items, snapshots); empty where there is a single snapshot
     order: list[str]
     rule: DriftVerdict
     ended: str | None
@@ -103,7 +104,7 @@ def drift_checks(
         else:
             found += _prompt_sets(keys, frame.iloc[places], asked, places, subject, order)
     threshold = options.threshold(watched * sum(one.compared for one in found))
-    rows = [_row(one, subject, options.baseline, threshold) for one in found]
+    rows = _rows(found, subject, options, threshold, watched, order)
     return pa.table({name: [row.get(name) for row in rows] for name in subject.checks.names}, schema=subject.checks)
 
 
@@ -183,7 +184,7 @@ class _Asked:
         items, scored = np.unique(item), np.unique(item[self._scored[known]])
         is_timed = bool(self._timed[places].any()) or snapshot_time(label, None) is not None
         rule = of_one_snapshot(len(items), len(scored), is_timed=is_timed, temperature=self.temperature(places))
-        return _Series(keys, prompt_set, pd.DataFrame(), [label], rule, None)
+        return _Series(keys, prompt_set, Scores(pd.DataFrame()), [label], rule, None)
 
     def temperature(self, places: Codes) -> float | None:
         """That of all rows; None where none or several are known."""
@@ -236,23 +237,68 @@ def _prompt_sets(
 
 def _ruled(
     rows: pd.DataFrame, times: dict[str, datetime | None], temperature: float | None, item: str
-) -> tuple[pd.DataFrame, DriftVerdict]:
-    """Scores (items, snapshots) of one prompt set, snapshots in the order of their labels, and the rule's verdict on them."""
+) -> tuple[Scores, DriftVerdict]:
+    """Scores of one prompt set, snapshots in the order of their labels, and the rule's verdict on them."""
+    parsed = rows.assign(score=rows["score"].where(rows["status"] == "ok"))
+    values, read = (_grid(one, item) for one in (rows, parsed))
+    return Scores(values, read), drift_verdict(values, times, temperature=temperature)
+
+
+def _grid(rows: pd.DataFrame, item: str) -> pd.DataFrame:
     means = rows.groupby(["prompt_id", item, "snapshot"], observed=True)["score"].mean()
     values = means.unstack("snapshot").sort_index(axis=1)  # noqa: PD010 - pivot_table loses snapshots without a score
     values.columns = pd.Index([str(label) for label in values.columns])
-    return values, drift_verdict(values, times, temperature=temperature)
+    return values
 
 
-def _row(one: _Series, subject: Subject, baseline: int, threshold: float) -> dict[str, Any]:
-    rule = asdict(one.rule)
-    found = None
-    if one.compared:
-        items = one.values.index.get_level_values(subject.keys.item).tolist()
-        found = verdict_on(one.values[one.order], items, baseline=baseline, threshold=threshold)
+def _rows(
+    found: Sequence[_Series], subject: Subject, options: WatchOptions, threshold: float, watched: int, order: Sequence[str]
+) -> list[dict[str, Any]]:
+    """One per series; those that asked the same prompts in the same way stand beside each other."""
+    alike: dict[tuple[Any, ...], list[_Series]] = {}
+    for one in found:
+        alike.setdefault(
+            (*(one.keys.get(name) for name in (*subject.keys.space, *subject.keys.asked)), one.prompt_set), []
+        ).append(one)
+    several = sum(len({one.keys["model"] for one in series if one.compared}) > 1 for series in alike.values())
+    rows: dict[int, dict[str, Any]] = {}
+    for series in alike.values():
+        verdicts = {id(one): _verdict(one, series, subject, options, threshold) for one in series if one.compared}
+        models = {one.keys["model"]: verdicts[id(one)].pairs for one in series if one.compared}
+        night = night_of(models, order, baseline=options.baseline, threshold=options.threshold(watched * several))
+        rows |= {id(one): _row(one, subject, verdicts.get(id(one)), night) for one in series}
+    return [rows[id(one)] for one in found]
+
+
+def _verdict(one: _Series, alike: Sequence[_Series], subject: Subject, options: WatchOptions, threshold: float) -> Verdict:
+    items = one.values.policy.index.get_level_values(subject.keys.item).tolist()
+    others = {
+        other.keys["model"]: other.values
+        for other in alike
+        if other.compared and options.is_control(one.keys["model"], other.keys["model"])
+    }
+    parsed = one.values.parsed
+    return verdict_on(
+        one.values.policy[one.order],
+        items,
+        baseline=options.baseline,
+        threshold=threshold,
+        parsed=None if parsed is None else parsed[one.order],
+        others=others,
+    )
+
+
+def _row(one: _Series, subject: Subject, found: Verdict | None, night: Night) -> dict[str, Any]:
     reason = "; ".join(part for part in (one.rule.reason, *(found.notes if found else ()), one.ended) if part)
-    evidence = found.row(subject) if found else {}
-    return {**one.keys, **rule, **evidence, "n_prompts": one.rule.n_items, "prompt_set": one.prompt_set, "reason": reason}
+    evidence = {**found.row(subject), **night.row()} if found else {}
+    return {
+        **one.keys,
+        **asdict(one.rule),
+        **evidence,
+        "n_prompts": one.rule.n_items,
+        "prompt_set": one.prompt_set,
+        "reason": reason,
+    }
 
 
 def headline(checks: pa.Table, subject: Subject) -> str:
@@ -263,6 +309,10 @@ def headline(checks: pa.Table, subject: Subject) -> str:
     rows = checks.to_pylist()
     if not rows:
         return "No language model was asked; baselines do not drift."
+    return " ".join([_headline(rows, subject), *night_headline(rows, subject)])
+
+
+def _headline(rows: Sequence[dict[str, Any]], subject: Subject) -> str:
     drifted = [row for row in rows if row["verdict"] == "drift"]
     watched = [row for row in rows if row["verdict"] == "watch"]
     if drifted:

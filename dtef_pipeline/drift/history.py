@@ -46,6 +46,7 @@ class Histories:
         self, connection: duckdb.DuckDBPyConnection, subject: Subject, options: WatchOptions, only: Sequence[str] = ()
     ) -> None:
         """`only`: these values of the space's first level; none given: all."""
+        self.subject = subject
         self._connection, self._keys, self._only = connection, subject.keys, list(only)
         self._by, self._item = ", ".join(subject.keys.series), ", ".join(subject.keys.tested)
         self._chosen = f"(len($only) = 0 OR list_contains($only, {subject.keys.space[0]}))"

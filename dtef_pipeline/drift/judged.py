@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.drift.changes import asked_words
+from dtef_pipeline.drift.night import Scores
 from dtef_pipeline.drift.paired import Paired, paired
 from dtef_pipeline.drift.rule import TOO_CLOSE, DriftVerdict, drift_verdict
-from dtef_pipeline.drift.snapshots import Comparable, Items
+from dtef_pipeline.drift.snapshots import Comparable, Items, Snapshot, grid
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict import Verdict, verdict_on
 from dtef_pipeline.drift.verdict_text import NEWS, VERDICTS
@@ -51,7 +52,9 @@ class Judged:
         times: Mapping[str, datetime | None],
         temperature: float | None,
         threshold: float | None,
+        others: Mapping[str, Sequence[Snapshot]] | None = None,
     ) -> None:
+        """`others`: by name, all snapshots of the other models that are asked alike."""
         self.comparable, self._subject, self._times = comparable, subject, times
         self.asked = labels.loc[comparable.items]
         self.values = comparable.grid(lambda snapshot: snapshot.score)
@@ -59,11 +62,24 @@ class Judged:
         clusters, baseline = (self.asked[first] + "/" + self.asked[item]).tolist(), comparable.baseline
         self.rule: DriftVerdict = drift_verdict(self.values, times, temperature=temperature)
         self.verdict: Verdict | None = (
-            verdict_on(self.values, clusters, baseline=baseline, threshold=threshold)
+            verdict_on(
+                self.values,
+                clusters,
+                baseline=baseline,
+                threshold=threshold,
+                parsed=comparable.grid(lambda snapshot: snapshot.parsed),
+                others={name: self._scores(snapshots) for name, snapshots in (others or {}).items()},
+            )
             if self.rule.is_comparable and threshold is not None
             else None
         )
         self.pairs: Paired = self.verdict.pairs if self.verdict else paired(self.values, clusters, baseline=baseline)
+
+    def _scores(self, snapshots: Sequence[Snapshot]) -> Scores:
+        """Of another model, on what is compared here."""
+        own = [snapshot for snapshot in snapshots if snapshot.label in self.values.columns]
+        policy, parsed = (grid(self.comparable.items, own, of) for of in (lambda one: one.score, lambda one: one.parsed))
+        return Scores(policy, parsed)
 
     @property
     def word(self) -> str | None:

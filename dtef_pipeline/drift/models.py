@@ -7,7 +7,7 @@ something else for once is left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -31,7 +31,9 @@ from dtef_pipeline.drift.changes import (
 )
 from dtef_pipeline.drift.history import Histories, History
 from dtef_pipeline.drift.judged import Judged, PairCodes, Standing
+from dtef_pipeline.drift.night import Night, night_of
 from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.paired import Paired
 from dtef_pipeline.drift.rule import drift_verdict
 from dtef_pipeline.drift.snapshots import Snapshot, panels, parse_rate
 from dtef_pipeline.drift.subject import Subject
@@ -71,19 +73,60 @@ def model_drift(
         late = _late_labels(histories, options.baseline)
         pairs = PairCodes.of(histories.labels, subject)
         threshold = options.threshold(sum(one.is_watched and not late.isdisjoint(one.times) for one in histories.all))
-        for one in histories.all:
-            if len(one.times) < 2:
-                checks.append(_of_few_snapshots(one, options))
-                continue
-            retired = late.isdisjoint(one.times)
-            snapshots = histories.snapshots(one)
-            found = _Compared(
-                one, snapshots, histories.labels, pairs, subject, options.baseline, None if retired else threshold
+        ways = _by_way(histories.all, subject)
+        nights = options.threshold(sum(len({one.keys["model"] for one in way if one.is_watched}) > 1 for way in ways))
+        rows: dict[int, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
+        for way in ways:
+            found = _compared(
+                way, histories, pairs, options, {id(one): None if late.isdisjoint(one.times) else threshold for one in way}
             )
-            checks.append(found.check())
-            series += found.timeline()
+            watched = {one.name: one.pairs for one in found.values() if one.has_verdict}
+            night = night_of(watched, histories.order, baseline=options.baseline, threshold=nights)
+            rows |= {key: (one.check(night), one.timeline()) for key, one in found.items()}
+        for one in histories.all:
+            check, timeline = rows.get(id(one)) or (_of_few_snapshots(one, options), [])
+            checks.append(check)
+            series += timeline
         order = tuple(histories.order)
     return ModelDrift(pa.Table.from_pylist(checks, subject.models), pa.Table.from_pylist(series, subject.timeline), order)
+
+
+def _by_way(series: Sequence[History], subject: Subject) -> list[list[History]]:
+    """The series that were asked in one way, for each way."""
+    ways: dict[tuple[str, ...], list[History]] = {}
+    for one in series:
+        ways.setdefault(tuple(one.keys[name] for name in subject.keys.asked), []).append(one)
+    return list(ways.values())
+
+
+def _compared(
+    way: Sequence[History],
+    histories: Histories,
+    pairs: PairCodes,
+    options: WatchOptions,
+    thresholds: Mapping[int, float | None],
+) -> dict[int, _Compared]:
+    """The series of one way of asking that have several snapshots, each beside the others. By the identity of the history, as `thresholds`."""
+    snapshots = {id(one): histories.snapshots(one) for one in way if len(one.times) > 1}
+    found = {}
+    for one in way:
+        if id(one) in snapshots:
+            others = {other.keys["model"]: snapshots[id(other)] for other in way if _is_control(one, other, options)}
+            found[id(one)] = _Compared(
+                one,
+                snapshots[id(one)],
+                histories.labels,
+                pairs,
+                histories.subject,
+                options.baseline,
+                thresholds[id(one)],
+                others,
+            )
+    return found
+
+
+def _is_control(one: History, other: History, options: WatchOptions) -> bool:
+    return len(other.times) > 1 and options.is_control(one.keys["model"], other.keys["model"], temperature=other.temperature)
 
 
 def _of_few_snapshots(one: History, options: WatchOptions) -> dict[str, Any]:
@@ -119,10 +162,13 @@ class _Compared:
         subject: Subject,
         baseline: int,
         threshold: float | None,
+        others: Mapping[str, Sequence[Snapshot]],
     ) -> None:
         self._one, self._snapshots, self._labels, self._subject = one, snapshots, labels, subject
         found = panels(snapshots, baseline, one.times, pairs)
-        judged = [[Judged(part, labels, subject, one.times, one.temperature, threshold) for part in parts] for parts in found]
+        judged = [
+            [Judged(part, labels, subject, one.times, one.temperature, threshold, others) for part in parts] for parts in found
+        ]
         self._standing = Standing.of(*judged)
         shown = self._standing.shown
         self._comparable, self._asked, self._values = shown.comparable, shown.asked, shown.values
@@ -136,11 +182,23 @@ class _Compared:
         )
         return AnsweredShares(labels, *(grid[list(labels)].to_numpy() for grid in grids))
 
-    def check(self) -> dict[str, Any]:
-        """The row of MODEL_DRIFT."""
+    @property
+    def name(self) -> str:
+        return self._one.keys["model"]
+
+    @property
+    def pairs(self) -> Paired:
+        return self._pairs
+
+    @property
+    def has_verdict(self) -> bool:
+        return self._verdict is not None
+
+    def check(self, night: Night) -> dict[str, Any]:
+        """The row of MODEL_DRIFT. `night`: what all models that were asked alike did together."""
         (first, second), item = self._subject.keys.space, self._subject.keys.noun
         found = self._verdict
-        evidence = found.row(self._subject) if found else {}
+        evidence = {**found.row(self._subject), **night.row()} if found else {}
         changes = self._changes()
         return {
             **self._one.keys,
@@ -231,6 +289,7 @@ class _Compared:
             "answers_difference": _known(answers[at]),
             "parse_rate": parse_rate(found.ok[:, at], found.answered[:, at]),
             "log10_e": float(self._verdict.seen.log10_e[at]) if self._verdict else None,
+            "apart": _known(self._verdict.apart[at]) if self._verdict and self._verdict.apart is not None else None,
         }
 
 

@@ -18,12 +18,18 @@ VERSION = 1
 NOT_COMPARED = "not compared"
 _FIELDS = (
     "verdict",
+    "night_verdict",
     "was",
     "direction",
     "shift",
     "low",
     "high",
     "first_snapshot",
+    "drifts_in",
+    "control",
+    "apart_shift",
+    "night_shift",
+    "night_first_snapshot",
     "changes",
     "moved",
 )
@@ -31,27 +37,41 @@ _COLUMN = {"was": "told", "low": "shift_low", "high": "shift_high"}
 
 
 def carry_over(checks: pa.Table, earlier: pa.Table, keys: Keys) -> pa.Table:
-    """`checks` with the verdict that was sent of the same series before (column `told`). Both of schema MODEL_DRIFT; `earlier` may be empty."""
+    """`checks` with the verdicts that were sent of the same series before (columns `told`, `night_told`).
+
+    Both of schema MODEL_DRIFT; `earlier` may be empty, or lack the verdict on the night, which then was not sent.
+    """
     series = list(keys.variant_series)
-    sent = {tuple(row[name] for name in series): row["told"] for row in earlier.select([*series, "told"]).to_pylist()}
-    return _with_told(checks, [sent.get(tuple(row.values())) for row in checks.select(series).to_pylist()])
+    for column in ("told", "night_told"):
+        known = earlier.to_pylist() if column in earlier.column_names else []
+        sent = {tuple(row[name] for name in series): row[column] for row in known}
+        checks = _with(checks, column, [sent.get(tuple(row.values())) for row in checks.select(series).to_pylist()])
+    return checks
 
 
 def unsent(checks: pa.Table, tell: Sequence[str] = NEWS) -> pa.Table:
-    """The series whose verdict differs from the one that was sent last. `tell`: the verdicts to send; others count as none.
+    """The series whose verdict, or that on their night, differs from the one that was sent last.
+
+    `tell`: the verdicts to send; others count as none.
 
     A series that cannot be compared has no verdict to send, unless one was sent before: then it is reported as not compared any more.
     """
-    news = [_to_tell(row, tell) != (row["told"] or "none") for row in checks.to_pylist()]
+    news = [
+        _to_tell(row, tell) != (row["told"] or "none") or _night_to_tell(row, tell) != (row["night_told"] or "none")
+        for row in checks.to_pylist()
+    ]
     return checks.filter(pa.array(news, pa.bool_()))
 
 
 def after_sending(checks: pa.Table, tell: Sequence[str] = NEWS) -> pa.Table:
     """`checks` once all of `unsent` has arrived."""
-    now = [_to_tell(row, tell) for row in checks.to_pylist()]
-    # That all is well is news only where another verdict was sent before.
-    known = checks["told"].to_pylist()
-    return _with_told(checks, [one if before or one != "none" else None for one, before in zip(now, known, strict=True)])
+    for column, of in (("told", _to_tell), ("night_told", _night_to_tell)):
+        now = [of(row, tell) for row in checks.to_pylist()]
+        # That all is well is news only where another verdict was sent before.
+        known = checks[column].to_pylist()
+        said = [one if before or one != "none" else None for one, before in zip(now, known, strict=True)]
+        checks = _with(checks, column, said)
+    return checks
 
 
 def message(checks: pa.Table, subject: Subject, tell: Sequence[str] = NEWS, *, order: Sequence[str] = ()) -> dict[str, Any]:
@@ -66,9 +86,13 @@ def message(checks: pa.Table, subject: Subject, tell: Sequence[str] = NEWS, *, o
         "version": VERSION,
         "event": "drift",
         "snapshot": latest[-1] if latest else None,
-        "text": " ".join([headline(checks, subject), *(_ended(row, subject) for row in rows if row["verdict"] not in NEWS)]),
+        "text": " ".join([headline(checks, subject), *(_ended(row, subject) for row in rows if _is_over(row))]),
         "series": [{**one, "was": one["was"] or "none"} for one in news],
     }
+
+
+def _is_over(row: Mapping[str, Any]) -> bool:
+    return row["verdict"] not in NEWS and row["told"] not in (None, "none")
 
 
 def _ended(row: Mapping[str, Any], subject: Subject) -> str:
@@ -83,5 +107,9 @@ def _to_tell(row: Mapping[str, Any], tell: Sequence[str]) -> str:
     return row["verdict"] if row["verdict"] in tell else "none"
 
 
-def _with_told(checks: pa.Table, told: Sequence[str | None]) -> pa.Table:
-    return checks.set_column(checks.schema.get_field_index("told"), checks.schema.field("told"), pa.array(told, pa.string()))
+def _night_to_tell(row: Mapping[str, Any], tell: Sequence[str]) -> str:
+    return row["night_verdict"] if row["night_verdict"] in tell else "none"
+
+
+def _with(checks: pa.Table, column: str, told: Sequence[str | None]) -> pa.Table:
+    return checks.set_column(checks.schema.get_field_index(column), checks.schema.field(column), pa.array(told, pa.string()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
@@ -22,12 +22,14 @@ class WatchOptions:
     `baseline`: how many of the first snapshots are the frozen baseline. `alpha`: chance of a false `drift` anywhere among the series that are
     watched together, however often one looks, as long as they and their baselines stay the same. `since`: dates by model (its
     variant, its name, or its name without settings) or under ALL_OTHERS; snapshots of an earlier time are left out, and a drift that is
-    known and accepted ends so.
+    known and accepted ends so. `control`: the models (names, with settings or without) that others are compared with night by night; none
+    given: all others.
     """
 
     baseline: int = BASELINE
     alpha: float = ALPHA
     since: Mapping[str, str] = field(default_factory=dict)
+    control: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.baseline < 2:
@@ -41,6 +43,11 @@ class WatchOptions:
     def threshold(self, watched: int) -> float:
         """log10 of the e-value that each of `watched` series must reach: alpha is split evenly."""
         return math.log10(max(1, watched) / self.alpha)
+
+    def is_control(self, model: str, other: str, *, temperature: float | None = 0) -> bool:
+        """Whether a model is compared with another one of the same nights, asked at this temperature: not with itself at other settings."""
+        named = not self.control or other in self.control or base_selector(other) in self.control
+        return named and temperature == 0 and base_selector(model) != base_selector(other)
 
     def takes(self, time: datetime | None, model: str, variant: str) -> bool:
         """Whether a model's snapshot of this time (UTC) counts; one whose time is not known is before all dates."""

@@ -44,6 +44,8 @@ class DriftSettings(Part):
     alpha: Annotated[float, Field(gt=0, lt=1)] = ALPHA
     since: Annotated[dict[str, str], BeforeValidator(_dates)] = {}
     """A date, or dates by model."""
+    control: list[str] = []
+    """The models that others are compared with night by night; none given: all others."""
     severity: Severity = Severity()
     tell: list[Literal["watch", "drift"]] = ["drift"]
     """Verdicts that are sent to the webhook. Most series are to watch sooner or later, whether or not they changed."""
@@ -59,4 +61,4 @@ class DriftSettings(Part):
 
     @property
     def options(self) -> WatchOptions:
-        return WatchOptions(self.baseline, self.alpha, self.since)
+        return WatchOptions(self.baseline, self.alpha, self.since, tuple(self.control))

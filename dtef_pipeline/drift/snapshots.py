@@ -97,12 +97,17 @@ class Comparable:
 
     def grid(self, values: Callable[[Snapshot], Floats]) -> pd.DataFrame:
         """(items, snapshots) of one of the arrays; NaN where an item was not asked."""
-        found = np.full((len(self.items), len(self.snapshots)), np.nan)
-        for at, snapshot in enumerate(self.snapshots):
-            place = np.searchsorted(self.items, snapshot.items).clip(max=max(len(self.items) - 1, 0))
-            own = self.items[place] == snapshot.items
-            found[place[own], at] = values(snapshot)[own]
-        return pd.DataFrame(found, columns=[snapshot.label for snapshot in self.snapshots])
+        return grid(self.items, self.snapshots, values)
+
+
+def grid(items: Items, snapshots: Sequence[Snapshot], values: Callable[[Snapshot], Floats]) -> pd.DataFrame:
+    """(items, snapshots) of one of the arrays of snapshots; NaN where an item was not asked. `items` rise."""
+    found = np.full((len(items), len(snapshots)), np.nan)
+    for at, snapshot in enumerate(snapshots):
+        place = np.searchsorted(items, snapshot.items).clip(max=max(len(items) - 1, 0))
+        own = items[place] == snapshot.items if len(items) else np.zeros(len(snapshot.items), dtype=bool)
+        found[place[own], at] = values(snapshot)[own]
+    return pd.DataFrame(found, columns=[snapshot.label for snapshot in snapshots])
 
 
 class Panels(NamedTuple):

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.drift.evidence import Evidence, evidence
+from dtef_pipeline.drift.evidence import Evidence, evidence, shift_between
+from dtef_pipeline.drift.night import Control, Scores, control_of, evidence_where_known
+from dtef_pipeline.drift.outages import NOT_OFF, Off, off_nights
 from dtef_pipeline.drift.paired import Moved, Paired, paired
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.tables import EVIDENCE
+from dtef_pipeline.text.counted import and_more
+
+Floats = npt.NDArray[np.float64]
+_OWN, _OTHERS = 2 / 3, 1 / 3
+"""Shares of a difference to the other models: from the first on the series itself moved, up to the second the others did."""
+_MOST_NAMED = 3
+_BACK = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The verdict on one series.
 
@@ -34,12 +46,22 @@ class Verdict:
     shift_high: float | None
     first_snapshot: str | None
     baseline: tuple[str, ...]
+    control: str
+    apart_shift: float | None
+    apart_log10_e: float | None
+    alone_log10_e: float | None
+    autocorrelation: float | None
+    outage: tuple[str, ...] = ()
+    parsed_verdict: Literal["none", "watch", "drift"] | None = None
+    parsed_shift: float | None = None
+    drifts_in: Literal["score and parsed", "parse rate", "score"] | None = None
 
     moved: list[Moved] | None
-    notes: tuple[str, ...]
     pairs: Paired
     seen: Evidence
     since: int
+    apart: Floats | None
+    notes: tuple[str, ...] = ()
 
     def row(self, subject: Subject) -> dict[str, Any]:
         """The columns of EVIDENCE, and `moved` with each cluster under the family's word for an item."""
@@ -47,20 +69,64 @@ class Verdict:
         return {**{column.name: getattr(self, column.name) for column in EVIDENCE}, "moved": moved}
 
 
-def verdict_on(values: pd.DataFrame, clusters: Sequence[str], *, baseline: int, threshold: float) -> Verdict:
-    """The verdict on a series: `drift` if its range reaches the rule's thresholds and the highest e-value so far the one needed.
+class _Found(NamedTuple):
+    """What the scores of one kind say. `seen`: the evidence alone and against the others together; its shift is the series' own."""
+
+    verdict: Literal["none", "watch", "drift"]
+    pairs: Paired
+    seen: Evidence
+    alone: Evidence
+    against: Evidence | None
+    control: Control | None
+    own_share: float | None
+    """Of a change that was found: which share of the difference to the other models is the series' own move."""
+
+    @property
+    def drifted(self) -> bool:
+        return self.verdict == "drift"
+
+
+def verdict_on(
+    values: pd.DataFrame,
+    clusters: Sequence[str],
+    *,
+    baseline: int,
+    threshold: float,
+    parsed: pd.DataFrame | None = None,
+    others: Mapping[str, Scores] | None = None,
+) -> Verdict:
+    """The verdict on a series: `drift` if its range reaches the rule's thresholds, the highest e-value so far the one needed, and the series
+    itself moved, not the others.
 
     The range is that of the paired means (`Paired.is_large`): the rule itself looks at prompts scored in every snapshot alone, and of those
     there are fewer with every failed call. `values`, `clusters`, `baseline`: as for `paired`. `threshold`: log10 of the e-value needed.
+    `parsed`: as `values`, of the responses that could be parsed. `others`: by name, the models of the same nights.
     """
-    pairs = paired(values, clusters, baseline=baseline)
-    # Without a large range there is no drift to date: the shift is then that since the baseline.
-    seen = evidence(pairs.means, pairs.spread, baseline=baseline, threshold=threshold if pairs.is_large else None)
-    drifted = pairs.is_large and seen.highest is not None and seen.highest >= threshold
+    others = others or {}
+    found = _found(values, clusters, {name: one.policy for name, one in others.items()}, baseline, threshold)
+    read = None
+    if parsed is not None and found.pairs.is_large and len(parsed):
+        known = {name: one.parsed for name, one in others.items() if one.parsed is not None}
+        read = _found(parsed, clusters, known, baseline, threshold)
+    pairs, seen = found.pairs, found.seen
+    parsed_shift = _same_shift(read.pairs, pairs, seen) if read and seen.first is not None else None
+    off = off_nights(pairs.means, 0.0) if seen.first is not None else NOT_OFF
+    return replace(
+        _of_scores(found, threshold),
+        outage=tuple(pairs.snapshots[place] for place in off.over),
+        parsed_verdict=read.verdict if read else found.verdict if parsed is not None else None,
+        parsed_shift=parsed_shift,
+        drifts_in=_drifts_in(seen.shift, parsed_shift, read) if found.drifted and parsed is not None else None,
+        notes=_notes(found, off, baseline=baseline, threshold=threshold),
+    )
+
+
+def _of_scores(found: _Found, threshold: float) -> Verdict:
+    """What the scores under the policy say."""
+    pairs, seen, drifted = found.pairs, found.seen, found.drifted
     since = seen.first if drifted and seen.first is not None else pairs.split if pairs.is_large else pairs.begin
-    moved = pairs.moved(since, seen.until) if seen.first is not None else None
     return Verdict(
-        verdict="drift" if drifted else "watch" if pairs.is_large else "none",
+        verdict=found.verdict,
         log10_e=seen.highest,
         threshold=threshold,
         direction=("up" if seen.shift > 0 else "down") if seen.shift else None,
@@ -69,19 +135,131 @@ def verdict_on(values: pd.DataFrame, clusters: Sequence[str], *, baseline: int, 
         shift_high=seen.high,
         first_snapshot=pairs.snapshots[seen.first] if drifted and seen.first is not None else None,
         baseline=pairs.snapshots[: pairs.baseline],
-        moved=moved,
-        notes=_notes(pairs, seen, drifted=drifted, baseline=baseline),
+        control=", ".join(found.control.models) if found.control else "none",
+        apart_shift=found.against.shift if found.against else None,
+        apart_log10_e=found.against.highest if found.against else None,
+        alone_log10_e=found.alone.highest,
+        autocorrelation=seen.autocorrelation,
+        moved=pairs.moved(since, seen.until) if seen.first is not None else None,
         pairs=pairs,
         seen=seen,
         since=since,
+        apart=found.control.apart if found.control else None,
     )
 
 
-def _notes(pairs: Paired, seen: Evidence, *, drifted: bool, baseline: int) -> tuple[str, ...]:
-    """That there is no evidence yet; else where the latest snapshot is, if the range is large and the shift does not last to the end."""
+def _found(
+    values: pd.DataFrame, clusters: Sequence[str], others: Mapping[str, pd.DataFrame], baseline: int, threshold: float
+) -> _Found:
+    pairs = paired(values, clusters, baseline=baseline)
+    # Without a large range there is no drift to date: the shift is then that since the baseline.
+    needed = threshold if pairs.is_large else None
+    alone = evidence(pairs.means, pairs.spread, baseline=baseline, threshold=needed)
+    control = control_of(values, pairs, others) if others and alone.first is not None else None
+    if control is None:
+        drifted = pairs.is_large and alone.highest is not None and alone.highest >= threshold
+        return _Found(_word(pairs, drifted=drifted), pairs, alone, alone, None, None, None)
+    spread = control.spread(pairs.spread)
+    against = evidence_where_known(control.apart, spread, baseline=baseline, threshold=needed)
+    # The mean of two e-values is one.
+    both = np.asarray(np.logaddexp(alone.log10_e * math.log(10), against.log10_e * math.log(10)) - math.log(2)) / math.log(10)
+    both[:baseline] = 0.0
+    decisive = against if (against.highest or 0.0) >= threshold else alone
+    is_found = pairs.is_large and float(both.max()) >= threshold
+    share = _own_share(pairs.means, control.apart, decisive, is_of_both=decisive is alone) if is_found else None
+    seen = replace(_own(pairs, decisive, baseline), log10_e=both)
+    return _Found(_word(pairs, drifted=share is not None and share >= _OWN), pairs, seen, alone, against, control, share)
+
+
+def _word(pairs: Paired, *, drifted: bool) -> Literal["none", "watch", "drift"]:
+    return "drift" if drifted else "watch" if pairs.is_large else "none"
+
+
+def _own(pairs: Paired, seen: Evidence, baseline: int) -> Evidence:
+    """The evidence with the shift of the series itself."""
+    if seen.first is None or seen.until is None:
+        return seen
+    off = off_nights(pairs.means[: seen.until], 0.0).all
+    shift, low, high = shift_between(pairs.means[: seen.until], pairs.spread[: seen.until], baseline, seen.first, off)
+    return replace(seen, shift=shift, low=low, high=high)
+
+
+def _own_share(own: Floats, apart: Floats, seen: Evidence, *, is_of_both: bool) -> float | None:
+    """Which share of the difference to the others at a change is the series' own move: 1 where they stayed, 0 where they alone moved.
+
+    `is_of_both`: the evidence is of the series alone, and may be of a move that all made: then the others must not have moved along.
+    """
+    if seen.first is None or seen.until is None:
+        return None
+    known = np.isfinite(apart[: seen.until]) & [place not in seen.off.all for place in range(seen.until)]
+    later = np.arange(seen.until) >= seen.first
+    if not (known & ~later).any() or not (known & later).any():
+        return None
+    move, beyond = (
+        float(path[: seen.until][known & later].mean() - path[: seen.until][known & ~later].mean()) for path in (own, apart)
+    )
+    if not move or not beyond:
+        return 0.0
+    return min(move / beyond, beyond / move) if is_of_both else move / beyond
+
+
+def _same_shift(read: Paired, pairs: Paired, seen: Evidence) -> float | None:
+    """The shift of the parsed scores between the snapshots that the shift of all is between; None where none were parsed on a side."""
+    place = {label: at for at, label in enumerate(pairs.snapshots)}
+    at = np.array([place.get(label, -1) for label in read.snapshots])
+    first, until = seen.first or 0, seen.until or 0
+    kept = np.array([one >= 0 and one not in seen.off.all for one in at.tolist()], dtype=bool)
+    before, after = kept & (at < first), kept & (at >= first) & (at < until)
+    return float(read.means[after].mean() - read.means[before].mean()) if before.any() and after.any() else None
+
+
+def _drifts_in(
+    shift: float | None, parsed: float | None, read: _Found | None
+) -> Literal["score and parsed", "parse rate", "score"]:
+    if read is not None and read.drifted:
+        return "score and parsed"
+    return "parse rate" if parsed is None or abs(parsed) < abs(shift or 0.0) / 2 else "score"
+
+
+def _notes(found: _Found, off: Off, *, baseline: int, threshold: float) -> tuple[str, ...]:
+    """That there is no evidence yet; else where the latest snapshot is, if the range is large and the shift does not last to the end; what was
+    off and came back; and who moved, where it is not the series alone."""
+    pairs, seen = found.pairs, found.seen
     if seen.first is None:
         return (f"too few snapshots for evidence ({len(pairs.snapshots)} of {baseline + 1})",)
-    lasts = drifted and seen.until == len(pairs.snapshots)
-    if lasts or not pairs.is_large:
-        return ()
-    return (f"the latest, {pairs.snapshots[-1]}, is {pairs.means[-1]:+.4f} from the baseline",)
+    notes = []
+    lasts = found.drifted and seen.until == len(pairs.snapshots)
+    if pairs.is_large and not lasts:
+        notes.append(f"the latest, {pairs.snapshots[-1]}, is {pairs.means[-1]:+.4f} from the baseline")
+    if found.drifted and _is_back(pairs.means, seen):
+        notes.append("a drift that reverted: the latest snapshots are back at the level before")
+    notes += _outages(pairs, off)
+    if found.control and not found.drifted and pairs.is_large:
+        notes += _who_moved(found, found.control.models, threshold)
+    return tuple(notes)
+
+
+def _is_back(means: Floats, seen: Evidence) -> bool:
+    """Whether the last three snapshots are nearer to those before the drift than to those of it."""
+    if seen.first is None or seen.until is None or seen.until + _BACK > len(means):
+        return False
+    before, during = float(np.median(means[: seen.first])), float(np.median(means[seen.first : seen.until]))
+    latest = float(np.median(means[-_BACK:]))
+    return abs(latest - before) < abs(latest - during)
+
+
+def _outages(pairs: Paired, off: Off) -> list[str]:
+    over = [pairs.snapshots[place] for place in off.over]
+    pending = [pairs.snapshots[place] for place in off.pending]
+    notes = [f"off and back, which is an outage and no drift: {and_more(over, _MOST_NAMED)}"] if over else []
+    return [*notes, f"off up to the latest, an outage or a shift: {and_more(pending, _MOST_NAMED)}"] if pending else notes
+
+
+def _who_moved(found: _Found, models: Sequence[str], threshold: float) -> list[str]:
+    names = and_more(list(models), _MOST_NAMED)
+    alone, apart = (one is not None and (one.highest or 0.0) >= threshold for one in (found.alone, found.against))
+    if not apart:
+        return [f"no more than the other models of these nights ({names})"] if alone else []
+    if found.own_share is not None and found.own_share > _OTHERS:
+        return [f"this model or {names} moved: the two cannot be told apart"]
+    return [f"moved apart from {names}, but not by a move of its own"]

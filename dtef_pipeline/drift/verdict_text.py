@@ -62,5 +62,42 @@ def by_verdict(keys: Keys) -> Callable[[Mapping[str, Any]], tuple[int, float, st
 
 
 def reaches(rows: Sequence[Mapping[str, Any]], verdict: str) -> bool:
-    """Whether a row has this verdict or a worse one."""
-    return any(row["verdict"] in VERDICTS[: VERDICTS.index(verdict) + 1] for row in rows)
+    """Whether a row has this verdict or a worse one, on its model or on the night."""
+    worse = VERDICTS[: VERDICTS.index(verdict) + 1]
+    return any(row["verdict"] in worse or row.get("night_verdict") in worse for row in rows)
+
+
+def night_words(row: Mapping[str, Any]) -> str:
+    """`all models together moved down by 0.0812 since 2026-03-06`: of a row whose night has the verdict `drift`."""
+    way = "up" if row["night_shift"] > 0 else "down"
+    return f"all models together moved {way} by {abs(row['night_shift']):.4f} since {row['night_first_snapshot']}"
+
+
+def night_headline(rows: Sequence[Mapping[str, Any]], subject: Subject) -> list[str]:
+    """What all models did together, where that is a drift: the largest."""
+    moved = [row for row in rows if row["night_verdict"] == "drift"]
+    if not moved:
+        return []
+    worst = max(moved, key=lambda row: (abs(row["night_shift"]), row["model"]))
+    words = night_words(worst)
+    return [f"{words[0].upper()}{words[1:]}{place_words(worst, subject.keys)} at {subject.asked(worst)}."]
+
+
+def about_words(row: Mapping[str, Any]) -> list[str]:
+    """What a verdict is and is not about, a line each: what of the scores moved, the other models, the night. Nothing where all is plain."""
+    lines = []
+    if row["drifts_in"] == "parse rate":
+        lines.append(f"a drift of the parse rate: the responses that could be parsed moved by {_signed(row['parsed_shift'])}")
+    elif row["drifts_in"] == "score":
+        lines.append(f"not settled on parsed responses alone, which moved by {_signed(row['parsed_shift'])}")
+    if row["verdict"] in NEWS and row["control"] not in (None, "none"):
+        lines.append(f"beyond the other models of these nights ({row['control']}): {_signed(row['apart_shift'])}")
+    if row["verdict"] == "drift" and row["control"] == "none":
+        lines.append("no other model was asked in these nights: the model moved, or what it has in common with others")
+    if row["night_verdict"] == "drift":
+        lines.append(f"the night: {night_words(row)}; look for what they share (provider, network, prompts, parser)")
+    return lines
+
+
+def _signed(value: float | None) -> str:
+    return "an unknown amount" if value is None else f"{value:+.4f}"

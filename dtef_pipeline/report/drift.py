@@ -12,7 +12,7 @@ import pandas as pd
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.models import ModelDrift
-from dtef_pipeline.drift.verdict_text import NEWS, by_verdict, change_words, moved_words, odds
+from dtef_pipeline.drift.verdict_text import NEWS, about_words, by_verdict, change_words, moved_words, odds
 from dtef_pipeline.report.drift_chart import HEIGHT, Rows, described, grouped, key, series_of, timeline
 from dtef_pipeline.report.markup import (
     Column,
@@ -39,7 +39,9 @@ _HOW_TO_READ_DRIFT = (
     "Whether a model answers the same prompts otherwise than it did. The first snapshots are the baseline, and later ones are compared with "
     "it on the prompts that both asked, {item} by {item}. “drift”: the documented rule flags the series, and the evidence reaches the odds "
     "that are needed, which keep the chance of a false drift among these series at alpha (0.05 unless the panel says otherwise), however "
-    "often one looks. “watch”: the rule alone. A series at a temperature other than 0 has a timeline and no verdict."
+    "often one looks. “watch”: the rule alone. Where other models were asked in the same nights, the verdict is of what a model did beyond "
+    "them, and “night” is the verdict on what all of them did together: look then for what they share. A series at a temperature other than "
+    "0 has a timeline and no verdict."
 )
 _ODDS = (
     "The highest e-value so far: how much likelier the snapshots are with a shift than without; needed so that the chance of a false drift "
@@ -68,11 +70,12 @@ def _models(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
                 "verdict": name_with_notes(
                     row["verdict"] or "not compared", [] if row["verdict"] else [_why_not(row["reason"])]
                 ),
+                "night": row["night_verdict"],
                 "since": _unbroken(row["first_snapshot"]),
                 "odds": _unbroken(odds(row["log10_e"]))
                 + (f'<span class="ci">of {odds(row["threshold"])} needed</span>' if row["threshold"] else ""),
                 "n_snapshots": row["n_snapshots"],
-                "changes": _wide(_changes(row, names)),
+                "changes": _wide([*about_words(row), *_changes(row, names)]),
             }
             for row in rows
         ]
@@ -80,6 +83,7 @@ def _models(rows: Sequence[Mapping[str, Any]], names: Names) -> str:
     columns = [
         Column("model", "Model", text),
         Column("verdict", "Verdict", named),
+        Column("night", "Night", text, "Verdict on what all models of the same nights did together"),
         *_columns(names.asked),
         Column("shift", "Shift", as_is, "Mean paired difference since the change, less that before it; 95 % interval"),
         Column("since", "Since", named, "Likeliest first snapshot of the drift"),

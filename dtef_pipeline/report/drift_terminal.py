@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.rule import is_equal
-from dtef_pipeline.drift.verdict_text import NEWS, by_verdict, change_words, moved_words, odds, place_words
+from dtef_pipeline.drift.verdict_text import NEWS, about_words, by_verdict, change_words, moved_words, odds, place_words
 from dtef_pipeline.report.column_lines import in_width
 from dtef_pipeline.report.digits import decimals, written
 from dtef_pipeline.report.fitting import Fit
@@ -47,6 +47,7 @@ def verdict_table(checks: pa.Table, names: Names) -> pd.DataFrame:
     frame = pd.DataFrame([{name: row[name] for name in ("verdict", *where, "n_snapshots", *_EXTREMES)} for row in rows])
     shifts = [
         {
+            "night": row["night_verdict"],
             **_shift(row),
             "since": row["first_snapshot"],
             "odds for drift": odds(row["log10_e"]),
@@ -56,7 +57,13 @@ def verdict_table(checks: pa.Table, names: Names) -> pd.DataFrame:
     ]
     equal = [row["gap"] is not None and is_equal(row["lowest"], row["highest"]) for row in rows]
     frame.loc[equal, ["lowest_snapshot", "highest_snapshot"]] = "all equal"
-    frame = pd.concat([frame[["verdict", *where]], pd.DataFrame(shifts), frame[["n_snapshots", *_EXTREMES]]], axis=1)
+    shown = pd.DataFrame(shifts)
+    frame = pd.concat(
+        [frame[["verdict"]], shown[["night"]], frame[where], shown.drop(columns="night"), frame[["n_snapshots", *_EXTREMES]]],
+        axis=1,
+    )
+    if frame["night"].isna().all():
+        frame = frame.drop(columns="night")
     return frame.rename(columns={"n_snapshots": "snapshots"})
 
 
@@ -74,7 +81,7 @@ def _shift(row: Mapping[str, Any]) -> dict[str, str | None]:
 def _details(row: Mapping[str, Any], names: Names, width: int | None) -> str:
     """What changed, and for a model that moved which items did; nothing where nothing did."""
     changes = row.get("changes") or []
-    if not changes and row["verdict"] not in NEWS:
+    if not changes and row["verdict"] not in NEWS and row["night_verdict"] != "drift":
         return ""
     lines = (in_width(f"  {line}", width, 4) for line in _lines(row, changes, names))
     return "\n".join([in_width(_title(row, names), width, 2), *lines])
@@ -85,6 +92,7 @@ def _title(row: Mapping[str, Any], names: Names) -> str:
 
 
 def _lines(row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]], names: Names) -> Iterator[str]:
+    yield from about_words(row)
     yield from (change_words(change, names.subject) for change in changes)
     if row["verdict"] in NEWS:
         yield f"rule: {row['reason']}"

@@ -14,6 +14,7 @@ from dtef_pipeline.tables import (
     EVIDENCE,
     METRIC_FIELD,
     MODEL_FIELDS,
+    NIGHT,
     PROMPT_FIELD,
     REPLY,
     REQUEST,
@@ -254,6 +255,7 @@ DRIFT_CHECKS = pa.schema(
         field("n_prompts", pa.int64(), "Pairs of prompt and question that are scored in every snapshot"),
         *RULE,
         *EVIDENCE,
+        *NIGHT,
         MOVED_FIELD,
     ]
 )
@@ -273,9 +275,11 @@ MODEL_DRIFT = pa.schema(
         field("latest_snapshot", pa.string(), "Newest snapshot of the series, compared or not"),
         *RULE,
         *EVIDENCE,
+        *NIGHT,
         MOVED_FIELD,
         field("changes", pa.list_(_CHANGE), "Changes beside the scores: parse rate, served model, prompts, survey, panel, ..."),
         field("told", pa.string(), "Verdict last sent to the webhook; null: none was sent"),
+        field("night_told", pa.string(), "Verdict on the night last sent to the webhook; null: none was sent"),
     ]
 )
 """One row per (model variant, context level, condition) over all its rounds and segments. Not compared (`verdict` null) at

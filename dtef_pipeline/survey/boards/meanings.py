@@ -127,6 +127,7 @@ _DRIFT_SHOWN = {
             "highest_snapshot",
         )
     },
+    "night": "night_verdict",
     "95 % interval": "shift_low",
     "since": "first_snapshot",
     "snapshots": "n_snapshots",

@@ -114,13 +114,28 @@ def test_the_message_is_json_with_the_documented_fields() -> None:
         "context_level": "0",
         "condition": "c",
         "verdict": "drift",
+        "night_verdict": None,
         "was": "none",
         "direction": "down",
         "shift": -0.1,
         "low": -0.2,
         "high": -0.05,
         "first_snapshot": "2026-03-07",
+        "drifts_in": None,
+        "control": None,
+        "apart_shift": None,
+        "night_shift": None,
+        "night_first_snapshot": None,
         "changes": [{"what": "parse_rate", "snapshot": "2026-03-07", "before": "parsed 98.0 %", "after": "parsed 60.0 %"}],
         "moved": [{"question": "T1/q0", "shift": -0.3, "text": "Do you?"}],
     }
     assert (back["model_variant"], back["verdict"], back["was"], back["shift"]) == ("x", "none", "watch", None)
+
+
+def test_a_drift_of_the_night_is_sent_once_though_no_model_has_one() -> None:
+    night = {"night_verdict": "drift", "night_shift": -0.08, "night_first_snapshot": "2026-03-07"}
+    table = checks({"verdict": "watch", **night}, {"model_variant": "w", "verdict": "watch", **night})
+    sent = message(table, SUBJECT, ["drift"])
+    assert [(one["verdict"], one["night_verdict"]) for one in sent["series"]] == [("none", "drift")] * 2
+    assert "All models together moved down by 0.0800 since 2026-03-07 at context 0." in sent["text"]
+    assert not len(unsent(after_sending(table, ["drift"]), ["drift"]))

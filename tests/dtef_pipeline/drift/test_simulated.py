@@ -58,32 +58,30 @@ class TestErrorRates:
         ids=["questions differ by .2", "nights differ by .02", "both", "answers missing"],
     )
     def test_false_drift_over_100_nights_is_5_percent_at_most(self, design: Design) -> None:
-        found = simulated_verdicts(design, 120, 12)
+        found = simulated_verdicts(design, 40, 12)
         assert found.large.mean() > 0.95
-        assert found.drift() <= 0.05
-        assert found.drift(10) <= 0.02
+        assert found.drift() <= 0.1  # four of 40: more is one in 500 at 2 %
+        assert found.drift(10) <= 0.05
 
     @pytest.mark.parametrize(
         "design",
-        [Design(), Design(question_sd=0.05, night_sd=0.02), STABLE, replace(STABLE, missing=0.05)],
-        ids=["questions differ by .2", "nights differ by .02", "both", "answers missing"],
+        [Design(questions=400), Design(question_sd=0.05, night_sd=0.01), Design(question_sd=0.05, night_sd=0.02)],
+        ids=["questions differ by .2", "nights differ by .01", "nights differ by .02"],
     )
-    @pytest.mark.parametrize("since", [10, 40])
-    def test_a_shift_of_008_in_100_questions_is_found_within_10_nights(self, design: Design, since: int) -> None:
-        found = simulated_verdicts(replace(design, shift=0.08, since=since, nights=since + 10), 60, 13)
+    def test_a_shift_of_008_is_found_within_10_nights_without_another_model(self, design: Design) -> None:
+        """After 40 nights. After fewer, nights that differ by .02 may as well take after each other (docs/drift.md has the rates)."""
+        found = simulated_verdicts(replace(design, shift=0.08, since=40, nights=50), 30, 13)
         assert found.drift() >= 0.8
 
     def test_drift_checks_finds_it_in_scores_as_the_simulation_does(self) -> None:
         design = replace(STABLE, shift=-0.08, since=40, nights=50)
-        alone = simulated_verdicts(design, 15, 14)
-        checks = drift_checks(simulated(design, 15, 14), SUBJECT, options=WatchOptions(alpha=0.75))  # 15 share it: 1 in 20 each
-        np.testing.assert_allclose(checks["log10_e"].to_pylist(), alone.log10_e)
-        verdicts = checks["verdict"].to_pylist()
-        assert verdicts.count("drift") == round(alone.drift() * 15) >= 12
-        for row in checks.to_pylist():
-            if row["verdict"] == "drift":
-                assert (row["direction"], row["first_snapshot"] >= label(36)) == ("down", True)
-                assert row["shift_low"] <= -0.08 <= row["shift_high"]
+        alone = simulated_verdicts(design, 8, 14)
+        checks = drift_checks(simulated(design, 8, 14), SUBJECT, options=WatchOptions(alpha=0.4))  # 8 share it: 1 in 20 each
+        np.testing.assert_allclose(checks["alone_log10_e"].to_pylist(), alone.log10_e)
+        for row in checks.to_pylist():  # all of them moved together, which no single one of them did
+            assert row["verdict"] == "watch"
+            assert (row["night_verdict"], row["night_first_snapshot"]) == ("drift", label(40))
+            assert row["night_shift"] == pytest.approx(-0.08, abs=0.02)
 
 
 class TestSmallerPanels:
@@ -91,7 +89,7 @@ class TestSmallerPanels:
     def test_ten_nights_of_a_tenth_of_the_questions_neither_hide_a_drift_nor_make_one(
         self, shift: float, least: int, most: int
     ) -> None:
-        design = replace(Design(), nights=40, shift=shift, since=15)
+        design = replace(Design(questions=100, question_sd=0.1), nights=40, shift=shift, since=15)
         asked = (np.arange(40) < 30)[None, :] | (np.arange(100) < 10)[:, None]
         verdicts = [standing(values, asked) for values in series(design, 12, 17)]
         assert least <= verdicts.count("drift") <= most
@@ -100,16 +98,16 @@ class TestSmallerPanels:
 class TestModels:
     """As the nightly asset judges them, with prompts that failed on some nights."""
 
-    def test_a_hundred_that_did_not_change_are_none_of_them_drift_and_the_rule_flags_most(self) -> None:
-        found = models(replace(STABLE, nights=60, missing=0.05, clipped=True), 100, 15)
+    def test_twenty_that_did_not_change_are_none_of_them_drift_and_the_rule_flags_most(self) -> None:
+        found = models(replace(STABLE, nights=60, missing=0.05, clipped=True), 20, 15)
         np.testing.assert_allclose(
-            found["threshold"], math.log10(100 / 0.05), rtol=1e-12
+            found["threshold"], math.log10(20 / 0.05), rtol=1e-12
         )  # a logarithm: its last bit may differ
-        assert found["verdict"].value_counts().to_dict() == {"watch": 100}
+        assert found["verdict"].value_counts().to_dict() == {"watch": 20}
+        assert set(found["night_verdict"]) == {"none"}
 
-    def test_a_shift_is_found_in_nearly_all_of_a_panel_within_10_nights(self) -> None:
-        found = models(replace(Design(), nights=25, missing=0.05, shift=-0.08, since=15), 20, 16)
-        drifted = found[found["verdict"] == "drift"]
-        assert len(drifted) >= 16
-        assert set(drifted["direction"]) == {"down"}
-        assert drifted["first_snapshot"].between(label(12), label(18)).mean() >= 0.9
+    def test_a_shift_of_the_whole_panel_is_the_nights(self) -> None:
+        found = models(replace(Design(), nights=25, missing=0.05, shift=-0.08, since=15), 10, 16)
+        assert "drift" not in set(found["verdict"])
+        assert set(found["night_verdict"]) == {"drift"}
+        assert set(found["night_first_snapshot"]) == {label(15)}

@@ -77,5 +77,4 @@ def test_a_drift_that_came_back_is_told_with_its_own_size_and_date_and_where_it_
     assert low < -0.2 < high < 0
     assert found.moved
     assert all(one.shift < 0 for one in found.moved)
-    (note,) = found.notes
-    assert note.startswith("the latest, n099, is +0.")
+    assert found.notes[0].startswith("the latest, n099, is +0.")

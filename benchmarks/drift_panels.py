@@ -1,0 +1,218 @@
+"""How often drift is said of a model that did not change, and found of one that did, where a panel of models is asked in the same nights.
+
+Each model answers 20 questions in 10 segments, nearly always as the night before; what all of a night share wanders, has weeks, bad nights and
+outages. Every figure goes through `verdict_on` and `night_of`, which make what is published, half way and at the end: the share of panels in
+which any model had the verdict. Run: `python benchmarks/drift_panels.py [SETS]`; it prints tables of docs/drift.md. The test suite runs these
+small.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.signal import lfilter
+
+from dtef_pipeline.drift.night import Scores, night_of
+from dtef_pipeline.drift.verdict import Verdict, verdict_on
+
+Floats = npt.NDArray[np.float64]
+_SEGMENTS, _QUESTIONS = 10, 20
+_CLUSTERS = [f"q{q}" for q in range(_QUESTIONS)] * _SEGMENTS
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """What the nights are like. Standard deviations are of the night's mean, in units of the score; the level is .6."""
+
+    models: int = 1
+    nights: int = 100
+    wobble: float = 0.0
+    """That all models share."""
+    autocorrelation: float = 0.0
+    """Of the wobble, from night to night."""
+    own: float = 0.0
+    """A wobble of each model's own, with the same autocorrelation."""
+    degrees: float = math.inf
+    """Of Student's t that the wobble is drawn from."""
+    flips: float = 0.25
+    """Share of the responses that differ from night to night, by .05."""
+    wander: float = 0.0
+    """Autocorrelation of single responses."""
+    weekly: float = 0.0
+    """How much lower the two nights of a weekend are, of all models."""
+    lottery: float = 0.0
+    """How much lower the nights are, 30 % of them, on which another backend answers; of one model."""
+    unparsed: float = 0.0
+    """Share of responses that cannot be parsed, which score 0; it varies from night to night by a third of it."""
+    bad: float = 0.0
+    """Share of nights on which 20 % cannot be parsed; of each model by itself."""
+    outages: tuple[tuple[int, int], ...] = ()
+    """First night and length of what was .2 lower and back, of the first model."""
+    shift: float = 0.0
+    since: int = 0
+    """Of the first model, from this night on."""
+    all_shift: bool = False
+    """Whether all models shift."""
+    parse_shift: float = 0.0
+    """Rise of the share that cannot be parsed, of the first model from `since` on."""
+
+
+def wandering(rng: np.random.Generator, nights: int, panel: Panel) -> Floats:
+    drawn = rng.normal(size=nights)
+    if math.isfinite(panel.degrees):
+        drawn = rng.standard_t(panel.degrees, nights) / math.sqrt(panel.degrees / (panel.degrees - 2))
+    drawn[1:] *= math.sqrt(1 - panel.autocorrelation**2)
+    return np.asarray(lfilter([1.0], [1.0, -panel.autocorrelation], drawn))
+
+
+def answers(panel: Panel, rng: np.random.Generator) -> dict[str, Scores]:
+    """The scores of each model, (items, nights)."""
+    night = np.arange(panel.nights)
+    common = panel.wobble * wandering(rng, panel.nights, panel) - panel.weekly * (night % 7 >= 5)
+    items, level = len(_CLUSTERS), 0.6 + 0.1 * rng.normal(size=len(_CLUSTERS))
+    labels = [day.date().isoformat() for day in pd.date_range("2026-01-01", periods=panel.nights)]
+    found = {}
+    for model in range(panel.models):
+        path = common + panel.own * wandering(rng, panel.nights, panel)
+        rate = panel.unparsed * (1 + rng.normal(size=panel.nights) / 3) + 0.2 * (rng.random(panel.nights) < panel.bad)
+        if model == 0 or panel.all_shift:
+            path = path + panel.shift * (night >= panel.since)
+            rate = rate + panel.parse_shift * (night >= panel.since)
+        if model == 0:
+            path = path - panel.lottery * (rng.random(panel.nights) < 0.3)
+            for first, length in panel.outages:
+                path = path - 0.2 * ((night >= first) & (night < first + length))
+        noise = rng.normal(size=(items, panel.nights)) * 0.05 * (rng.random((items, panel.nights)) < panel.flips)
+        if panel.wander:
+            noise = lfilter(
+                [1.0], [1.0, -panel.wander], 0.2 * math.sqrt(1 - panel.wander**2) * rng.normal(size=noise.shape), axis=1
+            )
+        parsed = np.where(rng.random(noise.shape) < rate, np.nan, level[:, None] + path + noise)
+        scores = [pd.DataFrame(values, columns=labels) for values in (np.nan_to_num(parsed), parsed)]
+        found[f"m{model}"] = Scores(scores[0], scores[1])
+    return found
+
+
+def judged(found: Mapping[str, Scores], until: int, threshold: float) -> dict[str, Verdict]:
+    """The verdict on each model after so many nights."""
+    cut = {name: Scores(*(one.iloc[:, :until] for one in scores if one is not None)) for name, scores in found.items()}
+    return {
+        name: verdict_on(
+            one.policy,
+            _CLUSTERS,
+            baseline=5,
+            threshold=threshold,
+            parsed=one.parsed,
+            others={other: scores for other, scores in cut.items() if other != name},
+        )
+        for name, one in cut.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Shares of panels. `first`: the first model had the verdict `drift`; `other`: another one had it; `night`: the night had it."""
+
+    first: float
+    other: float
+    night: float
+    parsed: float
+    """The first model's drift was said to be one of the parse rate."""
+    ten: float
+    """Any model had `drift` at the odds that are needed where ten series share alpha."""
+
+
+def rates(panel: Panel, sets: int, seed: int, *, looks: int = 2) -> Rates:
+    """Of panels judged after so many equally spaced nights, the last one included. The models share alpha."""
+    rng = np.random.default_rng(seed)
+    threshold = math.log10(panel.models / 0.05)
+    seen = np.zeros(5)
+    for _ in range(sets):
+        found, said = answers(panel, rng), np.zeros(5, dtype=bool)
+        for until in np.linspace(panel.nights / looks, panel.nights, looks).round().astype(int).tolist():
+            verdicts = judged(found, max(until, 2), threshold)
+            words = [one.verdict == "drift" for one in verdicts.values()]
+            pairs = {name: one.pairs for name, one in verdicts.items()}
+            night = night_of(pairs, list(found["m0"].policy.columns), baseline=5, threshold=math.log10(20))
+            ten = any(one.verdict == "drift" and (one.log10_e or 0.0) >= math.log10(10 / 0.05) for one in verdicts.values())
+            in_parsing = verdicts["m0"].drifts_in == "parse rate"
+            said |= [words[0], any(words[1:]), night.night_verdict == "drift", in_parsing, ten]
+        seen += said
+    return Rates(*(seen / sets).tolist())
+
+
+WOBBLE = Panel(wobble=0.02)
+SHARED = Panel(models=2, wobble=0.02)
+NO_DRIFT: Mapping[str, Panel] = {
+    **{f"wobble .02, AR {r}": replace(WOBBLE, autocorrelation=r) for r in (0.0, 0.3, 0.5, 0.8)},
+    **{f"wobble .015, AR {r}": Panel(wobble=0.015, autocorrelation=r) for r in (0.3, 0.8)},
+    "wobble .02, t of 3 degrees": replace(WOBBLE, degrees=3),
+    "weekends .02 lower, wobble .01": Panel(weekly=0.02, wobble=0.01),
+    "weekends .06 lower": Panel(weekly=0.06),
+    "3 % unparsed": Panel(unparsed=0.03),
+    "3 % unparsed, 5 % bad nights": Panel(unparsed=0.03, bad=0.05),
+    "3 % unparsed, 15 % bad nights": Panel(unparsed=0.03, bad=0.15),
+    "backend lottery, .04 lower": Panel(lottery=0.04),
+    "backend lottery, .08 lower": Panel(lottery=0.08),
+    "responses wander, AR .6": Panel(wander=0.6),
+    "responses wander, AR .95": Panel(wander=0.95),
+    **{f"an outage of {n} nights": Panel(wobble=0.01, outages=((40, n),)) for n in (1, 2, 3, 5)},
+    "outages of 2, 3 and 5 nights": Panel(wobble=0.01, outages=((20, 2), (45, 5), (70, 3))),
+    "a night of the baseline off": Panel(wobble=0.01, outages=((2, 1),)),
+    **{
+        f"{n} models, shared AR {r}": replace(SHARED, models=n, autocorrelation=r)
+        for n, r in ((2, 0.0), (2, 0.5), (2, 0.8), (4, 0.8), (8, 0.8))
+    },
+    "2 models, own wobble too, AR .8": replace(SHARED, own=0.02, autocorrelation=0.8),
+    "2 models, an outage of 5 nights": replace(SHARED, outages=((40, 5),)),
+}
+MOVED: Mapping[str, Panel] = {
+    "alone, temperature 0": Panel(),
+    "alone, wobble .01": Panel(wobble=0.01),
+    "alone, wobble .02": WOBBLE,
+    "alone, wobble .02, AR .5": replace(WOBBLE, autocorrelation=0.5),
+    **{
+        f"{n} models, shared wobble .02, AR {r}": replace(SHARED, models=n, autocorrelation=r)
+        for n in (2, 4)
+        for r in (0.0, 0.5, 0.8)
+    },
+}
+
+
+def no_drift(sets: int) -> None:
+    print(f"No drift, 100 nights, {sets} panels each: `drift` of any model, if ten series share alpha, of the night")
+    for name, panel in NO_DRIFT.items():
+        found = rates(panel, sets, 1)
+        print(f"| {name} | {max(found.first, found.other):.1%} | {found.ten:.1%} | {found.night:.1%} |", flush=True)
+
+
+def moved(sets: int) -> None:
+    print("Found: a shift of .08 within 10 nights and of .05 within 20, by nights before it; `drift` of another model")
+    for name, panel in MOVED.items():
+        cells = []
+        for since in (5, 10, 40):
+            for shift, within in ((0.08, 10), (0.05, 20)):
+                shifted = replace(panel, shift=-shift, since=since, nights=since + within)
+                found = rates(shifted, sets, 2, looks=1)
+                cells.append(f"{found.first:.0%} ({found.other:.0%})")
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+    print(
+        "All models shift by .08, and the parse rate of one falls by 15 %, after 20 nights: its drift, another's, the night's, of the parse rate"
+    )
+    for name, panel in {
+        "all models": replace(SHARED, models=4, shift=-0.08, since=20, nights=30, all_shift=True),
+        "parse rate": Panel(models=2, wobble=0.01, unparsed=0.02, parse_shift=0.15, since=20, nights=30),
+    }.items():
+        print(f"| {name} | {rates(panel, sets, 3, looks=1)} |", flush=True)
+
+
+if __name__ == "__main__":
+    chosen = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    no_drift(chosen)
+    moved(chosen)

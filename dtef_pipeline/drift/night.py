@@ -1,0 +1,154 @@
+"""A series beside the other models of the same nights: what it does that they do not, and what all of them do together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dtef_pipeline.drift.evidence import Evidence, evidence
+from dtef_pipeline.drift.outages import Off
+from dtef_pipeline.drift.paired import Paired
+from dtef_pipeline.drift.rule import MIN_ANSWERED, is_large
+from dtef_pipeline.tables import NIGHT
+
+Floats = npt.NDArray[np.float64]
+_MEDIAN_FROM = 3
+"""Models from which on their median is taken: it does not follow one that moves."""
+_PRESENT = 0.8
+"""Share of the snapshots, and of those of the baseline, in which a model must have been asked to be a control."""
+_MOST_MODELS = 2 / 3
+"""Share of the models that must have moved, by half of the common shift and more, for it to be the night's."""
+
+
+class Scores(NamedTuple):
+    """Of one series, each (items, snapshots): under the published policy, and the mean of the draws that could be parsed (None: not known)."""
+
+    policy: pd.DataFrame
+    parsed: pd.DataFrame | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """The other models of the same nights. `models`: their names.
+
+    `apart`: (snapshots,) how much further a series is from its baseline than they are from theirs, on the items that both have of the night:
+    the middle over them (`_beyond`); NaN where none was asked.
+    """
+
+    models: tuple[str, ...]
+    apart: Floats
+
+    def spread(self, own: Floats) -> Floats:
+        """(snapshots,) standard error of `apart`, if the others' responses scatter as those of the series do (`own`)."""
+        return np.asarray(own * math.sqrt(1 + 1 / len(self.models)))
+
+
+def control_of(values: pd.DataFrame, pairs: Paired, others: Mapping[str, pd.DataFrame]) -> Control | None:
+    """The models among `others` (items, snapshots) that were asked in nearly all snapshots of a series; None: there is none.
+
+    `values`, `pairs`: of the series.
+    """
+    labels, moved = list(pairs.snapshots), dict[str, Floats]()
+    own = values[labels].to_numpy(dtype=np.float64)
+    for model, other in others.items():
+        path = _apart(own - other.reindex(index=values.index, columns=labels).to_numpy(dtype=np.float64), pairs.baseline)
+        known = np.isfinite(path)
+        if known.mean() >= _PRESENT and known[: pairs.baseline].mean() >= _PRESENT:
+            moved[model] = path
+    return Control(tuple(moved), _beyond(np.array(list(moved.values())))) if moved else None
+
+
+def _beyond(paths: Floats) -> Floats:
+    """(snapshots,) the middle of how far a series is from each of the others.
+
+    Of two others it is the distance to the nearer one, and 0 where the series is between them: one of them may have moved, and the mean of the
+    two with it.
+    """
+    between = np.where(np.isfinite(paths).sum(axis=0) == 2, 0.0, np.nan)
+    return _middle(np.vstack([paths, between]))
+
+
+def _apart(differences: Floats, baseline: int) -> Floats:
+    """(snapshots,) mean over items of what the difference is beyond that of the baseline; NaN where too few items are shared."""
+    shared = np.isfinite(differences)
+    compared = shared.mean(axis=0) >= MIN_ANSWERED if len(differences) else np.zeros(differences.shape[1], dtype=bool)
+    differences = np.where(compared, differences, np.nan)
+    reference = _means(differences[:, :baseline], axis=1)
+    return _means(differences - reference[:, None], axis=0)
+
+
+def _means(values: Floats, *, axis: int) -> Floats:
+    known = np.isfinite(values)
+    count = known.sum(axis=axis)
+    total = np.where(known, values, 0.0).sum(axis=axis)
+    return np.asarray(np.divide(total, count, out=np.full(np.shape(total), np.nan), where=count > 0))
+
+
+def _middle(paths: Floats) -> Floats:
+    """(snapshots,) the median over models where there are three or more in a snapshot, else the mean; NaN where there is none."""
+    ranked = pd.DataFrame(paths)
+    counts = ranked.notna().sum(axis=0)
+    return np.asarray(ranked.median(axis=0).where(counts >= _MEDIAN_FROM, ranked.mean(axis=0)), dtype=np.float64)
+
+
+def evidence_where_known(means: Floats, spread: Floats, *, baseline: int, threshold: float | None) -> Evidence:
+    """As `evidence`, of means of which some are NaN: those say nothing, and places are those of all."""
+    known = np.flatnonzero(np.isfinite(means))
+    found = evidence(means[known], spread[known], baseline=int((known < baseline).sum()), threshold=threshold)
+    seen = np.searchsorted(known, np.arange(len(means)), side="right")
+    path = np.where(seen > 0, np.append(0.0, found.log10_e)[seen], 0.0)
+    if found.first is None or found.until is None:
+        return Evidence(path)
+    off = Off(*(tuple(known[list(part)].tolist()) for part in (found.off.over, found.off.pending)))
+    return replace(found, log10_e=path, first=int(known[found.first]), until=int(known[found.until - 1]) + 1, off=off)
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """What all models of a panel did together: a field for each column of NIGHT, under the column's name and described there."""
+
+    night_verdict: Literal["none", "watch", "drift"] | None = None
+    night_shift: float | None = None
+    night_first_snapshot: str | None = None
+    night_log10_e: float | None = None
+
+    def row(self) -> dict[str, Any]:
+        return {column.name: getattr(self, column.name) for column in NIGHT}
+
+
+def night_of(models: Mapping[str, Paired], order: Sequence[str], *, baseline: int, threshold: float) -> Night:
+    """Whether the models moved together. `models`: by name, each against its own baseline. `order`: of all snapshots, in time.
+
+    The evidence is that on the middle of the models (`_middle`), of the snapshots that have two or more. `drift` needs besides that more than
+    two thirds of the models moved that way, by half of the common shift at least: else it is the drift of some.
+    """
+    frame = pd.DataFrame({name: pd.Series(one.means, index=list(one.snapshots)) for name, one in models.items()})
+    spreads = pd.DataFrame({name: pd.Series(one.spread, index=list(one.snapshots)) for name, one in models.items()})
+    places = [label for label in order if label in frame.index]
+    frame = frame.loc[places]
+    frame = frame[frame.notna().sum(axis=1) > 1]
+    if len(models) < 2 or len(frame) < 2:
+        return Night()
+    means = _middle(frame.to_numpy(dtype=np.float64).T)
+    level = float(np.nanmean([one.level for one in models.values()]))
+    large = is_large(level + float(means.min()), float(np.ptp(means)))
+    spread = spreads.loc[frame.index].median(axis=1).to_numpy(dtype=np.float64) / math.sqrt(len(models))
+    seen = evidence(means, spread, baseline=baseline, threshold=threshold if large else None)
+    if seen.first is None or seen.until is None or seen.shift is None:
+        return Night("watch" if large else "none")
+    found = large and seen.highest is not None and seen.highest >= threshold
+    own = frame.to_numpy(dtype=np.float64)[: seen.until].T
+    moved = (
+        (_means(own[:, seen.first :], axis=1) - _means(own[:, : seen.first], axis=1)) / seen.shift
+        if seen.shift
+        else np.zeros(1)
+    )
+    drifted = found and float(np.mean(moved[np.isfinite(moved)] >= 0.5)) > _MOST_MODELS
+    word: Literal["none", "watch", "drift"] = "drift" if drifted else "watch" if large else "none"
+    return Night(word, seen.shift, str(frame.index[seen.first]) if drifted else None, seen.highest)

@@ -1,0 +1,89 @@
+"""Nights that were off and came back: a service that failed in part, a bad hour of the provider. They are no drift, however far off they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+import numpy.typing as npt
+
+from dtef_pipeline.drift.rule import MIN_GAP
+
+Floats = npt.NDArray[np.float64]
+
+LONGEST_OUTAGE = 5
+"""Snapshots in a row that an outage may have; what is off for longer is a shift."""
+_SPREADS = 3.0
+"""Usual spreads from the level from which a snapshot is off; and never less than the smallest gap that the documented rule looks at."""
+_LEVEL_OF = 10
+"""Snapshots before a run whose median is the level it is compared with."""
+_FIRST = 5
+"""Snapshots at the beginning whose median is the level while too few are known."""
+_KNOWN = 3
+"""Snapshots from which on a level is known, and those after a run that must be back."""
+_CONSISTENT = 1.4826
+"""Makes the median absolute deviation the standard deviation of what is normal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Off:
+    """Places of snapshots. `over`: off, and those after them were back. `pending`: off up to the latest snapshot, for LONGEST_OUTAGE at most."""
+
+    over: tuple[int, ...] = ()
+    pending: tuple[int, ...] = ()
+
+    @property
+    def all(self) -> frozenset[int]:
+        return frozenset((*self.over, *self.pending))
+
+
+NOT_OFF = Off()
+
+
+def off_nights(means: Floats, floor: float) -> Off:
+    """The snapshots of a series that were off for a while. `means`: (snapshots,); `floor`: the smallest usual spread that is believed.
+
+    A run is of snapshots further from the level before them than 3 usual spreads and 0.05. It is over when the mean of the next three is back:
+    nearer to that level than half of the run's own distance. A run of more than LONGEST_OUTAGE snapshots is a shift and is not named here,
+    and so is one after which the level did not come back.
+    """
+    if np.ptp(means) <= MIN_GAP:
+        return Off()
+    limit = max(_SPREADS * max(floor, _usual_spread(means)), MIN_GAP)
+    values, over, kept, at = means.tolist(), list[int](), list[int](), 0
+    while at < len(values):
+        level = _level(values, kept)
+        end = at
+        while end < len(values) and abs(values[end] - level) > limit:
+            end += 1
+        run = range(at, end)
+        if not run:
+            kept.append(at)
+            end = at + 1
+        elif len(run) <= LONGEST_OUTAGE and end == len(values):
+            return Off(tuple(over), tuple(run))
+        else:
+            (over if len(run) <= LONGEST_OUTAGE and _is_back(values, run, level) else kept).extend(run)
+        at = end
+    return Off(tuple(over))
+
+
+def _usual_spread(means: Floats) -> float:
+    """By the median distance from the median; where snapshots differ far less from the next, a run is part of that distance."""
+    spread = _CONSISTENT * float(np.median(np.abs(means - np.median(means))))
+    steps = _CONSISTENT * float(np.median(np.abs(np.diff(means)))) * math.sqrt(2)
+    return min(spread, steps) if len(means) >= _LEVEL_OF else spread
+
+
+def _level(values: Sequence[float], kept: Sequence[int]) -> float:
+    """That of the last snapshots that were not off; of the first snapshots there are, while too few are known."""
+    return median([values[place] for place in kept[-_LEVEL_OF:]] if len(kept) >= _KNOWN else values[:_FIRST])
+
+
+def _is_back(values: Sequence[float], run: range, level: float) -> bool:
+    after = values[run.stop : run.stop + _KNOWN]
+    distance = sum(values[place] for place in run) / len(run) - level
+    return abs(sum(after) / len(after) - level) < abs(distance) / 2

@@ -1,0 +1,171 @@
+"""A model beside the others of the same nights: who moved, what all did together, and what of it is the parse rate."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.drift_panels import Panel, answers, judged, rates
+from dtef_pipeline.drift.night import Night, control_of, night_of
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.paired import paired
+from dtef_pipeline.drift.verdict import Verdict
+from dtef_pipeline.survey.tables import DRIFT_CHECKS, MODEL_DRIFT
+from dtef_pipeline.tables import EVIDENCE, NIGHT
+from tests.dtef_pipeline.drift.model_drift_rows import Rows, found
+from tests.made.snapshots import label, nights
+
+THRESHOLD = math.log10(2 / 0.05)
+WOBBLE = Panel(models=2, nights=40, wobble=0.02, autocorrelation=0.8)
+
+
+def verdicts(panel: Panel, seed: int = 1) -> dict[str, Verdict]:
+    return judged(answers(panel, np.random.default_rng(seed)), panel.nights, THRESHOLD)
+
+
+def common(panel: Panel, seed: int = 1) -> Night:
+    pairs = {name: one.pairs for name, one in verdicts(panel, seed).items()}
+    return night_of(pairs, pairs["m0"].snapshots, baseline=5, threshold=THRESHOLD)
+
+
+class TestControl:
+    def test_of_three_models_one_that_moves_does_not_move_the_control_of_another(self) -> None:
+        steady, moved = (pd.DataFrame(np.full((4, 10), level), columns=list("abcdefghij")) for level in (0.6, 0.6))
+        moved.iloc[:, 6:] -= 0.2
+        own = paired(steady, ["q"] * 4, baseline=5)
+        control = control_of(steady, own, {"x": moved, "y": steady})
+        assert control is not None
+        assert control.models == ("x", "y")
+        assert control.apart == pytest.approx(np.zeros(10))
+
+    def test_is_paired_item_by_item_where_both_have_a_score(self) -> None:
+        rng = np.random.default_rng(0)
+        values, other = (pd.DataFrame(rng.uniform(size=(6, 8))) for _ in range(2))
+        values.iloc[2, 5], other.iloc[4, 6] = np.nan, np.nan
+        for frame in (values, other):
+            frame.columns = pd.Index([f"n{night}" for night in range(8)])
+        control = control_of(values, paired(values, list("abcdef"), baseline=5), {"x": other})
+        expected = []
+        for night in range(8):
+            both = [
+                (values - other).iloc[item, night] - np.nanmean((values - other).iloc[item, :5])
+                for item in range(6)
+                if np.isfinite((values - other).iloc[item, night])
+            ]
+            expected.append(sum(both) / len(both))
+        assert control is not None
+        assert control.apart == pytest.approx(expected)
+
+    def test_a_model_that_was_not_there_at_the_beginning_is_no_control(self) -> None:
+        values = pd.DataFrame(np.full((4, 10), 0.6), columns=list("abcdefghij"))
+        assert control_of(values, paired(values, ["q"] * 4, baseline=5), {"x": values.iloc[:, 3:]}) is None
+
+    @pytest.mark.parametrize(
+        ("control", "other", "is_one"),
+        [((), "b", True), ((), "a@seed=2", False), (("b",), "b@seed=2", True), (("c",), "b", False)],
+    )
+    def test_a_model_is_compared_with_others_and_with_those_alone_that_the_panel_names(
+        self, control: tuple[str, ...], other: str, is_one: bool
+    ) -> None:
+        assert WatchOptions(control=control).is_control("a", other) is is_one
+
+
+class TestWhoMoved:
+    def test_the_one_that_moved_has_drift_and_the_other_has_not(self) -> None:
+        one, other = verdicts(Panel(models=2, nights=30, wobble=0.02, autocorrelation=0.5, shift=-0.1, since=15)).values()
+        assert (one.verdict, one.direction, one.first_snapshot, one.control) == ("drift", "down", label(15), "m1")
+        assert one.apart_shift == pytest.approx(-0.1, abs=0.01)
+        assert (one.parsed_verdict, one.drifts_in) == ("drift", "score and parsed")
+        assert other.verdict != "drift"
+
+    def test_where_it_cannot_be_decided_both_are_named_and_neither_has_drift(self) -> None:
+        made = answers(Panel(models=2, nights=30), np.random.default_rng(1))
+        made["m0"].policy.iloc[:, 15:] -= 0.07
+        made["m1"].policy.iloc[:, 15:] += 0.07
+        for name, one in judged(made, 30, THRESHOLD).items():
+            other = {"m0": "m1", "m1": "m0"}[name]
+            assert one.verdict == "watch"
+            assert f"this model or {other} moved: the two cannot be told apart" in one.notes
+
+    def test_what_all_do_together_is_the_nights_and_no_models(self) -> None:
+        panel = Panel(models=4, nights=30, shift=-0.1, since=15, all_shift=True)
+        assert {one.verdict for one in verdicts(panel).values()} == {"watch"}
+        night = common(panel)
+        assert (night.night_verdict, night.night_first_snapshot) == ("drift", label(15))
+        assert night.night_shift == pytest.approx(-0.1, abs=0.01)
+
+    @pytest.mark.parametrize("models", [2, 4])
+    def test_one_that_moves_is_no_night(self, models: int) -> None:
+        assert common(Panel(models=models, nights=30, shift=-0.16, since=15)).night_verdict != "drift"
+
+    def test_a_single_model_has_no_verdict_on_the_night(self) -> None:
+        assert common(Panel(nights=20)) == Night()
+
+
+class TestParsing:
+    def test_a_fall_of_the_parse_rate_is_a_drift_of_that(self) -> None:
+        one, _ = verdicts(Panel(models=2, nights=30, unparsed=0.02, parse_shift=0.2, since=15)).values()
+        assert (one.verdict, one.drifts_in, one.parsed_verdict) == ("drift", "parse rate", "none")
+        assert one.parsed_shift == pytest.approx(0, abs=0.01)
+
+
+class TestOutage:
+    @pytest.mark.parametrize("length", [2, 5])
+    @pytest.mark.parametrize("models", [1, 2])
+    def test_one_that_reverts_is_watched_and_named_and_no_drift(self, length: int, models: int) -> None:
+        panel = Panel(models=models, nights=45, wobble=0.005, outages=((30, length),))
+        made = answers(panel, np.random.default_rng(2))
+        said = [judged(made, until, THRESHOLD)["m0"] for until in range(31, 46)]
+        assert {one.verdict for one in said} == {"watch"}
+        assert said[-1].outage == tuple(label(night) for night in range(30, 30 + length))
+        assert any(note.startswith("off and back, which is an outage and no drift: ") for note in said[-1].notes)
+        assert any(note.startswith("off up to the latest, an outage or a shift: ") for note in said[0].notes)
+
+    def test_one_that_lasted_is_a_drift_that_reverted(self) -> None:
+        said = verdicts(Panel(nights=45, outages=((20, 10),)))["m0"]
+        assert said.verdict == "drift"
+        assert "a drift that reverted: the latest snapshots are back at the level before" in said.notes
+
+    def test_a_bad_night_of_the_baseline_is_one_too(self) -> None:
+        said = verdicts(Panel(nights=40, wobble=0.01, outages=((2, 1),)))["m0"]
+        assert (said.verdict, said.outage) == ("watch", (label(2),))
+
+
+class TestRates:
+    @pytest.mark.parametrize(
+        "panel",
+        [
+            Panel(wobble=0.02, autocorrelation=0.8),
+            WOBBLE,
+            Panel(unparsed=0.03, bad=0.15),
+            Panel(wobble=0.01, outages=((10, 2), (30, 5))),
+        ],
+        ids=["nights that take after the night before", "and two models", "bad nights", "outages"],
+    )
+    def test_drift_is_rarely_said_of_a_model_that_did_not_change(self, panel: Panel) -> None:
+        found = rates(panel, 8, 3, looks=1)
+        assert max(found.first, found.other) <= 0.25  # two of 8: more is one in 500 at 4 %
+
+    @pytest.mark.parametrize(("shift", "within"), [(-0.08, 10), (-0.05, 20)])
+    def test_beside_another_model_a_shift_is_found_however_the_nights_wander(self, shift: float, within: int) -> None:
+        found = rates(
+            Panel(models=2, wobble=0.02, autocorrelation=0.8, shift=shift, since=10, nights=10 + within), 8, 4, looks=1
+        )
+        assert found.first >= 0.6  # of 8: fewer is one in 200 at 85 %
+        assert found.other <= 0.125
+
+
+def test_tables_have_the_night_and_the_model_side_by_side() -> None:
+    fell: Rows = [*nights([0.6] * 12, model="a"), *nights([0.6] * 5 + [0.45] * 7, model="b"), *nights([0.6] * 12, model="c")]
+    checks, series = found(fell)
+    assert {row["model"]: (row["verdict"], row["night_verdict"], row["control"]) for row in checks} == {
+        "a": ("none", "none", "b, c"),
+        "b": ("drift", "none", "a, c"),
+        "c": ("none", "none", "a, b"),
+    }
+    assert [row["apart"] for row in series if row["model"] == "b"] == pytest.approx([0.0] * 5 + [-0.15] * 7)
+    for schema in (MODEL_DRIFT, DRIFT_CHECKS):
+        assert {column.name for column in (*EVIDENCE, *NIGHT)} <= set(schema.names)

@@ -1,0 +1,53 @@
+"""Nights that were off and came back are an outage; what stays is a shift."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from dtef_pipeline.drift.outages import LONGEST_OUTAGE, NOT_OFF, Off, off_nights
+
+FLOOR = 0.005
+
+
+def series(*off: tuple[int, int], nights: int = 40, by: float = -0.2) -> npt.NDArray[np.float64]:
+    means = np.random.default_rng(1).normal(0, 0.01, nights)
+    for first, length in off:
+        means[first : first + length] += by
+    return means
+
+
+@pytest.mark.parametrize("length", range(1, LONGEST_OUTAGE + 1))
+@pytest.mark.parametrize("by", [-0.2, 0.15])
+def test_a_run_that_is_back_is_over(length: int, by: float) -> None:
+    assert off_nights(series((20, length), by=by), FLOOR) == Off(over=tuple(range(20, 20 + length)))
+
+
+def test_a_run_up_to_the_latest_night_is_pending_until_it_is_too_long_for_an_outage() -> None:
+    means = series((20, 20))
+    for length in range(1, LONGEST_OUTAGE + 1):
+        assert off_nights(means[: 20 + length], FLOOR) == Off(pending=tuple(range(20, 20 + length)))
+    for length in range(LONGEST_OUTAGE + 1, 20):
+        assert off_nights(means[: 20 + length], FLOOR) == NOT_OFF
+
+
+def test_several_runs_and_one_in_the_first_nights_are_found() -> None:
+    assert off_nights(series((2, 1), (12, 2), (25, 5)), FLOOR) == Off(over=(2, 12, 13, *range(25, 30)))
+
+
+def test_nights_that_differ_less_than_the_rule_looks_at_are_never_off() -> None:
+    assert off_nights(np.tile([0.0, 0.049], 20), FLOOR) == NOT_OFF
+
+
+def test_a_shift_after_a_short_way_back_is_no_outage() -> None:
+    """One night back in a level that stays lower does not make the nights before it an outage once the level is clear."""
+    means = series((20, 3), (24, 16))
+    assert not set(off_nights(means, FLOOR).all) & set(range(24, 40))
+
+
+def test_five_nights_after_a_baseline_of_five_are_an_outage_too() -> None:
+    """Half of the nights were off then, which made the usual spread as large as the outage."""
+    means = series((5, 5), nights=20)
+    assert off_nights(means[:10], FLOOR) == Off(pending=tuple(range(5, 10)))
+    assert off_nights(means, FLOOR) == Off(over=tuple(range(5, 10)))
