@@ -16,11 +16,16 @@ import pandas as pd
 
 from dtef_pipeline.boards.comparisons import comparisons
 from dtef_pipeline.statistics.differences import MARGIN, paired_statistics, resampling_of, verdicts
-from dtef_pipeline.statistics.permutation import FEWEST_PERMUTATIONS, SIGNIFICANCE, holm, sign_flips
+from dtef_pipeline.statistics.permutation import FEWEST_PERMUTATIONS, SIGNIFICANCE, benjamini_hochberg, holm, sign_flips
+from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT
 from dtef_pipeline.survey.boards.responsiveness import responsiveness
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 
 Floats = npt.NDArray[np.float64]
+
+
+BATTERIES = (13, 7, 7, 6, 6, 5, 5, 5, *(2,) * 2, *(1,) * 58)
+"""Questions in each battery of GD4: 116 in 68; of the smaller ones only the number is known."""
 
 
 class Design(NamedTuple):
@@ -166,8 +171,19 @@ def main(sets: int) -> None:
         print(
             f"a difference of {shift}, 20 questions x 50 segments: found in {clustered_rate(Design(shift=shift), sets, 2):.1%}"
         )
-    rates = f"{family_rate(5, sets, 3):.2%}, unadjusted {family_rate(5, sets, 3, adjust=None):.1%}"
-    print(f"any of 10 pairs of 5 equal models: {rates}")
+    for adjusted, adjust in (("Holm", holm), ("Benjamini-Hochberg", benjamini_hochberg), ("not adjusted", None)):
+        rates = ", ".join(
+            f"{models} equal models of {questions} questions {family_rate(models, sets, 3, adjust=adjust, questions=questions):.2%}"
+            for models, questions in ((5, 20), (8, 8), (8, 20), (8, 60))
+        )
+        apart = family_rate(8, sets, 3, adjust=adjust, better=3)
+        print(f"any false finding, {adjusted}: {rates}; of 8, of which 3 truly differ, 20 questions {apart:.2%}", flush=True)
+    names = [f"m{place}" for place in range(8)]
+    for those, eight in (("8 models", names), ("7 models and the reference", [*names[:7], LEAVE_ONE_OUT])):
+        print(
+            f"any false finding of `comparisons`, {those}, clusters of {BATTERIES}: {any_found(eight, sets // 10, 3, BATTERIES)}",
+            flush=True,
+        )
     for difference in (MARGIN, 0.0):
         print(f"equivalent within {MARGIN}, true difference {difference}: {equivalence_rate(difference, sets, 4):.2%}")
     for gain in (0.0, 0.03):

@@ -114,10 +114,8 @@ def test_the_family_that_confirms_is_named_and_seen_from_the_language_model() ->
     known |= {"parsed_high": 0.05, "parsed_verdict": "not told apart", "parsed_note": ""}
     pair = frame({"model": OTHERS, "other_model": "a", "other_variant": "a", "family": "confirmatory", **known})
     markup = comparisons(board, pair)
-    assert (
-        f"One family confirms, named before anything was asked: each language model against {OTHERS}, context 0, asked as"
-        in markup
-    )
+    assert "One family confirms, chosen by what was asked and not by what came out" in markup
+    assert f"each language model against {OTHERS}, context all, asked as" in markup
     assert "1 test, p adjusted by Holm" in markup
     row = cells(markup.split("<caption>Confirmatory: each language model")[1])[0]
     assert [row[0], row[1], row[2], row[-1]] == ["a", OTHERS, "-0.20 -0.30 to -0.10", "worse"]
