@@ -20,7 +20,16 @@ from dtef_pipeline.boards.scored import Codes, Deviations, Noise, Scored
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.effective_size import effective_items
 from dtef_pipeline.statistics.ranks import ranks
-from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, Floats, Resampling, interval, why_none, within_limits
+from dtef_pipeline.statistics.resampling import (
+    CONFIDENCE,
+    MIN_CLUSTERS,
+    Floats,
+    Resampling,
+    effective_clusters,
+    interval,
+    why_none,
+    within_limits,
+)
 from dtef_pipeline.statistics.shared_noise import CORRELATION, OF_OBSERVED
 
 Chosen = npt.NDArray[np.bool_]
@@ -219,7 +228,7 @@ def ratio(
 
 def number_of(sums: Sums, resampling: Resampling, *, crossed: bool = True) -> Number:
     found = resampling.ratios(sums.numerators, sums.denominators, sums.noise, crossed=crossed, correlation=sums.correlation)
-    ends = interval(found.replicates, found.n_clusters, found.between)
+    ends = interval(found.replicates, found.n_clusters, found.between, found.effective)
     return Number(sums.value, *ends, found.replicates, found.shared)
 
 
@@ -252,16 +261,17 @@ def _intervals(grid: Grid, resampling: Resampling | None, ranked: pd.DataFrame |
         found |= mean_of(grid, resampling, grid.column(name), _corrected(name), crossed=False).columns(name)
     measured = subject.measures(grid, resampling, score)
     found |= measured.columns
-    found["adjusted_low"], found["adjusted_high"] = _ends(measured.adjusted, clusters)
+    found["adjusted_low"], found["adjusted_high"] = _ends(grid, measured.adjusted, clusters, scored)
     found |= _ranks(grid, measured.adjusted, clusters, _is_ranked(grid, ranked, score.value))
     found["note"] = _notes(clusters, parsed.value, measured.notes, subject.keys.cluster_noun)
     return pd.concat([grid.rows, pd.DataFrame({name: found[name] for name in subject.columns})], axis=1)
 
 
-def _ends(replicates: Floats | None, clusters: Floating) -> tuple[Floats, Floats]:
+def _ends(grid: Grid, replicates: Floats | None, clusters: Floating, chosen: Chosen) -> tuple[Floats, Floats]:
+    """Of a mean over the chosen cells."""
     if replicates is None:
         return np.full(len(clusters), np.nan), np.full(len(clusters), np.nan)
-    return interval(replicates, clusters)
+    return interval(replicates, clusters, effective=effective_clusters(grid.sums(np.ones(len(chosen)), chosen)))
 
 
 def _corrected(name: str) -> Terms:

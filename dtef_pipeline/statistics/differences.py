@@ -121,7 +121,8 @@ def ratio_intervals(
             correlation=of_columns[block],
         )
         for (low, high), confidence in zip(found, confidences, strict=True):
-            low[block], high[block] = interval(ratio.replicates, ratio.n_clusters, ratio.between, confidence=confidence)
+            known = (ratio.n_clusters, ratio.between, ratio.effective)
+            low[block], high[block] = interval(ratio.replicates, *known, confidence=confidence)
     return found
 
 

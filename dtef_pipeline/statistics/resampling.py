@@ -38,12 +38,13 @@ _NOISE_COUNTS = 5
 
 
 class Ratios(NamedTuple):
-    """Sums of one kind over sums of another, one number per column, and its replicates. `interval` takes the three after the value."""
+    """Sums of one kind over sums of another, one number per column, and its replicates. `interval` takes the four after the value."""
 
     value: Floats  # (columns,), NaN where the denominator is 0
     replicates: Floats  # (resamples, columns)
     n_clusters: npt.NDArray[np.int64]  # (columns,): clusters with anything in the denominator
     between: Floats  # (columns,): share of the replicates' variance that is between clusters, 0-1; 1 without noise
+    effective: Floats  # (columns,): `effective_clusters`
     shared: Floats  # (columns,): standard deviation of the noise shared by all clusters, which the replicates have besides; 0 without
 
 
@@ -128,7 +129,8 @@ class Resampling:
             if shared.any():
                 replicates += np.outer(self.people, shared)
             between = wanted / (wanted + added)
-        return Ratios(value, replicates, n_clusters, np.where(np.isfinite(between), between, 1.0), shared)
+        between = np.where(np.isfinite(between), between, 1.0)
+        return Ratios(value, replicates, n_clusters, between, effective_clusters(bottom), shared)
 
     def _of_denominators(self, bottom: Floats) -> _Denominators:
         """Kept from one call to the next: the means of a board are of the same cells, most of them."""
@@ -184,6 +186,18 @@ def _one_thread() -> None:
     threadpool_limits(limits=1, user_api="blas")
 
 
+def effective_clusters(denominators: Floats) -> Floats:
+    """(columns,) how many clusters of one size are worth as much as those of `denominators` (clusters, columns): (sum b)^2 / sum b^2.
+
+    As many as there are where all are of one size; fewer where a few large ones make most of the sum (Kish 1965; the same weights decide the
+    degrees of freedom of a variance between clusters: Carter, Schnepel & Steigerwald 2017). NaN where nothing is there.
+    """
+    largest = np.maximum(np.abs(denominators).max(axis=0, initial=0), np.finfo(np.float64).tiny)
+    parts = denominators / largest
+    squares = (parts**2).sum(axis=0)
+    return np.asarray(np.divide(parts.sum(axis=0) ** 2, squares, out=np.full(len(squares), np.nan), where=squares > 0))
+
+
 def tempered(between: Floats, noise: Floats, n_clusters: npt.ArrayLike) -> Floats:
     """Variance of a ratio: `between`, as C clusters say (C / (C - 1) S), or, where the `noise` alone says more, a mean of the two.
 
@@ -197,20 +211,27 @@ def tempered(between: Floats, noise: Floats, n_clusters: npt.ArrayLike) -> Float
 
 
 def interval(
-    replicates: Floats, n_clusters: npt.ArrayLike, between: npt.ArrayLike = 1.0, *, confidence: float = CONFIDENCE
+    replicates: Floats,
+    n_clusters: npt.ArrayLike,
+    between: npt.ArrayLike = 1.0,
+    effective: npt.ArrayLike | None = None,
+    *,
+    confidence: float = CONFIDENCE,
 ) -> tuple[Floats, Floats]:
     """Expanded percentile interval: low and high, each (columns,), from `replicates` (resamples, columns).
 
     The percentiles are Phi(-e z) and Phi(e z) with z the normal quantile of `confidence`, t that of C - 1 degrees of freedom, and
-    e^2 = C / (C - 1) x (t / z)^2, because the spread between C clusters is estimated from C numbers and comes out too small by
-    (C - 1) / C. Where nothing is `between` clusters but noise alone, which is known from the respondents, e = 1. NaN where
-    C < MIN_CLUSTERS or over 5 % of the replicates are not finite.
+    e^2 = C / (C - 1) x (t / z)^2, because the spread between C clusters is estimated from C numbers and comes out too small by (C - 1) / C.
+    C is `effective` (of `effective_clusters`, 2 or more), where it is given, else `n_clusters`. Where nothing is `between` clusters but
+    noise alone, which is known from the respondents, e = 1. NaN where `n_clusters` < MIN_CLUSTERS or over 5 % of the replicates are not
+    finite.
     """
     clusters = np.broadcast_to(np.asarray(n_clusters, dtype=np.float64), replicates.shape[1:])
     finite = np.isfinite(replicates).sum(axis=0)
     usable = (clusters >= MIN_CLUSTERS) & (finite >= _FINITE * len(replicates)) & (finite > 0)
     z = ndtri((1 + confidence) / 2)
-    freedom = np.where(usable, clusters - 1, 1)
+    alike = clusters if effective is None else np.clip(np.asarray(effective, dtype=np.float64), 2, clusters)
+    freedom = np.where(usable, alike - 1, 1)
     expanded = np.sqrt(1 + 1 / freedom) * stdtrit(freedom, (1 + confidence) / 2)
     tail = ndtr(-np.where(np.broadcast_to(between, clusters.shape) > 0, expanded, z))
     # A column's replicates side by side in memory are sorted many times faster.

@@ -19,6 +19,7 @@ from dtef_pipeline.statistics.resampling import (
     Floats,
     Noise,
     Resampling,
+    effective_clusters,
     product,
     tempered,
 )
@@ -78,7 +79,8 @@ def _ends(weights: Floats, top: Floats, bottom: Floats, known: NoiseVariances, c
     """Low and high of columns that have every cluster; `known`: variances of the numerators' sum by noise alone."""
     count, total = len(top), bottom.sum(axis=0)
     noise = known.over(total)
-    value, more = top.sum(axis=0) / total, count / (count - 1)
+    value, alike = top.sum(axis=0) / total, np.maximum(effective_clusters(bottom), 2)
+    more = alike / (alike - 1)
     residual = top - value * bottom
     se = np.sqrt(tempered((residual**2).sum(axis=0) * more / total**2, noise.apart, count) + noise.shared)
     exact = se <= _ROUNDED_TO_ZERO * np.abs(value)
@@ -94,7 +96,7 @@ def _ends(weights: Floats, top: Floats, bottom: Floats, known: NoiseVariances, c
         off = (np.arcsinh(scaled) - origin) * np.hypot(scaled, 1) * scale / own
     off = np.clip(np.where(own > _ROUNDED_TO_ZERO * np.abs(value), off, np.sign(moved) * _FAR), -_FAR, _FAR)
     tail = ndtr(-ndtri((1 + confidence) / 2) * np.sqrt(more))
-    below, above = np.quantile(off, (tail, 1 - tail), axis=0)
+    below, above = np.array([np.quantile(part, (p, 1 - p)) for part, p in zip(off.T, tail, strict=True)]).T
     below, above = np.minimum(below, 0), np.maximum(above, 0)
     step = se / np.hypot(value, scale)
     with np.errstate(over="ignore"):  # no end: as far as the few clusters go

@@ -76,7 +76,9 @@ def _intervals(rows: pa.Table) -> tuple[pa.Array, pa.Array]:
         sums, counts = _question_sums(rows["questions"].take(pa.array(places)))
         if len(sums):
             ratios = Resampling(len(sums)).ratios(sums, counts)
-            low[places], high[places] = within_limits(ratios.value, *interval(ratios.replicates, ratios.n_clusters))
+            low[places], high[places] = within_limits(
+                ratios.value, *interval(ratios.replicates, ratios.n_clusters, effective=ratios.effective)
+            )
     return pa.array(low, from_pandas=True), pa.array(high, from_pandas=True)
 
 

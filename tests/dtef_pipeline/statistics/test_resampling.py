@@ -12,6 +12,7 @@ from dtef_pipeline.statistics.resampling import (
     MIN_CLUSTERS,
     Floats,
     Resampling,
+    effective_clusters,
     interval,
     product,
     tempered,
@@ -163,6 +164,19 @@ def test_interval_takes_the_expanded_percentiles() -> None:
         assert high[0] == pytest.approx(1 - tail, abs=1e-6)
     assert interval(replicates, 10, 0.0)[0][0] == pytest.approx(0.025, abs=1e-6)
     assert interval(replicates, 10**9, confidence=0.9)[0][0] == pytest.approx(0.05, abs=1e-6)
+
+
+def test_a_few_large_clusters_are_worth_fewer_than_there_are_and_reach_further() -> None:
+    sizes = np.array([[13.0, 5.0, 0.0], [7.0, 5.0, 0.0], [5.0, 5.0, 0.0], [5.0, 5.0, 0.0], [4.0, 5.0, 0.0], [2.0, 5.0, 0.0]])
+    effective = effective_clusters(sizes)
+    assert effective[:2] == pytest.approx([36**2 / (169 + 49 + 25 + 25 + 16 + 4), 6])
+    assert np.isnan(effective[2])
+    assert effective_clusters(1e-200 * sizes)[0] == pytest.approx(effective[0])
+    replicates = np.linspace(0, 1, 100_001)[:, None]
+    low, _ = interval(replicates, 6, effective=effective[0])
+    assert low[0] == pytest.approx(norm.cdf(-np.sqrt(4.5 / 3.5) * t.ppf(0.975, 3.5)), abs=1e-6)
+    assert low[0] < interval(replicates, 6)[0][0] == interval(replicates, 6, effective=6.0)[0][0]
+    assert np.isnan(interval(replicates, MIN_CLUSTERS - 1, effective=4.0)[0][0])
 
 
 def test_no_interval_of_few_clusters_or_of_replicates_that_are_not_finite() -> None:

@@ -19,12 +19,13 @@ def skewed(rng: np.random.Generator, clusters: int = 9, columns: int = 3) -> tup
 def naive(top: list[float], bottom: list[float], known: float, resamples: int) -> tuple[float, float]:
     """The interval of one column by writing the drawn clusters out: the same formulas, one resample after the other."""
     clusters = len(top)
+    alike = sum(bottom) ** 2 / sum(each**2 for each in bottom)  # clusters of one size that would be worth as much
 
     def ratio_and_error(drawn: list[int]) -> tuple[float, float]:
         total = sum(bottom[c] for c in drawn)
         ratio = sum(top[c] for c in drawn) / total
         squares = sum((top[c] - ratio * bottom[c]) ** 2 for c in drawn)
-        return ratio, float(np.sqrt(squares * clusters / (clusters - 1))) / total
+        return ratio, float(np.sqrt(squares * alike / (alike - 1))) / total
 
     value, error = ratio_and_error(list(range(clusters)))
     noise = known / sum(bottom) ** 2
@@ -35,7 +36,7 @@ def naive(top: list[float], bottom: list[float], known: float, resamples: int) -
         ratio, own = ratio_and_error([c for c in range(clusters) for _ in range(weights[c])])
         slope = 1 / np.sqrt(ratio**2 + scale**2)
         off.append((np.arcsinh(ratio / scale) - np.arcsinh(value / scale)) / (slope * own))
-    tail = norm.cdf(-1.959963984540054 * np.sqrt(clusters / (clusters - 1)))
+    tail = norm.cdf(-1.959963984540054 * np.sqrt(alike / (alike - 1)))
     step = error / np.sqrt(value**2 + scale**2)
     ends = [scale * np.sinh(np.arcsinh(value / scale) - np.quantile(off, p) * step) for p in (1 - tail, tail)]
     return float(ends[0]), float(ends[1])
