@@ -1,13 +1,12 @@
-"""One million scores of 30 models: all board statistics of them, with 2,000 resamples; and how often the intervals cover the truth.
+"""One million scores of 30 models: all board statistics of them, with 2,000 resamples.
 
-Prints the seconds of each part and the peak memory of the process (target: under 60 s and 4 GB on two cores), then the coverage of the 95 %
-intervals in simulated surveys whose truth is known. Run: `python benchmarks/board_statistics.py [time|coverage] [SETS]`.
+Prints the seconds of each part and the peak memory of the process (target: under 60 s and 4 GB on two cores). Run:
+`python benchmarks/board_statistics.py`. How often the intervals hold the truth: `benchmarks/coverage.py`.
 """
 
 from __future__ import annotations
 
 import resource
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -20,8 +19,6 @@ import pyarrow as pa
 from dtef_pipeline.boards.boards import board, load_evidence
 from dtef_pipeline.boards.comparisons import comparisons, tiers
 from dtef_pipeline.boards.reliability import reliability
-from dtef_pipeline.statistics.resampling import Resampling, interval, within_limits
-from dtef_pipeline.statistics.studentised import studentised_interval
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.consistency import consistency_components
 from dtef_pipeline.survey.boards.gaps import gaps
@@ -31,7 +28,6 @@ from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.metrics import Floats, measure
 from dtef_pipeline.survey.scoring.unbiased import corrected_l2, gini
 from dtef_pipeline.survey.tables import BLUEPRINTS, METRICS, REFERENCE_SCORES, SCORES, SIMILARITIES, SURVEY_RESPONSES
-from tests.made.surveys import Design, Sets, expected, simulate
 
 MODELS, ROUNDS, SEGMENTS, QUESTIONS, LEVELS, OPTIONS = 30, 3, 50, 110, ("0", "all"), 4
 PAIRS = ROUNDS * SEGMENTS * QUESTIONS
@@ -165,76 +161,5 @@ def time_all() -> None:
     print(f"all: {seconds:.1f} s ({cpu:.1f} s of processor) for {len(cells):,} cells")
 
 
-_MIXED = (15, 30, 60, 120, 450)
-DESIGNS = {
-    "60 questions, 5 segments of 15 to 450": Design(60, _MIXED),
-    "20 questions, 5 segments of 15 to 450": Design(20, _MIXED),
-    "10 questions, 5 segments of 15 to 450": Design(10, _MIXED),
-    "8 questions, 5 segments of 15 to 450": Design(8, _MIXED),
-    "5 questions, 5 segments of 15 to 450": Design(5, _MIXED),
-    "60 questions, 1 segment of 50": Design(60, (50,)),
-    "40 questions, 1 segment of 40": Design(40, (40,)),
-    "8 questions, 1 segment of 50": Design(8, (50,)),
-    "30 questions, 3 segments of 15, nearly right": Design(30, (15,) * 3, shared_error=0.2),
-    "60 questions, 1 segment of 15, a perfect model": Design(60, (15,), shared_error=0, segment_error=0),
-    "8 questions, 1 segment of 15, a perfect model": Design(8, (15,), shared_error=0, segment_error=0),
-}
-CEILING = 0.9
-_MEASURED = ("score", "uniform", "marginal", "error", "gini")
-_SETS_AT_ONCE = 500
-
-
-def coverage(sets: int) -> None:
-    """Share of simulated surveys whose 95 % interval holds the truth, in two halves of other seeds: as published, by other ways."""
-    for name, design in DESIGNS.items():
-        for seed in (3, 4):
-            rng = np.random.default_rng(seed)
-            truth = expected(rng, design, _MEASURED, questions=100_000)
-            parts = [
-                covered(simulate(rng, design, _SETS_AT_ONCE, _MEASURED), truth) for _ in range(max(1, sets // _SETS_AT_ONCE))
-            ]
-            shares = {way: np.mean([part[way] for part in parts]) for way in parts[0]}
-            print(f"{name}: " + ", ".join(f"{way} {share:.3f}" for way, share in shares.items()), flush=True)
-
-
-def covered(made: Sets, truth: dict[str, float]) -> dict[str, float]:
-    """Share of the sets that hold the truth, by number and way."""
-    sums, noise, count = made.sums, made.noise, made.counts
-    room = CEILING * count - sums["uniform"]
-    skill = (sums["score"] - sums["uniform"]).sum(axis=0) / room.sum(axis=0)
-    moved = noise["score"] - (1 - skill) * noise["uniform"]
-    error = sums["error"].sum(axis=0) / sums["gini"].sum(axis=0)
-    of_error = noise["error"] - error * noise["gini"]
-    score, gained = truth["score"], truth["score"] - truth["marginal"]
-    cells = made.cells.reshape(-1, made.cells.shape[-1])
-    off = 1.96 * cells.std(axis=0, ddof=1) / np.sqrt(len(cells))
-    ends = {
-        "score": (of_score(sums["score"], count, noise["score"]), score),
-        "by questions alone": (of_score(sums["score"], count, None), score),
-        "by cells as independent": ((cells.mean(axis=0) - off, cells.mean(axis=0) + off), score),
-        "skill": (
-            percentiles(sums["score"] - sums["uniform"], room, moved),
-            (score - truth["uniform"]) / (CEILING - truth["uniform"]),
-        ),
-        "vs_marginal": (percentiles(sums["score"] - sums["marginal"], count, noise["score"] - noise["marginal"]), gained),
-        "worth": (studentised_interval(sums["error"], sums["gini"], of_error), truth["error"] / truth["gini"]),
-        "worth by percentiles": (percentiles(sums["error"], sums["gini"], of_error), truth["error"] / truth["gini"]),
-    }
-    return {name: float(np.mean((low <= wanted) & (wanted <= high))) for name, ((low, high), wanted) in ends.items()}
-
-
-def percentiles(top: Floats, bottom: Floats, noise: Floats | None) -> tuple[Floats, Floats]:
-    found = Resampling(len(top)).ratios(top, bottom, noise)
-    return interval(found.replicates, found.n_clusters, found.between)
-
-
-def of_score(top: Floats, bottom: Floats, noise: Floats | None) -> tuple[Floats, Floats]:
-    return within_limits(top.sum(axis=0) / bottom.sum(axis=0), *percentiles(top, bottom, noise))
-
-
 if __name__ == "__main__":
-    wanted = sys.argv[1] if len(sys.argv) > 1 else "time coverage"
-    if "time" in wanted:
-        time_all()
-    if "coverage" in wanted:
-        coverage(int(sys.argv[2]) if len(sys.argv) > 2 else 4_000)
+    time_all()

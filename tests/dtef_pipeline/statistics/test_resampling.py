@@ -19,7 +19,6 @@ from dtef_pipeline.statistics.resampling import (
     why_none,
     within_limits,
 )
-from tests.made.surveys import Design, Sets, expected, simulate
 
 
 def lopsided(rng: np.random.Generator, clusters: int = 12, columns: int = 3) -> tuple[Floats, Floats]:
@@ -209,82 +208,3 @@ def test_equal_seeds_draw_alike_and_nothing_to_draw_is_refused() -> None:
         Resampling(0)
     with pytest.raises(ConfigError, match="got 5 clusters, 0 resamples"):
         Resampling(5, resamples=0)
-
-
-def share(top: Floats, bottom: Floats, noise: Floats, truth: float) -> float:
-    """Share of the sets whose interval holds the truth."""
-    found = Resampling(len(top)).ratios(top, bottom, noise)
-    low, high = interval(found.replicates, found.n_clusters, found.between)
-    return float(np.mean((low <= truth) & (truth <= high)))
-
-
-def held(made: Sets, truth: float) -> float:
-    """Share of the sets whose interval of the score, as the boards have it, holds the truth."""
-    found = Resampling(len(made.counts)).ratios(made.sums["score"], made.counts, made.noise["score"])
-    low, high = within_limits(found.value, *interval(found.replicates, found.n_clusters, found.between))
-    return float(np.mean((low <= truth) & (truth <= high)))
-
-
-MIXED, SIZES = (15, 30, 60, 120, 450), (15, 60, 450)
-
-
-@pytest.mark.parametrize(
-    ("design", "sets"),
-    [
-        (Design(60, SIZES), 1000),
-        (Design(60, (50,)), 1500),
-        (Design(8, MIXED), 3000),
-        (Design(8, (50,)), 4000),
-        (Design(5, MIXED), 4000),
-        (Design(5, (50,)), 4000),
-        (Design(30, (15, 15, 15), shared_error=0.2), 1000),
-        (Design(60, (15,), shared_error=0, segment_error=0), 1500),
-        (Design(8, (15,), shared_error=0, segment_error=0), 4000),
-    ],
-    ids=lambda value: f"{value.questions}-{len(value.sizes)}" if isinstance(value, Design) else "",
-)
-def test_intervals_hold_the_expected_score_in_93_to_97_of_100_surveys(design: Design, sets: int) -> None:
-    """The share of 1,000 sets has a standard error of 0.7 points, that of 4,000 of 0.35."""
-    rng = np.random.default_rng(11)
-    made, truth = simulate(rng, design, sets), expected(rng, design)["score"]
-    assert 0.93 <= held(made, truth) <= 0.97
-
-
-@pytest.mark.parametrize(
-    ("design", "sets"),
-    [(Design(40, SIZES), 1500), (Design(40, (40,)), 2000), (Design(8, SIZES), 4000), (Design(8, (40,)), 4000)],
-)
-def test_intervals_of_skill_and_of_the_advantage_over_the_marginal_hold_the_truth(design: Design, sets: int) -> None:
-    """Skill from the uniform distribution to a ceiling of .9, both parts observed; score less that of the population, paired."""
-    rng, names = np.random.default_rng(14), ("score", "uniform", "marginal")
-    made = simulate(rng, design, sets, names)
-    score, uniform, marginal = expected(rng, design, names).values()
-    sums, noise = made.sums, made.noise
-
-    room = 0.9 * made.counts - sums["uniform"]
-    skill = (sums["score"] - sums["uniform"]).sum(axis=0) / room.sum(axis=0)
-    moved = noise["score"] - (1 - skill) * noise["uniform"]
-    assert 0.93 <= share(sums["score"] - sums["uniform"], room, moved, (score - uniform) / (0.9 - uniform)) <= 0.97
-    gained, moved = sums["score"] - sums["marginal"], noise["score"] - noise["marginal"]
-    assert 0.93 <= share(gained, made.counts, moved, score - marginal) <= 0.97
-
-
-def test_cells_taken_as_independent_hold_it_far_less_often() -> None:
-    rng = np.random.default_rng(12)
-    design = Design(30, (60,) * 12, segment_error=0.1)
-    made, truth = simulate(rng, design, 500), expected(rng, design)["score"]
-    cells = made.cells.reshape(-1, 500)
-    error = 1.96 * cells.std(axis=0, ddof=1) / np.sqrt(len(cells))
-    assert np.mean(np.abs(cells.mean(axis=0) - truth) <= error) < 0.75
-    assert 0.92 <= held(made, truth) <= 0.98
-
-
-def test_noise_counted_twice_would_make_the_intervals_too_wide() -> None:
-    rng = np.random.default_rng(13)
-    design = Design(60, (15,), shared_error=0.0, segment_error=0.0)
-    made, truth = simulate(rng, design, 1000), expected(rng, design)["score"]
-    found = Resampling(60).ratios(made.sums["score"], made.counts)
-    drawn = Resampling(60).noise(made.noise["score"]) / made.counts.sum(axis=0)
-    low, high = interval(found.replicates + drawn, found.n_clusters)
-    assert np.mean((low <= truth) & (truth <= high)) > 0.985
-    assert 0.94 <= held(made, truth) <= 0.98
