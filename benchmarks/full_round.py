@@ -140,8 +140,11 @@ def _library_results(house, round_id, segments):  # type: ignore[no-untyped-def]
 
     from dtef_pipeline.survey.boards.segment_results import segment_results
 
-    scores = pa.concat_tables([house.read("scores", round=round_id, segment=segment) for segment in segments])
-    results = segment_results(scores)
+    scores, survey = (
+        pa.concat_tables([house.read(table, round=round_id, segment=segment) for segment in segments])
+        for table in ("scores", "survey_responses")
+    )
+    results = segment_results(scores, survey)
     for segment in segments:
         of_segment = results.filter(pc.field("segment") == segment)
         for snapshot in pc.unique(of_segment["snapshot"]).to_pylist():

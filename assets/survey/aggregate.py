@@ -15,6 +15,7 @@ from assets.survey.rounds import ROUND_SEGMENT
 from assets.survey.score import scores
 from dtef_pipeline.survey.boards.segment_results import segment_results as aggregate
 from dtef_pipeline.survey.identity import SPACE
+from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import SEGMENT_RESULTS
 
 
@@ -39,12 +40,13 @@ def segment_results(context: dg.AssetExecutionContext, config: AggregateConfig, 
 
 
 def _aggregate(run: PartitionRun, store: Store, snapshot: str | None, keys: Sequence[str]) -> None:
-    read: dict[str, pa.Table] = {}
+    read: dict[str, tuple[pa.Table, pa.Table]] = {}
     for key in keys:
         with run.attempt(key):
-            read[key] = _read_scores(store, key, snapshot)
+            asked = store.warehouse.read("survey_responses", columns=[*KEYS.pair, "battery"], **SPACE.levels(key))
+            read[key] = _read_scores(store, key, snapshot), asked
     # One query for many partitions: it costs as much as one for each.
-    results = aggregate(pa.concat_tables(read.values())) if read else SEGMENT_RESULTS.empty_table()
+    results = aggregate(*map(pa.concat_tables, zip(*read.values(), strict=True))) if read else SEGMENT_RESULTS.empty_table()
     for key in read:
         with run.attempt(key):
             run.done(key, _write_segment(store, results, key))

@@ -231,8 +231,8 @@ SEGMENT_RESULTS = pa.schema(
         *COUNTS,
         METRIC_FIELD,
         field("score", pa.float64(), "Mean score under the published policy, 0-1: higher is better"),
-        field("score_low", pa.float64(), "Lower end of the 95 % interval of score; null with fewer than 5 questions"),
-        field("score_high", pa.float64(), "Upper end of the 95 % interval of score; null with fewer than 5 questions"),
+        field("score_low", pa.float64(), "Lower end of the 95 % interval of score; null with fewer than 5 batteries"),
+        field("score_high", pa.float64(), "Upper end of the 95 % interval of score; null with fewer than 5 batteries"),
         *(
             field(metric, pa.float64(), f"Mean {metric} of the predictions that were read, 0-1: {better} is better")
             for metric in METRICS

@@ -25,7 +25,7 @@ from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.predictions import baseline_rows
 from dtef_pipeline.survey.scoring.score import score_predictions
-from dtef_pipeline.survey.tables import SEGMENT_RESULTS
+from dtef_pipeline.survey.tables import SEGMENT_RESULTS, SURVEY_RESPONSES
 from tests.dtef_pipeline.boards.board_setup import boarded
 from tests.made.scores import scores_of, scores_table
 
@@ -196,7 +196,7 @@ def test_segment_results_agree_with_a_naive_loop_on_lopsided_data() -> None:
         }
         for i in range(400)
     ]
-    results = segment_results(scores_table(rows))
+    results = segment_results(scores_table(rows), SURVEY_RESPONSES.empty_table())
     assert results.schema == SEGMENT_RESULTS
     found = {
         (row["segment"], row["snapshot"], row["model"], row["context_level"], row["targets"]): (
@@ -214,7 +214,7 @@ def test_segment_results_agree_with_a_naive_loop_on_lopsided_data() -> None:
 
 def test_per_question_scores_are_in_survey_order() -> None:
     rows = [{**row, "question_order": 9 - i} for i, row in enumerate(scores_of("m", 0.1, 0.2, None))]
-    questions = segment_results(scores_table(rows)).to_pylist()[0]["questions"]
+    questions = segment_results(scores_table(rows), SURVEY_RESPONSES.empty_table()).to_pylist()[0]["questions"]
     assert questions == [
         {"question_id": "q2", "score": None, "n_scored": 0},
         {"question_id": "q1", "score": pytest.approx(0.2), "n_scored": 1},

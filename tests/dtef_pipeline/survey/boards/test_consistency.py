@@ -20,9 +20,8 @@ def cells_of(scores: Floats, ceilings: Floats | None = None, models: list[str] |
     model, segment, question = (place.ravel() for place in np.indices(scores.shape))
     known = np.full(scores.shape, np.nan) if ceilings is None else np.broadcast_to(ceilings, scores.shape)
     names = np.array(models or [f"m{i}" for i in range(len(scores))])
-    frame = pd.DataFrame(
-        {"model": names[model], "round": "S1", "segment": segment.astype(str), "same_item": question.astype(str)}
-    )
+    asked = dict.fromkeys(("same_item", "cluster"), question.astype(str))
+    frame = pd.DataFrame({"model": names[model], "round": "S1", "segment": segment.astype(str), **asked})
     frame["model_variant"], frame["context_level"], frame["condition"] = frame["model"], "0", "c"
     frame["cluster"] = frame["same_item"]
     return frame.assign(score=scores.ravel(), ceiling=known.ravel())

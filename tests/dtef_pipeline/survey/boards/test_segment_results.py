@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from dtef_pipeline.survey.boards.segment_results import segment_results
-from tests.made.scores import scores_table
+from dtef_pipeline.survey.tables import SURVEY_RESPONSES
+from tests.made.scores import scores_table, survey_rows
 
 Row = dict[str, Any]
+NO_SURVEY = SURVEY_RESPONSES.empty_table()
 
 
 def asked(scores: list[float], **given: Any) -> list[Row]:
@@ -18,10 +21,10 @@ def asked(scores: list[float], **given: Any) -> list[Row]:
     return [{"question_id": f"q{place:02}", "score": score, **given} for place, score in enumerate(scores)]
 
 
-def result(rows: list[Row], **wanted: Any) -> Row:
+def result(rows: list[Row], survey: pa.Table = NO_SURVEY, **wanted: Any) -> Row:
     (found,) = [
         row
-        for row in segment_results(scores_table(rows)).to_pylist()
+        for row in segment_results(scores_table(rows), survey).to_pylist()
         if row["targets"] == "clean" and all(row[name] == value for name, value in wanted.items())
     ]
     return found
@@ -42,6 +45,20 @@ def test_fewer_than_five_questions_have_no_interval() -> None:
     assert result(asked([0.1, 0.9, 0.4, 0.6]))["score_low"] is None
     row = result(asked([0.1, 0.9, 0.4, 0.6, 0.5]))
     assert row["score_low"] < row["score"] < row["score_high"]
+
+
+def test_batteries_are_drawn_whole_each_segments_own() -> None:
+    # Questions of a battery counted as independent: the interval was half as wide as it had to be.
+    scores = np.random.default_rng(5).uniform(0.3, 0.9, size=8).tolist()
+    rows = asked([score for score in scores for _ in range(4)])
+    elsewhere = {"segment": "country:chile", "value": "Chile"}
+    survey = survey_rows(*({"question_id": row["question_id"], "battery": f"b{at // 4}"} for at, row in enumerate(rows)))
+    found = result(rows + [{**row, **elsewhere} for row in rows], survey, segment="country:kenya")
+    ends = ["score_low", "score_high"]
+    assert [found[end] for end in ends] == pytest.approx([result(asked(scores))[end] for end in ends])
+    assert result(rows)["score_low"] > found["score_low"]
+    few = survey_rows(*({"question_id": row["question_id"], "battery": f"b{at // 8}"} for at, row in enumerate(rows)))
+    assert result(rows, few)["score_low"] is None, "32 questions in 4 batteries"
 
 
 def test_unscored_answers_take_no_part() -> None:
@@ -72,4 +89,4 @@ def test_other_segments_do_not_move_an_interval() -> None:
 
 
 def test_no_scores_give_no_rows() -> None:
-    assert len(segment_results(scores_table([]))) == 0
+    assert len(segment_results(scores_table([]), NO_SURVEY)) == 0
