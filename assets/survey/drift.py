@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -53,15 +54,15 @@ def drift_checks(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Ma
     A model over all its segments is in `model_drift`.
     """
     run = PartitionRun(context, store)
-    options, order = store.panel.drift.options, _order(store)
-    watched = {round_id: _watched(store, round_id) for round_id in {SPACE.split(key)[0] for key in run.keys}}
+    rounds = sorted({SPACE.split(key)[0] for key in run.keys})
+    watched = {round_id: _watched(store, round_id) for round_id in rounds}
+    clusters = store.reader.query(SUBJECT.clusters, only=["survey_responses"], first=rounds)
+    check = partial(check_drift, subject=SUBJECT, options=store.panel.drift.options, order=_order(store), clusters=clusters)
     for key in run.keys:
         with run.attempt(key):
             at = SPACE.levels(key)
             scores = store.warehouse.read("scores", columns=columns_needed(SUBJECT.keys), **at)
-            rows = named(
-                store.reader, check_drift(scores, SUBJECT, options=options, watched=watched[at[SPACE.first]], order=order)
-            )
+            rows = named(store.reader, check(scores, watched=watched[at[SPACE.first]]))
             store.warehouse.write("drift_checks", rows, **at)
             run.done(
                 key,

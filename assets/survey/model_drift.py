@@ -54,7 +54,9 @@ def model_drift(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Mat
         raise WarehouseError("no scores yet: materialize the stages of a round first")
     require_known_since(store.settings, lambda: store.models, store.reader)
     options = store.panel.drift.options
-    found = store.reader.query(lambda connection: drift_of_models(connection, SUBJECT, options), only=["scores", "predictions"])
+    found = store.reader.query(
+        lambda connection: drift_of_models(connection, SUBJECT, options), only=["scores", "predictions", "survey_responses"]
+    )
     checks = carry_over(named(store.reader, found.checks), _earlier(context, store), SUBJECT.keys)
     store.warehouse.write("model_drift", checks)
     store.warehouse.write("drift_series", found.series)

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -221,14 +222,16 @@ def _model_checks(reader: TableReader, rounds: Sequence[str], options: WatchOpti
     def made(connection: duckdb.DuckDBPyConnection) -> pa.Table:
         return model_drift(connection, SUBJECT, options, only=rounds).checks
 
-    return queried(reader, made, ("scores", "predictions"), rounds)
+    return queried(reader, made, ("scores", "predictions", "survey_responses"), rounds)
 
 
 def _round_checks(reader: TableReader, rounds: Sequence[str], by: str, options: WatchOptions) -> pa.Table:
     columns, levels = columns_needed(SUBJECT.keys), 1 if by == "round" else 2
     order = reader.query(snapshot_order, only=["scores"])
+    clusters = reader.query(SUBJECT.clusters, only=["survey_responses"], first=rounds)
     scores = (reader.rows("scores", columns=columns, round=r) for r in rounds)
-    return pa.concat_tables([drift_checks(rows, SUBJECT, levels=levels, options=options, order=order) for rows in scores])
+    check = partial(drift_checks, subject=SUBJECT, levels=levels, options=options, order=order, clusters=clusters)
+    return pa.concat_tables([check(rows) for rows in scores])
 
 
 def _drift_rows(checks: pa.Table, by: str, output: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from dtef_pipeline.drift.changes import parted_words
 from dtef_pipeline.drift.night import Night, Scores, night_of
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE, DriftVerdict, drift_verdict, is_equal, of_one_snapshot
-from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.drift.subject import Subject, clusters_by_name
 from dtef_pipeline.drift.verdict import Verdict, verdict_on
 from dtef_pipeline.drift.verdict_text import night_headline, place_words
 from dtef_pipeline.identity import digest
@@ -84,11 +84,13 @@ def drift_checks(
     options: WatchOptions | None = None,
     watched: int = 1,
     order: Sequence[str] | None = None,
+    clusters: pd.DataFrame | None = None,
 ) -> pa.Table:
     """Verdicts of schema `subject.checks`, one row per model variant, way of asking and prompt set.
 
     `scores`: the columns `columns_needed`. `levels`: of the space, by which series are told apart: 2, one series per partition; 1, one over
-    all partitions of a first level at once, where the column of the second is null. Snapshots are compared when they asked the same prompts
+    all partitions of a first level at once, where the column of the second is null. `clusters`: as of `subject.clusters`; None: every item is
+    one of its own. Snapshots are compared when they asked the same prompts
     and were scored against the same truths by the same metric (one prompt set); rows that the keys leave out are not looked at. `watched`:
     how many tables like this one are watched together; all their series share `options.alpha` evenly. `order`: of all snapshots there are
     (`snapshot_order`); None: as the scores alone have it.
@@ -104,7 +106,8 @@ def drift_checks(
         else:
             found += _prompt_sets(keys, frame.iloc[places], asked, places, subject, order)
     threshold = options.threshold(watched * sum(one.compared for one in found))
-    rows = _rows(found, subject, options, threshold, watched, order)
+    linked = {} if clusters is None else clusters_by_name(clusters, subject.keys)
+    rows = _rows(found, _Judge(subject, options, threshold, linked), watched, order)
     return pa.table({name: [row.get(name) for row in rows] for name in subject.checks.names}, schema=subject.checks)
 
 
@@ -251,38 +254,41 @@ def _grid(rows: pd.DataFrame, item: str) -> pd.DataFrame:
     return values
 
 
-def _rows(
-    found: Sequence[_Series], subject: Subject, options: WatchOptions, threshold: float, watched: int, order: Sequence[str]
-) -> list[dict[str, Any]]:
+class _Judge(NamedTuple):
+    subject: Subject
+    options: WatchOptions
+    threshold: float
+    clusters: Mapping[str, str]
+
+
+def _rows(found: Sequence[_Series], by: _Judge, watched: int, order: Sequence[str]) -> list[dict[str, Any]]:
     """One per series; those that asked the same prompts in the same way stand beside each other."""
     alike: dict[tuple[Any, ...], list[_Series]] = {}
     for one in found:
-        alike.setdefault(
-            (*(one.keys.get(name) for name in (*subject.keys.space, *subject.keys.asked)), one.prompt_set), []
-        ).append(one)
+        way = tuple(one.keys.get(name) for name in (*by.subject.keys.space, *by.subject.keys.asked))
+        alike.setdefault((*way, one.prompt_set), []).append(one)
     several = sum(len({one.keys["model"] for one in series if one.compared}) > 1 for series in alike.values())
     rows: dict[int, dict[str, Any]] = {}
     for series in alike.values():
-        verdicts = {id(one): _verdict(one, series, subject, options, threshold) for one in series if one.compared}
+        verdicts = {id(one): _verdict(one, series, by) for one in series if one.compared}
         models = {one.keys["model"]: verdicts[id(one)].pairs for one in series if one.compared}
-        night = night_of(models, order, baseline=options.baseline, threshold=options.threshold(watched * several))
-        rows |= {id(one): _row(one, subject, verdicts.get(id(one)), night) for one in series}
+        night = night_of(models, order, baseline=by.options.baseline, threshold=by.options.threshold(watched * several))
+        rows |= {id(one): _row(one, by.subject, verdicts.get(id(one)), night) for one in series}
     return [rows[id(one)] for one in found]
 
 
-def _verdict(one: _Series, alike: Sequence[_Series], subject: Subject, options: WatchOptions, threshold: float) -> Verdict:
-    items = one.values.policy.index.get_level_values(subject.keys.item).tolist()
-    others = {
-        other.keys["model"]: other.values
-        for other in alike
-        if other.compared and options.is_control(one.keys["model"], other.keys["model"])
-    }
+def _verdict(one: _Series, alike: Sequence[_Series], by: _Judge) -> Verdict:
+    items = one.values.policy.index.get_level_values(by.subject.keys.item).tolist()
+    clusters = [by.clusters.get(f"{one.keys[by.subject.keys.space[0]]}/{item}", item) for item in items]
+    models = ((other.keys["model"], other.values) for other in alike if other.compared)
+    others = {name: values for name, values in models if by.options.is_control(one.keys["model"], name)}
     parsed = one.values.parsed
     return verdict_on(
         one.values.policy[one.order],
-        items,
-        baseline=options.baseline,
-        threshold=threshold,
+        clusters,
+        items=items,
+        baseline=by.options.baseline,
+        threshold=by.threshold,
         parsed=None if parsed is None else parsed[one.order],
         others=others,
     )

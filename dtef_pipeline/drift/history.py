@@ -17,7 +17,7 @@ from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.snapshots import Floats, Snapshot
-from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.drift.subject import Subject, clusters_by_name
 from dtef_pipeline.tables import ANSWERED
 
 
@@ -72,7 +72,7 @@ class Histories:
 
     @property
     def labels(self) -> pd.DataFrame:
-        """By item code, the columns `Keys.tested`."""
+        """By item code, the columns `Keys.tested`, `name` (of the item in all partitions) and `cluster` (what it is independent by)."""
         return self._labels
 
     def _series(self, options: WatchOptions) -> list[History]:
@@ -120,7 +120,10 @@ class Histories:
                 WHERE {self._wanted}""",
             {"only": self._only},
         ).df()
-        return found.assign(truth_id=found["truth_id"].fillna("")).set_index("item").sort_index()
+        first, item = self._keys.shared_item
+        name, linked = found[first] + "/" + found[item], clusters_by_name(self.subject.clusters(self._connection), self._keys)
+        found = found.assign(truth_id=found["truth_id"].fillna(""), name=name, cluster=name.map(linked).fillna(name))
+        return found.set_index("item").sort_index()
 
     def _providers(self) -> dict[tuple[int, int], tuple[frozenset[str], frozenset[str]]]:
         """By series and place of the snapshot: the served models and the fingerprints."""

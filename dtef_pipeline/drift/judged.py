@@ -40,8 +40,8 @@ class PairCodes:
 class Judged:
     """The snapshots of a series that can be compared on one panel, with the verdict on them.
 
-    `asked`: what they are compared on, the columns `Keys.tested`. `values`: (items, snapshots) scores. `verdict`: None where the rule compares
-    nothing, or the series gets no verdict (`threshold` None).
+    `asked`: what they are compared on, the columns `Keys.tested`, `name` and `cluster`. `values`: (items, snapshots) scores. `verdict`: None
+    where the rule compares nothing, or the series gets no verdict (`threshold` None).
     """
 
     def __init__(
@@ -58,13 +58,13 @@ class Judged:
         self.comparable, self._subject, self._times = comparable, subject, times
         self.asked = labels.loc[comparable.items]
         self.values = comparable.grid(lambda snapshot: snapshot.score)
-        first, item = subject.keys.shared_item
-        clusters, baseline = (self.asked[first] + "/" + self.asked[item]).tolist(), comparable.baseline
+        items, clusters, baseline = self.asked["name"].tolist(), self.asked["cluster"].tolist(), comparable.baseline
         self.rule: DriftVerdict = drift_verdict(self.values, times, temperature=temperature)
         self.verdict: Verdict | None = (
             verdict_on(
                 self.values,
                 clusters,
+                items=items,
                 baseline=baseline,
                 threshold=threshold,
                 parsed=comparable.grid(lambda snapshot: snapshot.parsed),
@@ -73,7 +73,9 @@ class Judged:
             if self.rule.is_comparable and threshold is not None
             else None
         )
-        self.pairs: Paired = self.verdict.pairs if self.verdict else paired(self.values, clusters, baseline=baseline)
+        self.pairs: Paired = (
+            self.verdict.pairs if self.verdict else paired(self.values, clusters, baseline=baseline, items=items)
+        )
 
     def _scores(self, snapshots: Sequence[Snapshot]) -> Scores:
         """Of another model, on what is compared here."""

@@ -17,9 +17,9 @@ Floats = npt.NDArray[np.float64]
 
 
 class Moved(NamedTuple):
-    """How far a cluster's mean difference moved, in units of the score: since a snapshot, less before it."""
+    """How far the mean difference of an item moved, in units of the score: since a snapshot, less before it."""
 
-    cluster: str
+    item: str
     shift: float
 
 
@@ -29,14 +29,14 @@ class Paired:
 
     `means`: (snapshots,) mean difference over the items scored in the snapshot and in the baseline. `spread`: (snapshots,) standard error of
     that mean from how much whole clusters differ, without the baseline's own share of it; 0 where there is one cluster or one snapshot in
-    the baseline. `by_cluster`: (clusters, snapshots) mean differences, NaN where a cluster has none. `baseline`: how many of the snapshots,
+    the baseline. `by_item`: (items, snapshots) mean differences, NaN where an item has none. `baseline`: how many of the snapshots,
     from the first, are the baseline; fewer than asked for when there are fewer. `level`: mean score of the items in the baseline.
     """
 
     snapshots: tuple[str, ...]
     means: Floats
     spread: Floats
-    by_cluster: pd.DataFrame
+    by_item: pd.DataFrame
     baseline: int
     level: float
 
@@ -66,26 +66,27 @@ class Paired:
         return int(after[np.argmax(after * (n - after) * jumps**2)])
 
     def moved(self, first: int, until: int | None = None, *, most: int = 5) -> list[Moved]:
-        """The clusters whose mean difference changed most at snapshot `first`, the largest change first.
+        """The items whose mean difference changed most at snapshot `first`, the largest change first.
 
         `until`: only the first so many snapshots.
         """
         if not 0 < first < len(self.snapshots):
             return []
-        values = self.by_cluster.to_numpy()[:, :until]
+        values = self.by_item.to_numpy()[:, :until]
         both = np.isfinite(values[:, :first]).any(axis=1) & np.isfinite(values[:, first:]).any(axis=1)
         shifts = np.nanmean(values[both, first:], axis=1) - np.nanmean(values[both, :first], axis=1)
         order = np.argsort(-np.abs(shifts), kind="stable")[:most]
-        names = self.by_cluster.index.to_numpy()[both]
+        names = self.by_item.index.to_numpy()[both]
         return [Moved(str(names[i]), float(shifts[i])) for i in order]
 
 
-def paired(values: pd.DataFrame, clusters: Sequence[str], *, baseline: int) -> Paired:
+def paired(values: pd.DataFrame, clusters: Sequence[str], *, baseline: int, items: Sequence[str] | None = None) -> Paired:
     """Each snapshot against the mean of the item's values in the first `baseline` snapshots.
 
     `values`: (items, snapshots), scores 0-1 in the order of time, NaN where an item has none; snapshots that answered too little (`answered`)
     are left out, and so are those that share no item with the baseline. `clusters`: (items,) the cluster each item is of: items of one
-    cluster are not independent. What a snapshot says depends on it and the baseline alone, never on later snapshots.
+    cluster are not independent. `items`: (items,) what each is called where it moved, equal for equal ones in several partitions; None: as its
+    cluster. What a snapshot says depends on it and the baseline alone, never on later snapshots.
     """
     values = answered(values)
     frozen = min(baseline, len(values.columns))
@@ -95,24 +96,24 @@ def paired(values: pd.DataFrame, clusters: Sequence[str], *, baseline: int) -> P
     differences = scores - reference[:, None]
     shared = np.isfinite(differences)
     compared = np.asarray(shared.any(axis=0))
-    codes, names = pd.factorize(np.asarray(clusters, dtype=object), sort=True)
-    sums, counts = (
-        _by_cluster(part[:, compared], codes, len(names))
-        for part in (np.where(shared, differences, 0.0), shared.astype(np.float64))
-    )
+    parts = [part[:, compared] for part in (np.where(shared, differences, 0.0), shared.astype(np.float64))]
+    (sums, counts), _ = _added_up(parts, clusters)
+    (item_sums, item_counts), names = _added_up(parts, clusters if items is None else items)
     labels = tuple(str(label) for label, shares in zip(values.columns, compared.tolist(), strict=True) if shares)
     means = _ratio(sums.sum(axis=0), counts.sum(axis=0))
     spread = _standard_error(sums, counts, means) * _without_baseline(len(labels), frozen)
-    by_cluster = pd.DataFrame(_ratio(sums, counts), index=names, columns=list(labels))
+    by_item = pd.DataFrame(_ratio(item_sums, item_counts), index=names, columns=list(labels))
     level = float(reference[np.isfinite(reference)].mean()) if np.isfinite(reference).any() else math.nan
-    return Paired(labels, means, spread, by_cluster, min(frozen, len(labels)), level)
+    return Paired(labels, means, spread, by_item, min(frozen, len(labels)), level)
 
 
-def _by_cluster(values: Floats, codes: npt.NDArray[np.intp], clusters: int) -> Floats:
-    """(clusters, snapshots) sums over each cluster's items."""
+def _added_up(parts: Sequence[Floats], labels: Sequence[str]) -> tuple[list[Floats], pd.Index]:
+    """Of each part, (items, snapshots), the sums over the items of one label; and the labels."""
+    codes, names = pd.factorize(np.asarray(labels, dtype=object), sort=True)
     order = np.argsort(codes, kind="stable")
-    starts = np.searchsorted(codes[order], np.arange(clusters))
-    return np.asarray(np.add.reduceat(values[order], starts, axis=0)) if clusters else np.zeros((0, values.shape[1]))
+    starts = np.searchsorted(codes[order], np.arange(len(names)))
+    sums = [np.add.reduceat(part[order], starts, axis=0) if len(names) else part for part in parts]
+    return sums, pd.Index(names)
 
 
 def _standard_error(sums: Floats, counts: Floats, means: Floats) -> Floats:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import duckdb
+import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.keys import Keys
@@ -34,9 +36,19 @@ class Subject:
     """The kind of change when items are scored against something else: `"rubric"`."""
     truths: str
     """What items are scored against, as people call it: `"rubrics"`."""
+    clusters: Callable[[duckdb.DuckDBPyConnection], pd.DataFrame]
+    """What items hang together, given a connection to the tables: `cluster` of each `Keys.shared_item`. One that has no row is by itself."""
     way: str
     """The way of asking, in words around the values of its columns: `"system {system}"`."""
 
     def asked(self, row: Mapping[str, Any]) -> str:
         """The way of asking of a row: `system 2`."""
         return self.way.format_map(row)
+
+
+def clusters_by_name(clusters: pd.DataFrame, keys: Keys) -> dict[str, str]:
+    """The clusters, as of `Subject.clusters`, by what an item is called whatever the partition: `first level/item`."""
+    first, item = keys.shared_item
+    return dict(
+        zip(clusters[first].astype(str) + "/" + clusters[item].astype(str), clusters["cluster"].astype(str), strict=True)
+    )

@@ -32,7 +32,7 @@ class Verdict:
 
     First what is published: a field for each column of EVIDENCE, under the column's name and described there. Then what it was made of:
 
-    `moved`: the clusters that moved most; None without evidence. `notes`: what to add to the rule's reason. `since`: the place of the first
+    `moved`: the items that moved most; None without evidence. `notes`: what to add to the rule's reason. `since`: the place of the first
     snapshot of what changed. Of a drift this is its first snapshot; of a series to watch the place where one change explains the means best,
     since only evidence dates a change; else the first snapshot after the baseline.
     """
@@ -64,8 +64,8 @@ class Verdict:
     notes: tuple[str, ...] = ()
 
     def row(self, subject: Subject) -> dict[str, Any]:
-        """The columns of EVIDENCE, and `moved` with each cluster under the family's word for an item."""
-        moved = None if self.moved is None else [{subject.keys.noun: one.cluster, "shift": one.shift} for one in self.moved]
+        """The columns of EVIDENCE, and `moved` with each item under the family's word for one."""
+        moved = None if self.moved is None else [{subject.keys.noun: one.item, "shift": one.shift} for one in self.moved]
         return {**{column.name: getattr(self, column.name) for column in EVIDENCE}, "moved": moved}
 
 
@@ -94,16 +94,17 @@ def verdict_on(
     threshold: float,
     parsed: pd.DataFrame | None = None,
     others: Mapping[str, Scores] | None = None,
+    items: Sequence[str] | None = None,
 ) -> Verdict:
     """The verdict on a series: `drift` if its range reaches the rule's thresholds, the highest e-value so far the one needed, and the series
     itself moved, not the others.
 
     The range is that of the paired means (`Paired.is_large`): the rule itself looks at prompts scored in every snapshot alone, and of those
-    there are fewer with every failed call. `values`, `clusters`, `baseline`: as for `paired`. `threshold`: log10 of the e-value needed.
-    `parsed`: as `values`, of the responses that could be parsed. `others`: by name, the models of the same nights.
+    there are fewer with every failed call. `values`, `clusters`, `baseline`, `items`: as for `paired`. `threshold`: log10 of the e-value
+    needed. `parsed`: as `values`, of the responses that could be parsed. `others`: by name, the models of the same nights.
     """
     others = others or {}
-    found = _found(values, clusters, {name: one.policy for name, one in others.items()}, baseline, threshold)
+    found = _found(values, clusters, {name: one.policy for name, one in others.items()}, baseline, threshold, items)
     read = None
     if parsed is not None and found.pairs.is_large and len(parsed):
         known = {name: one.parsed for name, one in others.items() if one.parsed is not None}
@@ -149,9 +150,14 @@ def _of_scores(found: _Found, threshold: float) -> Verdict:
 
 
 def _found(
-    values: pd.DataFrame, clusters: Sequence[str], others: Mapping[str, pd.DataFrame], baseline: int, threshold: float
+    values: pd.DataFrame,
+    clusters: Sequence[str],
+    others: Mapping[str, pd.DataFrame],
+    baseline: int,
+    threshold: float,
+    items: Sequence[str] | None = None,
 ) -> _Found:
-    pairs = paired(values, clusters, baseline=baseline)
+    pairs = paired(values, clusters, baseline=baseline, items=items)
     # Without a large range there is no drift to date: the shift is then that since the baseline.
     needed = threshold if pairs.is_large else None
     alone = evidence(pairs.means, pairs.spread, baseline=baseline, threshold=needed)

@@ -5,18 +5,22 @@ from __future__ import annotations
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.boards.cells import has_table, scores_of_this_version
 from dtef_pipeline.survey.batteries import linked_batteries
 from dtef_pipeline.survey.keys import KEYS
 
 
 def question_clusters(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """`cluster`, the linked battery, of each (round, question_id) of `survey_responses`; no rows where there is no such table."""
+    """`cluster`, the linked battery, of each (round, question_id) of `survey_responses`; no rows where there is no such table.
+
+    Raises WarehouseError for a survey that was ingested by a version without batteries.
+    """
     if not has_table(connection, "survey_responses"):
         return pd.DataFrame(columns=[*KEYS.shared_item, "cluster"], dtype="str")
     question = ", ".join(KEYS.shared_item)
-    asked = connection.execute(
-        f"""SELECT {question}, min(battery) AS battery, min(question_text) AS question_text, min(options) AS options
-            FROM survey_responses GROUP BY {question} ORDER BY {question}"""
-    ).df()
+    with scores_of_this_version(KEYS):
+        asked = connection.execute(
+            f"""SELECT {question}, min(battery) AS battery, min(question_text) AS question_text, min(options) AS options
+                FROM survey_responses GROUP BY {question} ORDER BY {question}"""
+        ).df()
     return asked[list(KEYS.shared_item)].assign(cluster=linked_batteries(asked))

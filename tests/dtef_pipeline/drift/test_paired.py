@@ -52,7 +52,7 @@ def test_differences_are_to_the_mean_of_the_items_own_baseline() -> None:
     assert found.means.tolist() == pytest.approx([-0.05, 0.05, 0.2])
     # Standard deviations of the two differences: .0707, .0707, .1414, each over sqrt(2), times sqrt(2 / 1) or sqrt(2 / 3).
     assert found.spread.tolist() == pytest.approx([0.05 * math.sqrt(2), 0.05 * math.sqrt(2), 0.1 * math.sqrt(2 / 3)])
-    assert found.by_cluster.loc["b"].tolist() == pytest.approx([0, 0, 0.3])
+    assert found.by_item.loc["b"].tolist() == pytest.approx([0, 0, 0.3])
     assert found.baseline == 2
 
 
@@ -73,7 +73,7 @@ def test_equals_the_definition_where_questions_have_unequal_items_and_some_are_m
     means, errors, of_question = by_definition(kept, questions, min(baseline, kept.shape[1]))
     np.testing.assert_allclose(found.means, means, atol=1e-12)
     np.testing.assert_allclose(found.spread, errors, atol=1e-12)
-    np.testing.assert_allclose(found.by_cluster.to_numpy(), [of_question[q] for q in found.by_cluster.index], atol=1e-12)
+    np.testing.assert_allclose(found.by_item.to_numpy(), [of_question[q] for q in found.by_item.index], atol=1e-12)
 
 
 def test_items_in_another_order_say_the_same() -> None:
@@ -84,7 +84,7 @@ def test_items_in_another_order_say_the_same() -> None:
     other = paired(frame(*values[order].tolist()), [questions[i] for i in order], baseline=3)
     np.testing.assert_allclose(one.means, other.means, atol=1e-12)
     np.testing.assert_allclose(one.spread, other.spread, atol=1e-12)
-    pd.testing.assert_frame_equal(one.by_cluster, other.by_cluster)
+    pd.testing.assert_frame_equal(one.by_item, other.by_item)
 
 
 def test_spread_is_that_of_the_nights_own_means_within_the_baseline_and_after() -> None:
@@ -116,8 +116,8 @@ def test_a_night_that_answered_too_little_is_left_out_and_no_part_of_the_baselin
 def test_an_item_without_a_baseline_is_compared_with_nothing() -> None:
     found = paired(frame([0.5, 0.5, 0.6], [0.5, 0.5, 0.6], [NAN, NAN, 0.9]), ["a", "b", "c"], baseline=2)
     assert found.means.tolist() == pytest.approx([0, 0, 0.1])
-    assert found.by_cluster.loc["c"].isna().all()
-    assert [one.cluster for one in found.moved(2)] == ["a", "b"]
+    assert found.by_item.loc["c"].isna().all()
+    assert [one.item for one in found.moved(2)] == ["a", "b"]
 
 
 def test_a_night_that_shares_no_item_with_the_baseline_is_left_out() -> None:
@@ -157,5 +157,17 @@ def test_the_split_leaves_the_least_squares_of_all(means: list[float], baseline:
 def test_the_clusters_that_moved_most_come_first_by_size_whatever_the_direction() -> None:
     rows = [[0.5, 0.5, 0.5 + by, 0.5 + by] for by in (0.1, -0.4, 0.0, 0.2, -0.3, 0.05)]
     moved = paired(frame(*rows), ["a", "b", "c", "d", "e", "f"], baseline=2).moved(2)
-    assert [one.cluster for one in moved] == ["b", "e", "d", "a", "f"]
+    assert [one.item for one in moved] == ["b", "e", "d", "a", "f"]
     assert [one.shift for one in moved] == pytest.approx([-0.4, -0.3, 0.2, 0.1, 0.05])
+
+
+def test_items_of_a_cluster_spread_as_one_and_are_named_each_by_itself() -> None:
+    # Six items that move alike are no more evidence than one.
+    rng = np.random.default_rng(3)
+    apart = pd.DataFrame(0.7 + 0.05 * rng.normal(size=(8, 6)), columns=[f"n{at}" for at in range(6)])
+    six = apart.loc[apart.index.repeat(6)].reset_index(drop=True)
+    names = [f"S1/q{at}" for at in range(48)]
+    found = paired(six, [f"b{at // 6}" for at in range(48)], baseline=3, items=names)
+    np.testing.assert_allclose(found.spread, paired(apart, list("abcdefgh"), baseline=3).spread)
+    assert (paired(six, names, baseline=3).spread < 0.5 * found.spread).all()
+    assert {one.item for one in found.moved(3)} < set(names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import duckdb
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -44,6 +45,7 @@ GAMES = Subject(
     in_order=str,
     truth="rules",
     truths="rules",
+    clusters=lambda _: pd.DataFrame(columns=["league", "seed", "cluster"]),
     way="adapter {adapter} against {opponent}",
 )
 FELL = [*nights([0.8] * 6), *nights([0.6] * 8, first=6)]
