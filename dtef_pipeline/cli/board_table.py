@@ -158,7 +158,14 @@ def _title(row: Mapping[Hashable, Any], above: Sequence[str], said: Collection[s
 def _shown(by: str, frame: pd.DataFrame) -> pd.DataFrame:
     if missing := [name for name in EVERY_VIEW if name not in frame]:
         raise ConfigError(f"--by {by}: its rows lack {', '.join(missing)}; every view has {', '.join(EVERY_VIEW)}")
-    return named_apart(with_ranks(frame, METRICS) if by == BY_METRIC else frame).assign(interval=intervals(frame))
+    shown = named_apart(with_ranks(frame, METRICS) if by == BY_METRIC else frame).assign(interval=intervals(frame))
+    return shown.assign(questions=_questions(frame)) if "effective_questions" in frame else shown
+
+
+def _questions(frame: pd.DataFrame) -> list[str]:
+    """`43 (18)`: the different questions of each row, and how many independent ones they are worth where that is known."""
+    both = zip(frame["n_questions"], frame["effective_questions"], strict=True)
+    return [f"{count:,}" if pd.isna(effective) else f"{count:,} ({effective:,.0f})" for count, effective in both]
 
 
 def _columns(by: str, shown: pd.DataFrame) -> list[str]:

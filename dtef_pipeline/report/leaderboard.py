@@ -148,9 +148,9 @@ def _names(rows: pd.DataFrame) -> list[str]:
 
 
 _COMPARISONS_HOW = (
-    "Two models compare on the {cell}s that both have a score for; whole {item}s are flipped in the permutation test. A difference that is not "
-    "told apart from none is no ranking. {confirms} All other comparisons explore: p is adjusted over those that were asked in the same way "
-    "(Benjamini-Hochberg), so that of all that is found at most one in twenty is false on average. Where readable responses alone say "
+    "Two models compare on the {cell}s that both have a score for; whole {clusters} are flipped in the permutation test. A difference that is "
+    "not told apart from none is no ranking. {confirms} All other comparisons explore: p is adjusted over those that were asked in the same "
+    "way (Benjamini-Hochberg), so that of all that is found at most one in twenty is false on average. Where readable responses alone say "
     "something else than the published policy, their difference stands beside."
 )
 _SIDES = {"model": "model_variant", "other_model": "other_variant"}
@@ -172,7 +172,7 @@ def comparisons(groups: Iterable[tuple[Group, pd.DataFrame]], names: Names) -> s
         if body:
             parts.append(fold(title, body, is_open=at == 0))
     how = _COMPARISONS_HOW.format(
-        item=names.item,
+        clusters=names.clusters,
         cell=names.cell,
         confirms=_what_confirms([pairs for _, pairs in groups if len(pairs)], names),
     )
@@ -198,7 +198,7 @@ def _what_confirms(found: Sequence[pd.DataFrame], names: Names) -> str:
 def _pair_columns(names: Names, pairs: pd.DataFrame) -> list[Column]:
     """Those of readable responses alone where they say something else than the policy."""
     apart = "parsed_note" in pairs and pairs["parsed_note"].fillna("").ne("").any()
-    spread = f"Difference over the standard deviation of the {names.item}s' differences"
+    spread = f"Difference over the standard deviation of the differences of the {names.clusters}"
     readable = (
         Column("parsed_difference", "Read alone", as_is, f"Difference over the {names.cell}s that both answered readably"),
         Column("parsed_verdict", "Verdict on these", text),
@@ -216,6 +216,7 @@ def _pair_columns(names: Names, pairs: pd.DataFrame) -> list[Column]:
             "Over the family that confirms (Holm), or over all others asked in the same way",
         ),
         Column(f"n_{names.item}s", f"{names.item.capitalize()}s", whole),
+        Column(f"n_{names.clusters}", names.clusters.capitalize(), whole),
         Column(f"n_{names.cell}s", f"{names.cell.capitalize()}s", whole),
         Column("verdict", "Verdict", text),
         *(column for column in readable if apart),
@@ -279,7 +280,7 @@ def _matrix(rows: pd.DataFrame, pairs: pd.DataFrame, names: Names) -> str:
         + "</tr>"
         for at, one in enumerate(variants, 1)
     )
-    marked = f"in grey with ≈ where the two are not told apart, without ≈ where there are too few {names.item}s to tell"
+    marked = f"in grey with ≈ where the two are not told apart, without ≈ where there are too few {names.clusters} to tell"
     caption = f"Lead of the row's model over the column's; {marked}"
     titles = f'<thead><tr><th scope="col" class="text">Model</th>{head}</tr></thead>'
     shown = f'<table class="matrix"><caption>{caption}</caption>{titles}<tbody>{body}</tbody></table>'

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.text.counted import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,13 @@ class Names:
 
     @property
     def item(self) -> str:
-        """What a model is asked, and what the statistics resample whole."""
+        """What a model is asked."""
         return self.subject.keys.noun
+
+    @property
+    def clusters(self) -> str:
+        """What the statistics resample whole, in the plural."""
+        return plural(self.subject.keys.cluster_noun)
 
     @property
     def way(self) -> str:

@@ -58,6 +58,8 @@ FIRST_OUT = (
     *(
         "parse_rate",
         "n_questions",
+        "n_batteries",
+        "questions",
         "n_segments",
         "vs_marginal",
         "coverage",
@@ -85,7 +87,7 @@ FIRST_OUT = (
 """Columns that a narrow terminal has no room for, in the order in which they are left out."""
 _COMMON_COLUMNS = (
     *("rank", "tier", "model", "context_level", "score", "interval", "parsed_score", "adjusted_score"),
-    *("skill", "worth", "vs_marginal", "n_pairs", "coverage", "parse_rate"),
+    *("skill", "worth", "vs_marginal", "n_pairs", "questions", "coverage", "parse_rate"),
 )
 _COST = description(COSTS.field("cost_usd")).partition(";")[0]
 EXPERIMENT: Mapping[str, str] = {
@@ -94,7 +96,7 @@ EXPERIMENT: Mapping[str, str] = {
     "n_pairs": "Pairs of segment and question with a score in this condition and in the first one",
     "score": "Mean score over these pairs, 0-1: higher is better",
     "difference": "Mean score less that of the first condition over the same pairs: above 0 is better",
-    "interval": "95 % interval of the difference, by whole questions",
+    "interval": "95 % interval of the difference, by whole batteries of questions",
     "p_bh": "Probability of such a difference if there were none, 0-1, adjusted (Benjamini-Hochberg) over all rows of the table: it explores",
     "decision": "Whether the difference is more than chance (better, worse), surely within the margin by its 90 % interval (equivalent), or "
     "neither (undecided)",
@@ -163,6 +165,7 @@ def meanings(by: str) -> Mapping[str, str]:
     known["interval"] = lower.removeprefix("Lower end of the ").partition(";")[0]
     if _is_by_metric(by):
         known |= {name: f"{known[name]}; in brackets the {_lowered(known[f'{name}_rank'])}" for name in METRICS}
+    known["questions"] = f"{BOARD_COLUMNS['n_questions']}; in brackets the {_lowered(BOARD_COLUMNS['effective_questions'])}"
     names = (*view_columns(by), "condition")
     return {name: known[name] for name in names if name not in PLAIN}
 

@@ -37,7 +37,7 @@ _REACTION = (*_DIFFERENCE, "p_bh", "verdict")
 _BEST_AND_WORST = ("best_segment", "worst_segment", "gap", "expected_gap", "excess")
 _GAP_TESTED = ("excess_low", "excess_high", "p_bh", "p_holm", "parsed_gap", "parsed_excess")
 _REPEATED = ("icc", "interval", "within_sd", "rerun_detectable", "model_detectable")
-_FOUND_IN = ("n_pairs", "n_questions", "note")
+_FOUND_IN = ("n_pairs", "n_questions", "n_batteries", "note")
 PUBLISHED = (
     View(
         "overall",

@@ -83,5 +83,12 @@ _SHOWN_COLUMNS = [
         "Segment and question pairs behind the score; beneath it their share of the board's pairs",
         beneath=Beneath("coverage", percent, "{} of all"),
     ),
+    BoardColumn(
+        "n_questions",
+        "Questions",
+        whole,
+        "Different questions behind the score; beneath it how many independent ones they are worth, as those of a battery hang together",
+        beneath=Beneath("effective_questions", whole, "worth {}"),
+    ),
 ]
 SURVEY_BOARD = Board(_HOW_TO_READ_BOARD, _SHOWN_COLUMNS, references, _RANKED_BY)

@@ -41,13 +41,14 @@ def methodology(metric: str) -> str:
 
 _WHAT_IS_COUNTED = (
     "<p>A <b>pair</b> is one question to one segment of a round. A <b>cell</b> is a pair asked in one way (context level and condition), "
-    "with its draws averaged. A <b>cluster</b> is a question wherever it stands: the same text and options in whatever segment or round. "
-    "A statistic about questions in general must not count the fifty segments that answered one question as fifty questions.</p>"
+    "with its draws averaged. A <b>cluster</b> is a battery: questions that were asked as one block, in all segments and linked over rounds. "
+    "A statistic about questions in general must count neither the fifty segments that answered one question as fifty questions, nor the six "
+    "items of a battery as six independent ones.</p>"
     "<p>A snapshot is one pass over the prompts. Of several snapshots the latest response to each cell counts; drift alone compares them. "
     "Draws are several responses to one prompt; they are averaged before anything else.</p>"
 )
 _TERMS = {
-    "Interval": "From resampled questions, each with its scores in all segments and rounds, and from the noise of the observed answers.",
+    "Interval": "From resampled batteries, each with its scores in all segments and rounds, and from the noise of the observed answers.",
     "Ceiling": "The expected score of the true distribution against a sample of that many respondents, simulated for each pair.",
     "Leave-one-out marginal": "The answer of the other segments of the same attribute, weighted by size.",
     "Population marginal": "The answer of all segments of the round, weighted by size; it contains the target segment.",
