@@ -85,7 +85,7 @@ def gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -
     )
 
 
-@dg.asset(deps=[segment_results], **roll_up("reliability", code_version="2"))
+@dg.asset(deps=[segment_results], **roll_up("reliability", code_version="3"))
 def reliability(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How far repeated draws of the same prompt agree, and how small a difference could be found: one row per model that was asked repeatedly.
 
