@@ -33,6 +33,8 @@ class Source:
     """How often the source was new or had changed. Earlier bytes that come back are another landing."""
     landed: bool = False
     """Registered by the sensor, which starts a run; not by `dtef ingest`."""
+    design_effect: float = 1.0
+    """Kish's: how many people of the sample are worth one that was drawn at random, 1 or more; as was stated."""
     allowed: tuple[str, ...] = ()
     """What may be missing in it: names that the reader's family gives to such faults."""
 
@@ -73,7 +75,15 @@ class Sources(Generic[Read]):
         self.warehouse, self._reader = warehouse, reader
 
     def register(
-        self, round_id: str, path: Path, *, adapter: str, min_n: int, hashed: str | None = None, allowed: Iterable[str] = ()
+        self,
+        round_id: str,
+        path: Path,
+        *,
+        adapter: str,
+        min_n: int,
+        hashed: str | None = None,
+        allowed: Iterable[str] = (),
+        design_effect: float = 1.0,
     ) -> Source:
         """Note where a round comes from, over a manifest that is broken too.
 
@@ -81,7 +91,15 @@ class Sources(Generic[Read]):
         """
         before = self.before(round_id)
         of_file = hashed or content_hash(path)
-        source = Source(round_id, str(path.absolute()), adapter, min_n, of_file, allowed=tuple(sorted(allowed)))
+        source = Source(
+            round_id,
+            str(path.absolute()),
+            adapter,
+            min_n,
+            of_file,
+            design_effect=design_effect,
+            allowed=tuple(sorted(allowed)),
+        )
         changed = before is None or replace(before, landing=0, landed=False) != source
         count = before.landing if before else 0
         source = replace(source, landing=count + changed, landed=hashed is not None)

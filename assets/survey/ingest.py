@@ -71,7 +71,7 @@ def _observe_round(store: SurveyStore, round_id: str) -> _Round:
         refuse_losses(store.sources, survey, observed, source.min_n, source.allowed)
     store.warehouse.write("survey_quarantine", observed.quarantine, round=round_id)
     store.warehouse.write("survey_findings", observed.findings, round=round_id)
-    return _Round(observed.responses, reference_scores(observed.responses))
+    return _Round(observed.responses, reference_scores(observed.responses, design_effect=source.design_effect))
 
 
 def _write_segment(store: SurveyStore, tables: _Round, key: str) -> tuple[dict[str, Any], str]:

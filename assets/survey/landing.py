@@ -192,9 +192,13 @@ class Landing:
         if self._by_hand(survey.round, hashed):
             return []
         source = self.sources.get(survey.round)
-        min_n, allowed = (source.min_n, source.allowed) if source else (MIN_N, ())
+        kept = (
+            {"min_n": source.min_n, "allowed": source.allowed, "design_effect": source.design_effect}
+            if source
+            else {"min_n": MIN_N}
+        )
         path = self.folder / name
-        made = register_round(self.context.instance, self.sources, survey, path, min_n=min_n, hashed=hashed, allowed=allowed)
+        made = register_round(self.context.instance, self.sources, survey, path, hashed=hashed, **kept)
         summary = "new" if made.changes is None else str(made.changes)
         self.context.log.info(f"{survey.round} from {name}, {counted(len(made.keys), 'segment')}: {summary}")
         if made.retired:

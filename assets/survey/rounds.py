@@ -99,18 +99,22 @@ def register_round(
     hashed: str | None = None,
     allowed: Collection[str] = (),
     replace: bool = False,
+    design_effect: float = 1.0,
 ) -> Registered:
     """Make a round known: its source, its partitions, and which of them hold something new.
 
     Segments that the round no longer has are retired; their raw responses stay in the response store. `hashed`: as of
     `Sources.register`. `allowed`: as of `whole`. `replace`: whether the round may lose what an earlier reading had.
+    `design_effect`: kept with the round; 1 or more.
     Raises SurveyError, with nothing changed, where something is missing or lost and not allowed to be.
     Done again for the same survey, it changes nothing and mends what a killed process left half done.
     """
     rows = checked_round(sources, survey, min_n=min_n, allowed=allowed, replace=replace).responses
     keys = sorted(partition_key(survey.round, segment) for segment in rows["segment"].unique().to_pylist())
     found = _changes(sources, survey.round, rows)
-    source = sources.register(survey.round, path, adapter=survey.adapter, min_n=min_n, hashed=hashed, allowed=allowed)
+    source = sources.register(
+        survey.round, path, adapter=survey.adapter, min_n=min_n, hashed=hashed, allowed=allowed, design_effect=design_effect
+    )
     known, kept = known_keys(instance), set(keys)
     retired = [key for key in known if split_partition_key(key)[0] == survey.round and key not in kept]
     gone = set(retired)
@@ -150,6 +154,7 @@ def refuse_losses(
     options = [
         *(option for code, option in ALLOWANCES.items() if code in allowed),
         *([f"--min-n {min_n}"] if min_n != MIN_N else ()),
+        *([f"--design-effect {before.design_effect:g}"] if before is not None and before.design_effect != 1 else ()),
         "--replace",
     ]
     command = f"dtef ingest {shlex.quote(survey.path)} --round {survey.round} {' '.join(options)}"

@@ -32,6 +32,8 @@ from dtef_pipeline.statistics.resampling import (
 )
 from dtef_pipeline.statistics.shared_noise import CORRELATION, OF_OBSERVED
 
+_MUCH = 0.2
+"""Part of the variance of a score from which the noise shared by all clusters makes its interval a conservative one: it rests on a constant."""
 Chosen = npt.NDArray[np.bool_]
 Floating = npt.NDArray[Any]
 
@@ -263,6 +265,7 @@ def _intervals(grid: Grid, resampling: Resampling | None, ranked: pd.DataFrame |
     found |= measured.columns
     found["adjusted_low"], found["adjusted_high"] = _ends(grid, measured.adjusted, clusters, scored)
     found |= _ranks(grid, measured.adjusted, clusters, _is_ranked(grid, ranked, score.value))
+    found["interval_kind"] = _kinds(subject, score, score_low)
     found["note"] = _notes(clusters, parsed.value, measured.notes, subject.keys.cluster_noun)
     return pd.concat([grid.rows, pd.DataFrame({name: found[name] for name in subject.columns})], axis=1)
 
@@ -324,6 +327,18 @@ def _ranks(grid: Grid, adjusted: Floats | None, clusters: Floating, ranked: Chos
         for name, values in (("rank_low", low), ("rank_high", high), ("p_best", best)):
             found[name][rows[enough]] = values[enough]
     return found
+
+
+def _kinds(subject: Scored, score: Number, low: Floats) -> npt.NDArray[np.object_]:
+    """Which of the subject's kinds each row's intervals are, None without; judged by the score's."""
+    with_people, conservative, alone = subject.interval_kinds
+    if score.shared is None or score.replicates is None:
+        return np.full(len(low), None, dtype=object)
+    with np.errstate(invalid="ignore"):
+        much = score.shared**2 > _MUCH * score.replicates.var(axis=0)
+    kinds = np.where(much, conservative, np.where(score.shared > 0, with_people, alone)).astype(object)
+    kinds[np.isnan(low)] = None
+    return kinds
 
 
 def _notes(clusters: Codes, parsed: Floats, others: Sequence[Sequence[str]], noun: str) -> npt.NDArray[np.object_]:

@@ -89,6 +89,9 @@ class Scored:
     are a cluster."""
     noise: Callable[[duckdb.DuckDBPyConnection, pd.DataFrame, BoardOptions], Any]
     """Noise of the cells' scores, given a connection to the tables; None: not known."""
+    interval_kinds: tuple[str, str, str]
+    """What intervals of boards speak of, in words: other items and other people; the same where the people are most of it, so that it is rather
+    too wide; other items alone."""
     measures: Callable[[Grid, Resampling | None, Number], Measured]
     """What rows of a board say besides their means, given the cells, what is resampled, and the mean score."""
     columns: tuple[str, ...]

@@ -149,6 +149,8 @@ def _as_ingested(round_id: str, source: Source | None) -> str:
     options = [f"--round {shlex.quote(round_id)}", *(ALLOWANCES[code] for code in source.allowed)]
     if source.min_n != MIN_N:
         options.append(f"--min-n {source.min_n}")
+    if source.design_effect != 1:
+        options.append(f"--design-effect {source.design_effect:g}")
     return f"dtef ingest {shlex.quote(source.path)} {' '.join(options)}"
 
 

@@ -30,6 +30,7 @@ class IngestOptions:
 
     round_id: str | None = None
     min_n: int | None = None
+    design_effect: float | None = None
     allow_missing_questions: bool = False
     allow_missing_attributes: bool = False
     replace: bool = False
@@ -87,7 +88,9 @@ def _ingested(instance: Any, sources: Sources[Survey], survey: Survey, path: Pat
 
     started = time.monotonic()
     with waiting(f"{survey.round}: noting what is new"):
-        registered = register_round(instance, sources, survey, path, **options.of_a_round)
+        registered = register_round(
+            instance, sources, survey, path, design_effect=options.design_effect or 1, **options.of_a_round
+        )
     outcome = materialize(instance, ["survey_responses"], registered.keys, {})
     say_files(outcome)
     for line in summary(sources.warehouse, survey.round, time.monotonic() - started):

@@ -69,6 +69,11 @@ reads_a_survey = options(
         help="Fewest respondents that a distribution must have to be used.  [default: 10]",
     ),
     click.option(
+        "--design-effect",
+        type=click.FloatRange(min=1),
+        help="How many of the respondents are worth one drawn at random, where the survey is weighted or sampled in clusters.  [default: 1]",
+    ),
+    click.option(
         "--allow-missing-questions",
         is_flag=True,
         help="Go on though questions or options are missing in one file of the folder or another: it may have been cut.",

@@ -208,6 +208,7 @@ REFERENCE_SCORES = pa.schema(
         field("gini", pa.float64(), "Chance that two people of the segment differ in their answers, 0-1, without bias"),
         field("shrinkage", pa.float64(), "Weight of the population in the truth that the ceiling is simulated from, 0-1"),
         field("ceiling", SIMILARITIES, "Score of the true distribution on average over samples of n, 0-1: the best there is"),
+        field("ceiling_low", SIMILARITIES, "Ceiling less its estimated bias, and for n divided by the design effect, 0-1"),
         field("uniform", SIMILARITIES, "Score of the uniform distribution, 0-1: higher is better"),
         field("others", SIMILARITIES, "Score of the leave-one-out marginal, 0-1: higher is better; null: none"),
         field("population", SIMILARITIES, "Score of the population marginal, 0-1: higher is better"),

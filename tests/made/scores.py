@@ -97,13 +97,14 @@ def reference_row(**given: Any) -> dict[str, Any]:
         "gini": 0.6,
         "shrinkage": 0.5,
         "ceiling": 0.9,
+        "ceiling_low": None,
         "uniform": 0.6,
         "others": 0.8,
         "population": 0.8,
         **given,
     }
     row.setdefault("cluster", digest(row["question_id"]))
-    for name in ("ceiling", "uniform", "others", "population"):
+    for name in ("ceiling", "ceiling_low", "uniform", "others", "population"):
         if isinstance(row[name], int | float):
             row[name] = dict.fromkeys(METRICS, float(row[name]))
     return row

@@ -256,6 +256,8 @@ _COMMON = {
     "n_pairs": "Pairs of segment and question with a score",
 }
 _RESAMPLED = {"resamples": "Bootstrap resamples behind the intervals", **_described(_SEED_FIELD)}
+INTERVAL_KINDS = ("questions and people", "questions and people, conservative", "questions alone")
+"""What the intervals of a board's row speak of; see `Scored.interval_kinds`."""
 BOARD_COLUMNS: Mapping[str, str] = {
     **_described(ROUND_FIELD, SEGMENT_FIELD, ATTRIBUTE_FIELD, VALUE_FIELD, QUESTION_FIELD),
     **_COMMON,
@@ -266,6 +268,8 @@ BOARD_COLUMNS: Mapping[str, str] = {
     "tier": "Number of the tier, from 1: its models cannot be told apart from its first; null: not ranked or not testable",
     "tier_note": "Reason why a ranked model has no tier; empty: it has one, or no rank",
     "rank": "Place by adjusted score, from 1 (best); null: too few segments to be ranked",
+    "interval_kind": "What the row's intervals allow for: other questions and other people (conservative: rather too wide, as much of it "
+    "is people who answer all questions), or questions alone; null: no interval",
     "rank_low": "Best place in 95 % of the resamples",
     "rank_high": "Worst place in 95 % of the resamples; three equal models at place 8 take the places 8 to 10",
     "p_best": "Share of resamples in which the model is first, 0-1",

@@ -11,7 +11,7 @@ from dtef_pipeline.survey.baselines.names import EMPIRICAL_BAYES, LEAVE_ONE_OUT,
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
 from dtef_pipeline.survey.boards.linked import question_clusters
 from dtef_pipeline.survey.boards.noise import sampling_noise
-from dtef_pipeline.survey.boards.schemas import COMPARISONS, RELIABILITY
+from dtef_pipeline.survey.boards.schemas import COMPARISONS, INTERVAL_KINDS, RELIABILITY
 from dtef_pipeline.survey.boards.skill import ADDED, measures
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.policy import CREDITS
@@ -23,7 +23,7 @@ SCORED = Scored(
     distances=DISTANCES,
     credits={credit.status: credit.score for credit in CREDITS},
     corrected=CORRECTED,
-    references=("ceiling", "uniform", "others", "population"),
+    references=("ceiling", "ceiling_low", "uniform", "others", "population"),
     typical=("others", "population"),
     facts={"n": "INTEGER", "gini": "DOUBLE"},
     size=lambda level: ContextLevel(level).order,
@@ -37,6 +37,7 @@ SCORED = Scored(
     reference_again="ingest the round again",
     clusters=question_clusters,
     noise=sampling_noise,
+    interval_kinds=INTERVAL_KINDS,
     measures=measures,
     columns=ADDED,
 )

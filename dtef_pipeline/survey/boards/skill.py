@@ -48,7 +48,7 @@ ADDED = (
     *("skill", "skill_low", "skill_high", "skill_from_uniform", "skill_from_uniform_low", "skill_from_uniform_high"),
     *("vs_marginal_low", "vs_marginal_high", "worth", "worth_low", "worth_high"),
     *("l2_corrected", "l2_corrected_low", "l2_corrected_high", "rps_corrected", "rps_corrected_low", "rps_corrected_high"),
-    *("rank_low", "rank_high", "p_best", "note"),
+    *("rank_low", "rank_high", "p_best", "interval_kind", "note"),
 )
 """Columns that boards have with intervals, after those that they have without."""
 
@@ -108,7 +108,15 @@ def _skill(grid: Grid, resampling: Resampling | None, reference: str) -> Number:
     known = np.isfinite(top) & np.isfinite(bottom)
     count = grid.totals(np.ones(len(top)), known)
     room = np.divide(grid.totals(bottom, known), count, out=np.zeros(len(count)), where=count > 0)
-    return ratio(grid, resampling, top, bottom, terms).where(room >= MIN_ROOM)
+    low = np.divide(grid.totals(grid.column("ceiling_low") - below, known), count, out=np.zeros(len(count)), where=count > 0)
+    return widened(ratio(grid, resampling, top, bottom, terms), room, low).where(room >= MIN_ROOM)
+
+
+def widened(skill: Number, room: Floats, low: Floats) -> Number:
+    """With the ends that it has by one ceiling or the other: the `room` to the ceiling, and that to the lowered one, MIN_ROOM or more."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        more = np.maximum(np.where(np.isfinite(low), room / np.maximum(low, MIN_ROOM), 1), 1)
+        return skill._replace(low=np.minimum(skill.low, skill.low * more), high=np.maximum(skill.high, skill.high * more))
 
 
 def _worth(grid: Grid, resampling: Resampling | None) -> Number:

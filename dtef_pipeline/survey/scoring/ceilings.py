@@ -14,8 +14,11 @@ import numpy.typing as npt
 from dtef_pipeline.survey.scoring.metrics import Floats
 from dtef_pipeline.survey.scoring.policy import similarities
 
+Ints = npt.NDArray[np.int64]
 DRAWS = 200
 """Simulated truths and samples per pair. A pair's ceiling then has a Monte-Carlo standard error of about .003, a mean over 1,000 pairs .0001."""
+OUTER, INNER = 2, 25
+"""Of each pair, truths that ceilings are estimated for as if they were unknown, and simulated samples behind each such estimate."""
 MIN_SEGMENTS = 3
 """Fewest segments of an attribute whose own differences are used; below, all segments of the question are."""
 MAX_STRENGTH = 1e6
@@ -61,7 +64,7 @@ def truths(observed: Floats, n: Floats, population: Floats, strength: Floats, rn
 
 
 def ceilings(
-    truth: Floats, n: npt.NDArray[np.int64], rng: np.random.Generator, *, ordinal: bool, dont_know: npt.NDArray[np.bool_]
+    truth: Floats, n: Ints, rng: np.random.Generator, *, ordinal: bool, dont_know: npt.NDArray[np.bool_]
 ) -> dict[str, Floats]:
     """Mean similarity (segments,) under each metric of `truth` (draws, segments, k) to samples of n (segments,) drawn from it.
 
@@ -71,6 +74,33 @@ def ceilings(
     sample = rng.multinomial(np.broadcast_to(n, (draws, segments)), truth)
     values = similarities(truth.reshape(-1, k), sample.reshape(-1, k), ordinal=ordinal, dont_know=dont_know)
     return {name: _mean_of_scored(value.reshape(draws, segments)) for name, value in values.items()}
+
+
+def excess(
+    truth: Floats,
+    n: Ints,
+    attributes: npt.NDArray[np.str_],
+    rng: np.random.Generator,
+    *,
+    ordinal: bool,
+    dont_know: npt.NDArray[np.bool_],
+) -> dict[str, Floats]:
+    """By how much estimated ceilings exceed those of the `truth` (draws, segments, k) of one question, on average, (segments,) by metric.
+
+    From each truth samples of n (segments,) are drawn, and of these alone ceilings are estimated, as if the truth were unknown; noisy for one
+    pair. NaN where the metric has no value. (A parametric bootstrap of the bias: Efron & Tibshirani 1993, ch. 10.)
+    """
+    size, found = n.astype(np.float64), []
+    for one in truth:
+        observed = rng.multinomial(n, one) / n[:, None]
+        population = np.broadcast_to(size @ observed / size.sum(), observed.shape)
+        believed = truths(observed, size, population, prior_strengths(observed, size, attributes), rng, INNER)
+        estimated, real = (
+            ceilings(each, n, rng, ordinal=ordinal, dont_know=dont_know)
+            for each in (believed, np.broadcast_to(one, believed.shape))
+        )
+        found.append({name: estimated[name] - real[name] for name in real})
+    return {name: np.mean([each[name] for each in found], axis=0) for name in found[0]}
 
 
 def _mean_of_scored(values: Floats) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.identity import question_key
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.scoring.ceilings import DRAWS, ceilings, prior_strengths, truths
+from dtef_pipeline.survey.scoring.ceilings import DRAWS, OUTER, ceilings, excess, prior_strengths, truths
 from dtef_pipeline.survey.scoring.matrices import Places, dont_know_flags, matrix
 from dtef_pipeline.survey.scoring.metrics import Floats, distributions
 from dtef_pipeline.survey.scoring.policy import similarities
@@ -23,23 +24,29 @@ from dtef_pipeline.survey.tables import METRICS, REFERENCE_SCORES
 
 CEILING_SEED = 20_261_121
 """Default seed of the simulated ceilings; each question of a round has its own generator, so that no question moves another."""
-_STRUCTS = ("ceiling", "uniform", "others", "population")
+_STRUCTS = ("ceiling", "ceiling_low", "uniform", "others", "population")
 Columns = dict[str, dict[str, Floats]]
 
 
-def reference_scores(responses: pa.Table, *, draws: int = DRAWS, seed: int = CEILING_SEED) -> pa.Table:
+def reference_scores(
+    responses: pa.Table, *, draws: int = DRAWS, seed: int = CEILING_SEED, design_effect: float = 1.0
+) -> pa.Table:
     """One row of schema REFERENCE_SCORES per row of `responses`, in the same order.
 
     `responses` are all `survey_responses` rows of a round (or of several): how much the segments of an attribute differ decides how far a
-    segment's observed distribution is believed. Neither the order of the rows nor other questions change a pair's values.
+    segment's observed distribution is believed. Neither the order of the rows nor other questions change a pair's values, but for
+    `ceiling_low`: the ceiling of n / `design_effect` respondents (Kish 1965; 1 or more) less its estimated bias, in which the pairs of a
+    round are pooled.
     Raises DtefError naming a distribution that does not fit its options, or a question whose segments have several lists of options.
     """
     responses = responses.combine_chunks()
     _check_lengths(responses)
     numbers = {name: np.full(len(responses), np.nan) for name in ("gini", "shrinkage")}
     structs: Columns = {name: {metric: np.full(len(responses), np.nan) for metric in METRICS} for name in _STRUCTS}
+    above = {metric: np.full(len(responses), np.nan) for metric in METRICS}
     for question in _questions(responses):
-        _fill(numbers, structs, question, draws, seed)
+        _fill(numbers, structs, above, question, _Simulated(draws, seed, design_effect))
+    _take_out(structs["ceiling_low"], above, responses)
     columns = {name: pa.array(values, from_pandas=True) for name, values in numbers.items()}
     columns |= {name: _struct(values) for name, values in structs.items()}
     columns["cluster"] = _clusters(responses)
@@ -104,15 +111,45 @@ def _question(responses: pa.Table, lists: dict[str, pa.Array], rows: Places) -> 
     )
 
 
-def _fill(numbers: dict[str, Floats], structs: Columns, question: _Question, draws: int, seed: int) -> None:
+class _Simulated(NamedTuple):
+    draws: int
+    seed: int
+    design_effect: float
+
+
+class _Ceilings(NamedTuple):
+    """(segments,) by metric."""
+
+    values: dict[str, Floats]
+    excess: dict[str, Floats]  # over those of known truths, estimated in the same way
+
+
+def _ceilings(question: _Question, simulated: _Simulated) -> _Ceilings:
+    """For as many respondents as n is worth by the design effect."""
+    worth = np.maximum(np.rint(question.n / simulated.design_effect), 1).astype(np.int64)
+    n = worth.astype(np.float64)
+    strength = prior_strengths(question.observed, n, question.attributes)
+    rng = np.random.default_rng([simulated.seed, int(digest(*question.name), 16)])
+    truth = truths(question.observed, n, question.population, strength, rng, simulated.draws)
+    ordinal, dont_know = question.ordinal, question.dont_know
+    values = ceilings(truth, worth, rng, ordinal=ordinal, dont_know=dont_know)
+    above = excess(truth[:OUTER], worth, question.attributes, rng, ordinal=ordinal, dont_know=dont_know)
+    return _Ceilings(values, above)
+
+
+def _fill(
+    numbers: dict[str, Floats], structs: Columns, above: dict[str, Floats], question: _Question, simulated: _Simulated
+) -> None:
     rows, observed, n = question.rows, question.observed, question.n.astype(np.float64)
     strength = prior_strengths(observed, n, question.attributes)
     numbers["gini"][rows] = gini(observed, n)
     numbers["shrinkage"][rows] = strength / (n + strength)
-    rng = np.random.default_rng([seed, int(digest(*question.name), 16)])
-    truth = truths(observed, n, question.population, strength, rng, draws)
+    stated = low = _ceilings(question, simulated._replace(design_effect=1.0))
+    if simulated.design_effect != 1:
+        low = _ceilings(question, simulated)
     found = {
-        "ceiling": (rows, ceilings(truth, question.n, rng, ordinal=question.ordinal, dont_know=question.dont_know)),
+        "ceiling": (rows, stated.values),
+        "ceiling_low": (rows, low.values),
         "uniform": (rows, question.similarities(np.ones_like(observed), observed)),
         "population": (rows, question.similarities(question.population, observed)),
     }
@@ -121,6 +158,25 @@ def _fill(numbers: dict[str, Floats], structs: Columns, question: _Question, dra
     for name, (places, values) in found.items():
         for metric, value in values.items():
             structs[name][metric][places] = value
+    for metric, value in low.excess.items():
+        above[metric][rows] = value
+
+
+def _take_out(low: dict[str, Floats], above: dict[str, Floats], responses: pa.Table) -> None:
+    """Lowers the ceilings of each round by twice their mean excess, each in proportion to how far it is below 1; none where they are too low.
+
+    Twice, because the truths of the simulation have the form that the estimate supposes: in worlds where they have another, the simulation
+    finds half of the excess or less.
+    """
+    codes = pc.dictionary_encode(responses["round"].combine_chunks()).indices.to_numpy()
+    for metric, values in low.items():
+        known = np.isfinite(values) & np.isfinite(above[metric])
+        total, room = (
+            np.bincount(codes[known], weights=part[known], minlength=codes.max(initial=-1) + 1)
+            for part in (above[metric], 1 - values)
+        )
+        share = np.divide(np.maximum(2 * total, 0), room, out=np.zeros(len(total)), where=room > 0)
+        values -= share[codes] * (1 - values)
 
 
 def _struct(values: dict[str, Floats]) -> pa.Array:

@@ -161,6 +161,19 @@ def test_skill_is_the_place_between_the_marginal_and_the_ceiling() -> None:
     assert (marginal["skill"], marginal["skill_low"], marginal["skill_high"]) == pytest.approx((0, 0, 0), abs=1e-12)
 
 
+def test_skill_has_the_ends_that_it_has_by_either_ceiling() -> None:
+    """Room .2 to the ceiling and .1 to the lowered one: what is above 0 may be twice as much, what is below 0 twice as far below."""
+    scores = scores_of("m", *(0.45 + 0.02 * i for i in range(8)))
+    reference = {"others": 0.5, "uniform": 0.5, "ceiling": 0.7}
+    ends = [
+        boarded(scores, questions(8, **reference, **low)).iloc[0][["skill", "skill_low", "skill_high"]]
+        for low in ({}, {"ceiling_low": 0.6})
+    ]
+    (skill, low, high), (same, lower, higher) = (each.to_list() for each in ends)
+    assert low < 0 < high
+    assert (same, lower, higher) == pytest.approx((skill, 2 * low, 2 * high))
+
+
 def test_skill_is_not_told_where_there_is_no_room_for_it() -> None:
     row = boarded(scores_of("m", *[0.7] * 6), questions(6, others=0.797, uniform=0.4, ceiling=0.8)).iloc[0]
     assert np.isnan([row["skill"], row["skill_low"], row["skill_high"]]).all()
@@ -289,7 +302,10 @@ def test_respondents_widen_the_interval_of_questions_that_are_alike() -> None:
             connection.register("survey_responses", survey_rows(*({"n": n} for _ in range(10))))
             row = board(connection, "overall", SurveyBoardOptions()).iloc[0]
         widths.append(row["score_high"] - row["score_low"])
+        assert row["interval_kind"].startswith("questions and people")
     assert widths[0] > 3 * widths[1] > 0
+    assert boarded(scores).iloc[0]["interval_kind"] == "questions alone"
+    assert boarded(scores_of("m", 0.5)).iloc[0]["interval_kind"] is None
     assert boarded(scores).iloc[0]["score_high"] == pytest.approx(0.8)
 
 

@@ -102,9 +102,30 @@ def test_neither_the_order_of_the_rows_nor_other_questions_nor_other_rounds_move
     mixed = survey.take(pa.array(np.random.default_rng(2).permutation(len(survey))))
     assert_frame_equal(by_pair(reference_scores(mixed)), whole, rtol=1e-12)
     one = survey.filter(pc.equal(survey["question_id"], "q1"))
-    assert_frame_equal(by_pair(reference_scores(one)), whole.xs("q1", level=2, drop_level=False), rtol=1e-12)
+    alone, among = by_pair(reference_scores(one)), whole.xs("q1", level=2, drop_level=False)
+    pooled = [name for name in whole if name.startswith("ceiling_low")]
+    assert_frame_equal(alone.drop(columns=pooled), among.drop(columns=pooled), rtol=1e-12)
     both = by_pair(reference_scores(pa.concat_tables([survey, a_round(round_id="S2", seed=5)])))
     assert_frame_equal(both.loc[["S1"]], whole, rtol=1e-12)
+
+
+def test_a_lowered_ceiling_is_below_the_ceiling_and_a_design_effect_lowers_it_as_fewer_respondents_do() -> None:
+    survey = a_round(30)
+    stated, low = (by_pair(reference_scores(survey, draws=60, design_effect=effect)) for effect in (1, 1.5))
+    names = [name for name in stated if name.startswith("ceiling.")]
+    for name in names:
+        lowered = stated[name.replace("ceiling", "ceiling_low")]
+        assert (lowered <= stated[name]).all(), name
+        assert (lowered.isna() == stated[name].isna()).all()
+        assert low[name.replace("ceiling", "ceiling_low")].mean() < lowered.mean(), name
+    assert_frame_equal(stated[names], low[names])
+    fewer = survey.set_column(
+        survey.column_names.index("n"),
+        survey.schema.field("n"),
+        pc.cast(pc.round(pc.divide(pc.cast(survey["n"], "float64"), 1.5)), "int32"),
+    )
+    of_fewer = by_pair(reference_scores(fewer, draws=60))["ceiling_low.js"]
+    assert low["ceiling_low.js"].mean() == pytest.approx(of_fewer.mean(), abs=1e-6)
 
 
 def test_equal_input_gives_equal_rows_and_another_seed_other_draws() -> None:
