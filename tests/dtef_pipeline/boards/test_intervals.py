@@ -62,7 +62,7 @@ def lopsided(rng: np.random.Generator) -> Lopsided:
     return Lopsided(scores, references)
 
 
-def naive_interval(values: list[float], clusters: int) -> tuple[float, float]:
+def naive_interval(values: list[float], clusters: float) -> tuple[float, float]:
     tail = norm.cdf(-np.sqrt(clusters / (clusters - 1)) * t.ppf(0.975, clusters - 1))
     return float(np.quantile(values, tail)), float(np.quantile(values, 1 - tail))
 
@@ -98,6 +98,17 @@ def naive(cells: pd.DataFrame, model: str) -> dict[str, list[float]]:
     return found
 
 
+def alike(cells: pd.DataFrame, model: str) -> dict[str, float]:
+    """How many questions of one size are worth as much as those of each number, which are of several sizes."""
+    mine = cells[cells["model"] == model]
+    scored = mine["score"].notna()
+    above = cells[(cells["model"] == POPULATION_MARGINAL) & cells["score"].notna()].set_index(["segment", "question_id"]).index
+    paired = scored & mine.set_index(["segment", "question_id"]).index.isin(above)
+    below = {"score": scored, "skill": (mine["ceiling"] - mine["others"]).where(scored, 0.0), "vs_marginal": paired}
+    sums = {name: part.astype(float).groupby(mine["cluster"].astype(str)).sum() for name, part in below.items()}
+    return {name: part.sum() ** 2 / (part**2).sum() for name, part in sums.items()}
+
+
 def test_intervals_agree_with_a_naive_loop_on_lopsided_data() -> None:
     scores, references = lopsided(np.random.default_rng(3))
     with duckdb.connect() as connection:
@@ -106,9 +117,9 @@ def test_intervals_agree_with_a_naive_loop_on_lopsided_data() -> None:
         cells = load_cells(connection, SurveyBoardOptions())
         rows = board(connection, "overall", SurveyBoardOptions(resamples=RESAMPLES)).set_index("model")
     for model in ("a", "b"):
-        drawn, row = naive(cells, model), rows.loc[model]
+        drawn, row, clusters = naive(cells, model), rows.loc[model], alike(cells, model)
         for name in ("score", "skill", "vs_marginal"):
-            expected = naive_interval(drawn[name], 9)
+            expected = naive_interval(drawn[name], clusters[name])
             if name == "score":
                 expected = tuple(on_log_odds(row["score"], end) for end in expected)
             assert (row[f"{name}_low"], row[f"{name}_high"]) == pytest.approx(expected, abs=1e-9)
