@@ -62,9 +62,10 @@ def found(batteries: tuple[int, ...], seed: int) -> Found:
     cells = evidence.cells[ours].reset_index(drop=True)
     pairs = comparisons(cells, options, None if noise is None else noise.score)
     made = {"comparisons, each": _values(pairs["p"]), "comparisons, any of 28": [float(pairs["p_holm"].min())]}
-    between = gaps(tables, cells, options, None if noise is None else noise.score)[0]
+    drawn = None if noise is None else noise.score
+    between = gaps(tables, cells, options, drawn)[0]
     made |= {f"gaps of {kind}": _values(between.loc[between["attribute"] == kind, "p"]) for kind in ("country", "age")}
-    made["consistency"] = _values(consistency_components(cells, options)["segment_p"])
+    made["consistency"] = _values(consistency_components(cells, options, drawn)["segment_p"])
     first, second = EQUAL[:4], EQUAL[4:]
     of_first = [Way(_SPECS[model].variant) for model in first]
     again = dict(zip(second, (way._replace(level="all") for way in of_first), strict=True))
