@@ -229,9 +229,8 @@ def _round_checks(reader: TableReader, rounds: Sequence[str], by: str, options: 
     columns, levels = columns_needed(SUBJECT.keys), 1 if by == "round" else 2
     order = reader.query(snapshot_order, only=["scores"])
     clusters = reader.query(SUBJECT.clusters, only=["survey_responses"], first=rounds)
-    scores = (reader.rows("scores", columns=columns, round=r) for r in rounds)
     check = partial(drift_checks, subject=SUBJECT, levels=levels, options=options, order=order, clusters=clusters)
-    return pa.concat_tables([check(rows) for rows in scores])
+    return pa.concat_tables([check(reader.rows("scores", columns=columns, round=r)) for r in rounds])
 
 
 def _drift_rows(checks: pa.Table, by: str, output: str) -> str:

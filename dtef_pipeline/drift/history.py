@@ -122,7 +122,8 @@ class Histories:
         ).df()
         first, item = self._keys.shared_item
         name, linked = found[first] + "/" + found[item], clusters_by_name(self.subject.clusters(self._connection), self._keys)
-        found = found.assign(truth_id=found["truth_id"].fillna(""), name=name, cluster=name.map(linked).fillna(name))
+        clusters = pd.Series([linked.get(str(one), str(one)) for one in name], index=found.index, dtype=object)
+        found = found.assign(truth_id=found["truth_id"].fillna(""), name=name, cluster=clusters)
         return found.set_index("item").sort_index()
 
     def _providers(self) -> dict[tuple[int, int], tuple[frozenset[str], frozenset[str]]]:

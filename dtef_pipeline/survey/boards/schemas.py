@@ -29,8 +29,8 @@ from dtef_pipeline.tables import COUNTS, METRIC_FIELD, MODEL_FIELDS, PARSE_RATE_
 
 _TEXT, _NUMBER, _COUNT = pa.string(), pa.float64(), pa.int64()
 _OF_SERIES = (*MODEL_FIELDS, LEVEL_FIELD, CONDITION_FIELD, TARGETS_FIELD, METRIC_FIELD)
-_DIFFERENT = field("n_questions", _COUNT, "Different questions behind the row")
-_INDEPENDENT = field("n_batteries", _COUNT, "Batteries of questions behind the row, which intervals and tests go by")
+_N_QUESTIONS = field("n_questions", _COUNT, "Different questions behind the row")
+_N_BATTERIES = field("n_batteries", _COUNT, "Batteries of questions behind the row, which intervals and tests go by")
 _PERMUTATIONS = field("permutations", _COUNT, "Sign flips behind p")
 _LOW = field("low", _NUMBER, "Lower end of the 95 % interval of the difference")
 _HIGH = field("high", _NUMBER, "Upper end of the 95 % interval of the difference")
@@ -64,8 +64,8 @@ COMPARISONS = pa.schema(
         field("other_model", _TEXT, "Model that the first one is compared with"),
         field("other_variant", _TEXT, "Variant of the model that the first one is compared with"),
         field("n_pairs", _COUNT, "Pairs of segment and question that both models have a score for"),
-        _DIFFERENT,
-        _INDEPENDENT,
+        _N_QUESTIONS,
+        _N_BATTERIES,
         _PERMUTATIONS,
         field("score", _NUMBER, "Mean score of the better model on the shared pairs, 0-1: higher is better"),
         field("other_score", _NUMBER, "Mean score of the other model on the shared pairs, 0-1: higher is better"),
@@ -107,8 +107,8 @@ RESPONSIVENESS = pa.schema(
         METRIC_FIELD,
         field("levels", _TEXT, "Context levels compared, such as 0, 5, all"),
         field("n_pairs", _COUNT, "Pairs of segment and question with a score at two context levels or more"),
-        _DIFFERENT,
-        _INDEPENDENT,
+        _N_QUESTIONS,
+        _N_BATTERIES,
         _PERMUTATIONS,
         field("slope", _NUMBER, "Change of the score per context question shown, within pairs: above 0 is better with context"),
         field("slope_low", _NUMBER, "Lower end of the 95 % interval of slope"),
@@ -281,7 +281,7 @@ BOARD_COLUMNS: Mapping[str, str] = {
     **_ends("vs_marginal", "the lead over the population marginal"),
     "coverage": "Share of the board's pairs that the model has a score for, 0-1",
     "n_segments": "Segments with a score",
-    **_described(_DIFFERENT, _INDEPENDENT),
+    **_described(_N_QUESTIONS, _N_BATTERIES),
     "effective_questions": "Number of independent questions that would make the score as sure; null: fewer than 2 batteries",
     "ceiling": "Mean ceiling of the scored pairs, 0-1: the best mean score there could be",
     "skill": "Score on a scale from the leave-one-out marginal (0) to the ceiling (1): higher is better",

@@ -43,7 +43,7 @@ _WHAT_IS_COUNTED = (
     "<p>A <b>pair</b> is one question to one segment of a round. A <b>cell</b> is a pair asked in one way (context level and condition), "
     "with its draws averaged. A <b>cluster</b> is a battery: questions that were asked as one block, in all segments and linked over rounds. "
     "A statistic about questions in general must count neither the fifty segments that answered one question as fifty questions, nor the six "
-    "items of a battery as six independent ones.</p>"
+    "of a battery as six independent ones.</p>"
     "<p>A snapshot is one pass over the prompts. Of several snapshots the latest response to each cell counts; drift alone compares them. "
     "Draws are several responses to one prompt; they are averaged before anything else.</p>"
 )
