@@ -268,8 +268,7 @@ BOARD_COLUMNS: Mapping[str, str] = {
     "tier": "Number of the tier, from 1: its models cannot be told apart from its first; null: not ranked or not testable",
     "tier_note": "Reason why a ranked model has no tier; empty: it has one, or no rank",
     "rank": "Place by adjusted score, from 1 (best); null: too few segments to be ranked",
-    "interval_kind": "What the row's intervals allow for: other questions and other people (conservative: rather too wide, as much of it "
-    "is people who answer all questions), or questions alone; null: no interval",
+    "interval_kind": "Kind of the row's intervals: for other questions and people (conservative: rather too wide), or questions alone",
     "rank_low": "Best place in 95 % of the resamples",
     "rank_high": "Worst place in 95 % of the resamples; three equal models at place 8 take the places 8 to 10",
     "p_best": "Share of resamples in which the model is first, 0-1",

@@ -51,7 +51,7 @@ def test_a_pair_without_a_good_ceiling_stops_the_run_after_ingest(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[pa.Table], pa.Table]
 ) -> None:
     good = assets.survey.ingest.reference_scores
-    monkeypatch.setattr(assets.survey.ingest, "reference_scores", lambda responses: spoil(good(responses)))
+    monkeypatch.setattr(assets.survey.ingest, "reference_scores", lambda responses, **given: spoil(good(responses, **given)))
     outcome = pipeline.run(["survey_responses", "blueprints"])
     assert pipeline.checks(outcome)["every_pair_has_reference_scores"] is False
     assert {event.asset_key.to_user_string() for event in pipeline.materializations(outcome)} == {"survey_responses"}
