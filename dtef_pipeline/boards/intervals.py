@@ -337,15 +337,12 @@ def _kinds(subject: Scored, score: Number, low: Floats) -> npt.NDArray[np.object
     with np.errstate(invalid="ignore"):
         much = score.shared**2 > _MUCH * score.replicates.var(axis=0)
     kinds = np.where(much, conservative, np.where(score.shared > 0, with_people, alone)).astype(object)
-    kinds[np.isnan(low)] = None
-    return kinds
+    return np.asarray(np.where(np.isnan(low), None, kinds))
 
 
 def _notes(clusters: Codes, parsed: Floats, others: Sequence[Sequence[str]], noun: str) -> npt.NDArray[np.object_]:
     """Why a row has no interval or lacks what was measured, in words; empty where it has all."""
-    unread = [
-        "no answer could be read" if count and np.isnan(mean) else "" for count, mean in zip(clusters, parsed, strict=True)
-    ]
+    unread = ["no answer could be read" if n and np.isnan(mean) else "" for n, mean in zip(clusters, parsed, strict=True)]
     why = (
         [why_none(int(count), noun), nothing, *other] for count, nothing, other in zip(clusters, unread, others, strict=True)
     )
