@@ -337,7 +337,8 @@ def _kinds(subject: Scored, score: Number, low: Floats) -> npt.NDArray[np.object
     with np.errstate(invalid="ignore"):
         much = score.shared**2 > _MUCH * score.replicates.var(axis=0)
     kinds = np.where(much, conservative, np.where(score.shared > 0, with_people, alone)).astype(object)
-    return np.asarray(np.where(np.isnan(low), None, kinds))
+    kinds[np.isnan(low)] = None
+    return kinds
 
 
 def _notes(clusters: Codes, parsed: Floats, others: Sequence[Sequence[str]], noun: str) -> npt.NDArray[np.object_]:

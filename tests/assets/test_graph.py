@@ -24,15 +24,15 @@ ASSETS = {
     "scores": (["predictions"], "pipeline", TEAM, ["parquet"], "4", "round_segment"),
     "segment_results": (["scores"], "pipeline", TEAM, ["duckdb", "parquet"], "3", "round_segment"),
     "drift_checks": (["segment_results"], "pipeline", TEAM, ["parquet"], "6", "round_segment"),
-    "leaderboard": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "4", None),
-    "breakdowns": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "4", None),
+    "leaderboard": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "5", None),
+    "breakdowns": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "5", None),
     "costs": (["predictions"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
     "comparisons": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "3", None),
     "responsiveness": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "3", None),
     "gaps": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "4", None),
     "reliability": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "3", None),
     "model_drift": (["drift_checks"], "boards", TEAM, ["duckdb", "parquet"], "4", None),
-    "report": (sorted([*BOARDS, "costs", "drift_checks", "model_drift"]), "boards", TEAM, ["html"], "3", None),
+    "report": (sorted([*BOARDS, "costs", "drift_checks", "model_drift"]), "boards", TEAM, ["html"], "4", None),
 }
 # (asset, check, blocking)
 CHECKS = [
