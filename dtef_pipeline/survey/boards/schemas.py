@@ -78,13 +78,13 @@ COMPARISONS = pa.schema(
         field(
             "family",
             _TEXT,
-            "confirmatory: a language model against the leave-one-out marginal, asked as usual with the most context; exploratory: all "
+            "Family of the comparison: confirmatory, a language model against the leave-one-out marginal, asked as usual with the most context; exploratory: all "
             "others",
         ),
         field(
             "p_adjusted",
             _NUMBER,
-            "p adjusted, 0-1: of confirmatory rows over these (Holm), of exploratory ones over those of one level and condition "
+            "Adjusted p, 0-1: of confirmatory rows over these (Holm), of exploratory ones over those of one level and condition "
             "(Benjamini-Hochberg)",
         ),
         field("verdict", _TEXT, "Verdict by p_adjusted: better, not told apart or not tested"),
@@ -123,7 +123,7 @@ RESPONSIVENESS = pa.schema(
         _P,
         _P_HOLM,
         field(
-            "p_bh", _NUMBER, "p adjusted (Benjamini-Hochberg) over the language models of one condition, 0-1; null: a baseline"
+            "p_bh", _NUMBER, "Adjusted p (Benjamini-Hochberg over the language models of one condition), 0-1; null: a baseline"
         ),
         field(
             "verdict",
@@ -187,7 +187,7 @@ GAPS = pa.schema(
         field(
             "p_bh",
             _NUMBER,
-            "p by Benjamini-Hochberg over the rows of one level, condition and targets, 0-1: below .05, 5 % of findings are false",
+            "Adjusted p (Benjamini-Hochberg over the rows of one level, condition and targets), 0-1: below .05, 5 % of findings are false",
         ),
         field("parsed_gap", _NUMBER, "Gap over readable responses alone, 0-1: what is not for want of readable responses"),
         field("parsed_excess", _NUMBER, "Excess over readable responses alone"),
