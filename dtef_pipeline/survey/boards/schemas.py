@@ -78,8 +78,8 @@ COMPARISONS = pa.schema(
         field(
             "family",
             _TEXT,
-            "Family of the comparison: confirmatory, a language model against the leave-one-out marginal, asked as usual with the most context; exploratory: all "
-            "others",
+            "Family of the comparison: confirmatory (a language model against the leave-one-out marginal, asked as usual with the most "
+            "context) or exploratory (all others)",
         ),
         field(
             "p_adjusted",
@@ -90,7 +90,7 @@ COMPARISONS = pa.schema(
         field("verdict", _TEXT, "Verdict by p_adjusted: better, not told apart or not tested"),
         field("n_parsed_pairs", _COUNT, "Pairs of segment and question that both models answered readably"),
         *_PARSED,
-        field("parsed_p_adjusted", _NUMBER, "parsed_p, adjusted as p is for p_adjusted"),
+        field("parsed_p_adjusted", _NUMBER, "Adjusted parsed_p, as p is for p_adjusted"),
         field("parsed_verdict", _TEXT, "Verdict by readable responses alone: better, worse, not told apart or not tested"),
         _PARSED_NOTE,
         _NOTE,
@@ -132,7 +132,7 @@ RESPONSIVENESS = pa.schema(
         ),
         field("n_parsed_pairs", _COUNT, "Pairs of segment and question answered readably at the highest and the lowest level"),
         *_PARSED,
-        field("parsed_p_bh", _NUMBER, "parsed_p, adjusted as p is for p_bh"),
+        field("parsed_p_bh", _NUMBER, "Adjusted parsed_p, as p is for p_bh"),
         field("parsed_verdict", _TEXT, "The same verdict by readable responses alone"),
         _PARSED_NOTE,
         _NOTE,
@@ -191,7 +191,7 @@ GAPS = pa.schema(
         ),
         field("parsed_gap", _NUMBER, "Gap over readable responses alone, 0-1: what is not for want of readable responses"),
         field("parsed_excess", _NUMBER, "Excess over readable responses alone"),
-        field("parsed_p", _NUMBER, "p over readable responses alone, 0-1 (one-sided, not adjusted)"),
+        field("parsed_p", _NUMBER, "Probability of such a parsed_gap in equal groups, 0-1 (one-sided, not adjusted)"),
         _NOTE,
         _SEED_FIELD,
     ]

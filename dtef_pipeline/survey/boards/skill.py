@@ -23,7 +23,7 @@ from dtef_pipeline.boards.intervals import (
     without_interval,
 )
 from dtef_pipeline.boards.scored import Deviations
-from dtef_pipeline.statistics.resampling import Floats, Resampling
+from dtef_pipeline.statistics.resampling import CONFIDENCE, Floats, Resampling
 from dtef_pipeline.statistics.shared_noise import OF_OBSERVED, noise_variances
 from dtef_pipeline.statistics.studentised import studentised_interval
 from dtef_pipeline.survey.boards.noise import SamplingNoise
@@ -58,9 +58,9 @@ def measures(grid: Grid, resampling: Resampling | None, score: Number) -> Measur
 
     `ceiling`: mean ceiling of the scored cells. `skill` = (score - others) / (ceiling - others) of means over the cells with all three: 0 = the
     leave-one-out marginal, 1 = as good as the samples allow, below 0 = worse than the marginal; `skill_from_uniform` likewise; both null where
-    there is less room than MIN_ROOM. `vs_marginal_low`, `_high`: of the advantage over the population marginal. `worth` = sum gini /
-    sum l2_corrected: respondents of a real sample that would predict as well; null where the error is not above 0, `worth_high` infinite where
-    it may not be.
+    there is less room than MIN_ROOM, and without interval where other questions might have left none. `vs_marginal_low`, `_high`: of the
+    advantage over the population marginal. `worth` = sum gini / sum l2_corrected: respondents of a real sample that would predict as well;
+    null where the error is not above 0, `worth_high` infinite where it may not be.
     """
     columns = {
         "ceiling": _plain_mean(grid, "ceiling", np.isfinite(grid.column("score"))),
@@ -71,7 +71,8 @@ def measures(grid: Grid, resampling: Resampling | None, score: Number) -> Measur
     advantage, adjusted = _against_marginal(grid, resampling, score)
     columns |= {"vs_marginal_low": advantage.low, "vs_marginal_high": advantage.high}
     errors = _plain_mean(grid, "l2_corrected")
-    return Measured(columns, adjusted, _notes({**columns, "l2_corrected": errors}))
+    no_end = np.isnan(columns["skill_low"]) & ~np.isnan(columns["skill"]) & ~np.isnan(score.low)
+    return Measured(columns, adjusted, _notes({**columns, "l2_corrected": errors}, no_end))
 
 
 def _plain_mean(grid: Grid, name: str, chosen: Chosen | bool = True) -> Floats:
@@ -109,7 +110,16 @@ def _skill(grid: Grid, resampling: Resampling | None, reference: str) -> Number:
     count = grid.totals(np.ones(len(top)), known)
     room = np.divide(grid.totals(bottom, known), count, out=np.zeros(len(count)), where=count > 0)
     low = np.divide(grid.totals(grid.column("ceiling_low") - below, known), count, out=np.zeros(len(count)), where=count > 0)
-    return widened(ratio(grid, resampling, top, bottom, terms), room, low).where(room >= MIN_ROOM)
+    found = widened(ratio(grid, resampling, top, bottom, terms), room, low).where(room >= MIN_ROOM)
+    if resampling is None:
+        return found
+    nowhere = _may_be_none(resampling, grid.sums(bottom, known))
+    return found._replace(low=np.where(nowhere, np.nan, found.low), high=np.where(nowhere, np.nan, found.high))
+
+
+def _may_be_none(resampling: Resampling, room: Floats) -> Chosen:
+    """Of sums of the room (clusters, rows), whether other clusters might have left none: then a ratio to it could be anything (Fieller 1954)."""
+    return np.asarray((resampling.totals(room) <= 0).mean(axis=0) > (1 - CONFIDENCE) / 2)
 
 
 def widened(skill: Number, room: Floats, low: Floats) -> Number:
@@ -188,16 +198,18 @@ def _added(grid: Grid, lead: Sums, advantage: Number, level: Sums, mean: Number,
     return np.asarray(replicates)
 
 
-def _notes(columns: Mapping[str, Floats]) -> list[list[str]]:
-    """Why a row has no skill or no worth, in words; empty where it has both."""
+def _notes(columns: Mapping[str, Floats], no_end: Chosen) -> list[list[str]]:
+    """Why a row has no skill or no worth, or skill `no_end` of an interval, in words; empty where it has all."""
     why: list[list[str]] = [[] for _ in columns["ceiling"]]
     no_ceiling, no_error = np.isnan(columns["ceiling"]), np.isnan(columns["l2_corrected"])
     no_skill, no_worth = np.isnan(columns["skill"]), np.isnan(columns["worth"])
-    for place in np.flatnonzero(no_skill | no_worth):
+    for place in np.flatnonzero(no_skill | no_worth | no_end):
         if no_ceiling[place]:
             why[place].append("no ceiling known")
         elif no_skill[place]:
             why[place].append("skill: no leave-one-out marginal, or no room between it and the ceiling")
+        elif no_end[place]:
+            why[place].append("skill: no interval, other questions might leave no room between the marginal and the ceiling")
         if not no_ceiling[place] and no_worth[place] and not no_error[place]:
             why[place].append("worth: no error beyond what the samples explain, more respondents than can be told")
     return why
