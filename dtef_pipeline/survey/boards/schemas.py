@@ -53,7 +53,7 @@ _PARSED = (
 _PARSED_NOTE = field(
     "parsed_note",
     _TEXT,
-    "What readable responses alone say where it is not what the published policy says, or why they say nothing",
+    "Finding over readable responses alone where it is another one than by the published policy, or why there is none",
 )
 _NOTE = field("note", _TEXT, "Caution for readers of the row, or the reason why a number is missing")
 _SEED_FIELD = field("seed", _COUNT, "Seed of all that was drawn")
@@ -133,7 +133,7 @@ RESPONSIVENESS = pa.schema(
         field("n_parsed_pairs", _COUNT, "Pairs of segment and question answered readably at the highest and the lowest level"),
         *_PARSED,
         field("parsed_p_bh", _NUMBER, "Adjusted parsed_p, as p is for p_bh"),
-        field("parsed_verdict", _TEXT, "The same verdict by readable responses alone"),
+        field("parsed_verdict", _TEXT, "Verdict by readable responses alone, in the same words"),
         _PARSED_NOTE,
         _NOTE,
         _SEED_FIELD,
