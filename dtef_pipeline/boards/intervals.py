@@ -198,6 +198,7 @@ class Sums(NamedTuple):
     denominators: Floats
     noise: Deviations | None
     correlation: Floats  # (rows,) of the noise of two clusters
+    effective: Floats  # (rows,): `effective_clusters` by their cells
 
 
 def sums_of(grid: Grid, top: Floats, bottom: Floats, terms: Terms) -> Sums:
@@ -209,7 +210,8 @@ def sums_of(grid: Grid, top: Floats, bottom: Floats, terms: Terms) -> Sums:
         for factor, deviations, place in terms(np.nan_to_num(value), grid.noise):
             part = grid.deviations(deviations, chosen, place) * np.asarray(factor, dtype=np.float32)
             noise = part if noise is None else noise + part
-    return Sums(value, grid.sums(top, chosen), grid.sums(bottom, chosen), noise, grid.correlation)
+    effective = effective_clusters(grid.sums(np.ones(len(chosen)), chosen))
+    return Sums(value, grid.sums(top, chosen), grid.sums(bottom, chosen), noise, grid.correlation, effective)
 
 
 def value_of(grid: Grid, top: Floats, bottom: Floats) -> Floats:
@@ -230,7 +232,7 @@ def ratio(
 
 def number_of(sums: Sums, resampling: Resampling, *, crossed: bool = True) -> Number:
     found = resampling.ratios(sums.numerators, sums.denominators, sums.noise, crossed=crossed, correlation=sums.correlation)
-    ends = interval(found.replicates, found.n_clusters, found.between, found.effective)
+    ends = interval(found.replicates, found.n_clusters, found.between, sums.effective)
     return Number(sums.value, *ends, found.replicates, found.shared)
 
 
@@ -344,7 +346,5 @@ def _kinds(subject: Scored, score: Number, low: Floats) -> npt.NDArray[np.object
 def _notes(clusters: Codes, parsed: Floats, others: Sequence[Sequence[str]], noun: str) -> npt.NDArray[np.object_]:
     """Why a row has no interval or lacks what was measured, in words; empty where it has all."""
     unread = ["no answer could be read" if n and np.isnan(mean) else "" for n, mean in zip(clusters, parsed, strict=True)]
-    why = (
-        [why_none(int(count), noun), nothing, *other] for count, nothing, other in zip(clusters, unread, others, strict=True)
-    )
+    why = ([why_none(int(n), noun), nothing, *other] for n, nothing, other in zip(clusters, unread, others, strict=True))
     return np.array(["; ".join(filter(None, parts)) for parts in why], dtype=object)

@@ -23,7 +23,7 @@ from dtef_pipeline.boards.intervals import (
     without_interval,
 )
 from dtef_pipeline.boards.scored import Deviations
-from dtef_pipeline.statistics.resampling import CONFIDENCE, Floats, Resampling
+from dtef_pipeline.statistics.resampling import Floats, Resampling
 from dtef_pipeline.statistics.shared_noise import OF_OBSERVED, noise_variances
 from dtef_pipeline.statistics.studentised import studentised_interval
 from dtef_pipeline.survey.boards.noise import SamplingNoise
@@ -110,16 +110,12 @@ def _skill(grid: Grid, resampling: Resampling | None, reference: str) -> Number:
     count = grid.totals(np.ones(len(top)), known)
     room = np.divide(grid.totals(bottom, known), count, out=np.zeros(len(count)), where=count > 0)
     low = np.divide(grid.totals(grid.column("ceiling_low") - below, known), count, out=np.zeros(len(count)), where=count > 0)
+    # Where other questions might leave no room, a ratio to it could be anything (Fieller 1954).
     found = widened(ratio(grid, resampling, top, bottom, terms), room, low).where(room >= MIN_ROOM)
     if resampling is None:
         return found
-    nowhere = _may_be_none(resampling, grid.sums(bottom, known))
+    nowhere = ~(mean_of(grid, resampling, np.where(known, bottom, np.nan), lambda _, noise: []).low > 0)
     return found._replace(low=np.where(nowhere, np.nan, found.low), high=np.where(nowhere, np.nan, found.high))
-
-
-def _may_be_none(resampling: Resampling, room: Floats) -> Chosen:
-    """Of sums of the room (clusters, rows), whether other clusters might have left none: then a ratio to it could be anything (Fieller 1954)."""
-    return np.asarray((resampling.totals(room) <= 0).mean(axis=0) > (1 - CONFIDENCE) / 2)
 
 
 def widened(skill: Number, room: Floats, low: Floats) -> Number:

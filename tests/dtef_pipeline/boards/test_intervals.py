@@ -104,7 +104,7 @@ def alike(cells: pd.DataFrame, model: str) -> dict[str, float]:
     scored = mine["score"].notna()
     above = cells[(cells["model"] == POPULATION_MARGINAL) & cells["score"].notna()].set_index(["segment", "question_id"]).index
     paired = scored & mine.set_index(["segment", "question_id"]).index.isin(above)
-    below = {"score": scored, "skill": (mine["ceiling"] - mine["others"]).where(scored, 0.0), "vs_marginal": paired}
+    below = {"score": scored, "skill": scored & mine["others"].notna(), "vs_marginal": paired}
     sums = {name: part.astype(float).groupby(mine["cluster"].astype(str)).sum() for name, part in below.items()}
     return {name: part.sum() ** 2 / (part**2).sum() for name, part in sums.items()}
 

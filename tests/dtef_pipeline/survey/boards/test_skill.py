@@ -1,0 +1,35 @@
+"""Skill, a ratio to the room between the marginal and the ceiling, where there is much of it and where there may be none."""
+
+from __future__ import annotations
+
+import duckdb
+import pandas as pd
+import pytest
+
+from dtef_pipeline.boards.boards import board
+from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
+from tests.made.scores import reference_table, scores_of, scores_table
+
+
+def with_room(*rooms: float) -> pd.Series:
+    """The row of a model that scores .6 where the leave-one-out marginal scores .7, and the ceiling as much more as each question has room."""
+    references = [{"question_id": f"q{i}", "others": 0.7, "ceiling": 0.7 + room} for i, room in enumerate(rooms)]
+    with duckdb.connect() as connection:
+        connection.register("scores", scores_table(scores_of("m", *[0.6] * len(rooms))))
+        connection.register("reference_scores", reference_table(references))
+        return board(connection, "overall", SurveyBoardOptions()).iloc[0]
+
+
+def test_skill_has_an_interval_where_every_question_leaves_room() -> None:
+    row = with_room(0.08, 0.12, 0.1, 0.09, 0.11, 0.1, 0.12, 0.08, 0.1, 0.1)
+    assert row["skill"] == pytest.approx(-0.1 / 0.1)
+    assert -1.3 < row["skill_low"] < -1 < row["skill_high"] < -0.8
+
+
+def test_where_other_questions_might_leave_no_room_skill_has_no_interval_and_the_note_says_why() -> None:
+    # Ends of thousands on either side of a skill of -3, since some of the resampled rooms were next to nothing.
+    row = with_room(0.3, -0.1, 0.2, -0.15, 0.25, -0.2, 0.1, -0.1, 0.15, -0.1)
+    assert row["skill"] == pytest.approx(-0.1 / 0.035)
+    assert row[["skill_low", "skill_high"]].isna().all()
+    assert "skill: no interval, other questions might leave no room between the marginal and the ceiling" in row["note"]
+    assert row[["skill_from_uniform_low", "score_low"]].notna().all()
