@@ -176,7 +176,8 @@ def standing(values: pd.DataFrame, asked: npt.NDArray[np.bool_]) -> str | None:
     """The verdict on a series that asked these questions (questions, nights) on these nights."""
     codes = np.arange(len(values), dtype=np.uint64)
     keys = dict.fromkeys(SUBJECT.keys.tested, "same") | {SUBJECT.keys.item: [f"q{code}" for code in codes]}
-    labels = pd.DataFrame({**keys, "prompt_id": keys[SUBJECT.keys.item]}, index=pd.Index(codes))
+    names = dict.fromkeys(("prompt_id", "name", "cluster"), keys[SUBJECT.keys.item])
+    labels = pd.DataFrame({**keys, **names}, index=pd.Index(codes))
     times = {label: datetime.fromisoformat(label) for label in values.columns}
     snapshots = []
     for night, label in enumerate(values.columns):

@@ -21,6 +21,7 @@ def question_clusters(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     with scores_of_this_version(KEYS):
         asked = connection.execute(
             f"""SELECT {question}, min(battery) AS battery, min(question_text) AS question_text, min(options) AS options
-                FROM survey_responses GROUP BY {question} ORDER BY {question}"""
+                FROM survey_responses WHERE battery IS NOT NULL AND options IS NOT NULL AND question_text IS NOT NULL
+                GROUP BY {question} ORDER BY {question}"""
         ).df()
     return asked[list(KEYS.shared_item)].assign(cluster=linked_batteries(asked))

@@ -26,7 +26,7 @@ GAMES = Names(
     part="scenario",
     cell="game",
     reference="baseline/random",
-    subject=replace(SUBJECT, keys=replace(SUBJECT.keys, noun="deal"), way="against {opponent}"),
+    subject=replace(SUBJECT, keys=replace(SUBJECT.keys, noun="deal", cluster_noun="deal"), way="against {opponent}"),
 )
 BOARD = Board(
     how="Games won.",
@@ -101,8 +101,8 @@ def test_a_board_is_shown_in_the_words_and_columns_of_its_family() -> None:
 
 def test_comparisons_count_what_their_family_resamples() -> None:
     markup = comparisons([(Group("all", ROWS), pd.DataFrame([PAIR]))], GAMES)
-    assert "whole clusters are flipped" in markup
-    assert "too few clusters to tell" in markup
+    assert "whole deals are flipped" in markup
+    assert "too few deals to tell" in markup
     assert {"Deals", "Games"} <= set(re.findall(r"<button[^>]*>(\w+)</button>", markup))
 
 
