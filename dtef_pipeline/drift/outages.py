@@ -24,6 +24,8 @@ _FIRST = 5
 """Snapshots at the beginning whose median is the level while too few are known."""
 _KNOWN = 3
 """Snapshots from which on a level is known, and those after a run that must be back."""
+_FEW, _RARE = 2, 0.1
+"""Runs, and part of the snapshots, that may have been off and back: more of them are how the series is, and no outages."""
 _CONSISTENT = 1.4826
 """Makes the median absolute deviation the standard deviation of what is normal."""
 
@@ -48,12 +50,12 @@ def off_nights(means: Floats, floor: float) -> Off:
 
     A run is of snapshots further from the level before them than 3 usual spreads and 0.05. It is over when the mean of the next three is back:
     nearer to that level than half of the run's own distance. A run of more than LONGEST_OUTAGE snapshots is a shift and is not named here,
-    and so is one after which the level did not come back.
+    and so is one after which the level did not come back. Where many runs are off, none is an outage: such nights are the usual spread.
     """
     if np.ptp(means) <= MIN_GAP:
         return Off()
     limit = max(_SPREADS * max(floor, _usual_spread(means)), MIN_GAP)
-    values, over, kept, at = means.tolist(), list[int](), list[int](), 0
+    values, over, kept, at, runs = means.tolist(), list[int](), list[int](), 0, 0
     while at < len(values):
         level = _level(values, kept)
         end = at
@@ -64,11 +66,18 @@ def off_nights(means: Floats, floor: float) -> Off:
             kept.append(at)
             end = at + 1
         elif len(run) <= LONGEST_OUTAGE and end == len(values):
-            return Off(tuple(over), tuple(run))
+            return _unless_usual(Off(tuple(over), tuple(run)), runs + 1, len(values))
+        elif len(run) <= LONGEST_OUTAGE and _is_back(values, run, level):
+            over.extend(run)
+            runs += 1
         else:
-            (over if len(run) <= LONGEST_OUTAGE and _is_back(values, run, level) else kept).extend(run)
+            kept.extend(run)
         at = end
-    return Off(tuple(over))
+    return _unless_usual(Off(tuple(over)), runs, len(values))
+
+
+def _unless_usual(off: Off, runs: int, snapshots: int) -> Off:
+    return NOT_OFF if runs > _FEW and len(off.all) > _RARE * snapshots else off
 
 
 def _usual_spread(means: Floats) -> float:

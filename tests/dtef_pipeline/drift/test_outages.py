@@ -33,7 +33,7 @@ def test_a_run_up_to_the_latest_night_is_pending_until_it_is_too_long_for_an_out
 
 
 def test_several_runs_and_one_in_the_first_nights_are_found() -> None:
-    assert off_nights(series((2, 1), (12, 2), (25, 5)), FLOOR) == Off(over=(2, 12, 13, *range(25, 30)))
+    assert off_nights(series((2, 1), (12, 2), (25, 5), nights=100), FLOOR) == Off(over=(2, 12, 13, *range(25, 30)))
 
 
 def test_nights_that_differ_less_than_the_rule_looks_at_are_never_off() -> None:
@@ -51,3 +51,10 @@ def test_five_nights_after_a_baseline_of_five_are_an_outage_too() -> None:
     means = series((5, 5), nights=20)
     assert off_nights(means[:10], FLOOR) == Off(pending=tuple(range(5, 10)))
     assert off_nights(means, FLOOR) == Off(over=tuple(range(5, 10)))
+
+
+def test_many_runs_are_how_the_series_is_and_none_is_an_outage() -> None:
+    """Left out as outages, the bad nights of a provider with two servers made the rest look so steady that 55 % of such series had drifted."""
+    every = [(first, 1) for first in range(3, 40, 4)]
+    assert off_nights(series(*every, by=-0.08), FLOOR) == NOT_OFF
+    assert off_nights(series(*every[:2], by=-0.08), FLOOR) == Off(over=tuple(first for first, _ in every[:2]))
