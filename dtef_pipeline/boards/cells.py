@@ -28,7 +28,7 @@ from dtef_pipeline.tables import ANSWERED, STATUSES
 TARGETS, CELLS = ("clean", "all"), ("own", "shared")
 COUNTED = ("n_total", "n_ok", "n_answered", *(f"n_{status}" for status in STATUSES if status != "ok"))
 """Counts of draws: all, parsed, answered, and by status."""
-_LACKING = re.compile(r'[Cc]olumn (?:named )?"(\w+)"')
+_LACKING = re.compile(r'(?:[Cc]olumn (?:named )?|[Tt]able )"(\w+)"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

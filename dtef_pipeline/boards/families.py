@@ -47,6 +47,10 @@ def with_families(table: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
         explored = known.groupby(within).transform(lambda each: benjamini_hochberg(each))
         found[adjusted] = explored.where(~confirms, known.groupby(within).transform(lambda each: holm(each)))
         found[verdict] = _verdicts(found[adjusted], found[difference])
+    # Rows of which all was read say one thing, whatever p of other rows is adjusted with theirs.
+    all_read = (found["n_parsed_pairs"] == found["n_pairs"]) & (found["parsed_p"] == found["p"])
+    for parsed in ("parsed_p_adjusted", "parsed_verdict"):
+        found[parsed] = found[parsed].mask(all_read, found[parsed.removeprefix("parsed_")])
     return found.assign(parsed_note=disagreement(found, options.subject, "both answered readably", _SAID))
 
 

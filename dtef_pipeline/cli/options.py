@@ -70,7 +70,7 @@ reads_a_survey = options(
     ),
     click.option(
         "--design-effect",
-        type=click.FloatRange(min=1),
+        type=click.FloatRange(min=1, max=50),
         help="How many of the respondents are worth one drawn at random, where the survey is weighted or sampled in clusters.  [default: 1]",
     ),
     click.option(

@@ -197,7 +197,9 @@ def _own_share(own: Floats, apart: Floats, seen: Evidence, *, is_of_both: bool) 
     """
     if seen.first is None or seen.until is None:
         return None
-    known = np.isfinite(apart[: seen.until]) & [place not in seen.off.all for place in range(seen.until)]
+    # What was off by itself or beside the others is of neither side.
+    off = seen.off.all | off_nights(own[: seen.until], 0.0).all
+    known = np.isfinite(apart[: seen.until]) & [place not in off for place in range(seen.until)]
     later = np.arange(seen.until) >= seen.first
     if not (known & ~later).any() or not (known & later).any():
         return None

@@ -88,7 +88,7 @@ _SHOWN_COLUMNS = [
         "Questions",
         whole,
         "Different questions behind the score; beneath it how many independent ones they are worth, as those of a battery hang together",
-        beneath=Beneath("effective_questions", whole, "worth {}"),
+        beneath=Beneath("effective_questions", whole, "as sure as {}"),
     ),
 ]
 SURVEY_BOARD = Board(_HOW_TO_READ_BOARD, _SHOWN_COLUMNS, references, _RANKED_BY)

@@ -25,7 +25,7 @@ def methodology(metric: str) -> str:
         "Resamples": f"{resampling.RESAMPLES:,}",
         "Confidence": f"{resampling.CONFIDENCE:.0%}",
         "Seed": f"<code>{resampling.SEED}</code>",
-        "Fewest questions for an interval": str(resampling.MIN_CLUSTERS),
+        "Fewest batteries for an interval": str(resampling.MIN_CLUSTERS),
         "Segments needed for a rank": f"{SCORED.ranked_from}, or all there are if fewer",
         "Targets": f"<code>{SurveyBoardOptions().targets}</code>: questions that define a segment are left out",
     }

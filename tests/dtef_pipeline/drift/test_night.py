@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from benchmarks.drift_panels import Panel, answers, judged, rates
-from dtef_pipeline.drift.night import Night, control_of, night_of
+from dtef_pipeline.drift.night import Night, Scores, control_of, night_of
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.paired import paired
-from dtef_pipeline.drift.verdict import Verdict
+from dtef_pipeline.drift.verdict import Verdict, verdict_on
 from dtef_pipeline.survey.tables import DRIFT_CHECKS, MODEL_DRIFT
 from dtef_pipeline.tables import EVIDENCE, NIGHT
 from tests.dtef_pipeline.drift.model_drift_rows import Rows, found
@@ -169,3 +169,21 @@ def test_tables_have_the_night_and_the_model_side_by_side() -> None:
     assert [row["apart"] for row in series if row["model"] == "b"] == pytest.approx([0.0] * 5 + [-0.15] * 7)
     for schema in (MODEL_DRIFT, DRIFT_CHECKS):
         assert {column.name for column in (*EVIDENCE, *NIGHT)} <= set(schema.names)
+
+
+def test_a_model_that_stayed_has_no_drift_though_the_other_moved_right_after_an_outage_of_both() -> None:
+    """The outage was in the mean of the model that stayed, and taken out of its difference to the other: it had a drift, with a shift of 0."""
+    rng = np.random.default_rng(3)
+    level = np.zeros((2, 24))
+    level[:, 12:14] = -0.44
+    level[0, 14:], level[0, 1] = -0.06, -0.2
+    moved, stayed = (
+        pd.DataFrame(
+            rng.normal(0.66, 0.1, (40, 1)) + one + rng.normal(0, 0.01, (40, 24)), columns=[label(n) for n in range(24)]
+        )
+        for one in level
+    )
+    clusters = [f"q{at}" for at in range(40)]
+    of_stayed = verdict_on(stayed, clusters, baseline=5, threshold=THRESHOLD, others={"moved": Scores(moved, moved)})
+    assert of_stayed.verdict != "drift"
+    assert of_stayed.shift == pytest.approx(0, abs=0.01)
