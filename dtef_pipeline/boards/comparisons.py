@@ -226,11 +226,12 @@ def tiers(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Se
 
     `compared` as of `comparisons`, of the same scores. Down the ranking of each way of asking, a tier holds its first model and all that
     follow until one that the first is better than (its verdict): that one opens the next tier. Models of one tier are so not told apart from
-    its first; that need not hold of every two of them. None where no pair that was asked in that way could be told apart, because there are
-    too few clusters.
+    its first; that need not hold of every two of them. None for a model of which no pair that was asked in that way could be told apart,
+    because there are too few clusters.
     """
     testable = compared[(compared["note"] == "") & compared["p"].notna()]
-    able = set(zip(*(testable[name].astype(str) for name in keys.asked), strict=True))
+    sides = [(*keys.asked, *names) for names in (MODEL, OTHER)]
+    able = {who for side in sides for who in zip(*(testable[name].astype(str) for name in side), strict=True)}
     won = compared[compared["verdict"] == "better"]
     better = set(zip(*(won[name].astype(str) for name in (*keys.asked, *MODEL, *OTHER)), strict=True))
     ranked = board_rows[board_rows["rank"].notna()].sort_values([*keys.asked, "rank", *MODEL], kind="stable")
@@ -238,7 +239,7 @@ def tiers(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Se
     asked: tuple[str, ...] = ()
     for index, *names in ranked[[*keys.asked, *MODEL]].astype(str).itertuples(name=None):
         way, who = tuple(names[: len(keys.asked)]), names[len(keys.asked) :]
-        if way not in able:
+        if (*way, *who) not in able:
             continue
         if way != asked:
             asked, first, tier = way, who, 1

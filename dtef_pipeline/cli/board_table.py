@@ -15,7 +15,15 @@ from dtef_pipeline.keys import MODEL
 from dtef_pipeline.report.column_lines import column_lines, in_width
 from dtef_pipeline.report.drift_terminal import VERDICT_ENDS, drift_text, verdict_table
 from dtef_pipeline.report.fitting import Fit
-from dtef_pipeline.report.terminal import columns_that_fit, intervals, named_apart, render, render_blocks, with_ranks
+from dtef_pipeline.report.terminal import (
+    allowed_for,
+    columns_that_fit,
+    intervals,
+    named_apart,
+    render,
+    render_blocks,
+    with_ranks,
+)
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.boards.meanings import DRIFT, ENDS, FIRST_OUT, meanings, subject_columns, view_columns
 from dtef_pipeline.survey.keys import KEYS
@@ -81,6 +89,8 @@ def lines_of_view(by: str, *frames: pd.DataFrame) -> str:
         told["family"] += f"; here nothing is confirmatory: {why}"
     if "rank" in told and "adjusted_score" not in columns:  # it is the same number as the score
         told["rank"] = told["rank"].replace("by adjusted score", "by score")
+    if "interval" in told and (kinds := allowed_for(pd.concat(frames))):
+        told["interval"] += f"; allows for {kinds}"
     reason = why_no_interval(said for laid in tables for said in laid.shown["interval"])
     if reason and "interval" not in columns and "score" in told:
         told["score"] += f"; no interval: {reason}"

@@ -105,6 +105,16 @@ def _first_reason(note: Any) -> str:
     return reason if reason.endswith("are needed") and not reason.startswith("0 ") else ""
 
 
+def allowed_for(frame: pd.DataFrame) -> str:
+    """What the intervals of a board's rows allow for: `other tasks and people`, with the rows where several kinds stand; empty without."""
+    if "interval_kind" not in frame:
+        return ""
+    kinds = frame["interval_kind"].dropna().value_counts()
+    if len(kinds) < 2:
+        return "".join(f"other {kind}" for kind in kinds.index)
+    return "; ".join(f"other {kind} ({counted(int(rows), 'row')})" for kind, rows in kinds.items())
+
+
 def with_ranks(frame: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
     """A board of several metrics with each score and its rank in one cell: `0.871 (1)`. Ranks are in the columns `{metric}_rank`."""
     shown = frame.copy()

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.report.terminal import render
+from dtef_pipeline.report.terminal import allowed_for, render
 from tests.strict_json import strict
 
 FRAME = pd.DataFrame(
@@ -84,3 +84,11 @@ def test_text_that_looks_like_markup_is_shown_as_it_is() -> None:
 @pytest.mark.parametrize(("output", "expected"), [("json", "[]"), ("csv", "model,score")])
 def test_no_rows_are_an_empty_answer(output: str, expected: str) -> None:
     assert render(pd.DataFrame({"model": [], "score": []}), output) == expected
+
+
+def test_a_board_says_what_its_intervals_allow_for_and_of_how_many_rows_where_it_differs() -> None:
+    people, alone = "questions and people", "questions alone"
+    assert allowed_for(pd.DataFrame({"interval_kind": [people, None, people]})) == "other questions and people"
+    mixed = allowed_for(pd.DataFrame({"interval_kind": [people, alone, people]}))
+    assert mixed == "other questions and people (2 rows); other questions alone (1 row)"
+    assert allowed_for(pd.DataFrame({"interval_kind": [None]})) == allowed_for(FRAME) == ""
