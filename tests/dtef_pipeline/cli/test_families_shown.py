@@ -35,7 +35,7 @@ def test_what_confirms_stands_first_under_a_heading_that_says_so() -> None:
     ]
     assert max(map(len, board_table.render_view("comparisons", table).splitlines())) <= 80
     said = in_one_line(board_table.lines_of_view("comparisons", table))
-    assert "confirmatory: a language model against the leave-one-out marginal, asked as usual with the most context" in said
+    assert "confirmatory (a language model against the leave-one-out marginal, asked as usual with the most context" in said
     assert "nothing is confirmatory" not in said
 
 
