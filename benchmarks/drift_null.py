@@ -2,7 +2,7 @@
 
 A series is 100 questions asked every night: each question's score varies from night to night by itself, and all of a night vary together. The
 verdict is that of the software, by the range of the nights and by the evidence. The test suite runs these small.
-Run: `python benchmarks/drift_null.py [SETS]`; it prints the tables of docs/drift.md.
+Run: `python benchmarks/drift_null.py [SETS]`; it prints what docs/drift.md tells of single series.
 """
 
 from __future__ import annotations

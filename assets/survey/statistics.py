@@ -20,7 +20,7 @@ from dtef_pipeline.survey.report.charts import gap_chart
 def comparisons(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Every two models on the cells that both have a score for: the difference with its interval, and whether chance could have made it.
 
-    Tested by flipping the signs of whole questions, since the fifty segments of a question are not fifty questions. `p_adjusted` is adjusted
+    Tested by flipping the signs of whole batteries, since the segments and questions of a battery are not independent. `p_adjusted` is adjusted
     over the confirmatory family (Holm), or over the exploratory rows of a context level and condition (Benjamini-Hochberg). `verdict` is
     `better`, or `not told apart`; `parsed_verdict` is by readable responses alone.
     """

@@ -17,7 +17,6 @@ from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.statistics.differences import Codes, Floats, paired_statistics, places, resampling_of, without_rounding
 from dtef_pipeline.statistics.permutation import fewest_clusters, holm, permutations_for
 from dtef_pipeline.statistics.resampling import product
-from dtef_pipeline.statistics.shared_noise import CORRELATION, OF_OBSERVED
 from dtef_pipeline.text.counted import counted
 
 _OF_PARSED = {
@@ -167,7 +166,7 @@ def _tested(
     models: pd.DataFrame, pairs: _Pairs, worse: npt.NDArray[np.bool_], permutations: int, options: BoardOptions
 ) -> pd.DataFrame:
     """`paired_statistics` of the pairs, seen from the right model where the left one is `worse` (pairs,)."""
-    sums, moving = _differences(pairs), models["model"].isin(options.subject.of_observed).to_numpy()
+    sums, correlation = _differences(pairs), options.subject.correlation(models["model"])
     return paired_statistics(
         np.where(worse, -sums, sums),
         pairs.counts,
@@ -175,7 +174,7 @@ def _tested(
         permutations=permutations,
         seed=options.seed,
         noise=None if pairs.noise is None else np.where(worse, -pairs.noise, pairs.noise),
-        correlation=np.where(moving[pairs.left] | moving[pairs.right], OF_OBSERVED, CORRELATION),
+        correlation=np.maximum(correlation[pairs.left], correlation[pairs.right]),
         noun=options.subject.keys.cluster_noun,
     )
 

@@ -30,7 +30,6 @@ from dtef_pipeline.statistics.resampling import (
     why_none,
     within_limits,
 )
-from dtef_pipeline.statistics.shared_noise import CORRELATION, OF_OBSERVED
 
 _MUCH = 0.2
 """Part of the variance of a score from which the noise shared by all clusters makes its interval a conservative one: it rests on a constant."""
@@ -92,7 +91,7 @@ class Grid:
     @property
     def correlation(self) -> Floats:
         """(rows,) of the noise of two clusters."""
-        return np.where(self.rows["model"].isin(self.subject.of_observed), OF_OBSERVED, CORRELATION)
+        return self.subject.correlation(self.rows["model"])
 
     def column(self, name: str) -> Floats:
         return np.asarray(self.cells[name].to_numpy(dtype=np.float64, na_value=np.nan))
@@ -160,7 +159,7 @@ def _placed(grid: Grid) -> Grid:
 class Number(NamedTuple):
     """A ratio of sums for each row of the result: value, 95 % interval and replicates (None without resampling).
 
-    `shared`: standard deviation of what the replicates have in common with those of all other numbers (`Ratios.shared`).
+    `shared`: standard deviation of what the replicates share with those of all other numbers (`Ratios.shared`). `effective`: as of `Sums`.
     """
 
     value: Floats
@@ -168,10 +167,11 @@ class Number(NamedTuple):
     high: Floats
     replicates: Floats | None
     shared: Floats | None = None
+    effective: Floats | None = None
 
     def where(self, chosen: Chosen) -> Number:
         value, low, high = (np.where(chosen, part, np.nan) for part in (self.value, self.low, self.high))
-        return Number(value, low, high, self.replicates, self.shared)
+        return self._replace(value=value, low=low, high=high)
 
     def columns(self, name: str) -> dict[str, Floats]:
         return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
@@ -210,8 +210,9 @@ def sums_of(grid: Grid, top: Floats, bottom: Floats, terms: Terms) -> Sums:
         for factor, deviations, place in terms(np.nan_to_num(value), grid.noise):
             part = grid.deviations(deviations, chosen, place) * np.asarray(factor, dtype=np.float32)
             noise = part if noise is None else noise + part
-    effective = effective_clusters(grid.sums(np.ones(len(chosen)), chosen))
-    return Sums(value, grid.sums(top, chosen), grid.sums(bottom, chosen), noise, grid.correlation, effective)
+    counts = grid.sums(np.ones(len(chosen)), chosen)
+    below = counts if (bottom[chosen] == 1).all() else grid.sums(bottom, chosen)
+    return Sums(value, grid.sums(top, chosen), below, noise, grid.correlation, effective_clusters(counts))
 
 
 def value_of(grid: Grid, top: Floats, bottom: Floats) -> Floats:
@@ -233,7 +234,7 @@ def ratio(
 def number_of(sums: Sums, resampling: Resampling, *, crossed: bool = True) -> Number:
     found = resampling.ratios(sums.numerators, sums.denominators, sums.noise, crossed=crossed, correlation=sums.correlation)
     ends = interval(found.replicates, found.n_clusters, found.between, sums.effective)
-    return Number(sums.value, *ends, found.replicates, found.shared)
+    return Number(sums.value, *ends, found.replicates, found.shared, sums.effective)
 
 
 def without_interval(value: Floats) -> Number:
@@ -265,18 +266,17 @@ def _intervals(grid: Grid, resampling: Resampling | None, ranked: pd.DataFrame |
         found |= mean_of(grid, resampling, grid.column(name), _corrected(name), crossed=False).columns(name)
     measured = subject.measures(grid, resampling, score)
     found |= measured.columns
-    found["adjusted_low"], found["adjusted_high"] = _ends(grid, measured.adjusted, clusters, scored)
+    found["adjusted_low"], found["adjusted_high"] = _ends(measured.adjusted, clusters, score.effective)
     found |= _ranks(grid, measured.adjusted, clusters, _is_ranked(grid, ranked, score.value))
     found["interval_kind"] = _kinds(subject, score, score_low)
     found["note"] = _notes(clusters, parsed.value, measured.notes, subject.keys.cluster_noun)
     return pd.concat([grid.rows, pd.DataFrame({name: found[name] for name in subject.columns})], axis=1)
 
 
-def _ends(grid: Grid, replicates: Floats | None, clusters: Floating, chosen: Chosen) -> tuple[Floats, Floats]:
-    """Of a mean over the chosen cells."""
+def _ends(replicates: Floats | None, clusters: Floating, effective: Floats | None) -> tuple[Floats, Floats]:
     if replicates is None:
         return np.full(len(clusters), np.nan), np.full(len(clusters), np.nan)
-    return interval(replicates, clusters, effective=effective_clusters(grid.sums(np.ones(len(chosen)), chosen)))
+    return interval(replicates, clusters, effective=effective)
 
 
 def _corrected(name: str) -> Terms:

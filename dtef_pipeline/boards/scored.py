@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.keys import Keys
+from dtef_pipeline.statistics.shared_noise import CORRELATION, OF_OBSERVED
 from dtef_pipeline.text.counted import plural
 
 if TYPE_CHECKING:
@@ -111,6 +112,10 @@ class Scored:
     def independent(self) -> str:
         """The column that counts clusters: `n_topics`."""
         return f"n_{plural(self.keys.cluster_noun)}"
+
+    def correlation(self, models: pd.Series) -> npt.NDArray[np.float64]:
+        """(models,) of the noise that the scores of each have in two clusters."""
+        return np.where(models.isin(self.of_observed), OF_OBSERVED, CORRELATION)
 
     @property
     def effective(self) -> str:

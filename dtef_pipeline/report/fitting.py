@@ -1,4 +1,4 @@
-"""Which columns of a table a terminal has room for, and the width of each column. A column is shown with whole words, or left out and named.
+"""The columns of a table that fit the terminal, and their widths. Every column is shown with whole words, or is left out and named.
 
 Where even the columns that are never left out have no room, names go over several lines, broken after a colon, slash or hyphen.
 """

@@ -44,8 +44,8 @@ class Wording:
     def shares_stem(self, other: Wording) -> bool:
         """Whether the texts differ in one part: what opens and ends both is `STEM_WORDS` long, or half of the longer text and no mere `A`."""
         enough = min(STEM_WORDS, max(_SHORT_STEM, len(self.words) / 2, len(other.words) / 2))
-        opening = _common(self.words, other.words)
-        ending = _common(self.words[opening:][::-1], other.words[opening:][::-1])
+        opening = common([self.words, other.words])
+        ending = common([self.words[opening:][::-1], other.words[opening:][::-1]])
         return opening + ending >= enough or self.words == other.words
 
     def is_same_text(self, other: Wording) -> bool:
@@ -98,6 +98,6 @@ def _options(options: Sequence[str]) -> frozenset[str]:
     return frozenset(bare if len({*bare}) == len(bare) else map(normalized, options))
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many words at the beginning are the same."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+def common(texts: Sequence[Sequence[str]]) -> int:
+    """How many words at the beginning are the same in all texts."""
+    return sum(1 for _ in takewhile(lambda words: len({*words}) == 1, zip(*texts, strict=False)))

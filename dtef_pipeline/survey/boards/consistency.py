@@ -132,7 +132,7 @@ def _components(cells: pd.DataFrame, designs: dict[bytes, Design], noise: Draws 
     found: dict[str, object] = dict.fromkeys(_COMPONENTS)
     batteries, segments = int(battery.max()) + 1, int(segment.max()) + 1
     if segments < 2 or batteries < MIN_CLUSTERS:
-        return found | {"consistency_note": "one segment" if segments < 2 else why_none(batteries, "battery")}
+        return found | {"consistency_note": "one segment" if segments < 2 else why_none(batteries, KEYS.cluster_noun)}
     size = segment_sizes(used["ceiling"].to_numpy(), segment, question) if known else np.zeros(segments)
     same = segment.tobytes() + question.tobytes() + size.tobytes()
     if same not in designs:

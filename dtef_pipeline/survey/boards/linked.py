@@ -17,6 +17,14 @@ def question_clusters(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     """
     if not has_table(connection, "survey_responses"):
         return pd.DataFrame(columns=[*KEYS.shared_item, "cluster"], dtype="str")
+    return asked_questions(connection)[[*KEYS.shared_item, "cluster"]]
+
+
+def asked_questions(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    """One row per question of a round of `survey_responses`: its battery, text and options, and its linked battery as `cluster`.
+
+    Raises WarehouseError for a survey that was ingested by a version without batteries.
+    """
     question = ", ".join(KEYS.shared_item)
     with scores_of_this_version(KEYS):
         asked = connection.execute(
@@ -24,4 +32,4 @@ def question_clusters(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
                 FROM survey_responses WHERE battery IS NOT NULL AND options IS NOT NULL AND question_text IS NOT NULL
                 GROUP BY {question} ORDER BY {question}"""
         ).df()
-    return asked[list(KEYS.shared_item)].assign(cluster=linked_batteries(asked))
+    return asked.assign(cluster=linked_batteries(asked))

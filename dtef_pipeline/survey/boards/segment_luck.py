@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dtef_pipeline.statistics.resampling import product
+from dtef_pipeline.statistics.shared_noise import noise_variances
 from dtef_pipeline.survey.scoring.metrics import Floats
 
 Ints = npt.NDArray[np.int64]
@@ -106,11 +107,11 @@ def _freedom(moved: Floats) -> float:
 def same_people(layout: Cells, noise: Draws) -> Floats:
     """Part of the variance of each segment's mean, (segments,), that is for the same people in all batteries; `noise` (cells, replicates)."""
     rounds = int(layout.round.max()) + 1
-    variance = (_summed(layout.segment * rounds + layout.round, layout.cluster, noise) ** 2).mean(axis=2)
-    between = np.sqrt(variance).sum(axis=1) ** 2 - variance.sum(axis=1)
+    of_batteries = _summed(layout.segment * rounds + layout.round, layout.cluster, noise)
+    shared = noise_variances(of_batteries.transpose(2, 1, 0), PEOPLE).shared
     of_segment = np.zeros((int(layout.segment.max()) + 1) * rounds)
-    of_segment[: len(between)] = between
-    return np.asarray(PEOPLE * of_segment.reshape(-1, rounds).sum(axis=1) / np.bincount(layout.segment) ** 2)
+    of_segment[: len(shared)] = shared
+    return np.asarray(of_segment.reshape(-1, rounds).sum(axis=1) / np.bincount(layout.segment) ** 2)
 
 
 def _summed(row: Ints, column: Ints, values: Draws) -> Floats:

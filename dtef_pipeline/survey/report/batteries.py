@@ -8,13 +8,13 @@ from html import escape
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.boards.cells import has_table, scores_of_this_version
+from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.identity import digest
 from dtef_pipeline.report.markup import Column, as_is, paragraph, table, text, whole
-from dtef_pipeline.survey.batteries import BY_CURATION, BY_SURVEY, linked_batteries
+from dtef_pipeline.survey.batteries import BY_CURATION, BY_SURVEY
+from dtef_pipeline.survey.boards.linked import asked_questions
 from dtef_pipeline.survey.identity import question_key, round_order
-from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.wording import Wording
+from dtef_pipeline.survey.wording import Wording, common
 from dtef_pipeline.text.counted import counted
 
 _SHARED_WORDS = 3
@@ -61,14 +61,13 @@ _HOW_TO_READ_BATTERIES = (
 
 def _asked(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     """One row per question of a round, in the order of rounds and questionnaires, with its linked battery."""
-    with scores_of_this_version(KEYS):
-        found = connection.execute(
-            "SELECT round, question_id, min(battery) AS battery, any_value(question_text) AS question_text, "
-            "any_value(options) AS options, min(question_order) AS place FROM survey_responses GROUP BY round, question_id"
-        ).df()
+    places = connection.execute(
+        "SELECT round, question_id, min(question_order) AS place FROM survey_responses GROUP BY ALL"
+    ).df()
+    found = asked_questions(connection).merge(places, on=["round", "question_id"])
     found = found.assign(order=found["round"].map(round_order)).sort_values(["order", "place"], ignore_index=True)
     keys = [digest(*question_key(*one)) for one in zip(found["question_text"], found["options"], strict=True)]
-    return found.assign(same_item=keys, cluster=linked_batteries(found))
+    return found.assign(same_item=keys)
 
 
 def _row(number: int, own: pd.DataFrame) -> dict[str, object]:
@@ -112,15 +111,10 @@ def _reasons(own: pd.DataFrame) -> Iterator[str]:
 def _shared(texts: Sequence[str], options: Sequence[Sequence[str]]) -> str:
     """What the questions of one block have in common, in words."""
     words = [question.split() for question in texts]
-    opening, ending = _common(words), _common([[*reversed(own)] for own in words])
+    opening, ending = common(words), common([[*reversed(own)] for own in words])
     if opening >= _SHARED_WORDS:
         return f"one stem: “{' '.join(words[0][:opening])} …”"
     if ending >= _SHARED_WORDS:
         return f"one stem: “… {' '.join(words[0][-ending:])}”"
     lacking = not any(Wording.of(question, own).asks for question, own in zip(texts, options, strict=True))
     return "items of one list over one scale" if lacking else "asked next to each other over one scale, or again later"
-
-
-def _common(texts: Sequence[Sequence[str]]) -> int:
-    """How many words at the beginning are the same in all."""
-    return next((at for at, words in enumerate(zip(*texts, strict=False)) if len({*words}) > 1), min(map(len, texts)))
