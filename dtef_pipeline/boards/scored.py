@@ -18,7 +18,8 @@ from dtef_pipeline.text.counted import plural
 
 if TYPE_CHECKING:
     from dtef_pipeline.boards.cells import BoardOptions
-    from dtef_pipeline.boards.intervals import Grid, Measured, Number
+    from dtef_pipeline.boards.intervals import Measured
+    from dtef_pipeline.boards.ratios import Grid, Number
     from dtef_pipeline.statistics.resampling import Resampling
 
 Codes = npt.NDArray[np.int64]

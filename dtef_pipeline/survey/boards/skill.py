@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from dtef_pipeline.boards.cells import identify
-from dtef_pipeline.boards.intervals import (
+from dtef_pipeline.boards.intervals import Measured
+from dtef_pipeline.boards.ratios import (
     Chosen,
     Grid,
-    Measured,
     Number,
     Sums,
     Term,
