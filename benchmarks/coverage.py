@@ -30,7 +30,7 @@ from tests.made.world_tables import connection, marginals
 from tests.made.worlds import COUNTRIES, SINGLE, Design, Floats, Survey, World
 
 GD3 = (13, 7, 5, 5, 4, 2, *(1,) * 7)
-GD4 = (13, 7, 7, 6, 6, 5, 5, 5, 2, 2, *(1,) * 58)
+GD4 = (13, 12, 10, 8, 7, 7, 7, 5, 5, 5, 2, 2, 2, 2, 2, *(1,) * 27)
 GD5 = (6, 5, 5, 3, 3, 3, 2, 2, 2, *(1,) * 15)
 GD6 = (8, 6, 5, 4, 4, 3, 3, 2, 2, 2, *(1,) * 52)
 GD7 = (8, 6, 5, 4, 4, 3, 3, 2, *(1,) * 19)
@@ -56,7 +56,7 @@ REGIMES = {
     "100 questions, other people for each (control)": Regime(Design((1,) * 100, other_people=True)),
     "42 questions in 7 batteries": Regime(Design((6,) * 7)),
     "GD3: 43 questions in 13 batteries": Regime(Design(GD3, **MANY)),
-    "GD4: 116 questions in 68 batteries": Regime(Design(GD4, **MANY)),
+    "GD4: 116 questions in 42 batteries": Regime(Design(GD4, **MANY)),
     "GD5: 46 questions in 24 batteries": Regime(Design(GD5, **MANY)),
     "GD6: 91 questions in 62 batteries": Regime(Design(GD6, **MANY)),
     "GD7: 54 questions in 27 batteries": Regime(Design(GD7, **MANY)),

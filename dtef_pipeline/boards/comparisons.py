@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.statistics.differences import Codes, Floats, paired_statistics, places, resampling_of, without_rounding
 from dtef_pipeline.statistics.permutation import fewest_clusters, holm, permutations_for
 from dtef_pipeline.statistics.resampling import product
+from dtef_pipeline.statistics.shared_noise import ClusterNoise
 from dtef_pipeline.text.counted import counted
 
 _OF_PARSED = {
@@ -37,13 +39,15 @@ class _Grid(NamedTuple):
     scores: Floats  # (cells, models), NaN: none
     noise: npt.NDArray[np.float32] | None  # (replicates, cells, models), 0 where there is no score
     starts: Codes  # (clusters + 1,): where the cells of each cluster begin, and the end
+    part: Codes  # (cells,): the item in its sample of people, in order within a cluster
+    sample: Codes  # (cells,): of people
     parsed: Floats  # (cells, models): scores of parsed responses alone, NaN: none
     answered: npt.NDArray[np.float32]  # (cells, models): responses per parsed one, 0 where none is
     item: Codes  # (cells,): the item that each is of
 
 
 class _Pairs(NamedTuple):
-    """Sums over each cluster's cells that both models of a pair have: all (clusters, pairs), noise (replicates, clusters, pairs)."""
+    """Sums over each cluster's cells that both models of a pair have, (clusters, pairs) each."""
 
     left: npt.NDArray[np.intp]
     right: npt.NDArray[np.intp]
@@ -51,7 +55,7 @@ class _Pairs(NamedTuple):
     others: Floats
     counts: Floats
     items: Codes  # (pairs,): different items among the shared cells
-    noise: npt.NDArray[np.float32] | None
+    noise: ClusterNoise | None  # of items whose noise has the correlation 1
 
 
 def comparisons(
@@ -92,7 +96,8 @@ def _grid(rows: pd.DataFrame, keys: Keys, noise: npt.NDArray[np.float32] | None)
     cell, _ = places(rows, list(keys.pair))
     first = rows.iloc[np.unique(cell, return_index=True)[1]]
     cluster_of, item_of = (places(first, [name])[0] for name in ("cluster", "same_item"))
-    order = np.argsort(cluster_of, kind="stable")
+    part, sample = (places(first, list(names))[0] for names in (keys.shared_item, keys.space[:1]))
+    order = np.lexsort((part, cluster_of))
     place = np.argsort(order)[cell]
     scores, parsed = (np.full((len(order), len(models)), np.nan) for _ in range(2))
     scores[place, model], parsed[place, model] = rows["score"], rows["parsed_score"]
@@ -103,7 +108,7 @@ def _grid(rows: pd.DataFrame, keys: Keys, noise: npt.NDArray[np.float32] | None)
         deviations = np.zeros((noise.shape[1], *scores.shape), dtype=np.float32)
         deviations[:, place, model] = np.nan_to_num(noise).T
     starts = np.searchsorted(cluster_of[order], np.arange(cluster_of.max() + 2))
-    return _Grid(models, scores, deviations, starts, parsed, answered, item_of[order])
+    return _Grid(models, scores, deviations, starts, part[order], sample[order], parsed, answered, item_of[order])
 
 
 def _pairs(grid: _Grid, left: Codes, right: Codes) -> _Pairs:
@@ -115,18 +120,35 @@ def _pairs(grid: _Grid, left: Codes, right: Codes) -> _Pairs:
     mask, scores = here.astype(np.float64), np.where(here, grid.scores, 0.0)
     clusters = len(grid.starts) - 1
     sums, others, counts = (np.empty((clusters, len(left))) for _ in range(3))
-    deviations = None if grid.noise is None else np.empty((len(grid.noise), clusters, len(left)), dtype=np.float32)
     for cluster in range(clusters):
         cells = slice(grid.starts[cluster], grid.starts[cluster + 1])
         on_shared = product(scores[cells].T, mask[cells])
         sums[cluster], others[cluster] = on_shared[left, right], on_shared[right, left]
         counts[cluster] = product(mask[cells].T, mask[cells])[left, right]
-        if deviations is not None and grid.noise is not None:
-            # (replicates, who has a score, whose noise)
-            drawn = product(mask[cells].astype(np.float32).T, grid.noise[:, cells])
-            deviations[:, cluster] = drawn[:, right, left] - drawn[:, left, right]
     items = sum(product(one.T, one)[left, right] > 0 for one in _by_item(mask, grid.item))
-    return _Pairs(left, right, sums, others, counts, np.asarray(items, dtype=np.int64), deviations)
+    return _Pairs(left, right, sums, others, counts, np.asarray(items, dtype=np.int64), _noise(grid, mask, left, right))
+
+
+def _noise(grid: _Grid, mask: Floats, left: Codes, right: Codes) -> ClusterNoise | None:
+    """Of the differences of the pairs, `mask` (cells, models) being 1 where a model has a score."""
+    if grid.noise is None:
+        return None
+    here, clusters = mask.astype(np.float32), len(grid.starts) - 1
+    deviations = np.zeros((len(grid.noise), clusters, len(left)), dtype=np.float32)
+    every, within = (np.zeros((grid.sample.max() + 1, len(left))) for _ in range(2))
+    for cluster in range(clusters):
+        own = np.zeros(every.shape)
+        bounds = grid.starts[cluster], grid.starts[cluster + 1]
+        inner = np.flatnonzero(np.diff(grid.part[slice(*bounds)])) + 1 + bounds[0]
+        for start, end in pairwise([bounds[0], *inner, bounds[1]]):
+            # (replicates, who has a score, whose noise)
+            drawn = product(here[start:end].T, grid.noise[:, start:end])
+            part = drawn[:, right, left] - drawn[:, left, right]
+            deviations[:, cluster] += part
+            own[grid.sample[start]] += np.sqrt((part**2).mean(axis=0))
+        every += own
+        within += own**2
+    return ClusterNoise(deviations, np.maximum(every**2 - within, 0).sum(axis=0))
 
 
 def _by_item(mask: Floats, item: Codes) -> list[Floats]:
@@ -173,10 +195,13 @@ def _tested(
         resampling_of(len(sums), options.resamples, options.seed),
         permutations=permutations,
         seed=options.seed,
-        noise=None if pairs.noise is None else np.where(worse, -pairs.noise, pairs.noise),
-        correlation=np.maximum(correlation[pairs.left], correlation[pairs.right]),
+        noise=None if pairs.noise is None else _turned(pairs.noise, worse, correlation[[pairs.left, pairs.right]].max(axis=0)),
         noun=options.subject.keys.cluster_noun,
     )
+
+
+def _turned(noise: ClusterNoise, worse: npt.NDArray[np.bool_], correlation: Floats) -> ClusterNoise:
+    return ClusterNoise(np.where(worse, -noise.deviations, noise.deviations), noise.shared * correlation)
 
 
 def _of_parsed(

@@ -22,10 +22,10 @@ from dtef_pipeline.statistics.resampling import (
     CONFIDENCE,
     MIN_CLUSTERS,
     Floats,
+    Ratios,
     Resampling,
     interval,
     why_none,
-    within_limits,
 )
 
 _MUCH = 0.2
@@ -73,7 +73,7 @@ class Measured(NamedTuple):
     """What a family says of the rows of a board besides their means."""
 
     columns: Mapping[str, Floats]  # (rows,) each
-    adjusted: Floats | None  # (replicates, rows) of the score that models are ranked by; None without resampling
+    adjusted: Ratios | None  # the score that models are ranked by; None without resampling
     notes: Sequence[Sequence[str]]  # (rows,): what is missing and why
 
 
@@ -81,18 +81,16 @@ def _intervals(grid: Grid, resampling: Resampling | None, ranked: pd.DataFrame |
     subject = grid.subject
     scored = np.isfinite(grid.column("score"))
     score = mean_of(grid, resampling, grid.column("score"), lambda _, noise: [(1, noise.score, None)])
-    score_low, score_high = within_limits(score.value, score.low, score.high)
     # The spread between clusters holds the noise of the answers already: only what all clusters share is added.
     parsed = mean_of(grid, resampling, grid.column("parsed_score"), lambda _, noise: [(1, noise.parsed, None)], crossed=False)
-    parsed_low, parsed_high = within_limits(parsed.value, parsed.low, parsed.high)
     clusters = grid.clusters_of(scored)
     items, effective = grid.items_of(scored)
     found: dict[str, Floating] = {
-        "score_low": score_low,
-        "score_high": score_high,
+        "score_low": np.maximum(score.low, 0),
+        "score_high": np.minimum(score.high, 1),
         "parsed_score": parsed.value,
-        "parsed_low": parsed_low,
-        "parsed_high": parsed_high,
+        "parsed_low": np.maximum(parsed.low, 0),
+        "parsed_high": np.minimum(parsed.high, 1),
         subject.items: items,
         subject.independent: clusters,
         subject.effective: effective,
@@ -101,17 +99,18 @@ def _intervals(grid: Grid, resampling: Resampling | None, ranked: pd.DataFrame |
         found |= mean_of(grid, resampling, grid.column(name), _corrected(name), crossed=False).columns(name)
     measured = subject.measures(grid, resampling, score)
     found |= measured.columns
-    found["adjusted_low"], found["adjusted_high"] = _ends(measured.adjusted, clusters, score.effective)
-    found |= _ranks(grid, measured.adjusted, clusters, _is_ranked(grid, ranked, score.value))
-    found["interval_kind"] = _kinds(subject, score, score_low)
+    found["adjusted_low"], found["adjusted_high"] = _ends(score.value, measured.adjusted)
+    replicates = None if measured.adjusted is None else measured.adjusted.replicates
+    found |= _ranks(grid, replicates, clusters, _is_ranked(grid, ranked, score.value))
+    found["interval_kind"] = _kinds(subject, score)
     found["note"] = _notes(clusters, parsed.value, measured.notes, subject.keys.cluster_noun)
     return pd.concat([grid.rows, pd.DataFrame({name: found[name] for name in subject.columns})], axis=1)
 
 
-def _ends(replicates: Floats | None, clusters: Floating, effective: Floats | None) -> tuple[Floats, Floats]:
-    if replicates is None:
-        return np.full(len(clusters), np.nan), np.full(len(clusters), np.nan)
-    return interval(replicates, clusters, effective=effective)
+def _ends(score: Floats, adjusted: Ratios | None) -> tuple[Floats, Floats]:
+    if adjusted is None:
+        return np.full(len(score), np.nan), np.full(len(score), np.nan)
+    return interval(adjusted)
 
 
 def _corrected(name: str) -> Terms:
@@ -152,15 +151,16 @@ def _ranks(grid: Grid, adjusted: Floats | None, clusters: Floating, ranked: Chos
     return found
 
 
-def _kinds(subject: Scored, score: Number, low: Floats) -> npt.NDArray[np.object_]:
+def _kinds(subject: Scored, score: Number) -> npt.NDArray[np.object_]:
     """Which of the subject's kinds each row's intervals are, None without; judged by the score's."""
     with_people, conservative, alone = subject.interval_kinds
-    if score.shared is None or score.replicates is None:
-        return np.full(len(low), None, dtype=object)
+    if score.spread is None or score.replicates is None:
+        return np.full(len(score.low), None, dtype=object)
+    shared = score.spread.shared
     with np.errstate(invalid="ignore"):
-        much = score.shared**2 > _MUCH * score.replicates.var(axis=0)
-    kinds = np.where(much, conservative, np.where(score.shared > 0, with_people, alone)).astype(object)
-    kinds[np.isnan(low)] = None
+        much = shared**2 > _MUCH * score.replicates.var(axis=0)
+    kinds = np.where(much, conservative, np.where(shared > 0, with_people, alone)).astype(object)
+    kinds[np.isnan(score.low)] = None
     return kinds
 
 

@@ -15,12 +15,21 @@ from dtef_pipeline.boards.cells import identify
 from dtef_pipeline.boards.scored import Codes, Deviations, Noise, Scored
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.effective_size import effective_items
-from dtef_pipeline.statistics.resampling import Floats, Resampling, effective_clusters, interval
+from dtef_pipeline.statistics.resampling import Floats, Resampling, Spread, interval
+from dtef_pipeline.statistics.shared_noise import ClusterNoise, shared_variance
 
 Chosen = npt.NDArray[np.bool_]
 Term = tuple[Floats | float, Deviations, Codes | None]
 Terms = Callable[[Floats, Any], Sequence[Term]]
 """The noise of a ratio, given its value and the subject's noise: factors of deviations, and where each cell's stand (None: as the cells)."""
+
+
+class Parts(NamedTuple):
+    """The cells of a row that are of one item, as one sample of people answered it."""
+
+    starts: Codes  # (parts + 1,): where the cells of each begin in the grid's `order`, and the end
+    place: Codes  # (parts,): cluster x rows + row
+    sample: Codes  # (parts,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +44,13 @@ class Grid:
     group: Codes  # (rows,): what is ranked together
     cluster: Codes  # (cells,)
     clusters: int
-    order: Codes  # (cells,) the cells by cluster and row
+    order: Codes  # (cells,) the cells by cluster, row and part
     starts: Codes  # (clusters x rows + 1,): where those of each cluster and row begin in `order`, and the end
+    parts: Parts
 
     @property
     def correlation(self) -> Floats:
-        """(rows,) of the noise of two clusters."""
+        """(rows,) of the noise of two items."""
         return self.subject.correlation(self.rows["model"])
 
     def column(self, name: str) -> Floats:
@@ -52,7 +62,8 @@ class Grid:
 
     def sums(self, values: Floats, chosen: Chosen) -> Floats:
         """(clusters, rows) sums over the chosen cells."""
-        summed = self._adding(np.float64, chosen) @ np.where(chosen, values, 0)
+        adding = _adding(chosen[self.order].astype(np.float64), self.order, self.starts, len(self.cells))
+        summed = adding @ np.where(chosen, values, 0)
         return np.asarray(summed.reshape(self.clusters, len(self.rows)))
 
     def clusters_of(self, chosen: Chosen) -> Codes:
@@ -76,17 +87,22 @@ class Grid:
         )
         return np.count_nonzero(counts, axis=0), effective_items(counts, sums, self.cluster[first])
 
-    def deviations(self, noise: Deviations, chosen: Chosen, place: Codes | None = None) -> Deviations:
-        """(replicates, clusters, rows) sums of noise over the chosen cells; `place`: where in `noise` a cell's stands."""
-        summed = self._adding(np.float32, chosen, place, len(noise)) @ noise
-        return np.ascontiguousarray(summed.T).reshape(noise.shape[1], self.clusters, len(self.rows))
-
-    def _adding(self, kind: type, chosen: Chosen, place: Codes | None = None, width: int | None = None) -> sparse.csr_matrix:
-        """The matrix (clusters x rows, cells or places) that adds up the chosen cells of each cluster and row."""
-        columns = self.order if place is None else place[self.order]
-        return sparse.csr_matrix(
-            (chosen[self.order].astype(kind), columns, self.starts), shape=(len(self.starts) - 1, width or len(self.cells))
-        )
+    def deviations(self, terms: Sequence[Term], chosen: Chosen, correlation: Floats | float) -> ClusterNoise | None:
+        """The noise of the sums over the chosen cells; `correlation` of two items, (rows,) or of all. None where there are no `terms`."""
+        row, noise = self.parts.place % len(self.rows), None
+        for factor, deviations, place in terms:
+            factors = np.broadcast_to(np.asarray(factor, dtype=np.float32), len(self.rows))[row]
+            columns = self.order if place is None else place[self.order]
+            adding = _adding(chosen[self.order].astype(np.float32), columns, self.parts.starts, len(deviations))
+            part = np.asarray(adding @ deviations) * factors[:, None]
+            noise = part if noise is None else noise + part
+        if noise is None:
+            return None
+        ends = np.searchsorted(self.parts.place, np.arange(len(self.starts)))
+        summed = _adding(np.ones(len(noise), dtype=np.float32), np.arange(len(noise)), ends, len(noise)) @ noise
+        cluster = self.parts.place // len(self.rows)
+        shared = shared_variance(noise, row, cluster, self.parts.sample, len(self.rows), correlation)
+        return ClusterNoise(np.ascontiguousarray(summed.T).reshape(noise.shape[1], self.clusters, len(self.rows)), shared)
 
 
 def grid_of(
@@ -94,16 +110,22 @@ def grid_of(
 ) -> Grid:
     row, rows = identify(cells, names)
     group, _ = identify(rows, [name for name in names if name not in MODEL])
-    return _placed(Grid(subject, cells, noise, rows, row, group, cluster, clusters, row, row))
+    return _placed(Grid(subject, cells, noise, rows, row, group, cluster, clusters, row, row, Parts(row, row, row)))
 
 
 def _placed(grid: Grid) -> Grid:
-    """The grid with its cells in the order of cluster and row; without, where a row is a single item and nothing is resampled."""
-    if grid.subject.keys.item in grid.rows:
+    """The grid with its cells in the order of cluster, row and part; without, where a row is a single item and nothing is resampled."""
+    keys = grid.subject.keys
+    if keys.item in grid.rows:
         return grid
+    (item, items), (sample, _) = identify(grid.cells, keys.shared_item), identify(grid.cells, keys.space[:1])
     flat = grid.cluster * len(grid.rows) + grid.row
     counts = np.bincount(flat, minlength=grid.clusters * len(grid.rows))
-    return replace(grid, order=np.argsort(flat, kind="stable"), starts=np.concatenate([[0], np.cumsum(counts)]))
+    part = flat * len(items) + item
+    order = np.argsort(part, kind="stable")
+    first = np.flatnonzero(np.diff(part[order], prepend=-1))
+    parts = Parts(np.append(first, len(order)), flat[order[first]], sample[order[first]])
+    return replace(grid, order=order, starts=np.concatenate([[0], np.cumsum(counts)]), parts=parts)
 
 
 def groups_of(grid: Grid, chosen: Chosen) -> Grid:
@@ -116,18 +138,19 @@ def groups_of(grid: Grid, chosen: Chosen) -> Grid:
     return _placed(part)
 
 
-class Number(NamedTuple):
-    """A ratio of sums for each row of the result: value, 95 % interval and replicates (None without resampling).
+def _adding(values: npt.NDArray[np.floating], columns: Codes, starts: Codes, width: int) -> sparse.csr_matrix:
+    """The matrix (rows, width) that adds up, with the factors `values`, what stands at `columns`; where each row begins, and the end."""
+    return sparse.csr_matrix((values, columns, starts), shape=(len(starts) - 1, width))
 
-    `shared`: standard deviation of what the replicates share with those of all other numbers (`Ratios.shared`). `effective`: as of `Sums`.
-    """
+
+class Number(NamedTuple):
+    """A ratio of sums for each row of the result: value, 95 % interval, replicates and what is known of them (None without resampling)."""
 
     value: Floats
     low: Floats
     high: Floats
     replicates: Floats | None
-    shared: Floats | None = None
-    effective: Floats | None = None
+    spread: Spread | None = None
 
     def where(self, chosen: Chosen) -> Number:
         value, low, high = (np.where(chosen, part, np.nan) for part in (self.value, self.low, self.high))
@@ -138,28 +161,26 @@ class Number(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What a ratio is made of: its value (rows,), the sums over each cluster's cells (clusters, rows), and their noise."""
+    """What a ratio is made of: its value (rows,), the sums over each cluster's cells and their number (clusters, rows), and their noise."""
 
     value: Floats
     numerators: Floats
     denominators: Floats
-    noise: Deviations | None
-    correlation: Floats  # (rows,) of the noise of two clusters
-    effective: Floats  # (rows,): `effective_clusters` by their cells
+    cells: Floats
+    noise: ClusterNoise | None
 
 
-def sums_of(grid: Grid, top: Floats, bottom: Floats, terms: Terms) -> Sums:
-    """Of the cells that have both; the value is null where the second sum is 0."""
+def sums_of(grid: Grid, top: Floats, bottom: Floats, terms: Terms, correlation: float | None = None) -> Sums:
+    """Of the cells that have both; the value is null where the second sum is 0. `correlation` of the noise of two items, None: the row's."""
     chosen = np.isfinite(top) & np.isfinite(bottom)
     value = value_of(grid, top, bottom)
     noise = None
     if grid.noise is not None:
-        for factor, deviations, place in terms(np.nan_to_num(value), grid.noise):
-            part = grid.deviations(deviations, chosen, place) * np.asarray(factor, dtype=np.float32)
-            noise = part if noise is None else noise + part
+        known = grid.correlation if correlation is None else correlation
+        noise = grid.deviations(terms(np.nan_to_num(value), grid.noise), chosen, known)
     counts = grid.sums(np.ones(len(chosen)), chosen)
     below = counts if (bottom[chosen] == 1).all() else grid.sums(bottom, chosen)
-    return Sums(value, grid.sums(top, chosen), below, noise, grid.correlation, effective_clusters(counts))
+    return Sums(value, grid.sums(top, chosen), below, counts, noise)
 
 
 def value_of(grid: Grid, top: Floats, bottom: Floats) -> Floats:
@@ -179,9 +200,8 @@ def ratio(
 
 
 def number_of(sums: Sums, resampling: Resampling, *, crossed: bool = True) -> Number:
-    found = resampling.ratios(sums.numerators, sums.denominators, sums.noise, crossed=crossed, correlation=sums.correlation)
-    ends = interval(found.replicates, found.n_clusters, found.between, sums.effective)
-    return Number(sums.value, *ends, found.replicates, found.shared, sums.effective)
+    found = resampling.ratios(sums.numerators, sums.denominators, sums.noise, sizes=sums.cells, crossed=crossed)
+    return Number(sums.value, *interval(found), found.replicates, found.spread)
 
 
 def mean_of(grid: Grid, resampling: Resampling | None, values: Floats, terms: Terms, *, crossed: bool = True) -> Number:

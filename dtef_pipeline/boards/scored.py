@@ -115,7 +115,7 @@ class Scored:
         return f"n_{plural(self.keys.cluster_noun)}"
 
     def correlation(self, models: pd.Series) -> npt.NDArray[np.float64]:
-        """(models,) of the noise that the scores of each have in two clusters."""
+        """(models,) of the noise that the scores of each have in two items."""
         return np.where(models.isin(self.of_observed), OF_OBSERVED, CORRELATION)
 
     @property

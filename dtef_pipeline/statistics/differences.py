@@ -14,7 +14,7 @@ import pandas as pd
 
 from dtef_pipeline.statistics.permutation import SIGNIFICANCE, sign_flips
 from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, Resampling, interval, why_none
-from dtef_pipeline.statistics.shared_noise import Correlation
+from dtef_pipeline.statistics.shared_noise import ClusterNoise
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -64,21 +64,20 @@ def paired_statistics(
     *,
     permutations: int,
     seed: int,
-    noise: npt.NDArray[np.floating] | None = None,
-    correlation: Correlation = 0.0,
+    noise: ClusterNoise | None = None,
     noun: str = "cluster",
 ) -> pd.DataFrame:
     """One row per column of `sums` and `counts`, both (clusters, columns): differences summed over a cluster's pairs, and the number of pairs.
 
     Columns: `n_pairs`, `n_clusters`, `difference` (mean over the pairs), `low` and `high` (95 %), `narrow_low` and `narrow_high` (90 %),
     `effect_size` (difference over the standard deviation of the clusters' mean differences), `p` (two-sided, whole clusters flipped; null
-    with fewer than 5 clusters), `permutations`, `note`. No intervals without `resampling`; `noise` and `correlation` as of `Resampling.ratios`;
-    `noun`: what notes call a cluster.
+    with fewer than 5 clusters), `permutations`, `note`. No intervals without `resampling`; `noise` as of
+    `Resampling.ratios`; `noun`: what notes call a cluster.
     """
     pairs, clusters = counts.sum(axis=0), np.count_nonzero(counts, axis=0)
     enough = clusters >= MIN_CLUSTERS
     flips = sign_flips(sums, permutations=permutations, seed=seed)
-    (low, high), (narrow_low, narrow_high) = ratio_intervals(resampling, sums, counts, (CONFIDENCE, NARROW), noise, correlation)
+    (low, high), (narrow_low, narrow_high) = ratio_intervals(resampling, sums, counts, (CONFIDENCE, NARROW), noise)
     difference = _quotient(sums.sum(axis=0), pairs)
     numbers = {
         "n_pairs": pairs.astype(np.int64),
@@ -100,8 +99,7 @@ def ratio_intervals(
     numerators: Floats,
     denominators: Floats,
     confidences: Sequence[float],
-    noise: npt.NDArray[np.floating] | None = None,
-    correlation: Correlation = 0.0,
+    noise: ClusterNoise | None = None,
 ) -> tuple[tuple[Floats, Floats], ...]:
     """Low and high, each (columns,), at each of `confidences`, of sum(numerators) / sum(denominators), both (clusters, columns).
 
@@ -111,18 +109,11 @@ def ratio_intervals(
     found = tuple((np.full(columns, np.nan), np.full(columns, np.nan)) for _ in confidences)
     if resampling is None:
         return found
-    of_columns = np.broadcast_to(correlation, columns)
     for start in range(0, columns, _COLUMNS_A_BLOCK):
         block = slice(start, start + _COLUMNS_A_BLOCK)
-        ratio = resampling.ratios(
-            numerators[:, block],
-            denominators[:, block],
-            None if noise is None else noise[:, :, block],
-            correlation=of_columns[block],
-        )
+        ratio = resampling.ratios(numerators[:, block], denominators[:, block], None if noise is None else noise.of(block))
         for (low, high), confidence in zip(found, confidences, strict=True):
-            known = (ratio.n_clusters, ratio.between, ratio.effective)
-            low[block], high[block] = interval(ratio.replicates, *known, confidence=confidence)
+            low[block], high[block] = interval(ratio, confidence=confidence)
     return found
 
 

@@ -4,8 +4,9 @@ General: it knows clusters, columns and sums over clusters, nothing of any famil
 scores), a column is a number wanted (a model, a model in a group). One set of cluster weights serves all columns, so that the
 difference of two columns is paired.
 
-Source: cluster bootstrap (Davison & Hinkley 1997, ch. 2.4 and 3.8) as counts times sums; expanded percentile interval (Hesterberg 2015);
-random signs for the noise (wild bootstrap: Liu 1988).
+Source: cluster bootstrap (Davison & Hinkley 1997, ch. 2.4 and 3.8) as counts times sums; variance of clusters of unequal size by leaving each
+out (MacKinnon, Nielsen & Webb 2023); percentiles for skewed estimates (BCa: Efron 1987); random signs for the noise (wild bootstrap:
+Liu 1988).
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, logit, ndtr, ndtri, stdtrit
+from scipy.special import ndtr, ndtri, stdtrit
 from threadpoolctl import threadpool_limits
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.statistics.shared_noise import Correlation, NoiseVariances, noise_variances
+from dtef_pipeline.statistics.shared_noise import ClusterNoise, NoiseVariances
 from dtef_pipeline.text.counted import counted
 
 Floats = npt.NDArray[np.float64]
@@ -37,15 +38,27 @@ _NOISE_COUNTS = 5
 """Clusters that the variance known from the noise counts for, where it is larger than that between clusters."""
 
 
+class Spread(NamedTuple):
+    """What is known of the replicates of numbers besides themselves, (columns,) each."""
+
+    n_clusters: npt.NDArray[np.int64]
+    """Clusters with anything in the denominator."""
+    between: Floats
+    """Share of the replicates' variance that is between clusters, 0-1; 1 without noise."""
+    effective: Floats
+    """As of `effective_clusters`, 2 or more."""
+    acceleration: Floats
+    """A sixth of the skewness of the number, as the clusters show it: above 0 where a few clusters lie far above the others."""
+    shared: Floats
+    """Standard deviation of the noise shared by all clusters, which the replicates have besides; 0 without."""
+
+
 class Ratios(NamedTuple):
-    """Sums of one kind over sums of another, one number per column, and its replicates. `interval` takes the four after the value."""
+    """Sums of one kind over sums of another, one number per column, and its replicates: what `interval` takes."""
 
     value: Floats  # (columns,), NaN where the denominator is 0
     replicates: Floats  # (resamples, columns)
-    n_clusters: npt.NDArray[np.int64]  # (columns,): clusters with anything in the denominator
-    between: Floats  # (columns,): share of the replicates' variance that is between clusters, 0-1; 1 without noise
-    effective: Floats  # (columns,): `effective_clusters`
-    shared: Floats  # (columns,): standard deviation of the noise shared by all clusters, which the replicates have besides; 0 without
+    spread: Spread
 
 
 class Resampling:
@@ -86,24 +99,25 @@ class Resampling:
         self,
         numerators: Floats,
         denominators: Floats,
-        noise: Noise | None = None,
+        noise: ClusterNoise | None = None,
         *,
+        sizes: Floats | None = None,
         crossed: bool = True,
-        correlation: Correlation = 0.0,
     ) -> Ratios:
         """Replicates of sum(numerators) / sum(denominators), both (clusters, columns). A mean has counts as denominators.
 
-        `noise` (replicates, clusters, columns): centred deviations of the numerators when what was observed is drawn anew; where the
-        denominators are observed too, of numerators - ratio x denominators.
+        `noise`: of the numerators when what was observed is drawn anew; where the denominators are observed too, of
+        numerators - ratio x denominators. `sizes` (clusters, columns): how many observations are behind
+        each, None: as the denominators say.
 
         Clusters differ because they are different and because each was observed with noise: drawing clusters repeats the noise already.
-        With d = (numerator - ratio x denominator) / sum(denominators), a cluster's influence on the ratio, the variance of the ratio is
-        S = sum d^2, of which N (C - 1) / C is noise, N being the variance that the noise alone gives the ratio. So the deviations of the
-        replicates are scaled to the variance max(S - N (C - 1) / C, 0), and noise of variance N is added: in all S. Where S is by chance
-        less than the noise explains, noise alone is added, its variance as of `tempered`. A column in few of the clusters is drawn a
-        random number of times; the spread which that adds is taken out. Not `crossed`: by clusters alone, variance S.
+        With S the variance of the ratio between clusters (`between`) and N the variance that the noise alone gives it, the deviations of
+        the replicates are scaled to the variance max(S - N, 0), and noise of variance N is added: in all S. Where S is by chance
+        less than the noise explains, noise alone is added, its variance as of `tempered`. (What the replicates have is (C - 1) / C of
+        these; `interval` stretches it.) A column in few of the clusters is drawn a random number of times; the spread which that adds is
+        taken out. Not `crossed`: by clusters alone, variance S.
 
-        The noise that all clusters share (`noise_variances`, which takes the `correlation`) is in none of their differences, and is added.
+        The noise that all clusters share is in none of their differences, and is added.
         """
         top, bottom = np.asarray(numerators, dtype=np.float64), np.asarray(denominators, dtype=np.float64)
         total, n_clusters, below = bottom.sum(axis=0), (bottom != 0).sum(axis=0), self._of_denominators(bottom)
@@ -112,25 +126,30 @@ class Resampling:
             value = top.sum(axis=0) / total
             replicates = self.totals(top)
             replicates /= below.totals
-            spread = (((top - value * bottom) / total) ** 2).sum(axis=0)
-            known = NoiseVariances(nothing, nothing) if noise is None else noise_variances(noise, correlation).over(total)
+            influence = (top - value * bottom) / total
+            drawn_variance = (influence**2).sum(axis=0)
+            found = between(influence, bottom if sizes is None else sizes)
+            known = NoiseVariances(nothing, nothing) if noise is None else noise.over(total)
             apart = known.apart if crossed else nothing
-            added = np.fmin(tempered(spread / (1 - 1 / n_clusters), apart, n_clusters), apart)
-            wanted = np.maximum(spread - apart * (1 - 1 / n_clusters), 0)
+            kept = 1 - 1 / found.effective
+            added = np.fmin(tempered(found.variance, apart, n_clusters), apart)
+            wanted = np.maximum(found.variance - apart, 0) * kept
             # In place: there are as many replicates as fill the processor's cache many times.
             replicates -= value
-            replicates *= np.where(spread > 0, np.sqrt(wanted / spread), 0) / np.sqrt(below.uneven)
+            replicates *= np.where(drawn_variance > 0, np.sqrt(wanted / drawn_variance), 0) / np.sqrt(below.uneven)
             replicates += value
             if noise is not None and crossed:
-                drawn = self.noise(noise)
+                drawn = self.noise(noise.deviations)
                 drawn *= np.where(apart > 0, np.sqrt(added / apart), 0) / total
                 replicates += drawn
             shared = np.sqrt(known.shared)
             if shared.any():
                 replicates += np.outer(self.people, shared)
-            between = wanted / (wanted + added)
-        between = np.where(np.isfinite(between), between, 1.0)
-        return Ratios(value, replicates, n_clusters, between, effective_clusters(bottom), shared)
+            share = wanted / (wanted + added)
+            variance = np.maximum(wanted + added + known.shared, drawn_variance)
+            acceleration = np.where(variance > 0, (influence**3).sum(axis=0) / (6 * variance**1.5), 0)
+        share = np.where(np.isfinite(share), share, 1.0)
+        return Ratios(value, replicates, Spread(n_clusters, share, found.effective, acceleration, shared))
 
     def _of_denominators(self, bottom: Floats) -> _Denominators:
         """Kept from one call to the next: the means of a board are of the same cells, most of them."""
@@ -186,69 +205,79 @@ def _one_thread() -> None:
     threadpool_limits(limits=1, user_api="blas")
 
 
-def effective_clusters(denominators: Floats) -> Floats:
-    """(columns,) how many clusters of one size are worth as much as those of `denominators` (clusters, columns): (sum b)^2 / sum b^2.
+class Between(NamedTuple):
+    """How much a number scatters between clusters: its variance, and as of `effective_clusters`, 2 or more, (columns,) each."""
+
+    variance: Floats
+    effective: Floats
+
+
+def between(influence: Floats, sizes: Floats) -> Between:
+    """The variance between clusters of a number (columns,), from what each cluster adds to it less its part: `influence` (clusters, columns).
+
+    A cluster pulls the number towards itself, the more so the larger it is, and so lies nearer to it than to all others. With w a cluster's
+    part of the `sizes` (clusters, columns) and C clusters: (C - 1) / C sum (influence / (1 - w))^2, the jackknife of whole clusters (CV3 of
+    MacKinnon, Nielsen & Webb 2023). Of equal sizes: C / (C - 1) sum influence^2.
+    """
+    here = sizes != 0
+    n_clusters = np.maximum(here.sum(axis=0), 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        others = np.where(here, 1 - sizes / sizes.sum(axis=0), 1)
+        left_out = np.where(others > 0, influence / others, np.nan)
+        variance = (1 - 1 / n_clusters) * (left_out**2).sum(axis=0)
+    effective = np.clip(effective_clusters(sizes), 2, np.maximum(n_clusters, 2))
+    return Between(variance, np.where(np.isfinite(effective), effective, 2.0))
+
+
+def effective_clusters(sizes: Floats) -> Floats:
+    """(columns,) how many clusters of one size are worth as much as those of `sizes` (clusters, columns): (sum b)^2 / sum b^2.
 
     As many as there are where all are of one size; fewer where a few large ones make most of the sum (Kish 1965; the same weights decide the
     degrees of freedom of a variance between clusters: Carter, Schnepel & Steigerwald 2017). NaN where nothing is there.
     """
-    largest = np.maximum(np.abs(denominators).max(axis=0, initial=0), np.finfo(np.float64).tiny)
-    parts = denominators / largest
+    largest = np.maximum(np.abs(sizes).max(axis=0, initial=0), np.finfo(np.float64).tiny)
+    parts = sizes / largest
     squares = (parts**2).sum(axis=0)
     return np.asarray(np.divide(parts.sum(axis=0) ** 2, squares, out=np.full(len(squares), np.nan), where=squares > 0))
 
 
-def tempered(between: Floats, noise: Floats, n_clusters: npt.ArrayLike) -> Floats:
-    """Variance of a ratio: `between`, as C clusters say (C / (C - 1) S), or, where the `noise` alone says more, a mean of the two.
+def tempered(variance: Floats, noise: Floats, n_clusters: npt.ArrayLike) -> Floats:
+    """Variance of a ratio: `variance`, as C clusters say, or, where the `noise` alone says more, a mean of the two.
 
     The noise counts as much as 5 clusters beside the C - 1 degrees of freedom of the spread (as a prior does: Smyth 2004). It is judged from
     draws around the answers observed, which for a prediction near the truth is too much (of a similarity by a fifth, of a squared error up to
     threefold): it guards against few clusters that happen to be alike, and is outvoted by many.
     """
     freedom = np.asarray(n_clusters, dtype=np.float64) - 1
-    mean = (freedom * between + _NOISE_COUNTS * noise) / np.maximum(freedom + _NOISE_COUNTS, 1)
-    return np.asarray(np.where(between < noise, mean, between))
+    mean = (freedom * variance + _NOISE_COUNTS * noise) / np.maximum(freedom + _NOISE_COUNTS, 1)
+    return np.asarray(np.where(variance < noise, mean, variance))
 
 
-def interval(
-    replicates: Floats,
-    n_clusters: npt.ArrayLike,
-    between: npt.ArrayLike = 1.0,
-    effective: npt.ArrayLike | None = None,
-    *,
-    confidence: float = CONFIDENCE,
-) -> tuple[Floats, Floats]:
-    """Expanded percentile interval: low and high, each (columns,), from `replicates` (resamples, columns).
+def interval(found: Ratios, *, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
+    """Percentile interval, stretched: low and high, each (columns,).
 
-    The percentiles are Phi(-e z) and Phi(e z) with z the normal quantile of `confidence`, t that of C - 1 degrees of freedom, and
-    e^2 = C / (C - 1) x (t / z)^2, because the spread between C clusters is estimated from C numbers and comes out too small by (C - 1) / C.
-    C is `effective` (of `effective_clusters`, 2 or more), where it is given, else `n_clusters`. Where nothing is `between` clusters but
-    noise alone, which is known from the respondents, e = 1. NaN where `n_clusters` < MIN_CLUSTERS or over 5 % of the replicates are not
-    finite.
+    With z the normal quantile of `confidence` and C the effective clusters: the replicates' percentiles Phi(a + (a -+ z) / (1 - a (a -+ z))),
+    a half of the acceleration (BCa; half, because so few clusters show only a part of the skewness with certainty). Their distances from the
+    value are multiplied by e = sqrt(C / (C - 1)) t / z, t of C - 2 degrees of freedom, 1 or more. The root is for the spread of C drawn
+    clusters, which is too small by (C - 1) / C; t for a spread that is itself estimated; one degree is given for its skewness. Where nothing
+    is between clusters but noise alone, which is known, e = 1. NaN where there are fewer than MIN_CLUSTERS clusters or over 5 % of the
+    replicates are not finite.
     """
-    clusters = np.broadcast_to(np.asarray(n_clusters, dtype=np.float64), replicates.shape[1:])
+    replicates, spread = found.replicates, found.spread
     finite = np.isfinite(replicates).sum(axis=0)
-    usable = (clusters >= MIN_CLUSTERS) & (finite >= _FINITE * len(replicates)) & (finite > 0)
+    usable = (spread.n_clusters >= MIN_CLUSTERS) & (finite >= _FINITE * len(replicates)) & (finite > 0)
     z = ndtri((1 + confidence) / 2)
-    alike = clusters if effective is None else np.clip(np.asarray(effective, dtype=np.float64), 2, clusters)
-    freedom = np.where(usable, alike - 1, 1)
-    expanded = np.sqrt(1 + 1 / freedom) * stdtrit(freedom, (1 + confidence) / 2)
-    tail = ndtr(-np.where(np.broadcast_to(between, clusters.shape) > 0, expanded, z))
+    alike = np.where(usable, spread.effective, 3)
+    stretched = np.sqrt(alike / (alike - 1)) * stdtrit(np.maximum(alike - 2, 1), (1 + confidence) / 2) / z
+    stretched = np.where(spread.between > 0, stretched, 1)
+    half = np.where(usable, spread.acceleration / 2, 0)
     # A column's replicates side by side in memory are sorted many times faster.
     ordered = np.sort(np.ascontiguousarray(np.where(np.isfinite(replicates), replicates, np.inf).T), axis=1).T
-    low, high = (_at(ordered, place * np.maximum(finite - 1, 0)) for place in (tail, 1 - tail))
-    return np.where(usable, low, np.nan), np.where(usable, high, np.nan)
-
-
-def within_limits(value: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Ends of the interval of a mean between 0 and 1, all (columns,), their distances laid off on the scale of log(x / (1 - x)).
-
-    The nearer a mean is to 1, the less it can scatter: where clusters that go badly were missed by chance, it is too high and its interval too
-    narrow. So the end away from the nearer limit reaches further than its percentile, the other less far. A mean of 0 or 1 keeps its ends.
-    """
-    steady = value * (1 - value)  # the inverse of the slope of the scale
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ends = [np.where(steady > 0, expit(logit(value) + (end - value) / steady), end) for end in (low, high)]
+    ends = []
+    for side in (-z, z):
+        tail = ndtr(half + (half + side) / (1 - half * (half + side)))
+        end = found.value + stretched * (_at(ordered, tail * np.maximum(finite - 1, 0)) - found.value)
+        ends.append(np.where(usable, end, np.nan))
     return ends[0], ends[1]
 
 

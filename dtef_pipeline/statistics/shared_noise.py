@@ -13,41 +13,61 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
 Correlation = Floats | float
 
 CORRELATION = 0.02
-"""Of the noise of two clusters. Noise of the second order (a sample scatters about its truth, whatever the direction) correlates as the
+"""Of the noise of two items. Noise of the second order (a sample scatters about its truth, whatever the direction) correlates as the
 square of Cramer's V between two answers (mean V of .13: mean square of .02); that of the first order with either sign."""
 
 OF_OBSERVED = 0.06
 """The same where a prediction is made of observed answers, such as the mean of other groups. Groups differ from each other in the ways in which
-people do. So what such a prediction gets wrong about a group, and what chance does to a sample of it, agree in every cluster or in none."""
+people do. So what such a prediction gets wrong about a group, and what chance does to a sample of it, agree in every item or in none."""
 
 
 class NoiseVariances(NamedTuple):
-    """Variances that noise gives a sum over all clusters, (columns,) each."""
+    """Variances that noise gives a ratio of sums over all clusters, (columns,) each."""
 
     apart: Floats
     """If clusters were observed apart."""
     shared: Floats
     """What it is more because the same people are behind all of them."""
 
-    def over(self, total: Floats) -> NoiseVariances:
-        """Those of the sum divided by `total` (columns,)."""
-        return NoiseVariances(self.apart / total**2, self.shared / total**2)
-
     def of(self, columns: npt.NDArray[np.intp]) -> NoiseVariances:
         return NoiseVariances(self.apart[columns], self.shared[columns])
 
 
-def noise_variances(noise: npt.NDArray[np.floating], correlation: Correlation = 0.0) -> NoiseVariances:
-    """`noise` (replicates, clusters, columns): centred deviations of what is summed, in all clusters apart.
+class ClusterNoise(NamedTuple):
+    """What observing all anew would add to sums over clusters."""
 
-    With t_c the standard deviation of cluster c's noise: apart = sum t_c^2, shared = r ((sum t_c)^2 - sum t_c^2), r the `correlation` of a
-    column (columns,) or of all. Where it is known what each person answered, drawing people anew gives both; nothing else
-    need change.
+    deviations: npt.NDArray[np.floating]
+    """(replicates, clusters, columns): centred, of the sum of each cluster."""
+    shared: Floats | float = 0.0
+    """(columns,): variance of the sum over all clusters on top of what it would be if clusters were observed apart; of `shared_variance`."""
+
+    def of(self, columns: slice) -> ClusterNoise:
+        return ClusterNoise(self.deviations[:, :, columns], np.broadcast_to(self.shared, self.deviations.shape[2])[columns])
+
+    def over(self, total: Floats) -> NoiseVariances:
+        """The variances of the sum divided by `total` (columns,)."""
+        squares = np.einsum("rcj,rcj->j", self.deviations, self.deviations, dtype=np.float64) / len(self.deviations)
+        return NoiseVariances(squares / total**2, np.broadcast_to(self.shared, len(total)) / total**2)
+
+
+def shared_variance(
+    noise: npt.NDArray[np.floating], column: Codes, cluster: Codes, sample: Codes, columns: int, correlation: Correlation
+) -> Floats:
+    """What the noise of the same people adds to the variance of sums over clusters, (columns,).
+
+    `noise` (parts, replicates): centred deviations of what each part adds to its `column`. A part is what one item of a `cluster` was observed
+    to be by one `sample` of people (parts, each). With t the standard deviation of a part, the sum over every two parts of one sample that
+    are of different clusters: r t t', r the `correlation` of two items, of a column (columns,) or of all. (Two of one cluster are left out:
+    what they share is in the differences between clusters.) Samples of different people are independent. Where it is known what each person
+    answered, drawing people anew gives this; nothing else need change.
     """
-    squares = np.asarray(np.einsum("rcj,rcj->cj", noise, noise, dtype=np.float64) / len(noise))
-    apart = squares.sum(axis=0)
-    shared = correlation * (np.sqrt(squares).sum(axis=0) ** 2 - apart)
-    return NoiseVariances(apart, np.maximum(shared, 0))
+    spread = np.sqrt(np.einsum("pr,pr->p", noise, noise, dtype=np.float64) / noise.shape[1])
+    shape = (columns, int(sample.max(initial=0)) + 1, int(cluster.max(initial=0)) + 1)
+    place = (column * shape[1] + sample) * shape[2] + cluster
+    sums = np.bincount(place, spread, minlength=shape[0] * shape[1] * shape[2]).reshape(shape)
+    pairs = sums.sum(axis=2) ** 2 - (sums**2).sum(axis=2)
+    return np.asarray(correlation * np.maximum(pairs, 0).sum(axis=1))

@@ -17,13 +17,12 @@ from dtef_pipeline.statistics.resampling import (
     RESAMPLES,
     SEED,
     Floats,
-    Noise,
     Resampling,
-    effective_clusters,
+    between,
     product,
     tempered,
 )
-from dtef_pipeline.statistics.shared_noise import Correlation, NoiseVariances, noise_variances
+from dtef_pipeline.statistics.shared_noise import ClusterNoise, NoiseVariances
 
 _COLUMNS_A_BLOCK = 500
 """Columns resampled at a time, to bound memory."""
@@ -38,21 +37,20 @@ _ROUNDED_TO_ZERO = 1e-12
 def studentised_interval(
     numerators: Floats,
     denominators: Floats,
-    noise: Noise | None = None,
+    noise: ClusterNoise | None = None,
     *,
-    correlation: Correlation = 0.0,
     resamples: int = RESAMPLES,
     seed: int = SEED,
     confidence: float = CONFIDENCE,
 ) -> tuple[Floats, Floats]:
-    """Low and high, each (columns,), of sum(numerators) / sum(denominators), both (clusters, columns); `noise` and
-    `correlation` as of `Resampling.ratios`.
+    """Low and high, each (columns,), of sum(numerators) / sum(denominators), both (clusters, columns); `noise` as of
+    `Resampling.ratios`.
 
-    A column is resampled from the clusters that it has (denominator not 0). With se its standard error (`tempered`, and the noise that all
-    clusters share), g(x) = asinh(x / c), c the standard error by noise alone or se / 2 if that is more, and R*, se* of a resample:
-    t* = (g(R*) - g(R)) / (g'(R*) se*), and the ends are g^-1(g(R) - t g'(R) se) with t the upper and the lower percentile of t*. g is the
-    logarithm of a ratio well above 0, and straight near 0,
-    where noise is all (a ratio that is not above 0 has no logarithm, but an interval). The percentiles are those of the normal quantile times
+    A column is resampled from the clusters that it has (denominator not 0). With se its standard error (`between`, `tempered`, and the noise
+    that all clusters share), g(x) = asinh(x / c), c the standard error by noise alone or se / 2 if that is more, and R*, se* of a resample:
+    t* = (g(R*) - g(R)) / (g'(R*) se*), and the ends are g^-1(g(R) - t g'(R) se) with t the upper and the lower percentile of t*. se* is by
+    the clusters alone, C / (C - 1) sum d^2. g is the logarithm of a ratio well above 0, and straight near 0, where noise is all (a ratio
+    that is not above 0 has no logarithm, but an interval). The percentiles are those of the normal quantile times
     sqrt(C / (C - 1)), because C clusters drawn anew spread by (C - 1) / C less than they do. NaN where C < MIN_CLUSTERS.
     """
     columns = denominators.shape[1]
@@ -60,7 +58,8 @@ def studentised_interval(
     here = denominators != 0
     n_clusters = here.sum(axis=0)
     nothing = np.zeros(columns)
-    known = NoiseVariances(nothing, nothing) if noise is None else noise_variances(noise, correlation)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        known = NoiseVariances(nothing, nothing) if noise is None else noise.over(denominators.sum(axis=0))
     for count in np.unique(n_clusters[n_clusters >= MIN_CLUSTERS]).tolist():
         weights = Resampling(count, resamples=resamples, seed=seed).weights
         places = np.flatnonzero(n_clusters == count)
@@ -75,14 +74,14 @@ def _present(sums: Floats, here: np.ndarray, count: int) -> Floats:
     return np.asarray(sums.T[here.T].reshape(-1, count).T, dtype=np.float64)
 
 
-def _ends(weights: Floats, top: Floats, bottom: Floats, known: NoiseVariances, confidence: float) -> tuple[Floats, Floats]:
-    """Low and high of columns that have every cluster; `known`: variances of the numerators' sum by noise alone."""
+def _ends(weights: Floats, top: Floats, bottom: Floats, noise: NoiseVariances, confidence: float) -> tuple[Floats, Floats]:
+    """Low and high of columns that have every cluster; `noise`: variances of the ratio by noise alone."""
     count, total = len(top), bottom.sum(axis=0)
-    noise = known.over(total)
-    value, alike = top.sum(axis=0) / total, np.maximum(effective_clusters(bottom), 2)
-    more = alike / (alike - 1)
+    value = top.sum(axis=0) / total
     residual = top - value * bottom
-    se = np.sqrt(tempered((residual**2).sum(axis=0) * more / total**2, noise.apart, count) + noise.shared)
+    found = between(residual / total, bottom)
+    more = found.effective / (found.effective - 1)
+    se = np.sqrt(tempered(found.variance, noise.apart, count) + noise.shared)
     exact = se <= _ROUNDED_TO_ZERO * np.abs(value)
     se = np.where(exact, 1.0, se)
     drawn = product(weights, bottom)

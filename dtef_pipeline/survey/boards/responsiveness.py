@@ -31,7 +31,7 @@ from dtef_pipeline.statistics.differences import (
 )
 from dtef_pipeline.statistics.permutation import benjamini_hochberg, holm, permutations_for
 from dtef_pipeline.statistics.resampling import CONFIDENCE
-from dtef_pipeline.statistics.shared_noise import CORRELATION
+from dtef_pipeline.statistics.shared_noise import CORRELATION, ClusterNoise, shared_variance
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS
 from dtef_pipeline.survey.keys import KEYS
@@ -54,6 +54,8 @@ class _Rows(NamedTuple):
     group: Codes
     cluster: Codes
     question: Codes
+    asked: Codes  # the question in its round
+    round: Codes
     pair: Codes
     score: Floats
     size: Floats  # of the context level as it was asked for
@@ -136,6 +138,7 @@ def _paired(
     kept = cells.iloc[where]
     group, groups = places(kept, _MODEL_CONDITION)
     (cluster, clusters), (question, _) = places(kept, ["cluster"]), places(kept, ["same_item"])
+    (asked, _), (round_, _) = places(kept, list(KEYS.shared_item)), places(kept, list(KEYS.space[:1]))
     level, levels = places(kept, ["context_level"])
     size = levels["context_level"].map(_order).to_numpy(dtype=np.float64)[level]
     score = kept["score"].to_numpy(dtype=np.float64)
@@ -144,7 +147,8 @@ def _paired(
         column.to_numpy(np.float64) for column in (kept["parsed_score"], kept["n_answered"] / kept["n_ok"].clip(1))
     )
     pairs = np.unique(pair[where], return_inverse=True)[1]
-    rows = _Rows(group, cluster, question, pairs, score, size, _shown(kept, shown), deviations, parsed, answered)
+    context = _shown(kept, shown)
+    rows = _Rows(group, cluster, question, asked, round_, pairs, score, size, context, deviations, parsed, answered)
     return where, rows, groups, len(clusters)
 
 
@@ -173,7 +177,6 @@ def _change(rows: _Rows, shape: tuple[int, int], options: BoardOptions) -> pd.Da
         permutations=permutations_for(shape[1]),
         seed=options.seed,
         noise=_noise_sums(rows, contrast, shape),
-        correlation=CORRELATION,
         noun=KEYS.cluster_noun,
     ).drop(columns="n_clusters")
     for name, level in (("least", least), ("most", most)):
@@ -197,7 +200,7 @@ def _slope(rows: _Rows, shape: tuple[int, int], options: BoardOptions) -> pd.Dat
     slope = np.divide(numerators.sum(axis=0), total, out=np.full(shape[1], np.nan), where=total > 0)
     resampling = resampling_of(shape[0], options.resamples, options.seed)
     noise = _noise_sums(rows, centred, shape)
-    ((low, high),) = ratio_intervals(resampling, numerators, denominators, (CONFIDENCE,), noise, CORRELATION)
+    ((low, high),) = ratio_intervals(resampling, numerators, denominators, (CONFIDENCE,), noise)
     return pd.DataFrame({"slope": slope, "slope_low": low, "slope_high": high})
 
 
@@ -207,11 +210,17 @@ def _cluster_sums(rows: _Rows, contrast: Floats, shape: tuple[int, int]) -> Floa
     return without_rounding(sums, cluster_sums(rows.cluster, rows.group, np.abs(contrast) * rows.score, shape))
 
 
-def _noise_sums(rows: _Rows, contrast: Floats, shape: tuple[int, int]) -> npt.NDArray[np.float32] | None:
+def _noise_sums(rows: _Rows, contrast: Floats, shape: tuple[int, int]) -> ClusterNoise | None:
+    """Of the sums of contrast x score by cluster and group; a part is a question as the people of a round answered it."""
     if rows.noise is None:
         return None
-    replicates = (cluster_sums(rows.cluster, rows.group, contrast * column, shape) for column in rows.noise.T)
-    return np.stack([replicate.astype(np.float32) for replicate in replicates])
+    place = rows.group * (rows.asked.max() + 1) + rows.asked
+    _, first, part = np.unique(place, return_index=True, return_inverse=True)
+    parts = np.stack([np.bincount(part, contrast * column).astype(np.float64) for column in rows.noise.T])
+    cluster, group = rows.cluster[first], rows.group[first]
+    summed = np.stack([cluster_sums(cluster, group, replicate, shape) for replicate in parts])
+    shared = shared_variance(parts.T, group, cluster, rows.round[first], shape[1], CORRELATION)
+    return ClusterNoise(summed.astype(np.float32), shared)
 
 
 def _unread(cells: pd.DataFrame, group: Codes, groups: int) -> pd.Series:

@@ -2,8 +2,8 @@
 
 Two parts of chance. Which group has which answers and predictions (see `equal_groups`): the questions of a battery belong together, so that
 whole batteries change places, and how far batteries really scatter in a segment says how large such chance is, with so many degrees of freedom.
-And the respondents, who are the same people in all questions: what their sample does to a segment's batteries has
-the correlation PEOPLE.
+And the respondents, who are the same people in all questions: what their sample does to questions of different batteries has the correlation
+PEOPLE.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dtef_pipeline.statistics.resampling import product
-from dtef_pipeline.statistics.shared_noise import noise_variances
+from dtef_pipeline.statistics.shared_noise import shared_variance
 from dtef_pipeline.survey.scoring.metrics import Floats
 
 Ints = npt.NDArray[np.int64]
 Draws = npt.NDArray[np.floating]
 
 PEOPLE = 0.01
-"""Correlation of what one sample of people does to the scores of a segment in two batteries of a round."""
+"""Correlation of what one sample of people does to the scores of a segment in two questions of a round, of different batteries."""
 _FEWEST = 1.0
 """Degrees of freedom that are left in any case."""
 
@@ -106,12 +106,8 @@ def _freedom(moved: Floats) -> float:
 
 def same_people(layout: Cells, noise: Draws) -> Floats:
     """Part of the variance of each segment's mean, (segments,), that is for the same people in all batteries; `noise` (cells, replicates)."""
-    rounds = int(layout.round.max()) + 1
-    of_batteries = _summed(layout.segment * rounds + layout.round, layout.cluster, noise)
-    shared = noise_variances(of_batteries.transpose(2, 1, 0), PEOPLE).shared
-    of_segment = np.zeros((int(layout.segment.max()) + 1) * rounds)
-    of_segment[: len(shared)] = shared
-    return np.asarray(of_segment.reshape(-1, rounds).sum(axis=1) / np.bincount(layout.segment) ** 2)
+    cells = np.bincount(layout.segment)
+    return shared_variance(noise, layout.segment, layout.cluster, layout.round, len(cells), PEOPLE) / cells**2
 
 
 def _summed(row: Ints, column: Ints, values: Draws) -> Floats:

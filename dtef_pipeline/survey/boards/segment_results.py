@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.statistics.differences import Floats, cluster_sums
-from dtef_pipeline.statistics.resampling import Resampling, interval, within_limits
+from dtef_pipeline.statistics.resampling import Resampling, interval
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import METRICS, SEGMENT_RESULTS
 from dtef_pipeline.tables import ANSWERED, STATUSES
@@ -83,10 +83,8 @@ def _intervals(rows: pa.Table, survey: pa.Table) -> tuple[pa.Array, pa.Array]:
     for at, places in sorted(groups.groupby(list(KEYS.space), sort=True).indices.items()):
         sums, counts = _battery_sums(rows["questions"].take(pa.array(places)), batteries.get(at, {}))
         if len(sums):
-            ratios = Resampling(len(sums)).ratios(sums, counts)
-            low[places], high[places] = within_limits(
-                ratios.value, *interval(ratios.replicates, ratios.n_clusters, effective=ratios.effective)
-            )
+            ends = interval(Resampling(len(sums)).ratios(sums, counts))
+            low[places], high[places] = np.maximum(ends[0], 0), np.minimum(ends[1], 1)
     return pa.array(low, from_pandas=True), pa.array(high, from_pandas=True)
 
 

@@ -12,7 +12,6 @@ from dtef_pipeline.boards.ratios import (
     Chosen,
     Grid,
     Number,
-    Sums,
     Term,
     groups_of,
     mean_of,
@@ -23,8 +22,8 @@ from dtef_pipeline.boards.ratios import (
     without_interval,
 )
 from dtef_pipeline.boards.scored import Deviations
-from dtef_pipeline.statistics.resampling import Floats, Resampling
-from dtef_pipeline.statistics.shared_noise import OF_OBSERVED, noise_variances
+from dtef_pipeline.statistics.resampling import Floats, Ratios, Resampling
+from dtef_pipeline.statistics.shared_noise import OF_OBSERVED
 from dtef_pipeline.statistics.studentised import studentised_interval
 from dtef_pipeline.survey.boards.noise import SamplingNoise
 
@@ -139,7 +138,6 @@ def _worth(grid: Grid, resampling: Resampling | None) -> Number:
             sums.numerators,
             sums.denominators,
             sums.noise,
-            correlation=sums.correlation,
             resamples=resampling.resamples,
             seed=resampling.seed,
         )
@@ -150,8 +148,8 @@ def _worth(grid: Grid, resampling: Resampling | None) -> Number:
     return Number(value, low, unlimited, None).where(error.value > 0)
 
 
-def _against_marginal(grid: Grid, resampling: Resampling | None, score: Number) -> tuple[Number, Floats | None]:
-    """Advantage over the population marginal on shared cells, and replicates of the adjusted score that models are ranked by."""
+def _against_marginal(grid: Grid, resampling: Resampling | None, score: Number) -> tuple[Number, Ratios | None]:
+    """Advantage over the population marginal on shared cells, and the adjusted score that models are ranked by, which scatters as the score."""
     values = grid.column("score")
     cell, names = identify(grid.cells, grid.subject.keys.pair)
     of_marginal = (grid.cells["model"] == grid.subject.marginal).to_numpy() & np.isfinite(values)
@@ -166,32 +164,20 @@ def _against_marginal(grid: Grid, resampling: Resampling | None, score: Number) 
         return [(1, _noise_less(noise.score, moved[cell], gained), None)]
 
     gained = _less(values, marginal[cell])
-    if resampling is None or score.replicates is None:
+    if resampling is None or score.replicates is None or score.spread is None:
         return mean_of(grid, resampling, gained, terms), None
-    lead = sums_of(grid, gained, np.ones(len(gained)), terms)
+    lead = sums_of(grid, gained, np.ones(len(gained)), terms, OF_OBSERVED)
     groups, of_groups = groups_of(grid, of_marginal), values[of_marginal]
-    level = sums_of(groups, of_groups, np.ones(len(of_groups)), lambda _, noise: [(1, noise.score, None)])
-    lead, level = (sums._replace(correlation=np.full(len(sums.value), OF_OBSERVED)) for sums in (lead, level))
+    level = sums_of(groups, of_groups, np.ones(len(of_groups)), lambda _, noise: [(1, noise.score, None)], OF_OBSERVED)
     advantage = number_of(lead, resampling)
-    added = _added(grid, lead, advantage, level, number_of(level, resampling), resampling.people)
-    return advantage, None if added is None else np.where(np.isfinite(advantage.value), added, score.replicates)
-
-
-def _added(grid: Grid, lead: Sums, advantage: Number, level: Sums, mean: Number, people: Floats) -> Floats | None:
-    """Replicates (resamples, rows) of the lead over the marginal plus the marginal's mean in the row's group.
-
-    What all clusters share is that of the sum: of a model that was asked everything, that of its score.
-    """
-    if advantage.replicates is None or mean.replicates is None or advantage.shared is None or mean.shared is None:
-        return None
-    group = grid.group
-    replicates = advantage.replicates + mean.replicates[:, group]
-    if lead.noise is not None and level.noise is not None:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            moved = lead.noise / lead.denominators.sum(axis=0) + (level.noise / level.denominators.sum(axis=0))[:, :, group]
-        shared = np.sqrt(noise_variances(moved, grid.correlation).shared)
-        replicates += np.outer(people, shared - advantage.shared - mean.shared[group])
-    return np.asarray(replicates)
+    mean, led = number_of(level, resampling), np.isfinite(advantage.value)
+    if advantage.replicates is None or mean.replicates is None or advantage.spread is None or mean.spread is None:
+        return advantage, None
+    # What all clusters share is that of the sum: of a model that was asked everything, that of its score.
+    people = score.spread.shared - advantage.spread.shared - mean.spread.shared[grid.group]
+    added = advantage.replicates + mean.replicates[:, grid.group] + np.outer(resampling.people, people)
+    value = np.where(led, advantage.value + mean.value[grid.group], score.value)
+    return advantage, Ratios(value, np.where(led, added, score.replicates), score.spread)
 
 
 def _notes(columns: Mapping[str, Floats], no_end: Chosen) -> list[list[str]]:

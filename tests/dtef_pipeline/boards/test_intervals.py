@@ -62,15 +62,20 @@ def lopsided(rng: np.random.Generator) -> Lopsided:
     return Lopsided(scores, references)
 
 
-def naive_interval(values: list[float], clusters: float) -> tuple[float, float]:
-    tail = norm.cdf(-np.sqrt(clusters / (clusters - 1)) * t.ppf(0.975, clusters - 1))
-    return float(np.quantile(values, tail)), float(np.quantile(values, 1 - tail))
-
-
-def on_log_odds(value: float, end: float) -> float:
-    """The end as far from the value on the scale of log odds as it was on that of the score, slopes being equal at the value."""
-    odds = value / (1 - value) * np.exp((end - value) / (value * (1 - value)))
-    return float(odds / (1 + odds))
+def naive_interval(values: list[float], parts: list[tuple[float, float, int]]) -> tuple[float, float]:
+    """Of replicates of sum(top) / sum(bottom), with (top, bottom, cells) of each cluster."""
+    tops, bottoms, cells = zip(*parts, strict=True)
+    total, value = sum(bottoms), sum(tops) / sum(bottoms)
+    influence = [(top - value * bottom) / total for top, bottom, _ in parts]
+    left_out = [u / (1 - n / sum(cells)) for u, n in zip(influence, cells, strict=True)]
+    many, effective = len(parts), sum(cells) ** 2 / sum(n * n for n in cells)
+    drawn = sum(u * u for u in influence)
+    variance = (many - 1) / many * sum(u * u for u in left_out) * (effective - 1) / effective
+    half = sum(u**3 for u in influence) / (6 * max(variance, drawn) ** 1.5) / 2
+    reach = np.sqrt(effective / (effective - 1)) * t.ppf(0.975, effective - 2) / norm.ppf(0.975) * np.sqrt(variance / drawn)
+    tails = [norm.cdf(half + (half + z) / (1 - half * (half + z))) for z in norm.ppf([0.025, 0.975])]
+    low, high = (value + reach * (float(np.quantile(values, tail)) - value) for tail in tails)
+    return low, high
 
 
 def studentised(cells: pd.DataFrame) -> tuple[float, float]:
@@ -98,15 +103,22 @@ def naive(cells: pd.DataFrame, model: str) -> dict[str, list[float]]:
     return found
 
 
-def alike(cells: pd.DataFrame, model: str) -> dict[str, float]:
-    """How many questions of one size are worth as much as those of each number, which are of several sizes."""
-    mine = cells[cells["model"] == model]
-    scored = mine["score"].notna()
-    above = cells[(cells["model"] == POPULATION_MARGINAL) & cells["score"].notna()].set_index(["segment", "question_id"]).index
-    paired = scored & mine.set_index(["segment", "question_id"]).index.isin(above)
-    below = {"score": scored, "skill": scored & mine["others"].notna(), "vs_marginal": paired}
-    sums = {name: part.astype(float).groupby(mine["cluster"].astype(str)).sum() for name, part in below.items()}
-    return {name: part.sum() ** 2 / (part**2).sum() for name, part in sums.items()}
+def by_cluster(cells: pd.DataFrame, model: str) -> dict[str, list[tuple[float, float, int]]]:
+    """Sums and number of the cells that each number is made of, by cluster."""
+    mine = cells[cells["model"] == model].set_index(["segment", "question_id"])
+    marginal = cells[cells["model"] == POPULATION_MARGINAL].set_index(["segment", "question_id"])["score"].reindex(mine.index)
+    one = pd.Series(1.0, mine.index)
+    sides = {
+        "score": (mine["score"], one),
+        "skill": (mine["score"] - mine["others"], mine["ceiling"] - mine["others"] + 0 * mine["score"]),
+        "vs_marginal": (mine["score"] - marginal, one),
+    }
+    found: dict[str, list[tuple[float, float, int]]] = {}
+    for name, (top, bottom) in sides.items():
+        both = pd.DataFrame({"top": top, "bottom": bottom, "cluster": mine["cluster"].astype(str)}).dropna()
+        groups = both.groupby("cluster")
+        found[name] = [(float(rows["top"].sum()), float(rows["bottom"].sum()), len(rows)) for _, rows in groups]
+    return found
 
 
 def test_intervals_agree_with_a_naive_loop_on_lopsided_data() -> None:
@@ -117,22 +129,19 @@ def test_intervals_agree_with_a_naive_loop_on_lopsided_data() -> None:
         cells = load_cells(connection, SurveyBoardOptions())
         rows = board(connection, "overall", SurveyBoardOptions(resamples=RESAMPLES)).set_index("model")
     for model in ("a", "b"):
-        drawn, row, clusters = naive(cells, model), rows.loc[model], alike(cells, model)
+        drawn, row, parts = naive(cells, model), rows.loc[model], by_cluster(cells, model)
         for name in ("score", "skill", "vs_marginal"):
-            expected = naive_interval(drawn[name], clusters[name])
-            if name == "score":
-                expected = tuple(on_log_odds(row["score"], end) for end in expected)
+            expected = naive_interval(drawn[name], parts[name])
             assert (row[f"{name}_low"], row[f"{name}_high"]) == pytest.approx(expected, abs=1e-9)
         low, high = studentised(cells[cells["model"] == model])
         assert (row["worth_low"], row["worth_high"]) == pytest.approx((1 / high, 1 / low), rel=1e-9)
 
 
-def test_score_ends_stay_between_0_and_1_and_reach_further_from_the_nearer_limit() -> None:
+def test_score_ends_stay_between_0_and_1() -> None:
     for scores in ([0.99, 0.98, 0.97, 0.99, 0.2, 0.98], [0.01, 0.02, 0.0, 0.01, 0.8, 0.02]):
         row = boarded(scores_of("m", *scores)).iloc[0]
-        assert 0 < row["score_low"] < row["score"] < row["score_high"] < 1
-        further = (row["score"] - row["score_low"]) > (row["score_high"] - row["score"])
-        assert further == (row["score"] > 0.5)
+        assert 0 <= row["score_low"] < row["score"] < row["score_high"] <= 1
+        assert (row["score_low"] == 0) or (row["score_high"] == 1)
     for value in (0.0, 1.0):
         row = boarded(scores_of("m", *[value] * 6)).iloc[0]
         assert (row["score_low"], row["score_high"]) == pytest.approx((value, value), abs=1e-12)

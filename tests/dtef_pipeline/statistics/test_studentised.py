@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from dtef_pipeline.statistics.resampling import Floats, Resampling, tempered
+from dtef_pipeline.statistics.shared_noise import ClusterNoise
 from dtef_pipeline.statistics.studentised import studentised_interval
 
 
@@ -26,9 +27,11 @@ def naive(top: list[float], bottom: list[float], known: float, resamples: int) -
         squares = sum((top[c] - ratio * bottom[c]) ** 2 for c in drawn)
         return ratio, float(np.sqrt(squares * alike / (alike - 1))) / total
 
-    value, error = ratio_and_error(list(range(clusters)))
-    noise = known / sum(bottom) ** 2
-    error = float(np.sqrt(tempered(np.array(error**2), np.array(noise), clusters)))
+    value, total = sum(top) / sum(bottom), sum(bottom)
+    noise = known / total**2
+    left_out = [(a - value * b) / (total - b) for a, b in zip(top, bottom, strict=True)]
+    variance = (clusters - 1) / clusters * sum(u * u for u in left_out)
+    error = float(np.sqrt(tempered(np.array(variance), np.array(noise), clusters)))
     scale = max(error / 2, noise**0.5)
     off = []
     for weights in Resampling(clusters, resamples=resamples).weights.astype(int):
@@ -46,7 +49,7 @@ def test_it_agrees_with_a_naive_loop_over_drawn_clusters() -> None:
     top, bottom = skewed(rng)
     for sd in (0.01, 0.2):  # less and more than the clusters differ by
         noise = rng.normal(0, sd, size=(20, *top.shape))
-        low, high = studentised_interval(top, bottom, noise, resamples=60)
+        low, high = studentised_interval(top, bottom, ClusterNoise(noise), resamples=60)
         for column in range(3):
             known = sum(float(np.mean(noise[:, cluster, column] ** 2)) for cluster in range(9))
             wanted = naive(top[:, column].tolist(), bottom[:, column].tolist(), known, 60)
@@ -57,9 +60,9 @@ def test_it_stretches_with_the_numerators_and_shrinks_with_the_denominators() ->
     rng = np.random.default_rng(2)
     top, bottom = skewed(rng)
     noise = rng.normal(0, 0.05, size=(20, *top.shape))
-    ends = np.array(studentised_interval(top, bottom, noise))
-    assert np.array(studentised_interval(3 * top, bottom, 3 * noise)) == pytest.approx(3 * ends)
-    assert np.array(studentised_interval(top, 4 * bottom, noise)) == pytest.approx(ends / 4)
+    ends = np.array(studentised_interval(top, bottom, ClusterNoise(noise)))
+    assert np.array(studentised_interval(3 * top, bottom, ClusterNoise(3 * noise))) == pytest.approx(3 * ends)
+    assert np.array(studentised_interval(top, 4 * bottom, ClusterNoise(noise))) == pytest.approx(ends / 4)
 
 
 def test_a_column_in_few_clusters_has_the_interval_it_has_alone() -> None:
@@ -82,7 +85,7 @@ def test_the_end_on_the_side_of_large_errors_reaches_further() -> None:
 def test_an_error_of_noise_alone_has_an_interval_that_reaches_below_0() -> None:
     rng = np.random.default_rng(6)
     top = rng.normal(0, 0.1, size=(30, 1))
-    low, high = studentised_interval(top, np.ones((30, 1)), rng.normal(0, 0.1, size=(20, 30, 1)))
+    low, high = studentised_interval(top, np.ones((30, 1)), ClusterNoise(rng.normal(0, 0.1, size=(20, 30, 1))))
     assert -0.2 < low[0] < min(0, top.mean()) < max(0, top.mean()) < high[0] < 0.2
 
 
