@@ -83,14 +83,17 @@ class Sources(Generic[Read]):
         min_n: int,
         hashed: str | None = None,
         allowed: Iterable[str] = (),
-        design_effect: float = 1.0,
+        design_effect: float | None = None,
     ) -> Source:
         """Note where a round comes from, over a manifest that is broken too.
 
-        `hashed`: the `content_hash` at which the sensor found it; none: someone ingests it by hand.
+        `hashed`: the `content_hash` at which the sensor found it; none: someone ingests it by hand. `design_effect`: none: the one that was
+        stated before, since the people of the sample are the same; 1 where none ever was.
         """
         before = self.before(round_id)
         of_file = hashed or content_hash(path)
+        if design_effect is None:
+            design_effect = before.design_effect if before else 1.0
         source = Source(
             round_id,
             str(path.absolute()),

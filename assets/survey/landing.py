@@ -192,11 +192,7 @@ class Landing:
         if self._by_hand(survey.round, hashed):
             return []
         source = self.sources.get(survey.round)
-        kept = (
-            {"min_n": source.min_n, "allowed": source.allowed, "design_effect": source.design_effect}
-            if source
-            else {"min_n": MIN_N}
-        )
+        kept = {"min_n": source.min_n, "allowed": source.allowed} if source else {"min_n": MIN_N}
         path = self.folder / name
         made = register_round(self.context.instance, self.sources, survey, path, hashed=hashed, **kept)
         summary = "new" if made.changes is None else str(made.changes)

@@ -79,13 +79,19 @@ def observe_usable(survey: Survey, *, min_n: int) -> Observed:
 
 
 def checked_round(
-    sources: Sources[Survey], survey: Survey, *, min_n: int, allowed: Collection[str] = (), replace: bool = False
+    sources: Sources[Survey],
+    survey: Survey,
+    *,
+    min_n: int,
+    allowed: Collection[str] = (),
+    replace: bool = False,
+    design_effect: float | None = None,
 ) -> Observed:
     """The tables of a round that is whole and usable, and loses nothing. Raises SurveyError otherwise; see `register_round`."""
     survey = whole(survey, allowed)
     observed = observe_usable(survey, min_n=min_n)
     if not replace:
-        refuse_losses(sources, survey, observed, min_n, allowed)
+        refuse_losses(sources, survey, observed, min_n, allowed, design_effect)
     return observed
 
 
@@ -99,17 +105,17 @@ def register_round(
     hashed: str | None = None,
     allowed: Collection[str] = (),
     replace: bool = False,
-    design_effect: float = 1.0,
+    design_effect: float | None = None,
 ) -> Registered:
     """Make a round known: its source, its partitions, and which of them hold something new.
 
     Segments that the round no longer has are retired; their raw responses stay in the response store. `hashed`: as of
     `Sources.register`. `allowed`: as of `whole`. `replace`: whether the round may lose what an earlier reading had.
-    `design_effect`: kept with the round; 1 or more.
+    `design_effect`: as of `Sources.register`; 1 or more.
     Raises SurveyError, with nothing changed, where something is missing or lost and not allowed to be.
     Done again for the same survey, it changes nothing and mends what a killed process left half done.
     """
-    rows = checked_round(sources, survey, min_n=min_n, allowed=allowed, replace=replace).responses
+    rows = checked_round(sources, survey, min_n=min_n, allowed=allowed, replace=replace, design_effect=design_effect).responses
     keys = sorted(partition_key(survey.round, segment) for segment in rows["segment"].unique().to_pylist())
     found = _changes(sources, survey.round, rows)
     source = sources.register(
@@ -127,12 +133,17 @@ def register_round(
 
 
 def refuse_losses(
-    sources: Sources[Survey], survey: Survey, observed: Observed, min_n: int, allowed: Collection[str] = ()
+    sources: Sources[Survey],
+    survey: Survey,
+    observed: Observed,
+    min_n: int,
+    allowed: Collection[str] = (),
+    design_effect: float | None = None,
 ) -> None:
     """Raise SurveyError when the tables of the round hold what this reading of it would take away.
 
-    `allowed`: as of `whole`; the command that the error names has these options too. What goes by another minimum of respondents
-    than before is no loss: someone chose that.
+    `allowed`: as of `whole`; the command that the error names has these options too, and a `design_effect` that was given. What goes by
+    another minimum of respondents than before is no loss: someone chose that.
     """
     before = sources.before(survey.round)
     if before is not None and before.min_n != min_n:
@@ -151,15 +162,19 @@ def refuse_losses(
     attributes = sorted({segment.partition(":")[0] for segment in lost.segments_dropped} - left)
     whole_attributes = f"; nothing is left of: {', '.join(attributes)}" if attributes else ""
     problem = f"round {survey.round} would lose what an earlier reading of it had: {lost}{whole_attributes}{why}{first}"
+    what_to_do = f"mend the file, or take the round as it is now with `{_replacing(survey, min_n, allowed, design_effect)}`"
+    raise SurveyError(f"{problem}; nothing was changed: {what_to_do}", where=survey.path)
+
+
+def _replacing(survey: Survey, min_n: int, allowed: Collection[str], design_effect: float | None) -> str:
+    """The command that reads a round with the same options, and lets it lose what it had."""
     options = [
         *(option for code, option in ALLOWANCES.items() if code in allowed),
         *([f"--min-n {min_n}"] if min_n != MIN_N else ()),
-        *([f"--design-effect {before.design_effect:g}"] if before is not None and before.design_effect != 1 else ()),
+        *([f"--design-effect {design_effect:g}"] if design_effect is not None else ()),
         "--replace",
     ]
-    command = f"dtef ingest {shlex.quote(survey.path)} --round {survey.round} {' '.join(options)}"
-    what_to_do = f"mend the file, or take the round as it is now with `{command}`"
-    raise SurveyError(f"{problem}; nothing was changed: {what_to_do}", where=survey.path)
+    return f"dtef ingest {shlex.quote(survey.path)} --round {survey.round} {' '.join(options)}"
 
 
 def _changes(sources: Sources[Survey], round_id: str, rows: pa.Table) -> Changes | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dtef_pipeline.cli.ingest_summary import faults, summary
+from dtef_pipeline.cli.ingest_summary import design_effect, faults, summary
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.terminal_width import say
@@ -42,7 +42,7 @@ class IngestOptions:
 
         given = {MISSING_QUESTIONS: self.allow_missing_questions, MISSING_ATTRIBUTES: self.allow_missing_attributes}
         allowed = tuple(code for code in ALLOWANCES if given[code])
-        return {"min_n": self.min_n or MIN_N, "allowed": allowed, "replace": self.replace}
+        return {"min_n": self.min_n or MIN_N, "allowed": allowed, "replace": self.replace, "design_effect": self.design_effect}
 
 
 def ingest(paths: Sequence[Path], options: IngestOptions) -> int:
@@ -88,9 +88,8 @@ def _ingested(instance: Any, sources: Sources[Survey], survey: Survey, path: Pat
 
     started = time.monotonic()
     with waiting(f"{survey.round}: noting what is new"):
-        registered = register_round(
-            instance, sources, survey, path, design_effect=options.design_effect or 1, **options.of_a_round
-        )
+        before = sources.before(survey.round)
+        registered = register_round(instance, sources, survey, path, **options.of_a_round)
     outcome = materialize(instance, ["survey_responses"], registered.keys, {})
     say_files(outcome)
     for line in summary(sources.warehouse, survey.round, time.monotonic() - started):
@@ -100,6 +99,8 @@ def _ingested(instance: Any, sources: Sources[Survey], survey: Survey, path: Pat
         say(f"  warning: {retired}: {', '.join(registered.retired)}")
     if registered.changes is not None:
         say(f"  since it was ingested last: {registered.changes}")
+    for line in design_effect(before.design_effect if before else 1, registered.source.design_effect, options.design_effect):
+        say(line)
     unread = faults(sources.warehouse, survey.round)
     for line in [*unread, *(f"error: {failure}" for failure in outcome.failures)]:
         say(line, err=True)

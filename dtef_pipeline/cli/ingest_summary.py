@@ -57,6 +57,21 @@ def summary(warehouse: Warehouse, round_id: str, seconds: float) -> Iterator[str
             yield f"  warning: {str(finding['message']).rstrip('.')}{': ' * bool(items)}{_named(items)}"
 
 
+def design_effect(before: float, now: float, stated: float | None) -> Iterator[str]:
+    """What the design effect of a round is where it is not 1, and whether it was `stated` now or `before`; empty where it is and was 1."""
+    if now != 1:
+        counts = f"{now:g} respondents count as one drawn at random, in the interval of skill"
+        kept = (
+            ""
+            if stated is not None
+            else "; stated when the round was ingested before, and kept: --design-effect 1 takes it back"
+        )
+        changed = f"; it was {before:g}" if stated is not None and before not in (1, now) else ""
+        yield f"  design effect {now:g}: {counts}{kept}{changed}"
+    elif before != 1:
+        yield f"  design effect 1; it was {before:g}"
+
+
 def faults(warehouse: Warehouse, round_id: str) -> list[str]:
     """Lines on what of the file was not read; empty when all was."""
     errors = [_fault(finding) for finding in _findings(warehouse, round_id) if finding["level"] == "error"]

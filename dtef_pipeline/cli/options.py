@@ -71,7 +71,8 @@ reads_a_survey = options(
     click.option(
         "--design-effect",
         type=click.FloatRange(min=1, max=50),
-        help="How many of the respondents are worth one drawn at random, where the survey is weighted or sampled in clusters.  [default: 1]",
+        help="How many of the respondents are worth one drawn at random, where the survey is weighted or sampled in clusters.  "
+        "[default: as stated when the round was ingested before, else 1]",
     ),
     click.option(
         "--allow-missing-questions",

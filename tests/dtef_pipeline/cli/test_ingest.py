@@ -71,6 +71,20 @@ class TestIngest:
         assert (row["pairs"], row["segments"]) == (415, 26)
         assert row["least"] >= 10
         import dagster as dg
+    def test_a_design_effect_stays_until_another_is_given_and_is_said_each_time(self, state: Path) -> None:
+        """Ingested again without the option, a round went back to 1 in silence, and the interval of skill grew narrow."""
+        path = write_survey(state / "round.csv", ["A1"], questions=2)
+        assert "design effect" not in ok("ingest", path)
+        means = "respondents count as one drawn at random, in the interval of skill"
+        assert f"  design effect 1.5: 1.5 {means}\n" in ok("ingest", path, "--design-effect", "1.5")
+        lowered = query("SELECT segment, question_id, ceiling_low.js FROM reference_scores ORDER BY ALL")
+        kept = f"design effect 1.5: 1.5 {means}; stated when the round was ingested before, and kept: --design-effect 1 takes it back"
+        assert kept in ok("ingest", path)
+        assert query("SELECT segment, question_id, ceiling_low.js FROM reference_scores ORDER BY ALL") == lowered
+        assert f"design effect 2: 2 {means}; it was 1.5\n" in ok("ingest", path, "--design-effect", "2")
+        assert "design effect 1; it was 2\n" in ok("ingest", path, "--design-effect", "1")
+        assert "design effect" not in ok("ingest", path)
+
 
         with dg.DagsterInstance.get() as instance:
             keys = list(instance.get_dynamic_partitions("round_segment"))
