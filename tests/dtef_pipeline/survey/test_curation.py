@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.survey.adapters import read_survey
 from dtef_pipeline.survey.batteries import batteries
 from dtef_pipeline.survey.curation import Curation, load_curation
 from dtef_pipeline.survey.model import Question, Survey
+from tests.conftest import ROOT
 
 TRUST = ("Distrust", "Trust")
 QUESTIONS = tuple(
@@ -26,6 +28,18 @@ def curation(tmp_path: Path, *rows: str) -> Curation:
     file = tmp_path / "batteries.yaml"
     file.write_text("batteries:\n" + "".join(rows), encoding="utf-8")
     return load_curation(file)
+
+
+def test_the_file_that_the_docs_show_corrects_the_sample_round(tmp_path: Path) -> None:
+    """Its rows named questions that no reader had."""
+    shown = (ROOT / "docs" / "batteries.md").read_text(encoding="utf-8").partition("```yaml\n")[2].partition("```")[0]
+    file = tmp_path / "batteries.yaml"
+    file.write_text(shown, encoding="utf-8")
+    survey = read_survey(ROOT / "data" / "rounds" / "S1", "S1")
+    corrected = load_curation(file).applied(survey)
+    named = dict(zip([q.id for q in survey.questions], batteries(corrected.questions), strict=True))
+    assert {name for name in named.values() if name.startswith("curated:")} == {"curated:school", "curated:newspapers"}
+    assert named["s1-14"] == named["s1-16"] != named["s1-09"]
 
 
 def test_what_the_file_says_of_a_round_holds_and_the_rule_says_the_rest(tmp_path: Path) -> None:
