@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.curation import Curation, load_curation
+from dtef_pipeline.survey.identity import SPACE
 from resources.settings import Settings
+from resources.warehouse import Warehouse
 
 
 def known_curation(settings: Settings) -> Curation:
@@ -14,3 +18,8 @@ def known_curation(settings: Settings) -> Curation:
     if not settings.batteries.is_file():
         raise ConfigError(f"DTEF_BATTERIES names {settings.batteries}, which is not a file")
     return load_curation(settings.batteries)
+
+
+def rows_of_no_round(curation: Curation, warehouse: Warehouse, arriving: Collection[str] = ()) -> list[str]:
+    """A line for each round that the file names and that is neither in the warehouse nor `arriving`: to warn of, since it may be to come."""
+    return curation.unknown_rounds({*warehouse.values("survey_responses", SPACE.first), *arriving}) if curation.rows else []

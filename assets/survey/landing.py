@@ -143,7 +143,7 @@ class Landing:
             self.left.append(name)
             return []
         try:
-            surveys = [self.curation.applied(survey) for survey in read_surveys(self.folder / name)]
+            surveys = read_surveys(self.folder / name)
         except Exception as error:
             self.begun += 1
             self._note(name, replace(look, done=isinstance(error, SurveyError), trouble=self._said(name, error)))
@@ -167,7 +167,7 @@ class Landing:
                 continue
             self.begun += 1
             try:
-                requests += self._register(survey, name, look.hash)
+                requests += self._register(self.curation.applied(survey), name, look.hash)
                 settled[survey.round] = ""
             except SurveyError as error:
                 settled[survey.round] = self._said(name, error)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 import click
 
 from dtef_pipeline.cli.findings import Diagnosis
-from dtef_pipeline.errors import DtefError
 from dtef_pipeline.text.counted import counted
 from resources.failures import links, one_line
 from resources.settings import Settings
@@ -79,17 +78,9 @@ def _models(settings: Settings) -> Iterator[Diagnosis]:
 
 
 def _batteries(settings: Settings) -> Iterator[Diagnosis]:
-    from assets.survey.curation_file import known_curation
+    from dtef_pipeline.cli.corrected_batteries import check_batteries
 
-    if settings.batteries is None:
-        return
-    try:
-        rows = known_curation(settings).rows
-    except DtefError as error:
-        remedy = "mend the file that DTEF_BATTERIES names (docs/batteries.md says what it may hold), or go on without: unset DTEF_BATTERIES"
-        yield Diagnosis("batteries", "problem", str(error), remedy)
-    else:
-        yield Diagnosis("batteries", "ok", f"{settings.batteries}: says of {counted(len(rows), 'question')} where it belongs")
+    yield from check_batteries(settings)
 
 
 def _home(settings: Settings) -> Iterator[Diagnosis]:

@@ -53,7 +53,7 @@ def ingest(paths: Sequence[Path], options: IngestOptions) -> int:
     with kept_terminal():
         with waiting("checking what is there"):
             import assets.launch  # noqa: F401 - takes seconds, in which something is to be seen
-            from assets.survey.curation_file import known_curation
+            from assets.survey.curation_file import known_curation, rows_of_no_round
             from assets.survey.rounds import checked_round
             from dtef_pipeline.survey.adapters import read_survey, read_surveys
             from resources.sources import Sources
@@ -73,6 +73,8 @@ def ingest(paths: Sequence[Path], options: IngestOptions) -> int:
                 clean &= _ingested(instance, sources, survey, path, options)
         with waiting("naming the tables for `dtef sql`"):
             TableReader(warehouse).refresh_database()
+        for line in rows_of_no_round(curation, warehouse):
+            say(f"warning: {line}", err=True)
     return 0 if clean else 1
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from assets.survey.curation_file import known_curation, rows_of_no_round
 from assets.survey.panel_file import checked_panel
 from assets.survey.snapshots import require_snapshot
 from dtef_pipeline.cli.after_run import after_run, now_asked
@@ -65,6 +66,9 @@ def run(options: RunOptions) -> int:
         say(
             "roll-ups were left out: boards, costs, drift of the models and the report are made by `dtef rollup`, or the next run"
         )
+    if options.with_ingest:
+        for line in rows_of_no_round(known_curation(settings), warehouse):
+            say(f"warning: {line}", err=True)
     if outcome.superseded:
         say(
             f"warning: {counted(outcome.superseded, 'earlier prediction')} answered prompts that are made in another way now, so no longer "

@@ -7,7 +7,8 @@ batteries:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +16,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from dtef_pipeline.documents import Document, Part, read_document
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.model import Finding, Survey
 from dtef_pipeline.survey.validation import named_round
 from dtef_pipeline.text.nearest import nearest
@@ -62,15 +64,38 @@ class Curation:
         Raises ConfigError, with file and line, for a question that the round does not have.
         """
         own = {row.question_id: row for row in self.rows if row.round == survey.round}
-        known = {q.id for q in survey.questions}
-        for number, row in enumerate(self.rows):
-            if self.document and row.round == survey.round and row.question_id not in known:
-                problem = f"got {row.question_id!r}, which round {survey.round} does not ask; allowed: {nearest(row.question_id, known)}"
-                raise self.document.error(("batteries", number, "question_id"), problem)
+        if unknown := self.unknown_questions({survey.round: {q.id for q in survey.questions}}):
+            raise ConfigError("; ".join(unknown))
         if not own:
             return survey
         questions = tuple(replace(q, battery=own[q.id].battery, curated=True) if q.id in own else q for q in survey.questions)
         return replace(survey, questions=questions, findings=(*survey.findings, _finding(survey, own)))
+
+    def unknown_questions(self, asked: Mapping[str, Collection[str]]) -> list[str]:
+        """The rows whose question its round does not ask, a line each, with file and line; `asked`: the ids of a round's questions, by round."""
+        return [
+            self._told(
+                number,
+                "question_id",
+                f"got {row.question_id!r}, which round {row.round} does not ask",
+                nearest(row.question_id, known),
+            )
+            for number, row in enumerate(self.rows)
+            if (known := asked.get(row.round)) is not None and row.question_id not in known
+        ]
+
+    def unknown_rounds(self, rounds: Collection[str]) -> list[str]:
+        """The rounds that rows name and that are not among `rounds`, those ingested: a line each, with file and line of the first row."""
+        lines = []
+        for name, count in Counter(row.round for row in self.rows if row.round not in rounds).items():
+            first = next(number for number, row in enumerate(self.rows) if row.round == name)
+            does = "its row corrects nothing" if count == 1 else f"its {count} rows correct nothing"
+            lines.append(self._told(first, "round", f"got {name!r}, which is not ingested: {does}", nearest(name, rounds)))
+        return lines
+
+    def _told(self, number: int, key: str, problem: str, allowed: str) -> str:
+        message = f"{problem}; allowed: {allowed}"
+        return str(self.document.error(("batteries", number, key), message)) if self.document else message
 
 
 def _finding(survey: Survey, own: Mapping[str, Correction]) -> Finding:

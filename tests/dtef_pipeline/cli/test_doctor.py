@@ -267,3 +267,18 @@ def test_a_file_of_corrected_batteries_is_looked_at(state: Path, monkeypatch: py
     found = findings(1)["batteries"]
     assert found["found"] == f"{file}:2: row 1: reason: is missing"
     assert found["remedy"].endswith("or go on without: unset DTEF_BATTERIES")
+
+
+def test_rows_of_corrected_batteries_that_name_what_is_not_there_are_told(
+    ingested: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = ingested / "batteries.yaml"
+    row = "  - {round: %s, question_id: %s, battery: trust, reason: one scale}\n"
+    monkeypatch.setenv("DTEF_BATTERIES", str(file))
+    file.write_text("batteries:\n" + row % ("S1", "s1-07") + row % ("S11", "s1-07"), encoding="utf-8")
+    found = findings()["batteries"]
+    stale = f"{file}:3: row 2: round: got 'S11', which is not ingested: its row corrects nothing; allowed: S1"
+    assert (found["state"], found["found"]) == ("warning", stale)
+    file.write_text("batteries:\n" + row % ("S1", "s1-77"), encoding="utf-8")
+    found = findings(1)["batteries"]
+    assert found["found"].startswith(f"{file}:2: row 1: question_id: got 's1-77', which round S1 does not ask; allowed: s1-07")

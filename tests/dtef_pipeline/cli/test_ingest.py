@@ -63,14 +63,14 @@ class TestIngest:
             "s1-07": "curated:trust",
             **dict.fromkeys(("s1-08", "s1-09"), "rule:s1-08"),
         }
+        more = row.replace("S1", "S11")
+        file.write_text(f"batteries:\n  - {row % 's1-07'}\n  - {more % 's1-08'}\n  - {more % 's1-09'}\n", encoding="utf-8")
+        result = dtef("ingest", SAMPLE)
+        stale = f"warning: {file}:3: row 2: round: got 'S11', which is not ingested: its 2 rows correct nothing; allowed: S1"
+        assert (result.exit_code, stale in result.stderr) == (0, True), "a row that is stale stops nothing, and is seen"
         monkeypatch.delenv("DTEF_BATTERIES")
         assert "since it was ingested last: other columns changed: battery (" in ok("ingest", SAMPLE)
 
-    def test_its_rows_and_partitions_are_there(self, ingested: Path) -> None:
-        (row,) = query("SELECT count(*) AS pairs, count(DISTINCT segment) AS segments, min(n) AS least FROM survey_responses")
-        assert (row["pairs"], row["segments"]) == (415, 26)
-        assert row["least"] >= 10
-        import dagster as dg
     def test_a_design_effect_stays_until_another_is_given_and_is_said_each_time(self, state: Path) -> None:
         """Ingested again without the option, a round went back to 1 in silence, and the interval of skill grew narrow."""
         path = write_survey(state / "round.csv", ["A1"], questions=2)
@@ -85,6 +85,11 @@ class TestIngest:
         assert "design effect 1; it was 2\n" in ok("ingest", path, "--design-effect", "1")
         assert "design effect" not in ok("ingest", path)
 
+    def test_its_rows_and_partitions_are_there(self, ingested: Path) -> None:
+        (row,) = query("SELECT count(*) AS pairs, count(DISTINCT segment) AS segments, min(n) AS least FROM survey_responses")
+        assert (row["pairs"], row["segments"]) == (415, 26)
+        assert row["least"] >= 10
+        import dagster as dg
 
         with dg.DagsterInstance.get() as instance:
             keys = list(instance.get_dynamic_partitions("round_segment"))
