@@ -225,21 +225,6 @@ class TestBroken:
         assert landing.requests() == []
         assert "no (segment, question) pair can be used" in str(landing.reason)
 
-    def test_a_stale_row_of_corrected_batteries_stops_its_round_alone_until_it_is_mended(
-        self, landing: Landing, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """One row stopped all rounds of the file that its round stands in."""
-        file = landing.folder.parent / "batteries.yaml"
-        row = "  - {{round: {}, question_id: {}, battery: B, reason: asked apart}}\n".format
-        monkeypatch.setenv("DTEF_BATTERIES", str(file))
-        file.write_text("batteries:\n" + row("A1", "gone") + row("Z9", "q0"), encoding="utf-8")
-        landing.land("all.csv", ["A1", "B1"])
-        assert [request.tags[RANGE_START].split("/")[0] for request in landing.settled()] == ["B1"]
-        assert landing.requests() == []
-        assert f"{file}:2: row 1: question_id: got 'gone', which round A1 does not ask" in str(landing.reason)
-        file.write_text("batteries:\n" + row("A1", "q0") + row("Z9", "q0"), encoding="utf-8")
-        assert [request.tags[RANGE_START].split("/")[0] for request in landing.requests()] == ["A1"]
-
     def test_the_reason_holds_the_first_clause_of_each_round_and_the_log_the_whole(
         self, landing: Landing, capfd: pytest.CaptureFixture[str]
     ) -> None:
