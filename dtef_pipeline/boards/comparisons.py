@@ -12,10 +12,18 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.boards.cells import BoardOptions
-from dtef_pipeline.boards.families import CONFIRMATORY, OTHER, with_families
+from dtef_pipeline.boards.families import BETTER, CONFIRMATORY, OTHER, with_families
 from dtef_pipeline.boards.scored import Scored
 from dtef_pipeline.keys import MODEL, Keys
-from dtef_pipeline.statistics.differences import Codes, Floats, paired_statistics, places, resampling_of, without_rounding
+from dtef_pipeline.statistics.differences import (
+    Codes,
+    Floats,
+    paired_statistics,
+    places,
+    resampling_of,
+    with_intervals_that_hold_0,
+    without_rounding,
+)
 from dtef_pipeline.statistics.permutation import fewest_clusters, holm, permutations_for
 from dtef_pipeline.statistics.resampling import product
 from dtef_pipeline.statistics.shared_noise import ClusterNoise
@@ -77,7 +85,8 @@ def comparisons(
     if not tables:
         return pd.DataFrame(schema.empty_table().to_pandas())
     table = with_families(pd.concat(tables, ignore_index=True), options)
-    table["note"] = _hopeless(table, options.subject)
+    found, noun = table["verdict"] == BETTER, options.subject.keys.cluster_noun
+    table["note"] = with_intervals_that_hold_0(_hopeless(table, options.subject), found, table, noun)
     return table.assign(targets=options.targets, metric=options.metric, seed=options.seed)[list(schema.names)]
 
 
@@ -253,10 +262,10 @@ def tiers(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) -> pd.Se
     its first; that need not hold of every two of them. None for a model of which no pair that was asked in that way could be told apart,
     because there are too few clusters.
     """
-    testable = compared[(compared["note"] == "") & compared["p"].notna()]
+    testable = compared[((compared["note"] == "") | (compared["verdict"] == BETTER)) & compared["p"].notna()]
     sides = [(*keys.asked, *names) for names in (MODEL, OTHER)]
     able = {who for side in sides for who in zip(*(testable[name].astype(str) for name in side), strict=True)}
-    won = compared[compared["verdict"] == "better"]
+    won = compared[compared["verdict"] == BETTER]
     better = set(zip(*(won[name].astype(str) for name in (*keys.asked, *MODEL, *OTHER)), strict=True))
     ranked = board_rows[board_rows["rank"].notna()].sort_values([*keys.asked, "rank", *MODEL], kind="stable")
     found = pd.Series(pd.NA, index=board_rows.index, dtype="Int64")
@@ -278,7 +287,7 @@ def why_no_tier(board_rows: pd.DataFrame, compared: pd.DataFrame, keys: Keys) ->
 
     `compared` as of `comparisons`, of the same scores: what it notes most often of the pairs that were asked in the same way.
     """
-    noted = compared[compared["note"] != ""]
+    noted = compared[(compared["note"] != "") & (compared["verdict"] != BETTER)]
     reasons = {
         tuple(map(str, way)): Counter(rows["note"]).most_common(1)[0][0]
         for way, rows in noted.groupby(list(keys.asked), observed=True)

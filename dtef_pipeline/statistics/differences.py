@@ -15,6 +15,7 @@ import pandas as pd
 from dtef_pipeline.statistics.permutation import SIGNIFICANCE, sign_flips
 from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, Resampling, interval, why_none
 from dtef_pipeline.statistics.shared_noise import ClusterNoise
+from dtef_pipeline.text.counted import plural
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -127,6 +128,16 @@ def verdicts(statistics: pd.DataFrame, words: tuple[str, str, str, str], margin:
     none_at_all = (statistics["difference"] == 0) & (statistics["p"] == 1) & (statistics["effect_size"].isna())
     cases = [significant & (statistics["difference"] > 0), significant & (statistics["difference"] < 0), within | none_at_all]
     return pd.Series(np.select(cases, words[:3], words[3]), index=statistics.index, dtype=object)
+
+
+def with_intervals_that_hold_0(notes: pd.Series, found: pd.Series, statistics: pd.DataFrame, noun: str) -> pd.Series:
+    """`notes` with one for rows that a test `found` to differ (bool) although the interval, `low` to `high`, holds 0.
+
+    Both are right: the test asks what chance does where there is no difference, and then it does not matter which people answered.
+    """
+    holds = found & (statistics["low"] <= 0) & (statistics["high"] >= 0) & (notes == "")
+    why = f"the interval holds 0 although p is below {SIGNIFICANCE:g}: it also allows for other people and for {plural(noun)} of unequal size"
+    return notes.mask(holds, why)
 
 
 def _quotient(numerators: Floats, denominators: Floats) -> Floats:

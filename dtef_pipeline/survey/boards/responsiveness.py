@@ -27,6 +27,7 @@ from dtef_pipeline.statistics.differences import (
     ratio_intervals,
     resampling_of,
     verdicts,
+    with_intervals_that_hold_0,
     without_rounding,
 )
 from dtef_pipeline.statistics.permutation import benjamini_hochberg, holm, permutations_for
@@ -109,7 +110,8 @@ def responsiveness(
     table["p_holm"] = table.groupby("condition")["p"].transform(lambda p: holm(p))
     unread = _unread(cells.iloc[where], rows.group, len(groups))
     table["verdict"] = table["verdict"].where(unread == "", _REACTIONS[-1])
-    table["note"] = table["note"].where(unread == "", unread)
+    found = table["verdict"].isin(_REACTIONS[:2])
+    table["note"] = with_intervals_that_hold_0(table["note"].where(unread == "", unread), found, table, KEYS.cluster_noun)
     table["parsed_note"] = disagreement(table, options.subject, "were answered readably at both levels", {})
     return table.assign(targets=options.targets, metric=options.metric, seed=options.seed)[list(RESPONSIVENESS.names)]
 

@@ -231,12 +231,12 @@ class TestTiers:
         }
     )
 
-    def of(self, *better: str, board: pd.DataFrame = BOARD, untested: str = "") -> list[int | None]:
+    def of(self, *better: str, board: pd.DataFrame = BOARD, untested: str = "", note: str = "") -> list[int | None]:
         """Tiers where of each `xy` model x is better than y, and all others are not told apart."""
         pairs = [(x, y, "better" if x + y in better else "not told apart") for x, y in product("abcde", repeat=2)]
         table = pd.DataFrame(pairs, columns=["model", "other_model", "verdict"])
         table = table.assign(model_variant=table["model"], other_variant=table["other_model"], context_level="0", condition="c")
-        table = table.assign(p=0.5, note="")
+        table = table.assign(p=0.5, note=table["verdict"].map({"better": note}).fillna(""))
         table.loc[table["model"].isin(list(untested)) | table["other_model"].isin(list(untested)), ["p", "verdict"]] = (
             np.nan,
             "not tested",
@@ -247,6 +247,10 @@ class TestTiers:
         assert self.of("ac", "ad", "ae", "bd") == [1, 1, 2, 2, None]
         assert self.of("ab", "ac", "ad", "bc", "bd", "cd") == [1, 2, 3, 4, None]
         assert self.of() == [1, 1, 1, 1, None]
+
+    def test_a_note_on_what_was_told_apart_takes_no_tier_away(self) -> None:
+        better = ("ab", "ac", "ad", "bc", "bd", "cd")
+        assert self.of(*better, note="the interval holds 0") == self.of(*better) == [1, 2, 3, 4, None]
 
     def test_a_model_that_could_not_be_tested_has_no_tier_and_opens_none(self) -> None:
         """Ranked first with nine pairs in three batteries, it drew all models into tier 1."""

@@ -9,7 +9,14 @@ import pandas as pd
 import pytest
 
 from benchmarks.false_positive_rate import equivalence_rate
-from dtef_pipeline.statistics.differences import cluster_sums, paired_statistics, places, resampling_of, verdicts
+from dtef_pipeline.statistics.differences import (
+    cluster_sums,
+    paired_statistics,
+    places,
+    resampling_of,
+    verdicts,
+    with_intervals_that_hold_0,
+)
 
 WORDS = ("higher", "lower", "equivalent", "undecided")
 
@@ -102,3 +109,12 @@ def test_a_difference_at_the_margin_is_called_equivalent_in_5_percent_of_sets() 
     """Of 1,000 sets the standard error is 0.69 points; three of them are allowed on top."""
     assert equivalence_rate(0.01, sets=1_000, seed=1) < 0.05 + 0.0207
     assert equivalence_rate(0.0, sets=300, seed=2) > 0.8
+
+
+def test_a_row_told_apart_whose_interval_holds_0_says_so_and_keeps_a_note_that_it_has() -> None:
+    """A reader saw `better` beside an interval from -.002 to +.019, and no word about it."""
+    rows = pd.DataFrame({"low": [-0.1, 0.1, -0.1, -0.1, np.nan], "high": [0.2, 0.3, 0.2, 0.2, np.nan]})
+    notes = pd.Series(["", "", "", "why", ""], dtype=object)
+    found = pd.Series([True, True, False, True, True])
+    why = "the interval holds 0 although p is below 0.05: it also allows for other people and for batteries of unequal size"
+    assert list(with_intervals_that_hold_0(notes, found, rows, "battery")) == [why, "", "", "why", ""]
