@@ -25,11 +25,19 @@ from dtef_pipeline.report.terminal import (
     with_ranks,
 )
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.boards.meanings import DRIFT, ENDS, FIRST_OUT, meanings, subject_columns, view_columns
+from dtef_pipeline.survey.boards.meanings import (
+    DRIFT,
+    ENDS,
+    FIRST_OUT,
+    SHOWN_INTERVALS,
+    meanings,
+    subject_columns,
+    view_columns,
+)
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.report.terms import NAMES
 from dtef_pipeline.survey.tables import METRICS
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import and_more, counted
 
 EVERY_VIEW = (*MODEL, "condition")
 """Columns without which no view can be shown."""
@@ -44,8 +52,9 @@ _TITLES = {
 }
 """Columns that can stand above the rows instead, with the words that their values follow."""
 _WHOSE_VERDICT = ("verdict", "night", *KEYS.space, "model", *KEYS.asked, "shift")
+_NOTES = ("note", "consistency_note")
 _MOST_NOTES = 5
-"""Rows of which it is told that readable responses alone say something else."""
+"""Rows of which it is told that readable responses alone say something else, and that have one note."""
 _DRIFT_FIRST_OUT = ("odds needed", "since", "snapshots", "lowest_snapshot", "highest_snapshot", "lowest", "highest")
 
 
@@ -90,12 +99,13 @@ def lines_of_view(by: str, *frames: pd.DataFrame) -> str:
     if "rank" in told and "adjusted_score" not in columns:  # it is the same number as the score
         told["rank"] = told["rank"].replace("by adjusted score", "by score")
     if "interval" in told and (kinds := allowed_for(pd.concat(frames))):
-        told["interval"] += f"; allows for {kinds}"
+        told["interval"] += f"; allows {kinds}"
     reason = why_no_interval(said for laid in tables for said in laid.shown["interval"])
     if reason and "interval" not in columns and "score" in told:
-        told["score"] += f"; no interval: {reason}"
+        told["score"] += f"; no interval from {reason}"
     lines = column_lines([name for name in columns if name in fitting], told, fit.width)
-    return "\n".join(filter(None, [*map(_readable_alone, frames), lines]))
+    notes = [_notes(laid.shown, name) for laid in tables for name in _NOTES if name in laid.columns and name not in fitting]
+    return "\n".join(filter(None, [*notes, *map(_readable_alone, frames), lines]))
 
 
 def lines_of_unranked(frame: pd.DataFrame, without_score: Reasons) -> str:
@@ -120,10 +130,22 @@ def _readable_alone(frame: pd.DataFrame) -> str:
     return _listed("by readable responses alone:", [*lines[:_MOST_NOTES], *more])
 
 
+def _notes(shown: pd.DataFrame, column: str) -> str:
+    """What is to be known of rows, where the table has no room for it: each note once, with the rows that it is about."""
+    noted = shown[shown[column].fillna("") != ""]
+    of_note: dict[str, dict[str, None]] = {}
+    for who, note in zip(_who(noted), noted[column], strict=True):
+        of_note.setdefault(note, {})[who] = None
+    of_all = len(of_note) == 1 and len(noted) == len(shown)
+    lines = [f"{'all rows' if of_all else and_more(list(who), _MOST_NOTES, '; ')}: {note}" for note, who in of_note.items()]
+    return _listed("notes:", lines)
+
+
 def _who(frame: pd.DataFrame) -> Iterator[str]:
     others = frame["other_model"] if "other_model" in frame else [None] * len(frame)
-    for model, other in zip(frame["model"], others, strict=True):
-        yield f"{model} against {other}" if other else model
+    attributes = frame["attribute"] if "attribute" in frame else [None] * len(frame)
+    for model, other, attribute in zip(frame["model"], others, attributes, strict=True):
+        yield f"{model} against {other}" if other else f"{model}, {attribute}" if attribute else model
 
 
 def _listed(title: str, lines: Sequence[str]) -> str:
@@ -168,8 +190,18 @@ def _title(row: Mapping[Hashable, Any], above: Sequence[str], said: Collection[s
 def _shown(by: str, frame: pd.DataFrame) -> pd.DataFrame:
     if missing := [name for name in EVERY_VIEW if name not in frame]:
         raise ConfigError(f"--by {by}: its rows lack {', '.join(missing)}; every view has {', '.join(EVERY_VIEW)}")
-    shown = named_apart(with_ranks(frame, METRICS) if by == BY_METRIC else frame).assign(interval=intervals(frame))
+    shown = named_apart(with_ranks(frame, METRICS) if by == BY_METRIC else frame).assign(
+        interval=intervals(frame, SHOWN_INTERVALS)
+    )
+    if "best_segment" in frame:
+        shown = shown.assign(best_and_worst=_best_and_worst(frame))
     return shown.assign(questions=_questions(frame)) if "effective_questions" in frame else shown
+
+
+def _best_and_worst(frame: pd.DataFrame) -> list[str]:
+    """`india, south-africa`: without the attribute, which has a column of its own."""
+    both = zip(frame["best_segment"], frame["worst_segment"], strict=True)
+    return [", ".join(str(segment).partition(":")[2] or "-" for segment in of_row) for of_row in both]
 
 
 def _questions(frame: pd.DataFrame) -> list[str]:
@@ -197,7 +229,7 @@ def _says_something(name: str, shown: pd.DataFrame) -> bool:
     if name == "parsed_verdict":  # beside the verdict, only where it is another one
         return bool((shown["parsed_note"].fillna("") != "").any())
     if name == "interval" and why_no_interval(shown["interval"]):
-        return any(shown[end].notna().any() for end in ("low", "score_low") if end in shown)
+        return any(shown[low].notna().any() for low, _ in SHOWN_INTERVALS if low in shown)
     if name in ("interval", "note", "consistency_note"):
         return bool(shown[name].fillna("").ne("").any())
     return True

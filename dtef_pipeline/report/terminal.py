@@ -25,6 +25,7 @@ ROUGH_COLUMNS = ("worth",)
 """Without an interval little is known of them: one digit is shown."""
 P_COLUMNS = ("p", "p_holm", "p_adjusted", "p_bh")
 _ANY_WIDTH = Fit()
+_OF_DIFFERENCE_OR_SCORE = (("low", "high"), ("score_low", "score_high"))
 Ends = Mapping[str, tuple[str, str]]
 """By column of estimates, the columns with the ends of its interval."""
 
@@ -83,15 +84,15 @@ def rows_named_apart(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "model": name} for row, name in zip(rows, named_apart(pd.DataFrame(columns))["model"], strict=True)]
 
 
-def intervals(frame: pd.DataFrame) -> list[str]:
-    """The interval of each row in one cell: `0.812 to 0.834`, or why there is none. Of `low` and `high`, else of the score."""
-    names = ("low", "high") if "low" in frame else ("score_low", "score_high")
-    if names[0] not in frame:
+def intervals(frame: pd.DataFrame, ends: Iterable[tuple[str, str]] = _OF_DIFFERENCE_OR_SCORE) -> list[str]:
+    """The interval of each row in one cell: `0.812 to 0.834`, or why there is none. Of `ends` the first that the frame has count."""
+    names = next(((low, high) for low, high in ends if low in frame), None)
+    if names is None:
         return [""] * len(frame)
-    sign = "+" if "difference" in frame else ""
+    sign = "+" if {"difference", "excess"} & {*frame.columns} else ""
     notes = frame["note"] if "note" in frame else [""] * len(frame)
-    ends = zip(frame[names[0]], frame[names[1]], notes, strict=True)
-    return [_interval(low, high, sign) if pd.notna(low) else _first_reason(note) for low, high, note in ends]
+    rows = zip(frame[names[0]], frame[names[1]], notes, strict=True)
+    return [_interval(low, high, sign) if pd.notna(low) else _first_reason(note) for low, high, note in rows]
 
 
 def _interval(low: float, high: float, sign: str) -> str:
@@ -106,13 +107,16 @@ def _first_reason(note: Any) -> str:
 
 
 def allowed_for(frame: pd.DataFrame) -> str:
-    """What the intervals of a board's rows allow for: `other tasks and people`, with the rows where several kinds stand; empty without."""
+    """What the intervals of a board's rows allow for: `for other tasks and people`, of several kinds with their rows; empty without."""
     if "interval_kind" not in frame:
         return ""
     kinds = frame["interval_kind"].dropna().value_counts()
+    spelled = {
+        kind: f"for other {kind}".replace(", conservative", " (conservatively: rather too wide)") for kind in kinds.index
+    }
     if len(kinds) < 2:
-        return "".join(f"other {kind}" for kind in kinds.index)
-    return "; ".join(f"other {kind} ({counted(int(rows), 'row')})" for kind, rows in kinds.items())
+        return "".join(spelled.values())
+    return "; ".join(f"in {counted(int(rows), 'row')} {spelled[kind]}" for kind, rows in kinds.items())
 
 
 def with_ranks(frame: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
@@ -205,7 +209,7 @@ def _cell(name: str, value: Any, places: int) -> str:
         return f"{value:.1%}"
     if isinstance(value, int):
         return f"{value:,}"
-    if name in P_COLUMNS:
+    if name in P_COLUMNS or name.endswith("_p"):
         return p_value(value)
     if name in ("rank", "tier") or name.startswith("n_"):
         return f"{value:,.0f}"

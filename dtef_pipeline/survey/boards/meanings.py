@@ -25,7 +25,7 @@ PLAIN = (
         "note",
         "consistency_note",
     ),
-    *("best_segment", "worst_segment", "lowest_segment", "highest_segment"),
+    *("best_and_worst", "lowest_segment", "highest_segment"),
 )
 """Columns that need no words."""
 ENDS: Mapping[str, tuple[str, str]] = {
@@ -39,14 +39,16 @@ ENDS: Mapping[str, tuple[str, str]] = {
     "expected_gap": ("expected_low", "expected_high"),
 }
 """Of a view's columns of estimates, those with the ends of their intervals: they decide how many digits are shown."""
+SHOWN_INTERVALS = (
+    *(("low", "high"), ("excess_low", "excess_high"), ("segment_sd_low", "segment_sd_high"), ("score_low", "score_high")),
+)
+"""The ends of what a view shows as its interval: of these the first that it has."""
 FIRST_OUT = (
     *(
         "question_id",
         "p_holm",
         "parsed_excess",
         "parsed_gap",
-        "excess_low",
-        "excess_high",
         "parsed_score",
         "effect_size",
         "slope",
@@ -59,14 +61,12 @@ FIRST_OUT = (
         "parse_rate",
         "n_questions",
         "n_batteries",
-        "questions",
         "n_segments",
         "vs_marginal",
         "coverage",
         "expected_gap",
         "note",
         "consistency_note",
-        "adjusted_score",
     ),
     *(
         "n_pairs",
@@ -75,10 +75,12 @@ FIRST_OUT = (
         "least_score",
         "most_score",
         "skill",
+        "adjusted_score",
         "lowest_segment",
         "highest_segment",
         "lowest",
         "highest",
+        "questions",
         "tier",
         "parsed_verdict",
         "interval",
@@ -161,7 +163,7 @@ def meanings(by: str) -> Mapping[str, str]:
     """What the columns of a view mean, in a line each: all that are shown but the PLAIN ones."""
     table = BY_NAME[by].table
     known = dict(MEANINGS[table]) if table in MEANINGS else {field.name: description(field) for field in TESTS[table]}
-    lower = known.get("low", known.get("score_low", BOARD_COLUMNS["score_low"]))
+    lower = next((known[low] for low, _ in SHOWN_INTERVALS if low in known), BOARD_COLUMNS["score_low"])
     known["interval"] = lower.removeprefix("Lower end of the ").partition(";")[0]
     if _is_by_metric(by):
         known |= {name: f"{known[name]}; in brackets the {_lowered(known[f'{name}_rank'])}" for name in METRICS}

@@ -30,12 +30,22 @@ class View(NamedTuple):
 
 _MODEL_AT_LEVEL = ("model", "context_level")
 _MODEL_AND_SCORE = ("model", "score", "interval")
-_SPREAD = ("segment_sd_true", "segment_sd", "segment_sd_expected", "lowest", "lowest_segment", "highest", "highest_segment")
+_SPREAD = (
+    "segment_sd_true",
+    "interval",
+    "segment_p",
+    "segment_sd",
+    "segment_sd_expected",
+    "lowest",
+    "lowest_segment",
+    "highest",
+    "highest_segment",
+)
 _DIFFERENCE = ("difference", "interval")
 _APART = (*_DIFFERENCE, "p_adjusted", "verdict")
 _REACTION = (*_DIFFERENCE, "p_bh", "verdict")
-_BEST_AND_WORST = ("best_segment", "worst_segment", "gap", "expected_gap", "excess")
-_GAP_TESTED = ("excess_low", "excess_high", "p_bh", "p_holm", "parsed_gap", "parsed_excess")
+_BEYOND_CHANCE = ("gap", "excess")
+_GAP_TESTED = ("interval", "p_bh", "best_and_worst", "expected_gap", "p_holm", "parsed_gap", "parsed_excess")
 _REPEATED = ("icc", "interval", "within_sd", "rerun_detectable", "model_detectable")
 _FOUND_IN = ("n_pairs", "n_questions", "n_batteries", "note")
 PUBLISHED = (
@@ -44,7 +54,7 @@ PUBLISHED = (
         "leaderboard",
         "each model's mean score over all rounds, segments and questions",
         (),
-        ("rank", "tier", *_MODEL_AND_SCORE, "adjusted_score"),
+        ("rank", "tier", *_MODEL_AND_SCORE, "questions"),
     ),
     View(
         "round",
@@ -59,7 +69,7 @@ PUBLISHED = (
         "breakdown_segment",
         "the same within each segment, such as country:kenya",
         ("segment",),
-        ("segment", *_MODEL_AND_SCORE, "n_pairs"),
+        ("segment", *_MODEL_AND_SCORE, "questions"),
     ),
     View(
         "attribute",
@@ -81,7 +91,7 @@ PUBLISHED = (
         "consistency",
         "how much a model's score differs between segments",
         ("rank", *_MODEL_AT_LEVEL, "score", *_SPREAD, "n_segments", "n_pairs", "consistency_note"),
-        subject=("rank", "model", "segment_sd_true"),
+        subject=("rank", "model", "segment_sd_true", "interval", "segment_p"),
     ),
     View("metric", "metric_ranks", "each model's rank under every metric", (*_MODEL_AT_LEVEL, "n_pairs"), ("model",)),
     View(
@@ -106,8 +116,8 @@ PUBLISHED = (
         "gaps",
         "gaps",
         "best against worst segment of each attribute, and the gap that sample sizes alone would make",
-        ("attribute", *_MODEL_AT_LEVEL, *_BEST_AND_WORST, *_GAP_TESTED, "n_segments", "note"),
-        subject=("attribute", "model", "best_segment", "worst_segment", "gap", "p_bh"),
+        ("attribute", *_MODEL_AT_LEVEL, *_BEYOND_CHANCE, *_GAP_TESTED, "n_segments", "note"),
+        subject=("attribute", "model", *_BEYOND_CHANCE, "interval", "p_bh"),
         is_board=False,
         needs="an attribute with two segments",
     ),
@@ -115,8 +125,18 @@ PUBLISHED = (
         "question-gaps",
         "question_gaps",
         "the same gaps on single questions",
-        ("attribute", "round", "question_id", "question", *_MODEL_AT_LEVEL, *_BEST_AND_WORST, "note"),
-        subject=("attribute", "round", "question", "model", "gap"),
+        (
+            "attribute",
+            "round",
+            "question_id",
+            "question",
+            *_MODEL_AT_LEVEL,
+            *_BEYOND_CHANCE,
+            "best_and_worst",
+            "expected_gap",
+            "note",
+        ),
+        subject=("attribute", "round", "question", "model", *_BEYOND_CHANCE),
         is_board=False,
         needs="an attribute with two segments",
     ),

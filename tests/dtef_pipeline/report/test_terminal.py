@@ -88,7 +88,7 @@ def test_no_rows_are_an_empty_answer(output: str, expected: str) -> None:
 
 def test_a_board_says_what_its_intervals_allow_for_and_of_how_many_rows_where_it_differs() -> None:
     people, alone = "questions and people", "questions alone"
-    assert allowed_for(pd.DataFrame({"interval_kind": [people, None, people]})) == "other questions and people"
+    assert allowed_for(pd.DataFrame({"interval_kind": [people, None, people]})) == "for other questions and people"
     mixed = allowed_for(pd.DataFrame({"interval_kind": [people, alone, people]}))
-    assert mixed == "other questions and people (2 rows); other questions alone (1 row)"
+    assert mixed == "in 2 rows for other questions and people; in 1 row for other questions alone"
     assert allowed_for(pd.DataFrame({"interval_kind": [None]})) == allowed_for(FRAME) == ""
