@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-CONFIRMS_ELSEWHERE = "This explores: the one family that confirms is named under Comparisons."
+CONFIRMS_ELSEWHERE = "This explores: which comparisons confirm, if any, is said under Comparisons."
 
 
 def explores(over: str) -> str:

@@ -110,7 +110,7 @@ def _group(rows: pd.DataFrame, board: Board) -> str:
     drawn = forest(scored, board.marks(scored), standalone=False) if len(scored) else ""
     chart = figure(drawn, "Hollow dots are baselines. The numbers are in the table below.") if drawn else ""
     why = paragraph(board.adjusted) if is_adjusted else ""
-    why += paragraph(f"Intervals allow for {kinds}.") if (kinds := allowed_for(rows)) else ""
+    why += paragraph(f"Intervals allow {kinds}.") if (kinds := allowed_for(rows)) else ""
     columns = [
         Column(column.name, column.title, named if column is MODEL_COLUMN else as_is, column.meaning) for column in known
     ]
@@ -150,10 +150,10 @@ def _names(rows: pd.DataFrame) -> list[str]:
 
 
 _COMPARISONS_HOW = (
-    "Two models compare on the {cell}s that both have a score for; whole {clusters} are flipped in the permutation test. A difference that is "
-    "not told apart from none is no ranking. {confirms} All other comparisons explore: p is adjusted over those that were asked in the same "
+    "Two models compare on the {cell}s that both have a score for; whole {clusters} are flipped in the permutation test. Two models that are "
+    "not told apart are in no order: either may be the better one. {confirms} explore: p is adjusted over those that were asked in the same "
     "way (Benjamini-Hochberg), so that of all that is found at most one in twenty is false on average. Where readable responses alone say "
-    "something else than the published policy, their difference stands beside."
+    "something else than the published policy, their difference is shown too."
 )
 _SIDES = {"model": "model_variant", "other_model": "other_variant"}
 _TURNED = (("model", "other_model"), ("model_variant", "other_variant"), ("score", "other_score"))
@@ -165,9 +165,11 @@ _INTERVALS = [("difference", "low", "high"), ("parsed_difference", "parsed_low",
 def comparisons(groups: Iterable[tuple[Group, pd.DataFrame]], names: Names) -> str:
     """The section, from groups of the overall board, each with its own rows of `comparisons` (empty: there are none)."""
     parts, groups = [], list(groups)
+    compared = [pairs for _, pairs in groups if len(pairs)]
+    one_confirms = any("family" in pairs and (pairs["family"] == CONFIRMATORY).any() for pairs in compared)
     for at, ((title, rows), pairs) in enumerate(groups):
         body = (
-            _primary(rows, pairs, names)
+            _primary(rows, pairs, names, says_why=one_confirms)
             + _tiers(rows, pairs)
             + (_matrix(rows, pairs, names) + _neighbours(rows, pairs, names) if len(pairs) else "")
         )
@@ -176,24 +178,27 @@ def comparisons(groups: Iterable[tuple[Group, pd.DataFrame]], names: Names) -> s
     how = _COMPARISONS_HOW.format(
         clusters=names.clusters,
         cell=names.cell,
-        confirms=_what_confirms([pairs for _, pairs in groups if len(pairs)], names),
+        confirms=_what_confirms(compared, names),
     )
     return section("comparisons", "Comparisons", how, "".join(parts) or paragraph("No comparisons yet."))
 
 
 def _what_confirms(found: Sequence[pd.DataFrame], names: Names) -> str:
-    """Which family of comparisons confirms: its hypothesis, the number of its tests and their adjustment; or that none does, and why."""
+    """Which family of comparisons confirms: its hypothesis, the number of its tests and their adjustment; or that none does, and why.
+
+    Ends with what the others are called, of which the text goes on to speak.
+    """
     pairs = pd.concat(found) if found else pd.DataFrame(columns=["family", "targets", "model_variant", "other_variant"])
     if "family" not in pairs:
-        return ""
+        return "Comparisons"
     if why := why_none_confirms(pairs, names.reference):
-        return f"No family of comparisons confirms: {why}."
+        return f"No family of comparisons confirms: {why}. So all comparisons"
     family = pairs[pairs["family"] == CONFIRMATORY]
     tests = counted(int(family["p"].notna().sum()), "test")
     return (
         f"One family confirms, chosen by what was asked and not by what came out: each language model against {names.reference}, "
         f"{names.whole_way.format_map(family.iloc[0])}. Its null hypothesis: the model scores as answers without a model do; "
-        f"{tests}, p adjusted by Holm, so that the probability of any false finding in it is at most 5 %."
+        f"{tests}, p adjusted by Holm, so that the probability of any false finding in it is at most 5 %. All other comparisons"
     )
 
 
@@ -209,25 +214,25 @@ def _pair_columns(names: Names, pairs: pd.DataFrame) -> list[Column]:
         Column("model", "Model", text),
         Column("other_model", "against", text),
         Column("difference", "Difference", as_is, "Mean score of the first less that of the second"),
-        Column("effect_size", "Effect size", signed, spread),
-        Column("p", "p", p_value),
         Column(
             "p_adjusted",
             "p (adjusted)",
             p_value,
             "Over the family that confirms (Holm), or over all others asked in the same way",
         ),
-        Column(f"n_{names.item}s", f"{names.item.capitalize()}s", whole),
-        Column(f"n_{names.clusters}", names.clusters.capitalize(), whole),
-        Column(f"n_{names.cell}s", f"{names.cell.capitalize()}s", whole),
         Column("verdict", "Verdict", text),
         *(column for column in readable if apart),
         Column("note", "Note", note),
+        Column("effect_size", "Effect size", signed, spread),
+        Column("p", "p", p_value),
+        Column(f"n_{names.item}s", f"{names.item.capitalize()}s", whole),
+        Column(f"n_{names.clusters}", names.clusters.capitalize(), whole),
+        Column(f"n_{names.cell}s", f"{names.cell.capitalize()}s", whole),
     ]
 
 
-def _primary(rows: pd.DataFrame, pairs: pd.DataFrame, names: Names) -> str:
-    """Each language model against the reference, in the order of the board."""
+def _primary(rows: pd.DataFrame, pairs: pd.DataFrame, names: Names, *, says_why: bool) -> str:
+    """Each language model against the reference, in the order of the board; `says_why`: where there is none, that nothing confirms here."""
     if not len(pairs):
         return ""
     models = dict(zip(rows["model_variant"], rows["model"], strict=True))
@@ -238,6 +243,8 @@ def _primary(rows: pd.DataFrame, pairs: pd.DataFrame, names: Names) -> str:
             found.append(pair if sides[1] == names.reference else _turned(pair))
     place = {variant: at for at, variant in enumerate(rows["model_variant"])}
     found.sort(key=lambda pair: place.get(pair["model_variant"], len(place)))
+    if not found and not says_why:  # it stands above all groups
+        return ""
     if not found:
         return paragraph(f"No language model was compared with {names.reference}: every comparison here explores.")
     frame = pd.DataFrame(found)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.identity import digest
-from dtef_pipeline.report.markup import Column, as_is, paragraph, table, text, whole
+from dtef_pipeline.report.markup import Column, named, paragraph, shortened, table, text, whole
 from dtef_pipeline.survey.batteries import BY_CURATION, BY_SURVEY
 from dtef_pipeline.survey.boards.linked import asked_questions
 from dtef_pipeline.survey.identity import question_key, round_order
@@ -32,8 +32,12 @@ def batteries(connection: duckdb.DuckDBPyConnection) -> str:
     several = different[different > 1].sort_values(ascending=False, kind="stable")
     found = (
         f"{counted(asked['same_item'].nunique(), 'different question')} of {counted(asked['round'].nunique(), 'round')} make "
-        f"{len(different)} batteries: {len(several)} of two and more different questions, {len(different) - len(several)} of a single one."
+        f"{counted(len(different), 'battery')}: {len(several)} of two and more different questions, "
+        f"{len(different) - len(several)} of a single one."
     )
+    intro = f"<h3>Batteries</h3>{paragraph(_HOW_TO_READ_BATTERIES)}{paragraph(found)}"
+    if not len(several):
+        return intro
     shown = [_row(number, asked[asked["cluster"] == cluster]) for number, cluster in enumerate(several.index, 1)]
     of_cluster = pd.DataFrame(shown, index=several.index, columns=["battery", "why"])
     data = asked.drop(columns="battery").join(of_cluster, on="cluster", how="inner")
@@ -42,9 +46,9 @@ def batteries(connection: duckdb.DuckDBPyConnection) -> str:
         Column("different", "Questions", whole, "Different questions; the same one asked in several rounds counts once"),
         Column("rounds", "Rounds", text),
         Column("why", "Together because", text),
-        Column("texts", "Texts", as_is),
+        Column("texts", "Texts", named),
     ]
-    return f"<h3>Batteries</h3>{paragraph(_HOW_TO_READ_BATTERIES)}{paragraph(found)}" + table(
+    return intro + table(
         pd.DataFrame(shown),
         columns,
         caption="Batteries of two and more questions",
@@ -54,8 +58,8 @@ def batteries(connection: duckdb.DuckDBPyConnection) -> str:
 
 
 _HOW_TO_READ_BATTERIES = (
-    "Questions that were asked as one block, or again in other rounds, tell much the same about a model: an interval counts them as one "
-    "battery. docs/batteries.md tells the rule, and how a file of corrections overrules it."
+    "Questions that were asked as one block, or again in other rounds, say much the same about a model, so intervals count them as one "
+    "battery. docs/batteries.md explains the rule that finds them and how to correct it."
 )
 
 
@@ -72,7 +76,9 @@ def _asked(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
 
 def _row(number: int, own: pd.DataFrame) -> dict[str, object]:
     items = own.drop_duplicates("same_item")
-    texts = "".join(f"<li>{escape(_short(question))}</li>" for question in items["question_text"])
+    texts = "".join(
+        f"<li>{escape(shortened(' '.join(question.split()), _CHARACTERS_SHOWN))}</li>" for question in items["question_text"]
+    )
     return {
         "battery": number,
         "different": len(items),
@@ -80,15 +86,6 @@ def _row(number: int, own: pd.DataFrame) -> dict[str, object]:
         "why": "; ".join(dict.fromkeys(_reasons(own))),
         "texts": f"<ul>{texts}</ul>",
     }
-
-
-def _short(question: str) -> str:
-    line = " ".join(question.split())
-    return (
-        line
-        if len(line) <= _CHARACTERS_SHOWN
-        else f"{line[: _CHARACTERS_SHOWN // 2 - 1].rstrip()} … {line[-_CHARACTERS_SHOWN // 2 :].lstrip()}"
-    )
 
 
 def _reasons(own: pd.DataFrame) -> Iterator[str]:

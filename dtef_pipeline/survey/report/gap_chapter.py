@@ -32,7 +32,7 @@ _HOW_TO_READ_GAPS = (
     "How much better a model does on the best segment of an attribute than on the worst. Groups that differ in nothing but size show a gap, "
     "too: the grey bar is where 95 % of such gaps lie, its mark the expected one. Of many gaps some stick out by chance: only a filled dot, "
     f"whose p is below {SIGNIFICANCE:g} after adjusting for the number of gaps shown (Benjamini-Hochberg), is told apart from chance, and of "
-    "such dots one in twenty may be chance all the same: this explores. Beneath gap and excess stand their 95 % intervals: what the same survey "
+    "such dots one in twenty may be chance all the same. Beneath gap and excess stand their 95 % intervals: what the same survey "
     "would show on average if it were repeated with other people and other questions like these."
 )
 _GAP_COLUMNS = [

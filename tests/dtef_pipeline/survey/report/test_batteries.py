@@ -61,7 +61,7 @@ def test_a_question_of_several_rounds_is_one_question_and_links_batteries() -> N
 
 
 def test_without_batteries_of_several_questions_it_says_so() -> None:
-    assert "0 of two and more different questions, 1 of a single one.</p><p>Nothing.</p>" in section(*of("rule:a", "Why?"))
+    assert "make 1 battery: 0 of two and more different questions, 1 of a single one.</p>" in section(*of("rule:a", "Why?"))
 
 
 def test_a_survey_that_an_earlier_version_read_is_to_be_read_again() -> None:
