@@ -36,12 +36,12 @@ from dtef_pipeline.report.svg import drawing
 from dtef_pipeline.report.terminal import rows_named_apart
 
 _HOW_TO_READ_DRIFT = (
-    "Whether a model answers the same prompts otherwise than it did. The first snapshots are the baseline, and later ones are compared with "
+    "Whether a model still answers the same prompts as it did. The first snapshots are the baseline, and later ones are compared with "
     "it on the prompts that both asked, {item} by {item}. “drift”: the documented rule flags the series, and the evidence reaches the odds "
     "that are needed, which keep the chance of a false drift among these series at alpha (0.05 unless the panel says otherwise), however "
-    "often one looks. “watch”: the rule alone. Where other models were asked in the same nights, the verdict is of what a model did beyond "
-    "them, and “night” is the verdict on what all of them did together: look then for what they share. A series at a temperature other than "
-    "0 has a timeline and no verdict."
+    "often one looks. “watch”: the rule flags it, the evidence does not reach them (yet). Where other models were asked in the same nights, "
+    "the verdict is of what a model did beyond them, and “night” is the verdict on what all of them did together: look then for what they "
+    "share. A series at a temperature other than 0 has a timeline and no verdict."
 )
 _ODDS = (
     "The highest e-value so far: how much likelier the snapshots are with a shift than without; needed so that the chance of a false drift "

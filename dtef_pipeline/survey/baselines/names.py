@@ -29,7 +29,7 @@ BASELINES: Mapping[str, int | None] = {
 CONTAIN_THE_SEGMENT = (POPULATION_MARGINAL,)
 """Baselines whose predictions are made of the segment's own answers, too."""
 WHY_NOT_TESTED = (
-    "not tested: the prediction contains the segment's own answers, the more of them the larger the segment, "
-    "so that it comes nearer to large segments than equal groups let expect"
+    "not tested: the prediction contains the segment's own answers, and the larger the segment the more of them, "
+    "so that it suits large segments better even where all groups are equal"
 )
 """Why such a baseline has no verdict of its differences between segments."""

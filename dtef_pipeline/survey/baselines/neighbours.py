@@ -30,7 +30,7 @@ COLUMNS = ("segment", "attribute", "question_id", "observed", "n")
 NEAREST = 3
 """So many segments answer together: the mean of three is less noisy than one small segment, and an attribute of few segments still has them."""
 
-NO_CONTEXT = "the prompt has no context questions, which tell the segments that are near"
+NO_CONTEXT = "the prompt has no context questions, and without them it is not known which segments answer alike"
 NO_NEIGHBOUR = "no other segment of this attribute answered the question and a context question of the prompt"
 
 _DECIMALS = 12

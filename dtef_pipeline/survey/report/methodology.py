@@ -48,14 +48,16 @@ _WHAT_IS_COUNTED = (
     "Draws are several responses to one prompt; they are averaged before anything else.</p>"
 )
 _TERMS = {
-    "Interval": "From resampled batteries, each with its scores in all segments and rounds, and from the noise of the observed answers.",
+    "Interval": "From resampled batteries, each with its scores in all segments and rounds, and from the chance in who was asked: "
+    "the same people answer all questions.",
     "Ceiling": "The expected score of the true distribution against a sample of that many respondents, simulated for each pair.",
     "Leave-one-out marginal": "The answer of the other segments of the same attribute, weighted by size.",
     "Population marginal": "The answer of all segments of the round, weighted by size; it contains the target segment.",
     "Skill": "(score - leave-one-out) / (ceiling - leave-one-out), of means: 0 knows nothing of the group, 1 is perfect, below 0 is worse.",
     "Worth": "The number of respondents whose sample distribution would be as far from the truth as the model's prediction is. "
     "Responses that could not be read do not count in it, as they do in the score: a model can have a low score and a high worth.",
-    "Tier": "Down the ranking, a model that the first of a tier is better than, after adjusting for the number of comparisons, opens the next.",
+    "Tier": "Down the ranking, the first model that is worse than the first of the tier (after adjusting for the number of "
+    "comparisons) opens the next tier.",
     "Excess gap": "The gap between the best and the worst segment less the gap of groups that differ in size alone.",
 }
 

@@ -36,7 +36,7 @@ from dtef_pipeline.text.counted import counted
 
 _HOW_TO_READ_QUESTIONS = (
     "Every question that anything predicted, at the highest context level that a language model was asked with. Mean, best and worst are of "
-    "the language models that were asked it; where none was, of the baselines. It stands beneath the mean which. All numbers of a row but the "
+    "the language models that were asked it; where none was, of the baselines. Beneath the mean stands which. All numbers of a row but the "
     "last are over the same segments: those that all these models have a score on. A model that shares less than half of the segments with the "
     "others is left out of the row. Of a single model there is no best and no worst. Room is what the ceiling leaves above the leave-one-out "
     "marginal: where it is small no model can show much. The largest excess gap is that of the model and attribute where the gap between the "

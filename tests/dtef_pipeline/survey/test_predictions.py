@@ -211,7 +211,7 @@ class TestNeighbourRows:
 
     def test_the_nearest_say_nothing_without_context_and_the_shrunken_say_the_marginal(self) -> None:
         for row in self.rows(NEAREST):
-            why = "the prompt has no context questions, which tell the segments that are near"
+            why = "the prompt has no context questions, and without them it is not known which segments answer alike"
             expected = ("missing", why) if row["context_level"] == "0" else ("answered", None)
             assert (row["call_status"], row["error"]) == expected
             assert (row["response"] is None) == (row["context_level"] == "0")
