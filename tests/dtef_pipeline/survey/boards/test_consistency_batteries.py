@@ -73,8 +73,8 @@ def test_what_the_same_people_make_is_no_difference_between_segments() -> None:
     spread = rng.standard_normal((8 * 20, 200))
     noise = 0.05 * (spread - spread.mean(axis=1, keepdims=True))
     alone, people = in_batteries(scores, sizes).iloc[0], in_batteries(scores, sizes, noise).iloc[0]
-    # Ten batteries with a standard deviation of .05 root 2 each, in a mean of 20 questions.
-    shared = PEOPLE * 90 * 2 * 0.05**2 / 20**2
+    # Twenty questions with a standard deviation of .05, each beside 18 of other batteries.
+    shared = PEOPLE * 20 * 18 * 0.05**2 / 20**2
     assert people["segment_sd_true"] ** 2 == pytest.approx(alone["segment_sd_true"] ** 2 - shared, abs=0.1 * shared)
     assert people["segment_p"] > alone["segment_p"]
 

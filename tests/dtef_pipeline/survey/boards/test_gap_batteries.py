@@ -71,8 +71,8 @@ def test_what_chance_does_to_segments_agrees_with_plain_loops_on_lopsided_data()
 def test_the_same_people_add_what_their_noise_has_in_common_between_batteries() -> None:
     layout = Cells(np.array([0, 0, 0, 1, 1, 1]), np.array([0, 0, 1, 0, 0, 1]), np.array([0, 0, 0, 0, 0, 1]))
     noise = np.array([[1.0, -1.0], [2.0, -2.0], [4.0, -4.0]] * 2)
-    # Standard deviations 3 and 4 of two batteries of one round, in a mean of three; of other rounds' people there is nothing in common.
-    assert same_people(layout, noise) == pytest.approx([PEOPLE * 2 * 3 * 4 / 9, 0])
+    # Standard deviations 1 and 2 in one battery and 4 in another, in a mean of three; of other rounds' people there is nothing in common.
+    assert same_people(layout, noise) == pytest.approx([PEOPLE * 2 * (1 + 2) * 4 / 9, 0])
 
 
 def test_ceilings_bring_equal_groups_as_near_to_the_model_as_it_is() -> None:
