@@ -26,7 +26,7 @@ from dtef_pipeline.statistics.differences import (
 )
 from dtef_pipeline.statistics.permutation import fewest_clusters, holm, permutations_for
 from dtef_pipeline.statistics.resampling import product
-from dtef_pipeline.statistics.shared_noise import ClusterNoise
+from dtef_pipeline.statistics.shared_noise import CORRELATION, ClusterNoise
 from dtef_pipeline.text.counted import counted
 
 _OF_PARSED = {
@@ -196,15 +196,20 @@ def _differences(pairs: _Pairs) -> Floats:
 def _tested(
     models: pd.DataFrame, pairs: _Pairs, worse: npt.NDArray[np.bool_], permutations: int, options: BoardOptions
 ) -> pd.DataFrame:
-    """`paired_statistics` of the pairs, seen from the right model where the left one is `worse` (pairs,)."""
-    sums, correlation = _differences(pairs), options.subject.correlation(models["model"])
+    """`paired_statistics` of the pairs, seen from the right model where the left one is `worse` (pairs,).
+
+    Two models that were asked are exchangeable for the very people who answered. A model and what is made of these people's answers are not.
+    """
+    sums, correlation = _differences(pairs), options.subject.correlation(models["model"])[[pairs.left, pairs.right]].max(axis=0)
+    noise = None if pairs.noise is None else _turned(pairs.noise, worse, correlation)
     return paired_statistics(
         np.where(worse, -sums, sums),
         pairs.counts,
         resampling_of(len(sums), options.resamples, options.seed),
         permutations=permutations,
         seed=options.seed,
-        noise=None if pairs.noise is None else _turned(pairs.noise, worse, correlation[[pairs.left, pairs.right]].max(axis=0)),
+        noise=noise,
+        people=None if noise is None else np.where(correlation > CORRELATION, noise.shared, 0.0),
         noun=options.subject.keys.cluster_noun,
     )
 

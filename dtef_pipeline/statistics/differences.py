@@ -66,6 +66,7 @@ def paired_statistics(
     permutations: int,
     seed: int,
     noise: ClusterNoise | None = None,
+    people: Floats | None = None,
     noun: str = "cluster",
 ) -> pd.DataFrame:
     """One row per column of `sums` and `counts`, both (clusters, columns): differences summed over a cluster's pairs, and the number of pairs.
@@ -73,11 +74,12 @@ def paired_statistics(
     Columns: `n_pairs`, `n_clusters`, `difference` (mean over the pairs), `low` and `high` (95 %), `narrow_low` and `narrow_high` (90 %),
     `effect_size` (difference over the standard deviation of the clusters' mean differences), `p` (two-sided, whole clusters flipped; null
     with fewer than 5 clusters), `permutations`, `note`. No intervals without `resampling`; `noise` as of
-    `Resampling.ratios`; `noun`: what notes call a cluster.
+    `Resampling.ratios`; `people` (columns,): variance of the sum of all clusters that the same people make, for the test, as `noise` of
+    `sign_flips`; `noun`: what notes call a cluster.
     """
     pairs, clusters = counts.sum(axis=0), np.count_nonzero(counts, axis=0)
     enough = clusters >= MIN_CLUSTERS
-    flips = sign_flips(sums, permutations=permutations, seed=seed)
+    flips = sign_flips(sums, permutations=permutations, seed=seed, noise=people)
     (low, high), (narrow_low, narrow_high) = ratio_intervals(resampling, sums, counts, (CONFIDENCE, NARROW), noise)
     difference = _quotient(sums.sum(axis=0), pairs)
     numbers = {

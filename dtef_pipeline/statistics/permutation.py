@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtr
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.statistics.resampling import product
@@ -33,7 +34,7 @@ class SignFlips(NamedTuple):
     permutations: Counts
 
 
-def sign_flips(sums: npt.ArrayLike, *, permutations: int, seed: int) -> SignFlips:
+def sign_flips(sums: npt.ArrayLike, *, permutations: int, seed: int, noise: Floats | None = None) -> SignFlips:
     """How often a sum over clusters is as far from 0 when each whole cluster's sign is drawn anew.
 
     `sums` (clusters, columns): each cluster's sum of differences; NaN where the column has no such cluster. All columns get the same signs.
@@ -43,6 +44,10 @@ def sign_flips(sums: npt.ArrayLike, *, permutations: int, seed: int) -> SignFlip
     A column with 100 or more exceedances after the first 9,999 patterns is settled there and p is made of those: p remains valid, because
     such a column can only be given a larger p than the rule's threshold (Besag & Clifford 1991). The null hypothesis is that a cluster's
     difference is as likely to have the other sign (Fisher 1935; Winkler et al. 2014 for whole clusters).
+
+    `noise` (columns,): variance of normal noise that all clusters of a column share, so that no sign of one says anything of it. It is added
+    to every pattern's sum: b is then the sum of the probabilities that a pattern's sum and its noise reach the observed sum, or how many do
+    without noise, whichever is more.
     """
     values = np.asarray(sums, dtype=np.float64)
     if values.ndim != 2 or np.isinf(values).any():
@@ -54,23 +59,34 @@ def sign_flips(sums: npt.ArrayLike, *, permutations: int, seed: int) -> SignFlip
     clusters = len(flipped)
     exact = clusters < 63 and 2**clusters <= permutations + 1
     patterns = _all_signs(clusters) if exact else _drawn_signs(clusters, permutations, np.random.default_rng(seed))
-    exceeding, drawn = _exceedances(flipped, patterns, settles=not exact)
+    shared = np.zeros(flipped.shape[1]) if noise is None else np.sqrt(noise)
+    exceeding, drawn = _exceedances(flipped, shared, patterns, settles=not exact)
     # Among all patterns is the observed one, which is the +1 of those drawn.
     p = exceeding / drawn if exact else (exceeding + 1) / (drawn + 1)
     return SignFlips(np.where(absent, np.nan, p), np.where(absent, 0, drawn))
 
 
-def _exceedances(sums: Floats, patterns: Iterator[Floats], *, settles: bool) -> tuple[Counts, Counts]:
-    """Of each column, how many patterns reach the observed |sum|, and how many were tried."""
-    least = np.abs(sums.sum(axis=0)) - _TIE * np.abs(sums).sum(axis=0)
-    exceeding, drawn = np.zeros(sums.shape[1], dtype=np.int64), np.zeros(sums.shape[1], dtype=np.int64)
+def _exceedances(sums: Floats, shared: Floats, patterns: Iterator[Floats], *, settles: bool) -> tuple[Floats, Counts]:
+    """Of each column, how many patterns reach the observed |sum|, and how many were tried; `shared` (columns,): deviation of its noise."""
+    least = np.maximum(np.abs(sums.sum(axis=0)) - _TIE * np.abs(sums).sum(axis=0), 0)
+    # Without and with the noise: where patterns are few, noise alone could make p smaller than the smallest that they allow.
+    exceeding, drawn = np.zeros((2, sums.shape[1])), np.zeros(sums.shape[1], dtype=np.int64)
     open_ = np.arange(sums.shape[1])
     for signs in patterns:
         if settles and drawn.max(initial=0) >= FEWEST_PERMUTATIONS:
-            open_ = open_[exceeding[open_] < _ENOUGH]
-        exceeding[open_] += (np.abs(product(signs, sums[:, open_])) >= least[open_]).sum(axis=0)
+            open_ = open_[exceeding[:, open_].max(axis=0) < _ENOUGH]
+        exceeding[:, open_] += _reached(np.abs(product(signs, sums[:, open_])), least[open_], shared[open_])
         drawn[open_] += len(signs)
-    return exceeding, drawn
+    return exceeding.max(axis=0), drawn
+
+
+def _reached(distance: Floats, least: Floats, shared: Floats) -> Floats:
+    """How many of the distances from 0 (patterns, columns) are at least `least`, (2, columns): as they are, and with noise added."""
+    found: Floats = np.tile((distance >= least).sum(axis=0).astype(np.float64), (2, 1))
+    noisy = shared > 0
+    away, off, spread = distance[:, noisy], least[noisy], shared[noisy]
+    found[1, noisy] = (ndtr((away - off) / spread) + ndtr((-away - off) / spread)).sum(axis=0)
+    return found
 
 
 def _drawn_signs(clusters: int, permutations: int, generator: np.random.Generator) -> Iterator[Floats]:

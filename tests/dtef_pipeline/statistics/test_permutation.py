@@ -39,6 +39,21 @@ class TestSignFlips:
         sums[3:, 0] = 0
         assert flipped(sums) == pytest.approx([by_definition(list(column)) for column in sums.T])
 
+    def test_noise_of_all_clusters_by_hand_and_none_of_it_changes_nothing(self) -> None:
+        """Patterns of +-4 and +-2. With a deviation of 8 a 4 reaches 4 by a probability of .6587, a 2 by one of .6279."""
+        of_deviation = {
+            sd: sign_flips([[3.0], [1.0]], permutations=99, seed=1, noise=np.array([sd**2])).p[0] for sd in (2.0, 8.0)
+        }
+        assert of_deviation[8.0] == pytest.approx((0.65866 + 0.62792) / 2, abs=1e-5)
+        assert of_deviation[2.0] == flipped([[3.0], [1.0]])[0] == 0.5, "p is smaller than four patterns allow"
+        sums = np.random.default_rng(5).normal(size=(30, 3)) + 0.6
+        found = sign_flips(
+            np.column_stack([sums, np.zeros(30)]), permutations=999, seed=1, noise=np.array([0.0, 9.0, 99.0, 1.0])
+        ).p
+        assert found[0] == flipped(sums, permutations=999)[0]
+        assert (found[1:3] > flipped(sums, permutations=999)[1:]).all()
+        assert found[3] == 1
+
     def test_many_clusters_are_sampled_and_come_near_the_exact_p(self) -> None:
         sums = np.random.default_rng(2).exponential(size=(14, 8)) - 0.5
         exact = np.array(flipped(sums, permutations=2**14))
