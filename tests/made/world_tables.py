@@ -27,11 +27,12 @@ LEVEL, CONDITION = "0", "distribution/attribute-label"
 def connection(
     world: World, survey: Survey, ceiling_draws: int = DRAWS, ways: Mapping[str, Way] | None = None
 ) -> duckdb.DuckDBPyConnection:
-    """`survey_responses`, `reference_scores` and `scores` of one survey, in memory; `ways` as of `scores`."""
+    """`survey_responses`, `scores` and, with `ceiling_draws`, `reference_scores` of one survey, in memory; `ways` as of `scores`."""
     responses = survey_responses(world, survey)
-    references = reference_scores(responses, draws=ceiling_draws)
     found = duckdb.connect()
-    made = {"survey_responses": responses, "reference_scores": references, "scores": scores(world, survey, ways)}
+    made = {"survey_responses": responses, "scores": scores(world, survey, ways)}
+    if ceiling_draws:
+        made["reference_scores"] = reference_scores(responses, draws=ceiling_draws)
     for name, rows in made.items():
         found.register(name, rows)
     return found
