@@ -28,7 +28,7 @@ from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, why_none
 from dtef_pipeline.statistics.variance_ratio import VarianceRatio, variance_ratio
 from dtef_pipeline.survey.baselines.names import CONTAIN_THE_SEGMENT, WHY_NOT_TESTED
 from dtef_pipeline.survey.blueprint.options import ContextLevel
-from dtef_pipeline.survey.boards.segment_luck import Cells, Draws, same_people
+from dtef_pipeline.survey.boards.segment_luck import Cells, Draws, people_correlation, same_people
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.metrics import Floats
 
@@ -109,7 +109,7 @@ def consistency_components(cells: pd.DataFrame, options: BoardOptions, noise: Dr
     )
     designs: dict[bytes, Design] = {}  # models asked alike share one
     rows = [
-        _judged(dict(zip(_COMPONENT_KEYS, key, strict=True)) | _components(group, designs, noise))
+        _judged(dict(zip(_COMPONENT_KEYS, key, strict=True)) | _components(group, designs, noise, options))
         for key, group in scored.groupby(_COMPONENT_KEYS, observed=True, sort=False)
     ]
     frame = pd.DataFrame(rows, columns=[*_COMPONENT_KEYS, *_COMPONENTS, "consistency_note"])
@@ -123,7 +123,9 @@ def _judged(row: dict[str, object]) -> dict[str, object]:
     return row | dict.fromkeys(_VERDICT) | {"consistency_note": note}
 
 
-def _components(cells: pd.DataFrame, designs: dict[bytes, Design], noise: Draws | None) -> dict[str, object]:
+def _components(
+    cells: pd.DataFrame, designs: dict[bytes, Design], noise: Draws | None, options: BoardOptions
+) -> dict[str, object]:
     known = bool(cells["ceiling"].notna().any())
     used = cells[cells["ceiling"].notna()] if known else cells
     segment, question, battery = (
@@ -143,7 +145,8 @@ def _components(cells: pd.DataFrame, designs: dict[bytes, Design], noise: Draws 
     if layout is None:
         return found | {"consistency_note": "too few segments and shared questions to tell segments from noise"}
     if noise is not None:
-        shared = same_people(Cells(segment, battery, np.zeros_like(segment)), noise[used["place"].to_numpy()])
+        of_model = people_correlation(options.subject, used["model"].iloc[0])
+        shared = same_people(Cells(segment, battery, np.zeros_like(segment)), noise[used["place"].to_numpy()], of_model)
         layout = replace(layout, people=float(shared.mean()))
     ratio = layout.ratio()
     components = (float(np.sqrt(part * layout.residual)) for part in ratio[:3])

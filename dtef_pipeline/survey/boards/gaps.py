@@ -23,7 +23,7 @@ from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, why_none
 from dtef_pipeline.survey.baselines.names import CONTAIN_THE_SEGMENT, WHY_NOT_TESTED
 from dtef_pipeline.survey.boards.equal_groups import Ints, null_scores, numbered
 from dtef_pipeline.survey.boards.schemas import GAPS, QUESTION_GAPS
-from dtef_pipeline.survey.boards.segment_luck import CellDraws, Cells, Draws, luck
+from dtef_pipeline.survey.boards.segment_luck import CellDraws, Cells, Draws, luck, people_correlation
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.metrics import Floats
 
@@ -72,7 +72,8 @@ def _attribute_gaps(cells: pd.DataFrame, evidence: CellDraws, options: BoardOpti
     for key, group in zip(keys.itertuples(index=False, name=None), groups, strict=True):
         row = dict(zip(by, key, strict=True))
         row |= _gap(names, group, group.means(numbers["score"].to_numpy()[group.rows]))
-        row |= _beside_chance(group, numbers.take(group.rows), evidence.of(group.rows), normal, options.seed)
+        of_group = evidence.of(group.rows)._replace(people=people_correlation(options.subject, row["model"]))
+        row |= _beside_chance(group, numbers.take(group.rows), of_group, normal, options.seed)
         rows.append(row if row["model"] not in CONTAIN_THE_SEGMENT else _without_verdict(row))
     return _table(_adjusted(rows), GAPS, options)
 
@@ -170,7 +171,8 @@ def _over_parsed(layout: Cells, cells: pd.DataFrame, evidence: CellDraws, normal
     score, parsed = (cells[name].to_numpy()[has] for name in ("score", "parsed_score"))
     of_all = evidence.of(has)
     null = (of_all.null - score[:, None]) / share + parsed[:, None]
-    of_parsed = CellDraws(null, None if of_all.noise is None else of_all.noise / share, cells["ceiling"].to_numpy()[has])
+    noise = None if of_all.noise is None else of_all.noise / share
+    of_parsed = of_all._replace(null=null, noise=noise, ceiling=cells["ceiling"].to_numpy()[has])
     some = Cells(*(np.unique(codes[has], return_inverse=True)[1] for codes in layout))
     return _tested(some, parsed, of_parsed, normal, seed, interval=False)
 

@@ -2,8 +2,8 @@
 
 Two parts of chance. Which group has which answers and predictions (see `equal_groups`): the questions of a battery belong together, so that
 whole batteries change places, and how far batteries really scatter in a segment says how large such chance is, with so many degrees of freedom.
-And the respondents, who are the same people in all questions: what their sample does to questions of different batteries has the correlation
-PEOPLE.
+And the respondents, who are the same people in all questions: what their sample does to questions of different batteries correlates
+as `people_correlation` says.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
+from dtef_pipeline.boards.scored import Scored
 from dtef_pipeline.statistics.resampling import product
 from dtef_pipeline.statistics.shared_noise import shared_variance
 from dtef_pipeline.survey.scoring.metrics import Floats
@@ -20,8 +22,9 @@ from dtef_pipeline.survey.scoring.metrics import Floats
 Ints = npt.NDArray[np.int64]
 Draws = npt.NDArray[np.floating]
 
-PEOPLE = 0.01
-"""Correlation of what one sample of people does to the scores of a segment in two questions of a round, of different batteries."""
+PER_QUESTION = 0.5
+"""Of the correlation that boards reckon with between batteries, so much is between two questions of different batteries. There a battery
+counts as if other people had answered each of its questions; here every question counts."""
 _FEWEST = 1.0
 """Degrees of freedom that are left in any case."""
 
@@ -40,9 +43,12 @@ class CellDraws(NamedTuple):
     null: Draws  # (cells, draws): its scores in equal groups
     noise: Draws | None  # (cells, replicates): what its respondents' sample does to it, 0 on average; None: not known
     ceiling: Floats  # (cells,): mean score of a perfect prediction; NaN: not known
+    people: float = 0.0  # correlation of the noise of two questions of a round, of different batteries
 
     def of(self, rows: Ints | npt.NDArray[np.bool_]) -> CellDraws:
-        return CellDraws(self.null[rows], None if self.noise is None else self.noise[rows], self.ceiling[rows])
+        return self._replace(
+            null=self.null[rows], noise=None if self.noise is None else self.noise[rows], ceiling=self.ceiling[rows]
+        )
 
 
 class Luck(NamedTuple):
@@ -63,7 +69,7 @@ def luck(layout: Cells, score: Floats, evidence: CellDraws) -> Luck:
     covariance = product(moved, moved.T) / (null.shape[1] - 1)
     center = _as_near_as_it_is(center, score, evidence.ceiling)
     factor = _scatter(layout.segment, layout.cluster, score - center, of_batteries)
-    of_people = np.zeros(len(cells)) if evidence.noise is None else same_people(layout, evidence.noise)
+    of_people = np.zeros(len(cells)) if evidence.noise is None else same_people(layout, evidence.noise, evidence.people)
     means = np.bincount(layout.segment, center) / cells
     return Luck(means, factor * covariance + np.diag(of_people), _freedom(of_batteries))
 
@@ -104,10 +110,19 @@ def _freedom(moved: Floats) -> float:
     return max(float((len(moved) - 1) * ((variance.sum(axis=1) ** 2).sum() / squares - 1)), _FEWEST)
 
 
-def same_people(layout: Cells, noise: Draws) -> Floats:
-    """Part of the variance of each segment's mean, (segments,), that is for the same people in all batteries; `noise` (cells, replicates)."""
+def people_correlation(subject: Scored, model: object) -> float:
+    """Of what one sample of people does to a model's scores of a segment in two questions of a round, of different batteries."""
+    return PER_QUESTION * float(subject.correlation(pd.Series([model]))[0])
+
+
+def same_people(layout: Cells, noise: Draws, correlation: float) -> Floats:
+    """Part of the variance of each segment's mean, (segments,), that is for the same people in all batteries; `noise` (cells, replicates).
+
+    With t_q the standard deviation of the noise of question q, and r the `correlation`: r x (the sum of t_p t_q over every two questions of one
+    round in different batteries) / questions^2. What questions of one battery have in common is in the scatter of whole batteries.
+    """
     cells = np.bincount(layout.segment)
-    return shared_variance(noise, layout.segment, layout.cluster, layout.round, len(cells), PEOPLE) / cells**2
+    return shared_variance(noise, layout.segment, layout.cluster, layout.round, len(cells), correlation) / cells**2
 
 
 def _summed(row: Ints, column: Ints, values: Draws) -> Floats:

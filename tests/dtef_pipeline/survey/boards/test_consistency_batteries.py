@@ -10,7 +10,7 @@ from scipy.stats import f
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.consistency import consistency_components
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.boards.segment_luck import PEOPLE
+from dtef_pipeline.survey.boards.segment_luck import people_correlation
 from tests.dtef_pipeline.survey.boards.test_consistency import Floats, cells_of
 
 OPTIONS = SurveyBoardOptions()
@@ -74,7 +74,7 @@ def test_what_the_same_people_make_is_no_difference_between_segments() -> None:
     noise = 0.05 * (spread - spread.mean(axis=1, keepdims=True))
     alone, people = in_batteries(scores, sizes).iloc[0], in_batteries(scores, sizes, noise).iloc[0]
     # Twenty questions with a standard deviation of .05, each beside 18 of other batteries.
-    shared = PEOPLE * 20 * 18 * 0.05**2 / 20**2
+    shared = people_correlation(OPTIONS.subject, "m0") * 20 * 18 * 0.05**2 / 20**2
     assert people["segment_sd_true"] ** 2 == pytest.approx(alone["segment_sd_true"] ** 2 - shared, abs=0.1 * shared)
     assert people["segment_p"] > alone["segment_p"]
 
