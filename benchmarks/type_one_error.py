@@ -2,7 +2,7 @@
 
 Every test is the software's own, from the tables that the pipeline makes. Three kinds of surveys, of simulated worlds (`tests/made/worlds.py`):
 
-- eight equally good models, asked by chance in one way or the other: every two of them, context shown or not, one condition or another;
+- eight equally good models: every two of them, four in two ways (a context level or a condition, which are then the same test of other tables);
 - eight models that score as the leave-one-out marginal does, on average over surveys of one world: each against the marginal;
 - segments that differ from question to question and by nothing that lasts: gaps between them and their consistency.
 
@@ -49,8 +49,8 @@ BY_CHANCE: dict[str, Any] = {"country": 1e-4, "group": 1e-4, "own": 0.25}
 JUDGED = {"typical": TYPICAL, "good": GOOD}
 _SPECS = {name: ModelSpec(name=name, model=name) for name in EQUAL}
 _WAYS = (BlueprintOptions(context_levels=(LEVEL,)), BlueprintOptions(context_levels=(LEVEL,), option_order="reversed"))
-_OPTIONS = SurveyBoardOptions(snapshot="base", resamples=0)
-_CEILING_DRAWS = 60
+OPTIONS = SurveyBoardOptions(snapshot="base", resamples=0)
+CEILING_DRAWS = 60
 _NO_CEILINGS = 0
 """Comparisons have no use for them."""
 Found = dict[str, list[float]]
@@ -81,27 +81,27 @@ def _drawn(design: Design, seed: int, world: int | None = None) -> tuple[World, 
     return made, made.survey(np.random.default_rng([2, seed]))
 
 
-def _evidence(tables: duckdb.DuckDBPyConnection, chosen: set[str]) -> tuple[pd.DataFrame, npt.NDArray[np.float32]]:
+def evidence_of(tables: duckdb.DuckDBPyConnection, chosen: set[str]) -> tuple[pd.DataFrame, npt.NDArray[np.float32]]:
     """Cells and their noise, of some models."""
-    evidence = load_evidence(tables, _OPTIONS)
+    evidence = load_evidence(tables, OPTIONS)
     assert evidence.noise is not None
     kept = np.flatnonzero(evidence.cells["model"].isin(chosen))
     return evidence.cells.iloc[kept].reset_index(drop=True), evidence.noise.of(kept).score
 
 
 def _compared(tables: duckdb.DuckDBPyConnection, chosen: set[str]) -> pd.DataFrame:
-    cells, noise = _evidence(tables, chosen)
-    return comparisons(cells, _OPTIONS, noise)
+    cells, noise = evidence_of(tables, chosen)
+    return comparisons(cells, OPTIONS, noise)
 
 
 def _reactions(tables: duckdb.DuckDBPyConnection, asked: list[Way]) -> pd.DataFrame:
-    cells, noise = _evidence(tables, {way.model for way in asked})
-    return responsiveness(cells, context_shown(tables), _OPTIONS, noise)
+    cells, noise = evidence_of(tables, {way.model for way in asked})
+    return responsiveness(cells, context_shown(tables), OPTIONS, noise)
 
 
 def _conditions(tables: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     asked = [Asked(name, str(place), way, _SPECS[name]) for name in EQUAL[:4] for place, way in enumerate(_WAYS)]
-    return compared(tables, asked, _OPTIONS)
+    return compared(tables, asked, OPTIONS)
 
 
 def against_the_marginal(batteries: tuple[int, ...], seed: int) -> Found:
@@ -116,10 +116,10 @@ def against_the_marginal(batteries: tuple[int, ...], seed: int) -> Found:
 def of_equal_segments(batteries: tuple[int, ...], seed: int) -> Found:
     """Gaps and consistency of one survey, by model."""
     world, survey = _drawn(Design(batteries, **MANY, **BY_CHANCE, models=JUDGED), seed)
-    tables = connection(world, survey, _CEILING_DRAWS)
-    cells, noise = _evidence(tables, {*JUDGED, LEAVE_ONE_OUT})
-    between = gaps(tables, cells, _OPTIONS, noise)[0]
-    spread = consistency_components(cells, _OPTIONS, noise)
+    tables = connection(world, survey, CEILING_DRAWS)
+    cells, noise = evidence_of(tables, {*JUDGED, LEAVE_ONE_OUT})
+    between = gaps(tables, cells, OPTIONS, noise)[0]
+    spread = consistency_components(cells, OPTIONS, noise)
     made = {}
     for model in (*JUDGED, LEAVE_ONE_OUT):
         for kind, rows in between[between["model"] == model].groupby("attribute"):
