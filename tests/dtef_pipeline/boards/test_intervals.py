@@ -62,28 +62,24 @@ def lopsided(rng: np.random.Generator) -> Lopsided:
     return Lopsided(scores, references)
 
 
-def naive_interval(values: list[float], parts: list[tuple[float, float, int]]) -> tuple[float, float]:
+def naive_interval(values: list[float], parts: list[tuple[float, float, int]]) -> tuple[float, ...]:
     """Of replicates of sum(top) / sum(bottom), with (top, bottom, cells) of each cluster."""
-    tops, bottoms, cells = zip(*parts, strict=True)
-    total, value = sum(bottoms), sum(tops) / sum(bottoms)
-    influence = [(top - value * bottom) / total for top, bottom, _ in parts]
-    left_out = [u / (1 - n / sum(cells)) for u, n in zip(influence, cells, strict=True)]
-    many, effective = len(parts), sum(cells) ** 2 / sum(n * n for n in cells)
-    drawn = sum(u * u for u in influence)
-    variance = (many - 1) / many * sum(u * u for u in left_out) * (effective - 1) / effective
-    half = sum(u**3 for u in influence) / (6 * max(variance, drawn) ** 1.5) / 2
-    reach = np.sqrt(effective / (effective - 1)) * t.ppf(0.975, effective - 2) / norm.ppf(0.975) * np.sqrt(variance / drawn)
+    tops, bottoms, cells = (np.array(side) for side in zip(*parts, strict=True))
+    value = tops.sum() / bottoms.sum()
+    influence, effective = (tops - value * bottoms) / bottoms.sum(), cells.sum() ** 2 / (cells**2).sum()
+    left_out, drawn = influence / (1 - cells / cells.sum()), (influence**2).sum()
+    variance = (1 - 1 / len(parts)) * (left_out**2).sum() * (effective - 1) / effective
+    half = (influence**3).sum() / (6 * max(variance, drawn) ** 1.5) / 2
+    reach = np.sqrt(effective / (effective - 1) * variance / drawn) * t.ppf(0.975, effective - 2) / norm.ppf(0.975)
     tails = [norm.cdf(half + (half + z) / (1 - half * (half + z))) for z in norm.ppf([0.025, 0.975])]
-    low, high = (value + reach * (float(np.quantile(values, tail)) - value) for tail in tails)
-    return low, high
+    return tuple(value + reach * (float(np.quantile(values, tail)) - value) for tail in tails)
 
 
-def studentised(cells: pd.DataFrame) -> tuple[float, float]:
+def studentised(cells: pd.DataFrame) -> tuple[float, ...]:
     """Interval of the error in units of the Gini index, from one column of sums per question."""
     known = cells[cells["l2_corrected"].notna() & cells["gini"].notna()]
     sums = known.groupby("cluster", observed=True)[["l2_corrected", "gini"]].sum().to_numpy()
-    low, high = studentised_interval(sums[:, :1], sums[:, 1:], resamples=RESAMPLES)
-    return float(low[0]), float(high[0])
+    return tuple(float(end[0]) for end in studentised_interval(sums[:, :1], sums[:, 1:], resamples=RESAMPLES))
 
 
 def naive(cells: pd.DataFrame, model: str) -> dict[str, list[float]]:
@@ -107,17 +103,15 @@ def by_cluster(cells: pd.DataFrame, model: str) -> dict[str, list[tuple[float, f
     """Sums and number of the cells that each number is made of, by cluster."""
     mine = cells[cells["model"] == model].set_index(["segment", "question_id"])
     marginal = cells[cells["model"] == POPULATION_MARGINAL].set_index(["segment", "question_id"])["score"].reindex(mine.index)
-    one = pd.Series(1.0, mine.index)
     sides = {
-        "score": (mine["score"], one),
+        "score": (mine["score"], 1),
         "skill": (mine["score"] - mine["others"], mine["ceiling"] - mine["others"] + 0 * mine["score"]),
-        "vs_marginal": (mine["score"] - marginal, one),
+        "vs_marginal": (mine["score"] - marginal, 1),
     }
-    found: dict[str, list[tuple[float, float, int]]] = {}
+    found = {}
     for name, (top, bottom) in sides.items():
-        both = pd.DataFrame({"top": top, "bottom": bottom, "cluster": mine["cluster"].astype(str)}).dropna()
-        groups = both.groupby("cluster")
-        found[name] = [(float(rows["top"].sum()), float(rows["bottom"].sum()), len(rows)) for _, rows in groups]
+        groups = pd.DataFrame({"a": top, "b": bottom, "cluster": mine["cluster"].astype(str)}).dropna().groupby("cluster")
+        found[name] = [(float(rows["a"].sum()), float(rows["b"].sum()), len(rows)) for _, rows in groups]
     return found
 
 
@@ -129,12 +123,12 @@ def test_intervals_agree_with_a_naive_loop_on_lopsided_data() -> None:
         cells = load_cells(connection, SurveyBoardOptions())
         rows = board(connection, "overall", SurveyBoardOptions(resamples=RESAMPLES)).set_index("model")
     for model in ("a", "b"):
-        drawn, row, parts = naive(cells, model), rows.loc[model], by_cluster(cells, model)
-        for name in ("score", "skill", "vs_marginal"):
-            expected = naive_interval(drawn[name], parts[name])
+        drawn, row = naive(cells, model), rows.loc[model]
+        for name, parts in by_cluster(cells, model).items():
+            expected = naive_interval(drawn[name], parts)
             assert (row[f"{name}_low"], row[f"{name}_high"]) == pytest.approx(expected, abs=1e-9)
-        low, high = studentised(cells[cells["model"] == model])
-        assert (row["worth_low"], row["worth_high"]) == pytest.approx((1 / high, 1 / low), rel=1e-9)
+        errors = studentised(cells[cells["model"] == model])
+        assert (1 / row["worth_high"], 1 / row["worth_low"]) == pytest.approx(errors, rel=1e-9)
 
 
 def test_score_ends_stay_between_0_and_1() -> None:
@@ -142,9 +136,8 @@ def test_score_ends_stay_between_0_and_1() -> None:
         row = boarded(scores_of("m", *scores)).iloc[0]
         assert 0 <= row["score_low"] < row["score"] < row["score_high"] <= 1
         assert (row["score_low"] == 0) or (row["score_high"] == 1)
-    for value in (0.0, 1.0):
-        row = boarded(scores_of("m", *[value] * 6)).iloc[0]
-        assert (row["score_low"], row["score_high"]) == pytest.approx((value, value), abs=1e-12)
+    rows = [boarded(scores_of("m", *[value] * 6)).iloc[0] for value in (0.0, 1.0)]
+    assert [(row["score_low"], row["score_high"]) for row in rows] == [(0, 0), (1, 1)]
 
 
 def test_old_columns_stay_as_they_are_and_the_new_ones_come_after() -> None:
