@@ -22,9 +22,8 @@ from dtef_pipeline.survey.scoring.metrics import Floats
 Ints = npt.NDArray[np.int64]
 Draws = npt.NDArray[np.floating]
 
-PER_QUESTION = 0.5
-"""Of the correlation that boards reckon with between batteries, so much is between two questions of different batteries. There a battery
-counts as if other people had answered each of its questions; here every question counts."""
+HALF = 0.5
+"""Of the correlation that boards reckon with. There it makes intervals that are rather too wide than too narrow; a test has to be neither."""
 _FEWEST = 1.0
 """Degrees of freedom that are left in any case."""
 
@@ -112,7 +111,7 @@ def _freedom(moved: Floats) -> float:
 
 def people_correlation(subject: Scored, model: object) -> float:
     """Of what one sample of people does to a model's scores of a segment in two questions of a round, of different batteries."""
-    return PER_QUESTION * float(subject.correlation(pd.Series([model]))[0])
+    return HALF * float(subject.correlation(pd.Series([model]))[0])
 
 
 def same_people(layout: Cells, noise: Draws, correlation: float) -> Floats:
