@@ -12,7 +12,7 @@ from assets.stage.freshness import nightly_freshness
 from assets.stage.partitions import markdown, roll_up
 from assets.survey.drift import counted_verdicts, drift_checks, drift_result
 from assets.survey.moved_questions import named
-from assets.survey.panel_file import require_known_since
+from assets.survey.panel_file import require_known_in_drift
 from assets.survey.store import SurveyStore
 from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.models import ModelDrift
@@ -52,7 +52,7 @@ def model_drift(context: dg.AssetExecutionContext, store: SurveyStore) -> dg.Mat
     """
     if not store.warehouse.values("scores", "round"):
         raise WarehouseError("no scores yet: materialize the stages of a round first")
-    require_known_since(store.settings, lambda: store.models, store.reader)
+    require_known_in_drift(store.settings, lambda: store.models, store.reader)
     options = store.panel.drift.options
     found = store.reader.query(
         lambda connection: drift_of_models(connection, SUBJECT, options), only=["scores", "predictions", "survey_responses"]

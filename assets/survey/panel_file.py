@@ -9,7 +9,7 @@ from dtef_pipeline.asking.models import Models
 from dtef_pipeline.drift.options import ALL_OTHERS
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import partition_key
-from dtef_pipeline.survey.panel import Panel, check_named, check_since, load_panel
+from dtef_pipeline.survey.panel import Panel, check_drift_names, check_named, load_panel
 from resources.settings import Settings
 from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
@@ -37,10 +37,11 @@ def checked_panel(settings: Settings, models: Models, warehouse: Warehouse | Non
     return check_named(_file(settings.panel), models, known, lambda: scored_models(TableReader(warehouse)))
 
 
-def require_known_since(settings: Settings, models: Callable[[], Models], reader: TableReader) -> None:
-    """Raises ConfigError with file and line where the panel accepts the drift of a model that it does not ask and that has no scores."""
-    if set(known_panel(settings).drift.since) - {ALL_OTHERS} and settings.panel is not None:
-        check_since(settings.panel, models(), lambda: scored_models(reader))
+def require_known_in_drift(settings: Settings, models: Callable[[], Models], reader: TableReader) -> None:
+    """Raises ConfigError with file and line where `drift` in the panel names a model that the panel does not ask and that has no scores."""
+    drift = known_panel(settings).drift
+    if settings.panel is not None and (drift.control or set(drift.since) - {ALL_OTHERS}):
+        check_drift_names(settings.panel, models(), lambda: scored_models(reader))
 
 
 def scored_models(reader: TableReader) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from assets.survey.moved_questions import named
-from assets.survey.panel_file import known_panel, require_known_since, scored_models
+from assets.survey.panel_file import known_panel, require_known_in_drift, scored_models
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.cli.board_table import lines_of_few_pairs, lines_of_unranked, lines_of_view, render_drift, render_view
@@ -184,8 +184,7 @@ def _checks(reader: TableReader, rounds: tuple[str, ...], by: str, since: tuple[
             raise ConfigError(f"since {nameless[0]!r}: allowed: MODEL=DATE, or DATE for all models")
         options = replace(options, since={model: day for model, _, day in (given.rpartition("=") for given in since)})
         options.require_known(scored_models(reader))
-    else:
-        require_known_since(settings, lambda: known_models(settings, BASELINES), reader)
+    require_known_in_drift(settings, lambda: known_models(settings, BASELINES), reader)
     try:
         scored = _scored_rounds(warehouse, rounds)
     except ConfigError as error:

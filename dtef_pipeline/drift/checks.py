@@ -90,10 +90,9 @@ def drift_checks(
 
     `scores`: the columns `columns_needed`. `levels`: of the space, by which series are told apart: 2, one series per partition; 1, one over
     all partitions of a first level at once, where the column of the second is null. `clusters`: as of `subject.clusters`; None: every item is
-    one of its own. Snapshots are compared when they asked the same prompts
-    and were scored against the same truths by the same metric (one prompt set); rows that the keys leave out are not looked at. `watched`:
-    how many tables like this one are watched together; all their series share `options.alpha` evenly. `order`: of all snapshots there are
-    (`snapshot_order`); None: as the scores alone have it.
+    one of its own. Snapshots are compared when they asked the same prompts and were scored against the same truths by the same metric (one
+    prompt set); rows that the keys leave out are not looked at. `watched`: how many tables like this one are watched together; all their
+    series share `options.alpha` evenly. `order`: of all snapshots there are (`snapshot_order`); None: as the scores alone have it.
     """
     options = options or WatchOptions()
     order = in_order(_first_responses(scores)) if order is None else order
@@ -273,7 +272,7 @@ def _rows(found: Sequence[_Series], by: _Judge, watched: int, order: Sequence[st
         verdicts = {id(one): _verdict(one, series, by) for one in series if one.compared}
         models = {one.keys["model"]: verdicts[id(one)].pairs for one in series if one.compared}
         night = night_of(models, order, baseline=by.options.baseline, threshold=by.options.threshold(watched * several))
-        rows |= {id(one): _row(one, by.subject, verdicts.get(id(one)), night) for one in series}
+        rows |= {id(one): _row(one, by, verdicts.get(id(one)), night) for one in series}
     return [rows[id(one)] for one in found]
 
 
@@ -294,9 +293,10 @@ def _verdict(one: _Series, alike: Sequence[_Series], by: _Judge) -> Verdict:
     )
 
 
-def _row(one: _Series, subject: Subject, found: Verdict | None, night: Night) -> dict[str, Any]:
-    reason = "; ".join(part for part in (one.rule.reason, *(found.notes if found else ()), one.ended) if part)
-    evidence = {**found.row(subject), **night.row()} if found else {}
+def _row(one: _Series, by: _Judge, found: Verdict | None, night: Night) -> dict[str, Any]:
+    notes = (*found.notes, *by.options.lacking(one.keys["model"], found.controls)) if found else ()
+    reason = "; ".join(part for part in (one.rule.reason, *notes, one.ended) if part)
+    evidence = {**found.row(by.subject), **night.row()} if found else {}
     return {
         **one.keys,
         **asdict(one.rule),

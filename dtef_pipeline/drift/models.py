@@ -118,7 +118,7 @@ def _compared(
                 histories.labels,
                 pairs,
                 histories.subject,
-                options.baseline,
+                options,
                 thresholds[id(one)],
                 others,
             )
@@ -160,12 +160,12 @@ class _Compared:
         labels: pd.DataFrame,
         pairs: PairCodes,
         subject: Subject,
-        baseline: int,
+        options: WatchOptions,
         threshold: float | None,
         others: Mapping[str, Sequence[Snapshot]],
     ) -> None:
-        self._one, self._snapshots, self._labels, self._subject = one, snapshots, labels, subject
-        found = panels(snapshots, baseline, one.times, pairs)
+        self._one, self._snapshots, self._labels, self._subject, self._options = one, snapshots, labels, subject, options
+        found = panels(snapshots, options.baseline, one.times, pairs)
         judged = [
             [Judged(part, labels, subject, one.times, one.temperature, threshold, others) for part in parts] for parts in found
         ]
@@ -210,9 +210,12 @@ class _Compared:
             "latest_snapshot": self._snapshots[-1].label,
             **asdict(self._rule),
             **evidence,
-            "reason": "; ".join([self._rule.reason, *(found.notes if found else ()), *self._apart()]),
+            "reason": "; ".join([self._rule.reason, *self._notes(), *self._apart()]),
             "changes": [change._asdict() for change in changes],
         }
+
+    def _notes(self) -> list[str]:
+        return [*self._verdict.notes, *self._options.lacking(self.name, self._verdict.controls)] if self._verdict else []
 
     def _changes(self) -> list[Change]:
         """What changed at the first snapshot of a drift, else since the baseline; then what made earlier snapshots another test."""

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
-from dtef_pipeline.asking.models import base_selector
+from dtef_pipeline.asking.models import base_selector, is_computed
 from dtef_pipeline.drift.evidence import ALPHA, BASELINE
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.text.counted import and_more
 
+_MOST_NAMED = 3
 ALL_OTHERS = ""
 """In `since`, what the date of all models that are not named is under."""
 
@@ -68,6 +70,19 @@ class WatchOptions:
     def absent(self, models: Iterable[tuple[str, str]]) -> list[str]:
         """What `since` names and none of these models (names and variants) is called."""
         return sorted(set(self.since) - {ALL_OTHERS, *(name for one in models for name in _names(*one))})
+
+    def absent_controls(self, models: Iterable[tuple[str, str]]) -> list[str]:
+        """What `control` names and none of these models (names and variants) is called; what is computed can be no control."""
+        return self._not_among(name for name, variant in models if not is_computed(variant))
+
+    def lacking(self, model: str, controls: Iterable[str]) -> list[str]:
+        """What to add to the reason of a model, if `control` names others that are not among its `controls`, asked in enough of its nights."""
+        names = and_more(self._not_among((model, *controls)), _MOST_NAMED)
+        return [f"drift.control: {names} asked in too few of these snapshots to compare with"] if names else []
+
+    def _not_among(self, models: Iterable[str]) -> list[str]:
+        called = {name for model in models for name in (model, base_selector(model))}
+        return [name for name in dict.fromkeys(self.control) if name not in called]
 
 
 def _names(model: str, variant: str) -> tuple[str, ...]:

@@ -61,6 +61,7 @@ class Verdict:
     seen: Evidence
     since: int
     apart: Floats | None
+    controls: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
     def row(self, subject: Subject) -> dict[str, Any]:
@@ -146,6 +147,7 @@ def _of_scores(found: _Found, threshold: float) -> Verdict:
         seen=seen,
         since=since,
         apart=found.control.apart if found.control else None,
+        controls=found.control.models if found.control else (),
     )
 
 

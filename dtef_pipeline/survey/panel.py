@@ -18,7 +18,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from dtef_pipeline.asking.models import Budget, Models, ModelSpec, base_selector
+from dtef_pipeline.asking.models import Budget, Models, ModelSpec, base_selector, is_computed
 from dtef_pipeline.documents import Document, Part, Place, read_document, spelled
 from dtef_pipeline.drift.options import ALL_OTHERS
 from dtef_pipeline.drift.settings import DriftSettings
@@ -119,7 +119,7 @@ def check_named(path: Path, models: Models, known: Sequence[str], scored: Scored
     """Read a panel file, and look for all that it names. `known`: the partitions there are; none: rounds and segments are not looked for.
 
     Raises ConfigError as `load_panel`, and for a model, a round or a segment that is not there, for the budget of a model not asked, and as
-    `check_since`.
+    `check_drift_names`.
     """
     document = _read(path)
     panel = document.checked(Panel)
@@ -135,28 +135,35 @@ def check_named(path: Path, models: Models, known: Sequence[str], scored: Scored
     for field in ("rounds", "segments") if known else ():
         with _located(document, (field,)):
             panel.model_copy(update={"segments": []} if field == "rounds" else {}).partitions(known)
-    _since_of_known(document, panel, models, scored)
+    _drift_names_known(document, panel, models, scored)
     return panel
 
 
-def check_since(path: Path, models: Models, scored: Scored) -> None:
-    """Look for the models whose drifts a panel file accepts: a date of another one would silently do nothing.
+def check_drift_names(path: Path, models: Models, scored: Scored) -> None:
+    """Look for the models that a panel file names under `drift`: a date or a control that is no model would silently do nothing.
 
-    Raises ConfigError as `load_panel`, and with the line for a model that the panel does not ask and that has no scores.
+    Raises ConfigError as `load_panel`, and with the line for a model that the panel does not ask and that has no scores, and for a control
+    that is no language model.
     """
     document = _read(path)
-    _since_of_known(document, document.checked(Panel), models, scored)
+    _drift_names_known(document, document.checked(Panel), models, scored)
 
 
-def _since_of_known(document: Document, panel: Panel, models: Models, scored: Scored) -> None:
+def _drift_names_known(document: Document, panel: Panel, models: Models, scored: Scored) -> None:
     options = panel.drift.options
-    if not set(options.since) - {ALL_OTHERS}:
+    if not options.control and not set(options.since) - {ALL_OTHERS}:
         return
     asked = [(spec.name, spec.variant) for spec in panel.asked(models)]
     if options.absent(asked) and (absent := options.absent(known := [*asked, *scored()])):
         names = nearest(absent[0], {name for name, _ in known})
         raise document.error(
             ("drift", "since", absent[0]), f"the panel asks no such model, and none has scores; asked or with scores: {names}"
+        )
+    if options.absent_controls(asked) and (absent := options.absent_controls(known := [*asked, *scored()])):
+        names = nearest(absent[0], {name for name, variant in known if not is_computed(variant)})
+        raise document.error(
+            ("drift", "control", panel.drift.control.index(absent[0])),
+            f"{absent[0]!r}: the panel asks no such language model, and none has scores; asked or with scores: {names}",
         )
 
 

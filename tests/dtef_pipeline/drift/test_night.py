@@ -158,6 +158,15 @@ class TestRates:
         assert found.other <= 0.125
 
 
+@pytest.mark.parametrize(("control", "said"), [(["b"], ""), (["c", "d", "a"], "drift.control: c, d asked in too few")])
+def test_a_control_that_was_not_asked_in_these_nights_is_named(control: list[str], said: str) -> None:
+    rows: Rows = [*nights([0.6] * 8, model="a"), *nights([0.6] * 8, model="b"), *nights([0.6] * 2, model="c")]
+    checks, _ = found(rows, control=control)
+    (reason,) = (row["reason"] for row in checks if row["model"] == "a")
+    assert said in reason
+    assert bool(said) == ("drift.control" in reason)
+
+
 def test_tables_have_the_night_and_the_model_side_by_side() -> None:
     fell: Rows = [*nights([0.6] * 12, model="a"), *nights([0.6] * 5 + [0.45] * 7, model="b"), *nights([0.6] * 12, model="c")]
     checks, series = found(fell)

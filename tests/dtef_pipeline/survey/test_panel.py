@@ -150,6 +150,14 @@ class TestReading:
                 "models: [pair]\ndrift:\n  since: {warm: 2026-03-01, old: 2026-03-01,\n    wram: 2026-03-01}\n",
                 r":4: drift\.since\.wram: the panel asks no such model, and none has scores; asked or with scores: cold, old, warm@",
             ),
+            (
+                "models: [pair]\ndrift:\n  control:\n  - warm\n  - old\n  - cald\n",
+                r":6: drift\.control\.2: 'cald': the panel asks no such language model, and none has scores; asked or with scores: cold,",
+            ),
+            (
+                "models: [warm, baseline/uniform]\ndrift: {control: [baseline/uniform]}\n",
+                r":2: drift\.control\.0: 'baseline/uniform': the panel asks no such language model",
+            ),
             ("rounds: [T1]\nsegments: ['ageGroup:18-25']\n", r":2: segments: ageGroup:18-25 in none of the panel's rounds"),
         ],
     )
