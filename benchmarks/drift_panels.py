@@ -3,7 +3,7 @@
 Each model answers 20 questions in 10 segments, nearly always as the night before; what all of a night share wanders, has weeks, bad nights and
 outages. Every figure goes through `verdict_on` and `night_of`, which make what is published, half way and at the end: the share of panels in
 which any model had the verdict. Run: `python benchmarks/drift_panels.py [SETS]`; it prints tables of docs/drift.md. The test suite runs these
-small.
+small, and `standing` besides: a series some of whose nights ask fewer of the questions.
 """
 
 from __future__ import annotations
@@ -12,26 +12,33 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy.signal import lfilter
 
+from dtef_pipeline.drift.evidence import BASELINE
+from dtef_pipeline.drift.judged import Judged, PairCodes, Standing
 from dtef_pipeline.drift.night import Scores, night_of
+from dtef_pipeline.drift.rule import drift_verdict
+from dtef_pipeline.drift.snapshots import Snapshot, panels
 from dtef_pipeline.drift.verdict import Verdict, verdict_on
+from dtef_pipeline.survey.drift_subject import SUBJECT
 
 Floats = npt.NDArray[np.float64]
-_SEGMENTS, _QUESTIONS = 10, 20
-_CLUSTERS = [f"q{q}" for q in range(_QUESTIONS)] * _SEGMENTS
+SEGMENTS, QUESTIONS = 10, 20
+CLUSTERS = [f"q{q}" for q in range(QUESTIONS)] * SEGMENTS
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """What the nights are like. Standard deviations are of the night's mean, in units of the score; the level is .6."""
+    """What the nights are like. Standard deviations are of the night's mean, in units of the score."""
 
     models: int = 1
     nights: int = 100
+    level: float = 0.6
     wobble: float = 0.0
     """That all models share."""
     autocorrelation: float = 0.0
@@ -41,7 +48,9 @@ class Panel:
     degrees: float = math.inf
     """Of Student's t that the wobble is drawn from."""
     flips: float = 0.25
-    """Share of the responses that differ from night to night, by .05."""
+    """Share of the responses that differ from night to night."""
+    noise: float = 0.05
+    """By how much those do: the standard deviation of a response."""
     wander: float = 0.0
     """Autocorrelation of single responses."""
     weekly: float = 0.0
@@ -54,9 +63,14 @@ class Panel:
     """Share of nights on which 20 % cannot be parsed; of each model by itself."""
     outages: tuple[tuple[int, int], ...] = ()
     """First night and length of what was .2 lower and back, of the first model."""
+    missing: float = 0.0
+    """Share of the responses that no night has, since the call failed."""
+    creep: float = 0.0
+    """Rise per night of the first model."""
     shift: float = 0.0
     since: int = 0
-    """Of the first model, from this night on."""
+    until: int = 10**9
+    """Of the first model, from one night to before the other."""
     all_shift: bool = False
     """Whether all models shift."""
     parse_shift: float = 0.0
@@ -75,28 +89,46 @@ def answers(panel: Panel, rng: np.random.Generator) -> dict[str, Scores]:
     """The scores of each model, (items, nights)."""
     night = np.arange(panel.nights)
     common = panel.wobble * wandering(rng, panel.nights, panel) - panel.weekly * (night % 7 >= 5)
-    items, level = len(_CLUSTERS), 0.6 + 0.1 * rng.normal(size=len(_CLUSTERS))
+    items, level = len(CLUSTERS), panel.level + 0.1 * rng.normal(size=len(CLUSTERS))
     labels = [day.date().isoformat() for day in pd.date_range("2026-01-01", periods=panel.nights)]
     found = {}
     for model in range(panel.models):
         path = common + panel.own * wandering(rng, panel.nights, panel)
         rate = panel.unparsed * (1 + rng.normal(size=panel.nights) / 3) + 0.2 * (rng.random(panel.nights) < panel.bad)
         if model == 0 or panel.all_shift:
-            path = path + panel.shift * (night >= panel.since)
+            path = path + panel.shift * ((night >= panel.since) & (night < panel.until)) + panel.creep * night
             rate = rate + panel.parse_shift * (night >= panel.since)
         if model == 0:
             path = path - panel.lottery * (rng.random(panel.nights) < 0.3)
             for first, length in panel.outages:
                 path = path - 0.2 * ((night >= first) & (night < first + length))
-        noise = rng.normal(size=(items, panel.nights)) * 0.05 * (rng.random((items, panel.nights)) < panel.flips)
+        noise = rng.normal(size=(items, panel.nights)) * panel.noise * (rng.random((items, panel.nights)) < panel.flips)
         if panel.wander:
             noise = lfilter(
                 [1.0], [1.0, -panel.wander], 0.2 * math.sqrt(1 - panel.wander**2) * rng.normal(size=noise.shape), axis=1
             )
         parsed = np.where(rng.random(noise.shape) < rate, np.nan, level[:, None] + path + noise)
-        scores = [pd.DataFrame(values, columns=labels) for values in (np.nan_to_num(parsed), parsed)]
+        lost = rng.random(noise.shape) < panel.missing if panel.missing else np.zeros(noise.shape, dtype=bool)
+        scores = [pd.DataFrame(values, columns=labels).mask(lost) for values in (np.nan_to_num(parsed), parsed)]
         found[f"m{model}"] = Scores(scores[0], scores[1])
     return found
+
+
+def standing(values: pd.DataFrame, asked: npt.NDArray[np.bool_]) -> str | None:
+    """The verdict on a series that asked these items (items, nights) on these nights."""
+    codes = np.arange(len(values), dtype=np.uint64)
+    keys = dict.fromkeys(SUBJECT.keys.tested, "same") | {SUBJECT.keys.item: [f"q{code}" for code in codes]}
+    names = dict.fromkeys(("prompt_id", "name", "cluster"), keys[SUBJECT.keys.item])
+    labels = pd.DataFrame({**keys, **names}, index=pd.Index(codes))
+    times = {label: datetime.fromisoformat(label) for label in values.columns}
+    snapshots = []
+    for night, label in enumerate(values.columns):
+        own, ones = values[label].to_numpy()[asked[:, night]], np.ones(int(asked[:, night].sum()))
+        snapshots.append(Snapshot(label, codes[asked[:, night]], own, own, ones, ones))
+    found = panels(snapshots, BASELINE, times, PairCodes.of(labels, SUBJECT))
+    return Standing.of(
+        *([Judged(one, labels, SUBJECT, times, 0.0, math.log10(20)) for one in part] for part in found)
+    ).shown.word
 
 
 def judged(found: Mapping[str, Scores], until: int, threshold: float) -> dict[str, Verdict]:
@@ -105,7 +137,7 @@ def judged(found: Mapping[str, Scores], until: int, threshold: float) -> dict[st
     return {
         name: verdict_on(
             one.policy,
-            _CLUSTERS,
+            CLUSTERS,
             baseline=5,
             threshold=threshold,
             parsed=one.parsed,
@@ -139,7 +171,7 @@ def rates(panel: Panel, sets: int, seed: int, *, looks: int = 2) -> Rates:
             verdicts = judged(found, max(until, 2), threshold)
             words = [one.verdict == "drift" for one in verdicts.values()]
             pairs = {name: one.pairs for name, one in verdicts.items()}
-            night = night_of(pairs, list(found["m0"].policy.columns), baseline=5, threshold=math.log10(20))
+            night = night_of(pairs, list(found["m0"].policy.columns), baseline=5, threshold=math.log10(2 / 0.05))
             ten = any(one.verdict == "drift" and (one.log10_e or 0.0) >= math.log10(10 / 0.05) for one in verdicts.values())
             in_parsing = verdicts["m0"].drifts_in == "parse rate"
             said |= [words[0], any(words[1:]), night.night_verdict == "drift", in_parsing, ten]
@@ -212,7 +244,45 @@ def moved(sets: int) -> None:
         print(f"| {name} | {rates(panel, sets, 3, looks=1)} |", flush=True)
 
 
+def rule_alone(sets: int) -> None:
+    print("Flagged by the rule alone, no drift, wobble .02 around .7, by number of nights")
+    for nights in (2, 5, 10, 20, 50, 100):
+        rng, flagged = np.random.default_rng(4), 0
+        for _ in range(sets):
+            values = answers(Panel(nights=nights, level=0.7, wobble=0.02, flips=0.0), rng)["m0"].policy
+            times = {label: datetime.fromisoformat(label) for label in values.columns}
+            flagged += bool(drift_verdict(values, times, temperature=0).flagged)
+        print(f"| {nights} | {flagged / sets:.1%} |", flush=True)
+
+
+def unseen(sets: int) -> None:
+    print("What is hard to see: share found by night 100")
+    for name, panel in {
+        "shift of .08 on night 3, within the baseline": Panel(wobble=0.015, shift=-0.08, since=2),
+        "creep of .001 per night": Panel(wobble=0.015, creep=-0.001),
+        "shift of .08 for 6 nights from night 50": Panel(wobble=0.015, shift=-0.08, since=50, until=56),
+    }.items():
+        print(f"| {name} | {rates(panel, sets, 5, looks=1).first:.0%} |", flush=True)
+
+
+def smaller_panels(sets: int) -> None:
+    print("No drift, some nights ask fewer of the 200 items: share of series with `drift` after 60 nights")
+    night, item = np.arange(60), np.arange(len(CLUSTERS))
+    for name, nights, few in (
+        ("two of every ten nights ask a tenth", night % 10 >= 8, 20),
+        ("the last ten nights ask a tenth", night >= 50, 20),
+        ("nights 3 to 5, within the baseline, ask half", (night >= 2) & (night < 5), 100),
+    ):
+        asked, rng = ~nights[None, :] | (item < few)[:, None], np.random.default_rng(6)
+        panel = Panel(nights=60, wobble=0.02, noise=0.2, flips=1.0)
+        said = [standing(answers(panel, rng)["m0"].policy, asked) for _ in range(sets)]
+        print(f"| {name} | {np.mean([one == 'drift' for one in said]):.1%} |", flush=True)
+
+
 if __name__ == "__main__":
     chosen = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    rule_alone(5 * chosen)
     no_drift(chosen)
     moved(chosen)
+    unseen(chosen)
+    smaller_panels(chosen)

@@ -18,7 +18,7 @@ from resources.settings import shipped
 _MADE_OF = [leaderboard, breakdowns, comparisons, responsiveness, gaps, reliability, costs, drift_checks, model_drift]
 
 
-@dg.asset(deps=_MADE_OF, **roll_up(code_version="4", kinds={"html"}))
+@dg.asset(deps=_MADE_OF, **roll_up(code_version="5", kinds={"html"}))
 def report(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """One self-contained page for researchers: leaderboard with intervals, comparisons, gaps, drift, data quality.
 

@@ -21,6 +21,8 @@ RESOLUTION = 0.005
 """Spread of snapshot means below which they are not told apart: a tenth of the smallest gap the documented rule looks at."""
 LASTING = 3
 """Snapshots since a change before it counts for more than no change."""
+PATIENCE = 3
+"""Snapshots after the baseline within which the change is to one half, by its prior weights."""
 PRIOR_VARIANCES = np.array([1.0, 4.0, 16.0, 64.0])
 """Of the shift, in units of the spread: a mixture finds small shifts and large ones nearly as fast as either prior alone would."""
 _DESIGN_ROWS = 32
@@ -103,7 +105,7 @@ def fits(means: Floats, baseline: int, floors: Floats, noise: Dependence, n: Pla
     factor = np.where(n[:, None] - change < LASTING, np.minimum(factor, 0.0), factor)
     still = -design.volume[at] - 0.5 * np.log(design.ones[at]) - (n - 1) / 2 * np.log(all_in)
     # The change points that are still to come have the rest of the prior's weight, and a Bayes factor of 1.
-    rest = np.where(n > baseline, -np.log(np.maximum(n - baseline + 1, 1)), 0.0)
+    rest = np.where(n > baseline, math.log(PATIENCE) - np.log(np.maximum(n - baseline, 0) + PATIENCE), 0.0)
     terms = np.where(known, factor + weight(np.maximum(change, baseline), baseline), -np.inf)
     whole = np.asarray(np.logaddexp(np.logaddexp.reduce(terms, axis=1), rest))
     return Fits(terms, whole, np.asarray(still + whole))
@@ -126,9 +128,9 @@ def shift_at(means: Floats, change: int, noise: Dependence) -> tuple[float, floa
 
 
 def weight(change: Places | int, baseline: int) -> Floats:
-    """log prior weight of a change at a position: 1/2, 1/6, 1/12, ... from the baseline on; they sum to 1."""
-    place = np.asarray(change, dtype=float) - baseline + 1
-    return np.asarray(-np.log(place * (place + 1)))
+    """log prior weight of a change at a position: 1/4, 3/20, 1/10, ... from the baseline on; they sum to 1."""
+    place = np.asarray(change, dtype=float) - baseline + PATIENCE
+    return np.asarray(math.log(PATIENCE) - np.log(place * (place + 1)))
 
 
 def log_bayes_factor(ratio: Floats | float, effective: Floats | float, n: Places | int) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -50,11 +50,11 @@ class AnsweredShares(NamedTuple):
     ok: Floats
     answered: Floats
 
-    def first(self, snapshots: int | None) -> AnsweredShares:
-        """Of the first so many snapshots."""
-        return AnsweredShares(
-            self.labels[:snapshots], *(values[:, :snapshots] for values in (self.parsed, self.ok, self.answered))
-        )
+    def first(self, snapshots: int | None, without: Collection[int] = ()) -> AnsweredShares:
+        """Of the first so many snapshots; what was asked at the places `without` is not known."""
+        known = [at not in without for at in range(len(self.labels))]
+        grids = (np.where(known, values, np.nan)[:, :snapshots] for values in (self.parsed, self.ok, self.answered))
+        return AnsweredShares(self.labels[:snapshots], *grids)
 
 
 def answer_changes(found: AnsweredShares, first: int) -> list[Change]:

@@ -271,7 +271,7 @@ def _rows(found: Sequence[_Series], by: _Judge, watched: int, order: Sequence[st
     for series in alike.values():
         verdicts = {id(one): _verdict(one, series, by) for one in series if one.compared}
         models = {one.keys["model"]: verdicts[id(one)].pairs for one in series if one.compared}
-        night = night_of(models, order, baseline=by.options.baseline, threshold=by.options.threshold(watched * several))
+        night = night_of(models, order, baseline=by.options.baseline, threshold=by.options.night_threshold(watched * several))
         rows |= {id(one): _row(one, by, verdicts.get(id(one)), night) for one in series}
     return [rows[id(one)] for one in found]
 

@@ -74,7 +74,7 @@ def model_drift(
         pairs = PairCodes.of(histories.labels, subject)
         threshold = options.threshold(sum(one.is_watched and not late.isdisjoint(one.times) for one in histories.all))
         ways = _by_way(histories.all, subject)
-        nights = options.threshold(sum(len({one.keys["model"] for one in way if one.is_watched}) > 1 for way in ways))
+        nights = options.night_threshold(sum(len({one.keys["model"] for one in way if one.is_watched}) > 1 for way in ways))
         rows: dict[int, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
         for way in ways:
             found = _compared(
@@ -228,7 +228,8 @@ class _Compared:
         if len(labels) > 1:
             is_news = verdict is not None and verdict.verdict != "none"
             until = verdict.seen.until if verdict and verdict.first_snapshot else None
-            found += (answer_changes if is_news else parse_changes)(self._answers.first(until), split)
+            shown = self._answers.first(until, verdict.off if verdict else ())
+            found += (answer_changes if is_news else parse_changes)(shown, split)
         within = item_changes(compared, self._labels, self._subject, first)
         return found + provider_changes(compared, first) + within + self._boundary()
 

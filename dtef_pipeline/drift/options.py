@@ -46,6 +46,10 @@ class WatchOptions:
         """log10 of the e-value that each of `watched` series must reach: alpha is split evenly."""
         return math.log10(max(1, watched) / self.alpha)
 
+    def night_threshold(self, nights: int) -> float:
+        """As `threshold`, of verdicts on the night: they share half of alpha, since what all models share wanders more often than it seems."""
+        return self.threshold(2 * nights)
+
     def is_control(self, model: str, other: str, *, temperature: float | None = 0) -> bool:
         """Whether a model is compared with another one of the same nights, asked at this temperature: not with itself at other settings."""
         named = not self.control or other in self.control or base_selector(other) in self.control

@@ -50,12 +50,13 @@ def off_nights(means: Floats, floor: float) -> Off:
 
     A run is of snapshots further from the level before them than 3 usual spreads and 0.05. It is over when the mean of the next three is back:
     nearer to that level than half of the run's own distance. A run of more than LONGEST_OUTAGE snapshots is a shift and is not named here,
-    and so is one after which the level did not come back. Where many runs are off, none is an outage: such nights are the usual spread.
+    and so is one after which the level did not come back. Where many runs are off, none is an outage: such nights are the usual spread. Nor is
+    a run at the level that the series began with or has now. A run is pending for LONGEST_OUTAGE snapshots, however it goes on.
     """
     if np.ptp(means) <= MIN_GAP:
         return Off()
     limit = max(_SPREADS * max(floor, _usual_spread(means)), MIN_GAP)
-    values, over, kept, at, runs = means.tolist(), list[int](), list[int](), 0, 0
+    values, over, kept, at = means.tolist(), list[tuple[range, float]](), list[int](), 0
     while at < len(values):
         level = _level(values, kept)
         end = at
@@ -65,19 +66,23 @@ def off_nights(means: Floats, floor: float) -> Off:
         if not run:
             kept.append(at)
             end = at + 1
-        elif len(run) <= LONGEST_OUTAGE and end == len(values):
-            return _unless_usual(Off(tuple(over), tuple(run)), runs + 1, len(values))
-        elif len(run) <= LONGEST_OUTAGE and _is_back(values, run, level):
-            over.extend(run)
-            runs += 1
+        elif len(run) <= LONGEST_OUTAGE and end < len(values) and _is_back(values, run, level):
+            over.append((run, level))
+        elif len(values) - at <= LONGEST_OUTAGE:
+            return _off(values, over, kept, range(at, len(values)))
         else:
             kept.extend(run)
         at = end
-    return _unless_usual(Off(tuple(over)), runs, len(values))
+    return _off(values, over, kept, range(0))
 
 
-def _unless_usual(off: Off, runs: int, snapshots: int) -> Off:
-    return NOT_OFF if runs > _FEW and len(off.all) > _RARE * snapshots else off
+def _off(values: Sequence[float], over: Sequence[tuple[range, float]], kept: Sequence[int], pending: range) -> Off:
+    """Of the runs that are over, each with the level before it, those that are outages."""
+    ends = median(values[:_FIRST]), _level(values, kept)
+    outages = [run for run, level in over if all(abs(_mean(values, run) - end) > abs(level - end) for end in ends)]
+    places = [place for run in outages for place in run]
+    is_usual = len(outages) + bool(pending) > _FEW and len(places) + len(pending) > _RARE * len(values)
+    return Off(() if is_usual else tuple(places), tuple(pending))
 
 
 def _usual_spread(means: Floats) -> float:
@@ -93,6 +98,9 @@ def _level(values: Sequence[float], kept: Sequence[int]) -> float:
 
 
 def _is_back(values: Sequence[float], run: range, level: float) -> bool:
-    after = values[run.stop : run.stop + _KNOWN]
-    distance = sum(values[place] for place in run) / len(run) - level
-    return abs(sum(after) / len(after) - level) < abs(distance) / 2
+    after = range(run.stop, min(run.stop + _KNOWN, len(values)))
+    return abs(_mean(values, after) - level) < abs(_mean(values, run) - level) / 2
+
+
+def _mean(values: Sequence[float], places: range) -> float:
+    return sum(values[place] for place in places) / len(places)

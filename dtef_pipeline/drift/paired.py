@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -65,14 +65,16 @@ class Paired:
         jumps = (sums[-1] - sums[after - 1]) / (n - after) - sums[after - 1] / after
         return int(after[np.argmax(after * (n - after) * jumps**2)])
 
-    def moved(self, first: int, until: int | None = None, *, most: int = 5) -> list[Moved]:
+    def moved(self, first: int, until: int | None = None, *, without: Collection[int] = (), most: int = 5) -> list[Moved]:
         """The items whose mean difference changed most at snapshot `first`, the largest change first.
 
-        `until`: only the first so many snapshots.
+        `until`: only the first so many snapshots. `without`: places of snapshots that do not count.
         """
         if not 0 < first < len(self.snapshots):
             return []
-        values = self.by_item.to_numpy()[:, :until]
+        values = self.by_item.to_numpy(copy=True)
+        values[:, list(without)] = np.nan
+        values = values[:, :until]
         both = np.isfinite(values[:, :first]).any(axis=1) & np.isfinite(values[:, first:]).any(axis=1)
         shifts = np.nanmean(values[both, first:], axis=1) - np.nanmean(values[both, :first], axis=1)
         order = np.argsort(-np.abs(shifts), kind="stable")[:most]

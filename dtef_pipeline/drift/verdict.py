@@ -34,7 +34,8 @@ class Verdict:
 
     `moved`: the items that moved most; None without evidence. `notes`: what to add to the rule's reason. `since`: the place of the first
     snapshot of what changed. Of a drift this is its first snapshot; of a series to watch the place where one change explains the means best,
-    since only evidence dates a change; else the first snapshot after the baseline.
+    since only evidence dates a change; else the first snapshot after the baseline. `off`: places of outages, where it is a drift: `moved` is
+    without them.
     """
 
     verdict: Literal["none", "watch", "drift"]
@@ -60,6 +61,7 @@ class Verdict:
     pairs: Paired
     seen: Evidence
     since: int
+    off: frozenset[int]
     apart: Floats | None
     controls: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -114,7 +116,7 @@ def verdict_on(
     parsed_shift = _same_shift(read.pairs, pairs, seen) if read and seen.first is not None else None
     off = off_nights(pairs.means, 0.0) if seen.first is not None else NOT_OFF
     return replace(
-        _of_scores(found, threshold),
+        _of_scores(found, threshold, frozenset(off.over if found.drifted else ())),
         outage=tuple(pairs.snapshots[place] for place in off.over),
         parsed_verdict=read.verdict if read else found.verdict if parsed is not None else None,
         parsed_shift=parsed_shift,
@@ -123,8 +125,8 @@ def verdict_on(
     )
 
 
-def _of_scores(found: _Found, threshold: float) -> Verdict:
-    """What the scores under the policy say."""
+def _of_scores(found: _Found, threshold: float, off: frozenset[int]) -> Verdict:
+    """What the scores under the policy say; `off`: places of snapshots that were off and back, which a drift is not of."""
     pairs, seen, drifted = found.pairs, found.seen, found.drifted
     since = seen.first if drifted and seen.first is not None else pairs.split if pairs.is_large else pairs.begin
     return Verdict(
@@ -142,10 +144,11 @@ def _of_scores(found: _Found, threshold: float) -> Verdict:
         apart_log10_e=found.against.highest if found.against else None,
         alone_log10_e=found.alone.highest,
         autocorrelation=seen.autocorrelation,
-        moved=pairs.moved(since, seen.until) if seen.first is not None else None,
+        moved=pairs.moved(since, seen.until, without=off) if seen.first is not None else None,
         pairs=pairs,
         seen=seen,
         since=since,
+        off=off,
         apart=found.control.apart if found.control else None,
         controls=found.control.models if found.control else (),
     )

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.drift_null import Design
 from dtef_pipeline.drift.checks import drift_checks, headline
 from dtef_pipeline.drift.evidence import BASELINE, evidence
 from dtef_pipeline.drift.options import WatchOptions
@@ -22,8 +21,6 @@ from dtef_pipeline.survey.tables import DRIFT_CHECKS
 from dtef_pipeline.tables import EVIDENCE, RULE
 from tests.made.scores import scores_table
 from tests.made.snapshots import label
-
-STABLE = Design(night_sd=0.02)
 
 
 def nights(values: list[list[float]], **given: Any) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from scipy.integrate import quad, simpson
 from scipy.stats import binom, nct, norm, t
 
 from dtef_pipeline.drift.autocorrelation import (
+    PATIENCE,
     PRIOR_VARIANCES,
     RESOLUTION,
     Dependence,
@@ -55,11 +56,11 @@ def factor_by_definition(values: Floats, change: int, floor: float = 0.0) -> flo
 def path_by_definition(values: Floats, baseline: int, floors: Floats) -> list[float]:
     path = [1.0] * baseline
     for n in range(baseline + 1, len(values) + 1):
-        e = 1 / (n - baseline + 1)
+        e = PATIENCE / (n - baseline + PATIENCE)
         for change in range(baseline, n):
-            place = change - baseline + 1
+            place = change - baseline + PATIENCE
             factor = factor_by_definition(values[:n], change, floors[n - 1])
-            e += (factor if n - change >= 3 else min(factor, 1)) / (place * (place + 1))
+            e += PATIENCE * (factor if n - change >= 3 else min(factor, 1)) / (place * (place + 1))
         path.append(e)
     return path
 
@@ -149,18 +150,17 @@ class TestPath:
 
     def test_weights_of_the_change_points_sum_to_one(self) -> None:
         places = np.arange(BASELINE, BASELINE + 1000)
-        assert np.exp(weight(places, BASELINE)).sum() + 1 / 1001 == pytest.approx(1, abs=1e-12)
-        assert np.exp(weight(BASELINE, BASELINE)) == pytest.approx(
-            0.5, abs=1e-12
-        )  # exp of a log: the last bit is the processor's
+        weights = np.exp(weight(places, BASELINE))
+        assert weights.sum() + PATIENCE / (1000 + PATIENCE) == pytest.approx(1, abs=1e-12)
+        assert weights[:PATIENCE].sum() == pytest.approx(0.5, abs=1e-12)  # exp of a log: the last bit is the processor's
 
     @settings(max_examples=30, deadline=None)
     @given(st.integers(0, 10**6), st.floats(-100, 100), st.booleans())
     def test_neither_where_the_scores_lie_nor_their_sign_matters(self, seed: int, by: float, turned: bool) -> None:
         means = np.random.default_rng(seed).normal(0, 0.05, 30)
         spread = np.full(30, 0.006)
-        plain = evidence(means, spread, threshold=0)
-        other = evidence(by + (-means if turned else means), spread, threshold=0)
+        plain = evidence(means, spread, threshold=0.05)
+        other = evidence(by + (-means if turned else means), spread, threshold=0.05)
         np.testing.assert_allclose(other.log10_e, plain.log10_e, atol=1e-6)
         assert (other.first, plain.shift is None) == (plain.first, other.shift is None)
         assert plain.shift is not None
@@ -252,13 +252,13 @@ class TestShift:
         assert abs(found.first - 25) <= 1
         assert found.low is not None
         assert found.high is not None
-        place = found.first - BASELINE + 1
+        place = found.first - BASELINE + PATIENCE
         step = 0.0005
         grid = np.arange(-0.1, 0.3, step)
         kept = []
         for shift in grid:
             moved_back = (means - shift * (np.arange(40) >= found.first))[: found.until]
-            if factor_by_definition(moved_back, found.first) / (place * (place + 1)) < 1 / ALPHA:
+            if PATIENCE * factor_by_definition(moved_back, found.first) / (place * (place + 1)) < 1 / ALPHA:
                 kept.append(shift)
         assert found.low == pytest.approx(min(kept), abs=step)
         assert found.high == pytest.approx(max(kept), abs=step)

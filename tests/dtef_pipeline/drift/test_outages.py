@@ -56,5 +56,19 @@ def test_five_nights_after_a_baseline_of_five_are_an_outage_too() -> None:
 def test_many_runs_are_how_the_series_is_and_none_is_an_outage() -> None:
     """Left out as outages, the bad nights of a provider with two servers made the rest look so steady that 55 % of such series had drifted."""
     every = [(first, 1) for first in range(3, 40, 4)]
-    assert off_nights(series(*every, by=-0.08), FLOOR) == NOT_OFF
+    assert off_nights(series(*every, by=-0.08), FLOOR) == Off(pending=(39,))
     assert off_nights(series(*every[:2], by=-0.08), FLOOR) == Off(over=tuple(first for first, _ in every[:2]))
+
+
+@pytest.mark.parametrize("visits", [(2, 12), (2, 20), (12, 36)])
+def test_a_visit_of_the_level_that_the_series_began_with_or_has_now_is_no_outage(visits: tuple[int, ...]) -> None:
+    """Left out, it made the level before or after look as if the series had never been anywhere else."""
+    means = series((25, 15))
+    for night in visits:
+        means[night] += -0.2 if night < 25 else 0.2
+    assert off_nights(means, FLOOR) == NOT_OFF
+
+
+def test_a_run_that_one_night_interrupts_is_pending_as_long_as_one_that_goes_on() -> None:
+    means = series((20, 2), (23, 2))
+    assert off_nights(means[:25], FLOOR) == Off(pending=(20, 21, 22, 23, 24))
