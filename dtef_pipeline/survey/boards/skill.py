@@ -30,6 +30,8 @@ from dtef_pipeline.survey.boards.noise import SamplingNoise
 _EQUAL, _EQUAL_NOISE = 1e-12, 1e-7
 MIN_ROOM = 0.005
 """Room between a reference and the ceiling, in units of the score, below which no skill is given: noise alone would decide it."""
+SURE_ROOM, SURE_CLUSTERS = 0.5, 10
+"""An interval of skill needs so many clusters, and that so large a part of the room is left at the lower end of the room's own interval."""
 ADDED = (
     *(
         "score_low",
@@ -57,9 +59,9 @@ def measures(grid: Grid, resampling: Resampling | None, score: Number) -> Measur
 
     `ceiling`: mean ceiling of the scored cells. `skill` = (score - others) / (ceiling - others) of means over the cells with all three: 0 = the
     leave-one-out marginal, 1 = as good as the samples allow, below 0 = worse than the marginal; `skill_from_uniform` likewise; both null where
-    there is less room than MIN_ROOM, and without interval where other questions might have left none. `vs_marginal_low`, `_high`: of the
-    advantage over the population marginal. `worth` = sum gini / sum l2_corrected: respondents of a real sample that would predict as well;
-    null where the error is not above 0, `worth_high` infinite where it may not be.
+    there is less room than MIN_ROOM, and without interval where too little is known of it (SURE_ROOM, SURE_CLUSTERS). `vs_marginal_low`,
+    `_high`: of the advantage over the population marginal. `worth` = sum gini / sum l2_corrected: respondents of a real sample that would
+    predict as well; null where the error is not above 0, `worth_high` infinite where it may not be.
     """
     columns = {
         "ceiling": _plain_mean(grid, "ceiling", np.isfinite(grid.column("score"))),
@@ -109,12 +111,24 @@ def _skill(grid: Grid, resampling: Resampling | None, reference: str) -> Number:
     count = grid.totals(np.ones(len(top)), known)
     room = np.divide(grid.totals(bottom, known), count, out=np.zeros(len(count)), where=count > 0)
     low = np.divide(grid.totals(grid.column("ceiling_low") - below, known), count, out=np.zeros(len(count)), where=count > 0)
-    # Where other questions might leave no room, a ratio to it could be anything (Fieller 1954).
+    # Where other questions and people might leave much less room, a ratio to it could be anything (Fieller 1954).
     found = widened(ratio(grid, resampling, top, bottom, terms), room, low).where(room >= MIN_ROOM)
     if resampling is None:
         return found
-    nowhere = ~(mean_of(grid, resampling, np.where(known, bottom, np.nan), lambda _, noise: []).low > 0)
-    return found._replace(low=np.where(nowhere, np.nan, found.low), high=np.where(nowhere, np.nan, found.high))
+    between = _room(grid, resampling, np.where(known, bottom, np.nan), reference)
+    unsure = ~(between.low > SURE_ROOM * between.value)
+    if between.spread is not None:
+        unsure |= between.spread.n_clusters < SURE_CLUSTERS
+    return found._replace(low=np.where(unsure, np.nan, found.low), high=np.where(unsure, np.nan, found.high))
+
+
+def _room(grid: Grid, resampling: Resampling, room: Floats, reference: str) -> Number:
+    """Mean of the `room` (cells,) between the reference and the ceiling; with drawn answers the reference moves."""
+
+    def terms(_: Floats, noise: SamplingNoise) -> list[Term]:
+        return [(-1, getattr(noise, reference), noise.pair)]
+
+    return number_of(sums_of(grid, room, np.ones(len(room)), terms, OF_OBSERVED), resampling)
 
 
 def widened(skill: Number, room: Floats, low: Floats) -> Number:
@@ -191,7 +205,7 @@ def _notes(columns: Mapping[str, Floats], no_end: Chosen) -> list[list[str]]:
         elif no_skill[place]:
             why[place].append("skill: no leave-one-out marginal, or no room between it and the ceiling")
         elif no_end[place]:
-            why[place].append("skill: no interval, other questions might leave no room between the marginal and the ceiling")
+            why[place].append("skill: no interval, too little is known of the room between the marginal and the ceiling")
         if not no_ceiling[place] and no_worth[place] and not no_error[place]:
             why[place].append("worth: no error beyond what the samples explain, more respondents than can be told")
     return why

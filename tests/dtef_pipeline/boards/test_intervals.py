@@ -37,7 +37,7 @@ class Lopsided(NamedTuple):
 
 def lopsided(rng: np.random.Generator) -> Lopsided:
     """Models of different coverage over questions that few or many segments answered; references that differ by pair."""
-    pairs = [(f"q{q}", f"country:c{s}") for q in range(9) for s in range(int(rng.integers(1, 7)))]
+    pairs = [(f"q{q}", f"country:c{s}") for q in range(12) for s in range(int(rng.integers(1, 7)))]
     references = [
         {
             "question_id": q,
@@ -164,22 +164,22 @@ def test_means_agree_with_those_of_the_board() -> None:
 
 def test_skill_is_the_place_between_the_marginal_and_the_ceiling() -> None:
     """0.7 is a third of the way from 0.65 to 0.8, and two thirds of that from 0.4."""
-    row = boarded(scores_of("m", *[0.7] * 6), questions(6, others=0.65, uniform=0.4, ceiling=0.8)).iloc[0]
+    row = boarded(scores_of("m", *[0.7] * 10), questions(10, others=0.65, uniform=0.4, ceiling=0.8)).iloc[0]
     assert row["skill"] == pytest.approx(1 / 3)
     assert row["skill_from_uniform"] == pytest.approx(3 / 4)
     assert (row["skill_low"], row["skill_high"]) == pytest.approx((1 / 3, 1 / 3))
-    best = boarded(scores_of("m", *[0.8] * 6), questions(6, others=0.65, ceiling=0.8)).iloc[0]
+    best = boarded(scores_of("m", *[0.8] * 10), questions(10, others=0.65, ceiling=0.8)).iloc[0]
     assert best["skill"] == pytest.approx(1)
-    marginal = boarded(scores_of("m", *[0.65] * 6), questions(6, others=0.65, ceiling=0.8)).iloc[0]
+    marginal = boarded(scores_of("m", *[0.65] * 10), questions(10, others=0.65, ceiling=0.8)).iloc[0]
     assert (marginal["skill"], marginal["skill_low"], marginal["skill_high"]) == pytest.approx((0, 0, 0), abs=1e-12)
 
 
 def test_skill_has_the_ends_that_it_has_by_either_ceiling() -> None:
     """Room .2 to the ceiling and .1 to the lowered one: what is above 0 may be twice as much, what is below 0 twice as far below."""
-    scores = scores_of("m", *(0.45 + 0.02 * i for i in range(8)))
+    scores = scores_of("m", *(0.44 + 0.02 * i for i in range(10)))
     reference = {"others": 0.5, "uniform": 0.5, "ceiling": 0.7}
     ends = [
-        boarded(scores, questions(8, **reference, **low)).iloc[0][["skill", "skill_low", "skill_high"]]
+        boarded(scores, questions(10, **reference, **low)).iloc[0][["skill", "skill_low", "skill_high"]]
         for low in ({}, {"ceiling_low": 0.6})
     ]
     (skill, low, high), (same, lower, higher) = (each.to_list() for each in ends)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import duckdb
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -26,10 +27,20 @@ def test_skill_has_an_interval_where_every_question_leaves_room() -> None:
     assert -1.3 < row["skill_low"] < -1 < row["skill_high"] < -0.8
 
 
-def test_where_other_questions_might_leave_no_room_skill_has_no_interval_and_the_note_says_why() -> None:
-    # Ends of thousands on either side of a skill of -3, since some of the resampled rooms were next to nothing.
-    row = with_room(0.3, -0.1, 0.2, -0.15, 0.25, -0.2, 0.1, -0.1, 0.15, -0.1)
-    assert row["skill"] == pytest.approx(-0.1 / 0.035)
+@pytest.mark.parametrize(
+    "rooms",
+    [
+        # Ends of thousands on either side of a skill of -3, since some of the resampled rooms were next to nothing.
+        (0.3, -0.1, 0.2, -0.15, 0.25, -0.2, 0.1, -0.1, 0.15, -0.1),
+        # The room is .1, and its interval begins at less than half of that.
+        (0.0, 0.2, 0.0, 0.2, 0.0, 0.2, 0.0, 0.2, 0.0, 0.2),
+        # Nine questions.
+        (0.08, 0.12, 0.1, 0.09, 0.11, 0.1, 0.12, 0.08, 0.1),
+    ],
+)
+def test_where_too_little_is_known_of_the_room_skill_has_no_interval_and_the_note_says_why(rooms: tuple[float, ...]) -> None:
+    row = with_room(*rooms)
+    assert row["skill"] == pytest.approx(-0.1 / np.mean(rooms))
     assert row[["skill_low", "skill_high"]].isna().all()
-    assert "skill: no interval, other questions might leave no room between the marginal and the ceiling" in row["note"]
-    assert row[["skill_from_uniform_low", "score_low"]].notna().all()
+    assert "skill: no interval, too little is known of the room between the marginal and the ceiling" in row["note"]
+    assert row[["score_low", "score_high"]].notna().all()
