@@ -30,8 +30,9 @@ from dtef_pipeline.survey.boards.noise import SamplingNoise
 _EQUAL, _EQUAL_NOISE = 1e-12, 1e-7
 MIN_ROOM = 0.005
 """Room between a reference and the ceiling, in units of the score, below which no skill is given: noise alone would decide it."""
-SURE_ROOM, SURE_CLUSTERS = 0.5, 10
-"""An interval of skill needs so many clusters, and that so large a part of the room is left at the lower end of the room's own interval."""
+ROOM_WIDTH, SURE_CLUSTERS = 0.05, 10
+"""An interval of skill needs so many clusters, and that the interval of the room itself is above 0 and narrower than this, in units of
+the score. (A limit relative to the room would show skill where the room happened to come out large.)"""
 ADDED = (
     *(
         "score_low",
@@ -59,7 +60,7 @@ def measures(grid: Grid, resampling: Resampling | None, score: Number) -> Measur
 
     `ceiling`: mean ceiling of the scored cells. `skill` = (score - others) / (ceiling - others) of means over the cells with all three: 0 = the
     leave-one-out marginal, 1 = as good as the samples allow, below 0 = worse than the marginal; `skill_from_uniform` likewise; both null where
-    there is less room than MIN_ROOM, and without interval where too little is known of it (SURE_ROOM, SURE_CLUSTERS). `vs_marginal_low`,
+    there is less room than MIN_ROOM, and without interval where too little is known of it (ROOM_WIDTH, SURE_CLUSTERS). `vs_marginal_low`,
     `_high`: of the advantage over the population marginal. `worth` = sum gini / sum l2_corrected: respondents of a real sample that would
     predict as well; null where the error is not above 0, `worth_high` infinite where it may not be.
     """
@@ -116,7 +117,7 @@ def _skill(grid: Grid, resampling: Resampling | None, reference: str) -> Number:
     if resampling is None:
         return found
     between = _room(grid, resampling, np.where(known, bottom, np.nan), reference)
-    unsure = ~(between.low > SURE_ROOM * between.value)
+    unsure = ~((between.low > 0) & (between.high - between.low < ROOM_WIDTH))
     if between.spread is not None:
         unsure |= between.spread.n_clusters < SURE_CLUSTERS
     return found._replace(low=np.where(unsure, np.nan, found.low), high=np.where(unsure, np.nan, found.high))

@@ -32,7 +32,7 @@ def test_skill_has_an_interval_where_every_question_leaves_room() -> None:
     [
         # Ends of thousands on either side of a skill of -3, since some of the resampled rooms were next to nothing.
         (0.3, -0.1, 0.2, -0.15, 0.25, -0.2, 0.1, -0.1, 0.15, -0.1),
-        # The room is .1, and its interval begins at less than half of that.
+        # The room is .1, with an interval of ±.07.
         (0.0, 0.2, 0.0, 0.2, 0.0, 0.2, 0.0, 0.2, 0.0, 0.2),
         # Nine questions.
         (0.08, 0.12, 0.1, 0.09, 0.11, 0.1, 0.12, 0.08, 0.1),
