@@ -19,6 +19,7 @@ from dtef_pipeline.documents import Document, Part, read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.model import Finding, Survey
 from dtef_pipeline.survey.validation import named_round
+from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
 
 
@@ -89,8 +90,8 @@ class Curation:
         lines = []
         for name, count in Counter(row.round for row in self.rows if row.round not in rounds).items():
             first = next(number for number, row in enumerate(self.rows) if row.round == name)
-            does = "its row corrects nothing" if count == 1 else f"its {count} rows correct nothing"
-            lines.append(self._told(first, "round", f"got {name!r}, which is not ingested: {does}", nearest(name, rounds)))
+            problem = f"got {name!r}, which is not ingested: nothing to correct by {counted(count, 'row')}"
+            lines.append(self._told(first, "round", problem, nearest(name, rounds)))
         return lines
 
     def _told(self, number: int, key: str, problem: str, allowed: str) -> str:

@@ -277,7 +277,7 @@ def test_rows_of_corrected_batteries_that_name_what_is_not_there_are_told(
     monkeypatch.setenv("DTEF_BATTERIES", str(file))
     file.write_text("batteries:\n" + row % ("S1", "s1-07") + row % ("S11", "s1-07"), encoding="utf-8")
     found = findings()["batteries"]
-    stale = f"{file}:3: row 2: round: got 'S11', which is not ingested: its row corrects nothing; allowed: S1"
+    stale = f"{file}:3: row 2: round: got 'S11', which is not ingested: nothing to correct by 1 row; allowed: S1"
     assert (found["state"], found["found"]) == ("warning", stale)
     file.write_text("batteries:\n" + row % ("S1", "s1-77"), encoding="utf-8")
     found = findings(1)["batteries"]

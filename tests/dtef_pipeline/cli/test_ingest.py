@@ -66,7 +66,7 @@ class TestIngest:
         more = row.replace("S1", "S11")
         file.write_text(f"batteries:\n  - {row % 's1-07'}\n  - {more % 's1-08'}\n  - {more % 's1-09'}\n", encoding="utf-8")
         result = dtef("ingest", SAMPLE)
-        stale = f"warning: {file}:3: row 2: round: got 'S11', which is not ingested: its 2 rows correct nothing; allowed: S1"
+        stale = f"warning: {file}:3: row 2: round: got 'S11', which is not ingested: nothing to correct by 2 rows; allowed: S1"
         assert (result.exit_code, stale in result.stderr) == (0, True), "a row that is stale stops nothing, and is seen"
         monkeypatch.delenv("DTEF_BATTERIES")
         assert "since it was ingested last: other columns changed: battery (" in ok("ingest", SAMPLE)
@@ -75,13 +75,15 @@ class TestIngest:
         """Ingested again without the option, a round went back to 1 in silence, and the interval of skill grew narrow."""
         path = write_survey(state / "round.csv", ["A1"], questions=2)
         assert "design effect" not in ok("ingest", path)
-        means = "respondents count as one drawn at random, in the interval of skill"
-        assert f"  design effect 1.5: 1.5 {means}\n" in ok("ingest", path, "--design-effect", "1.5")
+        means = "of one drawn at random, in the interval of skill"
+        again = "; stated when the round was ingested before, and kept: --design-effect 1 takes it back"
+        assert f"  design effect 1.5: each respondent counts as 1/1.5 {means}\n" in ok("ingest", path, "--design-effect", "1.5")
         lowered = query("SELECT segment, question_id, ceiling_low.js FROM reference_scores ORDER BY ALL")
-        kept = f"design effect 1.5: 1.5 {means}; stated when the round was ingested before, and kept: --design-effect 1 takes it back"
-        assert kept in ok("ingest", path)
+        assert f"design effect 1.5: each respondent counts as 1/1.5 {means}{again}" in ok("ingest", path)
         assert query("SELECT segment, question_id, ceiling_low.js FROM reference_scores ORDER BY ALL") == lowered
-        assert f"design effect 2: 2 {means}; it was 1.5\n" in ok("ingest", path, "--design-effect", "2")
+        assert f"design effect 2: each respondent counts as 1/2 {means}; it was 1.5\n" in ok(
+            "ingest", path, "--design-effect", "2"
+        )
         assert "design effect 1; it was 2\n" in ok("ingest", path, "--design-effect", "1")
         assert "design effect" not in ok("ingest", path)
 
