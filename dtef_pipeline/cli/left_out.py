@@ -55,16 +55,24 @@ def open_reader(warehouse: Warehouse | None = None) -> TableReader:
 def queried(
     reader: TableReader, use: Callable[[duckdb.DuckDBPyConnection], Out], only: Iterable[str], rounds: Sequence[str]
 ) -> Out:
-    """What `use` makes of the tables of these rounds (none: of all), `scores` among them. Snapshots have the order they have over all rounds."""
-    if not rounds or not reader.query(has_several, only=["scores"], first=rounds):
-        return reader.query(use, only=only, first=rounds)
-    of_all = reader.query(times, only=["scores"])
+    """What `use` makes of the tables of these rounds (none: of all), `scores` among them.
 
-    def in_time(connection: duckdb.DuckDBPyConnection) -> Out:
-        take_times(connection, of_all)
+    Snapshots have the order that they have over all rounds, and batteries are linked as over all rounds.
+    """
+    from dtef_pipeline.survey.boards.linked import question_clusters, take_links
+
+    if not rounds:
+        return reader.query(use, only=only)
+    of_all = reader.query(times, only=["scores"]) if reader.query(has_several, only=["scores"], first=rounds) else None
+    linked = reader.query(question_clusters, only=["survey_responses"])
+
+    def as_of_all(connection: duckdb.DuckDBPyConnection) -> Out:
+        if of_all is not None:
+            take_times(connection, of_all)
+        take_links(connection, linked)
         return use(connection)
 
-    return reader.query(in_time, only=only, first=rounds)
+    return reader.query(as_of_all, only=only, first=rounds)
 
 
 def say_files(launched: Launched) -> None:

@@ -227,7 +227,7 @@ def _model_checks(reader: TableReader, rounds: Sequence[str], options: WatchOpti
 def _round_checks(reader: TableReader, rounds: Sequence[str], by: str, options: WatchOptions) -> pa.Table:
     columns, levels = columns_needed(SUBJECT.keys), 1 if by == "round" else 2
     order = reader.query(snapshot_order, only=["scores"])
-    clusters = reader.query(SUBJECT.clusters, only=["survey_responses"], first=rounds)
+    clusters = reader.query(SUBJECT.clusters, only=["survey_responses"])
     check = partial(drift_checks, subject=SUBJECT, levels=levels, options=options, order=order, clusters=clusters)
     return pa.concat_tables([check(reader.rows("scores", columns=columns, round=r)) for r in rounds])
 

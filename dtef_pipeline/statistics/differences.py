@@ -135,10 +135,13 @@ def verdicts(statistics: pd.DataFrame, words: tuple[str, str, str, str], margin:
 def with_intervals_that_hold_0(notes: pd.Series, found: pd.Series, statistics: pd.DataFrame, noun: str) -> pd.Series:
     """`notes` with one for rows that a test `found` to differ (bool) although the interval, `low` to `high`, holds 0.
 
-    Both are right: the test asks what chance does where there is no difference, and then it does not matter which people answered.
+    Both are right: the test asks what chance does where there is no difference. Then unequal clusters do not matter, nor, between two that
+    were asked, which people answered.
     """
     holds = found & (statistics["low"] <= 0) & (statistics["high"] >= 0) & (notes == "")
-    why = f"the interval holds 0 although p is below {SIGNIFICANCE:g}: it also allows for other people and for {plural(noun)} of unequal size"
+    why = (
+        f"the interval holds 0 although p is below {SIGNIFICANCE:g}: it allows for more, such as {plural(noun)} of unequal size"
+    )
     return notes.mask(holds, why)
 
 

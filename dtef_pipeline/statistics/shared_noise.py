@@ -61,7 +61,7 @@ def shared_variance(
 
     `noise` (parts, replicates): centred deviations of what each part adds to its `column`. A part is what one item of a `cluster` was observed
     to be by one `sample` of people (parts, each). With t the standard deviation of a part, the sum over every two parts of one sample that
-    are of different clusters: r t t', r the `correlation` of two items, of a column (columns,) or of all. (Two of one cluster are left out:
+    are of different clusters: 2 r t t', r the `correlation` of two items, of a column (columns,) or of all. (Two of one cluster are left out:
     what they share is in the differences between clusters.) Samples of different people are independent. Where it is known what each person
     answered, drawing people anew gives this; nothing else need change.
     """

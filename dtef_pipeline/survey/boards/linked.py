@@ -9,15 +9,26 @@ from dtef_pipeline.boards.cells import has_table, scores_of_this_version
 from dtef_pipeline.survey.batteries import linked_batteries
 from dtef_pipeline.survey.keys import KEYS
 
+_GIVEN = "linked_batteries"
+
 
 def question_clusters(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     """`cluster`, the linked battery, of each (round, question_id) of `survey_responses`; no rows where there is no such table.
 
+    Those of `take_links`, where a connection to some of the rounds was given them: rounds that are left out link batteries too.
+
     Raises WarehouseError for a survey that was ingested by a version without batteries.
     """
+    if has_table(connection, _GIVEN):
+        return pd.DataFrame(connection.table(_GIVEN).df())
     if not has_table(connection, "survey_responses"):
         return pd.DataFrame(columns=[*KEYS.shared_item, "cluster"], dtype="str")
     return asked_questions(connection)[[*KEYS.shared_item, "cluster"]]
+
+
+def take_links(connection: duckdb.DuckDBPyConnection, clusters: pd.DataFrame) -> None:
+    """Let `question_clusters` be these, of all rounds, whichever rounds the connection has."""
+    connection.register(_GIVEN, clusters)
 
 
 def asked_questions(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:

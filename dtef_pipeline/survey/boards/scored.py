@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.scored import Scored
-from dtef_pipeline.survey.baselines.names import EMPIRICAL_BAYES, LEAVE_ONE_OUT, NEAREST_SEGMENTS, POPULATION_MARGINAL
+from dtef_pipeline.survey.baselines.names import (
+    EMPIRICAL_BAYES,
+    LEAVE_ONE_OUT,
+    NEAREST_SEGMENTS,
+    POPULATION_MARGINAL,
+    SHUFFLED_SEGMENT,
+)
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
 from dtef_pipeline.survey.boards.linked import question_clusters
 from dtef_pipeline.survey.boards.noise import sampling_noise
@@ -27,7 +33,7 @@ SCORED = Scored(
     typical=("others", "population"),
     facts={"n": "INTEGER", "gini": "DOUBLE"},
     size=lambda level: ContextLevel(level).order,
-    of_observed=frozenset((POPULATION_MARGINAL, LEAVE_ONE_OUT, NEAREST_SEGMENTS, EMPIRICAL_BAYES)),
+    of_observed=frozenset((POPULATION_MARGINAL, LEAVE_ONE_OUT, NEAREST_SEGMENTS, EMPIRICAL_BAYES, SHUFFLED_SEGMENT)),
     marginal=POPULATION_MARGINAL,
     reference=LEAVE_ONE_OUT,
     usual={"condition": BlueprintOptions().condition},

@@ -116,5 +116,5 @@ def test_a_row_told_apart_whose_interval_holds_0_says_so_and_keeps_a_note_that_i
     rows = pd.DataFrame({"low": [-0.1, 0.1, -0.1, -0.1, np.nan], "high": [0.2, 0.3, 0.2, 0.2, np.nan]})
     notes = pd.Series(["", "", "", "why", ""], dtype=object)
     found = pd.Series([True, True, False, True, True])
-    why = "the interval holds 0 although p is below 0.05: it also allows for other people and for batteries of unequal size"
+    why = "the interval holds 0 although p is below 0.05: it allows for more, such as batteries of unequal size"
     assert list(with_intervals_that_hold_0(notes, found, rows, "battery")) == [why, "", "", "why", ""]
