@@ -60,7 +60,7 @@ def summary(warehouse: Warehouse, round_id: str, seconds: float) -> Iterator[str
 def design_effect(before: float, now: float, stated: float | None) -> Iterator[str]:
     """What the design effect of a round is where it is not 1, and whether it was `stated` now or `before`; empty where it is and was 1."""
     if now != 1:
-        counts = f"each respondent counts as 1/{now:g} of one drawn at random, in the interval of skill"
+        counts = f"each respondent counts as 1/{now:g} of one drawn at random, in ceilings and skill"
         kept = (
             ""
             if stated is not None

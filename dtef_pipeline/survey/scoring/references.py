@@ -34,9 +34,9 @@ def reference_scores(
     """One row of schema REFERENCE_SCORES per row of `responses`, in the same order.
 
     `responses` are all `survey_responses` rows of a round (or of several): how much the segments of an attribute differ decides how far a
-    segment's observed distribution is believed. Neither the order of the rows nor other questions change a pair's values, but for
-    `ceiling_low`: the ceiling of n / `design_effect` respondents (Kish 1965; 1 or more) less its estimated bias, in which the pairs of a
-    round are pooled.
+    segment's observed distribution is believed. `ceiling`: of n / `design_effect` respondents (Kish 1965; 1 or more). Neither the order of
+    the rows nor other questions change a pair's values, but for `ceiling_low`: the ceiling less its estimated bias, in which the pairs of
+    a round are pooled.
     Raises DtefError naming a distribution that does not fit its options, or a question whose segments have several lists of options.
     """
     responses = responses.combine_chunks()
@@ -144,12 +144,10 @@ def _fill(
     strength = prior_strengths(observed, n, question.attributes)
     numbers["gini"][rows] = gini(observed, n)
     numbers["shrinkage"][rows] = strength / (n + strength)
-    stated = low = _ceilings(question, simulated._replace(design_effect=1.0))
-    if simulated.design_effect != 1:
-        low = _ceilings(question, simulated)
+    best = _ceilings(question, simulated)
     found = {
-        "ceiling": (rows, stated.values),
-        "ceiling_low": (rows, low.values),
+        "ceiling": (rows, best.values),
+        "ceiling_low": (rows, best.values),
         "uniform": (rows, question.similarities(np.ones_like(observed), observed)),
         "population": (rows, question.similarities(question.population, observed)),
     }
@@ -158,7 +156,7 @@ def _fill(
     for name, (places, values) in found.items():
         for metric, value in values.items():
             structs[name][metric][places] = value
-    for metric, value in low.excess.items():
+    for metric, value in best.excess.items():
         above[metric][rows] = value
 
 

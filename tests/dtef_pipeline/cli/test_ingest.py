@@ -75,7 +75,7 @@ class TestIngest:
         """Ingested again without the option, a round went back to 1 in silence, and the interval of skill grew narrow."""
         path = write_survey(state / "round.csv", ["A1"], questions=2)
         assert "design effect" not in ok("ingest", path)
-        means = "of one drawn at random, in the interval of skill"
+        means = "of one drawn at random, in ceilings and skill"
         again = "; stated when the round was ingested before, and kept: --design-effect 1 takes it back"
         assert f"  design effect 1.5: each respondent counts as 1/1.5 {means}\n" in ok("ingest", path, "--design-effect", "1.5")
         lowered = query("SELECT segment, question_id, ceiling_low.js FROM reference_scores ORDER BY ALL")

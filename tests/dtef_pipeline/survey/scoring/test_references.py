@@ -118,14 +118,15 @@ def test_a_lowered_ceiling_is_below_the_ceiling_and_a_design_effect_lowers_it_as
         assert (lowered <= stated[name]).all(), name
         assert (lowered.isna() == stated[name].isna()).all()
         assert low[name.replace("ceiling", "ceiling_low")].mean() < lowered.mean(), name
-    assert_frame_equal(stated[names], low[names])
+        assert low[name].mean() < stated[name].mean(), name
     fewer = survey.set_column(
         survey.column_names.index("n"),
         survey.schema.field("n"),
         pc.cast(pc.round(pc.divide(pc.cast(survey["n"], "float64"), 1.5)), "int32"),
     )
-    of_fewer = by_pair(reference_scores(fewer, draws=60))["ceiling_low.js"]
-    assert low["ceiling_low.js"].mean() == pytest.approx(of_fewer.mean(), abs=1e-6)
+    of_fewer = by_pair(reference_scores(fewer, draws=60))
+    for name in ("ceiling.js", "ceiling_low.js"):
+        assert low[name].mean() == pytest.approx(of_fewer[name].mean(), abs=1e-6)
 
 
 def test_equal_input_gives_equal_rows_and_another_seed_other_draws() -> None:
