@@ -26,7 +26,7 @@ from dtef_pipeline.statistics.differences import (
 )
 from dtef_pipeline.statistics.permutation import fewest_clusters, holm, permutations_for
 from dtef_pipeline.statistics.resampling import product
-from dtef_pipeline.statistics.shared_noise import CORRELATION, ClusterNoise
+from dtef_pipeline.statistics.shared_noise import CORRELATION, ClusterNoise, in_common
 from dtef_pipeline.text.counted import counted
 
 _OF_PARSED = {
@@ -144,9 +144,8 @@ def _noise(grid: _Grid, mask: Floats, left: Codes, right: Codes) -> ClusterNoise
         return None
     here, clusters = mask.astype(np.float32), len(grid.starts) - 1
     deviations = np.zeros((len(grid.noise), clusters, len(left)), dtype=np.float32)
-    every, within = (np.zeros((grid.sample.max() + 1, len(left))) for _ in range(2))
+    spreads = np.zeros((len(left), grid.sample.max() + 1, clusters))
     for cluster in range(clusters):
-        own = np.zeros(every.shape)
         bounds = grid.starts[cluster], grid.starts[cluster + 1]
         inner = np.flatnonzero(np.diff(grid.part[slice(*bounds)])) + 1 + bounds[0]
         for start, end in pairwise([bounds[0], *inner, bounds[1]]):
@@ -154,10 +153,8 @@ def _noise(grid: _Grid, mask: Floats, left: Codes, right: Codes) -> ClusterNoise
             drawn = product(here[start:end].T, grid.noise[:, start:end])
             part = drawn[:, right, left] - drawn[:, left, right]
             deviations[:, cluster] += part
-            own[grid.sample[start]] += np.sqrt((part**2).mean(axis=0))
-        every += own
-        within += own**2
-    return ClusterNoise(deviations, np.maximum(every**2 - within, 0).sum(axis=0))
+            spreads[:, grid.sample[start], cluster] += np.sqrt((part**2).mean(axis=0))
+    return ClusterNoise(deviations, in_common(spreads))
 
 
 def _by_item(mask: Floats, item: Codes) -> list[Floats]:

@@ -68,6 +68,12 @@ def shared_variance(
     spread = np.sqrt(np.einsum("pr,pr->p", noise, noise, dtype=np.float64) / noise.shape[1])
     shape = (columns, int(sample.max(initial=0)) + 1, int(cluster.max(initial=0)) + 1)
     place = (column * shape[1] + sample) * shape[2] + cluster
-    sums = np.bincount(place, spread, minlength=shape[0] * shape[1] * shape[2]).reshape(shape)
-    pairs = sums.sum(axis=2) ** 2 - (sums**2).sum(axis=2)
-    return np.asarray(correlation * np.maximum(pairs, 0).sum(axis=1))
+    sums = np.bincount(place, spread, minlength=shape[0] * shape[1] * shape[2]).astype(np.float64).reshape(shape)
+    return np.asarray(correlation * in_common(sums))
+
+
+def in_common(spreads: Floats) -> Floats:
+    """`shared_variance` where noise correlates by 1, (columns,); `spreads` (columns, samples, clusters): standard deviations of the parts of
+    each cluster, added up."""
+    pairs = spreads.sum(axis=2) ** 2 - (spreads**2).sum(axis=2)
+    return np.asarray(np.maximum(pairs, 0).sum(axis=1))
