@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.survey.batteries import BY_CURATION
 from dtef_pipeline.survey.whole import NEXT_STEPS
+from dtef_pipeline.text.beginning import beginning
 from dtef_pipeline.text.counted import and_more, counted
 from resources.warehouse import Warehouse
 
 _SHOWN = 10
 _MOST_ITEMS = 20
-_LONGEST_LINE = 70
 _READ_BACK = [
     "segment",
     "question_id",
@@ -117,7 +117,7 @@ def _scales(round_id: str, questions: Sequence[dict[str, Any]]) -> Iterator[str]
     yield f"  scales: {kinds['ordinal']} ordinal, {kinds['nominal']} nominal; {aside} with a don't-know option"
     unordered = [row for row in questions if row["scale"] == "nominal" and len(row["options"]) > 2]
     for row in unordered[:_SHOWN]:
-        yield f"    nominal: {_short(row['question_text'])} ({_short(' / '.join(row['options']))}): {row['scale_reason']}"
+        yield f"    nominal: {beginning(row['question_text'])} ({beginning(' / '.join(row['options']))}): {row['scale_reason']}"
     if len(unordered) > _SHOWN:
         yield f"    and {len(unordered) - _SHOWN} more that are nominal with 3 or more options"
     columns = "DISTINCT question_order, question_text, options, scale, scale_reason, dont_know"
@@ -138,12 +138,7 @@ def _batteries(round_id: str, names: Sequence[str]) -> Iterator[str]:
 
 def _named(texts: Sequence[str]) -> str:
     """The first texts, shortened; those that are then the same once, with their number."""
-    found = Counter(map(_short, texts))
+    found = Counter(map(beginning, texts))
     shown = dict(list(found.items())[:_SHOWN])
     more = f" and {len(texts) - sum(shown.values())} more" if len(found) > _SHOWN else ""
     return "; ".join(text if number == 1 else f"{text} ({number} of them)" for text, number in shown.items()) + more
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 1] + "…"
