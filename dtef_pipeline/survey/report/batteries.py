@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from html import escape
 
 import duckdb
@@ -11,14 +10,11 @@ import pandas as pd
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.identity import digest
 from dtef_pipeline.report.markup import Column, named, paragraph, shortened, table, text, whole
-from dtef_pipeline.survey.batteries import BY_CURATION, BY_SURVEY
 from dtef_pipeline.survey.boards.linked import asked_questions
+from dtef_pipeline.survey.boards.why_linked import reasons
 from dtef_pipeline.survey.identity import question_key, round_order
-from dtef_pipeline.survey.wording import Wording, common
 from dtef_pipeline.text.counted import counted
 
-_SHARED_WORDS = 3
-"""Words that texts must share to be shown as what they share."""
 _CHARACTERS_SHOWN = 100
 """Characters of a question that are shown; the download has all."""
 
@@ -83,35 +79,6 @@ def _row(number: int, own: pd.DataFrame) -> dict[str, object]:
         "battery": number,
         "different": len(items),
         "rounds": ", ".join(dict.fromkeys(own["round"])),
-        "why": "; ".join(dict.fromkeys(_reasons(own))),
+        "why": "; ".join(dict.fromkeys(reasons(own))),
         "texts": f"<ul>{texts}</ul>",
     }
-
-
-def _reasons(own: pd.DataFrame) -> Iterator[str]:
-    """Why the questions of one linked battery are together."""
-    for _, rows in own.groupby(["round", "battery"], sort=False):
-        name = str(rows["battery"].iloc[0])
-        items = rows.drop_duplicates("same_item")
-        if name.startswith(BY_CURATION):
-            yield f"named {name.removeprefix(BY_CURATION)} in the file of corrections"
-        elif name.startswith(BY_SURVEY):
-            yield f"named {name.removeprefix(BY_SURVEY)} by the survey"
-        elif len(items) > 1:
-            yield _shared(list(items["question_text"]), list(items["options"]))
-    if own.groupby("same_item")["round"].nunique().max() > 1:
-        yield "questions asked in several rounds"
-    elif len({*own["round"]}) > 1:
-        yield "questions in other words or over other options in another round"
-
-
-def _shared(texts: Sequence[str], options: Sequence[Sequence[str]]) -> str:
-    """What the questions of one block have in common, in words."""
-    words = [question.split() for question in texts]
-    opening, ending = common(words), common([[*reversed(own)] for own in words])
-    if opening >= _SHARED_WORDS:
-        return f"one stem: “{' '.join(words[0][:opening])} …”"
-    if ending >= _SHARED_WORDS:
-        return f"one stem: “… {' '.join(words[0][-ending:])}”"
-    lacking = not any(Wording.of(question, own).asks for question, own in zip(texts, options, strict=True))
-    return "items of one list over one scale" if lacking else "asked next to each other over one scale, or again later"
