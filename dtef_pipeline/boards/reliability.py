@@ -93,7 +93,7 @@ def _agreement(cells: pd.DataFrame) -> dict[str, object]:
         return found | always | {"note": "all draws of a pair score alike: no interval"}
     found |= {"within_sd": float(np.sqrt(within)), "rerun_detectable": rerun_detectable(within, count)}
     if count < MIN_CLUSTERS:
-        return found | {"note": f"{counted(count, 'cell')} with repeated draws: at least {MIN_CLUSTERS} are needed"}
+        return found | {"note": f"no icc: {counted(count, 'cell')} with repeated draws, at least {MIN_CLUSTERS} are needed"}
 
     def statistic(ratio: float) -> float:
         """Weighted mean square of the cell means over the mean square within: F at the true ratio of the variances."""
@@ -134,5 +134,5 @@ def _model_difference(cells: pd.DataFrame, subject: Scored) -> dict[str, object]
     by_cluster = (known["mean"] - known["reference"]).groupby(known["cluster"], sort=False, observed=True)
     sums, counts = np.asarray(by_cluster.sum(), dtype=np.float64), np.asarray(by_cluster.count(), dtype=np.float64)
     if len(counts) < MIN_CLUSTERS:
-        return {"model_note": why_none(len(counts), subject.keys.cluster_noun)}
+        return {"model_note": why_none(len(counts), subject.keys.cluster_noun, "detectable difference of models")}
     return {"model_detectable": model_detectable(sums, counts), "model_note": ""}

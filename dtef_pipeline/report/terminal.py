@@ -101,9 +101,10 @@ def _interval(low: float, high: float, sign: str) -> str:
 
 
 def _first_reason(note: Any) -> str:
-    """Why there is no interval; what the note says of skill and worth is left out."""
-    reason = note.split("; ")[0] if isinstance(note, str) else ""
-    return reason if reason.endswith("are needed") and not reason.startswith("0 ") else ""
+    """Why there is no interval, without saying that there is none; what the note says of skill and worth is left out."""
+    lacking, _, reason = note.split("; ")[0].partition(": ") if isinstance(note, str) else ("", "", "")
+    is_reason = lacking.startswith("no ") and reason.endswith("are needed") and not reason.startswith("0 ")
+    return reason if is_reason else ""
 
 
 def allowed_for(frame: pd.DataFrame) -> str:

@@ -94,7 +94,9 @@ def paired_statistics(
         "p": np.where(enough, flips.p, np.nan),
         "permutations": np.where(enough, flips.permutations, 0),
     }
-    return pd.DataFrame({**numbers, "note": pd.Series([why_none(int(n), noun) for n in clusters], dtype=object)})
+    return pd.DataFrame(
+        {**numbers, "note": pd.Series([why_none(int(n), noun, "interval and no test") for n in clusters], dtype=object)}
+    )
 
 
 def ratio_intervals(

@@ -292,8 +292,8 @@ def _at(ordered: Floats, place: Floats) -> Floats:
         return np.where(share > 0, first + share * (np.where(np.isfinite(second), second, first) - first), first)
 
 
-def why_none(n_clusters: int, noun: str = "cluster") -> str:
-    """Why there is no interval, in words, clusters called by the `noun`; empty where there is one."""
+def why_none(n_clusters: int, noun: str = "cluster", what: str = "interval") -> str:
+    """Why there is no interval (or no `what`), in words, clusters called by the `noun`; empty where there is one."""
     if n_clusters >= MIN_CLUSTERS:
         return ""
-    return f"{counted(n_clusters, noun)}: at least {MIN_CLUSTERS} are needed"
+    return f"no {what}: {counted(n_clusters, noun)}, at least {MIN_CLUSTERS} are needed"

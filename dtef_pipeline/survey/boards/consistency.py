@@ -134,7 +134,11 @@ def _components(
     found: dict[str, object] = dict.fromkeys(_COMPONENTS)
     batteries, segments = int(battery.max()) + 1, int(segment.max()) + 1
     if segments < 2 or batteries < MIN_CLUSTERS:
-        return found | {"consistency_note": "one segment" if segments < 2 else why_none(batteries, KEYS.cluster_noun)}
+        return found | {
+            "consistency_note": "one segment"
+            if segments < 2
+            else why_none(batteries, KEYS.cluster_noun, "estimate and no test")
+        }
     size = segment_sizes(used["ceiling"].to_numpy(), segment, question) if known else np.zeros(segments)
     same = segment.tobytes() + question.tobytes() + size.tobytes()
     if same not in designs:

@@ -146,7 +146,7 @@ def _tested(
         "gap": gap,
         "expected_gap": drawn.expected,
         "excess": gap - drawn.expected,
-        "note": why_none(clusters, KEYS.cluster_noun),
+        "note": why_none(clusters, KEYS.cluster_noun, "interval and no test"),
     }
     if clusters < MIN_CLUSTERS:
         return found

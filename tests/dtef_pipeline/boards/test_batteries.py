@@ -46,7 +46,7 @@ def test_many_questions_in_four_batteries_have_no_interval_and_the_note_says_why
     assert (row["n_questions"], row["n_batteries"], row["note"]) == (
         20,
         4,
-        "4 batteries: at least 5 are needed; no ceiling known",
+        "no interval: 4 batteries, at least 5 are needed; no ceiling known",
     )
     assert row[["score_low", "score_high", "adjusted_low", "parsed_low", "rank_low", "p_best"]].isna().all()
     assert row["effective_questions"] == pytest.approx(4)

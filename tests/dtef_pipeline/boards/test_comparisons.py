@@ -140,7 +140,7 @@ def test_the_same_question_in_many_segments_and_rounds_is_one_cluster() -> None:
     frame = cells(*rows).assign(round=lambda f: "S" + f["question_id"].str[1:], cluster="same", same_item="same")
     (row,) = comparisons(frame, QUICK).to_dict("records")
     assert (row["n_pairs"], row["n_questions"]) == (18, 1)
-    assert (row["verdict"], row["note"]) == ("not tested", "1 battery: at least 5 are needed")
+    assert (row["verdict"], row["note"]) == ("not tested", "no interval and no test: 1 battery, at least 5 are needed")
     assert np.isnan([row["low"], row["high"], row["p"], row["p_holm"], row["effect_size"]]).all()
 
 
@@ -150,7 +150,7 @@ def test_questions_of_a_battery_are_one_cluster_and_are_counted_as_questions() -
     battery = frame["question_id"].str[1:].astype(int) // 3
     (row,) = comparisons(frame.assign(cluster=battery.astype(str)), QUICK).to_dict("records")
     assert (row["n_pairs"], row["n_questions"], row["n_batteries"]) == (11, 11, 4)
-    assert (row["verdict"], row["note"]) == ("not tested", "4 batteries: at least 5 are needed")
+    assert (row["verdict"], row["note"]) == ("not tested", "no interval and no test: 4 batteries, at least 5 are needed")
     (six,) = comparisons(
         frame.assign(cluster=(battery + frame["question_id"].isin(["q0", "q10"]) * 9).astype(str)), QUICK
     ).to_dict("records")
@@ -236,7 +236,9 @@ def test_the_table_has_the_published_schema() -> None:
     table = pa.Table.from_pandas(comparisons(frame, QUICK), schema=COMPARISONS, preserve_index=False)
     few = [row for row in table.to_pylist() if "few" in (row["model"], row["other_model"])]
     assert table.num_rows == 3 + len(few)
-    assert {row["note"] for row in few} <= {"1 battery: at least 5 are needed", "2 batteries: at least 5 are needed"}
+    assert {row["note"] for row in few} <= {
+        f"no interval and no test: {n}, at least 5 are needed" for n in ("1 battery", "2 batteries")
+    }
     assert all(row["p"] is None and row["low"] is None for row in few)
 
 

@@ -130,7 +130,9 @@ class TestParsedScores:
         row = table.loc["unread"].iloc[0]
         assert (row["verdict"], row["parsed_verdict"], row["n_parsed_pairs"]) == ("better", "not tested", 0)
         assert row[["parsed_difference", "parsed_low", "parsed_p", "parsed_p_adjusted"]].isna().all()
-        assert row["parsed_note"].endswith(": nothing can be tested (0 batteries: at least 5 are needed)")
+        assert row["parsed_note"].endswith(
+            ": nothing can be tested (no interval and no test: 0 batteries, at least 5 are needed)"
+        )
         assert table.loc["b" if "b" in table.index else "a", "parsed_note"] == ""
 
     def test_noise_of_the_parsed_part_of_a_cell_is_that_of_the_cell_times_responses_per_parsed_one(self) -> None:

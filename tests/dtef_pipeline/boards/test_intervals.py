@@ -220,7 +220,7 @@ def test_few_questions_have_means_but_no_interval_and_the_note_says_why() -> Non
     assert row["n_questions"] == 3
     assert row[["score_low", "score_high", "skill_low", "rank_low", "p_best"]].isna().all()
     assert row["skill"] == pytest.approx((0.7 - 0.8) / 0.1)
-    assert row["note"] == "3 batteries: at least 5 are needed"
+    assert row["note"] == "no interval: 3 batteries, at least 5 are needed"
 
 
 def test_fifty_segments_of_one_question_are_one_question() -> None:
@@ -302,7 +302,7 @@ def test_the_marginal_has_no_advantage_over_itself_and_a_shift_no_width() -> Non
 def test_a_single_question_has_no_interval() -> None:
     frame = boarded(scores_of("m", 0.5, 0.6, 0.4, 0.5, 0.6), questions(5), "question")
     assert frame["score_low"].isna().all()
-    assert set(frame["note"]) == {"1 battery: at least 5 are needed"}
+    assert set(frame["note"]) == {"no interval: 1 battery, at least 5 are needed"}
     assert frame["skill"].notna().all()
 
 

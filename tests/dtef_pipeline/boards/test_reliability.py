@@ -150,7 +150,7 @@ def test_only_scored_draws_of_the_snapshot_that_counts_are_compared() -> None:
     assert row["within_sd"] == pytest.approx(np.sqrt(0.005 / 2))
     assert reliable(rows, snapshot="base").iloc[0]["within_sd"] == pytest.approx(np.sqrt((0.08 + 0.005) / 2))
     assert pd.isna(row["icc"])
-    assert "2 cells with repeated draws: at least 5 are needed" in row["note"]
+    assert "no icc: 2 cells with repeated draws, at least 5 are needed" in row["note"]
 
 
 def test_single_draws_and_empty_tables_have_no_row() -> None:
@@ -205,4 +205,4 @@ def test_without_reference_scores_or_with_few_questions_the_note_says_so() -> No
     none, few = reliable(drawn(scores)).iloc[0], reliable(drawn(scores), references(8, 0.5, 0.5, per_cluster=2)).iloc[0]
     assert pd.isna(none["model_detectable"])
     assert none["note"] == "no reference scores to compare with: ingest the round again"
-    assert few["note"] == "4 batteries: at least 5 are needed"
+    assert few["note"] == "no detectable difference of models: 4 batteries, at least 5 are needed"

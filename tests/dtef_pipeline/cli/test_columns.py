@@ -44,7 +44,7 @@ def test_costs_drift_and_estimate_end_so_too(reading: Path) -> None:
 
 
 def test_a_missing_tier_says_why(reading: Path) -> None:
-    assert "here none: 3 batteries: at least 5 are needed" in ok("leaderboard")
+    assert "here none: no interval and no test: 3 batteries, at least 5 are needed" in ok("leaderboard")
 
 
 @pytest.mark.parametrize("command", SHOW_BOARDS)

@@ -69,7 +69,7 @@ def test_a_file_is_a_whole_comparison_in_one_run_and_is_shown_again_from_the_sco
     shown = ok("experiment", own)
     assert shown in printed
     assert "difference to it, its 95 % interval, and the decision (equivalent: within ±0.01)" in shown
-    assert "undecided (2 batteries: at least 5 are needed)" in shown
+    assert "undecided (no interval and no test: 2 batteries, at least 5 are needed)" in shown
     assert (rows[1]["decision"], rows[1]["low"], rows[1]["margin"], rows[1]["n_questions"]) == ("undecided", None, 0.01, 2)
     assert len(list(csv.DictReader(io.StringIO(ok("experiment", own, "--format", "csv"))))) == 2
 

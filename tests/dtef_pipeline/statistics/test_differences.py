@@ -41,7 +41,7 @@ def test_the_difference_is_over_pairs_and_the_effect_in_deviations_of_clusters()
 def test_four_clusters_get_neither_interval_nor_test_and_are_told_why() -> None:
     row = statistics(np.full((4, 1), 0.3), np.ones((4, 1))).iloc[0]
     assert row[["low", "high", "narrow_low", "p"]].isna().all()
-    assert row["note"] == "4 clusters: at least 5 are needed"
+    assert row["note"] == "no interval and no test: 4 clusters, at least 5 are needed"
 
 
 def test_without_resamples_there_is_a_test_and_no_interval() -> None:

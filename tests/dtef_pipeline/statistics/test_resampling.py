@@ -231,8 +231,8 @@ def test_no_interval_of_few_clusters_or_of_replicates_that_are_not_finite() -> N
     reach = np.sqrt(50 / 49) * t.ppf(0.975, 48) / norm.ppf(0.975)
     assert low[2] == pytest.approx(reach * np.quantile(replicates[10:, 2], 0.025))
     assert np.isnan(interval(numbers(replicates, MIN_CLUSTERS - 1))).all()
-    assert why_none(1, "question") == "1 question: at least 5 are needed"
-    assert why_none(3) == "3 clusters: at least 5 are needed"
+    assert why_none(1, "question") == "no interval: 1 question, at least 5 are needed"
+    assert why_none(3) == "no interval: 3 clusters, at least 5 are needed"
     assert why_none(5) == ""
 
 

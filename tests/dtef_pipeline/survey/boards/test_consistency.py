@@ -144,7 +144,7 @@ def test_what_cannot_be_told_is_null_and_says_why() -> None:
     apart[0, 0, :5], apart[0, 1, 5:] = rng.random((2, 5))
     constant = components(np.full((1, 4, 8), 0.5)).iloc[0]
     for row, note in (
-        (few, "4 batteries: at least 5 are needed"),
+        (few, "no estimate and no test: 4 batteries, at least 5 are needed"),
         (one, "one segment"),
         (components(apart).iloc[0], "too few segments and shared questions"),
         (constant, "too few segments and shared questions"),

@@ -246,7 +246,10 @@ class TestDecisions:
 
     def test_four_questions_decide_nothing_and_say_why(self) -> None:
         found = changed(0.1, 0.1, 0.1, 0.1).loc["reasoned"]
-        assert (found["decision"], found["note"]) == ("undecided", "4 batteries: at least 5 are needed")
+        assert (found["decision"], found["note"]) == (
+            "undecided",
+            "no interval and no test: 4 batteries, at least 5 are needed",
+        )
         assert found[["low", "high", "p", "p_holm"]].isna().all()
 
     def test_the_first_condition_is_compared_with_nothing(self) -> None:

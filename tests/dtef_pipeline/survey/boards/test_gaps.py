@@ -300,7 +300,7 @@ def test_few_questions_have_an_expectation_but_no_test() -> None:
     assert row["expected_gap"] > 0
     assert row[["expected_low", "expected_high", "p", "p_holm"]].isna().all()
     assert row["note"].startswith(
-        "3 batteries: at least 5 are needed; no ceilings known, so all groups are taken to answer alike"
+        "no interval and no test: 3 batteries, at least 5 are needed; no ceilings known, so all groups are taken to answer alike"
     )
 
 

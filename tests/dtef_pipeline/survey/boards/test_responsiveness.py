@@ -209,7 +209,7 @@ class TestVerdict:
 
     def test_four_questions_decide_nothing(self) -> None:
         row = responded(cells({"0": [0.5] * 4, "5": [0.5] * 4}))
-        assert (row["verdict"], row["note"]) == ("undecided", "4 batteries: at least 5 are needed")
+        assert (row["verdict"], row["note"]) == ("undecided", "no interval and no test: 4 batteries, at least 5 are needed")
         assert np.isnan([row["p"], row["low"], row["high"], row["slope_low"]]).all()
 
 

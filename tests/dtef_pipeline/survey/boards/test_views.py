@@ -147,7 +147,7 @@ def test_what_was_drawn_can_be_drawn_again_by_the_seed_in_the_table(connection: 
 def test_tiers_stand_on_the_overall_board_and_need_resamples(connection: duckdb.DuckDBPyConnection) -> None:
     rows = board(connection)
     assert rows["tier"].dropna().to_dict() == {POPULATION_MARGINAL: 1, "good": 2, "poor": 3, "mute": 4}
-    assert rows["tier_note"]["partly"].startswith("4 batteries: at least 5 are needed")
+    assert rows["tier_note"]["partly"].startswith("no interval and no test: 4 batteries, at least 5 are needed")
     assert "tier" not in view(connection, "overall", SurveyBoardOptions(resamples=0))
     assert "tier" not in view(connection, "attribute", OPTIONS)
 
