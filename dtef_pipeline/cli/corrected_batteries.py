@@ -35,12 +35,15 @@ def check_batteries(settings: Settings) -> Iterator[Diagnosis]:
         yield Diagnosis("batteries", "ok", found)
 
 
-def _asked(place: str) -> dict[str, set[str]]:
-    """The ids of each round's questions; none of an object store, which is not asked, as it may be long in answering."""
-    asked: dict[str, set[str]] = {}
-    for table in () if "://" in place else ("survey_responses", "survey_quarantine"):
-        rows = Warehouse(place).read_or_empty(table, columns=["round", "question_id"])
-        for round_id, question_id in zip(rows["round"].to_pylist(), rows["question_id"].to_pylist(), strict=True):
-            if question_id:  # a row about a whole segment has none
-                asked.setdefault(round_id, set()).add(question_id)
+def _asked(place: str) -> dict[str, dict[str, str]]:
+    """By round, the texts of its questions by their ids, empty of one whose answers are all in quarantine.
+
+    None of an object store, which is not asked, as it may be long in answering.
+    """
+    asked: dict[str, dict[str, str]] = {}
+    tables = {"survey_quarantine": ["round", "question_id"], "survey_responses": ["round", "question_id", "question_text"]}
+    for table, columns in tables.items() if "://" not in place else ():
+        for row in Warehouse(place).read_or_empty(table, columns=columns).to_pylist():
+            if row["question_id"]:  # a row about a whole segment has none
+                asked.setdefault(row["round"], {})[row["question_id"]] = row.get("question_text", "")
     return asked

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -19,8 +20,12 @@ from dtef_pipeline.documents import Document, Part, read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.model import Finding, Survey
 from dtef_pipeline.survey.validation import named_round
+from dtef_pipeline.text.beginning import beginning
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
+
+_QUESTIONS_NAMED, _MOST_OF_TEXT = 4, 60
+"""Questions that are named instead of one that is not there, and characters of their texts."""
 
 
 def _not_blank(text: str) -> str:
@@ -65,21 +70,24 @@ class Curation:
         Raises ConfigError, with file and line, for a question that the round does not have.
         """
         own = {row.question_id: row for row in self.rows if row.round == survey.round}
-        if unknown := self.unknown_questions({survey.round: {q.id for q in survey.questions}}):
+        if unknown := self.unknown_questions({survey.round: {q.id: q.text for q in survey.questions}}):
             raise ConfigError("; ".join(unknown))
         if not own:
             return survey
         questions = tuple(replace(q, battery=own[q.id].battery, curated=True) if q.id in own else q for q in survey.questions)
         return replace(survey, questions=questions, findings=(*survey.findings, _finding(survey, own)))
 
-    def unknown_questions(self, asked: Mapping[str, Collection[str]]) -> list[str]:
-        """The rows whose question its round does not ask, a line each, with file and line; `asked`: the ids of a round's questions, by round."""
+    def unknown_questions(self, asked: Mapping[str, Mapping[str, str]]) -> list[str]:
+        """The rows whose question its round does not ask, a line each, with file and line, and the questions whose ids are most alike.
+
+        `asked`: by round, the texts of its questions by their ids.
+        """
         return [
             self._told(
                 number,
                 "question_id",
                 f"got {row.question_id!r}, which round {row.round} does not ask",
-                nearest(row.question_id, known),
+                nearest(row.question_id, known, _QUESTIONS_NAMED, partial(_told, known)),
             )
             for number, row in enumerate(self.rows)
             if (known := asked.get(row.round)) is not None and row.question_id not in known
@@ -99,6 +107,12 @@ class Curation:
         return str(self.document.error(("batteries", number, key), message)) if self.document else message
 
 
+def _told(texts: Mapping[str, str], question_id: str) -> str:
+    """A question by its id and the beginning of its text, where that is known."""
+    text = texts[question_id]
+    return f'{question_id} ("{beginning(text, _MOST_OF_TEXT)}")' if text else question_id
+
+
 def _finding(survey: Survey, own: Mapping[str, Correction]) -> Finding:
     items = tuple(f"{q.text}: {own[q.id].battery} ({own[q.id].reason})" for q in survey.questions if q.id in own)
     return Finding(
@@ -114,6 +128,7 @@ def load_curation(path: Path) -> Curation:
     for number, row in enumerate(rows):
         before = first.setdefault((row.round, row.question_id), number)
         if before != number:
-            problem = f"question {row.question_id} of round {row.round} stands in row {before + 1} already; allowed: one row per question"
+            of_first = f"question {row.question_id} of round {row.round} stands in row {before + 1} already"
+            problem = f"{of_first} (battery {rows[before].battery}); allowed: one row per question"
             raise document.error(("batteries", number, "question_id"), problem)
     return Curation(document, tuple(rows))

@@ -281,4 +281,7 @@ def test_rows_of_corrected_batteries_that_name_what_is_not_there_are_told(
     assert (found["state"], found["found"]) == ("warning", stale)
     file.write_text("batteries:\n" + row % ("S1", "s1-77"), encoding="utf-8")
     found = findings(1)["batteries"]
-    assert found["found"].startswith(f"{file}:2: row 1: question_id: got 's1-77', which round S1 does not ask; allowed: s1-")
+    unknown = f"{file}:2: row 1: question_id: got 's1-77', which round S1 does not ask; allowed: s1-"
+    assert found["found"].startswith(unknown)
+    named = 's1-07 ("How much do you trust your nearest hospital?")'
+    assert named in found["found"], "a list of bare ids says nothing to the one who mixed them up"

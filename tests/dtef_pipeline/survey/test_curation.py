@@ -57,11 +57,12 @@ def test_what_the_file_says_of_a_round_holds_and_the_rule_says_the_rest(tmp_path
     [
         (
             [row("judges"), row("nuns")],
-            r"batteries.yaml:3: row 2: question_id: got 'nuns', which round GD4 does not ask; allowed: .*judges",
+            r"batteries.yaml:3: row 2: question_id: got 'nuns', which round GD4 does not ask; "
+            r'allowed: nurses \("How much do you trust nurses\?"\), .* and 1 more$',
         ),
         (
             [row("judges"), row("judges", "C")],
-            r"batteries.yaml:3: row 2: .* stands in row 1 already; allowed: one row per question",
+            r"batteries.yaml:3: row 2: .* stands in row 1 already \(battery B\); allowed: one row per question",
         ),
         (["  - {round: GD4, question_id: judges, battery: B}\n"], r"batteries.yaml:2: row 1: reason: is missing"),
         ([row("judges", reason="' '")], r"batteries.yaml:2: row 1: reason: is blank; allowed: text"),
