@@ -19,6 +19,7 @@ from dtef_pipeline.report.terminal import (
     allowed_for,
     columns_that_fit,
     intervals,
+    intervals_of,
     named_apart,
     render,
     render_blocks,
@@ -29,6 +30,7 @@ from dtef_pipeline.survey.boards.meanings import (
     DRIFT,
     ENDS,
     FIRST_OUT,
+    OWN_INTERVALS,
     SHOWN_INTERVALS,
     meanings,
     subject_columns,
@@ -193,6 +195,8 @@ def _shown(by: str, frame: pd.DataFrame) -> pd.DataFrame:
     shown = named_apart(with_ranks(frame, METRICS) if by == BY_METRIC else frame).assign(
         interval=intervals(frame, SHOWN_INTERVALS)
     )
+    own = {column: name for column, name in OWN_INTERVALS.items() if ENDS[name][0] in frame}
+    shown = shown.assign(**{column: intervals_of(frame, name, ENDS[name]) for column, name in own.items()})
     if "best_segment" in frame:
         shown = shown.assign(best_and_worst=_best_and_worst(frame))
     return shown.assign(questions=_questions(frame)) if "effective_questions" in frame else shown
@@ -230,6 +234,6 @@ def _says_something(name: str, shown: pd.DataFrame) -> bool:
         return bool((shown["parsed_note"].fillna("") != "").any())
     if name == "interval" and why_no_interval(shown["interval"]):
         return any(shown[low].notna().any() for low, _ in SHOWN_INTERVALS if low in shown)
-    if name in ("interval", "note", "consistency_note"):
+    if name in ("interval", "note", "consistency_note", *OWN_INTERVALS):
         return bool(shown[name].fillna("").ne("").any())
     return True

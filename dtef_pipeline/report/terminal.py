@@ -95,6 +95,17 @@ def intervals(frame: pd.DataFrame, ends: Iterable[tuple[str, str]] = _OF_DIFFERE
     return [_interval(low, high, sign) if pd.notna(low) else _first_reason(note) for low, high, note in rows]
 
 
+def intervals_of(frame: pd.DataFrame, name: str, ends: tuple[str, str]) -> list[str]:
+    """The interval of the estimate in the column `name` of each row, in one cell, with the digits of the estimate; empty where there is none."""
+    sign = "+" if name in SIGNED_COLUMNS else ""
+    found = []
+    for value, low, high in zip(frame[name], frame[ends[0]], frame[ends[1]], strict=True):
+        places = decimals(value, low, high) if pd.notna(low) else 0
+        shown = ("∞" if end == math.inf else written(end, places, sign=sign) for end in (low, high))
+        found.append(" to ".join(shown) if pd.notna(low) else "")
+    return found
+
+
 def _interval(low: float, high: float, sign: str) -> str:
     places = decimals(low, low, high)
     return f"{written(low, places, sign=sign)} to {written(high, places, sign=sign)}"

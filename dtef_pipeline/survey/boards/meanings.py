@@ -43,8 +43,11 @@ SHOWN_INTERVALS = (
     *(("low", "high"), ("excess_low", "excess_high"), ("segment_sd_low", "segment_sd_high"), ("score_low", "score_high")),
 )
 """The ends of what a view shows as its interval: of these the first that it has."""
+OWN_INTERVALS: Mapping[str, str] = {f"{name}_interval": name for name in ("skill", "worth", "vs_marginal")}
+"""Columns of people's tables with the interval of another estimate than the one that a view is about, and the estimate's column."""
 FIRST_OUT = (
     *(
+        *OWN_INTERVALS,
         "question_id",
         "p_holm",
         "parsed_excess",
@@ -89,7 +92,8 @@ FIRST_OUT = (
 """Columns that a narrow terminal has no room for, in the order in which they are left out."""
 _COMMON_COLUMNS = (
     *("rank", "tier", "model", "context_level", "score", "interval", "parsed_score", "adjusted_score"),
-    *("skill", "worth", "vs_marginal", "n_pairs", "questions", "coverage", "parse_rate"),
+    *("skill", "skill_interval", "worth", "worth_interval", "vs_marginal", "vs_marginal_interval"),
+    *("n_pairs", "questions", "coverage", "parse_rate"),
 )
 _COST = description(COSTS.field("cost_usd")).partition(";")[0]
 EXPERIMENT: Mapping[str, str] = {
@@ -164,12 +168,18 @@ def meanings(by: str) -> Mapping[str, str]:
     table = BY_NAME[by].table
     known = dict(MEANINGS[table]) if table in MEANINGS else {field.name: description(field) for field in TESTS[table]}
     lower = next((known[low] for low, _ in SHOWN_INTERVALS if low in known), BOARD_COLUMNS["score_low"])
-    known["interval"] = lower.removeprefix("Lower end of the ").partition(";")[0]
+    known["interval"] = _of_interval(lower)
+    known |= {name: _of_interval(BOARD_COLUMNS[ENDS[value][0]]) for name, value in OWN_INTERVALS.items()}
     if _is_by_metric(by):
         known |= {name: f"{known[name]}; in brackets the {_lowered(known[f'{name}_rank'])}" for name in METRICS}
     known["questions"] = f"{BOARD_COLUMNS['n_questions']}; in brackets the {_lowered(BOARD_COLUMNS['effective_questions'])}"
     names = (*view_columns(by), "condition")
     return {name: known[name] for name in names if name not in PLAIN}
+
+
+def _of_interval(lower: str) -> str:
+    """The meaning of an interval, from that of its lower end."""
+    return lower.removeprefix("Lower end of the ").partition(";")[0]
 
 
 def _lowered(text: str) -> str:

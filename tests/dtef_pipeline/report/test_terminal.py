@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.report.terminal import allowed_for, render
+from dtef_pipeline.report.terminal import allowed_for, intervals_of, render
 from tests.strict_json import strict
 
 FRAME = pd.DataFrame(
@@ -75,6 +75,22 @@ def test_a_worth_without_an_interval_has_one_digit() -> None:
     )
     shown = render(frame, "table", columns=["worth"], ends={"worth": ("worth_low", "worth_high")})
     assert shown.split()[2:] == ["5,000", "5,480", "2"]
+
+
+def test_an_interval_has_the_digits_of_its_estimate_and_may_be_without_an_upper_end() -> None:
+    frame = pd.DataFrame(
+        {
+            "worth": [24.1, 8000.0, 5.0],
+            "worth_low": [19.7, 5000.0, np.nan],
+            "worth_high": [35.4, np.inf, np.nan],
+            "vs_marginal": [0.02, -0.15, 0.1],
+            "vs_marginal_low": [-0.01, -0.19, np.nan],
+            "vs_marginal_high": [0.05, -0.11, np.nan],
+        }
+    )
+    assert intervals_of(frame, "worth", ("worth_low", "worth_high")) == ["19.7 to 35.4", "5,000 to ∞", ""]
+    lead = intervals_of(frame, "vs_marginal", ("vs_marginal_low", "vs_marginal_high"))
+    assert lead == ["-0.010 to +0.050", "-0.190 to -0.110", ""]
 
 
 def test_text_that_looks_like_markup_is_shown_as_it_is() -> None:

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from dtef_pipeline.boards.boards import load_evidence
-from dtef_pipeline.cli.board_table import lines_of_few_pairs, render_view
+from dtef_pipeline.cli.board_table import lines_of_few_pairs, lines_of_view, render_view
 from dtef_pipeline.cli.dtef import leaderboard as command
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.column_lines import heading
@@ -244,6 +244,25 @@ def test_a_narrow_terminal_shows_what_a_view_is_about(
         missing = shown.partition("left out, as the terminal is")[2].replace("\n", " ").partition(";")[0].split(", ")
         kept = [name for name in subject_columns(by) if name in frame]
         assert not {heading(name) for name in kept} & set(missing)
+
+
+def test_a_wide_terminal_shows_the_intervals_of_skill_worth_and_lead_and_a_narrow_one_says_how_to_see_them(
+    connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were in JSON and CSV alone."""
+    frame = view(connection, "overall", OPTIONS)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "230")
+    assert {"skill interval", "vs marginal interval"} <= set(meanings_shown(lines_of_view("overall", frame)))
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = " ".join(render_view("overall", frame).split())
+    left_out = narrow.partition("left out, as the terminal is 80 columns wide: ")[2]
+    assert "skill interval" in left_out
+    assert "--wide shows them" in left_out
+
+
+def meanings_shown(lines: str) -> list[str]:
+    return [line.partition("  ")[0] for line in lines.splitlines()]
 
 
 def test_a_model_ranked_by_few_of_the_pairs_is_named_beneath_the_board(connection: duckdb.DuckDBPyConnection) -> None:
