@@ -102,7 +102,7 @@ def _intervals(grid: Grid, resampling: Resampling | None, ranked: pd.DataFrame |
     found["adjusted_low"], found["adjusted_high"] = _ends(score.value, measured.adjusted)
     replicates = None if measured.adjusted is None else measured.adjusted.replicates
     found |= _ranks(grid, replicates, clusters, _is_ranked(grid, ranked, score.value))
-    found["interval_kind"] = _kinds(subject, score)
+    found["interval_kind"] = interval_kinds(subject, score)
     found["note"] = _notes(clusters, parsed.value, measured.notes, subject.keys.cluster_noun)
     return pd.concat([grid.rows, pd.DataFrame({name: found[name] for name in subject.columns})], axis=1)
 
@@ -151,7 +151,7 @@ def _ranks(grid: Grid, adjusted: Floats | None, clusters: Floating, ranked: Chos
     return found
 
 
-def _kinds(subject: Scored, score: Number) -> npt.NDArray[np.object_]:
+def interval_kinds(subject: Scored, score: Number) -> npt.NDArray[np.object_]:
     """Which of the subject's kinds each row's intervals are, None without; judged by the score's."""
     with_people, conservative, alone = subject.interval_kinds
     if score.spread is None or score.replicates is None:

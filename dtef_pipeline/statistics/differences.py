@@ -14,7 +14,7 @@ import pandas as pd
 
 from dtef_pipeline.statistics.permutation import SIGNIFICANCE, sign_flips
 from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, Resampling, interval, why_none
-from dtef_pipeline.statistics.shared_noise import ClusterNoise
+from dtef_pipeline.statistics.shared_noise import ClusterNoise, Correlation, shared_variance
 from dtef_pipeline.text.counted import plural
 
 Floats = npt.NDArray[np.float64]
@@ -51,6 +51,20 @@ def cluster_sums(clusters: Codes, columns: Codes, values: npt.ArrayLike, shape: 
     weights = np.asarray(values, dtype=np.float64)
     flat = np.bincount(clusters * shape[1] + columns, weights=weights, minlength=shape[0] * shape[1]).astype(np.float64)
     return flat.reshape(shape)
+
+
+def cluster_noise(
+    noise: npt.NDArray[np.floating],
+    clusters: Codes,
+    columns: Codes,
+    samples: Codes,
+    shape: tuple[int, int],
+    correlation: Correlation,
+) -> ClusterNoise:
+    """Of what `cluster_sums` makes of parts; `noise` (parts, replicates), `samples` and `correlation` as of `shared_variance`."""
+    summed = np.stack([cluster_sums(clusters, columns, replicate, shape) for replicate in noise.T])
+    shared = shared_variance(noise, columns, clusters, samples, shape[1], correlation)
+    return ClusterNoise(summed.astype(np.float32), shared)
 
 
 def without_rounding(sums: Floats, magnitudes: Floats) -> Floats:

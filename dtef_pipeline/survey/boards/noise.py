@@ -7,8 +7,9 @@ noise that the respondents bring into a score.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -73,10 +74,8 @@ def sampling_noise(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, o
     ).to_arrow_table()
     pair = _pairs(survey, cells)
     samples = list(redrawn(survey, np.unique(pair[pair >= 0]), np.random.default_rng(options.seed)))
-    sums = _Sums.of(cells)
     row, predicted = _predictions(connection, cells)
-    for sample in samples:
-        _score_draws(sample, row, predicted, pair, options.metric, sums)
+    sums = scored_anew(samples, Predictions(cells["model"], pair, row, predicted), options.metric, CORRECTED)
     unread = (cells["n_answered"] - cells["n_ok"]).to_numpy(dtype=np.float64)
     scored = np.maximum(sums.draws + unread, 1)
     parsed = np.maximum(cells["n_ok"].to_numpy(dtype=np.float64), 1)
@@ -88,21 +87,32 @@ def sampling_noise(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame, o
     return SamplingNoise(sums.score, sums.corrected, part, known, *_references(survey, samples, options.metric))
 
 
-@dataclass(frozen=True, slots=True)
-class _Sums:
+class Predictions(NamedTuple):
+    """Parsed predictions, each of a cell, and the cells."""
+
+    model: pd.Series  # (cells,)
+    pair: Places  # (cells,): the survey's row, -1 where it has none
+    cell: Places  # (predictions,), in order
+    predicted: pa.Array  # (predictions,) distributions
+
+
+class SummedDraws(NamedTuple):
     """What is added up over the draws of each cell."""
 
     score: Deviations  # (cells, replicates)
     corrected: Mapping[str, Deviations]
     draws: Floats  # (cells,) with a score
-    of_population: npt.NDArray[np.bool_]  # (cells,): the prediction is the population marginal
-    of_others: npt.NDArray[np.bool_]  # (cells,): the prediction is the leave-one-out mean
 
-    @classmethod
-    def of(cls, cells: pd.DataFrame) -> _Sums:
-        score, *corrected = (np.zeros((len(cells), REPLICATES), dtype=np.float32) for _ in range(1 + len(CORRECTED)))
-        moving = ((cells["model"] == name).to_numpy(dtype=bool) for name in (POPULATION_MARGINAL, LEAVE_ONE_OUT))
-        return cls(score, dict(zip(CORRECTED, corrected, strict=True)), np.zeros(len(cells)), *moving)
+
+def scored_anew(samples: Iterable[Redrawn], given: Predictions, metric: str, corrected: Sequence[str] = ()) -> SummedDraws:
+    """Deviations of the predictions' scores under the metric, and of their `corrected` errors, from their mean over the samples."""
+    shape = (len(given.pair), REPLICATES)
+    errors = {name: np.zeros(shape, dtype=np.float32) for name in corrected}
+    sums = SummedDraws(np.zeros(shape, dtype=np.float32), errors, np.zeros(shape[0]))
+    moving = [np.asarray(given.model == name, dtype=bool) for name in (POPULATION_MARGINAL, LEAVE_ONE_OUT)]
+    for sample in samples:
+        _score_draws(sample, given, moving, metric, sums)
+    return sums
 
 
 def _pairs(survey: pa.Table, cells: pd.DataFrame) -> Places:
@@ -126,22 +136,25 @@ def _predictions(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame) -> 
     return found["row"].to_numpy().astype(np.int64), found["predicted"].combine_chunks()
 
 
-def _score_draws(sample: Redrawn, row: Places, predicted: pa.Array, pair: Places, metric: str, sums: _Sums) -> None:
+def _score_draws(
+    sample: Redrawn, given: Predictions, moving: Sequence[npt.NDArray[np.bool_]], metric: str, sums: SummedDraws
+) -> None:
     """Adds the deviations of the predictions of k options to their cells, and counts those that have a score."""
+    _, pair, row, predicted = given
     place = np.where(pair[row] >= 0, sample.place[pair[row]], -1)
     chosen = np.flatnonzero(place >= 0)
     for block in np.array_split(chosen, max(1, -(-len(chosen) // _PREDICTIONS_AT_ONCE))) if len(chosen) else []:
         at, cell = place[block], row[block]
         moved = np.zeros((len(block), REPLICATES, sample.k))
-        for of_answers, how in ((sums.of_population, sample.population), (sums.of_others, sample.others)):
-            moving = np.flatnonzero(of_answers[cell])
-            moved[moving] = how(at[moving]) if len(moving) else 0
-        given = _moved(matrix(predicted, sample.k, block), moved)
-        scored = _scores(metric, given, sample, at).reshape(-1, REPLICATES)
+        for of_answers, how in zip(moving, (sample.population, sample.others), strict=True):
+            some = np.flatnonzero(of_answers[cell])
+            moved[some] = how(at[some]) if len(some) else 0
+        shown = _moved(matrix(predicted, sample.k, block), moved)
+        scored = _scores(metric, shown, sample, at).reshape(-1, REPLICATES)
         first = np.flatnonzero(np.diff(cell, prepend=-1))
         sums.score[cell[first]] += np.add.reduceat(_deviations(scored), first, axis=0)
         for name, errors in sums.corrected.items():
-            error = _errors(name, given, sample, at).reshape(-1, REPLICATES)
+            error = _errors(name, shown, sample, at).reshape(-1, REPLICATES)
             errors[cell[first]] += np.add.reduceat(_deviations(error), first, axis=0)
         sums.draws[cell[first]] += np.add.reduceat(np.isfinite(scored[:, 0]).astype(np.float64), first)
 

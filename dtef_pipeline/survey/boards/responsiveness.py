@@ -21,6 +21,7 @@ from dtef_pipeline.statistics.differences import (
     MARGIN,
     Codes,
     Floats,
+    cluster_noise,
     cluster_sums,
     paired_statistics,
     places,
@@ -32,7 +33,7 @@ from dtef_pipeline.statistics.differences import (
 )
 from dtef_pipeline.statistics.permutation import benjamini_hochberg, holm, permutations_for
 from dtef_pipeline.statistics.resampling import CONFIDENCE
-from dtef_pipeline.statistics.shared_noise import CORRELATION, ClusterNoise, shared_variance
+from dtef_pipeline.statistics.shared_noise import CORRELATION, ClusterNoise
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS
 from dtef_pipeline.survey.keys import KEYS
@@ -220,9 +221,7 @@ def _noise_sums(rows: _Rows, contrast: Floats, shape: tuple[int, int]) -> Cluste
     _, first, part = np.unique(place, return_index=True, return_inverse=True)
     parts = np.stack([np.bincount(part, contrast * column).astype(np.float64) for column in rows.noise.T])
     cluster, group = rows.cluster[first], rows.group[first]
-    summed = np.stack([cluster_sums(cluster, group, replicate, shape) for replicate in parts])
-    shared = shared_variance(parts.T, group, cluster, rows.round[first], shape[1], CORRELATION)
-    return ClusterNoise(summed.astype(np.float32), shared)
+    return cluster_noise(parts.T, cluster, group, rows.round[first], shape, CORRELATION)
 
 
 def _unread(cells: pd.DataFrame, group: Codes, groups: int) -> pd.Series:
