@@ -13,9 +13,9 @@ from assets.stage.partitions import PartitionRun, in_batches, markdown, stage
 from assets.stage.resources import Store
 from assets.survey.rounds import ROUND_SEGMENT
 from assets.survey.score import scores
+from dtef_pipeline.survey.boards.segment_results import ASKED
 from dtef_pipeline.survey.boards.segment_results import segment_results as aggregate
 from dtef_pipeline.survey.identity import SPACE
-from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import SEGMENT_RESULTS
 
 
@@ -25,7 +25,7 @@ class AggregateConfig(dg.Config):
     snapshot: str | None = Field(default=None, description="Aggregate this snapshot only; none: all there are.")
 
 
-@dg.asset(deps=[scores], **stage(ROUND_SEGMENT, 5, "segment_results", code_version="4", kinds={"parquet", "duckdb"}))
+@dg.asset(deps=[scores], **stage(ROUND_SEGMENT, 5, "segment_results", code_version="5", kinds={"parquet", "duckdb"}))
 def segment_results(context: dg.AssetExecutionContext, config: AggregateConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How each model did on this segment: one row per (model variant, context level, snapshot), with counts by status, means and 95 % intervals.
 
@@ -43,7 +43,7 @@ def _aggregate(run: PartitionRun, store: Store, snapshot: str | None, keys: Sequ
     read: dict[str, tuple[pa.Table, pa.Table]] = {}
     for key in keys:
         with run.attempt(key):
-            asked = store.warehouse.read("survey_responses", columns=[*KEYS.pair, "battery"], **SPACE.levels(key))
+            asked = store.warehouse.read("survey_responses", columns=list(ASKED), **SPACE.levels(key))
             read[key] = _read_scores(store, key, snapshot), asked
     # One query for many partitions: it costs as much as one for each.
     results = aggregate(*map(pa.concat_tables, zip(*read.values(), strict=True))) if read else SEGMENT_RESULTS.empty_table()

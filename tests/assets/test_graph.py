@@ -22,7 +22,7 @@ ASSETS = {
     "blueprints": (["survey_responses"], "pipeline", TEAM, ["parquet"], "2", "round_segment"),
     "predictions": (["blueprints"], "pipeline", TEAM, ["litellm", "parquet"], "2", "round_segment"),
     "scores": (["predictions"], "pipeline", TEAM, ["parquet"], "4", "round_segment"),
-    "segment_results": (["scores"], "pipeline", TEAM, ["duckdb", "parquet"], "4", "round_segment"),
+    "segment_results": (["scores"], "pipeline", TEAM, ["duckdb", "parquet"], "5", "round_segment"),
     "drift_checks": (["segment_results"], "pipeline", TEAM, ["parquet"], "7", "round_segment"),
     "leaderboard": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "6", None),
     "breakdowns": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "6", None),

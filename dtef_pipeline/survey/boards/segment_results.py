@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import duckdb
 import numpy as np
-import pandas as pd
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from dtef_pipeline.statistics.differences import Floats, cluster_sums
-from dtef_pipeline.statistics.resampling import Resampling, interval
+from dtef_pipeline.boards.intervals import interval_kinds
+from dtef_pipeline.boards.ratios import Number, Sums, number_of
+from dtef_pipeline.boards.scored import Deviations
+from dtef_pipeline.statistics.differences import Codes, cluster_noise, cluster_sums
+from dtef_pipeline.statistics.resampling import Resampling
+from dtef_pipeline.survey.boards.scored import SCORED
+from dtef_pipeline.survey.boards.segment_noise import NEEDED, SCORED_AGAIN, segment_noise
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import METRICS, SEGMENT_RESULTS
 from dtef_pipeline.tables import ANSWERED, STATUSES
 
 _OF_RESULT = ", ".join((*KEYS.space, "snapshot", *KEYS.described, *KEYS.series, "targets", "metric"))
-_ASKED = (*KEYS.pair, "battery")
+_OF_INTERVAL = ("score_low", "score_high", "interval_kind")
 _ANSWERED_SQL = ", ".join(f"'{status}'" for status in ANSWERED)
 
 COUNTS_SQL = ", ".join(
@@ -33,69 +40,91 @@ WITH targeted AS (
     SELECT scores.*, targets FROM scores, (VALUES ('clean'), ('all')) AS t(targets) WHERE targets = 'all' OR NOT circular
 ),
 per_question AS (
-    SELECT {_OF_RESULT}, question_id, min(question_order) AS question_order, avg(score) AS score, count(score) AS n_scored
+    SELECT {_OF_RESULT}, question_id, min(question_order) AS question_order, avg(score) AS score, count(score) AS n_scored,
+        list(place ORDER BY place) AS places
     FROM targeted GROUP BY {_OF_RESULT}, question_id
 ),
 questions AS (
-    SELECT {_OF_RESULT}, list(struct_pack(question_id, score, n_scored) ORDER BY question_order, question_id) AS questions
+    SELECT {_OF_RESULT}, list(struct_pack(question_id, score, n_scored) ORDER BY question_order, question_id) AS questions,
+        list(places ORDER BY question_order, question_id) AS answers
     FROM per_question GROUP BY {_OF_RESULT}
 ),
 means AS (
     SELECT {_OF_RESULT}, {COUNTS_SQL}, avg(score) AS score, {", ".join(f"avg({m}) AS {m}" for m in METRICS)}
     FROM targeted GROUP BY {_OF_RESULT}
 )
-SELECT {", ".join(name for name in SEGMENT_RESULTS.names if name not in ("score_low", "score_high"))}
+SELECT {", ".join(name for name in SEGMENT_RESULTS.names if name not in _OF_INTERVAL)}, answers
 FROM means JOIN questions USING ({_OF_RESULT})
 ORDER BY targets DESC, context_level, model, model_variant, snapshot, condition
 """
 
 
+ASKED = (*NEEDED, "battery")
+"""Columns of `survey_responses` that are needed."""
+
+
 def segment_results(scores: pa.Table, survey: pa.Table) -> pa.Table:
     """Aggregate `scores` rows (any number of segments and snapshots) into `segment_results` rows.
 
-    `survey`: the columns `Keys.pair` and `battery` of their `survey_responses`; a question that has no row is a battery of its own.
+    `survey`: the columns ASKED of their `survey_responses`; a question that has no row is a battery of its own, whose respondents are not known.
 
     Means are over predictions, draws included; metric means over parsed predictions alone; `score` over those the published policy
     scores. Context levels, conditions and snapshots are never mixed. Every group stands twice, for `targets` clean and all. The interval is
-    the bootstrap of the segment's batteries of questions: it holds for questions like these, asked of this segment.
+    that of boards: for questions like these, in whole batteries, asked of people like these, who answer all of them. It depends on no other
+    segment's rows.
     """
     # One thread: sums of several are added in any order, and equal scores are to give equal digits.
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.execute("SET enable_progress_bar = false")
-        connection.register("scores", scores)
+        connection.register("scores", scores.append_column("place", pa.array(np.arange(len(scores)))))
         rows: pa.Table = connection.sql(_SQL).to_arrow_table()
-    low, high = _intervals(rows, survey)
-    return (
-        rows.append_column("score_low", low)
-        .append_column("score_high", high)
-        .select(SEGMENT_RESULTS.names)
-        .cast(SEGMENT_RESULTS)
-    )
+    for name, values in zip(_OF_INTERVAL, _intervals(rows, scores, survey), strict=True):
+        rows = rows.append_column(name, pa.array(values, from_pandas=True))
+    return rows.select(SEGMENT_RESULTS.names).cast(SEGMENT_RESULTS)
 
 
-def _intervals(rows: pa.Table, survey: pa.Table) -> tuple[pa.Array, pa.Array]:
-    """Ends of the interval of each row's score; those of a segment are resampled together, and apart from other segments."""
-    batteries: dict[tuple[str, str], dict[str, str]] = {}
-    for round_id, segment, question, battery in zip(*(survey[name].to_pylist() for name in _ASKED), strict=True):
-        batteries.setdefault((round_id, segment), {})[question] = battery
-    groups = rows.select(list(KEYS.space)).to_pandas()
-    low, high = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
-    for at, places in sorted(groups.groupby(list(KEYS.space), sort=True).indices.items()):
-        sums, counts = _battery_sums(rows["questions"].take(pa.array(places)), batteries.get(at, {}))
-        if len(sums):
-            ends = interval(Resampling(len(sums)).ratios(sums, counts))
-            low[places], high[places] = np.maximum(ends[0], 0), np.minimum(ends[1], 1)
-    return pa.array(low, from_pandas=True), pa.array(high, from_pandas=True)
+def _intervals(rows: pa.Table, scores: pa.Table, survey: pa.Table) -> tuple[npt.NDArray[Any], ...]:
+    """Ends of the interval of each row's score, and its kind; those of a segment are resampled together, and apart from other segments."""
+    low, high, kind = np.full(len(rows), np.nan), np.full(len(rows), np.nan), np.full(len(rows), None, dtype=object)
+    given, known = scores.select(SCORED_AGAIN).combine_chunks(), survey.select(ASKED).combine_chunks()
+    scored, asked = _by_segment(scores), _by_segment(survey)
+    place = np.zeros(len(scores), dtype=np.int64)
+    for at, places in sorted(_by_segment(rows).items()):
+        of_segment = known.take(pa.array(asked.get(at, []), pa.int64()))
+        noise = segment_noise(given.take(pa.array(scored[at])), of_segment)
+        place[scored[at]] = np.arange(len(noise))
+        found = _means(rows.take(pa.array(places)), of_segment, noise, place)
+        low[places], high[places] = np.maximum(found.low, 0), np.minimum(found.high, 1)
+        kind[places] = interval_kinds(SCORED, found)
+    return low, high, kind
 
 
-def _battery_sums(questions: pa.ChunkedArray, battery: Mapping[str, str]) -> tuple[Floats, Floats]:
-    """Sums of scores and how many were scored, each (batteries, rows), of a column of `questions` lists."""
-    lists = questions.combine_chunks()
-    flat = lists.flatten()
-    own = [battery.get(name, name) for name in flat.field("question_id").to_pylist()]
-    asked, names = pd.factorize(np.array(own, dtype=object), sort=True)
+def _by_segment(table: pa.Table) -> Mapping[tuple[str, str], npt.NDArray[np.intp]]:
+    """Places of the rows of each (round, segment)."""
+    frame = table.select(list(KEYS.space)).to_pandas()
+    return dict(frame.groupby(list(KEYS.space), sort=True).indices)
+
+
+def _means(rows: pa.Table, survey: pa.Table, noise: Deviations, place: Codes) -> Number:
+    """The mean score of each row of a segment; `noise` of the scores that its `answers` are, each at its `place`."""
+    lists = rows["questions"].combine_chunks()
+    flat, answers = lists.flatten(), rows["answers"].combine_chunks().flatten()
+    cluster, clusters = _batteries(flat.field("question_id"), survey)
     column = np.repeat(np.arange(len(lists)), lists.value_lengths().to_numpy())
     scored = flat.field("n_scored").to_numpy()
     total = np.nan_to_num(flat.field("score").to_numpy(zero_copy_only=False)) * scored
-    shape = (len(names), len(lists))
-    return cluster_sums(asked, column, total, shape), cluster_sums(asked, column, scored, shape)
+    shape = (clusters, len(lists))
+    sums, counts = (cluster_sums(cluster, column, values, shape) for values in (total, scored))
+    first = np.append(0, np.cumsum(answers.value_lengths().to_numpy())[:-1])
+    moved = np.add.reduceat(noise[place[answers.flatten().to_numpy()]], first, axis=0)
+    same_people = np.zeros(len(column), dtype=np.int64)
+    of_people = cluster_noise(moved, cluster, column, same_people, shape, SCORED.correlation(rows["model"].to_pandas()))
+    return number_of(Sums(rows["score"].to_numpy(), sums, counts, counts, of_people), Resampling(clusters))
+
+
+def _batteries(questions: pa.Array, survey: pa.Table) -> tuple[Codes, int]:
+    """Of each question the place of its battery among those of the segment, in order of their names, and how many there are."""
+    own = survey["battery"].take(pc.index_in(questions, survey[KEYS.item].combine_chunks())).combine_chunks()
+    encoded = pc.coalesce(own, questions).dictionary_encode()
+    order = np.argsort(np.argsort(encoded.dictionary.to_numpy(zero_copy_only=False)))
+    return order[encoded.indices.to_numpy()], len(order)

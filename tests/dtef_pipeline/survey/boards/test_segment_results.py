@@ -88,5 +88,49 @@ def test_other_segments_do_not_move_an_interval() -> None:
     assert result(kenya + chile, segment="country:chile")["score_low"] == pytest.approx(0.9)
 
 
+def surveyed(**given: Any) -> tuple[list[Row], pa.Table]:
+    """Forty read predictions, and the survey they are scored against."""
+    answers = np.random.default_rng(6).dirichlet([4, 3, 2], size=40).tolist()
+    rows = asked([0.8] * 20 + [0.7] * 20, predicted=[0.5, 0.3, 0.2], **given)
+    return rows, survey_rows(
+        *({"question_id": row["question_id"], "observed": one, **given} for row, one in zip(rows, answers, strict=True))
+    )
+
+
+def test_people_who_answer_every_question_widen_an_interval() -> None:
+    # It went by batteries alone, as if every question had people of its own.
+    rows, survey = surveyed()
+    alone, with_people = result(rows), result(rows, survey)
+    assert with_people["score"] == alone["score"]
+    assert with_people["score_low"] < alone["score_low"] < alone["score_high"] < with_people["score_high"]
+    assert (alone["interval_kind"], with_people["interval_kind"]) == ("questions alone", "questions and people, conservative")
+    assert result(rows[:4], survey)["interval_kind"] is None, "4 questions have no interval"
+
+
+def test_noise_of_what_is_made_of_the_same_answers_has_more_in_common() -> None:
+    rows, survey = surveyed()
+    of_model, of_others = (
+        result([{**row, "model": name} for row in rows], survey) for name in ("m", "baseline/nearest-segments")
+    )
+    assert of_others["score_high"] - of_others["score_low"] > 1.1 * (of_model["score_high"] - of_model["score_low"])
+
+
+def test_an_interval_is_the_same_whichever_segments_are_made_with_it() -> None:
+    rows, survey = surveyed()
+    others, their_survey = surveyed(segment="country:chile", value="Chile", n=15)
+    alone = result(rows, survey)
+    both = result(others + rows, pa.concat_tables([their_survey, survey]), segment="country:kenya")
+    assert both == alone
+
+
+def test_predictions_that_do_not_fit_the_survey_have_no_noise() -> None:
+    # A survey that was ingested anew with other options, before its predictions were scored anew.
+    rows, survey = surveyed()
+    unfit = [{**row, "predicted": [0.4, 0.3, 0.2, 0.1]} for row in rows]
+    unread = [{**row, "predicted": None, "status": "unparseable"} for row in rows]
+    unknown = [{**row, "question_id": f"x{row['question_id']}"} for row in rows]
+    assert {result(some, survey)["interval_kind"] for some in (unfit, unread, unknown)} == {"questions alone"}
+
+
 def test_no_scores_give_no_rows() -> None:
     assert len(segment_results(scores_table([]), NO_SURVEY)) == 0
