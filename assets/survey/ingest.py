@@ -1,6 +1,7 @@
 """Stage 1, ingest: `survey_responses`."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from assets.survey.rounds import ROUND_SEGMENT, refuse_losses, survey_files
 from assets.survey.store import SurveyStore
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import split_partition_key
+from dtef_pipeline.survey.design_effects import stated
 from dtef_pipeline.survey.observe import observe
 from dtef_pipeline.survey.scoring.references import CEILING_SEED, reference_scores
 from dtef_pipeline.survey.whole import whole
@@ -68,6 +70,7 @@ def _read_once(store: SurveyStore, round_id: str) -> Callable[[], _Round]:
 def _observe_round(store: SurveyStore, round_id: str) -> _Round:
     source, survey = store.sources.read(round_id)
     survey = whole(survey, source.allowed)
+    survey = replace(survey, findings=(*survey.findings, *stated(source.design_effect)))
     observed = observe(survey, min_n=source.min_n)
     if content_hash(Path(source.path)) != source.content_hash:
         # It changed after it was registered, so nobody has agreed to what it lacks now.

@@ -14,6 +14,7 @@ from dtef_pipeline.cli.board_table import lines_of_few_pairs, lines_of_unranked,
 from dtef_pipeline.cli.left_out import queried, reads_tables, unreadable
 from dtef_pipeline.cli.run_warnings import run_warnings
 from dtef_pipeline.cli.selection import Selection, find_experiment, shipped_experiments, with_contexts
+from dtef_pipeline.cli.stated_effects import lines_of_design_effects
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.cli.why_missing import reasons_without_score
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -64,7 +65,7 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
         return True
     rounds, variants = list(chosen.rounds), [model.variant for model in chosen.models]
 
-    def told(connection: duckdb.DuckDBPyConnection) -> tuple[list[str], pd.DataFrame, list[str]]:
+    def told(connection: duckdb.DuckDBPyConnection) -> tuple[list[str], list[pd.DataFrame], pd.DataFrame, list[str]]:
         rows = connection.execute(
             "SELECT status, count(*) FROM scores WHERE snapshot = $1 AND list_contains($2, round) AND list_contains($3, model_variant) "
             "GROUP BY 1 ORDER BY 1",
@@ -94,11 +95,12 @@ def after_run(reader: TableReader, chosen: Selection, metric: str) -> bool:
             unranked = lines_of_unranked(boards[-1], reasons_without_score(connection, options))
             said += filter(None, [lines_of_few_pairs(boards[-1]), unranked])
         warnings = list(run_warnings(connection, chosen.snapshot, rounds, variants))
-        return [*said, lines_of_view("overall", *boards) + "\n"], used, warnings
+        return said, boards, used, warnings
 
     with waiting("adding up the boards of this run"):
-        lines, used, warnings = queried(reader, told, [*HELD, "predictions"], rounds)
-    for line in lines:
+        lines, boards, used, warnings = queried(reader, told, [*HELD, "predictions"], rounds)
+    lines.append(lines_of_design_effects(reader, boards[0], rounds))
+    for line in filter(None, [*lines, lines_of_view("overall", *boards) + "\n"]):
         say(line)
     if chosen.experiment:
         options = SurveyBoardOptions(metric=metric, rounds=chosen.rounds, snapshot=chosen.snapshot)

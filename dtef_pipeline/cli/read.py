@@ -20,6 +20,7 @@ from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.cli.board_table import lines_of_few_pairs, lines_of_unranked, lines_of_view, render_drift, render_view
 from dtef_pipeline.cli.left_out import queried, reads_tables, unreadable
+from dtef_pipeline.cli.stated_effects import lines_of_design_effects
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.cli.why_missing import reasons_without_score
 from dtef_pipeline.drift.checks import columns_needed, drift_checks
@@ -84,7 +85,7 @@ def leaderboard(reader: TableReader, /, by: str, output: str, top: int | None, *
     if by == "overall" and shown["rank"].isna().any():
         why = reader.query(lambda connection: reasons_without_score(connection, chosen), only=["scores"], first=chosen.rounds)
         click.echo(lines_of_unranked(shown, why))
-    click.echo(lines_of_view(by, shown))
+    click.echo("\n".join(filter(None, [lines_of_design_effects(reader, shown, chosen.rounds), lines_of_view(by, shown)])))
 
 
 def _shown_view(

@@ -11,10 +11,11 @@ import pandas as pd
 
 from dtef_pipeline.report.drift import drift, reliability
 from dtef_pipeline.report.leaderboard import comparisons, leaderboard
-from dtef_pipeline.report.markup import Group, incomplete
+from dtef_pipeline.report.markup import Group, incomplete, paragraph
 from dtef_pipeline.report.page import Chapter, build_report
 from dtef_pipeline.survey.boards.responsiveness import context_shown
 from dtef_pipeline.survey.boards.shared_pairs import on_shared_pairs
+from dtef_pipeline.survey.design_effects import design_effects, in_words
 from dtef_pipeline.survey.experiments import Experiment
 from dtef_pipeline.survey.report.attributes import attributes, consistency, metrics
 from dtef_pipeline.survey.report.context import context
@@ -51,7 +52,9 @@ def survey_report(
     found = boards(connection)
     metric = str(found["overall"]["metric"].iloc[0]) if len(found["overall"]) else "js"
     title = f"DTEF: {', '.join(rounds) or 'no round'}"
-    return build_report(title, _introduction(metric) + incomplete(left_out), _chapters(connection, found, metric, known))
+    effects = in_words({name: effect for name, effect in design_effects(connection).items() if name in rounds})
+    introduction = _introduction(metric) + (paragraph(f"{effects[0].upper()}{effects[1:]}.") if effects else "")
+    return build_report(title, introduction + incomplete(left_out), _chapters(connection, found, metric, known))
 
 
 def _introduction(metric: str) -> str:

@@ -1,0 +1,39 @@
+"""The design effects that were stated of rounds (Kish 1965): kept as a finding of the round, and told wherever ceilings or skill are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import duckdb
+
+from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.survey.identity import round_order
+from dtef_pipeline.survey.model import Finding
+
+_CODE = "design-effect"
+
+
+def stated(design_effect: float) -> tuple[Finding, ...]:
+    """The finding of a round whose ceilings are those of n / `design_effect` respondents; none where it is 1."""
+    message = "A design effect was stated: ceilings and skill are those of n / design effect respondents."
+    return (Finding("info", _CODE, message, (f"{design_effect:g}",)),) if design_effect != 1 else ()
+
+
+def design_effects(connection: duckdb.DuckDBPyConnection, rounds: Collection[str] = ()) -> dict[str, float]:
+    """The design effect of each round that has another than 1, by `survey_findings`; of these `rounds`, of all where none is named."""
+    if not has_table(connection, "survey_findings"):
+        return {}
+    found = connection.execute("SELECT round, items[1]::DOUBLE FROM survey_findings WHERE code = ?", [_CODE]).fetchall()
+    effects = {round_id: effect for round_id, effect in found if not rounds or round_id in rounds}
+    return {round_id: effects[round_id] for round_id in sorted(effects, key=round_order)}
+
+
+def in_words(effects: Mapping[str, float]) -> str:
+    """One line on the design effects of rounds; empty where there are none."""
+    rounds = {effect: [name for name, of_round in effects.items() if of_round == effect] for effect in effects.values()}
+    told = "; ".join(f"{effect:g} of {', '.join(names)}" for effect, names in rounds.items())
+    return (
+        f"design effect stated at ingest: {told}: ceilings and skill are those of so many times fewer respondents"
+        if told
+        else ""
+    )

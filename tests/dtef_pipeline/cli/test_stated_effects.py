@@ -1,0 +1,34 @@
+"""A design effect that was stated at ingest is said wherever it changed a number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from dtef_pipeline.cli.stated_effects import lines_of_design_effects
+from dtef_pipeline.survey.design_effects import in_words
+from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
+from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, ok, run_stages
+
+SAID = "design effect stated at ingest: 1.5 of S1: ceilings and skill are those of so many times fewer respondents"
+
+
+def test_boards_and_report_say_which_rounds_have_which_design_effect(ingested: Path) -> None:
+    """It was said at ingest alone, and lowered ceilings and moved skill in silence."""
+    ok("ingest", SAMPLE, "--design-effect", "1.5")
+    what = ["--round", "S1", *CHOSEN, "--model", "baseline/uniform", "--questions", "3"]
+    assert f"\n{SAID}\n\n" in run_stages(*what)
+    assert f"\n{SAID}\n\n" in ok("leaderboard")
+    assert SAID not in ok("leaderboard", "--by", "metric")
+    assert SAID not in ok("leaderboard", "--format", "csv")
+    ok("report", "--out", ingested / "report.html")
+    assert f"<p>D{SAID[1:]}.</p>" in (ingested / "report.html").read_text(encoding="utf-8")
+    reader = TableReader(Warehouse(ingested / "warehouse"))
+    assert lines_of_design_effects(reader, pd.DataFrame(columns=["skill"]), ["S2"]) == ""
+
+
+def test_rounds_of_one_design_effect_are_named_together() -> None:
+    assert "1.5 of S1, S3; 2 of S2:" in in_words({"S1": 1.5, "S2": 2, "S3": 1.5})
+    assert in_words({}) == ""
