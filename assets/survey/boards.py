@@ -17,6 +17,7 @@ from dtef_pipeline.boards.costs import cost_breakdown
 from dtef_pipeline.boards.costs import costs as add_up_costs
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.report.charts import as_markdown_image
+from dtef_pipeline.survey.boards.linked import question_batteries
 from dtef_pipeline.survey.boards.published import PUBLISHED
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS
 from dtef_pipeline.survey.boards.shared_pairs import on_shared_pairs
@@ -34,8 +35,11 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
     Each mean has its 95 % interval; `skill` places it between the leave-one-out marginal (0) and the ceiling (1); models of one `tier` cannot
     be told apart from its first. Models of different coverage are ranked by their advantage over the population marginal on the cells both
     have. `targets` tells whether questions that define a segment are left out (`clean`) or kept, as the published figures do (`all`). A model
-    that scores below `baseline/population-marginal` adds nothing to ignoring who is asked.
+    that scores below `baseline/population-marginal` adds nothing to ignoring who is asked. Beside it stands the table `question_batteries`:
+    which questions intervals count as one, over all rounds, and why.
     """
+    batteries = store.reader.query(question_batteries, only=["survey_responses"])
+    store.warehouse.write("question_batteries", batteries)
     rows = publish_views(store, config, of_views("leaderboard"))["leaderboard"]
     best = clean(rows)
     shown = [
@@ -55,6 +59,7 @@ def leaderboard(context: dg.AssetExecutionContext, config: BoardConfig, store: S
         metadata={
             **left_out(context, store.reader),
             "dagster/row_count": len(rows),
+            "linked_batteries": len(pa.compute.unique(batteries["linked_battery"])),
             **column_schema("leaderboard", described(rows.schema, BOARD_COLUMNS)),
             **config.recorded(),
             "board": markdown(best, [name for name in shown if name in best.column_names], most=30),

@@ -41,6 +41,7 @@ TABLES: Mapping[str, TableSpec] = {
     "model_drift": TableSpec(tables.MODEL_DRIFT),
     "drift_series": TableSpec(tables.DRIFT_SERIES),
     **{view.table: TableSpec(TESTS.get(view.table)) for view in PUBLISHED},
+    "question_batteries": TableSpec(tables.QUESTION_BATTERIES),
     "costs": TableSpec(tables.COSTS),
 }
 """By name. The first of a space is the one that ingest writes: it says which partitions there are."""

@@ -101,6 +101,24 @@ SURVEY_FINDINGS = pa.schema(
     ]
 )
 
+QUESTION_BATTERIES = pa.schema(
+    [
+        ROUND_FIELD,
+        QUESTION_FIELD,
+        field("question_text", pa.string(), "Text of the question as it was asked"),
+        field("battery", pa.string(), "Battery of the round that the question was asked in; alone in it where it stands alone"),
+        field(
+            "linked_battery",
+            pa.string(),
+            "Battery over all rounds, the cluster of intervals and tests: equal names hang together",
+        ),
+        field(
+            "why", pa.string(), "Reason why the questions of the linked battery are together; empty where there is a single one"
+        ),
+    ]
+)
+"""One row per question of a round. The linked batteries of a board's rows are its `n_batteries`."""
+
 READING = pa.struct(
     [
         ("task", pa.string()),  # distribution: percentages | individuals: one letter per person

@@ -91,6 +91,10 @@ class TestSample:
         board = pipeline.house.read("leaderboard").to_pandas()
         assert set(board["targets"]) == {"clean", "all"}
         assert set(board["model"]) == {"baseline/uniform", "baseline/population-marginal", "baseline/previous-round"}
+        linked = pipeline.house.read("question_batteries").to_pandas()
+        asked = pipeline.house.read("scores", columns=["round", "question_id", "score"]).to_pandas().dropna()
+        behind = asked.merge(linked, on=["round", "question_id"])["linked_battery"].nunique()
+        assert board["n_batteries"].max() == behind < len(linked)
         (of_board,) = (e for e in pipeline.materializations(boards) if e.asset_key == dg.AssetKey("leaderboard"))
         assert of_board.metadata["dagster/row_count"].value == len(board)
 

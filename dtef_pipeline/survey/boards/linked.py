@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import duckdb
 import pandas as pd
+import pyarrow as pa
 
 from dtef_pipeline.boards.cells import has_table, scores_of_this_version
+from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.batteries import linked_batteries
+from dtef_pipeline.survey.boards.why_linked import why_linked
+from dtef_pipeline.survey.identity import question_key, round_order
 from dtef_pipeline.survey.keys import KEYS
+from dtef_pipeline.survey.tables import QUESTION_BATTERIES
 
 _GIVEN = "linked_batteries"
 
@@ -44,3 +49,27 @@ def asked_questions(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
                 GROUP BY {question} ORDER BY {question}"""
         ).df()
     return asked.assign(cluster=linked_batteries(asked))
+
+
+def questionnaires(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    """`asked_questions` in the order of rounds and questionnaires; `same_item` is equal where text and options are."""
+    places = connection.execute(
+        "SELECT round, question_id, min(question_order) AS place FROM survey_responses GROUP BY ALL"
+    ).df()
+    found = asked_questions(connection).merge(places, on=["round", "question_id"])
+    found = found.assign(order=found["round"].map(round_order)).sort_values(["order", "place"], ignore_index=True)
+    keys = [digest(*question_key(*one)) for one in zip(found["question_text"], found["options"], strict=True)]
+    return found.assign(same_item=keys)
+
+
+def question_batteries(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+    """One row of schema QUESTION_BATTERIES per question of a round; without rows where there is no `survey_responses`.
+
+    Raises WarehouseError for a survey that was ingested by a version without batteries.
+    """
+    if not has_table(connection, "survey_responses"):
+        return QUESTION_BATTERIES.empty_table()
+    asked = questionnaires(connection)
+    why = {cluster: why_linked(own) for cluster, own in asked.groupby("cluster", sort=False)}
+    rows = asked.assign(linked_battery=asked["cluster"], why=asked["cluster"].map(why))[QUESTION_BATTERIES.names]
+    return pa.Table.from_pandas(rows, schema=QUESTION_BATTERIES, preserve_index=False).replace_schema_metadata(None)

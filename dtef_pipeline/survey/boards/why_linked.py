@@ -13,8 +13,12 @@ _SHARED_WORDS = 3
 """Words that texts must share to be shown as what they share."""
 
 
-def reasons(own: pd.DataFrame) -> Iterator[str]:
-    """Why the questions of one linked battery are together."""
+def why_linked(own: pd.DataFrame) -> str:
+    """Why the questions of one linked battery are together; empty where there is a single one. `own`: its rows of `questionnaires`."""
+    return "; ".join(dict.fromkeys(_reasons(own)))
+
+
+def _reasons(own: pd.DataFrame) -> Iterator[str]:
     for _, rows in own.groupby(["round", "battery"], sort=False):
         name = str(rows["battery"].iloc[0])
         items = rows.drop_duplicates("same_item")

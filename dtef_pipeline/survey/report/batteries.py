@@ -8,11 +8,9 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.boards.cells import has_table
-from dtef_pipeline.identity import digest
 from dtef_pipeline.report.markup import Column, named, paragraph, shortened, table, text, whole
-from dtef_pipeline.survey.boards.linked import asked_questions
-from dtef_pipeline.survey.boards.why_linked import reasons
-from dtef_pipeline.survey.identity import question_key, round_order
+from dtef_pipeline.survey.boards.linked import questionnaires
+from dtef_pipeline.survey.boards.why_linked import why_linked
 from dtef_pipeline.text.counted import counted
 
 _CHARACTERS_SHOWN = 100
@@ -23,7 +21,7 @@ def batteries(connection: duckdb.DuckDBPyConnection) -> str:
     """Markup of the batteries of two and more different questions, linked over rounds, with the number of the others."""
     if not has_table(connection, "survey_responses"):
         return ""
-    asked = _asked(connection)
+    asked = questionnaires(connection)
     different = asked.groupby("cluster")["same_item"].nunique()
     several = different[different > 1].sort_values(ascending=False, kind="stable")
     found = (
@@ -49,7 +47,9 @@ def batteries(connection: duckdb.DuckDBPyConnection) -> str:
         columns,
         caption="Batteries of two and more questions",
         row_head="battery",
-        data=data[["battery", "round", "question_id", "question_text", "why"]],
+        data=data[["battery", "round", "question_id", "question_text", "why", "cluster"]].rename(
+            columns={"cluster": "linked_battery"}
+        ),
     )
 
 
@@ -57,17 +57,6 @@ _HOW_TO_READ_BATTERIES = (
     "Questions that were asked as one block, or again in other rounds, say much the same about a model, so intervals count them as one "
     "battery. docs/batteries.md explains the rule that finds them and how to correct it."
 )
-
-
-def _asked(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """One row per question of a round, in the order of rounds and questionnaires, with its linked battery."""
-    places = connection.execute(
-        "SELECT round, question_id, min(question_order) AS place FROM survey_responses GROUP BY ALL"
-    ).df()
-    found = asked_questions(connection).merge(places, on=["round", "question_id"])
-    found = found.assign(order=found["round"].map(round_order)).sort_values(["order", "place"], ignore_index=True)
-    keys = [digest(*question_key(*one)) for one in zip(found["question_text"], found["options"], strict=True)]
-    return found.assign(same_item=keys)
 
 
 def _row(number: int, own: pd.DataFrame) -> dict[str, object]:
@@ -79,6 +68,6 @@ def _row(number: int, own: pd.DataFrame) -> dict[str, object]:
         "battery": number,
         "different": len(items),
         "rounds": ", ".join(dict.fromkeys(own["round"])),
-        "why": "; ".join(dict.fromkeys(reasons(own))),
+        "why": why_linked(own),
         "texts": f"<ul>{texts}</ul>",
     }
