@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +13,11 @@ from dtef_pipeline.boards.ratios import (
     Chosen,
     Grid,
     Number,
+    Sums,
     Term,
     groups_of,
     mean_of,
     number_of,
-    ratio,
     sums_of,
     value_of,
     without_interval,
@@ -112,8 +113,15 @@ def _skill(grid: Grid, resampling: Resampling | None, reference: str) -> Number:
     count = grid.totals(np.ones(len(top)), known)
     room = np.divide(grid.totals(bottom, known), count, out=np.zeros(len(count)), where=count > 0)
     low = np.divide(grid.totals(grid.column("ceiling_low") - below, known), count, out=np.zeros(len(count)), where=count > 0)
+    if resampling is None:
+        found = without_interval(value_of(grid, top, bottom))
+    else:
+        sums = sums_of(grid, top, bottom, terms)
+        if reference == "others":
+            sums = _with_observed(sums, grid, known, lambda noise: (1 - np.nan_to_num(sums.value), noise.others, noise.pair))
+        found = number_of(sums, resampling)
     # Where other questions and people might leave much less room, a ratio to it could be anything (Fieller 1954).
-    found = widened(ratio(grid, resampling, top, bottom, terms), room, low).where(room >= MIN_ROOM)
+    found = widened(found, room, low).where(room >= MIN_ROOM)
     if resampling is None:
         return found
     between = _room(grid, resampling, np.where(known, bottom, np.nan), reference)
@@ -121,6 +129,19 @@ def _skill(grid: Grid, resampling: Resampling | None, reference: str) -> Number:
     if between.spread is not None:
         unsure |= between.spread.n_clusters < SURE_CLUSTERS
     return found._replace(low=np.where(unsure, np.nan, found.low), high=np.where(unsure, np.nan, found.high))
+
+
+def _with_observed(sums: Sums, grid: Grid, chosen: Chosen, part: Callable[[Any], Term]) -> Sums:
+    """Where a model predicts without these people's answers: what they share is at least that of the `part` that is made of the answers.
+
+    Within a question the noise of a score and that of such a reference nearly cancel; over questions that of the score averages out, and that
+    of the reference does not.
+    """
+    if grid.noise is None or sums.noise is None:
+        return sums
+    alone = grid.deviations([part(grid.noise)], chosen, OF_OBSERVED)
+    least = np.where(grid.correlation < OF_OBSERVED, 0.0 if alone is None else alone.shared, 0)
+    return sums._replace(noise=sums.noise._replace(shared=np.maximum(sums.noise.shared, least)))
 
 
 def _room(grid: Grid, resampling: Resampling, room: Floats, reference: str) -> Number:
