@@ -42,7 +42,7 @@ def segment_noise(scores: pa.Table, survey: pa.Table) -> Deviations:
     for name in pd.unique(metric):
         rows = read[metric == name]
         some = scores.select(["model", "predicted"]).take(pa.array(rows))
-        models, predicted = some["model"].to_pandas(), some["predicted"].combine_chunks()
+        models, predicted = some["model"].dictionary_encode().to_pandas(), some["predicted"].combine_chunks()
         noise[rows] = scored_anew(samples, Predictions(models, pair[rows], np.arange(len(rows)), predicted), name).score
     return noise
 
