@@ -9,6 +9,7 @@ from statistics import median
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
 
 from dtef_pipeline.drift.rule import MIN_GAP
 
@@ -56,7 +57,9 @@ def off_nights(means: Floats, floor: float) -> Off:
     if np.ptp(means) <= MIN_GAP:
         return Off()
     limit = max(_SPREADS * max(floor, _usual_spread(means)), MIN_GAP)
-    values, over, kept, at = means.tolist(), list[tuple[range, float]](), list[int](), 0
+    values, over = means.tolist(), list[tuple[range, float]]()
+    at = _first_off(values, limit)
+    kept = list(range(at))
     while at < len(values):
         level = _level(values, kept)
         end = at
@@ -87,9 +90,24 @@ def _off(values: Sequence[float], over: Sequence[tuple[range, float]], kept: Seq
 
 def _usual_spread(means: Floats) -> float:
     """By the median distance from the median; where snapshots differ far less from the next, a run is part of that distance."""
-    spread = _CONSISTENT * float(np.median(np.abs(means - np.median(means))))
-    steps = _CONSISTENT * float(np.median(np.abs(np.diff(means)))) * math.sqrt(2)
+    spread = _CONSISTENT * _median(np.abs(means - _median(means)))
+    steps = _CONSISTENT * _median(np.abs(np.diff(means))) * math.sqrt(2)
     return min(spread, steps) if len(means) >= _LEVEL_OF else spread
+
+
+def _first_off(values: Sequence[float], limit: float) -> int:
+    """The first place further than `limit` from the level before it; as many as there are snapshots, where none is."""
+    levels = [_level(values, range(place)) for place in range(min(_LEVEL_OF, len(values)))]
+    if len(values) > _LEVEL_OF:
+        before = np.sort(sliding_window_view(values, _LEVEL_OF)[:-1], axis=1)
+        levels += before[:, (_LEVEL_OF - 1) // 2 : _LEVEL_OF // 2 + 1].mean(axis=1).tolist()
+    return next((place for place, level in enumerate(levels) if abs(values[place] - level) > limit), len(values))
+
+
+def _median(values: Floats) -> float:
+    """As that of numpy, which takes eight times as long for a hundred values."""
+    ordered = np.sort(values)
+    return float(ordered[(len(values) - 1) // 2] + ordered[len(values) // 2]) / 2
 
 
 def _level(values: Sequence[float], kept: Sequence[int]) -> float:
