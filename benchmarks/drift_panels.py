@@ -1,16 +1,17 @@
 """How often drift is said of a model that did not change, and found of one that did, where a panel of models is asked in the same nights.
 
-Each model answers 20 questions in 10 segments, nearly always as the night before; what all of a night share wanders, has weeks, bad nights and
-outages. Every figure goes through `verdict_on` and `night_of`, which make what is published, half way and at the end: the share of panels in
-which any model had the verdict. Run: `python benchmarks/drift_panels.py [SETS]`; it prints tables of docs/drift.md. The test suite runs these
-small, and `standing` besides: a series some of whose nights ask fewer of the questions.
+Each model answers questions in 10 segments, nearly always as the night before; what all of a night share wanders, has weeks, bad nights and
+outages. The questions are 20 of their own, or come in the batteries of a real round, each with a wobble of its own. Every figure goes through
+`verdict_on` and `night_of`, which make what is published, half way and at the end: the share of panels in which any series had the verdict.
+Run: `python benchmarks/drift_panels.py [SETS]`; it prints tables of docs/drift.md. The test suite runs these small, and `standing` besides: a
+series some of whose nights ask fewer of the questions.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -19,17 +20,19 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.signal import lfilter
 
+from benchmarks.coverage import GD3
 from dtef_pipeline.drift.evidence import BASELINE
 from dtef_pipeline.drift.judged import Judged, PairCodes, Standing
 from dtef_pipeline.drift.night import Scores, night_of
+from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import drift_verdict
 from dtef_pipeline.drift.snapshots import Snapshot, panels
 from dtef_pipeline.drift.verdict import Verdict, verdict_on
 from dtef_pipeline.survey.drift_subject import SUBJECT
 
 Floats = npt.NDArray[np.float64]
-SEGMENTS, QUESTIONS = 10, 20
-CLUSTERS = [f"q{q}" for q in range(QUESTIONS)] * SEGMENTS
+SEGMENTS = 10
+SINGLE = (1,) * 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +40,20 @@ class Panel:
     """What the nights are like. Standard deviations are of the night's mean, in units of the score."""
 
     models: int = 1
+    ways: int = 1
+    """In which each model is asked, a series of its own each. The same model asked in another way is no control."""
     nights: int = 100
+    batteries: tuple[int, ...] = SINGLE
+    """How many questions each has; a battery is one cluster."""
     level: float = 0.6
     wobble: float = 0.0
     """That all models share."""
     autocorrelation: float = 0.0
     """Of the wobble, from night to night."""
     own: float = 0.0
-    """A wobble of each model's own, with the same autocorrelation."""
+    """A wobble of each series' own, with the same autocorrelation."""
+    of_battery: float = 0.0
+    """A wobble of each battery's own in each series, with the same autocorrelation: the standard deviation of the battery's mean."""
     degrees: float = math.inf
     """Of Student's t that the wobble is drawn from."""
     flips: float = 0.25
@@ -76,6 +85,11 @@ class Panel:
     parse_shift: float = 0.0
     """Rise of the share that cannot be parsed, of the first model from `since` on."""
 
+    @property
+    def clusters(self) -> list[str]:
+        """Of the items, by question within segment."""
+        return [f"b{battery}" for battery, size in enumerate(self.batteries) for _ in range(size)] * SEGMENTS
+
 
 def wandering(rng: np.random.Generator, nights: int, panel: Panel) -> Floats:
     drawn = rng.normal(size=nights)
@@ -86,40 +100,50 @@ def wandering(rng: np.random.Generator, nights: int, panel: Panel) -> Floats:
 
 
 def answers(panel: Panel, rng: np.random.Generator) -> dict[str, Scores]:
-    """The scores of each model, (items, nights)."""
+    """The scores of each series, (items, nights), by its model and, from the second on, the way it was asked in: `m0`, `m0/1`, ..."""
     night = np.arange(panel.nights)
     common = panel.wobble * wandering(rng, panel.nights, panel) - panel.weekly * (night % 7 >= 5)
-    items, level = len(CLUSTERS), panel.level + 0.1 * rng.normal(size=len(CLUSTERS))
-    labels = [day.date().isoformat() for day in pd.date_range("2026-01-01", periods=panel.nights)]
+    level = panel.level + 0.1 * rng.normal(size=len(panel.clusters))
     found = {}
     for model in range(panel.models):
-        path = common + panel.own * wandering(rng, panel.nights, panel)
-        rate = panel.unparsed * (1 + rng.normal(size=panel.nights) / 3) + 0.2 * (rng.random(panel.nights) < panel.bad)
-        if model == 0 or panel.all_shift:
-            path = path + panel.shift * ((night >= panel.since) & (night < panel.until)) + panel.creep * night
-            rate = rate + panel.parse_shift * (night >= panel.since)
-        if model == 0:
-            path = path - panel.lottery * (rng.random(panel.nights) < 0.3)
-            for first, length in panel.outages:
-                path = path - 0.2 * ((night >= first) & (night < first + length))
-        noise = rng.normal(size=(items, panel.nights)) * panel.noise * (rng.random((items, panel.nights)) < panel.flips)
-        if panel.wander:
-            noise = lfilter(
-                [1.0], [1.0, -panel.wander], 0.2 * math.sqrt(1 - panel.wander**2) * rng.normal(size=noise.shape), axis=1
-            )
-        parsed = np.where(rng.random(noise.shape) < rate, np.nan, level[:, None] + path + noise)
-        lost = rng.random(noise.shape) < panel.missing if panel.missing else np.zeros(noise.shape, dtype=bool)
-        scores = [pd.DataFrame(values, columns=labels).mask(lost) for values in (np.nan_to_num(parsed), parsed)]
-        found[f"m{model}"] = Scores(scores[0], scores[1])
+        for way in range(panel.ways):
+            path = common + panel.own * wandering(rng, panel.nights, panel)
+            found[f"m{model}/{way}" if way else f"m{model}"] = series(panel, rng, level, path, first=model == 0)
     return found
 
 
-def standing(values: pd.DataFrame, asked: npt.NDArray[np.bool_]) -> str | None:
+def series(panel: Panel, rng: np.random.Generator, level: Floats, path: Floats, *, first: bool) -> Scores:
+    """Of one model in one way. `level`: (items,); `path`: (nights,) what the night adds. `first`: of the first model."""
+    night = np.arange(panel.nights)
+    rate = panel.unparsed * (1 + rng.normal(size=panel.nights) / 3) + 0.2 * (rng.random(panel.nights) < panel.bad)
+    if first or panel.all_shift:
+        path = path + panel.shift * ((night >= panel.since) & (night < panel.until)) + panel.creep * night
+        rate = rate + panel.parse_shift * (night >= panel.since)
+    if first:
+        path = path - panel.lottery * (rng.random(panel.nights) < 0.3)
+        for start, length in panel.outages:
+            path = path - 0.2 * ((night >= start) & (night < start + length))
+    shape = (len(level), panel.nights)
+    noise = rng.normal(size=shape) * panel.noise * (rng.random(shape) < panel.flips)
+    if panel.wander:
+        noise = lfilter([1.0], [1.0, -panel.wander], 0.2 * math.sqrt(1 - panel.wander**2) * rng.normal(size=shape), axis=1)
+    if panel.of_battery:
+        each = [wandering(rng, panel.nights, panel) for _ in panel.batteries]
+        noise = noise + panel.of_battery * np.tile(np.repeat(each, panel.batteries, axis=0), (SEGMENTS, 1))
+    parsed = np.where(rng.random(shape) < rate, np.nan, level[:, None] + path + noise)
+    lost = rng.random(shape) < panel.missing if panel.missing else np.zeros(shape, dtype=bool)
+    labels = [day.date().isoformat() for day in pd.date_range("2026-01-01", periods=panel.nights)]
+    scores = [pd.DataFrame(values, columns=labels).mask(lost) for values in (np.nan_to_num(parsed), parsed)]
+    return Scores(scores[0], scores[1])
+
+
+def standing(panel: Panel, rng: np.random.Generator, asked: npt.NDArray[np.bool_]) -> str | None:
     """The verdict on a series that asked these items (items, nights) on these nights."""
+    values = answers(panel, rng)["m0"].policy
     codes = np.arange(len(values), dtype=np.uint64)
     keys = dict.fromkeys(SUBJECT.keys.tested, "same") | {SUBJECT.keys.item: [f"q{code}" for code in codes]}
-    names = dict.fromkeys(("prompt_id", "name", "cluster"), keys[SUBJECT.keys.item])
-    labels = pd.DataFrame({**keys, **names}, index=pd.Index(codes))
+    names = dict.fromkeys(("prompt_id", "name"), keys[SUBJECT.keys.item])
+    labels = pd.DataFrame({**keys, **names, "cluster": panel.clusters}, index=pd.Index(codes))
     times = {label: datetime.fromisoformat(label) for label in values.columns}
     snapshots = []
     for night, label in enumerate(values.columns):
@@ -131,25 +155,29 @@ def standing(values: pd.DataFrame, asked: npt.NDArray[np.bool_]) -> str | None:
     ).shown.word
 
 
-def judged(found: Mapping[str, Scores], until: int, threshold: float) -> dict[str, Verdict]:
-    """The verdict on each model after so many nights."""
+def judged(found: Mapping[str, Scores], clusters: Sequence[str], until: int, threshold: float) -> dict[str, Verdict]:
+    """The verdict on each series after so many nights, beside the other models that were asked in the same way."""
     cut = {name: Scores(*(one.iloc[:, :until] for one in scores if one is not None)) for name, scores in found.items()}
     return {
         name: verdict_on(
             one.policy,
-            CLUSTERS,
-            baseline=5,
+            clusters,
+            baseline=BASELINE,
             threshold=threshold,
             parsed=one.parsed,
-            others={other: scores for other, scores in cut.items() if other != name},
+            others={other: scores for other, scores in cut.items() if other != name and way_of(other) == way_of(name)},
         )
         for name, one in cut.items()
     }
 
 
+def way_of(series: str) -> str:
+    return series.partition("/")[2]
+
+
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Shares of panels. `first`: the first model had the verdict `drift`; `other`: another one had it; `night`: the night had it."""
+    """Shares of panels. `first`: the first model had the verdict `drift`, in any way; `other`: another one; `night`: the night had it."""
 
     first: float
     other: float
@@ -157,30 +185,39 @@ class Rates:
     parsed: float
     """The first model's drift was said to be one of the parse rate."""
     ten: float
-    """Any model had `drift` at the odds that are needed where ten series share alpha."""
+    """Any series had `drift` at the odds that are needed where ten series share alpha."""
 
 
 def rates(panel: Panel, sets: int, seed: int, *, looks: int = 2) -> Rates:
-    """Of panels judged after so many equally spaced nights, the last one included. The models share alpha."""
-    rng = np.random.default_rng(seed)
-    threshold = math.log10(panel.models / 0.05)
+    """Of panels judged after so many equally spaced nights, the last one included. The series share alpha."""
+    rng, options = np.random.default_rng(seed), WatchOptions()
+    threshold, ten = options.threshold(panel.models * panel.ways), options.threshold(10)
     seen = np.zeros(5)
+    all_parsed = not (panel.unparsed or panel.bad or panel.parse_shift)
     for _ in range(sets):
         found, said = answers(panel, rng), np.zeros(5, dtype=bool)
+        if all_parsed:  # the parsed scores are the same, and judging them again would be twice the time
+            found = {name: Scores(one.policy) for name, one in found.items()}
         for until in np.linspace(panel.nights / looks, panel.nights, looks).round().astype(int).tolist():
-            verdicts = judged(found, max(until, 2), threshold)
-            words = [one.verdict == "drift" for one in verdicts.values()]
-            pairs = {name: one.pairs for name, one in verdicts.items()}
-            night = night_of(pairs, list(found["m0"].policy.columns), baseline=5, threshold=math.log10(2 / 0.05))
-            ten = any(one.verdict == "drift" and (one.log10_e or 0.0) >= math.log10(10 / 0.05) for one in verdicts.values())
+            verdicts = judged(found, panel.clusters, max(until, 2), threshold)
+            words = {name: one.verdict == "drift" for name, one in verdicts.items()}
+            first = any(word for name, word in words.items() if name.partition("/")[0] == "m0")
+            other = any(word for name, word in words.items() if name.partition("/")[0] != "m0")
+            pairs = {name: one.pairs for name, one in verdicts.items() if not way_of(name)}
+            night = night_of(
+                pairs, list(found["m0"].policy.columns), baseline=BASELINE, threshold=options.night_threshold(panel.ways)
+            )
             in_parsing = verdicts["m0"].drifts_in == "parse rate"
-            said |= [words[0], any(words[1:]), night.night_verdict == "drift", in_parsing, ten]
+            as_ten = any(words[name] and (one.log10_e or 0.0) >= ten for name, one in verdicts.items())
+            said |= [first, other, night.night_verdict == "drift", in_parsing, as_ten]
         seen += said
     return Rates(*(seen / sets).tolist())
 
 
 WOBBLE = Panel(wobble=0.02)
 SHARED = Panel(models=2, wobble=0.02)
+BLOCKS = Panel(batteries=GD3, of_battery=0.03)
+"""A wobble of .03 of each battery is one of .012 of the night's mean."""
 NO_DRIFT: Mapping[str, Panel] = {
     **{f"wobble .02, AR {r}": replace(WOBBLE, autocorrelation=r) for r in (0.0, 0.3, 0.5, 0.8)},
     **{f"wobble .015, AR {r}": Panel(wobble=0.015, autocorrelation=r) for r in (0.3, 0.8)},
@@ -203,6 +240,17 @@ NO_DRIFT: Mapping[str, Panel] = {
     },
     "2 models, own wobble too, AR .8": replace(SHARED, own=0.02, autocorrelation=0.8),
     "2 models, an outage of 5 nights": replace(SHARED, outages=((40, 5),)),
+    **{
+        f"GD3, .03 per battery, wobble .02, AR {r}": replace(BLOCKS, wobble=0.02, autocorrelation=r)
+        for r in (0.0, 0.3, 0.5, 0.8)
+    },
+    **{f"GD3, .06 per battery, AR {r}": replace(BLOCKS, of_battery=0.06, autocorrelation=r) for r in (0.5, 0.8)},
+    "GD3, .03 per battery, 3 % unparsed, 15 % bad nights": replace(BLOCKS, unparsed=0.03, bad=0.15),
+    "GD3, .03 per battery, backend lottery, .08 lower": replace(BLOCKS, lottery=0.08),
+    "GD3, .03 per battery, outages of 2, 3 and 5 nights": replace(BLOCKS, outages=((20, 2), (45, 5), (70, 3))),
+    "GD3, .03 per battery, 2 models, shared AR .8": replace(BLOCKS, models=2, wobble=0.02, autocorrelation=0.8),
+    **{f"1 model in {n} ways, own AR .8": Panel(ways=n, own=0.02, autocorrelation=0.8) for n in (3, 10)},
+    "1 model in 3 ways, shared AR .8": replace(WOBBLE, ways=3, autocorrelation=0.8),
 }
 MOVED: Mapping[str, Panel] = {
     "alone, temperature 0": Panel(),
@@ -213,6 +261,11 @@ MOVED: Mapping[str, Panel] = {
         f"{n} models, shared wobble .02, AR {r}": replace(SHARED, models=n, autocorrelation=r)
         for n in (2, 4)
         for r in (0.0, 0.5, 0.8)
+    },
+    "alone, GD3, .03 per battery": BLOCKS,
+    **{
+        f"2 models, GD3, {b} per battery, AR .5": replace(SHARED, batteries=GD3, of_battery=b, autocorrelation=0.5)
+        for b in (0.01, 0.03)
     },
 }
 
@@ -267,7 +320,7 @@ def unseen(sets: int) -> None:
 
 def smaller_panels(sets: int) -> None:
     print("No drift, some nights ask fewer of the 200 items: share of series with `drift` after 60 nights")
-    night, item = np.arange(60), np.arange(len(CLUSTERS))
+    night, item = np.arange(60), np.arange(len(Panel().clusters))
     for name, nights, few in (
         ("two of every ten nights ask a tenth", night % 10 >= 8, 20),
         ("the last ten nights ask a tenth", night >= 50, 20),
@@ -275,7 +328,7 @@ def smaller_panels(sets: int) -> None:
     ):
         asked, rng = ~nights[None, :] | (item < few)[:, None], np.random.default_rng(6)
         panel = Panel(nights=60, wobble=0.02, noise=0.2, flips=1.0)
-        said = [standing(answers(panel, rng)["m0"].policy, asked) for _ in range(sets)]
+        said = [standing(panel, rng, asked) for _ in range(sets)]
         print(f"| {name} | {np.mean([one == 'drift' for one in said]):.1%} |", flush=True)
 
 

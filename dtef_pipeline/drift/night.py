@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -97,10 +97,12 @@ def _middle(paths: Floats) -> Floats:
     return np.asarray(ranked.median(axis=0).where(counts >= _MEDIAN_FROM, ranked.mean(axis=0)), dtype=np.float64)
 
 
-def evidence_where_known(means: Floats, spread: Floats, *, baseline: int, threshold: float | None) -> Evidence:
+def evidence_where_known(
+    means: Floats, spread: Floats, sampling: Floats, *, baseline: int, threshold: float | None
+) -> Evidence:
     """As `evidence`, of means of which some are NaN: those say nothing, and places are those of all."""
     known = np.flatnonzero(np.isfinite(means))
-    found = evidence(means[known], spread[known], baseline=int((known < baseline).sum()), threshold=threshold)
+    found = evidence(means[known], spread[known], sampling[known], baseline=int((known < baseline).sum()), threshold=threshold)
     seen = np.searchsorted(known, np.arange(len(means)), side="right")
     path = np.where(seen > 0, np.append(0.0, found.log10_e)[seen], 0.0)
     if found.first is None or found.until is None:
@@ -128,18 +130,22 @@ def night_of(models: Mapping[str, Paired], order: Sequence[str], *, baseline: in
     The evidence is that on the middle of the models (`_middle`), of the snapshots that have two or more. `drift` needs besides that more than
     two thirds of the models moved that way, by half of the common shift at least: else it is the drift of some.
     """
-    frame = pd.DataFrame({name: pd.Series(one.means, index=list(one.snapshots)) for name, one in models.items()})
-    spreads = pd.DataFrame({name: pd.Series(one.spread, index=list(one.snapshots)) for name, one in models.items()})
+    if len(models) < 2:
+        return Night()
+    frame = _nightly(models, lambda one: one.means)
     places = [label for label in order if label in frame.index]
     frame = frame.loc[places]
     frame = frame[frame.notna().sum(axis=1) > 1]
-    if len(models) < 2 or len(frame) < 2:
+    if len(frame) < 2:
         return Night()
     means = _middle(frame.to_numpy(dtype=np.float64).T)
     level = float(np.nanmean([one.level for one in models.values()]))
     large = is_large(level + float(means.min()), float(np.ptp(means)))
-    spread = spreads.loc[frame.index].median(axis=1).to_numpy(dtype=np.float64) / math.sqrt(len(models))
-    seen = evidence(means, spread, baseline=baseline, threshold=threshold if large else None)
+    spread, sampling = (
+        _nightly(models, part).loc[frame.index].median(axis=1).to_numpy(dtype=np.float64) / math.sqrt(len(models))
+        for part in (lambda one: one.spread, lambda one: one.sampling)
+    )
+    seen = evidence(means, spread, sampling, baseline=baseline, threshold=threshold if large else None)
     if seen.first is None or seen.until is None or seen.shift is None:
         return Night("watch" if large else "none")
     found = large and seen.highest is not None and seen.highest >= threshold
@@ -152,3 +158,8 @@ def night_of(models: Mapping[str, Paired], order: Sequence[str], *, baseline: in
     drifted = found and float(np.mean(moved[np.isfinite(moved)] >= 0.5)) > _MOST_MODELS
     word: Literal["none", "watch", "drift"] = "drift" if drifted else "watch" if large else "none"
     return Night(word, seen.shift, str(frame.index[seen.first]) if drifted else None, seen.highest)
+
+
+def _nightly(models: Mapping[str, Paired], part: Callable[[Paired], Floats]) -> pd.DataFrame:
+    """(snapshots, models) what each model has of a snapshot."""
+    return pd.DataFrame({name: pd.Series(part(one), index=list(one.snapshots)) for name, one in models.items()})

@@ -29,13 +29,15 @@ class Paired:
 
     `means`: (snapshots,) mean difference over the items scored in the snapshot and in the baseline. `spread`: (snapshots,) standard error of
     that mean from how much whole clusters differ, without the baseline's own share of it; 0 where there is one cluster or one snapshot in
-    the baseline. `by_item`: (items, snapshots) mean differences, NaN where an item has none. `baseline`: how many of the snapshots,
-    from the first, are the baseline; fewer than asked for when there are fewer. `level`: mean score of the items in the baseline.
+    the baseline. `sampling`: (snapshots,) the same if each item were a cluster: what the scatter of single responses explains.
+    `by_item`: (items, snapshots) mean differences, NaN where an item has none. `baseline`: how many of the snapshots, from the first, are the
+    baseline; fewer than asked for when there are fewer. `level`: mean score of the items in the baseline.
     """
 
     snapshots: tuple[str, ...]
     means: Floats
     spread: Floats
+    sampling: Floats
     by_item: pd.DataFrame
     baseline: int
     level: float
@@ -103,10 +105,11 @@ def paired(values: pd.DataFrame, clusters: Sequence[str], *, baseline: int, item
     (item_sums, item_counts), names = _added_up(parts, clusters if items is None else items)
     labels = tuple(str(label) for label, shares in zip(values.columns, compared.tolist(), strict=True) if shares)
     means = _ratio(sums.sum(axis=0), counts.sum(axis=0))
-    spread = _standard_error(sums, counts, means) * _without_baseline(len(labels), frozen)
+    kept = _without_baseline(len(labels), frozen)
+    spread, sampling = _standard_error(sums, counts, means) * kept, _standard_error(parts[0], parts[1], means) * kept
     by_item = pd.DataFrame(_ratio(item_sums, item_counts), index=names, columns=list(labels))
     level = float(reference[np.isfinite(reference)].mean()) if np.isfinite(reference).any() else math.nan
-    return Paired(labels, means, spread, by_item, min(frozen, len(labels)), level)
+    return Paired(labels, means, spread, sampling, by_item, min(frozen, len(labels)), level)
 
 
 def _added_up(parts: Sequence[Floats], labels: Sequence[str]) -> tuple[list[Floats], pd.Index]:

@@ -165,13 +165,13 @@ def _found(
     pairs = paired(values, clusters, baseline=baseline, items=items)
     # Without a large range there is no drift to date: the shift is then that since the baseline.
     needed = threshold if pairs.is_large else None
-    alone = evidence(pairs.means, pairs.spread, baseline=baseline, threshold=needed)
+    alone = evidence(pairs.means, pairs.spread, pairs.sampling, baseline=baseline, threshold=needed)
     control = control_of(values, pairs, others) if others and alone.first is not None else None
     if control is None:
         drifted = pairs.is_large and alone.highest is not None and alone.highest >= threshold
         return _Found(_word(pairs, drifted=drifted), pairs, alone, alone, None, None, None)
-    spread = control.spread(pairs.spread)
-    against = evidence_where_known(control.apart, spread, baseline=baseline, threshold=needed)
+    spread, sampling = control.spread(pairs.spread), control.spread(pairs.sampling)
+    against = evidence_where_known(control.apart, spread, sampling, baseline=baseline, threshold=needed)
     # The mean of two e-values is one.
     both = np.asarray(np.logaddexp(alone.log10_e * math.log(10), against.log10_e * math.log(10)) - math.log(2)) / math.log(10)
     both[:baseline] = 0.0
@@ -191,7 +191,8 @@ def _own(pairs: Paired, seen: Evidence, baseline: int) -> Evidence:
     if seen.first is None or seen.until is None:
         return seen
     off = off_nights(pairs.means[: seen.until], 0.0).all
-    shift, low, high = shift_between(pairs.means[: seen.until], pairs.spread[: seen.until], baseline, seen.first, off)
+    means, spread, sampling = (part[: seen.until] for part in (pairs.means, pairs.spread, pairs.sampling))
+    shift, low, high = shift_between(means, spread, sampling, baseline, seen.first, off)
     return replace(seen, shift=shift, low=low, high=high)
 
 

@@ -23,7 +23,7 @@ ASSETS = {
     "predictions": (["blueprints"], "pipeline", TEAM, ["litellm", "parquet"], "2", "round_segment"),
     "scores": (["predictions"], "pipeline", TEAM, ["parquet"], "4", "round_segment"),
     "segment_results": (["scores"], "pipeline", TEAM, ["duckdb", "parquet"], "5", "round_segment"),
-    "drift_checks": (["segment_results"], "pipeline", TEAM, ["parquet"], "7", "round_segment"),
+    "drift_checks": (["segment_results"], "pipeline", TEAM, ["parquet"], "8", "round_segment"),
     "leaderboard": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "7", None),
     "breakdowns": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "7", None),
     "costs": (["predictions"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
@@ -31,7 +31,7 @@ ASSETS = {
     "responsiveness": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "4", None),
     "gaps": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "5", None),
     "reliability": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "3", None),
-    "model_drift": (["drift_checks"], "boards", TEAM, ["duckdb", "parquet"], "5", None),
+    "model_drift": (["drift_checks"], "boards", TEAM, ["duckdb", "parquet"], "6", None),
     "report": (sorted([*BOARDS, "costs", "drift_checks", "model_drift"]), "boards", TEAM, ["html"], "5", None),
 }
 # (asset, check, blocking)

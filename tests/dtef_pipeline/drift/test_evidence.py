@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad, simpson
+from scipy.signal import lfilter
 from scipy.stats import binom, nct, norm, t
 
 from dtef_pipeline.drift.autocorrelation import (
@@ -223,6 +224,16 @@ class TestPath:
         path = evidence(means, np.full(60, 0.01)).log10_e
         assert (path[: 30 + LONGEST_OUTAGE] <= 0).all()  # until then it may be an outage
         assert path[30 + LONGEST_OUTAGE] > math.log10(1000)
+
+    def test_a_level_that_wanders_is_less_evidence_where_batteries_explain_a_part_of_it_than_where_responses_do(
+        self,
+    ) -> None:
+        nights = lfilter([1.0], [1.0, -0.8], np.random.default_rng(8).normal(0, 0.0144, (25, 80)))  # standard deviation .024
+        spread, few = np.full(80, 0.012), np.full(80, 0.001)
+        of_batteries, of_responses = (
+            np.mean([evidence(means, spread, sampling).log10_e.max() for means in nights]) for sampling in (few, spread)
+        )
+        assert of_batteries < of_responses - 0.02
 
     @pytest.mark.parametrize("noise", [Dependence(0.6, 1.0), Dependence(0.85, 0.5)])
     def test_with_autocorrelation_it_is_that_of_generalised_least_squares(self, noise: Dependence) -> None:

@@ -23,7 +23,7 @@ WOBBLE = Panel(models=2, nights=40, wobble=0.02, autocorrelation=0.8)
 
 
 def verdicts(panel: Panel, seed: int = 1) -> dict[str, Verdict]:
-    return judged(answers(panel, np.random.default_rng(seed)), panel.nights, THRESHOLD)
+    return judged(answers(panel, np.random.default_rng(seed)), panel.clusters, panel.nights, THRESHOLD)
 
 
 def common(panel: Panel, seed: int = 1) -> Night:
@@ -85,7 +85,7 @@ class TestWhoMoved:
         made = answers(Panel(models=2, nights=30), np.random.default_rng(1))
         made["m0"].policy.iloc[:, 15:] -= 0.07
         made["m1"].policy.iloc[:, 15:] += 0.07
-        for name, one in judged(made, 30, THRESHOLD).items():
+        for name, one in judged(made, Panel().clusters, 30, THRESHOLD).items():
             other = {"m0": "m1", "m1": "m0"}[name]
             assert one.verdict == "watch"
             assert f"this model or {other} moved: the two cannot be told apart" in one.notes
@@ -118,7 +118,7 @@ class TestOutage:
     def test_one_that_reverts_is_watched_and_named_and_no_drift(self, length: int, models: int) -> None:
         panel = Panel(models=models, nights=45, wobble=0.005, outages=((30, length),))
         made = answers(panel, np.random.default_rng(2))
-        said = [judged(made, until, THRESHOLD)["m0"] for until in range(31, 46)]
+        said = [judged(made, panel.clusters, until, THRESHOLD)["m0"] for until in range(31, 46)]
         assert {one.verdict for one in said} == {"watch"}
         assert said[-1].outage == tuple(label(night) for night in range(30, 30 + length))
         assert any(note.startswith("off and back, which is an outage and no drift: ") for note in said[-1].notes)

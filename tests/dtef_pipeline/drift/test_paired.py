@@ -97,6 +97,16 @@ def test_spread_is_that_of_the_nights_own_means_within_the_baseline_and_after() 
     assert few.spread.tolist() == pytest.approx([0.02] * 4, rel=0.25)
 
 
+def test_what_the_questions_of_a_battery_have_in_common_is_no_scatter_of_single_responses() -> None:
+    generator = np.random.default_rng(6)
+    shared = np.repeat(generator.normal(0, 0.1, (10, 8)), 10, axis=0)
+    found = paired(
+        frame(*(shared + generator.normal(0.6, 0.01, shared.shape)).tolist()), [f"b{i // 10}" for i in range(100)], baseline=3
+    )
+    assert found.spread.mean() == pytest.approx(0.1 / math.sqrt(10), rel=0.2)
+    assert found.sampling.mean() == pytest.approx(0.1 / math.sqrt(100), rel=0.2)
+
+
 def test_what_a_snapshot_says_does_not_depend_on_later_ones() -> None:
     values = np.random.default_rng(5).random((20, 10))
     values[3, 8], values[7, 9] = NAN, NAN

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from benchmarks.drift_panels import CLUSTERS, QUESTIONS, Panel, answers, judged, rates, standing
+from benchmarks.drift_panels import NO_DRIFT, SEGMENTS, Panel, answers, judged, rates, standing
 from dtef_pipeline.drift.checks import drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
@@ -26,7 +26,10 @@ def scores(panel: Panel, seed: int) -> pa.Table:
     """Of the panel, in the columns that drift verdicts are made from; what no night has is a failed call."""
     frames = []
     for name, made in answers(panel, np.random.default_rng(seed)).items():
-        values = made.policy.assign(question_id=CLUSTERS, segment=[f"s{item // QUESTIONS}" for item in range(len(CLUSTERS))])
+        items = panel.clusters
+        values = made.policy.assign(
+            question_id=items, segment=[f"s{item * SEGMENTS // len(items)}" for item in range(len(items))]
+        )
         long = values.melt(["question_id", "segment"], var_name="snapshot", value_name="score")
         frames.append(long.assign(model=name, prompt_id=long["segment"] + long["question_id"]))
     frame = pd.concat(frames).assign(
@@ -46,7 +49,14 @@ def models(panel: Panel, seed: int) -> pd.DataFrame:
 
 class TestErrorRates:
     @pytest.mark.parametrize(
-        "panel", [replace(NOISY, missing=0.05), replace(STABLE, missing=0.05)], ids=["responses differ", "nights differ too"]
+        "panel",
+        [
+            replace(NOISY, missing=0.05),
+            replace(STABLE, missing=0.05),
+            NO_DRIFT["GD3, .03 per battery, wobble .02, AR 0.8"],
+            NO_DRIFT["1 model in 3 ways, own AR .8"],
+        ],
+        ids=["responses differ", "nights differ too", "batteries wander", "three series wander"],
     )
     def test_false_drift_over_100_nights_is_5_percent_at_most(self, panel: Panel) -> None:
         assert rates(panel, 15, 12, looks=1).first <= 0.14  # two of 15: more is one in 300 at 2 %
@@ -58,7 +68,7 @@ class TestErrorRates:
 
     def test_drift_checks_finds_it_in_scores_as_the_simulation_does(self) -> None:
         panel = replace(STABLE, models=6, shift=-0.08, since=30, nights=40, all_shift=True)
-        alone = judged(answers(panel, np.random.default_rng(14)), panel.nights, math.log10(20))
+        alone = judged(answers(panel, np.random.default_rng(14)), panel.clusters, panel.nights, math.log10(20))
         # 6 share alpha: 1 in 20 each.
         checks = drift_checks(scores(panel, 14), SUBJECT, levels=1, options=WatchOptions(alpha=0.3)).to_pylist()
         for row in checks:  # all of them moved together, which no single one of them did
@@ -74,8 +84,8 @@ class TestSmallerPanels:
         self, shift: float, least: int, most: int
     ) -> None:
         panel, rng = Panel(nights=40, noise=0.1, flips=1.0, shift=shift, since=15), np.random.default_rng(17)
-        asked = (np.arange(40) < 30)[None, :] | (np.arange(len(CLUSTERS)) < 20)[:, None]
-        verdicts = [standing(answers(panel, rng)["m0"].policy, asked) for _ in range(12)]
+        asked = (np.arange(40) < 30)[None, :] | (np.arange(len(panel.clusters)) < 20)[:, None]
+        verdicts = [standing(panel, rng, asked) for _ in range(12)]
         assert least <= verdicts.count("drift") <= most
 
 
