@@ -1,10 +1,13 @@
 """How often the published tests find what is not there, in surveys with the batteries of the real rounds and the same people throughout.
 
-Every test is the software's own, from the tables that the pipeline makes. Three kinds of surveys, of simulated worlds (`tests/made/worlds.py`):
+Every test is the software's own, from the tables that the pipeline makes. Five kinds of surveys, of simulated worlds (`tests/made/worlds.py`):
 
 - eight equally good models: every two of them, four in two ways (a context level or a condition, which are then the same test of other tables);
+- the same where more responses of four of them cannot be read: verdicts on readable responses alone, and those of the policy beside them;
 - eight models that score as the leave-one-out marginal does, on average over surveys of one world: each against the marginal;
-- segments that differ from question to question and by nothing that lasts: gaps between them and their consistency.
+- segments that differ from question to question and by nothing that lasts: gaps between them and their consistency, of three typical and three
+  good models; and gaps of as many models of which more responses cannot be read for every second segment;
+- three rounds on one board, asked of other people, with questions in common (`TOGETHER`): equal models and equal segments.
 
 A test should find something in 3 to 6 % of the surveys; any of what is adjusted together in 5 % or less.
 
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +45,19 @@ from tests.made.world_tables import LEVEL, Way, connection, scores
 from tests.made.worlds import GOOD, TYPICAL, Design, Errors, Survey, World
 
 ROUNDS = {"GD3": GD3, "GD4": GD4, "GD5": GD5, "GD6": GD6, "GD7": GD7, "7 batteries of 6": (6,) * 7}
+TOGETHER = {"3 rounds of GD4": GD4, "3 rounds of GD3 and GD5": (*GD3, *GD5)}
+"""Batteries of all questions of three rounds: the first, the middle and the last of them, in an order of chance."""
+IN_COMMON = 0.3
+"""Share of a round's questions that the next round asks again."""
 EQUAL = tuple(f"m{place}" for place in range(8))
+FIRST = EQUAL[:4]
+RARELY_UNREAD, OFTEN_UNREAD = 0.02, 0.15
 AS_THE_MARGINAL = Errors(0.2928, 0.1506)
 """Errors of models that score as the leave-one-out marginal does in the world of seed 1: .8340 on average over 200 surveys of MANY."""
 BY_CHANCE: dict[str, Any] = {"country": 1e-4, "group": 1e-4, "own": 0.25}
 """Segments that differ anew in every question."""
 JUDGED = {"typical": TYPICAL, "good": GOOD}
+ALIKE, UNREAD = 3, " unread"
 _SPECS = {name: ModelSpec(name=name, model=name) for name in EQUAL}
 _WAYS = (BlueprintOptions(context_levels=(LEVEL,)), BlueprintOptions(context_levels=(LEVEL,), option_order="reversed"))
 OPTIONS = SurveyBoardOptions(snapshot="base", resamples=0)
@@ -58,22 +69,48 @@ Found = dict[str, list[float]]
 
 def of_equal_models(batteries: tuple[int, ...], seed: int) -> Found:
     """p-values of every test of one survey between equal models and ways of asking, and the smallest of those adjusted together."""
-    world, survey = _drawn(Design(batteries, **MANY, models=dict.fromkeys(EQUAL, TYPICAL)), seed)
-    named = {model: Way(_SPECS[model].variant) for model in EQUAL}
-    tables = connection(world, survey, _NO_CEILINGS, named)
-    pairs = _compared(tables, {way.model for way in named.values()})
+    pairs, context, conditions = _equal_models(Design(batteries, **MANY, models=dict.fromkeys(EQUAL, TYPICAL)), seed)
     made = _each_and_any("two models", pairs["p"], pairs["p_adjusted"])
     made["two models, any by Holm"] = _smallest(pairs["p_holm"])
-    first = [named[model] for model in EQUAL[:4]]
-    for test, again in (
-        ("context", [way._replace(level="all") for way in first]),
-        ("experiment", [way._replace(condition=_WAYS[1].condition) for way in first]),
+    made |= _each_and_any("context", context["p"], context["p_bh"])
+    return made | _each_and_any("experiment", conditions["p"], conditions["p_bh"])
+
+
+def of_readable_responses(batteries: tuple[int, ...], seed: int) -> Found:
+    """The same by readable responses alone, where half of the models, and of the ways of asking, have more that cannot be read."""
+    unread = {model: RARELY_UNREAD if place < len(FIRST) else OFTEN_UNREAD for place, model in enumerate(EQUAL)}
+    found = _equal_models(Design(batteries, **MANY, models=dict.fromkeys(EQUAL, TYPICAL), unread=unread), seed)
+    made: Found = {}
+    for test, table, adjusted in zip(
+        ("two models", "context", "experiment"), found, ("p_adjusted", "p_bh", "p_bh"), strict=True
+    ):
+        made |= _each_and_any(f"{test}, readable", table["parsed_p"], table[f"parsed_{adjusted}"])
+    pairs, *_ = found
+    unlike = pairs["model"].isin(_named(FIRST)) != pairs["other_model"].isin(_named(FIRST))
+    made["two models unlike in reading, readable"] = _values(pairs.loc[unlike, "parsed_p"])
+    return made | {"two models unlike in reading, policy": _values(pairs.loc[unlike, "p"])}
+
+
+def _equal_models(design: Design, seed: int) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """`comparisons` of eight models, and of the same answers as of four models in two ways `responsiveness` and an experiment."""
+    world, survey = _drawn(design, seed)
+    named = {model: Way(_SPECS[model].variant) for model in EQUAL}
+    tables = connection(world, survey, _NO_CEILINGS, named)
+    pairs = _compared(tables, _named(EQUAL))
+    first = [named[model] for model in FIRST]
+    found = []
+    for ask, again in (
+        (_reactions, [way._replace(level="all") for way in first]),
+        (_conditions, [way._replace(condition=_WAYS[1].condition) for way in first]),
     ):
         tables.unregister("scores")
-        tables.register("scores", scores(world, survey, named | dict(zip(EQUAL[4:], again, strict=True))))
-        found = _reactions(tables, first) if test == "context" else _conditions(tables)
-        made |= _each_and_any(test, found["p"], found["p_bh"])
-    return made
+        tables.register("scores", scores(world, survey, named | dict(zip(EQUAL[len(FIRST) :], again, strict=True))))
+        found.append(ask(tables))
+    return pairs, *found
+
+
+def _named(models: Sequence[str]) -> set[str]:
+    return {_SPECS[model].variant for model in models}
 
 
 def _drawn(design: Design, seed: int, world: int | None = None) -> tuple[World, Survey]:
@@ -94,13 +131,13 @@ def _compared(tables: duckdb.DuckDBPyConnection, chosen: set[str]) -> pd.DataFra
     return comparisons(cells, OPTIONS, noise)
 
 
-def _reactions(tables: duckdb.DuckDBPyConnection, asked: list[Way]) -> pd.DataFrame:
-    cells, noise = evidence_of(tables, {way.model for way in asked})
+def _reactions(tables: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    cells, noise = evidence_of(tables, _named(FIRST))
     return responsiveness(cells, context_shown(tables), OPTIONS, noise)
 
 
 def _conditions(tables: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    asked = [Asked(name, str(place), way, _SPECS[name]) for name in EQUAL[:4] for place, way in enumerate(_WAYS)]
+    asked = [Asked(name, str(place), way, _SPECS[name]) for name in FIRST for place, way in enumerate(_WAYS)]
     return compared(tables, asked, OPTIONS)
 
 
@@ -114,18 +151,49 @@ def against_the_marginal(batteries: tuple[int, ...], seed: int) -> Found:
 
 
 def of_equal_segments(batteries: tuple[int, ...], seed: int) -> Found:
-    """Gaps and consistency of one survey, by model."""
-    world, survey = _drawn(Design(batteries, **MANY, **BY_CHANCE, models=JUDGED), seed)
-    tables = connection(world, survey, CEILING_DRAWS)
-    cells, noise = evidence_of(tables, {*JUDGED, LEAVE_ONE_OUT})
-    between = gaps(tables, cells, OPTIONS, noise)[0]
-    spread = consistency_components(cells, OPTIONS, noise)
+    """Gaps and consistency of one survey by kind of model, and gaps by readable responses alone."""
+    read, unread = ({f"{kind}{said} {at}": kind for kind in JUDGED for at in range(ALIKE)} for said in ("", UNREAD))
+    models = {model: JUDGED[kind] for model, kind in (read | unread).items()}
+    rate = dict.fromkeys(read, 0.0) | dict.fromkeys(unread, 0.08)
+    world, survey = _drawn(Design(batteries, **MANY, **BY_CHANCE, models=models, unread=rate, uneven=0.75), seed)
+    between, spread = _segments(connection(world, survey, CEILING_DRAWS), models)
+    made = _by_kind(read | {LEAVE_ONE_OUT: LEAVE_ONE_OUT}, between, "p", spread)
+    made["gaps, any"] = _smallest(between.loc[between["model"].isin(models), "p_bh"])
+    for p, said in (("parsed_p", "readable"), ("p", "policy")):
+        made |= {f"{name}, {said}": found for name, found in _by_kind(unread, between, p).items()}
+    return made
+
+
+def of_several_rounds(batteries: tuple[int, ...], seed: int) -> Found:
+    """Equal models and equal segments on a board of three rounds."""
+    order = np.random.default_rng(4).permutation(batteries).tolist()
+    world = World(Design(tuple(order), **MANY, **BY_CHANCE, models=dict.fromkeys(EQUAL, TYPICAL) | JUDGED), seed)
+    size = sum(batteries) / (3 - 2 * IN_COMMON)
+    starts = [round(place * (1 - IN_COMMON) * size) for place in range(3)]
+    surveys = world.rounds(np.random.default_rng([2, seed]), [slice(start, start + round(size)) for start in starts])
+    tables = connection(world, surveys, CEILING_DRAWS)
+    pairs = _compared(tables, set(EQUAL))
+    between, spread = _segments(tables, JUDGED)
+    return _each_and_any("two models", pairs["p"], pairs["p_adjusted"]) | _by_kind(
+        {model: model for model in (*JUDGED, LEAVE_ONE_OUT)}, between, "p", spread
+    )
+
+
+def _segments(tables: duckdb.DuckDBPyConnection, models: Iterable[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`gaps` and the components of consistency."""
+    cells, noise = evidence_of(tables, {*models, LEAVE_ONE_OUT})
+    return gaps(tables, cells, OPTIONS, noise)[0], consistency_components(cells, OPTIONS, noise)
+
+
+def _by_kind(kinds: Mapping[str, str], between: pd.DataFrame, p: str, spread: pd.DataFrame | None = None) -> Found:
+    """The p of each kind of models; `kinds` by model."""
     made = {}
-    for model in (*JUDGED, LEAVE_ONE_OUT):
-        for kind, rows in between[between["model"] == model].groupby("attribute"):
-            made[f"gap of {kind}, {model}"] = _values(rows["p"])
-        made[f"consistency, {model}"] = _values(spread.loc[spread["model"] == model, "segment_p"])
-    return made | {"gaps, any": _smallest(between.loc[between["model"].isin(list(JUDGED)), "p_bh"])}
+    for (kind, attribute), rows in between.groupby([between["model"].map(kinds), "attribute"]):
+        made[f"gap of {attribute}, {kind}"] = _values(rows[p])
+    if spread is not None:
+        for kind, rows in spread.groupby(spread["model"].map(kinds)):
+            made[f"consistency, {kind}"] = _values(rows["segment_p"])
+    return made
 
 
 def _each_and_any(test: str, p: pd.Series, adjusted: pd.Series) -> Found:
@@ -140,8 +208,17 @@ def _smallest(column: pd.Series) -> list[float]:
     return [min(_values(column))]
 
 
-def found(batteries: tuple[int, ...], seed: int) -> Found:
-    return of_equal_models(batteries, seed) | against_the_marginal(batteries, seed) | of_equal_segments(batteries, seed)
+PARTS = (of_equal_models, of_readable_responses, against_the_marginal, of_equal_segments)
+
+
+def found(name: str, seed: int) -> Found:
+    """Of one survey of a round, or of three rounds together."""
+    if name in TOGETHER:
+        return of_several_rounds(TOGETHER[name], seed)
+    made: Found = {}
+    for part in PARTS:
+        made |= part(ROUNDS[name], seed)
+    return made
 
 
 def run(name: str, sets: int, out: Path | None) -> list[Found]:
@@ -151,7 +228,7 @@ def run(name: str, sets: int, out: Path | None) -> list[Found]:
     for at in range(sets):
         if at in made:
             continue
-        made[at] = found(ROUNDS[name], at)
+        made[at] = found(name, at)
         if out is not None:
             with out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"round": name, "set": at, "p": made[at]}) + "\n")
@@ -169,10 +246,10 @@ def rates(made: list[Found]) -> pd.DataFrame:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="?", type=int, default=200)
-    parser.add_argument("--round", action="append", choices=list(ROUNDS), help="all, where none is named")
+    parser.add_argument("--round", action="append", choices=[*ROUNDS, *TOGETHER], help="all, where none is named")
     parser.add_argument("--out", type=Path, help="file with a line of JSON per set")
     asked = parser.parse_args()
-    for name in asked.round or ROUNDS:
+    for name in asked.round or (*ROUNDS, *TOGETHER):
         table = rates(run(name, asked.sets, asked.out))
         print(f"{name} ({asked.sets} surveys)\n{table.round(3).to_string()}", flush=True)
 

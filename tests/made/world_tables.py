@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -25,12 +25,14 @@ LEVEL, CONDITION = "0", "distribution/attribute-label"
 
 
 def connection(
-    world: World, survey: Survey, ceiling_draws: int = DRAWS, ways: Mapping[str, Way] | None = None
+    world: World, surveys: Survey | Sequence[Survey], ceiling_draws: int = DRAWS, ways: Mapping[str, Way] | None = None
 ) -> duckdb.DuckDBPyConnection:
-    """`survey_responses`, `scores` and, with `ceiling_draws`, `reference_scores` of one survey, in memory; `ways` as of `scores`."""
-    responses = survey_responses(world, survey)
+    """`survey_responses`, `scores` and, with `ceiling_draws`, `reference_scores` of one survey or of several rounds, in memory; `ways` as of
+    `scores`."""
+    rounds = [surveys] if isinstance(surveys, Survey) else surveys
+    responses = pa.concat_tables([survey_responses(world, survey) for survey in rounds])
     found = duckdb.connect()
-    made = {"survey_responses": responses, "scores": scores(world, survey, ways)}
+    made = {"survey_responses": responses, "scores": pa.concat_tables([scores(world, survey, ways) for survey in rounds])}
     if ceiling_draws:
         made["reference_scores"] = reference_scores(responses, draws=ceiling_draws)
     for name, rows in made.items():
@@ -144,13 +146,13 @@ def _named(world: World, survey: Survey, question: Ints, segment: Ints) -> Colum
     """Who was asked what."""
     options = {k: [f"option {place}" for place in range(k)] for k in np.unique(survey.k)}
     return {
-        "round": "W1",
+        "round": survey.round,
         "segment": _of(world.names, segment),
         "attribute": _of(world.attributes, segment),
         "value": _of(world.names, segment),
         "question_id": _of([f"q{place}" for place in range(len(survey.k))], question),
         "question_order": question,
-        "question_text": _of(question_texts(len(survey.k)), question),
+        "question_text": _of(question_texts(int(survey.number.max()) + 1), survey.number[question]),
         "battery": _of([f"b{place}" for place in survey.battery], question),
         "options": pa.array([options[k] for k in survey.k]).take(pa.array(question)),
         "scale": "ordinal",

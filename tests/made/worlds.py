@@ -7,7 +7,7 @@ happens to hold unusual people is unusual in every question, and segments differ
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -46,7 +46,8 @@ class Design:
     or gender's mean on them. `own`: of a segment's mean on each question besides. `alike`: share of what questions have in common within a
     battery (truths, factors, errors). `options`: numbers of options to choose from; `flat`: how even the answers are (log odds, smaller is
     more even). `skewed`: degrees of freedom of the models' errors, None: normal. `asked`: share of the cells that each model is asked.
-    `draws` of each, of which `unread` cannot be read. `dont_know`: mean share of a last option that has no place on the scale.
+    `draws` of each, of which `unread` cannot be read: one share, or one for each model; in every second segment it is more by `uneven` of it, in
+    the others less. `dont_know`: mean share of a last option that has no place on the scale.
     `other_people`: every question has people of its own (a control, easier than any real survey).
     """
 
@@ -65,7 +66,8 @@ class Design:
     skewed: float | None = None
     asked: float = 1.0
     draws: int = 1
-    unread: float = 0.0
+    unread: float | Mapping[str, float] = 0.0
+    uneven: float = 0.0
     dont_know: float = 0.0
     other_people: bool = False
     models: Mapping[str, Errors] = field(default_factory=lambda: {"m0": TYPICAL, "m1": TYPICAL, "good": GOOD})
@@ -88,6 +90,8 @@ class Survey:
     predicted: Mapping[str, Floats]  # (draws, questions, segments, options)
     read: Mapping[str, npt.NDArray[np.bool_]]  # (draws, questions, segments): could be parsed
     asked: Mapping[str, npt.NDArray[np.bool_]]  # (questions, segments)
+    round: str
+    number: Ints  # (questions,): equal for one question of several rounds
 
 
 class World:
@@ -133,18 +137,42 @@ class World:
 
     def survey(self, rng: np.random.Generator) -> Survey:
         """New people, new questions, new errors of the models."""
-        asked = _Questions(self.design, len(self.names), rng)
-        truth = self._truth(asked)
+        return self.rounds(rng, (slice(None),))[0]
+
+    def rounds(self, rng: np.random.Generator, asked: Sequence[slice]) -> list[Survey]:
+        """A survey of new people for each of `asked`, some of one set of questions. A question of several has one truth and one prediction."""
+        questions = _Questions(self.design, len(self.names), rng)
+        truth = self._truth(questions)
+        people = [self._observed(questions, rng) for _ in asked]
+        predicted, read, cells = {}, {}, {}
+        for model, errors in self.design.models.items():
+            predicted[model] = _predicted(self.design, questions, truth, errors, rng)
+            read[model] = _read(self.design, model, predicted[model].shape[:3], rng)
+            cells[model] = rng.random(truth.shape[:2]) < self.design.asked
+        return [
+            Survey(
+                questions.k[some],
+                questions.battery[some],
+                n,
+                answers[:, some],
+                truth[some],
+                observed[some],
+                {model: values[:, some] for model, values in predicted.items()},
+                {model: values[:, some] for model, values in read.items()},
+                {model: values[some] for model, values in cells.items()},
+                f"W{place}",
+                np.arange(len(questions.k))[some],
+            )
+            for place, (some, (n, answers, observed)) in enumerate(zip(asked, people, strict=True), start=1)
+        ]
+
+    def _observed(self, asked: _Questions, rng: np.random.Generator) -> tuple[Ints, Ints, Floats]:
+        """New people: how many of each segment, what each answers, and the shares of the segments."""
         belongs = self._people(rng)
         answers = self._answers(asked, belongs, rng)
         n = np.bincount(belongs.ravel(), minlength=len(self.names))
-        observed = _counts(answers, belongs, len(self.names), truth.shape[2]) / np.maximum(n, 1)[None, :, None]
-        predicted, read, cells = {}, {}, {}
-        for model, errors in self.design.models.items():
-            predicted[model] = _predicted(self.design, asked, truth, errors, rng)
-            read[model] = _read(self.design, predicted[model].shape[:3], rng)
-            cells[model] = rng.random(truth.shape[:2]) < self.design.asked
-        return Survey(asked.k, asked.battery, n, answers, truth, observed, predicted, read, cells)
+        counts = _counts(answers, belongs, len(self.names), int(asked.k.max()))
+        return n, answers, counts / np.maximum(n, 1)[None, :, None]
 
     def _people(self, rng: np.random.Generator) -> Ints:
         """Segments (people, 3): countries as designed, age and gender drawn."""
@@ -257,9 +285,10 @@ def _predicted(design: Design, asked: _Questions, truth: Floats, errors: Errors,
     return raised / raised.sum(axis=-1, keepdims=True)
 
 
-def _read(design: Design, shape: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+def _read(design: Design, model: str, shape: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[np.bool_]:
     """Answers to some questions cannot be read more often than to others."""
-    if not design.unread:
+    unread = design.unread[model] if isinstance(design.unread, Mapping) else design.unread
+    if not unread:
         return np.ones(shape, dtype=bool)
-    rate = rng.beta(2, 2 / design.unread - 2, size=(shape[1], 1))
-    return rng.random(shape) >= rate
+    rate = rng.beta(2, 2 / unread - 2, size=(shape[1], 1))
+    return rng.random(shape) >= rate * (1 + design.uneven * np.where(np.arange(shape[2]) % 2, 1, -1))
