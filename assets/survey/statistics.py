@@ -61,7 +61,7 @@ def responsiveness(context: dg.AssetExecutionContext, config: BoardConfig, store
     return dg.MaterializeResult(metadata={**left_out(context, store.reader), **_said(rows, config, "evidence-adapting", shown)})
 
 
-@dg.asset(deps=[segment_results], **roll_up("gaps", code_version="5"))
+@dg.asset(deps=[segment_results], **roll_up("gaps", code_version="6"))
 def gaps(context: dg.AssetExecutionContext, config: BoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How much better a model does on the best segment of an attribute than on the worst, beside what sample sizes alone would make of it.
 

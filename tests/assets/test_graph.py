@@ -29,7 +29,7 @@ ASSETS = {
     "costs": (["predictions"], "boards", TEAM, ["duckdb", "parquet"], "1", None),
     "comparisons": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "4", None),
     "responsiveness": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "4", None),
-    "gaps": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "5", None),
+    "gaps": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "6", None),
     "reliability": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "3", None),
     "model_drift": (["drift_checks"], "boards", TEAM, ["duckdb", "parquet"], "6", None),
     "report": (sorted([*BOARDS, "costs", "drift_checks", "model_drift"]), "boards", TEAM, ["html"], "5", None),

@@ -28,7 +28,7 @@ from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, why_none
 from dtef_pipeline.statistics.variance_ratio import VarianceRatio, variance_ratio
 from dtef_pipeline.survey.baselines.names import CONTAIN_THE_SEGMENT, WHY_NOT_TESTED
 from dtef_pipeline.survey.blueprint.options import ContextLevel
-from dtef_pipeline.survey.boards.segment_luck import Cells, Draws, people_correlation, same_people
+from dtef_pipeline.survey.boards.segment_luck import Cells, Draws, of_second_order, people_correlation, same_people
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.metrics import Floats
 
@@ -150,7 +150,8 @@ def _components(
         return found | {"consistency_note": "too few segments and shared questions to tell segments from noise"}
     if noise is not None:
         of_model = people_correlation(options.subject, used["model"].iloc[0])
-        shared = same_people(Cells(segment, battery, np.zeros_like(segment)), noise[used["place"].to_numpy()], of_model)
+        of_people = of_second_order(noise[used["place"].to_numpy()], used)
+        shared = same_people(Cells(segment, battery, np.zeros_like(segment)), of_people, of_model)
         layout = replace(layout, people=float(shared.mean()))
     ratio = layout.ratio()
     components = (float(np.sqrt(part * layout.residual)) for part in ratio[:3])

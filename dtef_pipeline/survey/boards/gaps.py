@@ -23,7 +23,7 @@ from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, why_none
 from dtef_pipeline.survey.baselines.names import CONTAIN_THE_SEGMENT, WHY_NOT_TESTED
 from dtef_pipeline.survey.boards.equal_groups import Ints, null_scores, numbered
 from dtef_pipeline.survey.boards.schemas import GAPS, QUESTION_GAPS
-from dtef_pipeline.survey.boards.segment_luck import CellDraws, Cells, Draws, luck, people_correlation
+from dtef_pipeline.survey.boards.segment_luck import CellDraws, Cells, Draws, luck, of_second_order, people_correlation
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.metrics import Floats
 
@@ -50,7 +50,8 @@ def gaps(
     if scored.empty:
         return _table([], GAPS, options), _table([], QUESTION_GAPS, options)
     null = null_scores(connection, scored, options)
-    evidence = CellDraws(null, None if noise is None else noise[is_scored.to_numpy()], _ceilings(scored))
+    of_people = None if noise is None else of_second_order(noise[is_scored.to_numpy()], scored)
+    evidence = CellDraws(null, of_people, _ceilings(scored))
     tables = _attribute_gaps(scored, evidence, options), _question_gaps(scored, null, options)
     if scored["ceiling"].isna().all():
         for table in tables:

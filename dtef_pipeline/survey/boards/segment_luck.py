@@ -23,7 +23,8 @@ Ints = npt.NDArray[np.int64]
 Draws = npt.NDArray[np.floating]
 
 HALF = 0.5
-"""Of the correlation that boards reckon with. There it makes intervals that are rather too wide than too narrow; a test has to be neither."""
+"""Of the correlation that boards reckon with. There it makes intervals that are rather too wide than too narrow; a test has to be neither.
+Where people are known (simulated worlds, docs/statistics.md) noise of the second order correlates by half as much between countries."""
 _FEWEST = 1.0
 """Degrees of freedom that are left in any case."""
 
@@ -63,14 +64,14 @@ def luck(layout: Cells, score: Floats, evidence: CellDraws) -> Luck:
     cells, null = np.bincount(layout.segment), evidence.null
     center = null.mean(axis=1, dtype=np.float64)
     # A draw is the same turn for all questions, so that in a battery all of them change places together.
-    of_batteries = _summed(layout.segment, layout.cluster, null - center[:, None])
-    moved = of_batteries.reshape(len(cells), -1) / cells[:, None]
+    off = null - center[:, None]
+    moved = _summed(layout.segment, layout.cluster, off).reshape(len(cells), -1) / cells[:, None]
     covariance = product(moved, moved.T) / (null.shape[1] - 1)
     center = _as_near_as_it_is(center, score, evidence.ceiling)
-    factor = _scatter(layout.segment, layout.cluster, score - center, of_batteries)
+    factor, freedom = _scatter(layout, score - center, off)
     of_people = np.zeros(len(cells)) if evidence.noise is None else same_people(layout, evidence.noise, evidence.people)
     means = np.bincount(layout.segment, center) / cells
-    return Luck(means, factor * covariance + np.diag(of_people), _freedom(of_batteries))
+    return Luck(means, factor * covariance + np.diag(of_people), freedom)
 
 
 def _as_near_as_it_is(center: Floats, score: Floats, ceiling: Floats) -> Floats:
@@ -84,34 +85,55 @@ def _as_near_as_it_is(center: Floats, score: Floats, ceiling: Floats) -> Floats:
     return center + (np.clip(lead / room, 0, 1) if room > 0 else 0) * (best - center)
 
 
-def _scatter(segment: Ints, block: Ints, off: Floats, moved: Floats) -> float:
-    """How many times as much the blocks' sums scatter about their segment's mean as in draws `moved` (segments, blocks, draws)."""
-    segments, blocks, draws = moved.shape
-    place = segment * blocks + block
-    sums, count = (
-        np.bincount(place, weights, segments * blocks).reshape(segments, blocks) for weights in (off, np.ones(len(off)))
-    )
+def _scatter(layout: Cells, off: Floats, moved: Draws) -> tuple[float, float]:
+    """How many times as much batteries scatter about their segment's mean as in draws, and with how many degrees of freedom that is known.
+
+    `off` (cells,) as it is, `moved` (cells, draws) in draws. What a battery has in common in all segments makes no gap: it is taken off. The
+    squares of a segment are a quadratic form Q of its batteries' sums, with (trace Q)^2 / trace Q^2 degrees of freedom (Satterthwaite 1946;
+    so Bell & McCaffrey 2002), Q being known from the draws. Segments change places with each other, so that one of them is no news.
+    """
+    sums = _summed(layout.segment, layout.cluster, _apart(layout.cluster, off[:, None]))[:, :, 0]
+    drawn = _summed(layout.segment, layout.cluster, _apart(layout.cluster, moved))
+    count = _summed(layout.segment, layout.cluster, np.ones((len(off), 1)))[:, :, 0]
     share = count / count.sum(axis=1, keepdims=True)
     squares = ((sums - share * sums.sum(axis=1, keepdims=True)) ** 2).sum(axis=1)
-    variance = (moved**2).sum(axis=2) / (draws - 1)
-    # What the squares are on average, the mean being made of the same sums.
-    wanted = (variance * (1 - 2 * share)).sum(axis=1) + (share**2).sum(axis=1) * variance.sum(axis=1)
+    variance = (drawn**2).sum(axis=2) / (moved.shape[1] - 1)
+    less_mean = np.eye(share.shape[1]) - share[:, :, None]  # (segments, batteries, batteries)
+    form = np.einsum("sbc,sc,sdc->sbd", less_mean, variance, less_mean, optimize=True)
+    wanted = np.einsum("sbb->s", form)
     known = wanted > 0
-    return float((squares[known] / wanted[known]).mean()) if known.any() else 1.0
+    if not known.any():
+        return 1.0, np.inf
+    # Of each segment's ratio the variance is 2 / freedom.
+    each = wanted[known] ** 2 / (form[known] ** 2).sum(axis=(1, 2))
+    freedom = (len(share) - 1) * len(each) / (1 / each).sum()
+    return float((squares[known] / wanted[known]).mean()), max(float(freedom), _FEWEST)
 
 
-def _freedom(moved: Floats) -> float:
-    """Degrees of freedom of the batteries' scatter: as many as the sum of so many squares has (Satterthwaite 1946), in each segment but one."""
-    variance = (moved**2).sum(axis=2)
-    squares = (variance**2).sum()
-    if not squares > 0:
-        return np.inf
-    return max(float((len(moved) - 1) * ((variance.sum(axis=1) ** 2).sum() / squares - 1)), _FEWEST)
+def _apart(battery: Ints, values: Draws) -> Floats:
+    """Values (cells, draws) less the mean of their battery over all segments."""
+    cells = np.bincount(battery)[:, None]
+    return np.asarray(values - (_summed(np.zeros_like(battery), battery, values)[0] / cells)[battery])
 
 
 def people_correlation(subject: Scored, model: object) -> float:
     """Of what one sample of people does to a model's scores of a segment in two questions of a round, of different batteries."""
     return HALF * float(subject.correlation(pd.Series([model]))[0])
+
+
+def of_second_order(noise: Draws, cells: pd.DataFrame) -> Draws:
+    """The part of `noise` (cells, replicates) that goes the same way in all questions; `cells` with `ceiling` and `parsed_score`.
+
+    A prediction that is off its truth loses where chance moves the answers further away, and gains where it moves them nearer. In another
+    question the same people move them the other way as often. A prediction that is right loses whichever way chance moves the answers. With f
+    the share of the squared distance that is the sample's own, (1 - ceiling)^2 / (1 - score)^2, the latter is f / (2 - f) of the variance.
+    All of it, where no ceiling is known.
+    """
+    score = cells["parsed_score"].to_numpy(dtype=np.float64)
+    room = 1 - cells["ceiling"].to_numpy(dtype=np.float64)
+    own = np.divide(room**2, (1 - score) ** 2, out=np.ones_like(room), where=score < 1)
+    own = np.where(np.isnan(own), 1.0, np.clip(own, 0, 1))
+    return np.asarray(noise * np.sqrt(own / (2 - own)).astype(noise.dtype)[:, None])
 
 
 def same_people(layout: Cells, noise: Draws, correlation: float) -> Floats:

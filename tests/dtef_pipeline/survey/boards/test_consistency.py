@@ -24,7 +24,7 @@ def cells_of(scores: Floats, ceilings: Floats | None = None, models: list[str] |
     frame = pd.DataFrame({"model": names[model], "round": "S1", "segment": segment.astype(str), **asked})
     frame["model_variant"], frame["context_level"], frame["condition"] = frame["model"], "0", "c"
     frame["cluster"] = frame["same_item"]
-    return frame.assign(score=scores.ravel(), ceiling=known.ravel())
+    return frame.assign(score=scores.ravel(), parsed_score=scores.ravel(), ceiling=known.ravel())
 
 
 def components(scores: Floats, ceilings: Floats | None = None) -> pd.DataFrame:

@@ -11,7 +11,8 @@ from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.gaps import gaps
 from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
-from dtef_pipeline.survey.boards.segment_luck import CellDraws, Cells, luck, same_people
+from dtef_pipeline.survey.boards.segment_luck import CellDraws, Cells, luck, of_second_order, same_people
+from dtef_pipeline.survey.scoring.metrics import js
 from tests.dtef_pipeline.survey.boards.test_gaps import World, answered, near, world
 from tests.made.scores import scores_table, survey_rows
 
@@ -29,31 +30,34 @@ def of_batteries(made: World, size: int) -> pd.DataFrame:
         return gaps(connection, cells.assign(cluster=(number // size).astype(str)), OPTIONS)[0]
 
 
-def naive_covariance(layout: Cells, score: np.ndarray, null: np.ndarray) -> np.ndarray:
-    """By plain loops: batteries change places whole, and their real scatter says by how much."""
+def naive_luck(layout: Cells, score: np.ndarray, null: np.ndarray) -> tuple[np.ndarray, float]:
+    """Covariance and degrees of freedom by plain loops: batteries change places whole, and their real scatter, of what is not the same in all
+    segments, says by how much."""
     segments, clusters, draws = layout.segment.max() + 1, layout.cluster.max() + 1, null.shape[1]
-    moved, real, size = np.zeros((segments, clusters, draws)), np.zeros((segments, clusters)), np.zeros((segments, clusters))
+    off, real = null - null.mean(axis=1, keepdims=True), score - null.mean(axis=1)
+    moved, apart = np.zeros((segments, clusters, draws)), np.zeros((segments, clusters, draws))
+    deviation, size = np.zeros((segments, clusters)), np.zeros((segments, clusters))
     for at, (segment, cluster) in enumerate(zip(layout.segment, layout.cluster, strict=True)):
-        moved[segment, cluster] += null[at] - null[at].mean()
-        real[segment, cluster] += score[at] - null[at].mean()
+        moved[segment, cluster] += off[at]
+        apart[segment, cluster] += off[at] - off[layout.cluster == cluster].mean(axis=0)
+        deviation[segment, cluster] += real[at] - real[layout.cluster == cluster].mean()
         size[segment, cluster] += 1
     total = size.sum(axis=1)
     covariance = np.zeros((segments, segments))
     for one in range(segments):
         for other in range(segments):
             covariance[one, other] = (moved[one] * moved[other]).sum() / (draws - 1) / total[one] / total[other]
-    factors = []
+    factors, spread = [], 0.0
     for one in range(segments):
-        variance = (moved[one] ** 2).sum(axis=1) / (draws - 1)
-        effect = real[one].sum() / total[one]
-        squares = sum((real[one, b] - size[one, b] * effect) ** 2 for b in range(clusters))
-        wanted = 0.0
-        for b in range(clusters):
-            # Of battery b, less its part in the mean.
-            weights = np.array([(b == c) - size[one, b] / total[one] for c in range(clusters)])
-            wanted += (weights**2 * variance).sum()
-        factors.append(squares / wanted)
-    return np.asarray(covariance * np.mean(factors))
+        variance = (apart[one] ** 2).sum(axis=1) / (draws - 1)
+        effect = deviation[one].sum() / total[one]
+        squares = sum((deviation[one, b] - size[one, b] * effect) ** 2 for b in range(clusters))
+        # Of battery b, less its part in the mean.
+        weights = np.eye(clusters) - np.outer(size[one] / total[one], np.ones(clusters))
+        form = weights @ np.diag(variance) @ weights.T
+        factors.append(squares / np.trace(form))
+        spread += 2 * np.trace(form @ form) / np.trace(form) ** 2 / segments**2
+    return np.asarray(covariance * np.mean(factors)), 2 / spread * (segments - 1) / segments
 
 
 def test_what_chance_does_to_segments_agrees_with_plain_loops_on_lopsided_data() -> None:
@@ -64,7 +68,9 @@ def test_what_chance_does_to_segments_agrees_with_plain_loops_on_lopsided_data()
     score, null = rng.random(len(segment)), rng.random((len(segment), 7))
     unknown = np.full(len(segment), np.nan)
     found = luck(layout, score, CellDraws(null, None, unknown))
-    assert found.covariance == pytest.approx(naive_covariance(layout, score, null), rel=1e-9)
+    covariance, freedom = naive_luck(layout, score, null)
+    assert found.covariance == pytest.approx(covariance, rel=1e-9)
+    assert found.freedom == pytest.approx(freedom, rel=1e-9)
     assert found.center == pytest.approx([null[segment == one].mean() for one in range(3)], rel=1e-9)
 
 
@@ -73,6 +79,22 @@ def test_the_same_people_add_what_their_noise_has_in_common_between_batteries() 
     noise = np.array([[1.0, -1.0], [2.0, -2.0], [4.0, -4.0]] * 2)
     # Standard deviations 1 and 2 in one battery and 4 in another, in a mean of three; of other rounds' people there is nothing in common.
     assert same_people(layout, noise, 0.01) == pytest.approx([0.01 * 2 * (1 + 2) * 4 / 9, 0])
+
+
+def test_the_nearer_a_prediction_the_more_of_its_noise_goes_one_way() -> None:
+    """A sample and its mirror image: what moves the score alike is of the second order."""
+    rng = np.random.default_rng(5)
+    truth, n = np.full(4, 0.25), 100
+    sample = rng.multinomial(n, truth, 40_000) / n
+    ceiling = js(np.broadcast_to(truth, sample.shape), sample).mean()
+    for off in (0.0, 0.05, 0.15):
+        predicted = np.broadcast_to(truth + off * np.array([1.0, 0.3, -0.6, -0.7]), sample.shape)
+        score, mirrored = js(predicted, sample), js(predicted, 2 * truth - sample)
+        alike = (score + mirrored).var() / ((score + mirrored).var() + (score - mirrored).var())
+        cell = pd.DataFrame({"ceiling": [ceiling], "parsed_score": [score.mean()]})
+        assert of_second_order(np.ones((1, 1)), cell)[0, 0] ** 2 == pytest.approx(alike, abs=0.06)
+    unknown = pd.DataFrame({"ceiling": [np.nan], "parsed_score": [0.5]})
+    assert of_second_order(np.ones((1, 1)), unknown)[0, 0] == 1
 
 
 def test_ceilings_bring_equal_groups_as_near_to_the_model_as_it_is() -> None:

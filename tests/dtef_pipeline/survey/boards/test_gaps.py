@@ -183,7 +183,7 @@ def naive_expected_gap(rows: list[dict[str, Any]], sets: int, rng: Rng) -> float
 
 def test_expected_gap_agrees_with_a_naive_simulation_on_lopsided_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(equal_groups, "NULL_DRAWS", 600)
-    monkeypatch.setattr(segment_luck, "_scatter", lambda *_: 1.0)  # as large as the null hypothesis has it
+    monkeypatch.setattr(segment_luck, "_scatter", lambda *_: (1.0, np.inf))  # as large as the null hypothesis has it
     rng = np.random.default_rng(5)
     rows, scored, asked = [], [], []
     for segment, n, count in (("x:a", 12, 8), ("x:b", 300, 6), ("x:c", 25, 7)):
