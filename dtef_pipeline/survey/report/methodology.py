@@ -49,7 +49,8 @@ _WHAT_IS_COUNTED = (
 )
 _TERMS = {
     "Interval": "From resampled batteries, each with its scores in all segments and rounds, and from the chance in who was asked: "
-    "the same people answer all questions.",
+    "the same people answer all questions. The last digit of an end is not certain: with another seed it moves by about a twenty-fifth of "
+    "the half-width.",
     "Ceiling": "The expected score of the true distribution against a sample of that many respondents, simulated for each pair.",
     "Leave-one-out marginal": "The answer of the other segments of the same attribute, weighted by size.",
     "Population marginal": "The answer of all segments of the round, weighted by size; it contains the target segment.",
