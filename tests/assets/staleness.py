@@ -1,4 +1,7 @@
-"""Which partitions the UI calls stale."""
+"""Which partitions the UI calls stale.
+
+Dagster says so in public by GraphQL alone, which needs a server with the definitions in question; these are the names that it answers with.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The freshness policy of nightly tables: only with a panel, a warning after one missed night, a failure after two."""
+"""The freshness policy of nightly tables: only with a panel, a warning after one missed night, a failure after two.
+
+The daemon is called by its private names: in public it is a process of its own, whose clock cannot be set.
+"""
 
 from __future__ import annotations
 
