@@ -98,16 +98,26 @@ def _scatter(layout: Cells, off: Floats, moved: Draws) -> tuple[float, float]:
     share = count / count.sum(axis=1, keepdims=True)
     squares = ((sums - share * sums.sum(axis=1, keepdims=True)) ** 2).sum(axis=1)
     variance = (drawn**2).sum(axis=2) / (moved.shape[1] - 1)
-    less_mean = np.eye(share.shape[1]) - share[:, :, None]  # (segments, batteries, batteries)
-    form = np.einsum("sbc,sc,sdc->sbd", less_mean, variance, less_mean, optimize=True)
-    wanted = np.einsum("sbb->s", form)
+    wanted, of_square = _traces(variance, share)
     known = wanted > 0
     if not known.any():
         return 1.0, np.inf
     # Of each segment's ratio the variance is 2 / freedom.
-    each = wanted[known] ** 2 / (form[known] ** 2).sum(axis=(1, 2))
+    each = wanted[known] ** 2 / of_square[known]
     freedom = (len(share) - 1) * len(each) / (1 / each).sum()
     return float((squares[known] / wanted[known]).mean()), max(float(freedom), _FEWEST)
+
+
+def _traces(variance: Floats, share: Floats) -> tuple[Floats, Floats]:
+    """Of Q and of Q^2, (segments,) each: Q = A diag(variance) A', with A what takes the segment's mean, times its `share`, off each battery.
+
+    Both (segments, batteries). With v the variances, s the shares and V the sum of v: Q = diag(v) - s v' - v s' + V s s'.
+    """
+    total, squares = variance.sum(axis=1), (variance**2).sum(axis=1)
+    shares, both = (share**2).sum(axis=1), (share * variance).sum(axis=1)
+    one = total - 2 * both + total * shares
+    two = squares + 2 * shares * squares + 2 * both**2 + (total * shares) ** 2 - 4 * (share * variance**2).sum(axis=1)
+    return one, two + 2 * total * (share**2 * variance).sum(axis=1) - 4 * total * shares * both
 
 
 def _apart(battery: Ints, values: Draws) -> Floats:
