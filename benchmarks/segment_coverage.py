@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def with_mixed(survey: Survey) -> Survey:
     halves = np.sqrt(survey.predicted["m0"] * survey.predicted["m1"])
     predicted = {**survey.predicted, "mixed": halves / halves.sum(axis=-1, keepdims=True)}
     read, asked = ({**given, "mixed": given["m0"]} for given in (survey.read, survey.asked))
-    return Survey(survey.k, survey.battery, survey.n, survey.answers, survey.truth, survey.observed, predicted, read, asked)
+    return replace(survey, predicted=predicted, read=read, asked=asked)
 
 
 def truths(design: Design, surveys: int = _SURVEYS) -> dict[str, float]:

@@ -31,9 +31,9 @@ from dtef_pipeline.survey.boards.noise import SamplingNoise
 _EQUAL, _EQUAL_NOISE = 1e-12, 1e-7
 MIN_ROOM = 0.005
 """Room between a reference and the ceiling, in units of the score, below which no skill is given: noise alone would decide it."""
-ROOM_WIDTH, SURE_CLUSTERS = 0.05, 10
-"""An interval of skill needs so many clusters, and that the interval of the room itself is above 0 and narrower than this, in units of
-the score. (A limit relative to the room would show skill where the room happened to come out large.)"""
+ROOM_WIDTH, ROOM_SHARE, SURE_CLUSTERS = 0.05, 0.5, 10
+"""An interval of skill needs so many clusters, and that the interval of the room itself is above 0 and narrower than the first, in units of
+the score, or than this share of the room. (A limit relative to the room alone would show skill where a small room came out large by chance.)"""
 ADDED = (
     *(
         "score_low",
@@ -125,7 +125,7 @@ def _skill(grid: Grid, resampling: Resampling | None, reference: str) -> Number:
     if resampling is None:
         return found
     between = _room(grid, resampling, np.where(known, bottom, np.nan), reference)
-    unsure = ~((between.low > 0) & (between.high - between.low < ROOM_WIDTH))
+    unsure = ~((between.low > 0) & (between.high - between.low < np.maximum(ROOM_WIDTH, ROOM_SHARE * room)))
     if between.spread is not None:
         unsure |= between.spread.n_clusters < SURE_CLUSTERS
     return found._replace(low=np.where(unsure, np.nan, found.low), high=np.where(unsure, np.nan, found.high))

@@ -31,6 +31,12 @@ def test_skill_has_an_interval_where_every_question_leaves_room() -> None:
     assert -1.3 < row["skill_low"] < -1 < row["skill_high"] < -0.8
 
 
+def test_a_large_room_may_be_less_certain() -> None:
+    """As that between the uniform distribution and the ceiling."""
+    row = with_room(*[0.25, 0.35] * 5)
+    assert -0.5 < row["skill_low"] < -1 / 3 < row["skill_high"] < -0.2
+
+
 @pytest.mark.parametrize(
     "rooms",
     [
