@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import pandas as pd
 
@@ -50,9 +50,11 @@ def batteries(questions: Sequence[Question]) -> list[str]:
         numbered(words(f"{q.block} {q.text}")) if q.block else w.numbered for q, w in zip(questions, wordings, strict=True)
     ]
     links = _Links()
+    # What the curation file takes out of a block is as if it were not there: the rest of the block stays together.
+    in_order = set(pairwise(i for i, q in enumerate(questions) if q.battery is None or not q.curated))
     for i, j in combinations(range(len(questions)), 2):
         if questions[i].battery is None and questions[j].battery is None:
-            neighbours = j == i + 1 and _one_block(questions[i], questions[j], wordings[i], wordings[j])
+            neighbours = (i, j) in in_order and _one_block(questions[i], questions[j], wordings[i], wordings[j])
             if neighbours or _asked_again(wordings[i], wordings[j], in_block[i], in_block[j]):
                 links.link(i, j)
     first: dict[Hashable, str] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -107,6 +108,15 @@ def frame(*rows: tuple[str, str, str, Sequence[str]]) -> pd.DataFrame:
 def linked(*rows: tuple[str, str, str, Sequence[str]]) -> list[int]:
     names = list(linked_batteries(frame(*rows)))
     return [names.index(name) for name in names]
+
+
+def test_what_is_left_of_a_battery_stays_together_where_the_curation_file_takes_a_question_out():
+    texts = ("Machines will take my work", "Doctors know best", "Rent is too high", "Schools teach what is needed")
+    asked = [Question(f"q{i}", text, AGREE, block="What do you think?") for i, text in enumerate(texts)]
+    asked[1] = replace(asked[1], battery="mine", curated=True)
+    assert batteries(asked) == ["rule:q0", "curated:mine", "rule:q0", "rule:q0"]
+    asked[1] = replace(asked[1], curated=False)  # the survey itself says that another block stands there
+    assert batteries(asked) == ["rule:q0", "given:mine", "rule:q2", "rule:q2"]
 
 
 class TestOverRounds:
