@@ -56,12 +56,16 @@ def covers_few(frame: pd.DataFrame) -> list[str]:
 def why_no_tier(frames: Sequence[pd.DataFrame]) -> str:
     """Where ranked models of overall boards have no tier, and why; empty where all have one."""
     reasons: dict[str, dict[str, None]] = {}
-    for row in (row for frame in frames if "tier_note" in frame for row in frame.to_dict("records")):
-        if row["tier_note"]:
-            reasons.setdefault(row["tier_note"], {})[_place(row)] = None
+    for frame in (frame for frame in frames if "tier_note" in frame):
+        tiered = {_place(row) for row in frame.to_dict("records") if pd.notna(row["tier"])}
+        for row in frame.to_dict("records"):
+            if row["tier_note"]:
+                # Where others have a tier, the model that has none is named.
+                place = f"of {row['model']} at {_place(row)}" if _place(row) in tiered else f"at {_place(row)}"
+                reasons.setdefault(row["tier_note"], {})[place] = None
     if len(reasons) == 1 and not any(frame["tier"].notna().any() for frame in frames):
         return f"here none: {next(iter(reasons))}"
-    return "; ".join(f"none at {_places(list(places))}: {reason}" for reason, places in reasons.items())
+    return "; ".join(f"none {_places(list(places))}: {reason}" for reason, places in reasons.items())
 
 
 def why_no_interval(said: Iterable[str]) -> str:
