@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -156,16 +156,21 @@ def _difference(compared: pd.DataFrame, first: str, second: str) -> list[float]:
 
 def run(name: str, sets: int, out: Path | None) -> list[dict[str, Any]]:
     """The sets of a regime, those in the file included; new ones are added to it."""
-    known = [line for line in _lines(out) if line["regime"] == name]
-    made = {line["set"]: line for line in known}
-    for at in ["truth", *range(sets)]:
-        if at in made:
+    regime = REGIMES[name]
+    return resumed(name, sets, out, lambda at: truths(regime) if at is None else shown(regime, at))
+
+
+def resumed(name: str, sets: int, out: Path | None, numbers: Callable[[int | None], Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The `numbers` of each set, and of the truth (None), those in the file included; new ones are added to it."""
+    made = {line["set"]: line for line in _lines(out) if line["regime"] == name}
+    for at in (None, *range(sets)):
+        key = "truth" if at is None else at
+        if key in made:
             continue
-        numbers = truths(REGIMES[name]) if at == "truth" else shown(REGIMES[name], int(at))
-        made[at] = {"regime": name, "set": at, "numbers": numbers}
+        made[key] = {"regime": name, "set": key, "numbers": numbers(at)}
         if out is not None:
             with out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(made[at]) + "\n")
+                file.write(json.dumps(made[key]) + "\n")
     return list(made.values())
 
 

@@ -13,8 +13,6 @@ Run: `python benchmarks/segment_coverage.py [SETS] [--regime NAME] [--out FILE]`
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.coverage import GD3, GD4, MANY
+from benchmarks.coverage import GD3, GD4, MANY, resumed
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
@@ -130,21 +128,8 @@ def of_experiments(world: World, survey: Survey) -> Found:
 
 def run(name: str, sets: int, out: Path | None) -> list[dict[str, Any]]:
     """The sets of a regime, those in the file included; new ones are added to it."""
-    made = {line["set"]: line for line in _lines(out) if line["regime"] == name}
-    for at in ["truth", *range(sets)]:
-        if at in made:
-            continue
-        numbers = truths(REGIMES[name]) if at == "truth" else shown(REGIMES[name], int(at))
-        made[at] = {"regime": name, "set": at, "numbers": numbers}
-        if out is not None:
-            with out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(made[at]) + "\n")
-    return list(made.values())
-
-
-def _lines(out: Path | None) -> Iterator[dict[str, Any]]:
-    if out is not None and out.exists():
-        yield from map(json.loads, out.read_text(encoding="utf-8").splitlines())
+    design = REGIMES[name]
+    return resumed(name, sets, out, lambda at: truths(design) if at is None else shown(design, at))
 
 
 def covered(design: Design, made: list[dict[str, Any]]) -> pd.DataFrame:
