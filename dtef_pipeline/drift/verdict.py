@@ -116,7 +116,7 @@ def verdict_on(
     parsed_shift = _same_shift(read.pairs, pairs, seen) if read and seen.first is not None else None
     off = off_nights(pairs.means, 0.0) if seen.first is not None else NOT_OFF
     return replace(
-        _of_scores(found, threshold, frozenset(off.over if found.drifted else ())),
+        _of_scores(found, threshold, frozenset(off.over)),
         outage=tuple(pairs.snapshots[place] for place in off.over),
         parsed_verdict=read.verdict if read else found.verdict if parsed is not None else None,
         parsed_shift=parsed_shift,
@@ -126,7 +126,7 @@ def verdict_on(
 
 
 def _of_scores(found: _Found, threshold: float, off: frozenset[int]) -> Verdict:
-    """What the scores under the policy say; `off`: places of snapshots that were off and back, which a drift is not of."""
+    """What the scores under the policy say; `off`: places of snapshots that were off and back, which no change is of."""
     pairs, seen, drifted = found.pairs, found.seen, found.drifted
     since = seen.first if drifted and seen.first is not None else pairs.split if pairs.is_large else pairs.begin
     return Verdict(

@@ -78,3 +78,13 @@ def test_a_drift_that_came_back_is_told_with_its_own_size_and_date_and_where_it_
     assert found.moved
     assert all(one.shift < 0 for one in found.moved)
     assert found.notes[0].startswith("the latest, n099, is +0.")
+
+
+def test_nights_that_were_off_and_back_are_no_change_of_a_series_that_is_watched() -> None:
+    """With them, questions seem to have moved by the outage's size times its share of the nights, here by -0.06 since n008."""
+    values = scores(14, noise=0.01)
+    values.iloc[:, 8:10] -= 0.2
+    found = judge(values)
+    assert (found.verdict, found.outage) == ("watch", ("n008", "n009"))
+    assert found.moved is not None
+    assert np.mean([one.shift for one in found.moved]) == pytest.approx(0, abs=0.02)
