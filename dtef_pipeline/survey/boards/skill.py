@@ -61,9 +61,9 @@ def measures(grid: Grid, resampling: Resampling | None, score: Number) -> Measur
 
     `ceiling`: mean ceiling of the scored cells. `skill` = (score - others) / (ceiling - others) of means over the cells with all three: 0 = the
     leave-one-out marginal, 1 = as good as the samples allow, below 0 = worse than the marginal; `skill_from_uniform` likewise; both null where
-    there is less room than MIN_ROOM, and without interval where too little is known of it (ROOM_WIDTH, SURE_CLUSTERS). `vs_marginal_low`,
-    `_high`: of the advantage over the population marginal. `worth` = sum gini / sum l2_corrected: respondents of a real sample that would
-    predict as well; null where the error is not above 0, `worth_high` infinite where it may not be.
+    there is less room than MIN_ROOM, and without interval where too little is known of it (ROOM_WIDTH, ROOM_SHARE, SURE_CLUSTERS).
+    `vs_marginal_low`, `_high`: of the advantage over the population marginal. `worth` = sum gini / sum l2_corrected: respondents of a real
+    sample that would predict as well; null where the error is not above 0, `worth_high` infinite where it may not be.
     """
     columns = {
         "ceiling": _plain_mean(grid, "ceiling", np.isfinite(grid.column("score"))),
@@ -112,18 +112,14 @@ def _skill(grid: Grid, resampling: Resampling | None, reference: str) -> Number:
     known = np.isfinite(top) & np.isfinite(bottom)
     count = grid.totals(np.ones(len(top)), known)
     room = np.divide(grid.totals(bottom, known), count, out=np.zeros(len(count)), where=count > 0)
+    if resampling is None:
+        return without_interval(value_of(grid, top, bottom)).where(room >= MIN_ROOM)
+    sums = sums_of(grid, top, bottom, terms)
+    if reference == "others":
+        sums = _with_observed(sums, grid, known, lambda noise: (1 - np.nan_to_num(sums.value), noise.others, noise.pair))
     low = np.divide(grid.totals(grid.column("ceiling_low") - below, known), count, out=np.zeros(len(count)), where=count > 0)
-    if resampling is None:
-        found = without_interval(value_of(grid, top, bottom))
-    else:
-        sums = sums_of(grid, top, bottom, terms)
-        if reference == "others":
-            sums = _with_observed(sums, grid, known, lambda noise: (1 - np.nan_to_num(sums.value), noise.others, noise.pair))
-        found = number_of(sums, resampling)
     # Where other questions and people might leave much less room, a ratio to it could be anything (Fieller 1954).
-    found = widened(found, room, low).where(room >= MIN_ROOM)
-    if resampling is None:
-        return found
+    found = widened(number_of(sums, resampling), room, low).where(room >= MIN_ROOM)
     between = _room(grid, resampling, np.where(known, bottom, np.nan), reference)
     unsure = ~((between.low > 0) & (between.high - between.low < np.maximum(ROOM_WIDTH, ROOM_SHARE * room)))
     if between.spread is not None:
