@@ -1,0 +1,137 @@
+"""What a blueprint says, once it is read: prompts, the criteria their responses are judged by, and what was found wrong on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+SHOULD, SHOULD_NOT = "should", "should_not"
+BLOCKS = (SHOULD, SHOULD_NOT)
+"""What a response is to have, and what it is not to have: the score of a criterion of the second is 1 minus how far it is met."""
+TEXT_KIND, FUNCTION_KIND = "text", "function"
+CRITERION_KINDS = (TEXT_KIND, FUNCTION_KIND)
+"""A criterion in words, which judges decide, and one that is computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of a prompt."""
+
+    role: str
+    """system | user | assistant | tool."""
+    text: str | None
+    """As it is sent; None (of the assistant alone): the model under test writes this turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """One point of a rubric."""
+
+    block: str
+    """should | should_not."""
+    path: int | None
+    """Which of the alternative paths of its block it belongs to, from 0; None: it is required."""
+    position: int
+    """Its place in the block, or in its path, from 0."""
+    kind: str
+    """text | function."""
+    text: str | None
+    """What judges are shown; None: it is a function."""
+    fn: str | None = None
+    """The function's canonical name, or the name as it was written where no function has it."""
+    args: Any = None
+    """What the function is given, as YAML has it."""
+    weight: float = 1.0
+    """0.1 to 10."""
+    citation: str | None = None
+    source: str | None = None
+    """What was written where something else was meant: of a function that stood in a text, that text."""
+    fault: str | None = None
+    """Why it cannot be scored, whatever is responded; None: it can."""
+
+    @property
+    def repaired(self) -> bool:
+        """Whether something else was written than what is computed."""
+        return self.source is not None
+
+
+@dataclass(frozen=True, slots=True)
+class PromptItem:
+    """One prompt: what is said to a model, and what its response is held against."""
+
+    id: str
+    """Unique within the blueprint."""
+    turns: tuple[Turn, ...]
+    """Without the system prompt, which `systems` has."""
+    systems: tuple[str | None, ...]
+    """The system prompts that it is asked with, each in a response of its own; None: it is asked without one."""
+    temperatures: tuple[float, ...]
+    """At which it is asked, each in a response of its own."""
+    criteria: tuple[Criterion, ...] = ()
+    """Of both blocks, `should` first, in the order of the file."""
+    ideal: str | None = None
+    """The answer that responses are to be similar to."""
+    weight: float = 1.0
+    """Of this prompt in the means of its blueprint."""
+    description: str | None = None
+    citation: str | None = None
+    render_as: str | None = None
+    """How its responses are to be shown: markdown | html | plaintext; nothing else depends on it."""
+
+    @property
+    def generated(self) -> int:
+        """How many turns the model under test writes."""
+        blanks = sum(turn.text is None for turn in self.turns)
+        return blanks + (self.turns[-1].role == "user")
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """A judge that a blueprint names: a model and what it is shown."""
+
+    model: str
+    approach: str
+
+
+@dataclass(frozen=True, slots=True)
+class Blueprint:
+    """What one file says."""
+
+    id: str
+    """From the file's path below the folder of blueprints: `/` becomes `__`."""
+    title: str
+    description: str | None
+    tags: tuple[str, ...]
+    """In their normal form."""
+    prompts: tuple[PromptItem, ...]
+    systems: tuple[str | None, ...] | None
+    """The list of system prompts that every prompt is asked with; None: there is no list, each prompt has its own."""
+    models: tuple[str, ...]
+    """Model strings of litellm, collections replaced by their members, each once, in the order of the file."""
+    judges: tuple[Judge, ...] = ()
+    """Those of `evaluationConfig`; none: the usual ones judge."""
+    references: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BlueprintFinding:
+    """Something that is wrong with a file, or worth knowing about it."""
+
+    code: str
+    level: str
+    """error | unscorable | warning | info."""
+    place: str
+    """Such as `prompt 3 should[0][1]`; empty: it is about the file."""
+    text: str
+    """What was found, and what to write in its place."""
+    line: int | None = None
+    """In the file, from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBlueprint:
+    """A file's blueprint, as far as it can be read, and everything that was found on the way."""
+
+    blueprint: Blueprint | None
+    """None: nothing in the file can be asked."""
+    findings: tuple[BlueprintFinding, ...]
