@@ -13,18 +13,25 @@ from dtef_pipeline.identity import partition_key, split_partition_key
 class Space:
     """The partitions of a family: each has a value of a first and of a second level, such as a suite and one of its blueprints.
 
-    The levels are columns of the family's tables, folders of the warehouse, and the two parts of a partition's key.
+    The levels are columns of the family's tables, folders of the warehouse, and the two parts of a partition's key. Where
+    partitions have one level alone, the key is its value.
     """
 
     name: str
     """What the partitions definition is called in Dagster."""
     first: str
     second: str
+    """Empty: there is no second level."""
     order: Callable[[str], Any]
     """Sort key of the values of the first level."""
 
+    @property
+    def last(self) -> str:
+        """The level that tells partitions apart: the second, or the first where it is the only one."""
+        return self.second or self.first
+
     def key(self, first: str, second: str) -> str:
-        """The key of a partition: `first/second`."""
+        """The key of a partition of two levels: `first/second`."""
         return partition_key(first, second)
 
     def split(self, key: str) -> tuple[str, str]:
@@ -33,6 +40,8 @@ class Space:
 
     def levels(self, key: str) -> dict[str, str]:
         """The value of each level, by the level's name: as the warehouse takes them to find the partition."""
+        if not self.second:
+            return {self.first: key}
         first, second = self.split(key)
         return {self.first: first, self.second: second}
 

@@ -158,18 +158,19 @@ class TableReader:
                     self._say(line)
 
     def remade_by(self) -> list[str]:
-        """The commands that make all files again that were left out: one for those that differ in the second level of their space alone."""
+        """The commands that make all files again that were left out: one for those that differ in the last level of their space alone."""
         together: dict[tuple[str, str], set[str]] = {}
         whole: dict[tuple[str, str], int] = {}
         for path in self.left_out:
             table, levels = self.warehouse.place(path)
             command, space = self.warehouse.remake(path), TABLES[table].space
-            option = f" --{space.second} {shlex.quote(levels[space.second])}" if space and space.second in levels else ""
+            option = f" --{space.last} {shlex.quote(levels[space.last])}" if space and space.last in levels else ""
             before, found, after = command.partition(option) if option else (command, "", "")
             together.setdefault((before, after), set()).add(found)
             if found and space and (before, after) not in whole:
                 of_space = next(name for name, spec in TABLES.items() if spec.space == space)
-                there = self.warehouse.values(of_space, space.second, **{space.first: levels[space.first]})
+                above = {space.first: levels[space.first]} if space.second else {}
+                there = self.warehouse.values(of_space, space.last, **above)
                 whole[before, after] = len(there)
         return [
             f"{before}{'' if len(options) == whole.get((before, after)) else ''.join(sorted(options))}{after}"

@@ -23,17 +23,17 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from dtef_pipeline import families
 from dtef_pipeline.errors import UnreadableFile, WarehouseError
 from dtef_pipeline.keys import Space
-from dtef_pipeline.survey import stored_tables
 from dtef_pipeline.tables import TableSpec, without_descriptions
 from resources.failures import reason
 from resources.file_systems import open_root
 from resources.parquet_files import as_one, looks_damaged, named_as_folders, read_file, remake_command, schema_difference
 from resources.views_file import ViewsFile, view_of
 
-TABLES: Mapping[str, TableSpec] = stored_tables.TABLES
-"""The tables of all families, by name: this line alone names them."""
+TABLES: Mapping[str, TableSpec] = families.TABLES
+"""The tables of all families, by name."""
 
 _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST)
 One = TypeVar("One")
@@ -164,9 +164,9 @@ class Warehouse:
         return sorted(names, key=space.order) if space and level == space.first else sorted(names)
 
     def drop(self, space: Space, key: str) -> None:
-        """Remove a partition's rows from every table that is kept by both levels of the space."""
+        """Remove a partition's rows from every table that is kept by all levels of the space."""
         for table, spec in TABLES.items():
-            if spec.space == space and space.second in spec.levels:
+            if spec.space == space and space.last in spec.levels:
                 folder = self.folder(table, **space.levels(key))
                 if self.fs.get_file_info(folder).type == pafs.FileType.Directory:
                     self.fs.delete_dir(folder)

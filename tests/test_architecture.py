@@ -16,14 +16,13 @@ HEAVY = ("pandas", "duckdb", "dagster", "litellm", "pyarrow")
 MAY_NAME_A_FAMILY = {
     "assets/definitions.py": "Dagster loads one module, which lists the assets of every family",
     "assets/launch.py": "starts runs of the survey's stages, whose names and partitions it asks for",
-    "resources/warehouse.py": "the tables of all families are listed here, by `families.py` once there are two",
+    "dtef_pipeline/families.py": "the list of families: what each brings",
 }
 MAY_SAY = {
     "dtef_pipeline/errors.py: survey": "SurveyError is the name that adapters in other packages raise",
     "resources/settings.py: survey": "DTEF_SURVEYS and the landing folder are what users have set; another family's is another field",
     "resources/sources.py: round": "the field of the manifests that lie in warehouses, and the option that registers a source",
     "resources/sources.py: round_id": "the same, as functions are given it",
-    "resources/warehouse.py: survey": "the tables of all families are listed here, by `families.py` once there are two",
 }
 """Words of surveys in shared rooms ("path: word") and why; this list only shrinks."""
 SAME_NAMES = {

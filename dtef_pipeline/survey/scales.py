@@ -161,7 +161,7 @@ def _judge(texts: list[str]) -> tuple[Kind, str]:
         heads = [_head(re.sub(r"^(?:yes|no)\s[–—-]\s", "", t)) for t in texts]  # `Yes - some difficulty`
     if set(heads) <= {"yes", "no"}:
         return "nominal", "yes or no: nothing between"
-    for name, place in _FAMILIES:
+    for name, place in _FAMILIES_OF_WORDS:
         places = [place(h) for h in heads]
         known = [p for p in places if p is not None]
         if len(known) == len(places) and _in_order(known):
@@ -272,7 +272,7 @@ def _extent(head: str) -> float | None:
 
 
 _TIMES_COUNTED = ("numbers", "frequency", "share of time")
-_FAMILIES: tuple[tuple[str, Callable[[str], float | None]], ...] = (
+_FAMILIES_OF_WORDS: tuple[tuple[str, Callable[[str], float | None]], ...] = (
     ("numbers", _number),
     ("frequency", _looked_up(FREQUENCY, prefix=r"(?:yes,? )?")),
     ("comparison", _comparison),

@@ -28,7 +28,7 @@ _BY_RUN = Remake(
 )
 _BY_INGEST = replace(_BY_RUN, command=f"{_BY_RUN.command} --ingest")
 _ROUND, _SEGMENT, _SNAPSHOT = ("round",), ("round", "segment"), ("round", "segment", "snapshot")
-TABLES: Mapping[str, TableSpec] = {
+SURVEY_TABLES: Mapping[str, TableSpec] = {
     "survey_responses": TableSpec(tables.SURVEY_RESPONSES, SPACE, _SEGMENT, _BY_INGEST, needed_by=("scores",)),
     "reference_scores": TableSpec(tables.REFERENCE_SCORES, SPACE, _SEGMENT, _BY_INGEST),
     "survey_quarantine": TableSpec(tables.SURVEY_QUARANTINE, SPACE, _ROUND, _BY_INGEST),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.keys import Keys
+from dtef_pipeline.keys import Keys, Space
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import DRIFT_CHECKS, DRIFT_SERIES, REFERENCE_SCORES, SCORES
 
@@ -36,3 +36,10 @@ def test_tables_of_surveys_have_the_key_columns() -> None:
     assert {*KEYS.pair, KEYS.cluster} <= set(REFERENCE_SCORES.names)
     assert DRIFT_CHECKS.names[:6] == [*KEYS.space, *KEYS.series]
     assert DRIFT_SERIES.names[:4] == [*KEYS.series]
+
+
+def test_the_key_of_partitions_with_one_level_is_its_value() -> None:
+    space = Space("topics", first="topic", second="", order=str)
+    assert space.levels("a/b") == {"topic": "a/b"}
+    assert space.last == "topic"
+    assert Space("parts", first="suite", second="task", order=str).last == "task"

@@ -317,4 +317,11 @@ class TestObjectStore:
 
 
 def test_every_table_has_distinct_levels_a_reader_can_name() -> None:
-    assert {spec.levels for spec in TABLES.values()} == {(), ("round",), ("round", "segment"), ("round", "segment", "snapshot")}
+    assert {spec.levels for spec in TABLES.values()} == {
+        (),
+        ("round",),
+        ("round", "segment"),
+        ("round", "segment", "snapshot"),
+        ("blueprint",),
+        ("blueprint", "snapshot"),
+    }

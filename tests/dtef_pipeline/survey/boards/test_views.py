@@ -30,7 +30,7 @@ from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import view
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.references import reference_scores
-from dtef_pipeline.survey.stored_tables import TABLES
+from dtef_pipeline.survey.stored_tables import SURVEY_TABLES
 from tests.made.scores import scores_table, survey_rows
 
 OPTIONS = SurveyBoardOptions(resamples=300)
@@ -99,8 +99,8 @@ def test_a_view_without_models_is_refused_by_the_columns_it_lacks() -> None:
 
 
 def test_every_view_is_stored_under_its_table() -> None:
-    assert {view.table for view in PUBLISHED} <= set(TABLES)
-    assert {view.table for view in PUBLISHED if TABLES[view.table].schema is None} == set(MEANINGS)
+    assert {view.table for view in PUBLISHED} <= set(SURVEY_TABLES)
+    assert {view.table for view in PUBLISHED if SURVEY_TABLES[view.table].schema is None} == set(MEANINGS)
 
 
 def test_an_unknown_view_is_refused_with_those_there_are(connection: duckdb.DuckDBPyConnection) -> None:

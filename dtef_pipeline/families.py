@@ -1,0 +1,32 @@
+"""The families of evaluations: what each brings to what is shared. The one list of them; a new family is one more line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dtef_pipeline.keys import Space
+from dtef_pipeline.rubric.space import RUBRIC_SPACE
+from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
+from dtef_pipeline.survey.identity import SPACE
+from dtef_pipeline.survey.stored_tables import SURVEY_TABLES
+from dtef_pipeline.tables import TableSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One kind of evaluation, with its own items, judges and partitions."""
+
+    name: str
+    space: Space
+    """Its partitions."""
+    tables: Mapping[str, TableSpec]
+    """Its tables, by name; the first says which partitions there are."""
+
+
+FAMILIES = (
+    Family("survey", SPACE, SURVEY_TABLES),
+    Family("rubric", RUBRIC_SPACE, RUBRIC_TABLES),
+)
+TABLES: Mapping[str, TableSpec] = {name: spec for family in FAMILIES for name, spec in family.tables.items()}
+"""The tables of all families, by name."""

@@ -1,0 +1,26 @@
+"""The tables of the rubric family: the columns of each, and the folders the warehouse keeps it in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dtef_pipeline.rubric import tables
+from dtef_pipeline.rubric.space import RUBRIC_SPACE
+from dtef_pipeline.tables import AskedBy, Remake, TableSpec
+
+_BY_ADD = Remake("dtef rubric run {options} --ingest")
+_BY_RUBRIC_RUN = Remake("dtef rubric run {options}", (AskedBy("--snapshot", "snapshot", "base"),))
+_OF_BLUEPRINT, _OF_SNAPSHOT = ("blueprint",), ("blueprint", "snapshot")
+RUBRIC_TABLES: Mapping[str, TableSpec] = {
+    "rubric_blueprints": TableSpec(tables.RUBRIC_BLUEPRINTS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD),
+    "rubric_prompts": TableSpec(tables.RUBRIC_PROMPTS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD),
+    "rubric_criteria": TableSpec(tables.RUBRIC_CRITERIA, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD),
+    "rubric_findings": TableSpec(tables.RUBRIC_FINDINGS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD),
+    "rubric_responses": TableSpec(tables.RUBRIC_RESPONSES, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
+    "rubric_judgements": TableSpec(tables.RUBRIC_JUDGEMENTS, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
+    "rubric_embeddings": TableSpec(tables.RUBRIC_EMBEDDINGS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_RUBRIC_RUN),
+    "rubric_similarities": TableSpec(tables.RUBRIC_SIMILARITIES, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
+    "rubric_points": TableSpec(tables.RUBRIC_POINTS, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
+    "rubric_runs": TableSpec(tables.RUBRIC_RUNS, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
+}
+"""By name. The first of the space is the one that ingest writes: it says which partitions there are."""

@@ -1,0 +1,214 @@
+"""The tables between the stages of the rubric family: names, types and descriptions of their columns.
+
+Every table of results has the columns blueprint and snapshot, and of these what it needs: prompt, model, model_variant, temperature,
+system_index, draw; block, path and position of a criterion. Scores are 0-1, higher is better; a score that could not be made is null, and
+`reason` says why.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from dtef_pipeline.tables import MODEL_FIELDS, REPLY, SAMPLE_FIELDS, SNAPSHOT_FIELD, field
+
+BLUEPRINT_FIELD = field("blueprint", pa.string(), "Id of the blueprint, from its path: / is written __")
+PROMPT_OF_BLUEPRINT = field("prompt", pa.string(), "Id of the prompt, unique within its blueprint")
+SYSTEM_INDEX = field("system_index", pa.int32(), "Place of the system prompt in the list of the prompt's, from 0")
+CONVERSATION = pa.list_(pa.struct([("role", pa.string()), ("text", pa.string())]))
+TEST_HASH = field("test_hash", pa.string(), "Hash of all that is asked and of all criteria: equal where the test is the same")
+_TEXT_LIST = pa.list_(pa.string())
+_OF_CRITERION = (
+    field("block", pa.string(), "Block of the criterion: should, or should_not whose points are inverted"),
+    field("path", pa.int32(), "Number of the alternative path within the block, from 0; null: the criterion is required"),
+    field("position", pa.int32(), "Place of the criterion in its block or path, from 0"),
+)
+_OF_RESPONSE = (
+    BLUEPRINT_FIELD,
+    PROMPT_OF_BLUEPRINT,
+    *MODEL_FIELDS,
+    SAMPLE_FIELDS[0],
+    SYSTEM_INDEX,
+    SAMPLE_FIELDS[1],
+    SNAPSHOT_FIELD,
+)
+"""The columns that name one response."""
+_CALLS_USED = (
+    field("prompt_tokens", pa.int64(), "Tokens of prompts, of all calls of the row"),
+    field("completion_tokens", pa.int64(), "Tokens of responses, of all calls of the row"),
+    field("cost_usd", pa.float64(), "Cost of the row's calls in US dollars; null: unknown"),
+)
+
+RUBRIC_BLUEPRINTS = pa.schema(
+    [
+        BLUEPRINT_FIELD,
+        field("title", pa.string(), "Title as the file gives it"),
+        field("description", pa.string(), "Description as the file gives it; null: none"),
+        field("tags", _TEXT_LIST, "Tags in their normal form: lower case, words joined by -"),
+        field("references", _TEXT_LIST, "Sources that the file names for itself"),
+        TEST_HASH,
+        field("models", _TEXT_LIST, "Models that the file names, as litellm strings, collections replaced by their members"),
+        field("judges", _TEXT_LIST, "Judges that the file names, as approach=model; none: the usual ones"),
+        field("n_prompts", pa.int64(), "Prompts"),
+        field("n_criteria", pa.int64(), "Criteria of all prompts"),
+        field("n_ideals", pa.int64(), "Prompts with an ideal answer"),
+        field("n_errors", pa.int64(), "Findings that block a run, whose parts were left out"),
+        field("path", pa.string(), "File that the blueprint was read from"),
+    ]
+)
+"""One row per blueprint."""
+
+RUBRIC_PROMPTS = pa.schema(
+    [
+        BLUEPRINT_FIELD,
+        PROMPT_OF_BLUEPRINT,
+        field("position", pa.int32(), "Place of the prompt in the blueprint, from 0"),
+        field("weight", pa.float64(), "Weight of the prompt in means over the blueprint"),
+        field("messages", CONVERSATION, "Conversation without the system prompt; a null text is a turn that the model writes"),
+        field("systems", _TEXT_LIST, "System prompts that it is asked with, each in a response of its own; null: without one"),
+        field(
+            "temperatures", pa.list_(pa.float64()), "Sampling temperatures that it is asked at, each in a response of its own"
+        ),
+        field("ideal", pa.string(), "Answer that responses are to be similar to; null: there is none"),
+        field("description", pa.string(), "Description as the file gives it; null: none"),
+        field("citation", pa.string(), "Source of the prompt; null: none"),
+        field("render_as", pa.string(), "Form that responses are shown in: markdown, html or plaintext; null: not said"),
+    ]
+)
+"""One row per prompt of a blueprint."""
+
+RUBRIC_CRITERIA = pa.schema(
+    [
+        BLUEPRINT_FIELD,
+        PROMPT_OF_BLUEPRINT,
+        *_OF_CRITERION,
+        field("criterion_id", pa.string(), "Hash of what is judged: kind, text, function and its argument"),
+        field("kind", pa.string(), "Kind of the criterion: text (judged) or function (computed)"),
+        field("text", pa.string(), "Criterion as judges see it; null: it is a function"),
+        field("fn", pa.string(), "Function that computes the point; null: it is judged"),
+        field("args", pa.string(), "Argument of the function, as JSON; null: none"),
+        field("weight", pa.float64(), "Weight of the point in the coverage of its prompt, 0.1 to 10"),
+        field("citation", pa.string(), "Source of the criterion; null: none"),
+        field("source", pa.string(), "Writing in the file that was repaired; null: it is used as it was written"),
+        field("fault", pa.string(), "Reason why no response can be scored by it; null: it can be used"),
+    ]
+)
+"""One row per criterion of a prompt."""
+
+RUBRIC_FINDINGS = pa.schema(
+    [
+        BLUEPRINT_FIELD,
+        field("level", pa.string(), "Severity: error, unscorable, warning or info"),
+        field("code", pa.string(), "Kind of finding: dollar-string, duplicate-prompt-id, ..."),
+        field("place", pa.string(), "Place in the file, such as prompt 3 should[0][1], counted from 0; empty: the whole file"),
+        field("line", pa.int32(), "Line of the file, from 1; null: not known"),
+        field("text", pa.string(), "Account of what was found and of what to write instead"),
+    ]
+)
+"""One row per finding in a blueprint's file."""
+
+RUBRIC_RESPONSES = pa.schema(
+    [
+        *_OF_RESPONSE,
+        field("asked_hash", pa.string(), "Hash of the messages that the model was sent, and of the turns it was to write"),
+        field("status", pa.string(), "State of the response: ok, empty (it is blank), error or budget"),
+        field("text", pa.string(), "All turns that the model wrote, joined by a blank line: what is judged; null: none"),
+        field("transcript", CONVERSATION, "Whole conversation as it was sent and answered, system prompt included"),
+        field("turns", pa.int32(), "Turns that the model wrote"),
+        field("cut", pa.bool_(), "Flag: true where max_tokens ended a turn"),
+        field("request_keys", _TEXT_LIST, "Keys of the calls in the response store, one per turn"),
+        *(one for one in REPLY if one.name in {"error", "finish_reason", "served_model", "fingerprint"}),
+        *_CALLS_USED,
+        field("latency_s", pa.float64(), "Seconds that the calls took together"),
+        field("attempts", pa.int32(), "Calls sent until all turns were answered or given up"),
+        *(one for one in REPLY if one.name == "answered_at"),
+    ]
+)
+"""One row per response: a draw of a prompt by a model variant with one system prompt."""
+
+RUBRIC_JUDGEMENTS = pa.schema(
+    [
+        *_OF_RESPONSE,
+        *_OF_CRITERION,
+        field("criterion_id", pa.string(), "Hash of what is judged: kind, text, function and its argument"),
+        field("judge", pa.string(), "Judge, as approach(model)"),
+        field("approach", pa.string(), "Approach of the judge: standard, prompt-aware or holistic"),
+        field("judge_model", pa.string(), "Name of the judge's model"),
+        field("judge_variant", pa.string(), "Model string of the judge and its sampling parameters"),
+        field("judge_draw", pa.int32(), "Repeated judgement of the same response, from 0"),
+        field("class", pa.string(), "Class that the judge chose, such as CLASS_PARTIALLY_MET; null: none"),
+        field(
+            "score", pa.float64(), "Extent to which the criterion is met, 0-1, before should_not is inverted: higher is better"
+        ),
+        field("reason", pa.string(), "Reason of a missing class: unreadable, cut, empty, declined, error or budget"),
+        field("reflection", pa.string(), "Judge's own explanation; null: none was read"),
+        field("attempts", pa.int32(), "Replies that were asked for: 2 where the first could not be read"),
+        field("list_order", pa.list_(pa.int32()), "Order in which the judge saw all criteria (holistic); null: it saw one"),
+        field("raw", _TEXT_LIST, "Replies as they were served"),
+        field("request_keys", _TEXT_LIST, "Keys of the calls in the response store"),
+        *_CALLS_USED,
+        field("error", pa.string(), "Explanation of why there is no reply"),
+    ]
+)
+"""One row per judgement: a draw of a judge on one criterion of one response."""
+
+RUBRIC_POINTS = pa.schema(
+    [
+        *_OF_RESPONSE,
+        *_OF_CRITERION,
+        field("criterion_id", pa.string(), "Hash of what is judged: kind, text, function and its argument"),
+        field("kind", pa.string(), "Kind of the criterion: text (judged) or function (computed)"),
+        field("weight", pa.float64(), "Weight of the point in the coverage of its prompt, 0.1 to 10"),
+        field("score", pa.float64(), "Score of the point, 0-1, inverted for should_not: higher is better; null: unscored"),
+        field("low", pa.float64(), "Score if all missing judgements were the worst class, 0-1"),
+        field("high", pa.float64(), "Score if all missing judgements were the best class, 0-1"),
+        field("n_judges", pa.int32(), "Judgements that were planned; 0: the point is computed"),
+        field("n_answered", pa.int32(), "Judgements with a class"),
+        field("partial", pa.bool_(), "Flag: true where some planned judgements are missing and others are there"),
+        field("spread", pa.float64(), "Standard deviation of the judgements, 0-0.5; null: fewer than two"),
+        field("inverted", pa.bool_(), "Flag: true where the criterion is one of should_not"),
+        field("reason", pa.string(), "Reason why the point is unscored; null: it is scored"),
+        field("explanation", pa.string(), "Account of what a function found; null: the point is judged"),
+    ]
+)
+"""One row per criterion of a response: the consensus of its judges, or what its function found."""
+
+RUBRIC_EMBEDDINGS = pa.schema(
+    [
+        BLUEPRINT_FIELD,
+        field("embedder", pa.string(), "Model that embedded the text"),
+        field("text_hash", pa.string(), "Hash of the text"),
+        field("vector", pa.list_(pa.float32()), "Vector of the text"),
+        field("windows", pa.int32(), "Windows that the text was embedded in; null: not known"),
+        *(one for one in _CALLS_USED if one.name != "completion_tokens"),
+    ]
+)
+"""One row per text of a blueprint and embedder."""
+
+RUBRIC_SIMILARITIES = pa.schema(
+    [
+        *_OF_RESPONSE,
+        field("embedder", pa.string(), "Model that embedded the texts"),
+        field("place", pa.int32(), "Place of the response among those of its prompt and snapshot, from 0"),
+        field("to_ideal", pa.float64(), "Cosine similarity to the ideal answer, -1 to 1: higher is closer; null: no ideal"),
+        field(
+            "to_others", pa.list_(pa.float32()), "Cosine similarities to the prompt's responses, by place, -1 to 1; 1 to itself"
+        ),
+    ]
+)
+"""One row per response with a text: a row of its prompt's similarity matrix."""
+
+RUBRIC_RUNS = pa.schema(
+    [
+        BLUEPRINT_FIELD,
+        SNAPSHOT_FIELD,
+        TEST_HASH,
+        field("judge_hash", pa.string(), "Hash of the judges, their prompts, the scale and how replies are read"),
+        field("policy_hash", pa.string(), "Hash of the weight of similarity, the readings of paths and the embedder"),
+        field("run_label", pa.string(), "Hash of the three others: runs of one label can be compared for drift"),
+        field("judges", _TEXT_LIST, "Judges, each as approach(model)"),
+        field("policy", pa.string(), "Scoring policy, as JSON"),
+        field("embedder", pa.string(), "Model that embedded texts for similarity"),
+        field("answered_at", pa.timestamp("us", tz="UTC"), "Time when the last response of a model under test arrived"),
+    ]
+)
+"""One row per blueprint and snapshot: what its scores were made by."""
