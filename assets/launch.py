@@ -20,8 +20,9 @@ from assets.stage.dagster_internals import (
     without_own_lines,
 )
 from assets.stage.partitions import FAILED_BECAUSE, PROCESS_TAG, failed_text, process_tag
+from assets.stage.ranges import range_tags, ranges
 from assets.survey.automation import BOARDS, ROLL_UPS, STAGES
-from assets.survey.rounds import known_keys, range_tags, ranges
+from assets.survey.rounds import known_keys
 from dtef_pipeline.errors import DtefError, Interrupted
 from resources.failures import Link, in_words, one_line, with_remedy
 from resources.responses.processes import Process

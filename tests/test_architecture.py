@@ -51,7 +51,7 @@ BROKEN = {
     "2 unlisted": {"dtef_pipeline/attic/box.py": "from dtef_pipeline.tables import STATUSES"},
     "3": {"assets/stage/roll_up.py": "from dtef_pipeline.survey.tables import SCORES"},
     "3 resources": {"resources/gateway/dispatch.py": "from dtef_pipeline.survey import tables"},
-    "3 at the top": {"assets/run_launcher.py": "from assets.survey.rounds import ranges"},
+    "3 at the top": {"assets/run_launcher.py": "from assets.survey.rounds import known_keys"},
     "4": {"dtef_pipeline/drift/paired.py": '"""Pairs by question."""'},
     "4 style": {"dtef_pipeline/report/page.css": ".segment { color: red }"},
     "4 rounds": {"dtef_pipeline/boards/cells.py": "wrong = 'score those rounds again'\nright = round(1.5)"},

@@ -10,7 +10,8 @@ from typing import Any
 import dagster as dg
 
 from assets.stage.dagster_internals import sensor_cursor
-from assets.survey.rounds import known_keys, range_tags, ranges, register_round, survey_files
+from assets.stage.ranges import range_tags, ranges
+from assets.survey.rounds import known_keys, register_round, survey_files
 from assets.survey.store import SurveyStore
 from dtef_pipeline.errors import DtefError, SurveyError
 from dtef_pipeline.identity import partition_key

@@ -6,9 +6,10 @@ from typing import Any
 
 import dagster as dg
 
-from assets.stage.partitions import CHOSEN_TAG, SNAPSHOT_TAG
+from assets.stage.partitions import SNAPSHOT_TAG
+from assets.stage.ranges import chosen_tags
 from assets.survey.automation import nightly_drift
-from assets.survey.rounds import ROUNDS_TAG, known_keys, range_tags, ranges
+from assets.survey.rounds import ROUNDS_TAG, known_keys
 from assets.survey.store import SurveyStore
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.identity import split_partition_key
@@ -41,12 +42,6 @@ def with_blueprints(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
     rounds = {split_partition_key(key)[0] for key in keys}
     made = {round_id: set(warehouse.values("blueprints", "segment", round=round_id)) for round_id in rounds}
     return [key for key in keys if (parts := split_partition_key(key))[1] in made[parts[0]]]
-
-
-def chosen_tags(known: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
-    """Run tags that select `keys`, in the order of `known`: the range from the first to the last, and which of it where that has gaps."""
-    gaps = len(list(ranges(known, keys))) > 1
-    return {**range_tags(keys), **({CHOSEN_TAG: "\n".join(keys)} if gaps else {})}
 
 
 def left_out(wanted: Sequence[str], taken: Sequence[str]) -> str:

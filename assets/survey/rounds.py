@@ -1,8 +1,8 @@
-"""A round's partitions: registering them in one batch, and finding the ranges that select them."""
+"""A round's partitions: registering them in one batch, and what each of them is about."""
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,8 +10,8 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.stage.dagster_internals import RANGE_END, RANGE_START
 from assets.stage.partitions import OWNERS
+from assets.stage.ranges import ranges
 from assets.stage.versions import content_version, observation_tags, observed_versions
 from dtef_pipeline.errors import SurveyError, WarehouseError
 from dtef_pipeline.identity import partition_key, split_partition_key
@@ -218,21 +218,3 @@ def _observe_files(instance: dg.DagsterInstance, source: Source, rows: pa.Table,
             instance.report_runless_asset_event(
                 dg.AssetObservation(survey_files.key, partition=key, metadata=metadata, tags=observation_tags(version))
             )
-
-
-def ranges(known: Sequence[str], wanted: Sequence[str]) -> Iterator[list[str]]:
-    """The wanted keys as runs of neighbours in the order of `known`: each can be selected as one range."""
-    remaining, group = set(wanted), list[str]()
-    for key in known:
-        if key in remaining:
-            group.append(key)
-        elif group:
-            yield group
-            group = []
-    if group:
-        yield group
-
-
-def range_tags(keys: Sequence[str]) -> dict[str, str]:
-    """Run tags that select a range of neighbouring partitions."""
-    return {RANGE_START: keys[0], RANGE_END: keys[-1]}

@@ -142,7 +142,8 @@ def _stages(
 ) -> "Launched":
     from assets.launch import materialize
     from assets.stage.partitions import SNAPSHOT_TAG
-    from assets.survey.rounds import ROUNDS_TAG, known_keys, ranges
+    from assets.stage.ranges import ranges
+    from assets.survey.rounds import ROUNDS_TAG, known_keys
 
     config = chosen.config(options.metric)
     config["predictions"]["let_go"] = list(options.let_go)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assets.survey.rounds import RANGE_START
+from assets.stage.dagster_internals import RANGE_START
 from tests.assets.survey.landing_folder import Landing
 
 

@@ -12,9 +12,11 @@ import pytest
 
 from assets.definitions import defs
 from assets.launch import STAGE_NAMES
+from assets.stage.dagster_internals import RANGE_END, RANGE_START
+from assets.stage.ranges import ranges
 from assets.survey.landing import CHANGED_TAG, new_round
 from assets.survey.landing import Landing as Tick
-from assets.survey.rounds import RANGE_END, RANGE_START, known_keys, ranges, register_round, survey_files
+from assets.survey.rounds import known_keys, register_round, survey_files
 from assets.survey.store import SurveyStore
 from dtef_pipeline.survey.adapters import read_survey
 from resources.sources import Sources

@@ -9,8 +9,9 @@ import dagster as dg
 import pytest
 
 from assets.definitions import defs
+from assets.stage.dagster_internals import RANGE_END, RANGE_START
 from assets.survey.nightly import left_out
-from assets.survey.rounds import RANGE_END, RANGE_START, ROUND_SEGMENT
+from assets.survey.rounds import ROUND_SEGMENT
 from dtef_pipeline.errors import ConfigError
 from tests.assets.survey.conftest import NIGHT, STEADY, Nights
 from tests.fake_llm_server import FakeLLM
