@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dtef_pipeline.keys import Space
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
+from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.stored_tables import SURVEY_TABLES
 from dtef_pipeline.tables import TableSpec
@@ -22,11 +23,15 @@ class Family:
     """Its partitions."""
     tables: Mapping[str, TableSpec]
     """Its tables, by name; the first says which partitions there are."""
+    computed: Mapping[str, int | None] = field(default_factory=dict)
+    """The models of the models file whose answers it computes, each with its usual seed: see `asking.models.load_models`."""
 
 
 FAMILIES = (
-    Family("survey", SPACE, SURVEY_TABLES),
+    Family("survey", SPACE, SURVEY_TABLES, BASELINES),
     Family("rubric", RUBRIC_SPACE, RUBRIC_TABLES),
 )
 TABLES: Mapping[str, TableSpec] = {name: spec for family in FAMILIES for name, spec in family.tables.items()}
 """The tables of all families, by name."""
+COMPUTED_MODELS: Mapping[str, int | None] = {name: seed for family in FAMILIES for name, seed in family.computed.items()}
+"""The computed models of all families."""

@@ -1,0 +1,56 @@
+"""The models under test: those that a blueprint names or a command chooses, at the temperatures of its prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dtef_pipeline.asking.models import Models, ModelSpec, base_selector
+from dtef_pipeline.errors import ConfigError
+
+CANDIDATE_TOKENS = 1_500
+"""The most tokens of one turn, where the models file does not say otherwise."""
+
+
+class Candidates:
+    """The models that answer a run's prompts, each under the name of its base model whatever the temperature."""
+
+    def __init__(self, models: Models, selectors: Sequence[str]) -> None:
+        """`selectors`: names, collections and litellm strings; such a string stands for the model of the models file that has it, if any.
+
+        Raises ConfigError for a selector that stands for no model, and for a model that cannot write a text.
+        """
+        self._models = models
+        named = {spec.model: name for name, spec in reversed(list(models.specs.items()))}
+        self._chosen: dict[str, tuple[str, bool]] = {}
+        self._made: dict[tuple[str, float], ModelSpec] = {}
+        for selector in selectors:
+            own = selector != base_selector(selector) and "temperature=" in selector.rpartition("@")[2]
+            known = selector in models.specs or selector not in named
+            for spec in models.resolve([selector if known else named[selector]]):
+                if spec.is_computed or spec.is_local:
+                    raise ConfigError(
+                        f"model {spec.name}: it writes no text, so no rubric can judge it; allowed: a model that is asked"
+                    )
+                self._chosen.setdefault(spec.variant, (spec.name, own or spec.temperature is None))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self._chosen.values())
+
+    def at(self, temperatures: Iterable[float]) -> list[ModelSpec]:
+        """Every model at each temperature, each variant once. One that takes no temperature, or was chosen with its own, stands once."""
+        found = {}
+        for name, own in self._chosen.values():
+            for temperature in temperatures:
+                spec = self._at(name, temperature, own)
+                found[spec.variant] = spec
+        return list(found.values())
+
+    def _at(self, name: str, temperature: float, own: bool) -> ModelSpec:
+        if (name, temperature) not in self._made:
+            base = self._models.resolve([name])[0]
+            tokens = {} if "max_tokens" in base.model_fields_set else {"max_tokens": CANDIDATE_TOKENS}
+            settings = tokens if own else {**tokens, "temperature": temperature}
+            made = self._models.resolve([name], settings)[0]
+            self._made[name, temperature] = made.model_copy(update={"name": base.name})
+        return self._made[name, temperature]

@@ -1,0 +1,145 @@
+"""Conversations with the models under test: what is sent turn by turn, and what a response is once the last turn is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Message, Request, Response
+from dtef_pipeline.identity import digest
+from dtef_pipeline.rubric.model import Turn
+from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES
+
+OK, EMPTY = "ok", "empty"
+_BETWEEN_TURNS = "\n\n"
+_CUT_BY = ("length", "max_tokens")
+"""Reasons of an end that mean: the limit of tokens was reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A prompt with one of its system prompts, as it is to be spoken."""
+
+    prompt: str
+    system_index: int
+    system: str | None
+    turns: tuple[Turn, ...]
+
+    @property
+    def asked_hash(self) -> str:
+        """Hash of the messages that are sent and of the turns that the model writes: equal scripts are one conversation."""
+        return digest("script", self.system, [[turn.role, turn.text] for turn in self.turns])
+
+    def until(self, written: Sequence[str]) -> tuple[list[Message], bool]:
+        """The messages up to the next turn that the model is to write, and whether there is one, given what it wrote so far."""
+        said = [Message("system", self.system)] if self.system is not None else []
+        answers = iter(written)
+        for turn in self.turns:
+            if turn.text is None:
+                answer = next(answers, None)
+                if answer is None:
+                    return said, True
+                said.append(Message(turn.role, answer))
+            else:
+                said.append(Message(turn.role, turn.text))
+        if self.turns[-1].role != "user":
+            return said, False
+        answer = next(answers, None)
+        return (said, True) if answer is None else ([*said, Message("assistant", answer)], False)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One response to be had: an episode."""
+
+    script: Script
+    model: ModelSpec
+    draw: int
+    snapshot: str
+
+    def next(self, history: Sequence[Response]) -> Request | None:
+        """The next turn. A blank one ends the conversation: what would follow it says nothing of the model."""
+        if history and not history[-1].text.strip():
+            return None
+        messages, goes_on = self.script.until([response.text for response in history])
+        return Request.of_messages(messages, self.model, self.draw, self.snapshot) if goes_on else None
+
+
+def scripts(prompts: pa.Table) -> Iterator[tuple[Script, tuple[float, ...]]]:
+    """Each prompt of `rubric_prompts` with each of its system prompts, and the temperatures that it is asked at."""
+    columns = (prompts[name].to_pylist() for name in ("prompt", "messages", "systems", "temperatures"))
+    for prompt, messages, systems, temperatures in zip(*columns, strict=True):
+        turns = tuple(Turn(message["role"], message["text"]) for message in messages)
+        for place, system in enumerate(systems):
+            yield Script(prompt, place, system, turns), tuple(temperatures)
+
+
+def response_rows(blueprint: str, conversations: Sequence[Conversation], played: Sequence[Played]) -> pa.Table:
+    """The rows of `rubric_responses`, in the order of the conversations."""
+    hashes: dict[tuple[str, int], str] = {}
+    rows = []
+    for one, came in zip(conversations, played, strict=True):
+        script = one.script
+        of_script = (script.prompt, script.system_index)
+        if of_script not in hashes:
+            hashes[of_script] = script.asked_hash
+        rows.append(
+            {
+                "blueprint": blueprint,
+                "prompt": script.prompt,
+                "model": one.model.name,
+                "model_variant": one.model.variant,
+                "temperature": one.model.temperature,
+                "system_index": script.system_index,
+                "draw": one.draw,
+                "snapshot": one.snapshot,
+                "asked_hash": hashes[of_script],
+                **_came(script, came),
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=RUBRIC_RESPONSES)
+
+
+def _came(script: Script, played: Played) -> Mapping[str, Any]:
+    """What came of a conversation, as columns."""
+    responses, failure = played.responses, played.failure
+    written = [response.text for response in responses]
+    said, _ = script.until(written)
+    blank = bool(written) and not written[-1].strip()
+    text = _BETWEEN_TURNS.join(stripped for one in written if (stripped := one.strip()))
+    return {
+        "status": failure.status if failure else EMPTY if blank else OK,
+        "text": text or None,
+        "transcript": [{"role": message.role, "text": message.text} for message in said],
+        "turns": len(responses),
+        "cut": any(response.finish_reason in _CUT_BY for response in responses),
+        "request_keys": [response.request_key for response in responses],
+        "error": failure.message if failure else None,
+        "attempts": sum(response.attempts for response in responses) + (failure.attempts if failure else 0),
+        **_of_last(responses),
+        **used(responses),
+    }
+
+
+def _of_last(responses: Sequence[Response]) -> Mapping[str, Any]:
+    if not responses:
+        return {}
+    last = responses[-1]
+    names = ("finish_reason", "served_model", "fingerprint", "answered_at")
+    return {name: getattr(last, name) for name in names} | {"latency_s": sum(one.latency_s for one in responses)}
+
+
+def used(responses: Sequence[Response]) -> dict[str, Any]:
+    """Tokens and cost of several calls together; a cost that is not known makes their sum unknown."""
+    costs = [response.cost_usd for response in responses]
+    known = [cost for cost in costs if cost is not None]
+    return {
+        "prompt_tokens": sum(response.prompt_tokens or 0 for response in responses),
+        "completion_tokens": sum(response.completion_tokens or 0 for response in responses),
+        "cost_usd": sum(known) if responses and len(known) == len(costs) else None,
+    }
