@@ -16,7 +16,7 @@ from dtef_pipeline.asking.request import Failure, Request, Response
 
 Stored = Callable[[Sequence[str]], pa.Table]
 """The stored responses to request keys: the fields of `Response`."""
-_FIELDS = tuple(one.name for one in fields(Response))
+_RESPONSE_FIELDS = tuple(one.name for one in fields(Response))
 
 
 class Episode(Protocol):
@@ -69,5 +69,5 @@ def in_windows(episodes: Sequence[Of], most: int) -> Iterator[Sequence[Of]]:
 
 
 def _by_key(responses: pa.Table) -> dict[str, Response]:
-    columns = [responses[name].to_pylist() for name in _FIELDS]
+    columns = [responses[name].to_pylist() for name in _RESPONSE_FIELDS]
     return {(response := Response(*values)).request_key: response for values in zip(*columns, strict=True)}

@@ -25,8 +25,8 @@ from dagster_graphql.client.query import LAUNCH_PARTITION_BACKFILL_MUTATION, LAU
 from dagster_graphql.test.utils import execute_dagster_graphql
 
 from assets.launch import ROLL_UP_NAMES, STAGE_NAMES
+from assets.stage.dagster_internals import RANGE_END, RANGE_START
 from assets.survey.automation import boards_after_partial_failure
-from assets.survey.rounds import RANGE_END, RANGE_START
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey
