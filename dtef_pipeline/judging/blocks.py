@@ -1,0 +1,41 @@
+"""Blocks of a prompt, `<TEXT>` to `</TEXT>`, and texts that can neither close one nor open one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+MATERIAL_TAGS = ("TEXT", "CRITERION", "PROMPT", "CRITERIA_LIST")
+"""The blocks that a judge is shown."""
+REPLY_TAGS = ("classification", "reflection")
+"""The blocks that a judge writes."""
+JUDGE_TAGS = (*MATERIAL_TAGS, *REPLY_TAGS, "think")
+INVISIBLE = "\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff"
+"""Characters that take no room on a screen, as a part of a pattern's character class."""
+
+
+def safe(text: str, tags: tuple[str, ...] = JUDGE_TAGS) -> str:
+    """The text with `&lt;` for the `<` of everything that begins like one of the tags, opening or closing, in upper or lower case.
+
+    White space and characters that cannot be seen do not hide a tag. Nothing else of the text changes.
+    """
+    return _beginning_of(tags).sub("&lt;", text) if "<" in text else text
+
+
+def block(tag: str, text: str) -> str:
+    """The text, made safe, between the tags. It stands on lines of its own."""
+    return f"<{tag}>\n{safe(text)}\n</{tag}>"
+
+
+def blocks_of(tag: str, text: str) -> Iterator[str]:
+    """What stands in each block of the tag, in the order of the text."""
+    for found in re.finditer(rf"<{tag}>\n(.*?)\n</{tag}>", text, re.DOTALL):
+        yield found[1]
+
+
+@lru_cache(maxsize=64)
+def _beginning_of(tags: tuple[str, ...]) -> re.Pattern[str]:
+    between = f"[{INVISIBLE}]*+"
+    spelled = "|".join(between.join(map(re.escape, tag)) for tag in tags)
+    return re.compile(rf"<(?=[\s/{INVISIBLE}]*+(?:{spelled}))", re.IGNORECASE)

@@ -1,0 +1,141 @@
+"""What several judges come to: the mean of those that answered, and between which bounds it lies whatever the others would have said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.tables import field
+
+CONSENSUS_COLUMNS = (
+    field(
+        "score",
+        pa.float64(),
+        "Mean of the judges that answered, 0-1, inverted where the criterion is unwanted; null: none answered",
+    ),
+    field("low", pa.float64(), "Score if every missing vote were the worst, 0-1; equal to the score where none is missing"),
+    field("high", pa.float64(), "Score if every missing vote were the best, 0-1; equal to the score where none is missing"),
+    field("n_judges", pa.int64(), "Judges that were to judge"),
+    field("n_answered", pa.int64(), "Judges with at least one class that could be read"),
+    field("partial", pa.bool_(), "Whether there is a score although a vote is missing"),
+    field("spread", pa.float64(), "Highest less lowest number of the judges that answered, 0-1; null: fewer than two did"),
+    field("inverted", pa.bool_(), "Whether the criterion is unwanted, so that the score is 1 less the mean"),
+    field("reason", pa.string(), "Reasons of the judges for having no class; null: there is a score"),
+)
+"""What is added to the keys of a point."""
+
+_Floats = npt.NDArray[np.float64]
+_Places = npt.NDArray[np.int64]
+
+
+def consensus(judgements: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """One row per point: the keys, and CONSENSUS_COLUMNS. Points stand in the order of their first judgement.
+
+    The mean is over judges: of each judge first over its draws that could be read. A point's numbers do not depend on the order of rows,
+    to the last bit.
+
+    Args:
+        judgements: one row per (point, judge, draw) that was planned, with the columns `judge` (its name), `score` (0 to 1; null: no class),
+            `reason` (null: there is a score) and, unless nothing is unwanted, `inverted` (one value per point).
+        keys: the columns that tell points apart; null is a value like any other.
+    """
+    point, first = _groups(_code(judgements, keys))
+    vote, first_vote = _groups(_code(judgements, ["judge"], point))
+    points, of_vote = len(first), point[first_vote]
+    score = judgements["score"].to_numpy().astype(float)
+    worst, best = (_means(np.nan_to_num(score, nan=missing), vote, len(first_vote)) for missing in (0.0, 1.0))
+    means = _means(score, vote, len(first_vote))
+    answered = np.bincount(of_vote, ~np.isnan(means), points).astype(np.int64)
+    low, mean, high = (_means(values, of_vote, points) for values in (worst, means, best))
+    missing = np.bincount(point, np.isnan(score), points) > 0
+    inverted = _flags(judgements, first)
+    columns = {
+        "score": _inverted(mean, inverted),
+        "low": np.where(inverted, 1 - high, low),
+        "high": np.where(inverted, 1 - low, high),
+        "n_judges": np.bincount(of_vote, minlength=points),
+        "n_answered": answered,
+        "partial": missing & (answered > 0),
+        "spread": _spread(means, of_vote, points),
+        "inverted": inverted,
+        "reason": _reasons(judgements["reason"], point, answered == 0),
+    }
+    return _with_columns(judgements.select(list(keys)).take(pa.array(first)), columns)
+
+
+def _with_columns(rows: pa.Table, columns: dict[str, object]) -> pa.Table:
+    """The rows with the computed columns; NaN is null."""
+    for column in CONSENSUS_COLUMNS:
+        values = columns[column.name]
+        rows = rows.append_column(column, pa.array(values, column.type, from_pandas=True))
+    return rows
+
+
+def _code(rows: pa.Table, names: Sequence[str], code: _Places | None = None) -> _Places:
+    """A number for each row, equal where the columns are (and the `code` given was)."""
+    code = np.zeros(len(rows), dtype=np.int64) if code is None else code
+    size = int(code.max(initial=0)) + 1
+    for name in names:
+        encoded = pc.dictionary_encode(rows[name].combine_chunks(), null_encoding="encode")
+        many = max(len(encoded.dictionary), 1)
+        if size * many > np.iinfo(np.int64).max // 2:
+            code = np.unique(code, return_inverse=True)[1].astype(np.int64)
+            size = len(rows)
+        code, size = code * many + encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), size * many
+    return code
+
+
+def _groups(code: _Places) -> tuple[_Places, _Places]:
+    """The number of each row's group, and the first row of each group. Groups are numbered by their first row."""
+    _, first, group = np.unique(code, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[group], first[order].astype(np.int64)
+
+
+def _means(values: _Floats, group: _Places, groups: int) -> _Floats:
+    """Mean of each group without its NaN; NaN: it has nothing else. Values are added in the order of their size, so rows may come in any."""
+    order = np.argsort(values, kind="stable")
+    order = order[: len(values) - int(np.isnan(values).sum())]
+    counts = np.bincount(group[order], minlength=groups)
+    sums = np.bincount(group[order], values[order], groups)
+    means = np.full(groups, np.nan)
+    np.divide(sums, counts, out=means, where=counts > 0)
+    return means
+
+
+def _spread(means: _Floats, group: _Places, groups: int) -> _Floats:
+    known = ~np.isnan(means)
+    low, high = np.full(groups, np.inf), np.full(groups, -np.inf)
+    np.minimum.at(low, group[known], means[known])
+    np.maximum.at(high, group[known], means[known])
+    enough = np.bincount(group[known], minlength=groups) > 1
+    spread = np.full(groups, np.nan)
+    np.subtract(high, low, out=spread, where=enough)
+    return spread
+
+
+def _inverted(mean: _Floats, inverted: npt.NDArray[np.bool_]) -> _Floats:
+    return np.where(inverted, 1 - mean, mean)
+
+
+def _flags(judgements: pa.Table, first: _Places) -> npt.NDArray[np.bool_]:
+    if "inverted" not in judgements.column_names:
+        return np.zeros(len(first), dtype=bool)
+    flags: npt.NDArray[np.bool_] = judgements["inverted"].to_numpy()[first].astype(bool)
+    return flags
+
+
+def _reasons(reason: pa.ChunkedArray, point: _Places, unscored: npt.NDArray[np.bool_]) -> list[str | None]:
+    """Of each point without a score, the reasons of its judgements, each once, in alphabetical order."""
+    found: dict[int, set[str]] = {int(place): set() for place in np.flatnonzero(unscored)}
+    rows = np.flatnonzero(unscored[point])
+    for place, why in zip(point[rows].tolist(), reason.take(pa.array(rows)).to_pylist(), strict=True):
+        if why is not None:
+            found[place].add(why)
+    return [", ".join(sorted(found[place])) or None if place in found else None for place in range(len(unscored))]

@@ -1,0 +1,95 @@
+"""One judgement: the request, the one further request after a reply that cannot be read, and what the replies come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Failure, Request, Response
+from dtef_pipeline.judging.classes import FIVE_CLASSES, ClassScale
+from dtef_pipeline.judging.judges import JudgeConfig, with_sampling
+from dtef_pipeline.judging.prompts import Case, correction_messages, judge_messages
+from dtef_pipeline.judging.replies import DECLINED, EMPTY, UNREADABLE, JudgeReply, read_reply
+
+JUDGE_ROLE = "judge"
+CUT_SHORT, CALL_FAILED, OVER_BUDGET = "cut", "error", "budget"
+UNJUDGED_REASONS = (UNREADABLE, CUT_SHORT, EMPTY, DECLINED, CALL_FAILED, OVER_BUDGET)
+"""Why a judgement has no class: the last reply could not be read, was cut by the limit of tokens, was blank or declined to judge; a call
+failed for good; a budget was reached. The last two are asked again by a rerun."""
+_LENGTH, _FILTERED = "length", "content_filter"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What one judge said of one case in one draw."""
+
+    name: str | None
+    """The class; None: there is none, for the reason given."""
+    score: float | None
+    """The number of the class, 0 to 1: how far the criterion is met, whether that is wanted or not."""
+    reflection: str | None
+    """The judge's reason, of the reply that counts."""
+    reason: str | None
+    """One of UNJUDGED_REASONS; None: there is a class."""
+    attempts: int
+    """Requests made, 1 or 2; 0: it was not asked."""
+    raws: tuple[str, ...]
+    """The replies as they came, in order."""
+    request_keys: tuple[str, ...]
+    """Of all requests, those that failed included."""
+    cost: float | None
+    """US dollars of all replies whose cost is known; None: of none it is."""
+
+
+def first_request(case: Case, judge: JudgeConfig, draw: int, snapshot: str, scale: ClassScale = FIVE_CLASSES) -> Request:
+    """The request by which a judge is asked about a case, in the snapshot of the judged response."""
+    messages = judge_messages(judge.approach, case, scale)
+    return Request.of_messages(messages, judge.model, draw, snapshot, role=JUDGE_ROLE)
+
+
+def next_request(first: Request, responses: Sequence[Response], scale: ClassScale = FIVE_CLASSES) -> Request | None:
+    """The further request of a judgement, given the responses so far; None: there is none to make.
+
+    A reply that cannot be read is shown to its judge once, with a correction. After one that was cut the judge has twice the tokens.
+    """
+    if len(responses) != 1 or _read(responses[0], scale).name is not None:
+        return None
+    (response,) = responses
+    model = _with_twice_the_tokens(first.model) if response.finish_reason == _LENGTH else first.model
+    messages = correction_messages(first.messages, response.text, scale)
+    return Request.of_messages(messages, model, first.draw, first.snapshot, role=JUDGE_ROLE)
+
+
+def judgement_of(outcomes: Sequence[Response | Failure], scale: ClassScale = FIVE_CLASSES) -> Judgement:
+    """The judgement that the outcomes of its requests, in order, come to. The last one decides; without any it is an `error`."""
+    responses = [outcome for outcome in outcomes if isinstance(outcome, Response)]
+    last = outcomes[-1] if outcomes else None
+    reply = _read(last, scale) if isinstance(last, Response) else JudgeReply(None, last.status if last else CALL_FAILED, None)
+    costs = [response.cost_usd for response in responses if response.cost_usd is not None]
+    return Judgement(
+        name=reply.name,
+        score=None if reply.name is None else scale.numbers[reply.name],
+        reflection=reply.reflection,
+        reason=reply.reason,
+        attempts=len(outcomes),
+        raws=tuple(response.text for response in responses),
+        request_keys=tuple(outcome.request_key for outcome in outcomes),
+        cost=sum(costs) if costs else None,
+    )
+
+
+def _read(response: Response, scale: ClassScale) -> JudgeReply:
+    """The reply, with the reasons that only the provider can tell. A bare name in a reply that was cut may be a passing thought: no verdict."""
+    reply = read_reply(response.text, scale)
+    cut = response.finish_reason == _LENGTH
+    if reply.name is not None and (reply.tagged or not cut):
+        return reply
+    reason = CUT_SHORT if cut else DECLINED if response.finish_reason == _FILTERED else reply.reason
+    return JudgeReply(None, reason, reply.reflection)
+
+
+@lru_cache(maxsize=256)
+def _with_twice_the_tokens(model: ModelSpec) -> ModelSpec:
+    return model if model.max_tokens is None else with_sampling(model, {"max_tokens": 2 * model.max_tokens})

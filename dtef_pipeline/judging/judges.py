@@ -1,0 +1,122 @@
+"""Who judges: a model and what it is shown, as users name it, and the hash by which judgements of two runs can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dtef_pipeline.asking.models import Models, ModelSpec, base_selector
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.identity import digest
+from dtef_pipeline.judging.classes import FIVE_CLASSES, ClassScale
+from dtef_pipeline.judging.prompts import APPROACHES, PROMPT_AWARE, STANDARD, template_hash
+from dtef_pipeline.judging.replies import REPLY_CONTRACT
+
+JUDGES = "judges"
+"""The collection of the models that judge where no judge is named."""
+JUDGE_SETTINGS: Mapping[str, float] = {"temperature": 0.0, "max_tokens": 2048}
+"""Sampling of a judge whose selector says nothing else. A model whose entry sets `temperature: null` refuses the parameter: it gets none."""
+USUAL_APPROACHES = (STANDARD, PROMPT_AWARE)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeConfig:
+    """One judge. Raises ConfigError for an unknown approach, and for a model that is not asked."""
+
+    approach: str
+    """standard | prompt-aware | holistic."""
+    model: ModelSpec
+    """With the temperature and the tokens that it judges with."""
+
+    def __post_init__(self) -> None:
+        if self.approach not in APPROACHES:
+            raise ConfigError(f"approach {self.approach!r} of judge {self.model.name!r}: allowed: {', '.join(APPROACHES)}")
+        if self.model.is_computed or self.model.is_local:
+            raise ConfigError(f"judge {self.model.name!r}: got a model without a server; allowed: a language model that writes")
+
+    @property
+    def name(self) -> str:
+        """`standard(gpt-4.1-mini)`."""
+        return f"{self.approach}({self.model.name})"
+
+
+def configured_judges(approach: str, selector: str, models: Models) -> tuple[JudgeConfig, ...]:
+    """The judges of one approach that a model, a collection or a litellm string stands for, each variant once.
+
+    Temperature 0 and 2,048 tokens, unless the selector itself says otherwise: `gpt-4.1-mini@max_tokens=4096`.
+
+    Raises:
+        ConfigError: of the approach, or of the selector.
+    """
+    said = selector.removeprefix(base_selector(selector))
+    settings = {key: value for key, value in JUDGE_SETTINGS.items() if f"{key}=" not in said}
+    return tuple(JudgeConfig(approach, _judging(spec, settings)) for spec in models.resolve([selector]))
+
+
+def named_judges(options: Sequence[str], models: Models) -> tuple[JudgeConfig, ...]:
+    """The judges of `--judge APPROACH=MODEL`, such as `standard=gpt-4.1-mini`, each once.
+
+    Raises:
+        ConfigError: with the option as it arrived and the approaches that there are.
+    """
+    found: list[JudgeConfig] = []
+    for option in options:
+        approach, equals, selector = option.partition("=")
+        if not equals or approach not in APPROACHES or not selector:
+            raise ConfigError(
+                f"judge {option!r}: allowed: APPROACH=MODEL, where the approach is one of {', '.join(APPROACHES)}"
+            )
+        found += configured_judges(approach, selector, models)
+    return _each_once(found)
+
+
+def default_judges(models: Models) -> tuple[JudgeConfig, ...]:
+    """A standard and a prompt-aware judge of each model of the collection `judges`.
+
+    Raises:
+        ConfigError: there is no such collection, or nothing is in it; with what to write.
+    """
+    if not models.collections.get(JUDGES):
+        raise ConfigError(
+            f"nobody is named who judges: the models files have no collection {JUDGES!r} with a model in it. "
+            f"Add one (collections: {{{JUDGES}: [gpt-4.1-mini]}}), or name judges: --judge standard=gpt-4.1-mini"
+        )
+    members = [(approach, member) for member in models.collections[JUDGES] for approach in USUAL_APPROACHES]
+    return _each_once(judge for approach, member in members for judge in configured_judges(approach, member, models))
+
+
+def consensus_id(judges: Sequence[JudgeConfig]) -> str:
+    """`consensus(standard(a), prompt-aware(b))`; of one judge, its name alone."""
+    names = ", ".join(judge.name for judge in judges)
+    return names if len(judges) == 1 else f"consensus({names})"
+
+
+def judge_hash(judges: Iterable[JudgeConfig], scale: ClassScale = FIVE_CLASSES) -> str:
+    """Hash of everything that decides how a text is judged: the judges in any order, their prompts, the scale, the rules of reading.
+
+    Names of models, prices and addresses do not enter.
+    """
+    of_judges = sorted((judge.approach, judge.model.variant, template_hash(judge.approach, scale)) for judge in judges)
+    of_scale = [[one.name, one.number] for one in scale.classes]
+    return digest("judges", of_judges, of_scale, REPLY_CONTRACT)
+
+
+def with_sampling(spec: ModelSpec, settings: Mapping[str, Any]) -> ModelSpec:
+    """The model under its own name with other sampling parameters, and so as another variant."""
+    given = {key: getattr(spec, key) for key in spec.model_fields_set}
+    return ModelSpec.model_validate({**given, **settings})
+
+
+def _judging(spec: ModelSpec, settings: Mapping[str, Any]) -> ModelSpec:
+    if spec.is_computed or spec.is_local:
+        return spec
+    own = {key: value for key, value in settings.items() if key != "temperature" or spec.temperature is not None}
+    return with_sampling(spec, own)
+
+
+def _each_once(judges: Iterable[JudgeConfig]) -> tuple[JudgeConfig, ...]:
+    first: dict[tuple[str, str], JudgeConfig] = {}
+    for judge in judges:
+        first.setdefault((judge.approach, judge.model.variant), judge)
+    return tuple(first.values())

@@ -1,0 +1,88 @@
+"""Reading what a judge wrote: the class, or why there is none, and the reflection."""
+
+from __future__ import annotations
+
+import re
+import string
+from dataclasses import dataclass
+
+from dtef_pipeline.judging.blocks import INVISIBLE
+from dtef_pipeline.judging.classes import FIVE_CLASSES, ClassScale
+from dtef_pipeline.text.plain import without_thinking
+
+REPLY_CONTRACT = 1
+"""Version of the form and of the rules here; part of the hash of judges. Other rules could read another class from a stored reply."""
+UNREADABLE, EMPTY, DECLINED = "unreadable", "empty", "declined"
+
+_UNSEEN = re.compile(f"[{INVISIBLE}]")
+_TAG = r"<\s*+(/?)\s*+{}\s*+>"
+_CLASSIFICATION = re.compile(_TAG.format("classification"), re.IGNORECASE)
+_REFLECTION = re.compile(_TAG.format("reflection"), re.IGNORECASE)
+_CLASS_NAME = re.compile(r"(?<![A-Za-z0-9])CLASS(?:_[A-Z0-9]+)+", re.IGNORECASE)
+_AROUND = string.whitespace + "\u00a0\u3000\"'`´*._“”„‟‘’‚‛«»‹›"
+_DECLINES = re.compile(
+    r"(?:i['’]?m (?:really |very |so )?sorry|(?:my )?apologies|i apologi[sz]e|sorry"
+    r"|i (?:cannot|can['’]?t|can not|will not|won['’]?t|must decline|decline|refuse|am unable|am not able|am not comfortable)"
+    r"|i['’]m (?:unable|not able|not comfortable)|as an ai\b|unfortunately,? i)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeReply:
+    """What one reply of a judge says: a class, or the reason why none can be read."""
+
+    name: str | None
+    """A name of the scale."""
+    reason: str | None
+    """unreadable | empty | declined; None: there is a class."""
+    reflection: str | None
+    """What the judge gave as its reason; None: it gave none."""
+    tagged: bool = False
+    """Whether the class stood in its tags. A bare name is a verdict only where the reply came to its end."""
+
+
+def read_reply(text: str, scale: ClassScale = FIVE_CLASSES) -> JudgeReply:
+    """The class of the last `<classification>`, or of the one class that a reply without any such tag names.
+
+    Thinking and characters that cannot be seen are dropped first. Tags may have upper or lower case. Around the name white space, quotes,
+    asterisks, backticks and dots are passed over, and `CLASS_` may be missing. Nothing is guessed: tags that do not match, a name that is
+    not on the scale, and several bare names are unreadable.
+    """
+    seen = without_thinking(text if text.isascii() else _UNSEEN.sub("", text)).replace("\\_", "_").strip()
+    if not seen:
+        return JudgeReply(None, EMPTY, None)
+    tags = list(_CLASSIFICATION.finditer(seen))
+    name = _tagged(seen, tags, scale) if tags else _bare(seen, scale)
+    reflection = _reflection(seen, tags)
+    if name is not None:
+        return JudgeReply(name, None, reflection, bool(tags))
+    declined = not tags and _DECLINES.match((reflection or "").lstrip(_AROUND))
+    return JudgeReply(None, DECLINED if declined else UNREADABLE, reflection)
+
+
+def _tagged(text: str, tags: list[re.Match[str]], scale: ClassScale) -> str | None:
+    """The name in the last pair of tags, if there are as many closing as opening ones."""
+    opening = [tag.end() for tag in tags if not tag[1]]
+    closing = [tag.start() for tag in tags if tag[1]]
+    if len(opening) != len(closing) or tags[-1].start() != closing[-1]:
+        return None
+    end = next(place for place in closing if place >= opening[-1])
+    name = text[opening[-1] : end].strip(_AROUND).upper()
+    name = name if name.startswith("CLASS_") else f"CLASS_{name}"
+    return name if name in scale.numbers else None
+
+
+def _bare(text: str, scale: ClassScale) -> str | None:
+    named = {name.upper() for name in _CLASS_NAME.findall(text)} & scale.numbers.keys()
+    return named.pop() if len(named) == 1 else None
+
+
+def _reflection(text: str, tags: list[re.Match[str]]) -> str | None:
+    """What stands in the reflection's tags; without them, what was written before the classification."""
+    found = list(_REFLECTION.finditer(text))
+    start = next((tag.end() for tag in found if not tag[1]), 0)
+    ends = [tag.start() for tag in found if tag[1] and tag.start() >= start]
+    after = [tag.start() for tag in tags if tag.start() >= start]
+    end = ends[-1] if ends else after[0] if after else len(text)
+    return text[start:end].strip() or None
