@@ -14,12 +14,12 @@ REPLY_CONTRACT = 1
 """Version of the form and of the rules here; part of the hash of judges. Other rules could read another class from a stored reply."""
 UNREADABLE, EMPTY, DECLINED = "unreadable", "empty", "declined"
 
-_UNSEEN = re.compile(f"[{INVISIBLE}]")
-_TAG = r"<\s*+(/?)\s*+{}\s*+>"
-_CLASSIFICATION = re.compile(_TAG.format("classification"), re.IGNORECASE)
-_REFLECTION = re.compile(_TAG.format("reflection"), re.IGNORECASE)
+_INVISIBLE_CHARACTER = re.compile(f"[{INVISIBLE}]")
+_REPLY_TAG = r"<\s*+(/?)\s*+{}\s*+>"
+_CLASSIFICATION = re.compile(_REPLY_TAG.format("classification"), re.IGNORECASE)
+_REFLECTION = re.compile(_REPLY_TAG.format("reflection"), re.IGNORECASE)
 _CLASS_NAME = re.compile(r"(?<![A-Za-z0-9])CLASS(?:_[A-Z0-9]+)+", re.IGNORECASE)
-_AROUND = string.whitespace + "\u00a0\u3000\"'`´*._“”„‟‘’‚‛«»‹›"
+_AROUND_A_NAME = string.whitespace + "\u00a0\u3000\"'`´*._“”„‟‘’‚‛«»‹›"
 _DECLINES = re.compile(
     r"(?:i['’]?m (?:really |very |so )?sorry|(?:my )?apologies|i apologi[sz]e|sorry"
     r"|i (?:cannot|can['’]?t|can not|will not|won['’]?t|must decline|decline|refuse|am unable|am not able|am not comfortable)"
@@ -49,7 +49,7 @@ def read_reply(text: str, scale: ClassScale = FIVE_CLASSES) -> JudgeReply:
     asterisks, backticks and dots are passed over, and `CLASS_` may be missing. Nothing is guessed: tags that do not match, a name that is
     not on the scale, and several bare names are unreadable.
     """
-    seen = without_thinking(text if text.isascii() else _UNSEEN.sub("", text)).replace("\\_", "_").strip()
+    seen = without_thinking(text if text.isascii() else _INVISIBLE_CHARACTER.sub("", text)).replace("\\_", "_").strip()
     if not seen:
         return JudgeReply(None, EMPTY, None)
     tags = list(_CLASSIFICATION.finditer(seen))
@@ -57,7 +57,7 @@ def read_reply(text: str, scale: ClassScale = FIVE_CLASSES) -> JudgeReply:
     reflection = _reflection(seen, tags)
     if name is not None:
         return JudgeReply(name, None, reflection, bool(tags))
-    declined = not tags and _DECLINES.match((reflection or "").lstrip(_AROUND))
+    declined = not tags and _DECLINES.match((reflection or "").lstrip(_AROUND_A_NAME))
     return JudgeReply(None, DECLINED if declined else UNREADABLE, reflection)
 
 
@@ -68,7 +68,7 @@ def _tagged(text: str, tags: list[re.Match[str]], scale: ClassScale) -> str | No
     if len(opening) != len(closing) or tags[-1].start() != closing[-1]:
         return None
     end = next(place for place in closing if place >= opening[-1])
-    name = text[opening[-1] : end].strip(_AROUND).upper()
+    name = text[opening[-1] : end].strip(_AROUND_A_NAME).upper()
     name = name if name.startswith("CLASS_") else f"CLASS_{name}"
     return name if name in scale.numbers else None
 

@@ -1,0 +1,22 @@
+"""Cases, judges and responses for the tests of judging."""
+
+from __future__ import annotations
+
+from dtef_pipeline.asking.models import ModelSpec, load_models
+from dtef_pipeline.asking.request import Message, Request, Response
+from dtef_pipeline.judging.judges import JudgeConfig
+from dtef_pipeline.judging.prompts import Case
+from tests.made.responses import response
+
+ASKED = "Is tap water safe to drink in Oslo?"
+CRITERIA = ("Says that it is safe.", "Names a source.", "Mentions the season.")
+CASE = Case("Yes, it is.", CRITERIA[0], (Message("system", "Be brief."), Message("user", ASKED)), CRITERIA)
+MODELS = load_models("collections: {judges: [mini]}\nmodels: {mini: {model: openai/mini}, big: {model: openai/big}}")
+MINI = ModelSpec(name="mini", model="openai/mini", max_tokens=2048)
+JUDGE = JudgeConfig("standard", MINI)
+GOOD = "<reflection>It says so.</reflection>\n<classification>CLASS_MAJORLY_MET</classification>"
+
+
+def replied(request: Request, text: str, **changed: object) -> Response:
+    """What is stored when the judge writes this."""
+    return response(0, request_key=request.key, prompt_id=request.prompt_id, role="judge", text=text, **changed)
