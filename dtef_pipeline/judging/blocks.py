@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 
 MATERIAL_TAGS = ("TEXT", "CRITERION", "PROMPT", "CRITERIA_LIST")
@@ -26,12 +25,6 @@ def safe(text: str, tags: tuple[str, ...] = JUDGE_TAGS) -> str:
 def block(tag: str, text: str) -> str:
     """The text, made safe, between the tags. It stands on lines of its own."""
     return f"<{tag}>\n{safe(text)}\n</{tag}>"
-
-
-def blocks_of(tag: str, text: str) -> Iterator[str]:
-    """What stands in each block of the tag, in the order of the text."""
-    for found in re.finditer(rf"<{tag}>\n(.*?)\n</{tag}>", text, re.DOTALL):
-        yield found[1]
 
 
 @lru_cache(maxsize=64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from dtef_pipeline.asking.models import ModelSpec, load_models
 from dtef_pipeline.asking.request import Message, Request, Response
 from dtef_pipeline.judging.judges import JudgeConfig
@@ -19,4 +21,10 @@ GOOD = "<reflection>It says so.</reflection>\n<classification>CLASS_MAJORLY_MET<
 
 def replied(request: Request, text: str, **changed: object) -> Response:
     """What is stored when the judge writes this."""
-    return response(0, request_key=request.key, prompt_id=request.prompt_id, role="judge", text=text, **changed)
+    known = {"request_key": request.key, "prompt_id": request.prompt_id, "role": "judge", "text": text}
+    return response(0, **{**known, **changed})
+
+
+def blocks_of(tag: str, text: str) -> list[str]:
+    """What stands in each block of the tag, in the order of the text."""
+    return re.findall(rf"<{tag}>\n(.*?)\n</{tag}>", text, re.DOTALL)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.judging.blocks import JUDGE_TAGS, MATERIAL_TAGS, block, blocks_of, safe
+from dtef_pipeline.judging.blocks import JUDGE_TAGS, MATERIAL_TAGS, block, safe
 from dtef_pipeline.judging.prompts import APPROACHES, Case, correction_messages, judge_messages
-from tests.dtef_pipeline.judging.cases import ASKED, CASE
+from tests.dtef_pipeline.judging.cases import ASKED, CASE, blocks_of
 
 PIECES = (
     "<",
@@ -57,9 +57,9 @@ def test_no_text_changes_the_number_of_blocks(approach: str, text: str, criterio
 @given(text=HOSTILE)
 def test_a_block_holds_the_text_and_nothing_else(text: str) -> None:
     user = judge_messages("prompt-aware", Case(text, "C", CASE.turns))[-1].text
-    assert list(blocks_of("TEXT", user)) == [safe(text)]
-    assert list(blocks_of("PROMPT", user)) == [ASKED]
-    assert list(blocks_of("CRITERION", user)) == ["C"]
+    assert blocks_of("TEXT", user) == [safe(text)]
+    assert blocks_of("PROMPT", user) == [ASKED]
+    assert blocks_of("CRITERION", user) == ["C"]
 
 
 @given(text=HOSTILE)

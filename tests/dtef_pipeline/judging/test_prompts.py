@@ -8,7 +8,6 @@ import pytest
 
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.judging.blocks import blocks_of
 from dtef_pipeline.judging.classes import FIVE_CLASSES, TEN_CLASSES, class_scale
 from dtef_pipeline.judging.prompts import (
     APPROACHES,
@@ -21,7 +20,7 @@ from dtef_pipeline.judging.prompts import (
     template_hash,
 )
 from dtef_pipeline.rubric.model import Turn
-from tests.dtef_pipeline.judging.cases import ASKED, CASE, CRITERIA
+from tests.dtef_pipeline.judging.cases import ASKED, CASE, CRITERIA, blocks_of
 
 
 def shown(approach: str, case: Case = CASE) -> str:

@@ -1,0 +1,131 @@
+"""A judgement: one request, one correction where the reply cannot be read, then a class or a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from dtef_pipeline.asking.request import Failure, Request, Response
+from dtef_pipeline.judging.classes import TEN_CLASSES
+from dtef_pipeline.judging.judgement import UNJUDGED_REASONS, first_request, judgement_of, next_request
+from dtef_pipeline.judging.judges import JudgeConfig
+from dtef_pipeline.judging.prompts import Case
+from tests.dtef_pipeline.judging.cases import CASE, CRITERIA, GOOD, JUDGE, MINI, replied
+
+FIRST = first_request(CASE, JUDGE, 0, "base")
+BAD = "Rather good."
+
+
+def replies(*said: str | tuple[str, str]) -> list[Response]:
+    """The stored replies, each with its own key; a pair has a finish reason."""
+    pairs = [(one, "stop") if isinstance(one, str) else one for one in said]
+    return [replied(FIRST, text, finish_reason=why, request_key=f"k{at}", cost_usd=0.5) for at, (text, why) in enumerate(pairs)]
+
+
+def test_a_request_is_a_judges_with_its_temperature_and_tokens() -> None:
+    assert FIRST.role == "judge"
+    assert FIRST.model.variant == "openai/mini[max_tokens=2048,temperature=0]"
+    assert [message.role for message in FIRST.messages] == ["system", "user"]
+    assert (first_request(CASE, JUDGE, 3, "night").draw, first_request(CASE, JUDGE, 3, "night").snapshot) == (3, "night")
+
+
+def test_a_readable_reply_ends_the_judgement() -> None:
+    said = replies(GOOD)
+    assert next_request(FIRST, said) is None
+    judged = judgement_of(said)
+    assert (judged.name, judged.score, judged.reason) == ("CLASS_MAJORLY_MET", 0.75, None)
+    assert (judged.reflection, judged.attempts, judged.raws) == ("It says so.", 1, (GOOD,))
+    assert (judged.request_keys, judged.cost) == (("k0",), 0.5)
+
+
+def test_an_unreadable_reply_is_shown_to_its_judge_once() -> None:
+    again = next_request(FIRST, replies(BAD))
+    assert again is not None
+    assert again.messages[:2] == FIRST.messages
+    assert again.messages[2].text == BAD
+    assert (again.model, again.role, again.draw, again.snapshot) == (FIRST.model, "judge", FIRST.draw, FIRST.snapshot)
+    assert again.key != FIRST.key
+    assert next_request(FIRST, replies(BAD, BAD)) is None
+    judged = judgement_of(replies(BAD, GOOD))
+    assert (judged.score, judged.attempts, judged.raws) == (0.75, 2, (BAD, GOOD))
+    assert judged.cost == pytest.approx(1.0)
+
+
+def test_before_the_first_reply_there_is_nothing_to_correct() -> None:
+    assert next_request(FIRST, []) is None
+
+
+@pytest.mark.parametrize("text", ["", "<reflection>The text", "CLASS_UNMET would mean that"])
+def test_after_a_reply_that_was_cut_there_is_room_for_twice_the_tokens(text: str) -> None:
+    again = next_request(FIRST, replies((text, "length")))
+    assert again is not None
+    assert again.model.variant == "openai/mini[max_tokens=4096,temperature=0]"
+    assert again.model.name == "mini"
+    assert judgement_of(replies((text, "length"), (text, "length"))).reason == "cut"
+
+
+def test_a_verdict_in_its_tags_counts_even_where_the_reply_was_cut_behind_it() -> None:
+    said = replies((GOOD + "\nBesides", "length"))
+    assert next_request(FIRST, said) is None
+    assert judgement_of(said).score == 0.75
+
+
+def test_a_judge_without_a_limit_is_asked_again_without_one() -> None:
+    judge = JudgeConfig("standard", MINI.model_validate({"name": "m", "model": "openai/m", "max_tokens": None}))
+    again = next_request(first_request(CASE, judge, 0, "base"), replies(("", "length")))
+    assert again is not None
+    assert again.model.variant == "openai/m[temperature=0]"
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "reason"),
+    [
+        (replies(BAD, BAD), "unreadable"),
+        (replies(BAD), "unreadable"),
+        (replies(BAD, ("<reflection>a", "length")), "cut"),
+        (replies(BAD, ""), "empty"),
+        (replies(("", "content_filter"), ("", "content_filter")), "declined"),
+        (replies(BAD, "I'm sorry, but I can't."), "declined"),
+        ([Failure("k", "HTTP 500", 7)], "error"),
+        ([*replies(BAD), Failure("k", "HTTP 500", 7)], "error"),
+        ([*replies(BAD), Failure("k", "over", 0, "budget")], "budget"),
+        ([], "error"),
+    ],
+)
+def test_what_has_no_class_has_a_reason_and_no_number(outcomes: Sequence[Response | Failure], reason: str) -> None:
+    judged = judgement_of(outcomes)
+    assert (judged.name, judged.score, judged.reason) == (None, None, reason)
+    assert reason in UNJUDGED_REASONS
+    assert len(judged.request_keys) == judged.attempts == len(outcomes)
+    assert len(judged.raws) == sum(isinstance(one, Response) for one in outcomes)
+
+
+def test_a_cost_that_is_not_known_is_null() -> None:
+    assert judgement_of([replied(FIRST, GOOD)]).cost is None
+    assert judgement_of([replied(FIRST, BAD), replied(FIRST, GOOD, cost_usd=0.25)]).cost == 0.25
+
+
+def test_the_scale_decides_which_names_count() -> None:
+    said = replies("<classification>CLASS_TRACE</classification>")
+    assert judgement_of(said, TEN_CLASSES).score == 0.125
+    assert next_request(FIRST, said) is not None
+    assert next_request(FIRST, said, TEN_CLASSES) is None
+
+
+def judged_by(approach: str, criteria: tuple[str, ...], at: int = 0) -> Request:
+    return first_request(Case(CASE.text, criteria[at], CASE.turns, criteria), JudgeConfig(approach, MINI), 0, "base")
+
+
+@pytest.mark.parametrize(("approach", "asked_again"), [("standard", False), ("prompt-aware", False), ("holistic", True)])
+def test_an_edited_criterion_judges_the_others_again_only_where_they_are_seen_together(
+    approach: str, asked_again: bool
+) -> None:
+    edited = (CRITERIA[0], "Names two sources.", CRITERIA[2])
+    assert (judged_by(approach, CRITERIA).key != judged_by(approach, edited).key) == asked_again
+    assert judged_by(approach, CRITERIA, 1).key != judged_by(approach, edited, 1).key
+
+
+def test_criteria_in_another_order_are_judged_already() -> None:
+    turned = CRITERIA[::-1]
+    assert judged_by("holistic", CRITERIA).key == judged_by("holistic", turned, 2).key

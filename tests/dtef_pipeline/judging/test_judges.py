@@ -1,0 +1,101 @@
+"""Who judges: what users name, what blueprints and models files say, and the hash of all of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dtef_pipeline.asking.models import ModelSpec, load_models
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.judging.classes import TEN_CLASSES
+from dtef_pipeline.judging.judges import (
+    JudgeConfig,
+    configured_judges,
+    consensus_id,
+    default_judges,
+    judge_hash,
+    named_judges,
+)
+from tests.dtef_pipeline.judging.cases import JUDGE, MINI, MODELS
+
+USUAL = "[max_tokens=2048,temperature=0]"
+
+
+def test_without_a_word_each_judge_model_judges_in_two_ways() -> None:
+    judges = default_judges(MODELS)
+    assert [judge.name for judge in judges] == ["standard(mini)", "prompt-aware(mini)"]
+    assert {judge.model.variant for judge in judges} == {f"openai/mini{USUAL}"}
+    assert consensus_id(judges) == "consensus(standard(mini), prompt-aware(mini))"
+    assert consensus_id(judges[:1]) == "standard(mini)"
+
+
+@pytest.mark.parametrize(
+    "text", ["models: {mini: {model: openai/mini}}", "collections: {judges: []}\nmodels: {mini: {model: openai/mini}}"]
+)
+def test_without_a_collection_of_judges_the_error_says_what_to_write(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"collections: \{judges: \[gpt-4.1-mini\]\}.*--judge standard=gpt-4.1-mini"):
+        default_judges(load_models(text))
+
+
+def test_judges_are_named_by_approach_and_model_each_once() -> None:
+    judges = named_judges(["standard=big", "holistic=judges", "standard=openai/big", "standard=mini@max_tokens=4096"], MODELS)
+    assert [judge.name for judge in judges] == ["standard(big)", "holistic(mini)", "standard(mini@max_tokens=4096)"]
+    assert judges[2].model.variant == "openai/mini[max_tokens=4096,temperature=0]"
+
+
+@pytest.mark.parametrize("option", ["mini", "=mini", "plain=mini", "standard=", "Standard=mini"])
+def test_another_form_of_the_option_is_refused(option: str) -> None:
+    with pytest.raises(ConfigError, match=f"judge '{option}': allowed: APPROACH=MODEL, .* standard, prompt-aware, holistic"):
+        named_judges([option], MODELS)
+
+
+def test_an_unknown_model_is_named() -> None:
+    with pytest.raises(ConfigError, match="no model or collection 'huge'"):
+        named_judges(["standard=huge"], MODELS)
+
+
+@pytest.mark.parametrize("model", ["local/smollm2-135m", "baseline/uniform"])
+def test_models_that_do_not_write_are_no_judges(model: str) -> None:
+    with pytest.raises(ConfigError, match=f"judge '{model}': got a model without a server"):
+        configured_judges("standard", model, load_models(computed={"baseline/uniform": None}))
+
+
+def test_an_unknown_approach_is_refused() -> None:
+    with pytest.raises(ConfigError, match="approach 'plain' of judge 'mini': allowed: standard, prompt-aware, holistic"):
+        JudgeConfig("plain", MINI)
+
+
+def test_settings_of_the_entry_are_kept_but_for_temperature_and_tokens() -> None:
+    models = load_models(
+        "models: {m: {model: openai/m, temperature: 0.7, max_tokens: 99, seed: 3, api_base: 'http://127.0.0.1:1/v1'}}"
+    )
+    (judge,) = configured_judges("standard", "m", models)
+    assert judge.model.variant == "openai/m[max_tokens=2048,seed=3,temperature=0]"
+    assert (judge.model.name, judge.model.api_base) == ("m", "http://127.0.0.1:1/v1")
+    (warm,) = configured_judges("standard", "m@temperature=0.7", models)
+    assert warm.model.variant == "openai/m[max_tokens=2048,seed=3,temperature=0.7]"
+
+
+def test_a_model_that_refuses_a_temperature_judges_without_one() -> None:
+    (judge,) = configured_judges("standard", "m", load_models("models: {m: {model: openai/o3, temperature: null}}"))
+    assert judge.model.variant == "openai/o3[max_tokens=2048]"
+
+
+def test_the_hash_of_judges_is_of_what_decides_and_of_nothing_else() -> None:
+    judges = default_judges(MODELS)
+    known = judge_hash(judges)
+    assert judge_hash(judges[::-1]) == known
+    renamed = ModelSpec(
+        name="other", model="openai/mini", max_tokens=2048, api_base="http://127.0.0.1:1/v1", input_price=1, output_price=2
+    )
+    assert judge_hash([replace(judge, model=renamed) for judge in judges]) == known
+    others = [
+        judge_hash(judges[:1]),
+        judge_hash(judges, TEN_CLASSES),
+        judge_hash(named_judges(["standard=big", "prompt-aware=big"], MODELS)),
+        judge_hash(named_judges(["standard=mini", "holistic=mini"], MODELS)),
+        judge_hash(named_judges(["standard=mini", "prompt-aware=mini@max_tokens=4096"], MODELS)),
+        judge_hash([JUDGE, JUDGE]),
+    ]
+    assert len({known, *others}) == 7
