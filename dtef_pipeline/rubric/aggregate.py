@@ -1,0 +1,198 @@
+"""From responses up: draws to a cell, cells to a variant, variants to a model in one run of a blueprint.
+
+Every mean is over what is scored. Each level says how much was planned, and why the rest is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.rubric.hybrid import BOTH_PARTS, COVERAGE_PART, NO_PART, SIMILARITY_PART, hybrid, hybrid_at
+from dtef_pipeline.rubric.levels import (
+    OF_CELL,
+    OF_MODEL_IN_RUN,
+    OF_PROMPT,
+    OF_RESPONSE,
+    OF_VARIANT,
+    Codes,
+    Floats,
+    Grouped,
+    count,
+    grouped,
+    in_order,
+    reasons_of,
+    total,
+    weighted_mean,
+    with_key_types,
+)
+from dtef_pipeline.rubric.policy import ScoringPolicy
+
+CELL_LEVEL, VARIANT_LEVEL, MODEL_LEVEL = "cell", "variant", "model"
+SCORE_NUMBERS = ("coverage", "similarity", "hybrid", "at_0", "slope")
+"""What is averaged at every level."""
+_OF_POINTS = ("n_planned", "n_scored", "n_partial", "n_unscored")
+SCORE_COLUMNS = (
+    "level",
+    *OF_CELL,
+    *SCORE_NUMBERS,
+    "components",
+    "weight",
+    *_OF_POINTS,
+    "n_responses",
+    "n_responses_scored",
+    "reasons",
+)
+NOTHING_DEFINED = "neither criteria nor an ideal answer"
+NO_COVERAGE = "no criterion could be scored"
+NO_SIMILARITY = "no similarity to the ideal answer"
+
+
+def scores(
+    responses: pd.DataFrame,
+    prompts: pd.DataFrame,
+    covered: pd.DataFrame,
+    similar: pd.DataFrame,
+    policy: ScoringPolicy | None = None,
+) -> pd.DataFrame:
+    """One row per cell, per variant and per model of each run, named by `level`: columns SCORE_COLUMNS, sorted by level and keys.
+
+    `responses`: one row per planned response, with its keys and `reason`, why there is nothing to score (null: there is a response).
+    `prompts`: one row per blueprint, prompt and, if it is a column, snapshot: `weight` (above 0), `has_criteria`, `has_ideal`. `covered`: as of
+    `coverage`. `similar`: the keys of a response and `similarity` to the ideal answer, -1 to 1, null where it is missing.
+
+    `coverage`, `similarity`, `hybrid` (0-1 but for the similarity, higher is better) are at a cell the means of its draws, at a variant the
+    means of its cells by the weights of their prompts, at a model the plain means of its variants; null where nothing is scored. `hybrid` is
+    at_0 + beta slope at every level. `components`: the parts that its prompts define. Keys that a level does not have are null.
+
+    What `n_planned`, `n_scored`, `n_partial` and `n_unscored` count: at a cell points of its rubric, over all draws; at a variant its prompts;
+    at a model its variants. Partial is what is scored though not all of it is known. `reasons`: how often each was given for a response (at a
+    cell), cell or variant without a hybrid score; `n_responses`: responses planned, `n_responses_scored`: those with a hybrid score.
+    """
+    policy = policy or ScoringPolicy()
+    made = _scored_responses(responses, prompts, covered, similar)
+    cells = _cells(made)
+    variants = _raised(cells, OF_VARIANT, cells["weight"].to_numpy(np.float64))
+    models = _raised(variants, OF_MODEL_IN_RUN, np.ones(len(variants)))
+    levels = zip((CELL_LEVEL, VARIANT_LEVEL, MODEL_LEVEL), (cells, variants, models), strict=True)
+    table = pd.concat([rows.assign(level=level).reindex(columns=_STORED) for level, rows in levels], ignore_index=True)
+    return rescored(table, policy.beta)[list(SCORE_COLUMNS)]
+
+
+_STORED = [name for name in SCORE_COLUMNS if name != "hybrid"]
+
+
+def rescored(table: pd.DataFrame, beta: float) -> pd.DataFrame:
+    """Scores (as of `scores`) with the hybrid score at another weight of the similarity: what the report's slider shows."""
+    return table.assign(hybrid=hybrid_at(table["at_0"], table["slope"], beta))
+
+
+class _Scored(NamedTuple):
+    """Planned responses, sorted by key."""
+
+    rows: pd.DataFrame  # keys, weight, numbers, counts of points, components
+    why: pd.Series  # (rows,) why there is no hybrid score, null where there is one
+
+
+def _scored_responses(responses: pd.DataFrame, prompts: pd.DataFrame, covered: pd.DataFrame, similar: pd.DataFrame) -> _Scored:
+    planned = in_order(with_key_types(responses, "responses", (*OF_RESPONSE, "reason")), OF_RESPONSE, "responses")
+    planned = planned[[*OF_RESPONSE, "reason"]]
+    defined = with_key_types(prompts, "prompts", ("blueprint", "prompt", "weight", "has_criteria", "has_ideal"))
+    of_prompt = [name for name in OF_PROMPT if name in defined]
+    points = with_key_types(covered, "coverage", (*OF_RESPONSE, "coverage", *_OF_POINTS))
+    vectors = with_key_types(similar, "similarity", (*OF_RESPONSE, "similarity"))
+    keys = list(OF_RESPONSE)
+    made = planned.merge(
+        defined[[*of_prompt, "weight", "has_criteria", "has_ideal"]], "left", of_prompt, validate="many_to_one"
+    )
+    _check_weights(made)
+    made = made.merge(points[[*keys, "coverage", *_OF_POINTS]], "left", keys, validate="one_to_one")
+    made = made.merge(vectors[[*keys, "similarity"]], "left", keys, validate="one_to_one")
+    made[list(_OF_POINTS)] = made[list(_OF_POINTS)].fillna(0).astype(np.int64)
+    rubric, ideal = (made[name].fillna(False).to_numpy(dtype=bool) for name in ("has_criteria", "has_ideal"))
+    found = hybrid(made["coverage"], made["similarity"], rubric, ideal)
+    made = made.assign(at_0=found.at_0, slope=found.slope, components=found.components)
+    cases = [made["reason"].notna(), ~rubric & ~ideal, rubric & made["coverage"].isna()]
+    why = np.select(cases, [made["reason"].astype(object), NOTHING_DEFINED, NO_COVERAGE], NO_SIMILARITY)
+    return _Scored(made, pd.Series(why, dtype=object).where(made["at_0"].isna()))
+
+
+def _check_weights(made: pd.DataFrame) -> None:
+    weight = made["weight"].to_numpy(dtype=np.float64, na_value=np.nan)
+    wrong = np.flatnonzero(~((weight > 0) & np.isfinite(weight)))
+    if len(wrong):
+        row = made.iloc[wrong[0]]
+        found = f"got {row['weight']!r}; allowed: a row with a number above 0"
+        raise ConfigError(f"prompts: weight of {row['blueprint']}, {row['prompt']}: {found}")
+
+
+def _cells(responses: _Scored) -> pd.DataFrame:
+    """One row per cell: the plain mean over its draws, and the points of all of them."""
+    made, why = responses
+    cells = grouped(made, OF_CELL)
+    size, first = len(cells), np.unique(cells.code, return_index=True)[1]
+    sums = {name: total(cells.code, made[name], size).astype(np.int64) for name in _OF_POINTS}
+    return _means(cells, made, np.ones(len(made))).assign(
+        **sums,
+        components=made["components"].to_numpy()[first],
+        weight=made["weight"].to_numpy(dtype=np.float64)[first],
+        n_responses=count(cells.code, np.ones(len(made), dtype=bool), size),
+        n_responses_scored=count(cells.code, why.isna(), size),
+        reasons=_reasons(cells, why),
+        reason=_first_reason(cells, why),
+    )
+
+
+def _raised(below: pd.DataFrame, names: Sequence[str], weights: Floats) -> pd.DataFrame:
+    """One row per combination of `names`: the means over the rows of the level below by their weights, and how many there are."""
+    above = grouped(below, names)
+    size, scored = len(above), below["at_0"].notna().to_numpy()
+    whole = (below["n_partial"] + below["n_unscored"] == 0) & (below["n_responses"] == below["n_responses_scored"])
+    why = below["reason"].where(~scored)
+    return _means(above, below, weights).assign(
+        n_planned=count(above.code, np.ones(len(below), dtype=bool), size),
+        n_scored=count(above.code, scored, size),
+        n_partial=count(above.code, scored & ~whole, size),
+        n_unscored=count(above.code, ~scored, size),
+        components=_components(above, below["components"]),
+        weight=np.nan,
+        n_responses=total(above.code, below["n_responses"], size).astype(np.int64),
+        n_responses_scored=total(above.code, below["n_responses_scored"], size).astype(np.int64),
+        reasons=_reasons(above, why),
+        reason=_first_reason(above, why),
+    )
+
+
+def _means(groups: Grouped, rows: pd.DataFrame, weights: Floats) -> pd.DataFrame:
+    numbers = [name for name in SCORE_NUMBERS if name != "hybrid"]
+    found = {
+        name: weighted_mean(groups.code, rows[name].to_numpy(np.float64, na_value=np.nan), weights, len(groups))
+        for name in numbers
+    }
+    return groups.keys.assign(**found)
+
+
+def _reasons(groups: Grouped, why: pd.Series) -> pd.Series:
+    told = why.notna().to_numpy()
+    return pd.Series(reasons_of(groups.code[told], why[told], len(groups)), dtype=object)
+
+
+def _first_reason(groups: Grouped, why: pd.Series) -> pd.Series:
+    """(groups,) the reason given most often, null where none was."""
+    return _reasons(groups, why).map(lambda told: told[0][0] if told else None).astype(object)
+
+
+def _components(groups: Grouped, components: pd.Series) -> pd.Series:
+    """The parts that any row of each group has."""
+    has = {part: _any(groups.code, components.str.contains(part), len(groups)) for part in (COVERAGE_PART, SIMILARITY_PART)}
+    rubric, ideal = has[COVERAGE_PART], has[SIMILARITY_PART]
+    names = np.select([rubric & ideal, rubric, ideal], [BOTH_PARTS, COVERAGE_PART, SIMILARITY_PART], NO_PART)
+    return pd.Series(names, dtype=object)
+
+
+def _any(code: Codes, chosen: pd.Series, size: int) -> np.ndarray:
+    return count(code, chosen.to_numpy(dtype=bool), size) > 0

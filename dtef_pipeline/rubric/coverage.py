@@ -1,0 +1,164 @@
+"""How much of a rubric a response covers: the mean over its criteria and the best of its alternative paths.
+
+Source: weval methodology, 4.2, Weighted Aggregation and Handling of Alternative Paths. An unscored criterion is in no mean.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.rubric.levels import (
+    OF_CRITERION,
+    OF_RESPONSE,
+    Codes,
+    Floats,
+    count,
+    grouped,
+    in_order,
+    reasons_of,
+    total,
+    weighted_mean,
+    with_key_types,
+)
+from dtef_pipeline.rubric.model import BLOCKS, SHOULD_NOT
+from dtef_pipeline.rubric.policy import DOCUMENT, WORST_PATH, ScoringPolicy
+
+_NUMBERS = ("weight", "score")
+_UNEXPLAINED = "unknown"
+
+
+class _Points(NamedTuple):
+    """Points sorted by key, as arrays (points,), and the responses they are of."""
+
+    response: Codes
+    n_responses: int
+    weight: Floats
+    in_path: npt.NDArray[np.bool_]
+    path: Codes
+    """Of the points in a path, (points in paths,): which path of which block of which response."""
+    block: Codes
+    """(paths,): which block of which response each path is in."""
+    n_blocks: int
+    of_response: Codes
+    """(blocks of paths,): the response that each is of."""
+    is_worst: npt.NDArray[np.bool_]
+    """(blocks of paths,): whether the least score counts, not the highest."""
+
+
+def coverage(points: pd.DataFrame, policy: ScoringPolicy | None = None) -> pd.DataFrame:
+    """One row per response that has points, sorted by its keys; `points`: one row per response and criterion.
+
+    `points` has the keys of the response and of the criterion, `weight` (above 0) and `score` (0-1, turned round for what a response is not
+    to have already; null: unscored); it may have `low` and `high` (what the score could be, were all verdicts known) and `reason` (why it is
+    unscored).
+
+    Columns beside the keys: `coverage` (0-1, higher is better; null: no point is scored), `coverage_low` and `coverage_high` (the same of
+    `low` and `high`, null where points have none), `n_planned`, `n_scored`, `n_partial` (scored by fewer judges than were to: low < high),
+    `n_unscored`, and `reasons`, how often each was given for an unscored point.
+
+    Required points of both blocks are averaged by weight, together with one point of weight 1 for each block of paths: the highest mean of a
+    path, of what is not to be there the lowest. With `or_paths` two_group the required points and the blocks of paths are each averaged, and
+    count the same; with `should_not_paths` max the highest path counts everywhere. Points without a score, and paths and blocks without any,
+    are left out. Raises ConfigError for a missing column, two rows of one key, an unknown block, or a number outside its range.
+    """
+    policy = policy or ScoringPolicy()
+    frame = with_key_types(points, "points", (*OF_RESPONSE, *OF_CRITERION, *_NUMBERS))
+    frame = in_order(frame, (*OF_RESPONSE, *OF_CRITERION), "points")
+    _check(frame)
+    responses = grouped(frame, OF_RESPONSE)
+    arranged = _arranged(frame, responses.code, len(responses), policy)
+    score = _numbers(frame, "score")
+    low, high = (_numbers(frame, name) for name in ("low", "high"))
+    with np.errstate(invalid="ignore"):
+        partial = ~np.isnan(score) & (low < high)
+    return responses.keys.assign(
+        coverage=_of_scores(arranged, score, policy),
+        coverage_low=_of_scores(arranged, low, policy),
+        coverage_high=_of_scores(arranged, high, policy),
+        **_counts(frame, arranged, score, partial),
+    )
+
+
+def _counts(
+    frame: pd.DataFrame, points: _Points, score: Floats, partial: npt.NDArray[np.bool_]
+) -> dict[str, Codes | pd.Series]:
+    size, unscored = points.n_responses, np.isnan(score)
+    why = frame["reason"] if "reason" in frame else pd.Series(None, frame.index, dtype=object)
+    given = why[unscored].astype(object).where(why[unscored].notna(), _UNEXPLAINED)
+    return {
+        "n_planned": count(points.response, np.ones(len(frame), dtype=bool), size),
+        "n_scored": count(points.response, ~unscored, size),
+        "n_partial": count(points.response, partial, size),
+        "n_unscored": count(points.response, unscored, size),
+        "reasons": pd.Series(reasons_of(points.response[unscored], given, size), dtype=object),
+    }
+
+
+def _arranged(frame: pd.DataFrame, response: Codes, n_responses: int, policy: ScoringPolicy) -> _Points:
+    in_path = frame["path"].notna().to_numpy()
+    chosen = frame.loc[in_path, ["block", "path"]].assign(response=response[in_path])
+    paths = grouped(chosen, ("response", "block", "path"))
+    blocks = grouped(paths.keys, ("response", "block"))
+    is_worst = (blocks.keys["block"] == SHOULD_NOT).to_numpy() & (policy.should_not_paths == WORST_PATH)
+    of_response = blocks.keys["response"].to_numpy(dtype=np.int64)
+    weight = _numbers(frame, "weight")
+    return _Points(response, n_responses, weight, in_path, paths.code, blocks.code, len(blocks), of_response, is_worst)
+
+
+def _of_scores(points: _Points, score: Floats, policy: ScoringPolicy) -> Floats:
+    """(responses,) the coverage that scores (points,) make; NaN: unscored."""
+    of_blocks = _of_blocks(points, score)
+    known = ~np.isnan(of_blocks)
+    blocks = total(points.of_response[known], of_blocks[known], points.n_responses)
+    n_blocks = count(points.of_response, known, points.n_responses)
+    required = ~np.isnan(score) & ~points.in_path
+    weights = total(points.response[required], points.weight[required], points.n_responses)
+    sums = total(points.response[required], (points.weight * score)[required], points.n_responses)
+    if policy.or_paths == DOCUMENT:
+        return _quotient(sums + blocks, weights + n_blocks)
+    means = np.stack([_quotient(sums, weights), _quotient(blocks, n_blocks.astype(np.float64))])
+    return _quotient(np.nansum(means, axis=0), (~np.isnan(means)).sum(axis=0).astype(np.float64))
+
+
+def _of_blocks(points: _Points, score: Floats) -> Floats:
+    """(blocks of paths,) the mean of the path that counts; NaN: no path has a score."""
+    means = weighted_mean(points.path, score[points.in_path], points.weight[points.in_path], len(points.block))
+    known = ~np.isnan(means)
+    worst, best = np.full(points.n_blocks, np.inf), np.full(points.n_blocks, -np.inf)
+    np.minimum.at(worst, points.block[known], means[known])
+    np.maximum.at(best, points.block[known], means[known])
+    found = np.where(points.is_worst, worst, best)
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _quotient(above: Floats, below: Floats) -> Floats:
+    return np.asarray(np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0))
+
+
+def _numbers(frame: pd.DataFrame, name: str) -> Floats:
+    """The column as numbers, NaN: null, or no such column."""
+    if name not in frame:
+        return np.full(len(frame), np.nan)
+    return frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _check(frame: pd.DataFrame) -> None:
+    """Raises ConfigError for the first row that no rubric has."""
+    weight = _numbers(frame, "weight")
+    _refuse(frame, "block", ~frame["block"].isin(BLOCKS).to_numpy(), ", ".join(BLOCKS))
+    _refuse(frame, "weight", ~((weight > 0) & np.isfinite(weight)), "a number above 0")
+    for name in ("score", "low", "high"):
+        values = _numbers(frame, name)
+        _refuse(frame, name, (values < 0) | (values > 1), "a number from 0 to 1, or null")
+
+
+def _refuse(frame: pd.DataFrame, name: str, wrong: npt.NDArray[np.bool_], allowed: str) -> None:
+    if wrong.any():
+        row = frame.iloc[int(np.argmax(wrong))]
+        where = ", ".join(str(row[key]) for key in ("blueprint", "prompt", "model", *OF_CRITERION))
+        raise ConfigError(f"points: {name} of {where}: got {row[name]!r}; allowed: {allowed}")

@@ -1,0 +1,62 @@
+"""The hybrid score: coverage of a rubric and similarity to an ideal answer in one number, which is linear in the weight of the similarity."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dtef_pipeline.rubric.policy import require_beta
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+COVERAGE_PART, SIMILARITY_PART = "coverage", "similarity"
+BOTH_PARTS, NO_PART = "coverage+similarity", "none"
+
+
+class Hybrid(NamedTuple):
+    """Of each row its hybrid score at every weight of the similarity, (rows,) each; NaN: unscored."""
+
+    at_0: Floats
+    """The score where similarity weighs nothing, 0-1."""
+    slope: Floats
+    """What the score gains as the weight goes from 0 to 1, -1 to 1."""
+    components: npt.NDArray[np.object_]
+    """coverage+similarity | coverage | similarity | none: the parts that the prompt defines, scored or not."""
+
+    def at(self, beta: float) -> Floats:
+        """The score at a weight of the similarity from 0 to 1, (rows,)."""
+        return hybrid_at(self.at_0, self.slope, beta)
+
+
+def hybrid(coverage: npt.ArrayLike, similarity: npt.ArrayLike, has_criteria: npt.ArrayLike, has_ideal: npt.ArrayLike) -> Hybrid:
+    """beta max(0, similarity) + (1 - beta) coverage (weval methodology, 5.1), all (rows,).
+
+    A part that the prompt does not define, criteria or an ideal answer, is not in it: the other part alone is the score at every beta. A part
+    that it defines and that is NaN makes the score NaN, as does a prompt that defines neither.
+    """
+    covered = np.asarray(coverage, dtype=np.float64)
+    similar = np.maximum(np.asarray(similarity, dtype=np.float64), 0.0)
+    rubric, ideal = np.asarray(has_criteria, dtype=bool), np.asarray(has_ideal, dtype=bool)
+    at_0 = np.where(rubric, covered, np.where(ideal, similar, np.nan))
+    slope = np.where(rubric & ideal, similar - covered, 0.0)
+    unscored = np.isnan(at_0) | np.isnan(slope)
+    names = np.select([rubric & ideal, rubric, ideal], [BOTH_PARTS, COVERAGE_PART, SIMILARITY_PART], NO_PART).astype(object)
+    return Hybrid(np.where(unscored, np.nan, at_0), np.where(unscored, np.nan, slope), names)
+
+
+def hybrid_at(at_0: npt.ArrayLike, slope: npt.ArrayLike, beta: float) -> Floats:
+    """The score at a weight of the similarity, as every board and the report's slider compute it: at_0 + beta slope.
+
+    Means of hybrid scores are linear in beta too, so that this holds of them with the means of both. Raises ConfigError for beta outside 0-1.
+    """
+    return np.asarray(at_0, dtype=np.float64) + require_beta(beta) * np.asarray(slope, dtype=np.float64)
+
+
+def crossing(one: tuple[float, float], other: tuple[float, float]) -> float | None:
+    """The weight of the similarity at which two scores, each (at_0, slope), are equal; None: at none from 0 to 1, or at all of them."""
+    apart = one[1] - other[1]
+    beta = (other[0] - one[0]) / apart if apart else np.nan
+    return beta if 0 <= beta <= 1 else None

@@ -1,0 +1,128 @@
+"""The levels that scores are made at, the columns that name what stands at each, and means over sorted rows.
+
+A **response** is one draw of a **cell**: a prompt as one variant of a model answered it. A **variant** is a model at one temperature and one
+place in the list of system prompts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dtef_pipeline.errors import ConfigError
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+
+OF_RUN = ("blueprint", "snapshot")
+OF_PROMPT = (*OF_RUN, "prompt")
+OF_VARIANT = (*OF_RUN, "model", "model_variant", "temperature", "system_index")
+OF_CELL = (*OF_PROMPT, "model", "model_variant", "temperature", "system_index")
+OF_RESPONSE = (*OF_CELL, "draw")
+OF_CRITERION = ("block", "path", "position")
+OF_MODEL_IN_RUN = (*OF_RUN, "model")
+_KEY_TYPES = {
+    **dict.fromkeys(("blueprint", "snapshot", "prompt", "model", "model_variant", "block"), "str"),
+    "temperature": "float64",
+    **dict.fromkeys(("system_index", "draw", "path", "position"), "Int64"),
+}
+
+
+class Grouped(NamedTuple):
+    """Which group each row is in, and the groups in the order of their keys, whatever the order of the rows."""
+
+    code: Codes  # (rows,)
+    keys: pd.DataFrame  # (groups, names)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+def with_key_types(frame: pd.DataFrame, table: str, columns: Iterable[str] = ()) -> pd.DataFrame:
+    """The frame with each key column in one type, so that rows of two tables meet.
+
+    Raises ConfigError, naming the `table`, where one of `columns` is missing.
+    """
+    if missing := [name for name in columns if name not in frame]:
+        raise ConfigError(f"{table}: no column {', '.join(missing)}; got {', '.join(map(str, frame.columns))}")
+    return frame.astype({name: kind for name, kind in _KEY_TYPES.items() if name in frame}).reset_index(drop=True)
+
+
+def grouped(frame: pd.DataFrame, names: Sequence[str]) -> Grouped:
+    """The distinct combinations of `names` in their order; a null is a value of its own and comes last."""
+    columns = list(names)
+    code = _places(frame, columns)
+    first = np.unique(code, return_index=True)[1]
+    return Grouped(code, frame[columns].iloc[first].reset_index(drop=True))
+
+
+def _places(frame: pd.DataFrame, columns: list[str]) -> Codes:
+    places = frame.groupby(columns, sort=True, dropna=False, observed=True).ngroup()
+    return np.asarray(places.to_numpy(), dtype=np.int64)
+
+
+def in_order(frame: pd.DataFrame, names: Sequence[str], table: str) -> pd.DataFrame:
+    """The rows sorted by `names`, which tell all of them apart: sums over them have the same bits whatever order they came in.
+
+    Raises ConfigError, naming the `table`, where two rows have the same key.
+    """
+    columns = list(names)
+    code = _places(frame, columns)
+    order = np.argsort(code, kind="stable")
+    if twice := np.flatnonzero(np.diff(code[order]) == 0).tolist():
+        row = frame[columns].iloc[order[twice[0]]].to_dict()
+        raise ConfigError(f"{table}: two rows with {row}; allowed: one row per {', '.join(columns)}")
+    return frame.iloc[order].reset_index(drop=True)
+
+
+def total(code: Codes, values: npt.ArrayLike, size: int) -> Floats:
+    """(size,) sums over the rows of each group, added in the order of the rows; `values` (rows,) without nulls."""
+    return np.asarray(np.bincount(code, weights=np.asarray(values, dtype=np.float64), minlength=size), dtype=np.float64)
+
+
+def weighted_mean(code: Codes, values: Floats, weights: Floats, size: int) -> Floats:
+    """(size,) means of the `values` (rows,) that are known, by their `weights` (rows,), above 0; NaN where none is known."""
+    known = ~np.isnan(values)
+    below = total(code[known], weights[known], size)
+    above = total(code[known], weights[known] * values[known], size)
+    return np.asarray(np.divide(above, below, out=np.full(size, np.nan), where=below > 0))
+
+
+def count(code: Codes, chosen: npt.ArrayLike, size: int) -> Codes:
+    """(size,) how many rows of each group are `chosen` (rows,) booleans."""
+    return np.bincount(code[np.asarray(chosen, dtype=bool)], minlength=size).astype(np.int64)
+
+
+Reasons = tuple[tuple[str, int], ...]
+"""How often each reason was given, the most frequent first: a map of Arrow and DuckDB."""
+
+
+def reasons_of(code: Codes, reasons: Sequence[str] | pd.Series, size: int) -> list[Reasons]:
+    """Of each group the reasons of its rows and how often each was given; `reasons` (rows,) are not null."""
+    found: list[Reasons] = [()] * size
+    told = pd.DataFrame({"code": code, "reason": np.asarray(reasons, dtype=object)}, columns=["code", "reason"])
+    for group, rows in told.groupby("code", sort=True)["reason"]:
+        counts = rows.value_counts()
+        found[int(str(group))] = tuple(
+            sorted(((str(why), int(n)) for why, n in counts.items()), key=lambda one: (-one[1], one[0]))
+        )
+    return found
+
+
+def display_id(model: str, temperature: float | None, system_index: int, n_systems: int) -> str:
+    """A variant as people are shown it: `gpt-4o[temp:0.5][sp_idx:1]`.
+
+    Without the temperature where it was not set, without the place in the list of system prompts where there are fewer than two.
+    """
+    has_temperature = temperature is not None and not np.isnan(temperature)
+    return "".join(
+        (
+            model,
+            f"[temp:{temperature:g}]" if has_temperature else "",
+            f"[sp_idx:{system_index}]" if n_systems > 1 else "",
+        )
+    )

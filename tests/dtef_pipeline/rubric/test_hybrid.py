@@ -1,0 +1,76 @@
+"""The hybrid score of coverage and similarity."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.rubric.hybrid import crossing, hybrid, hybrid_at
+
+NAN = float("nan")
+
+
+def of(similarity: float, coverage: float, *, criteria: bool = True, ideal: bool = True, beta: float = 0.35) -> float:
+    (value,) = hybrid([coverage], [similarity], [criteria], [ideal]).at(beta)
+    return float(value)
+
+
+@pytest.mark.parametrize(
+    ("similarity", "coverage", "expected"),
+    [(0.8, 0.6, 0.67), (1, 0, 0.35), (0, 1, 0.65), (-0.2, 0.5, 0.325), (0.92, 0.4, 0.582)],
+)
+def test_hybrid_by_hand(similarity: float, coverage: float, expected: float) -> None:
+    assert of(similarity, coverage) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_part_that_the_prompt_does_not_define_is_not_in_it() -> None:
+    assert of(NAN, 0.6, ideal=False) == pytest.approx(0.6)
+    assert of(0.9, 0.6, ideal=False) == pytest.approx(0.6)
+    assert of(0.8, NAN, criteria=False) == pytest.approx(0.8)
+    assert of(-0.3, NAN, criteria=False) == 0
+    assert np.isnan(of(0.8, 0.6, criteria=False, ideal=False))
+
+
+def test_a_defined_part_that_failed_leaves_no_score_at_any_beta() -> None:
+    for similarity, coverage in ((NAN, 0.6), (0.8, NAN)):
+        found = hybrid([coverage], [similarity], [True], [True])
+        assert np.isnan(
+            [found.at_0[0], found.slope[0], of(similarity, coverage, beta=0.0), of(similarity, coverage, beta=1.0)]
+        ).all()
+
+
+def test_components_name_what_the_prompt_defines() -> None:
+    found = hybrid([0.5] * 4, [0.5] * 4, [True, True, False, False], [True, False, True, False])
+    assert found.components.tolist() == ["coverage+similarity", "coverage", "similarity", "none"]
+
+
+def test_two_models_change_places_at_the_beta_by_hand() -> None:
+    """A similar .95, covered .60; B similar .60, covered .78."""
+    a, b = (0.60, 0.95 - 0.60), (0.78, 0.60 - 0.78)
+    assert hybrid_at([a[0], b[0]], [a[1], b[1]], 0.35) == pytest.approx([0.7225, 0.717])
+    beta = crossing(a, b)
+    assert beta == pytest.approx(0.3396226, abs=1e-6)
+    below, above = (hybrid_at([a[0], b[0]], [a[1], b[1]], beta + step) for step in (-1e-6, 1e-6))
+    assert below[1] > below[0]
+    assert above[0] > above[1]
+    assert crossing(a, (0.2, 0.35)) is None
+    assert crossing((0.5, 0.1), (0.1, 0.0)) is None
+
+
+@given(st.floats(-1, 1), st.floats(0, 1), st.floats(0, 1), st.booleans(), st.booleans())
+def test_hybrid_is_the_formula_and_within_0_and_1(
+    similarity: float, coverage: float, beta: float, criteria: bool, ideal: bool
+) -> None:
+    value = of(similarity, coverage, criteria=criteria, ideal=ideal, beta=beta)
+    if criteria and ideal:
+        assert value == pytest.approx(beta * max(0.0, similarity) + (1 - beta) * coverage, abs=1e-12)
+    assert np.isnan(value) == (not criteria and not ideal)
+    assert np.isnan(value) or -1e-12 <= value <= 1 + 1e-12
+
+
+def test_a_beta_outside_0_and_1_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"policy beta: got 1\.5"):
+        hybrid_at([0.5], [0.1], 1.5)

@@ -1,0 +1,115 @@
+"""Similarity of texts by their vectors: each two, to the ideal answer, and every two of a prompt."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.rubric.similarity import cosine, cosine_matrix, prompt_matrices, similarities, similarity_pairs, stacked
+from tests.dtef_pipeline.rubric.scored_rows import RESPONSE_ROW
+
+VECTORS = st.lists(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=3), min_size=1, max_size=6)
+
+
+def naive(left: list[float], right: list[float]) -> float:
+    lengths = math.hypot(*left) * math.hypot(*right)
+    return sum(a * b for a, b in zip(left, right, strict=True)) / lengths if lengths else 0.0
+
+
+def responses(*rows: tuple[str, str, object]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [{**RESPONSE_ROW, "prompt": prompt, "model": model, "vector": vector} for prompt, model, vector in rows],
+        columns=[*RESPONSE_ROW, "vector"],
+    )
+
+
+def ideals(**vectors: object) -> pd.DataFrame:
+    rows = [{"blueprint": "b", "prompt": prompt, "vector": vector} for prompt, vector in vectors.items()]
+    return pd.DataFrame(rows, columns=["blueprint", "prompt", "vector"])
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ((1, 2, 3), (2, 3, 4), 0.9925833),
+        ((1, 0), (0, 1), 0.0),
+        ((1, 2), (-2, -4), -1.0),
+        ((0, 0), (1, 1), 0.0),
+        ((1e-200, 0), (1e200, 0), 1.0),
+    ],
+)
+def test_cosine_by_hand(left: tuple[float, ...], right: tuple[float, ...], expected: float) -> None:
+    assert cosine(left, right) == pytest.approx([expected], abs=1e-7)
+
+
+@settings(max_examples=50)
+@given(VECTORS)
+def test_the_matrix_is_symmetric_with_diagonal_1_and_each_value_the_naive_one(vectors: list[list[float]]) -> None:
+    matrix = cosine_matrix(vectors)
+    assert np.array_equal(matrix, matrix.T)
+    assert np.array_equal(np.diag(matrix), np.ones(len(vectors)))
+    assert np.abs(matrix).max() <= 1
+    for i in range(len(vectors)):
+        for j in range(i):
+            if min(np.abs(vectors[i]).max(), np.abs(vectors[j]).max()) > 1e-100:
+                assert matrix[i, j] == pytest.approx(naive(vectors[i], vectors[j]), abs=1e-9)
+
+
+def test_values_have_the_same_bits_alone_and_among_others() -> None:
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(2, 500, 384))
+    together = cosine(a, b)
+    assert [float(cosine(x, y)[0]) for x, y in zip(a, b, strict=True)] == together.tolist()
+    assert cosine_matrix(np.stack([a[7], b[7]]))[0, 1] == together[7]
+
+
+def test_a_missing_vector_has_no_similarity_and_a_different_length_is_refused() -> None:
+    matrix = cosine_matrix(stacked([[1.0, 0.0], None, [1.0, 1.0]]))
+    assert np.isnan(matrix[1]).all()
+    assert matrix[0, 2] == pytest.approx(math.sqrt(0.5))
+    with pytest.raises(ConfigError, match=r"vectors of \[2, 3\] numbers; allowed: one length"):
+        stacked([[1.0, 2.0], [1.0, 2.0, 3.0]])
+    with pytest.raises(ConfigError, match="got vectors of 1 row of 2 numbers and 1 row of 3 numbers"):
+        cosine([1.0, 2.0], [1.0, 2.0, 3.0])
+    with pytest.raises(ConfigError, match="vector 1 has a number that is not finite"):
+        stacked([[1.0], [float("inf")]])
+
+
+def test_similarity_to_the_ideal_of_the_own_prompt() -> None:
+    given_rows = responses(("p", "a", [1, 0]), ("p", "b", None), ("q", "a", [0, 2]), ("none", "a", [1, 1]))
+    found = similarities(given_rows, ideals(p=[1, 1], q=[0, 1]))
+    values = {(row["prompt"], row["model"]): row["similarity"] for row in found.to_dict("records")}
+    assert values["p", "a"] == pytest.approx(math.sqrt(0.5))
+    assert values["q", "a"] == pytest.approx(1.0)
+    assert np.isnan([values["p", "b"], values["none", "a"]]).all()
+    shuffled = similarities(given_rows.iloc[[2, 0, 3, 1]], ideals(q=[0, 1], p=[1, 1]))
+    pd.testing.assert_frame_equal(shuffled, found, check_exact=True)
+
+
+def test_the_matrix_of_a_prompt_has_its_responses_and_the_ideal_last() -> None:
+    tables = responses(("p", "a", [1, 0]), ("p", "b", [0, 1]), ("q", "a", [1, 1])), ideals(p=[1, 1])
+    first, second = prompt_matrices(*tables)
+    assert first.prompt == {"blueprint": "b", "snapshot": "s1", "prompt": "p"}
+    assert first.texts["model"].fillna("ideal").tolist() == ["a", "b", "ideal"]
+    half = math.sqrt(0.5)
+    np.testing.assert_allclose(first.matrix, [[1, 0, half], [0, 1, half], [half, half, 1]], atol=1e-12)
+    assert (second.prompt["prompt"], second.matrix.tolist()) == ("q", [[1.0]])
+    pairs = similarity_pairs(*tables)
+    assert list(zip(pairs["model"], pairs["other_model"].fillna("ideal"), strict=True)) == [
+        ("a", "b"),
+        ("a", "ideal"),
+        ("b", "ideal"),
+    ]
+    assert pairs["similarity"].to_numpy() == pytest.approx([0, half, half])
+
+
+def test_no_responses_have_no_similarities() -> None:
+    assert len(similarities(responses(), ideals(p=[1, 1]))) == 0
+    assert len(similarity_pairs(responses(), ideals())) == 0
+    assert len(similarities(responses(("p", "a", [1, 0])), ideals())) == 1
