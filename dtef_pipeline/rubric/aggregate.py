@@ -14,11 +14,11 @@ import pandas as pd
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.hybrid import BOTH_PARTS, COVERAGE_PART, NO_PART, SIMILARITY_PART, hybrid, hybrid_at
 from dtef_pipeline.rubric.levels import (
-    OF_CELL,
-    OF_MODEL_IN_RUN,
-    OF_PROMPT,
-    OF_RESPONSE,
-    OF_VARIANT,
+    CELL_KEYS,
+    MODEL_KEYS,
+    PROMPT_KEYS,
+    RESPONSE_KEYS,
+    VARIANT_KEYS,
     Codes,
     Floats,
     Grouped,
@@ -35,14 +35,14 @@ from dtef_pipeline.rubric.policy import ScoringPolicy
 CELL_LEVEL, VARIANT_LEVEL, MODEL_LEVEL = "cell", "variant", "model"
 SCORE_NUMBERS = ("coverage", "similarity", "hybrid", "at_0", "slope")
 """What is averaged at every level."""
-_OF_POINTS = ("n_planned", "n_scored", "n_partial", "n_unscored")
+_POINT_COUNTS = ("n_planned", "n_scored", "n_partial", "n_unscored")
 SCORE_COLUMNS = (
     "level",
-    *OF_CELL,
+    *CELL_KEYS,
     *SCORE_NUMBERS,
     "components",
     "weight",
-    *_OF_POINTS,
+    *_POINT_COUNTS,
     "n_responses",
     "n_responses_scored",
     "reasons",
@@ -76,14 +76,14 @@ def scores(
     policy = policy or ScoringPolicy()
     made = _scored_responses(responses, prompts, covered, similar)
     cells = _cells(made)
-    variants = _raised(cells, OF_VARIANT, cells["weight"].to_numpy(np.float64))
-    models = _raised(variants, OF_MODEL_IN_RUN, np.ones(len(variants)))
+    variants = _raised(cells, VARIANT_KEYS, cells["weight"].to_numpy(np.float64))
+    models = _raised(variants, MODEL_KEYS, np.ones(len(variants)))
     levels = zip((CELL_LEVEL, VARIANT_LEVEL, MODEL_LEVEL), (cells, variants, models), strict=True)
-    table = pd.concat([rows.assign(level=level).reindex(columns=_STORED) for level, rows in levels], ignore_index=True)
+    table = pd.concat([rows.assign(level=level).reindex(columns=_WITHOUT_HYBRID) for level, rows in levels], ignore_index=True)
     return rescored(table, policy.beta)[list(SCORE_COLUMNS)]
 
 
-_STORED = [name for name in SCORE_COLUMNS if name != "hybrid"]
+_WITHOUT_HYBRID = [name for name in SCORE_COLUMNS if name != "hybrid"]
 
 
 def rescored(table: pd.DataFrame, beta: float) -> pd.DataFrame:
@@ -99,20 +99,20 @@ class _Scored(NamedTuple):
 
 
 def _scored_responses(responses: pd.DataFrame, prompts: pd.DataFrame, covered: pd.DataFrame, similar: pd.DataFrame) -> _Scored:
-    planned = in_order(with_key_types(responses, "responses", (*OF_RESPONSE, "reason")), OF_RESPONSE, "responses")
-    planned = planned[[*OF_RESPONSE, "reason"]]
+    planned = in_order(with_key_types(responses, "responses", (*RESPONSE_KEYS, "reason")), RESPONSE_KEYS, "responses")
+    planned = planned[[*RESPONSE_KEYS, "reason"]]
     defined = with_key_types(prompts, "prompts", ("blueprint", "prompt", "weight", "has_criteria", "has_ideal"))
-    of_prompt = [name for name in OF_PROMPT if name in defined]
-    points = with_key_types(covered, "coverage", (*OF_RESPONSE, "coverage", *_OF_POINTS))
-    vectors = with_key_types(similar, "similarity", (*OF_RESPONSE, "similarity"))
-    keys = list(OF_RESPONSE)
+    of_prompt = [name for name in PROMPT_KEYS if name in defined]
+    points = with_key_types(covered, "coverage", (*RESPONSE_KEYS, "coverage", *_POINT_COUNTS))
+    vectors = with_key_types(similar, "similarity", (*RESPONSE_KEYS, "similarity"))
+    keys = list(RESPONSE_KEYS)
     made = planned.merge(
         defined[[*of_prompt, "weight", "has_criteria", "has_ideal"]], "left", of_prompt, validate="many_to_one"
     )
     _check_weights(made)
-    made = made.merge(points[[*keys, "coverage", *_OF_POINTS]], "left", keys, validate="one_to_one")
+    made = made.merge(points[[*keys, "coverage", *_POINT_COUNTS]], "left", keys, validate="one_to_one")
     made = made.merge(vectors[[*keys, "similarity"]], "left", keys, validate="one_to_one")
-    made[list(_OF_POINTS)] = made[list(_OF_POINTS)].fillna(0).astype(np.int64)
+    made[list(_POINT_COUNTS)] = made[list(_POINT_COUNTS)].fillna(0).astype(np.int64)
     rubric, ideal = (made[name].fillna(False).to_numpy(dtype=bool) for name in ("has_criteria", "has_ideal"))
     found = hybrid(made["coverage"], made["similarity"], rubric, ideal)
     made = made.assign(at_0=found.at_0, slope=found.slope, components=found.components)
@@ -126,16 +126,16 @@ def _check_weights(made: pd.DataFrame) -> None:
     wrong = np.flatnonzero(~((weight > 0) & np.isfinite(weight)))
     if len(wrong):
         row = made.iloc[wrong[0]]
-        found = f"got {row['weight']!r}; allowed: a row with a number above 0"
+        found = f"got {row['weight']}; allowed: a row with a number above 0"
         raise ConfigError(f"prompts: weight of {row['blueprint']}, {row['prompt']}: {found}")
 
 
 def _cells(responses: _Scored) -> pd.DataFrame:
     """One row per cell: the plain mean over its draws, and the points of all of them."""
     made, why = responses
-    cells = grouped(made, OF_CELL)
+    cells = grouped(made, CELL_KEYS)
     size, first = len(cells), np.unique(cells.code, return_index=True)[1]
-    sums = {name: total(cells.code, made[name], size).astype(np.int64) for name in _OF_POINTS}
+    sums = {name: total(cells.code, made[name], size).astype(np.int64) for name in _POINT_COUNTS}
     return _means(cells, made, np.ones(len(made))).assign(
         **sums,
         components=made["components"].to_numpy()[first],

@@ -13,8 +13,8 @@ import pandas as pd
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.levels import (
-    OF_CRITERION,
-    OF_RESPONSE,
+    CRITERION_KEYS,
+    RESPONSE_KEYS,
     Codes,
     Floats,
     count,
@@ -67,10 +67,10 @@ def coverage(points: pd.DataFrame, policy: ScoringPolicy | None = None) -> pd.Da
     are left out. Raises ConfigError for a missing column, two rows of one key, an unknown block, or a number outside its range.
     """
     policy = policy or ScoringPolicy()
-    frame = with_key_types(points, "points", (*OF_RESPONSE, *OF_CRITERION, *_NUMBERS))
-    frame = in_order(frame, (*OF_RESPONSE, *OF_CRITERION), "points")
+    frame = with_key_types(points, "points", (*RESPONSE_KEYS, *CRITERION_KEYS, *_NUMBERS))
+    frame = in_order(frame, (*RESPONSE_KEYS, *CRITERION_KEYS), "points")
     _check(frame)
-    responses = grouped(frame, OF_RESPONSE)
+    responses = grouped(frame, RESPONSE_KEYS)
     arranged = _arranged(frame, responses.code, len(responses), policy)
     score = _numbers(frame, "score")
     low, high = (_numbers(frame, name) for name in ("low", "high"))
@@ -160,5 +160,5 @@ def _check(frame: pd.DataFrame) -> None:
 def _refuse(frame: pd.DataFrame, name: str, wrong: npt.NDArray[np.bool_], allowed: str) -> None:
     if wrong.any():
         row = frame.iloc[int(np.argmax(wrong))]
-        where = ", ".join(str(row[key]) for key in ("blueprint", "prompt", "model", *OF_CRITERION))
-        raise ConfigError(f"points: {name} of {where}: got {row[name]!r}; allowed: {allowed}")
+        where = ", ".join(str(row[key]) for key in ("blueprint", "prompt", "model", *CRITERION_KEYS))
+        raise ConfigError(f"points: {name} of {where}: got {row[name]}; allowed: {allowed}")

@@ -18,13 +18,13 @@ from dtef_pipeline.errors import ConfigError
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
-OF_RUN = ("blueprint", "snapshot")
-OF_PROMPT = (*OF_RUN, "prompt")
-OF_VARIANT = (*OF_RUN, "model", "model_variant", "temperature", "system_index")
-OF_CELL = (*OF_PROMPT, "model", "model_variant", "temperature", "system_index")
-OF_RESPONSE = (*OF_CELL, "draw")
-OF_CRITERION = ("block", "path", "position")
-OF_MODEL_IN_RUN = (*OF_RUN, "model")
+RUN_KEYS = ("blueprint", "snapshot")
+PROMPT_KEYS = (*RUN_KEYS, "prompt")
+VARIANT_KEYS = (*RUN_KEYS, "model", "model_variant", "temperature", "system_index")
+CELL_KEYS = (*PROMPT_KEYS, "model", "model_variant", "temperature", "system_index")
+RESPONSE_KEYS = (*CELL_KEYS, "draw")
+CRITERION_KEYS = ("block", "path", "position")
+MODEL_KEYS = (*RUN_KEYS, "model")
 _KEY_TYPES = {
     **dict.fromkeys(("blueprint", "snapshot", "prompt", "model", "model_variant", "block"), "str"),
     "temperature": "float64",

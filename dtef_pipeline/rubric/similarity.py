@@ -13,12 +13,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.levels import OF_PROMPT, OF_RESPONSE, grouped, in_order, with_key_types
+from dtef_pipeline.rubric.levels import PROMPT_KEYS, RESPONSE_KEYS, grouped, in_order, with_key_types
 from dtef_pipeline.text.counted import counted
 
 Floats = npt.NDArray[np.float64]
 
-_OF_TEXT = tuple(name for name in OF_RESPONSE if name not in OF_PROMPT)
+_TEXT_KEYS = tuple(name for name in RESPONSE_KEYS if name not in PROMPT_KEYS)
 _ROWS_AT_A_TIME = 8_192
 """Pairs of vectors that are multiplied at a time, to bound memory."""
 
@@ -91,21 +91,21 @@ def similarities(responses: pd.DataFrame, ideals: pd.DataFrame) -> pd.DataFrame:
     similarity = np.full(len(rows), np.nan)
     at = np.flatnonzero(has)
     similarity[at] = _unit_cosine(_unit(own), _unit(ideal), at, place[has].to_numpy(dtype=np.int64))
-    return rows[list(OF_RESPONSE)].assign(similarity=similarity)
+    return rows[list(RESPONSE_KEYS)].assign(similarity=similarity)
 
 
 def prompt_matrices(responses: pd.DataFrame, ideals: pd.DataFrame) -> Iterator[PromptMatrix]:
     """The matrix of each prompt that has responses, in the order of their keys; tables as of `similarities`."""
     rows, wanted, of_prompt = _given(responses, ideals)
-    last = rows[list(OF_PROMPT)].drop_duplicates().merge(wanted, "inner", of_prompt, validate="many_to_one")
+    last = rows[list(PROMPT_KEYS)].drop_duplicates().merge(wanted, "inner", of_prompt, validate="many_to_one")
     texts = pd.concat([rows, last.reindex(columns=rows.columns)], ignore_index=True)
     vectors = np.concatenate(_vectors(rows["vector"], last["vector"]))
-    prompts = grouped(texts, OF_PROMPT)
+    prompts = grouped(texts, PROMPT_KEYS)
     order = np.argsort(prompts.code, kind="stable")
     bounds = np.searchsorted(prompts.code[order], np.arange(len(prompts) + 1))
     for at, key in enumerate(prompts.keys.to_dict("records")):
         own = order[bounds[at] : bounds[at + 1]]
-        named = texts.iloc[own][list(OF_RESPONSE)].reset_index(drop=True)
+        named = texts.iloc[own][list(RESPONSE_KEYS)].reset_index(drop=True)
         yield PromptMatrix({str(name): str(value) for name, value in key.items()}, named, cosine_matrix(vectors[own]))
 
 
@@ -114,23 +114,23 @@ def similarity_pairs(responses: pd.DataFrame, ideals: pd.DataFrame) -> pd.DataFr
 
     Each two once, without those of a text with itself; `other_model` null is the ideal answer.
     """
-    others = [f"other_{name}" for name in _OF_TEXT]
-    columns = [*OF_RESPONSE, *others, "similarity"]
+    others = [f"other_{name}" for name in _TEXT_KEYS]
+    columns = [*RESPONSE_KEYS, *others, "similarity"]
     tables = []
     for found in prompt_matrices(responses, ideals):
         left, right = np.triu_indices(len(found.texts), k=1)
         first = found.texts.iloc[left].reset_index(drop=True)
-        second = found.texts[list(_OF_TEXT)].iloc[right].set_axis(others, axis=1).reset_index(drop=True)
+        second = found.texts[list(_TEXT_KEYS)].iloc[right].set_axis(others, axis=1).reset_index(drop=True)
         tables.append(pd.concat([first, second], axis=1).assign(similarity=found.matrix[left, right]))
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
 
 
 def _given(responses: pd.DataFrame, ideals: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
     """Both tables in the order of their keys, and the keys of a prompt that they share."""
-    rows = in_order(with_key_types(responses, "responses", (*OF_RESPONSE, "vector")), OF_RESPONSE, "responses")
+    rows = in_order(with_key_types(responses, "responses", (*RESPONSE_KEYS, "vector")), RESPONSE_KEYS, "responses")
     wanted = with_key_types(ideals, "ideals", ("blueprint", "prompt", "vector"))
-    of_prompt = [name for name in OF_PROMPT if name in wanted]
-    return rows[[*OF_RESPONSE, "vector"]], in_order(wanted, of_prompt, "ideals")[[*of_prompt, "vector"]], of_prompt
+    of_prompt = [name for name in PROMPT_KEYS if name in wanted]
+    return rows[[*RESPONSE_KEYS, "vector"]], in_order(wanted, of_prompt, "ideals")[[*of_prompt, "vector"]], of_prompt
 
 
 def _vectors(*columns: pd.Series) -> list[Floats]:

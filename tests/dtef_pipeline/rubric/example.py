@@ -1,0 +1,105 @@
+"""The scored example that lies beside the checkout: answers, verdicts and vectors, and the scores that follow from them.
+
+Verdicts become points, and weights are read from the blueprints, by code of these tests' own.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+from tests.conftest import SHARED as DATA
+
+FOLDER = DATA / "weval"
+VALUES = {"UNMET": 0.0, "PARTIALLY_MET": 0.25, "MODERATELY_MET": 0.5, "MAJORLY_MET": 0.75, "EXACTLY_MET": 1.0}
+POINT_KEYS = ["blueprint", "prompt", "model", "temperature", "system", "block", "path", "position"]
+CELL_KEYS = POINT_KEYS[:5]
+
+
+@functools.cache
+def example() -> dict[str, pd.DataFrame]:
+    """Its tables. Skips the test where there is none."""
+    path = FOLDER / "scored_example.json"
+    if not path.exists():
+        pytest.skip(f"the scored example is not at {path}")
+    tables = json.loads(path.read_text(encoding="utf-8"))
+    return {name: pd.DataFrame(table["rows"], columns=table["columns"]) for name, table in tables.items()}
+
+
+def as_ours(table: pd.DataFrame) -> pd.DataFrame:
+    """With the key columns of this project."""
+    variant = table["model"].astype(str) + "[temperature=" + table["temperature"].astype(str) + "]"
+    return table.rename(columns={"system": "system_index"}).assign(snapshot="s1", draw=0, model_variant=variant)
+
+
+def points() -> pd.DataFrame:
+    """Points by a plain consensus of the verdicts; those that no judge decides have the score of the example."""
+    found = example()
+    judged = found["judgements"]
+    value = judged["class"].str.removeprefix("CLASS_").map(VALUES)
+    votes = judged.assign(value=value).groupby(POINT_KEYS, dropna=False)["value"]
+    made = pd.DataFrame(
+        {
+            "consensus": votes.mean(),
+            "low": votes.apply(lambda one: one.fillna(0).mean()),
+            "high": votes.apply(lambda one: one.fillna(1).mean()),
+            "judges": votes.size(),
+        }
+    ).reset_index()
+    rows = found["points"].rename(columns={"score": "given"}).merge(made, "left", POINT_KEYS)
+    turned, judged_rows = rows["block"] == "should_not", rows["judges"].notna()
+    low, high = rows["low"].where(~turned, 1 - rows["high"]), rows["high"].where(~turned, 1 - rows["low"])
+    own = rows["consensus"].where(~turned, 1 - rows["consensus"])
+    rows = rows.assign(
+        score=own.where(judged_rows, rows["given"]),
+        low=low.where(judged_rows, rows["given"]),
+        high=high.where(judged_rows, rows["given"]),
+        reason=pd.Series("unreadable", rows.index, dtype=object),
+    )
+    weights = pd.DataFrame(list(_weights()), columns=["blueprint", "prompt", "block", "path", "position", "weight"])
+    rows = rows.merge(weights, "left", ["blueprint", "prompt", "block", "path", "position"], validate="many_to_one")
+    return as_ours(rows)
+
+
+def prompts() -> pd.DataFrame:
+    """Of every prompt that was asked its weight, and whether it has criteria and an ideal answer."""
+    rows = [
+        {
+            "blueprint": blueprint,
+            "prompt": prompt["id"],
+            "weight": float(prompt.get("weight", 1)),
+            "has_criteria": bool(prompt.get("should") or prompt.get("should_not")),
+            "has_ideal": bool(prompt.get("ideal")),
+        }
+        for blueprint, prompt in _prompts()
+    ]
+    return pd.DataFrame(rows)
+
+
+def _prompts() -> Iterator[tuple[str, dict[str, Any]]]:
+    for blueprint in sorted(set(example()["responses"]["blueprint"])):
+        path = FOLDER / "blueprints" / Path(*blueprint.split("__")).with_suffix(".yml")
+        _, *parts = yaml.safe_load_all(path.read_text(encoding="utf-8"))
+        for part in parts:
+            for prompt in part if isinstance(part, list) else [part]:
+                yield blueprint, prompt
+
+
+def _weights() -> Iterator[tuple[str, str, str, float | None, int, float]]:
+    for blueprint, prompt in _prompts():
+        for block in ("should", "should_not"):
+            entries = prompt.get(block) or []
+            paths = [entry for entry in entries if isinstance(entry, list)]
+            groups = [(None, [entry for entry in entries if not isinstance(entry, list)]), *enumerate(paths)]
+            for number, group in groups:
+                for position, entry in enumerate(group):
+                    weight = float(entry.get("weight", 1)) if isinstance(entry, dict) else 1.0
+                    place = position if number is not None else entries.index(entry)
+                    yield blueprint, prompt["id"], block, number, place, weight
