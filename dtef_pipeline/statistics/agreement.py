@@ -1,0 +1,157 @@
+"""How far several judges agree about the same units: Krippendorff's alpha of numbers, with an interval by whole clusters of units.
+
+General: it knows values, units and clusters, nothing of any family. A **unit** is what several judges gave a value to, a **cluster** units that
+are not independent.
+
+Source: Krippendorff (2004), Content Analysis, 11.3, with the squared difference of two values (interval metric); clusters are drawn anew as in
+`resampling`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.statistics.resampling import (
+    SEED,
+    Ratios,
+    Resampling,
+    Spread,
+    effective_clusters,
+    interval,
+    product,
+    why_none,
+)
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+
+RELIABLE, TENTATIVE = 0.8, 0.667
+"""From the first on conclusions may rest on the judges, from the second on tentative ones (Krippendorff 2004, 11.4)."""
+ALPHA_RESAMPLES = 1000
+NO_PAIRS = "no unit has values of two judges"
+_MOST_VALUES = 200
+"""Distinct values above which a table of their counts would be too large; a scale of classes has a few."""
+
+
+def reading(alpha: float) -> str:
+    """What an alpha allows: `reliable`, `tentative`, `unreliable`; empty where there is none (NaN)."""
+    if np.isnan(alpha):
+        return ""
+    return "reliable" if alpha >= RELIABLE else "tentative" if alpha >= TENTATIVE else "unreliable"
+
+
+def alpha(values: npt.ArrayLike, units: npt.ArrayLike) -> float:
+    """Krippendorff's alpha: 1 is agreement, 0 what chance makes, below 0 is worse than chance. NaN where no unit has two values.
+
+    `values` (n,): numbers, NaN where a judge gave none. `units` (n,): what each is about, equal for the same unit.
+    """
+    given = pd.factorize(np.asarray(units))[0]
+    found = agreement(values, given, np.zeros(len(given), dtype=np.int64), resamples=0)
+    return float(found["alpha"].iloc[0]) if len(found) else float("nan")
+
+
+def agreement(
+    values: npt.ArrayLike,
+    units: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    groups: npt.ArrayLike | None = None,
+    *,
+    resamples: int = ALPHA_RESAMPLES,
+    seed: int = SEED,
+) -> pd.DataFrame:
+    """One row per group, in the order of the groups' codes, of the values of each; one row in all where no `groups` are given.
+
+    `values` (n,): numbers, NaN where a judge gave none. `units`, `clusters`, `groups` (n,): codes, whole numbers from 0 on; a unit lies in one
+    cluster and one group. Columns: `group`, `alpha` (at most 1; NaN without pairs; 1 where all values are equal), `low` and `high` (95 %, NaN
+    below 5 clusters or without `resamples`), `n_units` and `n_values` (of units with two values or more), `n_clusters`, `reason` (why there is
+    no alpha, or no interval).
+
+    With m a unit's values, n all values in such units, d the difference of two: alpha = 1 - (n - 1) sum over units of [sum over pairs of
+    d^2 / (m - 1)] / [sum over all pairs of d^2]. Both sums are kept by cluster, the second as counts of each value, so that a resample is a
+    product of weights and tables. Raises ConfigError for arrays of unequal length or more than 200 distinct values.
+    """
+    given, unit, cluster, group = _checked(values, units, clusters, groups)
+    names = np.unique(group)
+    known = np.isfinite(given)
+    table = _units(given[known], unit[known], cluster[known], group[known])
+    rows = [_of_group(int(name), table, resamples, seed) for name in names]
+    columns = ["group", "alpha", "low", "high", "n_units", "n_values", "n_clusters", "reason"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+class _Units:
+    """Units with two values or more: counts of each value, the sum of squared differences of their pairs / (m - 1), cluster and group."""
+
+    def __init__(self, scale: Floats, counts: Floats, cluster: Codes, group: Codes) -> None:
+        self.squares = (scale[:, None] - scale[None, :]) ** 2
+        self.counts, self.cluster, self.group = counts, cluster, group
+        sizes = counts.sum(axis=1)
+        self.disagreement = ((counts @ self.squares) * counts).sum(axis=1) / 2 / np.maximum(sizes - 1, 1)
+
+
+def _units(values: Floats, unit: Codes, cluster: Codes, group: Codes) -> _Units:
+    scale, place = np.unique(values, return_inverse=True)
+    if len(scale) > _MOST_VALUES:
+        raise ConfigError(
+            f"agreement: got {len(scale):,} distinct values; allowed: {_MOST_VALUES} at most, such as the numbers of classes"
+        )
+    found, first, code = np.unique(unit, return_index=True, return_inverse=True)
+    flat = np.bincount(code * max(len(scale), 1) + place, minlength=len(found) * len(scale))
+    counts = flat.reshape(len(found), len(scale)).astype(np.float64)
+    several = counts.sum(axis=1) > 1
+    return _Units(scale, counts[several], cluster[first][several], group[first][several])
+
+
+def _of_group(name: int, table: _Units, resamples: int, seed: int) -> dict[str, object]:
+    here = table.group == name
+    row: dict[str, object] = {"group": name, "alpha": np.nan, "low": np.nan, "high": np.nan}
+    counts, codes = table.counts[here], pd.factorize(table.cluster[here], sort=True)[0]
+    n_clusters = int(codes.max(initial=-1)) + 1
+    row |= {"n_units": len(counts), "n_values": int(counts.sum()), "n_clusters": n_clusters, "reason": NO_PAIRS}
+    if not n_clusters:
+        return row
+    by_cluster = np.zeros((n_clusters, counts.shape[1] + 1))
+    np.add.at(by_cluster, codes, np.column_stack([table.disagreement[here], counts]))
+    value = float(_alphas(by_cluster.sum(axis=0)[None], table.squares)[0])
+    row |= {"alpha": value, "reason": why_none(n_clusters)}
+    if resamples and n_clusters > 1:
+        low, high = _interval(value, by_cluster, table.squares, Resampling(n_clusters, resamples=resamples, seed=seed))
+        row |= {"low": low, "high": min(high, 1.0)}
+    return row
+
+
+def _alphas(sums: Floats, squares: Floats) -> Floats:
+    """(rows,) from (rows, 1 + values): the disagreement within units, and how often each value was given."""
+    within, counts = sums[:, 0], sums[:, 1:]
+    total = counts.sum(axis=1)
+    among_all = ((counts @ squares) * counts).sum(axis=1) / 2
+    ratio = np.divide((total - 1) * within, among_all, out=np.zeros(len(sums)), where=among_all > 0)
+    return np.asarray(np.where(total > 0, 1 - ratio, np.nan))
+
+
+def _interval(value: float, by_cluster: Floats, squares: Floats, resampling: Resampling) -> tuple[float, float]:
+    """The interval of `resampling.interval`; the skewness is that of the jackknife, each cluster left out in turn."""
+    replicates = _alphas(product(resampling.weights, by_cluster), squares)
+    influence = value - _alphas(by_cluster.sum(axis=0) - by_cluster, squares)
+    influence = np.nan_to_num(influence - np.nanmean(influence))
+    spread, n_clusters = (influence**2).sum(), len(by_cluster)
+    acceleration = (influence**3).sum() / (6 * spread**1.5) if spread > 0 else 0.0
+    effective = np.clip(effective_clusters(by_cluster[:, 1:].sum(axis=1)[:, None]), 2, max(n_clusters, 2))
+    found = Spread(np.array([n_clusters]), np.ones(1), effective, np.array([acceleration]), np.zeros(1))
+    low, high = interval(Ratios(np.array([value]), replicates[:, None], found))
+    return float(low[0]), float(high[0])
+
+
+def _checked(
+    values: npt.ArrayLike, units: npt.ArrayLike, clusters: npt.ArrayLike, groups: npt.ArrayLike | None
+) -> tuple[Floats, Codes, Codes, Codes]:
+    given = np.asarray(values, dtype=np.float64)
+    codes = [np.asarray(part, dtype=np.int64) for part in (units, clusters, np.zeros(len(given)) if groups is None else groups)]
+    if any(len(part) != len(given) for part in codes):
+        raise ConfigError(
+            f"agreement: got {len(given):,} values, and codes of {', '.join(f'{len(part):,}' for part in codes)}; allowed: equally many"
+        )
+    return given, codes[0], codes[1], codes[2]

@@ -1,0 +1,135 @@
+"""Krippendorff's alpha is what its coincidence matrix says, and its interval is by clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.statistics.agreement import NO_PAIRS, agreement, alpha, reading
+
+BY_HAND = [
+    ([(1, 1), (0.75, 0.625), (0.5, 0.625)], 0.8809524),
+    ([(1, 1, 0.75), (0, 0.25, 0), (0.5, 0.75, 0.5)], 0.8588235),
+    ([(0, 1), (1, 0), (0.5, 0.5)], -0.6666667),
+    ([(0.5, 0.5), (0.5, 0.5, 0.5)], 1.0),
+    ([(1, 0.75, 1), (0, 0.25), (0.5, 0.5, 1, 0.75)], 0.6894977),
+]
+
+
+def flat(units: Sequence[Sequence[float]]) -> tuple[list[float], list[int]]:
+    return [value for unit in units for value in unit], [at for at, unit in enumerate(units) for _ in unit]
+
+
+def by_coincidences(units: Sequence[Sequence[float]]) -> float:
+    """By the matrix of coincidences, in plain loops over ordered pairs."""
+    together: dict[tuple[float, float], float] = {}
+    for unit in units:
+        for first, second in permutations(unit, 2):
+            together[first, second] = together.get((first, second), 0.0) + 1 / (len(unit) - 1)
+    of_value: dict[float, float] = {}
+    for (first, _), count in together.items():
+        of_value[first] = of_value.get(first, 0.0) + count
+    n = sum(of_value.values())
+    if not n:
+        return float("nan")
+    seen = sum(count * (a - b) ** 2 for (a, b), count in together.items()) / n
+    by_chance = sum(of_value[a] * of_value[b] * (a - b) ** 2 for a in of_value for b in of_value) / (n * (n - 1))
+    return 1 - seen / by_chance if by_chance else 1.0
+
+
+@pytest.mark.parametrize(("units", "wanted"), BY_HAND)
+def test_alpha_has_the_values_worked_out_by_hand(units: list[tuple[float, ...]], wanted: float) -> None:
+    assert alpha(*flat(units)) == pytest.approx(wanted, abs=1e-6)
+    assert by_coincidences(units) == pytest.approx(wanted, abs=1e-6)
+
+
+@given(st.lists(st.lists(st.sampled_from([0, 0.25, 0.5, 0.75, 1]), min_size=0, max_size=5), max_size=12))
+def test_alpha_is_what_the_coincidence_matrix_says(units: list[list[float]]) -> None:
+    assert alpha(*flat(units)) == pytest.approx(by_coincidences(units), nan_ok=True)
+
+
+@given(st.lists(st.lists(st.integers(1, 10), min_size=2, max_size=4), min_size=2, max_size=8))
+def test_neither_scale_nor_order_nor_names_of_units_change_alpha(units: list[list[int]]) -> None:
+    values, names = flat(units)
+    order = np.random.default_rng(len(values)).permutation(len(values))
+    moved = 3 - 0.1 * np.array(values)[order]
+    assert alpha(moved, (100 - np.array(names))[order]) == pytest.approx(alpha(values, names))
+
+
+def test_one_judge_has_no_alpha_and_the_row_says_why() -> None:
+    found = agreement([1, 0.5, np.nan, 0.25], [0, 1, 1, 2], [0, 1, 1, 2]).iloc[0]
+    assert np.isnan([found["alpha"], found["low"], found["high"]]).all()
+    assert found["reason"] == NO_PAIRS
+
+
+def test_values_that_a_judge_did_not_give_count_nowhere() -> None:
+    values, units = flat(BY_HAND[0][0])
+    more = [*values, np.nan, 0.0, np.nan]
+    assert alpha(more, [*units, 0, 7, 7]) == pytest.approx(alpha(values, units))
+
+
+def test_groups_are_as_if_each_were_alone() -> None:
+    rng = np.random.default_rng(3)
+    units = np.repeat(np.arange(300), 2)
+    values = np.clip(np.round(rng.normal(2, 1.5, 300)[units] + rng.normal(0, 0.7, 600)), 0, 4) / 4
+    clusters, groups = units // 10, units // 100
+    found = agreement(values, units, clusters, groups)
+    for name in range(3):
+        here = groups == name
+        alone = agreement(values[here], units[here], clusters[here]).iloc[0]
+        columns = ["alpha", "low", "high", "n_units", "n_clusters"]
+        assert found.iloc[name][columns].tolist() == pytest.approx(alone[columns].tolist())
+        assert found.iloc[name]["low"] < found.iloc[name]["alpha"] < found.iloc[name]["high"] <= 1
+
+
+def test_few_clusters_have_an_alpha_and_no_interval() -> None:
+    values, units = flat(BY_HAND[0][0])
+    found = agreement(values, units, units).iloc[0]
+    assert found["alpha"] == pytest.approx(0.8809524)
+    assert np.isnan(found["low"])
+    assert "3 clusters, at least 5" in found["reason"]
+
+
+def test_the_interval_holds_the_alpha_of_all_prompts_as_often_as_it_says() -> None:
+    """Prompts that differ in how hard they are to judge; intervals that took responses for independent would hold it far less often."""
+    rng = np.random.default_rng(11)
+    held = {"prompts": 0, "responses": 0}
+    worlds, truth = 150, alpha(*judged(rng, 4000))
+    for _ in range(worlds):
+        values, units = judged(rng, 30)
+        for name, clusters in (("prompts", units // 8), ("responses", units)):
+            row = agreement(values, units, clusters, resamples=400).iloc[0]
+            held[name] += row["low"] <= truth <= row["high"]
+    assert 0.89 <= held["prompts"] / worlds <= 0.99
+    assert held["responses"] < held["prompts"] - 0.1 * worlds
+
+
+def judged(rng: np.random.Generator, prompts: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two judges' classes of eight responses to each prompt."""
+    hard = rng.gamma(1.0, 0.8, prompts)[:, None, None]
+    level = rng.normal(2, 1.2, (prompts, 1, 1)) + rng.normal(0, 0.8, (prompts, 8, 1))
+    values = np.clip(np.round(level + hard * rng.normal(size=(prompts, 8, 2))), 0, 4) / 4
+    return values.ravel(), np.repeat(np.arange(prompts * 8), 2)
+
+
+def test_equal_seeds_give_equal_intervals() -> None:
+    values, units = judged(np.random.default_rng(1), 20)
+    first, second = (agreement(values, units, units // 8, seed=5) for _ in range(2))
+    assert first.equals(second)
+
+
+def test_what_cannot_be_counted_is_refused() -> None:
+    with pytest.raises(ConfigError, match="equally many"):
+        agreement([1, 2], [0], [0, 1])
+    with pytest.raises(ConfigError, match="200 at most"):
+        alpha(np.linspace(0, 1, 300), np.arange(300))
+
+
+def test_alpha_is_read_in_words() -> None:
+    assert [reading(value) for value in (0.8, 0.7, 0.5, float("nan"))] == ["reliable", "tentative", "unreliable", ""]
