@@ -32,7 +32,7 @@ RELIABLE, TENTATIVE = 0.8, 0.667
 """From the first on conclusions may rest on the judges, from the second on tentative ones (Krippendorff 2004, 11.4)."""
 ALPHA_RESAMPLES = 1000
 NO_PAIRS = "no unit has values of two judges"
-_MOST_VALUES = 200
+_DISTINCT_AT_MOST = 200
 """Distinct values above which a table of their counts would be too large; a scale of classes has a few."""
 
 
@@ -94,9 +94,9 @@ class _Units:
 
 def _units(values: Floats, unit: Codes, cluster: Codes, group: Codes) -> _Units:
     scale, place = np.unique(values, return_inverse=True)
-    if len(scale) > _MOST_VALUES:
+    if len(scale) > _DISTINCT_AT_MOST:
         raise ConfigError(
-            f"agreement: got {len(scale):,} distinct values; allowed: {_MOST_VALUES} at most, such as the numbers of classes"
+            f"agreement: got {len(scale):,} distinct values; allowed: {_DISTINCT_AT_MOST} at most, such as the numbers of classes"
         )
     found, first, code = np.unique(unit, return_index=True, return_inverse=True)
     flat = np.bincount(code * max(len(scale), 1) + place, minlength=len(found) * len(scale))

@@ -1,0 +1,254 @@
+"""Means of costly labels, from a few labels and many cheap predictions of them: prediction-powered inference with whole clusters.
+
+General: it knows clusters, columns and labels, nothing of any family. A **cluster** is what is drawn to be labelled (an item with all that
+hangs on it), a **column** is one mean that is wanted, with a weight for each cluster.
+
+Two intervals. `low` to `high`: the clusters stand for all that might have been asked, as in PPI++ and in the bootstrap of a board; it is about
+the expected label. `here_low` to `here_high`: about these clusters alone, what the mean would be if each of them had its label; it shrinks to
+a point when all are labelled.
+
+Source: PPI++ (Angelopoulos, Duchi & Zrnic 2023), equivalently the difference estimator with an estimated slope (Särndal, Swensson & Wretman
+1992, 6.3) with weights by the chance of being drawn (Hájek 1971); the variance is the jackknife of whole clusters of two samples (Efron & Stein
+1981), which includes that the power is estimated; degrees of freedom by Satterthwaite (1946).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtrit
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, effective_clusters
+
+Floats = npt.NDArray[np.float64]
+
+HALF_WIDTH = 0.03
+"""Half the width of an interval that is wished for, in units of the score."""
+_NOTHING, _SAME = 1e-12, 1e-18
+"""A part of weights, and a variance of predictions, below which there is none but rounding."""
+
+
+class PoweredMean(NamedTuple):
+    """A mean, its standard error, and how much the predictions count: `power` 0 not at all, 1 as if they were labels with a bias."""
+
+    value: float
+    se: float
+    power: float
+
+
+def powered_mean(
+    labels: npt.ArrayLike, predicted: npt.ArrayLike, unlabelled: npt.ArrayLike, *, power: float | None = None
+) -> PoweredMean:
+    """The PPI++ mean of independent items. `labels` Y and `predicted` f (n,) of the labelled ones, `unlabelled` F (N,) predictions of others.
+
+    mean(Y) + power (mean(F) - mean(f)), with variance power^2 var(F) / N + var(Y - power f) / n. `power` None: cov(Y, f) / ((1 + n / N) var of f
+    and F together), clipped to 0-1. Raises ConfigError for fewer than two labelled or unlabelled items, or arrays of unequal length.
+    """
+    y, f, others = (np.asarray(part, dtype=np.float64) for part in (labels, predicted, unlabelled))
+    if len(y) != len(f) or len(y) < 2 or len(others) < 2:
+        raise ConfigError(
+            f"prediction-powered mean: got {len(y)} labels, {len(f)} predictions of them, {len(others)} others; "
+            "allowed: as many predictions as labels, 2 or more of each"
+        )
+    if power is None:
+        spread = float(np.var(np.concatenate([f, others]), ddof=1)) * (1 + len(y) / len(others))
+        power = float(np.clip(np.cov(y, f)[0, 1] / spread, 0, 1)) if spread > 0 else 0.0
+    variance = power**2 * np.var(others, ddof=1) / len(others) + np.var(y - power * f, ddof=1) / len(y)
+    return PoweredMean(float(y.mean() + power * (others.mean() - f.mean())), math.sqrt(variance), power)
+
+
+class Labelled(NamedTuple):
+    """What is known of every cluster, (clusters, columns) each but the last."""
+
+    weights: Floats
+    """Its part of each mean, 0 or more, 0 where a column does not have it; a column's weights are made to sum to 1."""
+    predicted: Floats
+    """Mean prediction over all of the cluster."""
+    labels: Floats
+    """Mean label of what was labelled in it; NaN where nothing was."""
+    predicted_there: Floats
+    """Mean prediction of just what was labelled; NaN where nothing was."""
+    probability: Floats
+    """(clusters,) the chance with which it was drawn to be labelled, above 0 and at most 1; where it was not drawn, any."""
+
+
+class Corrected(NamedTuple):
+    """(columns,) each; NaN where there are too few clusters with labels (2 for a value, 5 for an interval)."""
+
+    value: Floats
+    se: Floats
+    low: Floats
+    high: Floats
+    here_se: Floats
+    here_low: Floats
+    here_high: Floats
+    power: Floats
+    freedom: Floats
+    """Degrees of freedom of t in `low` and `high`."""
+    n_labelled: npt.NDArray[np.int64]
+    needed: Floats
+    """Clusters to label for an interval of the wished half width about these clusters (`here`), at most all there are."""
+
+
+def corrected_means(
+    given: Labelled, *, power: float | None = None, half_width: float = HALF_WIDTH, confidence: float = CONFIDENCE
+) -> Corrected:
+    """The mean label over all clusters by their weights, with intervals by t.
+
+    With w a cluster's weight, a = w / probability of those with labels (made to sum to 1), f and y predictions and labels:
+    sum over all of w power f + sum over labelled of a (y - power f). With power 1 it is the mean of the predictions, corrected by the labelled
+    ones' mean error. `power` None: cov(y, f) / var(f) by those weights, 0 or more, and at most as much as gives the predictions of unlabelled
+    clusters the weight 1. With equal weights value and power are those of `powered_mean`, whose power is this one times the share of
+    unlabelled clusters.
+
+    The squared error of `low` to `high` is (n - 1) / n times the sum of squares of how far the value moves when a cluster is left out, added up
+    over the n labelled ones, and the same of the others. That of `here` is of the labels left out alone, each square times 1 - probability.
+    Freedom is that of the labelled (effective number of their weights, less 1, and 1 for an estimated power) and of the others together. Raises
+    ConfigError for probabilities outside 0-1 or weights below 0.
+    """
+    _check(given)
+    there = np.isfinite(given.labels) & np.isfinite(given.predicted_there) & (given.weights > 0)
+    n = there.sum(axis=0)
+    parts = _parts(given, there, power)
+    freedom = np.maximum(effective_clusters(parts.drawn_weights) - (2 if power is None else 1), 1)
+    freedom = np.where(n > 0, freedom, np.nan)
+    both = _satterthwaite(parts, freedom)
+    enough = n >= MIN_CLUSTERS
+    se, here_se = (np.where(enough, np.sqrt(part), np.nan) for part in (parts.labelled + parts.others, parts.here))
+    half, here_half = (stdtrit(of, (1 + confidence) / 2) * part for of, part in ((both, se), (freedom, here_se)))
+    value = np.where(n > 1, parts.value, np.nan)
+    needed = np.where(enough, _needed(parts, n, (given.weights > 0).sum(axis=0), half_width, confidence, power is None), np.nan)
+    return Corrected(
+        value, se, value - half, value + half, here_se, value - here_half, value + here_half, parts.power, both, n, needed
+    )
+
+
+class _Parts(NamedTuple):
+    """(columns,) each but the first; variances by where they come from."""
+
+    drawn_weights: Floats  # (clusters, columns)
+    value: Floats
+    power: Floats
+    labelled: Floats
+    others: Floats
+    here: Floats
+    error: Floats
+    """`here`, if clusters were drawn alike, of few of many, times how many were labelled."""
+    others_freedom: Floats
+
+
+class _Moments(NamedTuple):
+    """What value and power are made of: means and weighted second moments of everything, or of everything but a cluster."""
+
+    y: Floats
+    f: Floats
+    together: Floats  # of y f
+    squares: Floats  # sum of the squared weights of the labelled
+    all_f: Floats
+    all_spread: Floats  # of f^2
+    all_squares: Floats
+    labelled: Floats  # part of the weights that has labels
+
+    def power(self) -> Floats:
+        """The power that makes the variance smallest: of the labelled the covariance, of all the variance, each without its bias."""
+        together = _quotient(self.together - self.y * self.f, 1 - self.squares)
+        spread = _quotient(self.all_spread - self.all_f**2, 1 - self.all_squares)
+        slope = np.where(spread > _SAME, _quotient(together, np.maximum(spread, _SAME)), 0.0)
+        return np.asarray(np.clip(slope, 0.0, np.maximum(_quotient(np.ones_like(spread), 1 - self.labelled), 1.0)))
+
+    def value(self, power: Floats) -> Floats:
+        return np.asarray(power * self.all_f + self.y - power * self.f)
+
+
+def _parts(given: Labelled, there: npt.NDArray[np.bool_], power: float | None) -> _Parts:
+    w = _shares(np.where(np.isfinite(given.predicted), given.weights, 0.0))
+    chance = np.where(there, given.probability[:, None], 1.0)
+    a = _shares(np.where(there, w / chance, 0.0))
+    level = (w * np.where(w > 0, given.predicted, 0.0)).sum(axis=0)
+    known = ((w > 0, given.predicted), (there, given.labels), (there, given.predicted_there))
+    all_f, y, f = (np.where(of, part - level, 0.0) for of, part in known)
+    full = [(of * part).sum(axis=0) for of, part in _terms(w, a, all_f, y, f, there)]
+    moments = _Moments(*full)
+    slope = moments.power() if power is None else np.full(len(level), float(power))
+    value = moments.value(slope)
+    both, labels = _without_each(full, _terms(w, a, all_f, y, f, there), w, a)
+    off, off_here = (value - one.value(one.power() if power is None else slope) for one in (both, labels))
+    n, others = there.sum(axis=0), ((w > 0) & ~there).sum(axis=0)
+    fewer, fewer_others = (np.maximum(count - 1, 0) / np.maximum(count, 1) for count in (n, others))
+    return _Parts(
+        a,
+        value + level,
+        slope,
+        fewer * (off**2 * there).sum(axis=0),
+        fewer_others * (off**2 * ((w > 0) & ~there)).sum(axis=0),
+        fewer * ((1 - chance) * off_here**2 * there).sum(axis=0),
+        fewer * (off_here**2 * there).sum(axis=0) * n,
+        np.maximum(others - 1, 1).astype(np.float64),
+    )
+
+
+def _terms(
+    w: Floats, a: Floats, all_f: Floats, y: Floats, f: Floats, there: npt.NDArray[np.bool_]
+) -> list[tuple[Floats, Floats]]:
+    """Weights and values of each of the `_Moments`."""
+    return [(a, y), (a, f), (a, y * f), (a, a), (w, all_f), (w, all_f**2), (w, w), (w, there.astype(np.float64))]
+
+
+def _without_each(full: list[Floats], terms: list[tuple[Floats, Floats]], w: Floats, a: Floats) -> tuple[_Moments, _Moments]:
+    """(clusters, columns): everything without each cluster; and everything with it, but without its label."""
+    scales = [_quotient(np.ones_like(part), 1 - part) for part in (a, w)]
+    less = []
+    for at, ((of, part), moment) in enumerate(zip(terms, full, strict=True)):
+        scale = scales[of is w]
+        less.append((moment - of * part) * (scale**2 if at in (3, 6) else scale))
+    kept = [np.broadcast_to(part, w.shape) for part in full]
+    without_label = [*less[:4], *kept[4:7], kept[7] - w * terms[7][1]]
+    return _Moments(*less), _Moments(*without_label)
+
+
+def _quotient(above: Floats, below: Floats) -> Floats:
+    """0 where there is nothing to divide by."""
+    return np.asarray(np.divide(above, below, out=np.zeros(np.broadcast(above, below).shape), where=below > _NOTHING))
+
+
+def _shares(weights: Floats) -> Floats:
+    total = weights.sum(axis=0)
+    return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
+
+
+def _satterthwaite(parts: _Parts, freedom: Floats) -> Floats:
+    total = parts.labelled + parts.others
+    squares = parts.labelled**2 / freedom + parts.others**2 / parts.others_freedom
+    found = np.divide(total**2, squares, out=freedom.copy(), where=squares > 0)
+    return np.asarray(np.maximum(found, freedom))
+
+
+def _needed(
+    parts: _Parts,
+    n: npt.NDArray[np.int64],
+    n_clusters: npt.NDArray[np.int64],
+    half_width: float,
+    confidence: float,
+    estimated: bool,
+) -> Floats:
+    """(columns,) the fewest clusters m, of N, with t sqrt(error (1 / m - 1 / N)) <= half width; N labels have no error."""
+    found = n_clusters.astype(np.float64)
+    for column in np.flatnonzero(n >= MIN_CLUSTERS).tolist():
+        every = int(n_clusters[column])
+        m = np.arange(MIN_CLUSTERS, every + 1)
+        t = stdtrit(np.maximum(m - (2 if estimated else 1), 1), (1 + confidence) / 2)
+        wide = t * np.sqrt(parts.error[column] * np.maximum(1 / m - 1 / every, 0))
+        found[column] = m[np.argmax(wide <= half_width)]
+    return found
+
+
+def _check(given: Labelled) -> None:
+    drawn = given.probability[np.isfinite(given.labels).any(axis=1)]
+    if not ((drawn > 0) & (drawn <= 1)).all():
+        raise ConfigError(f"labels: probability {drawn[~((drawn > 0) & (drawn <= 1))][0]:g}; allowed: above 0, at most 1")
+    if (given.weights < 0).any():
+        raise ConfigError(f"labels: weight {given.weights.min():g}; allowed: 0 or more")

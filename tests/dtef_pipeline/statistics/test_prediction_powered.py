@@ -1,0 +1,171 @@
+"""Means corrected by a few labels: the published numbers, the definition by plain loops, and intervals that hold what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.statistics.prediction_powered import Corrected, Labelled, corrected_means, powered_mean
+from tests.made.labelled_worlds import LabelledWorld, drawn_prompts
+
+Floats = npt.NDArray[np.float64]
+
+Y, PREDICTED, OTHERS = [1, 0.5, 0.75, 0], [1, 0.75, 0.75, 0.5], [0.5, 1, 0.75, 0.25, 0.75, 1]
+
+
+@pytest.mark.parametrize(("power", "value"), [(0, 0.5625), (1, 0.5208333), (0.7, 0.5333333)])
+def test_a_given_power_moves_the_mean_as_worked_out_by_hand(power: float, value: float) -> None:
+    assert powered_mean(Y, PREDICTED, OTHERS, power=power).value == pytest.approx(value, abs=1e-6)
+
+
+def test_the_automatic_power_has_the_values_worked_out_by_hand() -> None:
+    found = powered_mean(Y, PREDICTED, OTHERS)
+    assert found == pytest.approx((0.5287921, 0.1673301, 0.8089888), abs=1e-6)
+
+
+def of_equal(y: list[float], f: list[float], others: list[float]) -> Labelled:
+    n, every = len(y), len(y) + len(others)
+    labels, there = np.full((every, 1), np.nan), np.full((every, 1), np.nan)
+    labels[:n, 0], there[:n, 0] = y, f
+    predicted = np.array([*f, *others], dtype=np.float64)[:, None]
+    return Labelled(np.ones((every, 1)), predicted, labels, there, np.full(every, n / every))
+
+
+def test_clusters_of_equal_weight_have_the_value_of_independent_items() -> None:
+    found = corrected_means(of_equal(Y, PREDICTED, OTHERS))
+    assert found.value[0] == pytest.approx(0.5287921, abs=1e-6)
+    assert found.power[0] * 6 / 10 == pytest.approx(0.8089888, abs=1e-6)
+    assert np.isnan(found.low[0])  # four clusters
+    rng = np.random.default_rng(1)
+    f = rng.normal(0.5, 0.1, 400)
+    y = f + rng.normal(0.05, 0.08, 400)
+    many, plain = corrected_means(of_equal([*y[:150]], [*f[:150]], [*f[150:]])), powered_mean(y[:150], f[:150], f[150:])
+    assert many.value[0] == pytest.approx(plain.value)
+    assert many.se[0] == pytest.approx(plain.se, rel=0.05)
+
+
+def lopsided(seed: int, columns: int = 3, clusters: int = 30, labelled: int = 12) -> Labelled:
+    """Unequal weights and chances; a column lacks some clusters, and labels differ from the predictions beside them."""
+    rng = np.random.default_rng(seed)
+    weights = rng.pareto(1.5, (clusters, columns)) + 0.2
+    weights[rng.random((clusters, columns)) < 0.1] = 0
+    predicted = rng.random((clusters, columns))
+    drawn = np.isin(np.arange(clusters), rng.choice(clusters, labelled, replace=False))[:, None] & (weights > 0)
+    there = np.where(drawn, np.clip(predicted + rng.normal(0, 0.05, predicted.shape), 0, 1), np.nan)
+    labels = there * 0.8 + rng.normal(0, 0.1, there.shape)
+    return Labelled(weights, predicted, labels, there, rng.uniform(0.2, 0.9, clusters))
+
+
+def by_definition(given: Labelled, column: int, kept: list[int], unlabelled: int | None = None) -> float:
+    """The value from the clusters in `kept` by plain sums; the label of `unlabelled` is not used."""
+    w = {i: given.weights[i, column] for i in kept if given.weights[i, column] > 0}
+    some = [i for i in w if np.isfinite(given.labels[i, column]) and i != unlabelled]
+    total = sum(w.values())
+    every = sum(given.weights[i, column] for i in range(len(given.weights)))
+    assert total <= every
+    a = {i: w[i] / given.probability[i] for i in some}
+    share = {i: a[i] / sum(a.values()) for i in some}
+    f_all = sum(w[i] * given.predicted[i, column] for i in w) / total
+    y = sum(share[i] * given.labels[i, column] for i in some)
+    f = sum(share[i] * given.predicted_there[i, column] for i in some)
+    together = sum(share[i] * (given.labels[i, column] - y) * (given.predicted_there[i, column] - f) for i in some)
+    spread = sum(w[i] / total * (given.predicted[i, column] - f_all) ** 2 for i in w)
+    together /= 1 - sum(part**2 for part in share.values())
+    spread /= 1 - sum((part / total) ** 2 for part in w.values())
+    most = 1 / (1 - sum(w[i] for i in some) / total)
+    power = min(max(together / spread, 0), most)
+    return float(y + power * (f_all - f))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lopsided_clusters_agree_with_the_definition_and_with_leaving_each_out(seed: int) -> None:
+    given = lopsided(seed)
+    found = corrected_means(given)
+    every = list(range(len(given.weights)))
+    for column in range(given.weights.shape[1]):
+        value = by_definition(given, column, every)
+        assert found.value[column] == pytest.approx(value)
+        some = [i for i in every if given.weights[i, column] > 0 and np.isfinite(given.labels[i, column])]
+        others = [i for i in every if given.weights[i, column] > 0 and i not in some]
+        variance = sum(
+            (len(part) - 1)
+            / len(part)
+            * sum((by_definition(given, column, [j for j in every if j != i]) - value) ** 2 for i in part)
+            for part in (some, others)
+        )
+        assert found.se[column] == pytest.approx(variance**0.5)
+        here = sum((1 - given.probability[i]) * (by_definition(given, column, every, i) - value) ** 2 for i in some)
+        assert found.here_se[column] == pytest.approx((here * (len(some) - 1) / len(some)) ** 0.5)
+        assert found.n_labelled[column] == len(some)
+
+
+def test_neither_order_nor_the_unit_of_weights_nor_a_constant_bias_of_predictions_matters() -> None:
+    given = lopsided(5)
+    order = np.random.default_rng(0).permutation(len(given.weights))
+    moved = Labelled(*(part[order] for part in given))
+    moved = moved._replace(
+        weights=7 * moved.weights, predicted=moved.predicted + 0.3, predicted_there=moved.predicted_there + 0.3
+    )
+    for one, other in zip(corrected_means(given), corrected_means(moved), strict=True):
+        assert other == pytest.approx(one, nan_ok=True)
+
+
+def test_with_power_1_the_mean_of_the_predictions_is_corrected_by_their_mean_error() -> None:
+    given = of_equal([0.4, 0.5, 0.6, 0.7, 0.8], [0.5, 0.6, 0.7, 0.8, 0.9], [0.2, 0.3, 0.9])
+    found = corrected_means(given, power=1)
+    assert found.value[0] == pytest.approx(given.predicted.mean() - 0.1)
+    assert found.here_se[0] == pytest.approx(0, abs=1e-9)
+    assert found.needed[0] == 5
+
+
+def test_labels_for_all_have_no_error_about_these_clusters() -> None:
+    rng = np.random.default_rng(2)
+    y, f = rng.random((20, 1)), rng.random((20, 1))
+    found = corrected_means(Labelled(np.ones((20, 1)), f, y, f, np.ones(20)))
+    assert found.value[0] == pytest.approx(y.mean())
+    assert found.here_low[0] == pytest.approx(found.here_high[0])
+    assert found.low[0] < found.value[0] < found.high[0]
+
+
+def test_narrower_intervals_need_more_labels_but_never_more_than_there_are() -> None:
+    given = lopsided(3)
+    wide, narrow, none = (corrected_means(given, half_width=width).needed for width in (0.2, 0.05, 1e-9))
+    assert (wide <= narrow).all()
+    assert (narrow <= none).all()
+    assert none == pytest.approx((given.weights > 0).sum(axis=0))
+
+
+def test_few_labels_have_no_interval_and_one_has_no_value() -> None:
+    given = lopsided(4, labelled=4)
+    assert np.isnan(corrected_means(given).low).all()
+    assert np.isfinite(corrected_means(given).value).all()
+    assert np.isnan(corrected_means(lopsided(4, labelled=0)).value).all()
+
+
+def test_impossible_chances_and_weights_are_refused() -> None:
+    given = lopsided(1)
+    with pytest.raises(ConfigError, match="probability 0; allowed: above 0, at most 1"):
+        corrected_means(given._replace(probability=np.zeros(30)))
+    with pytest.raises(ConfigError, match="0 or more"):
+        corrected_means(given._replace(weights=-given.weights))
+    with pytest.raises(ConfigError, match="as many predictions as labels"):
+        powered_mean([1, 0], [1], [0.5, 0.5])
+
+
+def test_intervals_by_prompts_hold_the_truth_and_those_by_items_do_not() -> None:
+    """Criteria of one prompt go wrong together: counted one by one they are taken for far more evidence than they are."""
+    made, held = LabelledWorld(models=3), {"drawn": [], "here": [], "items": []}  # type: ignore[var-annotated]
+    for at in range(250):
+        rng = np.random.default_rng([7, at])
+        prompts = made.prompts(rng, 50)
+        given = prompts.labelled(*drawn_prompts(rng, prompts.weights, 20))
+        found: Corrected = corrected_means(given)
+        held["drawn"] += ((found.low <= made.truth) & (made.truth <= found.high)).tolist()
+        held["here"] += ((found.here_low <= prompts.truth) & (prompts.truth <= found.here_high)).tolist()
+        held["items"] += prompts.held_by_items(given, made.truth)
+    shares = {name: np.mean(part) for name, part in held.items()}
+    assert 0.92 <= shares["drawn"] <= 0.98
+    assert 0.92 <= shares["here"] <= 0.98
+    assert shares["items"] < 0.8
