@@ -24,6 +24,7 @@ from dtef_pipeline.statistics.resampling import (
     product,
     why_none,
 )
+from dtef_pipeline.text.counted import counted
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -96,7 +97,7 @@ def _units(values: Floats, unit: Codes, cluster: Codes, group: Codes) -> _Units:
     scale, place = np.unique(values, return_inverse=True)
     if len(scale) > _DISTINCT_AT_MOST:
         raise ConfigError(
-            f"agreement: got {len(scale):,} distinct values; allowed: {_DISTINCT_AT_MOST} at most, such as the numbers of classes"
+            f"agreement: got {counted(len(scale), 'distinct value')}; allowed: {_DISTINCT_AT_MOST} at most, such as the numbers of classes"
         )
     found, first, code = np.unique(unit, return_index=True, return_inverse=True)
     flat = np.bincount(code * max(len(scale), 1) + place, minlength=len(found) * len(scale))
@@ -152,6 +153,6 @@ def _checked(
     codes = [np.asarray(part, dtype=np.int64) for part in (units, clusters, np.zeros(len(given)) if groups is None else groups)]
     if any(len(part) != len(given) for part in codes):
         raise ConfigError(
-            f"agreement: got {len(given):,} values, and codes of {', '.join(f'{len(part):,}' for part in codes)}; allowed: equally many"
+            f"agreement: got {counted(len(given), 'value')}, and codes of {', '.join(f'{len(part):,}' for part in codes)}; allowed: equally many"
         )
     return given, codes[0], codes[1], codes[2]

@@ -23,12 +23,13 @@ from scipy.special import stdtrit
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.statistics.resampling import CONFIDENCE, MIN_CLUSTERS, effective_clusters
+from dtef_pipeline.text.counted import counted
 
 Floats = npt.NDArray[np.float64]
 
 HALF_WIDTH = 0.03
 """Half the width of an interval that is wished for, in units of the score."""
-_NOTHING, _SAME = 1e-12, 1e-18
+_NO_WEIGHT, _EQUAL_PREDICTIONS = 1e-12, 1e-18
 """A part of weights, and a variance of predictions, below which there is none but rounding."""
 
 
@@ -51,7 +52,7 @@ def powered_mean(
     y, f, others = (np.asarray(part, dtype=np.float64) for part in (labels, predicted, unlabelled))
     if len(y) != len(f) or len(y) < 2 or len(others) < 2:
         raise ConfigError(
-            f"prediction-powered mean: got {len(y)} labels, {len(f)} predictions of them, {len(others)} others; "
+            f"prediction-powered mean: got {counted(len(y), 'label')}, {counted(len(f), 'prediction')} of them and {len(others)} of others; "
             "allowed: as many predictions as labels, 2 or more of each"
         )
     if power is None:
@@ -157,7 +158,7 @@ class _Moments(NamedTuple):
         """The power that makes the variance smallest: of the labelled the covariance, of all the variance, each without its bias."""
         together = _quotient(self.together - self.y * self.f, 1 - self.squares)
         spread = _quotient(self.all_spread - self.all_f**2, 1 - self.all_squares)
-        slope = np.where(spread > _SAME, _quotient(together, np.maximum(spread, _SAME)), 0.0)
+        slope = np.where(spread > _EQUAL_PREDICTIONS, _quotient(together, np.maximum(spread, _EQUAL_PREDICTIONS)), 0.0)
         return np.asarray(np.clip(slope, 0.0, np.maximum(_quotient(np.ones_like(spread), 1 - self.labelled), 1.0)))
 
     def value(self, power: Floats) -> Floats:
@@ -212,7 +213,7 @@ def _without_each(full: list[Floats], terms: list[tuple[Floats, Floats]], w: Flo
 
 def _quotient(above: Floats, below: Floats) -> Floats:
     """0 where there is nothing to divide by."""
-    return np.asarray(np.divide(above, below, out=np.zeros(np.broadcast(above, below).shape), where=below > _NOTHING))
+    return np.asarray(np.divide(above, below, out=np.zeros(np.broadcast(above, below).shape), where=below > _NO_WEIGHT))
 
 
 def _shares(weights: Floats) -> Floats:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dtef_pipeline.statistics.drawing import chances, drawn
 from dtef_pipeline.statistics.prediction_powered import Labelled, powered_mean
 
 Floats = npt.NDArray[np.float64]
@@ -87,9 +88,5 @@ def _classes(level: Floats) -> Floats:
 
 def drawn_prompts(rng: np.random.Generator, weights: Floats, n: int) -> tuple[npt.NDArray[np.bool_], Floats]:
     """Which prompts are drawn to be labelled, and the chance each had: in proportion to its weight."""
-    chance = np.minimum(n * weights / weights.sum(), 1)
-    order = rng.permutation(len(weights))
-    ends = np.cumsum(chance[order]) + rng.random()
-    drawn = np.zeros(len(weights), dtype=bool)
-    drawn[order] = np.floor(ends) > np.floor(ends - chance[order])
-    return drawn, chance
+    chance = chances(weights, n)
+    return drawn(chance, rng), chance
