@@ -15,6 +15,7 @@ As a process, for trying things out (`GET /stats` counts, Ctrl-C ends):
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import random
 import socket
@@ -45,6 +46,9 @@ class Call:
 
     @property
     def user(self) -> str:
+        """The last user text; of a call for embeddings all its texts."""
+        if "input" in self.body:
+            return "\n".join(self.body["input"])
         return next((m["content"] for m in reversed(self.body["messages"]) if m["role"] == "user"), "")
 
     @property
@@ -64,6 +68,27 @@ class Fault:
     """The provider's own name of the error, as in `insufficient_quota`."""
     seconds: float = 30.0
     """How long `hang` and `drip` take."""
+
+
+def vector_of(text: str, dimensions: int = 8) -> list[float]:
+    """Numbers between -1 and 1 that depend on the text alone, and that 32 bits hold exactly."""
+    rng = random.Random(text)
+    return [rng.randrange(-1024, 1025) / 1024 for _ in range(dimensions)]
+
+
+def embeddings_answer(call: Call, *, as_base64: bool = False, shuffled: bool = False, dimensions: int = 8) -> dict[str, Any]:
+    """Embeddings as OpenAI's servers send them. `shuffled`: out of order, as `index` tells."""
+    data = []
+    for index, text in enumerate(call.body["input"]):
+        vector: Any = vector_of(text, dimensions)
+        if as_base64:
+            vector = base64.b64encode(struct.pack(f"<{dimensions}f", *vector)).decode()
+        data.append({"object": "embedding", "index": index, "embedding": vector})
+    if shuffled:
+        random.Random(0).shuffle(data)
+    tokens = sum(len(text.split()) for text in call.body["input"])
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "data": data, "model": f"{call.body['model']}-served", "usage": usage}
 
 
 Reply = Callable[[Call], str]
@@ -95,6 +120,8 @@ class FakeLLM:
 
     reply: Reply = lambda call: DEFAULT_REPLY
     fault: FaultPlan = lambda call: None
+    embeddings: Callable[[Call], dict[str, Any]] = embeddings_answer
+    """What is answered at /v1/embeddings."""
     latency: float = 0.0
     port: int = 0
     certificate: Path | None = None
@@ -194,7 +221,7 @@ def _handler(fake: FakeLLM) -> type[BaseHTTPRequestHandler]:
         def _answer(self, call: Call, fault: Fault | None) -> None:
             if fault is None:
                 fake.count(call)
-                self._send(200, json.dumps(completion(call, fake.reply(call))).encode())
+                self._send(200, json.dumps(self._good(call)).encode())
             elif fault.kind == "status":
                 headers = {"retry-after": fault.retry_after} if fault.retry_after is not None else {}
                 error = {"error": {"message": fault.message, "type": fault.code or "fault", "code": fault.code or fault.status}}
@@ -207,8 +234,11 @@ def _handler(fake: FakeLLM) -> type[BaseHTTPRequestHandler]:
             else:
                 self._malformed(call, fault)
 
+        def _good(self, call: Call) -> dict[str, Any]:
+            return fake.embeddings(call) if self.path.endswith("/embeddings") else completion(call, fake.reply(call))
+
         def _malformed(self, call: Call, fault: Fault) -> None:
-            good = completion(call, fake.reply(call))
+            good = self._good(call)
             if fault.kind == "empty_choices":
                 self._send(200, json.dumps({**good, "choices": []}).encode())
             elif fault.kind in ("no_content", "content_filter"):

@@ -29,7 +29,8 @@ COMPUTED = "baseline/"
 """How a model string begins whose predictions are computed from the data, so that no server is asked. `load_models` takes their list."""
 COMPUTED_SQL = f"starts_with(model_variant, '{COMPUTED}')"
 """Whether a row is of such a model, in SQL."""
-LOCAL_MODELS = ("local/smollm2-135m",)
+LOCAL_EMBEDDER = "local/minilm-l6-int8"
+LOCAL_MODELS = ("local/smollm2-135m", LOCAL_EMBEDDER)
 
 SAMPLING = (
     "temperature",
@@ -116,7 +117,7 @@ class ModelSpec(_Settings):
             _refuse(values, _COMPUTED_KEYS, f"{model} is computed, not asked")
             return {"seed": _computed(info).get(model), **values, "temperature": None, "max_tokens": None}
         if model in LOCAL_MODELS:
-            _refuse(values, _LOCAL_KEYS, f"{model} reads its answer off the probabilities of the options")
+            _refuse(values, _LOCAL_KEYS, f"{model} runs in this process and samples nothing")
             return {**values, "max_tokens": None, "max_concurrency": 1}
         return values
 

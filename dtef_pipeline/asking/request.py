@@ -15,7 +15,8 @@ Hash = Annotated[str, "32 hexadecimal digits"]
 """A prompt id or a request key: see `identity.digest`."""
 SPEAKERS = ("system", "user", "assistant", "tool")
 CANDIDATE = "candidate"
-ROLES = (CANDIDATE, "judge", "analyst", "embedder")
+EMBEDDER = "embedder"
+ROLES = (CANDIDATE, "judge", "analyst", EMBEDDER)
 """What a model is asked as: to be measured, to judge what another one wrote, to sum up, or to embed a text."""
 
 

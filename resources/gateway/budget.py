@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
 
 from dtef_pipeline.asking.models import Budget, ModelSpec
-from dtef_pipeline.asking.request import CANDIDATE, Request
+from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Request
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import GatewayError
 from resources.gateway.prices import Price
@@ -155,6 +155,8 @@ def _bounded(limits: Budget, further: Budget) -> Budget:
 
 
 def response_limit(request: Request) -> int:
-    """The most tokens the response may take."""
+    """The most tokens the response may take; embeddings have none."""
+    if request.role == EMBEDDER:
+        return 0
     most = request.model.max_tokens
     return max(most or UNBOUNDED_RESPONSE, request.answer_tokens or 0)

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from dtef_pipeline.asking.models import Budget, ModelSpec
-from dtef_pipeline.asking.request import Failure, Request
+from dtef_pipeline.asking.request import EMBEDDER, Failure, Request
 from dtef_pipeline.text.counted import counted
 from resources.gateway.askable import refuse
 from resources.gateway.breaker import Breaker, BreakerRules
 from resources.gateway.budget import Accounts, Usage
 from resources.gateway.dispatch import Dispatch, Rules
+from resources.gateway.litellm_embedding import LitellmEmbedding
 from resources.gateway.litellm_transport import LitellmTransport
 from resources.gateway.local_model import LocalTransport
 from resources.gateway.loop_thread import LoopThread
@@ -33,6 +34,8 @@ from resources.responses.writer import ResponseWriter
 
 _log = logging.getLogger("dtef.gateway")
 _NO_BUDGET = Budget()
+_Asked = tuple[str, bool]
+"""A variant, and whether it is asked for embeddings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +87,10 @@ class Gateway:
         self._rules = Rules(max_concurrency, backoff or Backoff(), grace)
         self._breaker_rules, self.tell = breaker or BreakerRules(), tell
         self._litellm = LitellmTransport(self._environ)
+        self._embedding = LitellmEmbedding(self._environ)
         self._local = LocalTransport()
         self.providers: dict[str, ProviderSlots] = {}
-        self._models: dict[str, ModelState] = {}
+        self._models: dict[_Asked, ModelState] = {}
 
     @property
     def models(self) -> tuple[ModelState, ...]:
@@ -162,11 +166,11 @@ class Gateway:
         return dispatch.failures, dispatch.sent
 
     def _queues(self, wanted: Mapping[str, Request], known: set[str]) -> list[ModelQueue]:
-        queues: dict[str, ModelQueue] = {}
+        queues: dict[_Asked, ModelQueue] = {}
         for key, request in wanted.items():
-            variant = request.model.variant
-            if (queue := queues.get(variant)) is None:
-                queue = queues[variant] = ModelQueue(self._state(request.model))
+            asked = request.model.variant, request.role == EMBEDDER
+            if (queue := queues.get(asked)) is None:
+                queue = queues[asked] = ModelQueue(self._state(request.model, asked))
             queue.total += 1
             if key in known:
                 queue.replayed += 1
@@ -174,13 +178,14 @@ class Gateway:
                 queue.unclaimed.append(Job(key, request))
         return list(queues.values())
 
-    def _state(self, spec: ModelSpec) -> ModelState:
+    def _state(self, spec: ModelSpec, asked: _Asked) -> ModelState:
         if spec.is_computed:
             raise ValueError(f"{spec.name} is refused: its answers are computed, not asked for")
-        if (state := self._models.get(spec.variant)) is None:
+        if (state := self._models.get(asked)) is None:
             slots = self.providers.setdefault(provider_of(spec), ProviderSlots(self._rules.limit, self._rules.backoff))
-            transport = self._local if spec.is_local else self._litellm
-            state = self._models[spec.variant] = ModelState(spec, transport, slots, Breaker(self._breaker_rules))
+            hosted = self._embedding if asked[1] else self._litellm
+            transport = self._local if spec.is_local else hosted
+            state = self._models[asked] = ModelState(spec, transport, slots, Breaker(self._breaker_rules))
         return state
 
     def _refuse_unaskable(self, queues: Iterable[ModelQueue]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import ssl
@@ -39,6 +40,8 @@ _RETRY_DELAY = re.compile(r'retryDelay"?\s*:\s*"?([\d.]+)s')
 _PREFIX = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: Error)?(?:: | - ))+")
 # As in "Cannot connect to host 127.0.0.1:1 ssl:<ssl.SSLContext object at 0x7f78259ca570>".
 _OBJECT = re.compile(r" (?:ssl:)?<[\w.]+ object at 0x[0-9a-f]+>")
+# As in "Error code: 401 - {'error': {'message': 'no luck'}}".
+_CODE = re.compile(r"^Error code: \d{3} - ")
 _NOTHING_SAID = "Connection error"
 _SUFFIX = re.compile(r"\.? Handle with `litellm\.\w+`\.?")
 
@@ -150,14 +153,18 @@ def _text(error: Exception) -> str:
 
 
 def _message_in(text: str) -> str | None:
-    """`no luck` of `{"error": {"message": "no luck"}}`."""
+    """`no luck` of `{"error": {"message": "no luck"}}`, which some calls quote as Python writes it."""
+    text = _CODE.sub("", text)
     start = text.find("{")
     if start not in (0, 2):  # 2: the bytes of a body, b'{...}'
         return None
     try:
         body: Any = json.JSONDecoder().raw_decode(text, start)[0]
     except ValueError:
-        return None
+        try:
+            body = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return None
     inner = body.get("error", body) if isinstance(body, dict) else None
     found = inner.get("message") if isinstance(inner, dict) else inner
     return found if isinstance(found, str) and found else None

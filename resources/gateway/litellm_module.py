@@ -20,6 +20,8 @@ def load_litellm() -> Any:
         import litellm
 
         litellm.ModelResponse()
+    # A server may send embeddings as base64 where numbers are declared, which are read all the same.
+    warnings.filterwarnings("ignore", "Pydantic serializer warnings")
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     litellm.cache = None

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -64,33 +64,33 @@ class LitellmTransport:
         litellm, spec = load_litellm(), request.model
         arguments = self._arguments(litellm, request)
         self._warn_of_dropped(litellm, spec)
-        try:
-            # The client's timeout is the longest silence; ours is the whole call, so that a slow drip ends too.
-            async with asyncio.timeout(spec.timeout + _GRACE_S):
-                completion = await litellm.acompletion(**arguments)
-        except TimeoutError:
-            raise CallError(f"{spec.name}: no answer within {spec.timeout:g} s", Scope.PASSING) from None
-        except Exception as error:
-            raise call_error(spec, error) from None
-        return _reply(litellm, spec, completion)
+        return _reply(litellm, spec, await in_time(spec, litellm.acompletion(**arguments)))
 
     def _arguments(self, litellm: Any, request: Request) -> dict[str, Any]:
         spec, sampling = request.model, _sampling(request)
         if request.response_schema is not None and self._takes_schemas(litellm, spec):
             sampling["response_format"] = _response_format(request.response_schema)
         arguments = {
-            "model": spec.model,
+            **self.connection(spec),
             "messages": [{"role": message.role, "content": message.text} for message in request.conversation],
+            **sampling,
+        }
+        if spec.api_base:
+            # litellm knows no list for such a server: everything asked for is sent, and the server decides.
+            arguments["allowed_openai_params"] = list(sampling)
+        return arguments
+
+    def connection(self, spec: ModelSpec) -> dict[str, Any]:
+        """How the model is reached: what every call of litellm is given."""
+        arguments = {
+            "model": spec.model,
             "timeout": httpx.Timeout(spec.timeout, connect=min(spec.timeout, CONNECT_TIMEOUT_S)),
             "max_retries": 0,
             "num_retries": 0,
             "drop_params": True,
-            **sampling,
         }
         if spec.api_base:
             arguments["api_base"] = spec.api_base
-            # litellm knows no list for such a server: everything asked for is sent, and the server decides.
-            arguments["allowed_openai_params"] = list(sampling)
             # Without a key of its own, litellm would send such a server the provider's (OPENAI_API_KEY).
             arguments["api_key"] = "none"
         if spec.api_key_env:
@@ -149,6 +149,18 @@ class LitellmTransport:
             if close is not None and asyncio.iscoroutinefunction(close):
                 await close()
         await worker.stop()
+
+
+async def in_time(spec: ModelSpec, call: Awaitable[Any]) -> Any:
+    """What a call of litellm returns. Raises `CallError` for whatever it raises, and when it takes too long."""
+    try:
+        # The client's timeout is the longest silence; ours is the whole call, so that a slow drip ends too.
+        async with asyncio.timeout(spec.timeout + _GRACE_S):
+            return await call
+    except TimeoutError:
+        raise CallError(f"{spec.name}: no answer within {spec.timeout:g} s", Scope.PASSING) from None
+    except Exception as error:
+        raise call_error(spec, error) from None
 
 
 def _sampling(request: Request) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.models import LOCAL_EMBEDDER, ModelSpec
 from dtef_pipeline.asking.request import Request
 from resources.gateway.transport import CallError, Reply, Scope
 
@@ -45,6 +45,8 @@ class LocalTransport:
         self._server: Any = None
 
     def problem(self, spec: ModelSpec) -> str | None:
+        if spec.model == LOCAL_EMBEDDER:
+            return f"{LOCAL_EMBEDDER} embeds texts and writes none; name it as the embedder"
         absent = [name for name in (_RUNTIME_PACKAGE, _WEIGHTS_PACKAGE) if importlib.util.find_spec(name) is None]
         if absent:
             return f"the package {' and '.join(absent)} is not installed; {_INSTALL}"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from dtef_pipeline.asking.models import LOCAL_MODELS, Budget, ModelSpec, load_models
+from dtef_pipeline.asking.models import LOCAL_EMBEDDER, LOCAL_MODELS, Budget, ModelSpec, load_models
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES
 from tests.conftest import ROOT
@@ -221,7 +221,8 @@ class TestShipped:
         assert self.models.collections["baselines"] == tuple(BASELINES), (
             "collection `baselines` of data/models.yaml and BASELINES of dtef_pipeline/survey/baselines/names.py differ, maybe in order"
         )
-        assert self.models.collections["local"] == LOCAL_MODELS
+        assert (*self.models.collections["local"], LOCAL_EMBEDDER) == LOCAL_MODELS
+        assert set(LOCAL_MODELS) <= set(self.models.specs)
 
     def test_core_is_a_dozen_models_of_several_providers_with_their_keys(self) -> None:
         core = self.models.resolve(["core"])

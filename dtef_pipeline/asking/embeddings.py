@@ -1,0 +1,211 @@
+"""Embeddings of texts: how texts are put together for a call, what a server's answer holds, and the columns in which vectors are kept."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dtef_pipeline.asking.models import SAMPLING, ModelSpec
+from dtef_pipeline.asking.tokens import estimate_tokens
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.identity import digest
+from dtef_pipeline.tables import field
+
+Vectors = npt.NDArray[np.float32]
+"""A vector a row."""
+
+BATCH_TEXTS = 64
+"""The most texts of one call."""
+BATCH_CHARACTERS = 100_000
+"""The most characters of one call; a text that is longer goes alone."""
+EMBEDDER_WINDOW = 8_000
+"""Tokens, estimated on the high side, that a server takes as one text unless its `max_tokens` say otherwise: OpenAI's take 8,191."""
+
+EMBEDDING_FIELDS = (
+    field("embedder", pa.string(), "Model that made the vector, with the length of its windows where that was set"),
+    field("text_hash", pa.string(), "Hash of the embedded text"),
+    field("vector", pa.list_(pa.float32()), "Embedding: vectors of one embedder have one length"),
+    field("windows", pa.int32(), "Parts that the text was embedded in, 1 unless it is longer than a window"),
+)
+"""One row per text that an embedder has embedded: the columns that every family's table of vectors has."""
+EMBEDDING_SCHEMA = pa.schema(EMBEDDING_FIELDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One part of a text, as long as an embedder takes at once."""
+
+    text: str
+    tokens: int
+    """Its weight in the vector of the whole text."""
+
+
+def text_hash(text: str) -> str:
+    """32 hexadecimal digits that stand for a text in tables of vectors."""
+    return digest(text)
+
+
+def embedder_of(spec: ModelSpec) -> str:
+    """What tells an embedder apart: its model string, and `max_tokens` (the length of its windows) where the models file sets it.
+
+    Raises:
+        ConfigError: the model has a sampling parameter, which an embedder would ignore.
+    """
+    given = [name for name in SAMPLING if name in spec.model_fields_set and getattr(spec, name) is not None]
+    ignored = [
+        name for name in given if name not in ("max_tokens", "temperature") or (name == "temperature" and spec.temperature)
+    ]
+    if ignored:
+        raise ConfigError(
+            f"model {spec.name!r}, as an embedder: got {', '.join(ignored)}, which embeddings do not have; allowed: "
+            "max_tokens (the longest text that it takes at once)"
+        )
+    return f"{spec.model}[max_tokens={spec.max_tokens}]" if "max_tokens" in given and not spec.is_local else spec.model
+
+
+def pieces(text: str, most: int = EMBEDDER_WINDOW) -> list[Piece]:
+    """The text in windows of at most `most` tokens, as `estimate_tokens` counts them, cut between words; all of it, in order.
+
+    A word that is longer by itself is cut at its characters. A text that fits is one piece, as it is.
+    """
+    if (whole := estimate_tokens(text)) <= most:
+        return [Piece(text, whole)]
+    found: list[Piece] = []
+    held, tokens = "", 0
+    for word in _words(text, most):
+        more = estimate_tokens(word)
+        if held and tokens + more > most:
+            found.append(Piece(held, tokens))
+            held, tokens = "", 0
+        held, tokens = held + word, tokens + more
+    return [*found, Piece(held, tokens)]
+
+
+def _words(text: str, most: int) -> Iterator[str]:
+    """The words with the white space behind them; those that no window holds in parts of `most` characters, no more tokens than that."""
+    start = 0
+    for end in (place for place in range(1, len(text) + 1) if place == len(text) or _begins_word(text, place)):
+        word, start = text[start:end], end
+        if estimate_tokens(word) <= most:
+            yield word
+        else:
+            yield from (word[place : place + most] for place in range(0, len(word), most))
+
+
+def _begins_word(text: str, place: int) -> bool:
+    return text[place - 1].isspace() and not text[place].isspace()
+
+
+def joined(vectors: Vectors, tokens: Sequence[int]) -> Vectors:
+    """The vector of a text, (dimensions,), from those of its pieces, (pieces, dimensions).
+
+    One piece: its vector as it is. Several: the mean of their unit vectors, weighted by tokens, at unit length.
+    """
+    if len(vectors) == 1:
+        only: Vectors = vectors[0]
+        return only
+    mean = np.average(unit(vectors.astype(np.float64)), axis=0, weights=tokens)
+    return unit(mean).astype(np.float32)
+
+
+def unit(vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The vectors (last axis) at length 1; one of zeros stays so."""
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    scaled: npt.NDArray[Any] = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
+    return scaled
+
+
+def batches(texts: Sequence[str]) -> list[range]:
+    """The texts in calls, as ranges of places: at most `BATCH_TEXTS` texts and `BATCH_CHARACTERS` characters each."""
+    found: list[range] = []
+    start = characters = 0
+    for place, text in enumerate(texts):
+        if place > start and (place - start == BATCH_TEXTS or characters + len(text) > BATCH_CHARACTERS):
+            found.append(range(start, place))
+            start, characters = place, 0
+        characters += len(text)
+    return [*found, range(start, len(texts))] if texts else found
+
+
+def decoded(data: Sequence[Mapping[str, Any]], count: int) -> Vectors:
+    """The vectors of a server's answer, (count, dimensions), in the order of the texts that were sent.
+
+    Args:
+        data: one entry a text, in any order: `index` (its place among the texts; where no entry has one, they are in order) and `embedding`,
+            a list of numbers or base64 of 32-bit floats, little-endian.
+        count: how many texts were sent.
+
+    Raises:
+        ValueError: a vector is missing, there twice, of another length than the others, or holds something else than finite numbers.
+    """
+    places = [entry.get("index") for entry in data]
+    order = [
+        int(place) for place in (range(count) if all(place is None for place in places) else places) if isinstance(place, int)
+    ]
+    if len(data) != count or sorted(order) != list(range(count)):
+        raise ValueError(f"{len(data)} embeddings of {count} texts, with the places {_first_few(places)}")
+    rows = [_vector(entry.get("embedding")) for entry in data]
+    if len(lengths := {len(row) for row in rows}) != 1 or lengths == {0}:
+        raise ValueError(f"embeddings of {' and '.join(map(str, sorted(lengths)))} numbers")
+    vectors = np.empty((count, len(rows[0])), np.float32)
+    vectors[order] = rows
+    if not np.isfinite(vectors).all():
+        raise ValueError("an embedding that holds something else than finite numbers")
+    return vectors
+
+
+def _vector(embedding: Any) -> Vectors:
+    """One vector, whichever form it was sent in."""
+    try:
+        if isinstance(embedding, str):
+            return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4")
+        if not isinstance(embedding, list) or any(isinstance(number, (bool, str)) for number in embedding):
+            raise ValueError(f"got {type(embedding).__name__}")
+        # A number beyond 32 bits becomes an infinity, which is refused with the others.
+        with np.errstate(over="ignore"):
+            return np.array(embedding, np.float64).reshape(len(embedding)).astype(np.float32)
+    except (ValueError, TypeError, binascii.Error) as error:
+        raise ValueError(f"an embedding is neither a list of numbers nor base64 of 32-bit floats: {error}") from None
+
+
+def _first_few(values: Sequence[object]) -> str:
+    return ", ".join(map(str, values[:5])) + (", ..." if len(values) > 5 else "")
+
+
+def packed(vectors: Vectors) -> str:
+    """Vectors, (rows, dimensions), as the text in which the response store keeps them."""
+    content = base64.b64encode(vectors.astype("<f4").tobytes()).decode("ascii")
+    return json.dumps({"shape": list(vectors.shape), "float32": content}, separators=(",", ":"))
+
+
+def unpacked(text: str) -> Vectors:
+    """The vectors that `packed` made a text of. Raises ValueError for any other text."""
+    try:
+        content = json.loads(text)
+        flat = np.frombuffer(base64.b64decode(content["float32"], validate=True), "<f4")
+        return flat.reshape([int(size) for size in content["shape"]])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"no stored vectors: {error!r}") from None
+
+
+def vector_table(embedder: str, rows: Mapping[str, tuple[Vectors, int]]) -> pa.Table:
+    """`EMBEDDING_SCHEMA`, one row per text hash, sorted by it. `rows`: (vector, windows) by text hash."""
+    hashes = sorted(rows)
+    vectors = [rows[one][0] for one in hashes]
+    offsets = np.cumsum([0, *map(len, vectors)], dtype=np.int32)
+    values = np.concatenate(vectors) if vectors else np.empty(0, np.float32)
+    columns = [
+        pa.repeat(pa.scalar(embedder, pa.string()), len(hashes)),
+        pa.array(hashes, pa.string()),
+        pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values.astype(np.float32), pa.float32())),
+        pa.array([rows[one][1] for one in hashes], pa.int32()),
+    ]
+    return pa.table(columns, schema=EMBEDDING_SCHEMA)

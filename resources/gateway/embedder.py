@@ -1,0 +1,198 @@
+"""Embeds texts: here, or by a server through the gateway, whose limits, retries, budgets and store hold for batches of texts too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from dtef_pipeline.asking.embeddings import (
+    EMBEDDER_WINDOW,
+    Piece,
+    Vectors,
+    batches,
+    embedder_of,
+    joined,
+    pieces,
+    text_hash,
+    unpacked,
+    vector_table,
+)
+from dtef_pipeline.asking.models import LOCAL_EMBEDDER, ModelSpec
+from dtef_pipeline.asking.request import EMBEDDER, Failure, Message, Request
+from dtef_pipeline.errors import ConfigError, GatewayError
+from dtef_pipeline.text.counted import counted
+from resources.gateway.budget import Usage
+from resources.gateway.gateway import Gateway
+from resources.gateway.local_embedder import embed_locally
+from resources.gateway.progress import ModelProgress, OnProgress
+
+# A text's embedding is the same in every snapshot, so what one has bought serves all.
+_EVERY_SNAPSHOT = "base"
+_READ_AT_ONCE = 16
+"""Batches whose stored responses are held in memory at once: some 10 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """What came of a set of texts."""
+
+    vectors: pa.Table
+    """`EMBEDDING_SCHEMA`: one row per text that could be embedded, sorted by text hash."""
+    failures: Mapping[str, Failure]
+    """By text hash; its `status` says whether the call failed for good (error) or a budget was reached before it (budget)."""
+    usage: Usage
+    """What was used for it now, failed calls included; what had been bought before costs nothing again."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """Vectors of pieces, by their places, and why there is none."""
+
+    vectors: dict[int, Vectors] = field(default_factory=dict)
+    failures: dict[int, Failure] = field(default_factory=dict)
+
+
+def embed(
+    texts: Iterable[str], spec: ModelSpec, gateway: Gateway, *, known: int = 0, on_progress: OnProgress | None = None
+) -> Embedded:
+    """The embedding of each text, each different text once.
+
+    A text that is longer than the embedder's window is embedded in windows, and its vector is their mean, weighted by tokens. A server's
+    window is `max_tokens` of the models file, else `EMBEDDER_WINDOW`. A batch that fails is asked once more text by text, so that one
+    text that a server refuses takes no other with it. A blank text has no embedding.
+
+    Args:
+        texts: what to embed, such as the texts that are not yet in a table of vectors.
+        spec: a model that embeds: `local/minilm-l6-int8`, or a server's.
+        gateway: whose store, limits and budgets hold; the role is `embedder`. The local embedder needs none of them.
+        known: of how many texts of the same set there are vectors already.
+        on_progress: takes counts of batches, of the local embedder of texts.
+
+    Raises:
+        ConfigError: the model cannot embed: a package is missing, it is another local or a computed model, or has sampling parameters.
+        GatewayError: the model cannot be asked at all, or every embedding failed and none is known.
+        Interrupted or KeyboardInterrupt: as `Gateway.answer`; what was bought is in the store.
+    """
+    embedder = embedder_of(spec)
+    if spec.is_computed or (spec.is_local and spec.model != LOCAL_EMBEDDER):
+        raise ConfigError(
+            f"model {spec.name!r} embeds no texts; allowed: {LOCAL_EMBEDDER}, or a model that a server embeds with"
+        )
+    wanted = dict(sorted((text_hash(text), text) for text in texts))
+    blank = {one: Failure(one, "a blank text has no embedding", 0) for one, text in wanted.items() if not text.strip()}
+    filled = {one: text for one, text in wanted.items() if one not in blank}
+    before = gateway.used.get(EMBEDDER, Usage())
+    found, failures = (
+        (_locally(filled, spec, on_progress), {}) if spec.is_local else _by_server(filled, spec, gateway, on_progress)
+    )
+    result = Embedded(vector_table(embedder, found), {**blank, **failures}, gateway.used.get(EMBEDDER, Usage()) - before)
+    _refuse_none(result, spec, known)
+    return result
+
+
+def _refuse_none(result: Embedded, spec: ModelSpec, known: int) -> None:
+    """GatewayError when everything failed: that is no matter of single texts, and nothing should be published."""
+    failed = [failure for failure in result.failures.values() if _was_asked(failure)]
+    if failed and not len(result.vectors) and not known:
+        raise GatewayError(
+            f"{spec.name} could embed none of {counted(len(result.failures), 'text')}, so no similarity is published; "
+            f"the first error: {failed[0].message}"
+        )
+
+
+def _locally(texts: Mapping[str, str], spec: ModelSpec, on_progress: OnProgress | None) -> dict[str, tuple[Vectors, int]]:
+    def tell(done: int) -> None:
+        if on_progress is not None:
+            on_progress((ModelProgress(spec.name, len(texts), replayed=0, done=done, failed=0),))
+
+    return dict(zip(texts, embed_locally(list(texts.values()), tell), strict=True)) if texts else {}
+
+
+def _by_server(
+    texts: Mapping[str, str], spec: ModelSpec, gateway: Gateway, on_progress: OnProgress | None
+) -> tuple[dict[str, tuple[Vectors, int]], dict[str, Failure]]:
+    """(vector, windows) by text hash, and failures by text hash."""
+    window = spec.max_tokens if "max_tokens" in spec.model_fields_set and spec.max_tokens else EMBEDDER_WINDOW
+    of_text = {one: pieces(text, window) for one, text in texts.items()}
+    flat = [piece for parts in of_text.values() for piece in parts]
+    found = _pieces(flat, _without_sampling(spec), gateway, on_progress)
+    vectors: dict[str, tuple[Vectors, int]] = {}
+    failures: dict[str, Failure] = {}
+    start = 0
+    for one, parts in of_text.items():
+        places = range(start, start + len(parts))
+        start += len(parts)
+        failed = next((found.failures[place] for place in places if place in found.failures), None)
+        if failed is not None:
+            failures[one] = Failure(one, failed.message, failed.attempts, failed.status)
+        elif len({found.vectors[place].size for place in places}) > 1:
+            failures[one] = Failure(one, f"{spec.name}: windows of one text have vectors of several lengths", 1)
+        else:
+            stacked = np.stack([found.vectors[place] for place in places])
+            vectors[one] = joined(stacked, [piece.tokens for piece in parts]), len(parts)
+    return vectors, failures
+
+
+def _pieces(flat: Sequence[Piece], spec: ModelSpec, gateway: Gateway, on_progress: OnProgress | None) -> _Found:
+    """The vectors of pieces, in batches; those of a batch that failed are asked for once more, each alone."""
+    found, again = _Found(), _Found()
+    _ask(batches([piece.text for piece in flat]), flat, spec, gateway, on_progress, found)
+    alone = [place for place in sorted(found.failures) if _was_asked(found.failures[place])]
+    if alone and len(flat) > 1:
+        _ask([range(place, place + 1) for place in alone], flat, spec, gateway, on_progress, again)
+        # Where the model is not asked again, the first failure says more.
+        told = {place: failure for place, failure in again.failures.items() if _was_asked(failure)}
+        found.failures = {place: one for place, one in found.failures.items() if place not in again.vectors} | told
+        found.vectors |= again.vectors
+    return found
+
+
+def _was_asked(failure: Failure) -> bool:
+    """False where no call was made: a budget or the end of the model was reached before it."""
+    return failure.status == "error" and failure.attempts > 0
+
+
+def _ask(
+    parts: Sequence[range],
+    flat: Sequence[Piece],
+    spec: ModelSpec,
+    gateway: Gateway,
+    on_progress: OnProgress | None,
+    found: _Found,
+) -> None:
+    """One request a batch; what comes back is added to `found`."""
+    asked = {(request := _request([flat[place].text for place in part], spec)).key: (request, part) for part in parts}
+    outcome = gateway.answer((request for request, _ in asked.values()), on_progress=on_progress)
+    keys = [key for key in asked if key not in outcome.failures]
+    for key, failure in outcome.failures.items():
+        found.failures.update(dict.fromkeys(asked[key][1], failure))
+    for start in range(0, len(keys), _READ_AT_ONCE):
+        rows = gateway.store.responses(keys[start : start + _READ_AT_ONCE])
+        for key, text in zip(rows["request_key"].to_pylist(), rows["text"].to_pylist(), strict=True):
+            _add(text, asked[key][1], spec, key, found)
+
+
+def _add(text: str, part: range, spec: ModelSpec, key: str, found: _Found) -> None:
+    """The vectors of a stored response. One that was put into the store from elsewhere may hold anything."""
+    try:
+        vectors = unpacked(text)
+        if vectors.ndim != 2 or len(vectors) != len(part):
+            raise ValueError(f"vectors of the shape {vectors.shape} for {counted(len(part), 'text')}")
+    except ValueError as error:
+        failure = Failure(key, f"{spec.name}: the stored response {key} holds no vectors: {error}", 0)
+        found.failures.update(dict.fromkeys(part, failure))
+        return
+    found.vectors.update(zip(part, vectors, strict=True))
+
+
+def _request(texts: Sequence[str], spec: ModelSpec) -> Request:
+    return Request.of_messages([Message("user", text) for text in texts], spec, 0, _EVERY_SNAPSHOT, role=EMBEDDER)
+
+
+def _without_sampling(spec: ModelSpec) -> ModelSpec:
+    """The model under a variant that is its model string alone: embeddings have no temperature and no longest response."""
+    kept = {name: getattr(spec, name) for name in spec.model_fields_set}
+    return ModelSpec.model_validate({**kept, "temperature": None, "max_tokens": None})

