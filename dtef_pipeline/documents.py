@@ -244,14 +244,14 @@ def read_document(
     try:
         values = yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
     except yaml.YAMLError as error:
-        line, problem = _problem(error, text)
+        line, problem = yaml_problem(error, text)
         raise ConfigError(f"{where}:{line}: not a readable {kind}: {problem}") from error
     if not isinstance(values, dict | None):
         raise ConfigError(f"{where}:1: not a readable {kind}: got {_echo(values)}; allowed: a mapping with {', '.join(known)}")
     return Document(where, text, values or {}, members or {})
 
 
-def _problem(error: yaml.YAMLError, text: str) -> tuple[int, str]:
+def yaml_problem(error: yaml.YAMLError, text: str) -> tuple[int, str]:
     """The 1-based line and what is wrong with it, without what YAML's own message says of both."""
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
