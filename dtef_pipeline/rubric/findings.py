@@ -46,55 +46,97 @@ def _info(means: str, remedy: str) -> FindingKind:
 
 
 FINDING_KINDS: Mapping[str, FindingKind] = {
-    "yaml": _error("the file is no YAML (or JSON), so that nothing of it is read", "mend the line; put quotes around a text with `: ` in it"),
+    "yaml": _error(
+        "the file is no YAML (or JSON), so that nothing of it is read",
+        "mend the line; put quotes around a text with `: ` in it",
+    ),
     "reserved-id": _error(
-        "the id that follows from the file's path is reserved, ends in `__`, or is another file's too", "rename the file or its folder"
+        "the id that follows from the file's path is reserved, ends in `__`, or is another file's too",
+        "rename the file or its folder",
     ),
     "no-prompts": _error("the file has no prompts", "write a list of prompts below the header, after a line `---`"),
     "bad-header": _error("a value of the header has another form than is expected", "write it as the message says"),
     "bad-prompt": _error("a prompt, or a value in it, has another form than is expected", "write it as the message says"),
     "no-prompt-text": _error("a prompt does not say what a model is asked", "write `prompt:` with a text, or `messages:`"),
     "bad-message": _error(
-        "a message has no known role, or no text; only what the assistant says may be null", "write `- user: text` or `- assistant: text`"
+        "a message has no known role, or no text; only what the assistant says may be null",
+        "write `- user: text` or `- assistant: text`",
     ),
     "assistant-first": _error("the first message is the assistant's", "begin with a message of the user"),
     "nothing-to-generate": _error(
-        "the last message is not the user's and none is left to the model", "end with a message of the user, or write `- assistant: null`"
+        "the last message is not the user's and none is left to the model",
+        "end with a message of the user, or write `- assistant: null`",
     ),
     "rubric-not-a-list": _error("`should` or `should_not` is no list", "write each criterion in a line that begins with `- `"),
-    "bad-point": _error("a criterion is neither a text nor a function", "put quotes around a text, mostly one with `: ` or a number"),
+    "bad-point": _error(
+        "a criterion is neither a text nor a function", "put quotes around a text, mostly one with `: ` or a number"
+    ),
     "text-and-function": _error("a criterion has both a text and a function", "write two criteria"),
-    "nested-too-deep": _error("a list of criteria lies in an alternative path, which is a list itself", "write each path as a plain list"),
+    "nested-too-deep": _error(
+        "a list of criteria lies in an alternative path, which is a list itself", "write each path as a plain list"
+    ),
     "weight-out-of-range": _error("a weight is no number from 0.1 to 10", "write a number from 0.1 to 10, without quotes"),
     "unknown-reference": _error("`$ref` names no definition", "write the definition into `point_defs` in the header"),
-    "unknown-collection": _error("a model is neither `provider:model` nor a known collection", "write `provider:model`, or give the folder of collections"),
-    "custom-model": _error("a model is described by an address of its own", "describe it in models.yaml, and name it with `--model`"),
+    "unknown-collection": _error(
+        "a model is neither `provider:model` nor a known collection",
+        "write `provider:model`, or give the folder of collections",
+    ),
+    "custom-model": _error(
+        "a model is described by an address of its own", "describe it in models.yaml, and name it with `--model`"
+    ),
     "no-models-left": _error("every named collection is empty, so that no model is asked", "name a model, or give `--model`"),
     "bad-judge": _error("a judge has no model, or an unknown approach", "write `{model: provider:model, approach: standard}`"),
-    "unknown-function": _unscorable("there is no point function of this name", "use a name of the table of functions; write a text that begins with $ as `text:`"),
-    "bad-arguments": _unscorable("the function cannot work with this argument", "write the argument as the table of functions has it"),
+    "unknown-function": _unscorable(
+        "there is no point function of this name",
+        "use a name of the table of functions; write a text that begins with $ as `text:`",
+    ),
+    "bad-arguments": _unscorable(
+        "the function cannot work with this argument", "write the argument as the table of functions has it"
+    ),
     "bad-regex": _unscorable("the pattern is no regular expression of JavaScript", "mend the pattern"),
-    "dollar-string": _warning("a function is written as a text, and is read as the function", "take the quotes away: `$name: argument`"),
+    "dollar-string": _warning(
+        "a function is written as a text, and is read as the function", "take the quotes away: `$name: argument`"
+    ),
     "duplicate-prompt-id": _warning("two prompts have one id; the later one gets `#2`", "give it another id"),
     "single-element-path": _warning(
-        "a list of one criterion is an alternative path, of which one is enough", "write the criterion without its list, unless it is an alternative"
+        "a list of one criterion is an alternative path, of which one is enough",
+        "write the criterion without its list, unless it is an alternative",
     ),
-    "no-criteria": _warning("a prompt has neither criteria nor an ideal answer, so that no response is scored", "add `should:` or `ideal:`"),
-    "consecutive-roles": _warning("two messages of one role follow each other; they are sent as written", "join them, or write what lies between"),
+    "no-criteria": _warning(
+        "a prompt has neither criteria nor an ideal answer, so that no response is scored", "add `should:` or `ideal:`"
+    ),
+    "consecutive-roles": _warning(
+        "two messages of one role follow each other; they are sent as written", "join them, or write what lies between"
+    ),
     "empty-collection": _warning("a named collection has no models", "leave it out"),
-    "external-call": _warning("a function asks an external service, which is not done: it stays unscored", "write a text criterion, or another function"),
-    "system-and-systems": _warning("a system prompt is not used, since every prompt is asked with the list in the header", "leave one of the two out"),
-    "temperature-twice": _warning("a temperature is named twice and is asked once", "name it once; to ask again, draw several responses"),
+    "external-call": _warning(
+        "a function asks an external service, which is not done: it stays unscored",
+        "write a text criterion, or another function",
+    ),
+    "system-and-systems": _warning(
+        "a system prompt is not used, since every prompt is asked with the list in the header", "leave one of the two out"
+    ),
+    "temperature-twice": _warning(
+        "a temperature is named twice and is asked once", "name it once; to ask again, draw several responses"
+    ),
     "system-twice": _warning("a system prompt stands twice in the list and is asked with once", "name it once"),
-    "prompt-and-messages": _warning("a prompt has both `prompt` and `messages`; the messages are sent", "leave one of the two out"),
+    "prompt-and-messages": _warning(
+        "a prompt has both `prompt` and `messages`; the messages are sent", "leave one of the two out"
+    ),
     "ignored-id": _info("an id in the header is not used: the id follows from the file's path", "leave it out"),
     "no-prompt-id": _info("a prompt has no id, and gets one from its contents, which changes with them", "give it an id"),
-    "no-models": _info("no models are named, so that those of the collection CORE are asked", "name models, if others are meant"),
+    "no-models": _info(
+        "no models are named, so that those of the collection CORE are asked", "name models, if others are meant"
+    ),
     "model-twice": _info("a model is named twice, perhaps by a collection, and is asked once", "name it once"),
-    "ideal-only": _info("a prompt has an ideal answer and no criteria: only similarity is scored", "add `should:`, if more is meant"),
+    "ideal-only": _info(
+        "a prompt has an ideal answer and no criteria: only similarity is scored", "add `should:`, if more is meant"
+    ),
     "unknown-key": _info("a key has no meaning here, and is not read", "look for a slip of the pen, or leave it out"),
     "deprecated-judges": _info("judges are given in an older form, or as backups, and are not used", "write them as `judges:`"),
-    "paths-in-both-blocks": _info("both `should` and `should_not` have alternative paths, which are numbered apart", "nothing, if it is meant so"),
+    "paths-in-both-blocks": _info(
+        "both `should` and `should_not` have alternative paths, which are numbered apart", "nothing, if it is meant so"
+    ),
 }
 """Every code that `read_blueprint` gives, errors first."""
 

@@ -92,7 +92,9 @@ _COUNTING: Mapping[str, PointFunction] = {
     "tool_called": PointFunction("the name of a tool", _not(_is_some_text), takes_text=True),
     "tool_call_count_between": PointFunction("[least, most] or [least, most, name of a tool]", _not(_is_call_range)),
     "tool_call_order": PointFunction("a list of names of tools", _not(_is_texts)),
-    "tool_args_match": PointFunction("{name: tool, where: {argument: value}, normalizeWhitespace: false}", _not(_is_calls_match)),
+    "tool_args_match": PointFunction(
+        "{name: tool, where: {argument: value}, normalizeWhitespace: false}", _not(_is_calls_match)
+    ),
 }
 _POSITIVE = {**_SEARCHING, **{f"i{name}": function for name, function in _SEARCHING.items()}, **_COUNTING}
 POINT_FUNCTIONS: Mapping[str, PointFunction] = {

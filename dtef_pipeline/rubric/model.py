@@ -48,6 +48,8 @@ class Criterion:
     """What was written where something else was meant: of a function that stood in a text, that text."""
     fault: str | None = None
     """Why it cannot be scored, whatever is responded; None: it can."""
+    ref: str | None = None
+    """The definition of the header that it was written as; None: it stands in the prompt itself."""
 
     @property
     def repaired(self) -> bool:
@@ -111,6 +113,8 @@ class Blueprint:
     judges: tuple[Judge, ...] = ()
     """Those of `evaluationConfig`; none: the usual ones judge."""
     references: tuple[str, ...] = ()
+    temperatures: tuple[float, ...] = ()
+    """Those that the header names, at each of which every prompt is asked; none: each prompt has its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +139,10 @@ class ReadBlueprint:
     blueprint: Blueprint | None
     """None: nothing in the file can be asked."""
     findings: tuple[BlueprintFinding, ...]
+    structure: str | None = None
+    """How header and prompts are written: header+list | header+lists | header+stream | list | lists | stream | prompts | prompt | header.
+
+    None: the file cannot be parsed.
+    """
+    left_out: int = 0
+    """How many prompts and criteria are not in the blueprint, because each of them has an error."""

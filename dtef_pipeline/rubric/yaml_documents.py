@@ -24,7 +24,9 @@ MOST_EXPANDED = 20_000_000
 """Characters and values of a file, those behind an alias counted at each use."""
 
 _BEYOND_DOUBLES = 400
-_INTEGER_TEXT = re.compile(r"[-+]?(?:0b[01_]*[01]|0x[\da-fA-F_]*[\da-fA-F]|0o[0-7_]*[0-7]|0|0\d(?:[\d_]*\d)?|[1-9](?:[\d_]*\d)?)")
+_INTEGER_TEXT = re.compile(
+    r"[-+]?(?:0b[01_]*[01]|0x[\da-fA-F_]*[\da-fA-F]|0o[0-7_]*[0-7]|0|0\d(?:[\d_]*\d)?|[1-9](?:[\d_]*\d)?)"
+)
 _FLOAT_TEXT = re.compile(
     r"(?:[-+]?\d[\d_]*(?:\.[\d_]*)?(?:[eE][-+]?\d+)?|\.[\d_]+(?:[eE][-+]?\d+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))(?<!_)"
 )
@@ -273,7 +275,7 @@ def _tagged_scalar(event: Any) -> Any:
     kind = event.tag.removeprefix(_TAG)
     if kind in ("!", "str", "timestamp"):
         return event.value
-    value = scalar(event.value)
+    value: Any = scalar(event.value)
     kinds: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
     if not isinstance(value, kinds[kind]) or (isinstance(value, bool) and kind != "bool"):
         raise YamlFault(f"{event.value!r} is no value of the tag !!{kind}", _line(event))

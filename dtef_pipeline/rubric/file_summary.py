@@ -1,0 +1,150 @@
+"""What a blueprint file holds, in numbers: how much it asks, how it is judged, and what was found wrong with it."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from dtef_pipeline.rubric.findings import blocking
+from dtef_pipeline.rubric.model import (
+    FUNCTION_KIND,
+    SHOULD,
+    SHOULD_NOT,
+    TEXT_KIND,
+    Blueprint,
+    BlueprintFinding,
+    Criterion,
+    PromptItem,
+    ReadBlueprint,
+)
+
+USUAL_JUDGES = 2
+"""How many judges decide on each criterion in words, where a blueprint names none."""
+_OTHER_SCRIPTS = (
+    range(0x370, 0x2000),
+    range(0x2E80, 0x3000),
+    range(0x3040, 0xD7B0),
+    range(0xF900, 0xFB00),
+    range(0x20000, 0x32000),
+)
+"""Unicode's blocks of scripts other than Latin, from Greek on; marks and signs that all scripts share lie between them."""
+_LATIN_AMONG_THEM = range(0x1D00, 0x1F00)
+
+
+def file_summary(path: str, identifier: str, read: ReadBlueprint) -> dict[str, Any]:
+    """One file's id, counts and findings, as JSON has it. A file that cannot be parsed has `line` in place of the counts."""
+    found = read.findings
+    summary: dict[str, Any] = {"path": path, "id": identifier, "parses": read.structure is not None}
+    if read.structure is None:
+        return {**summary, "line": found[0].line, "findings": _by_code(found)}
+    blueprint = read.blueprint or Blueprint(identifier, identifier, None, (), (), None, ())
+    codes = Counter(finding.code for finding in found)
+    return {
+        **summary,
+        "structure": read.structure,
+        "title": blueprint.title,
+        "tags": list(blueprint.tags),
+        **_of_prompts(blueprint),
+        "duplicate_ids": codes["duplicate-prompt-id"],
+        **_of_criteria([criterion for prompt in blueprint.prompts for criterion in prompt.criteria], blueprint),
+        **_planned(blueprint),
+        **_letters(blueprint),
+        "findings": _by_code(found),
+        "errors": blocking(found),
+    }
+
+
+def _of_prompts(blueprint: Blueprint) -> dict[str, Any]:
+    prompts, systems = blueprint.prompts, blueprint.systems
+    return {
+        "prompts": len(prompts),
+        "prompt_ids": len({prompt.id for prompt in prompts}),
+        "prompts_with_ideal": sum(prompt.ideal is not None for prompt in prompts),
+        "ideal_only": sum(prompt.ideal is not None and not prompt.criteria for prompt in prompts),
+        "prompts_without_criteria": sum(not prompt.criteria for prompt in prompts),
+        "multi_turn": sum(len(prompt.turns) > 1 for prompt in prompts),
+        "prompts_with_null_turns": sum(any(turn.text is None for turn in prompt.turns) for prompt in prompts),
+        "systems": len(systems or ()),
+        "null_system": None in (systems or ()),
+        "prompts_with_system": 0 if systems else sum(prompt.systems[0] is not None for prompt in prompts),
+        "temperatures": list(blueprint.temperatures),
+        "weighted_prompts": sum(prompt.weight != 1 for prompt in prompts),
+        "models": len(blueprint.models),
+    }
+
+
+def _of_criteria(criteria: list[Criterion], blueprint: Blueprint) -> dict[str, Any]:
+    kinds = Counter(criterion.kind for criterion in criteria)
+    blocks = Counter(criterion.block for criterion in criteria)
+    paths = {
+        (prompt.id, criterion.block, criterion.path)
+        for prompt in blueprint.prompts
+        for criterion in prompt.criteria
+        if criterion.path is not None
+    }
+    return {
+        "criteria": len(criteria),
+        "should": blocks[SHOULD],
+        "should_not": blocks[SHOULD_NOT],
+        "text_criteria": kinds[TEXT_KIND],
+        "function_criteria": kinds[FUNCTION_KIND],
+        "weighted_criteria": sum(criterion.weight != 1 for criterion in criteria),
+        "or_blocks": len({path[:2] for path in paths}),
+        "or_paths": len(paths),
+        "path_criteria": sum(criterion.path is not None for criterion in criteria),
+        "functions": dict(sorted(Counter(criterion.fn for criterion in criteria if criterion.fn is not None).items())),
+        "repaired_strings": sum(criterion.repaired for criterion in criteria),
+        "refs": sum(criterion.ref is not None for criterion in criteria),
+        "function_only": bool(criteria) and not kinds[TEXT_KIND],
+    }
+
+
+def _planned(blueprint: Blueprint) -> dict[str, int]:
+    """How much is asked: of candidates, of judges (of the usual number), and of an embedder."""
+    models, systems = len(blueprint.models), len(blueprint.systems or ())
+    variants = models * max(1, len(blueprint.temperatures)) * max(1, systems)
+    pairs = variants * sum(criterion.kind == TEXT_KIND for prompt in blueprint.prompts for criterion in prompt.criteria)
+    with_ideal = sum(prompt.ideal is not None for prompt in blueprint.prompts)
+    return {
+        "planned_responses": variants * len(blueprint.prompts),
+        "planned_candidate_calls": variants * sum(prompt.generated for prompt in blueprint.prompts),
+        "judge_pairs": pairs,
+        "judge_calls_default": USUAL_JUDGES * pairs,
+        "embeddings_planned": with_ideal + variants * with_ideal,
+    }
+
+
+def _letters(blueprint: Blueprint) -> dict[str, int]:
+    """Letters of prompts and criteria, Latin ones beyond A to Z, and characters of other scripts, with their vowel signs."""
+    counts = Counter("".join(text for prompt in blueprint.prompts for text in _texts(prompt)))
+    letters = {character: count for character, count in counts.items() if character.isalpha()}
+    return {
+        "non_latin_letters": sum(count for character, count in counts.items() if _is_of_other_script(ord(character))),
+        "accented_letters": sum(count for character, count in letters.items() if _is_accented(character)),
+        "letters": sum(letters.values()),
+    }
+
+
+def _is_of_other_script(code: int) -> bool:
+    return any(code in block for block in _OTHER_SCRIPTS) and code not in _LATIN_AMONG_THEM
+
+
+def _is_accented(character: str) -> bool:
+    return not character.isascii() and unicodedata.name(character, "").startswith("LATIN")
+
+
+def _texts(prompt: PromptItem) -> Iterable[str]:
+    yield from (turn.text for turn in prompt.turns if turn.text is not None)
+    yield from (criterion.text for criterion in prompt.criteria if criterion.text is not None)
+
+
+def _by_code(findings: Iterable[BlueprintFinding]) -> dict[str, dict[str, Any]]:
+    """Level and places by code, each place once."""
+    by_code: dict[str, dict[str, Any]] = {}
+    for finding in findings:
+        of_code = by_code.setdefault(finding.code, {"level": finding.level, "at": []})
+        if finding.place not in of_code["at"]:
+            of_code["at"].append(finding.place)
+    return by_code

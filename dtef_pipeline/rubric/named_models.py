@@ -1,0 +1,168 @@
+"""The models that a blueprint names: `provider:model`, or a collection, which is a list of such names in a file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.rubric.findings import HEADER_PLACE, FindingLog, shown
+from dtef_pipeline.rubric.model import Judge
+from dtef_pipeline.rubric.yaml_documents import YamlFault, read_json, read_yaml
+
+Collections = Mapping[str, Sequence[str]]
+"""Names of models, or of other collections, by the name of the collection."""
+USUAL_COLLECTION = "CORE"
+LITELLM_PROVIDERS: Mapping[str, str] = {"google": "gemini", "together": "together_ai"}
+"""What litellm calls a provider, where blueprints call it otherwise; openrouter, openai, anthropic, mistral and xai are the same in both."""
+JUDGING_APPROACHES = ("standard", "prompt-aware", "holistic")
+_COLLECTION_SUFFIXES = (".json", ".yml", ".yaml")
+_CUSTOM_KEYS = frozenset({"url", "modelName", "inherit"})
+
+
+def read_collections(folder: Path) -> dict[str, tuple[str, ...]]:
+    """The collections of a folder: each JSON or YAML file is one, named as the file is, and holds a list of names.
+
+    Raises ConfigError for a folder that is not there, and for a file that is no list of texts.
+    """
+    if not folder.is_dir():
+        raise ConfigError(f"{folder} is no folder; allowed: a folder with a file per collection, such as CORE.json")
+    return {path.stem: _members(path) for path in sorted(folder.iterdir()) if path.suffix in _COLLECTION_SUFFIXES}
+
+
+def _members(path: Path) -> tuple[str, ...]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        values = (read_json if path.suffix == ".json" else read_yaml)(text).values
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not a readable collection of models: {error}") from error
+    except YamlFault as error:
+        raise ConfigError(f"{path}:{error.line or 1}: not a readable collection of models: {error.problem}") from error
+    names = values[0] if values else []
+    if len(values) > 1 or not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ConfigError(f"{path}: got {shown(names)}; allowed: a list of texts such as openai:gpt-4o")
+    return tuple(names)
+
+
+def litellm_name(name: str) -> str:
+    """`google:gemini-2.5-flash` as litellm writes it: `gemini/gemini-2.5-flash`."""
+    provider, _, model = name.partition(":")
+    return f"{LITELLM_PROVIDERS.get(provider, provider)}/{model}"
+
+
+def named_models(
+    header: Mapping[str, Any], collections: Collections, log: FindingLog, *, given: bool = False
+) -> tuple[str, ...]:
+    """The models of a header as litellm writes them, each once, in order. `given`: other models are asked anyway."""
+    names = header.get("models")
+    names = [names] if isinstance(names, (str, dict)) else names
+    if names is not None and not isinstance(names, list):
+        log.add("bad-header", log.spot(HEADER_PLACE, header, "models"), f"models is {shown(names)}; write a list")
+        return ()
+    before = len(log.found)
+    if not names:
+        names = [USUAL_COLLECTION]
+        log.add(
+            "no-models", log.spot(HEADER_PLACE, header, "models"), f"no models are named: those of {USUAL_COLLECTION} are asked"
+        )
+    reading = _ModelReader(header, names, collections, log)
+    models: dict[str, None] = {}
+    for name in reading.all():
+        if name in models:
+            log.add(
+                "model-twice", log.spot(HEADER_PLACE, header, "models"), f"{name} is named more than once, and is asked once"
+            )
+        models[name] = None
+    wrong = any(finding.level == "error" for finding in log.found[before:])
+    if not models and not given and not wrong:
+        log.add("no-models-left", log.spot(HEADER_PLACE, header, "models"), "every named collection is empty; name a model")
+    return tuple(litellm_name(name) for name in models)
+
+
+class _ModelReader:
+    """Goes through the named models, and through the collections among them."""
+
+    def __init__(self, header: Mapping[str, Any], names: list[Any], collections: Collections, log: FindingLog) -> None:
+        self._header, self._names, self._collections, self._log = header, names, collections, log
+
+    def all(self) -> Iterator[str]:
+        for place, value in enumerate(self._names):
+            self._spot = self._log.spot(HEADER_PLACE, self._names, place)
+            if self._spot.line is None:
+                self._spot = self._log.spot(HEADER_PLACE, self._header, "models")
+            yield from self._one(value)
+
+    def _one(self, value: Any) -> Iterator[str]:
+        if isinstance(value, dict):
+            name = model_text(value)
+            if name is None:
+                self._refuse(value)
+                return
+            yield name
+        elif isinstance(value, str):
+            yield from self._text(value.strip(), ())
+        else:
+            self._log.add("unknown-collection", self._spot, f"{shown(value)} is no model; write `provider:model`")
+
+    def _text(self, name: str, within: tuple[str, ...]) -> Iterator[str]:
+        if ":" in name:
+            yield name
+            return
+        members = self._collections.get(name)
+        if members is None or name in within:
+            known = ", ".join(sorted(self._collections)) or "none"
+            text = f"{shown(name)} is neither `provider:model` nor a collection; collections: {known}"
+            self._log.add("unknown-collection", self._spot, text)
+            return
+        if not members:
+            self._log.add("empty-collection", self._spot, f"the collection {name} has no models")
+        for member in members:
+            yield from self._text(member, (*within, name))
+
+    def _refuse(self, value: Mapping[str, Any]) -> None:
+        if not _CUSTOM_KEYS & value.keys():
+            self._log.add("unknown-collection", self._spot, f"{shown(value)} is no model; write `provider:model`")
+            return
+        name = str(value.get("id", "my-model")).rpartition(":")[2]
+        base = str(value.get("url", "https://...")).removesuffix("/chat/completions")
+        entry = f"{{models: {{{name}: {{model: openai/{value.get('modelName', name)}, api_base: {base}}}}}}}"
+        text = f"{shown(name)} has an address of its own; write into models.yaml: {entry}, and name it with --model {name}"
+        self._log.add("custom-model", self._spot, text)
+
+
+def model_text(value: Any) -> str | None:
+    """`provider:model` of a text, or of the mapping that `- openai: gpt-4o` is; None: it is neither."""
+    if isinstance(value, dict) and len(value) == 1:
+        ((provider, model),) = value.items()
+        return f"{provider.strip()}:{model.strip()}" if isinstance(model, str) and provider not in _CUSTOM_KEYS else None
+    return value.strip() if isinstance(value, str) and ":" in value else None
+
+
+def named_judges(header: Mapping[str, Any], log: FindingLog) -> tuple[Judge, ...]:
+    """The judges of `evaluationConfig.llm-coverage.judges`, with models as litellm writes them; none: the usual ones judge."""
+    settings = header.get("evaluationConfig")
+    coverage = settings.get("llm-coverage") if isinstance(settings, dict) else None
+    if not isinstance(coverage, dict):
+        return ()
+    for key in coverage:
+        if key in ("judgeModels", "judgeMode", "backupJudge", "backupJudges"):
+            log.add("deprecated-judges", log.spot(HEADER_PLACE, coverage, key), f"`{key}` is not used; write `judges:`")
+    judges = coverage.get("judges")
+    if judges is None:
+        return ()
+    if not isinstance(judges, list):
+        log.add("bad-judge", log.spot(HEADER_PLACE, coverage, "judges"), f"judges is {shown(judges)}; write a list")
+        return ()
+    read = [_judge(value, log, log.spot(HEADER_PLACE, judges, place)) for place, value in enumerate(judges)]
+    return tuple(dict.fromkeys(judge for judge in read if judge is not None))
+
+
+def _judge(value: Any, log: FindingLog, spot: Any) -> Judge | None:
+    values = value if isinstance(value, dict) else {"model": value}
+    name, approach = model_text(values.get("model")), values.get("approach", JUDGING_APPROACHES[0])
+    if name is None or approach not in JUDGING_APPROACHES:
+        allowed = f"{{model: provider:model, approach: {' | '.join(JUDGING_APPROACHES)}}}"
+        log.add("bad-judge", spot, f"the judge {shown(value)} cannot be read; allowed: {allowed}")
+        return None
+    return Judge(litellm_name(name), approach)

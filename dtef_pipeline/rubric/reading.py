@@ -1,0 +1,220 @@
+"""A blueprint file as a blueprint: the four structures, the other names of keys, and every finding on the way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
+
+from dtef_pipeline.rubric.findings import HEADER_PLACE, FindingLog, Spot, shown
+from dtef_pipeline.rubric.function_names import PatternFault
+from dtef_pipeline.rubric.model import Blueprint, BlueprintFinding, PromptItem, ReadBlueprint
+from dtef_pipeline.rubric.named_models import Collections, named_judges, named_models
+from dtef_pipeline.rubric.points import PointReader, citation_text
+from dtef_pipeline.rubric.prompt_items import (
+    CITATION_KEYS,
+    IDEAL_KEYS,
+    PROMPT_TEXT_KEYS,
+    SHOULD_KEYS,
+    PromptReader,
+    shared_settings,
+)
+from dtef_pipeline.rubric.yaml_documents import ReadDocuments, SourceLines, YamlFault, read_json, read_yaml, scalar_text
+
+BLUEPRINT_SUFFIXES = (".civic.yml", ".weval.yml", ".yml", ".yaml", ".json")
+"""The longer ones first."""
+RESERVED_BEGINNINGS = ("_pr_", "_staging_", "_test_")
+PROMPT_SIGNS = (*PROMPT_TEXT_KEYS, "messages", "should_not", *IDEAL_KEYS, *SHOULD_KEYS)
+"""A mapping with one of these is a prompt, and no header."""
+_DEFINITION_KEYS = ("point_defs", "defs")
+_ID_KEYS = ("id", "configId")
+_HEADER_KEYS = (
+    *("title", "configTitle", "description", "author", "tags", "models", "system", "systems", "systemPrompt", "prompts"),
+    *("temperature", "temperatures", "concurrency", "evaluationConfig", "evaluationMethods", "toolUse", "tools", "render_as"),
+    *("context", "noCache", "externalServices", "embeddingModel", *CITATION_KEYS, *_DEFINITION_KEYS, *_ID_KEYS),
+)
+_NOT_IN_TAGS = re.compile(r"[^\w-]|_")
+_BLANKS_IN_TAGS = re.compile(r"[\s_]+")
+
+
+class _Parts(NamedTuple):
+    """Header and prompts, however they are written; each prompt with what it lies in, which knows its line."""
+
+    structure: str
+    header: dict[str, Any]
+    prompts: list[tuple[Any, int | None]]
+
+
+def blueprint_id(path: str | PurePath) -> str:
+    """The id of a blueprint from its path below the folder of blueprints: `compass/literal.yml` -> `compass__literal`."""
+    name = PurePath(path).as_posix()
+    suffix = next((suffix for suffix in BLUEPRINT_SUFFIXES if name.endswith(suffix)), "")
+    return name.removesuffix(suffix).replace("/", "__")
+
+
+def read_blueprint(
+    source: str | Path,
+    identifier: str,
+    collections: Collections | None = None,
+    *,
+    as_json: bool | None = None,
+    models_given: bool = False,
+    other_functions: Collection[str] = (),
+    pattern_fault: PatternFault = lambda pattern, ignore_case: None,
+) -> ReadBlueprint:
+    """What a file says, and all that is wrong with it. A file that cannot be parsed has one finding.
+
+    Args:
+        source: a `Path` is a file to read, a `str` is its text.
+        identifier: of the blueprint, as `blueprint_id` makes it.
+        collections: of models, by name; None: there are none.
+        as_json: whether the text is JSON; None: where the file's name ends in `.json`.
+        models_given: whether other models than those of the file are asked, so that it need not name any.
+        other_functions: names of point functions that others provide.
+        pattern_fault: why a text is no JavaScript pattern, given it and whether case is ignored; None: it is one.
+    """
+    as_json = isinstance(source, Path) and source.suffix == ".json" if as_json is None else as_json
+    try:
+        documents = _documents(source, as_json)
+    except YamlFault as fault:
+        place = "" if fault.line is None else f"line {fault.line}"
+        return ReadBlueprint(None, (BlueprintFinding("yaml", "error", place, fault.problem, fault.line),))
+    log = FindingLog(documents.lines)
+    parts = _split(documents, as_json)
+    _look_at_header(identifier, parts, log)
+    points = PointReader(log, _definitions(parts.header, log), pattern_fault, other_functions)
+    prompts = PromptReader(log, points, shared_settings(parts.header, log))
+    items = []
+    for number, (value, line) in enumerate(parts.prompts):
+        place = f"prompt {number}"
+        if (item := prompts.item(value, place, Spot(place, line))) is not None:
+            items.append(item)
+    models = named_models(parts.header, collections or {}, log, given=models_given)
+    blueprint = _blueprint(identifier, parts.header, items, models, prompts, log) if items else None
+    return ReadBlueprint(blueprint, tuple(log.found), parts.structure, prompts.left_out + points.left_out)
+
+
+def _documents(source: str | Path, as_json: bool) -> ReadDocuments:
+    if isinstance(source, str):
+        text = source
+    else:
+        try:
+            text = source.read_bytes().decode("utf-8-sig")
+        except OSError as error:
+            raise YamlFault(f"the file cannot be read: {error.strerror}", None) from error
+        except UnicodeDecodeError as error:
+            line = error.object.count(b"\n", 0, error.start) + 1
+            raise YamlFault(f"the file is not UTF-8: byte 0x{error.object[error.start]:02x}", line) from error
+    return (read_json if as_json else read_yaml)(text.removeprefix("\ufeff"))
+
+
+def _split(documents: ReadDocuments, as_json: bool) -> _Parts:
+    values, lines = documents.values, documents.lines
+    if len(values) > 1:
+        return _several(values, lines)
+    value = values[0] if values else {}
+    if isinstance(value, list):
+        return _Parts("list", {}, _members(value, lines))
+    if not isinstance(value, dict):
+        return _Parts("header", {}, [(value, None)])
+    if isinstance(value.get("prompts"), list):
+        return _Parts("prompts", value, _members(value["prompts"], lines))
+    if not as_json and any(value.get(key) for key in PROMPT_SIGNS):
+        return _Parts("prompt", {}, [(value, lines.of(value))])
+    return _Parts("header", value, [])
+
+
+def _several(values: tuple[Any, ...], lines: SourceLines) -> _Parts:
+    first = values[0]
+    has_header = isinstance(first, dict) and not any(first.get(key) for key in PROMPT_SIGNS)
+    rest = values[1:] if has_header else values
+    inside = first.get("prompts") if has_header else None
+    prompts = _members(inside, lines) if isinstance(inside, list) else []
+    for value in rest:
+        prompts += _members(value, lines) if isinstance(value, list) else [(value, lines.of(value))]
+    lists = sum(isinstance(value, list) for value in rest)
+    kind = "stream" if lists < len(rest) else "list" if lists == 1 else "lists"
+    return _Parts(f"header+{kind}" if has_header else kind, first if has_header else {}, prompts)
+
+
+def _members(values: list[Any], lines: SourceLines) -> list[tuple[Any, int | None]]:
+    return [(value, lines.of(values, place)) for place, value in enumerate(values)]
+
+
+def _look_at_header(identifier: str, parts: _Parts, log: FindingLog) -> None:
+    header = parts.header
+    if identifier.startswith(RESERVED_BEGINNINGS) or identifier.endswith("__"):
+        text = f"the id {shown(identifier)} is reserved; rename the file, not to begin with {', '.join(RESERVED_BEGINNINGS)} or end with __"
+        log.add("reserved-id", Spot(HEADER_PLACE), text)
+    if not parts.prompts:
+        got = f"; prompts is {shown(header['prompts'])}" if header.get("prompts") is not None else ""
+        log.add(
+            "no-prompts",
+            Spot(HEADER_PLACE, log.lines.of(header)),
+            f"there are no prompts{got}; write a list of them after a line ---",
+        )
+    for key in _ID_KEYS:
+        if header.get(key) is not None:
+            text = f"the {key} {shown(header[key])} is not used; the blueprint is called {identifier}, after its path"
+            log.add("ignored-id", log.spot(HEADER_PLACE, header, key), text)
+    log.unknown_keys(header, _HEADER_KEYS, HEADER_PLACE)
+
+
+def _definitions(header: Mapping[str, Any], log: FindingLog) -> Mapping[str, Any]:
+    key = next((key for key in _DEFINITION_KEYS if header.get(key)), None)
+    if key is None:
+        return {}
+    if not isinstance(header[key], dict):
+        log.add("bad-header", log.spot(HEADER_PLACE, header, key), f"{key} is {shown(header[key])}; write a mapping of names")
+        return {}
+    definitions: Mapping[str, Any] = header[key]
+    return definitions
+
+
+def _blueprint(
+    identifier: str,
+    header: dict[str, Any],
+    items: list[PromptItem],
+    models: tuple[str, ...],
+    prompts: PromptReader,
+    log: FindingLog,
+) -> Blueprint:
+    settings = prompts.settings
+    return Blueprint(
+        id=identifier,
+        title=_title(header, identifier),
+        description=scalar_text(header["description"]) if isinstance(header.get("description"), (str, int, float)) else None,
+        tags=_tags(header.get("tags")),
+        prompts=tuple(items),
+        systems=settings.systems,
+        models=models,
+        judges=named_judges(header, log),
+        references=_references(header),
+        temperatures=settings.temperatures,
+    )
+
+
+def _title(header: Mapping[str, Any], identifier: str) -> str:
+    title = next((header[key] for key in ("title", "configTitle") if header.get(key)), None)
+    return scalar_text(title) if isinstance(title, (str, int, float)) else identifier
+
+
+def _tags(values: Any) -> tuple[str, ...]:
+    values = values if isinstance(values, list) else [values] if isinstance(values, str) else []
+    tags = (normal_tag(scalar_text(value)) for value in values if isinstance(value, (str, int, float)))
+    return tuple(dict.fromkeys(tag for tag in tags if tag))
+
+
+def normal_tag(tag: str) -> str:
+    """`Global South` as `global-south`; what is no letter, digit or hyphen is dropped. A tag that begins with `_` stays as it is."""
+    tag = tag.strip()
+    return tag if tag.startswith("_") else _NOT_IN_TAGS.sub("", _BLANKS_IN_TAGS.sub("-", tag.lower()))
+
+
+def _references(header: Mapping[str, Any]) -> tuple[str, ...]:
+    found: list[Any] = []
+    for key in CITATION_KEYS:
+        values = header.get(key)
+        found += values if isinstance(values, list) else [values]
+    return tuple(dict.fromkeys(text for value in found if (text := citation_text(value))))
