@@ -8,6 +8,7 @@ from typing import Any, TextIO
 
 import click
 
+from dtef_pipeline.cli.export_blueprints import export_blueprints
 from dtef_pipeline.cli.options import (
     VIEWS_SHOWN,
     Commands,
@@ -260,31 +261,6 @@ def score(file: TextIO) -> None:
     sys.exit(read.score(file))
 
 
-@main.command("export-blueprints", short_help="Write the prompts of a round as YAML files.")
-@click.option("--round", "round_id", type=str.upper, metavar="ROUND", required=True, help="Round whose prompts are written.")
-@click.option(
-    "--out",
-    required=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder to write to; one YAML file per segment.",
-)
-@click.option(
-    "--context",
-    "contexts",
-    multiple=True,
-    help="Only prompts with this number of context questions; may be repeated.  [default: all]",
-)
-@click.option(
-    "--condition", "conditions", multiple=True, help="Only prompts of this condition; may be repeated.  [default: all]"
-)
-@reports_errors
-def export_blueprints(round_id: str, out: Path, contexts: tuple[str, ...], conditions: tuple[str, ...]) -> None:
-    """Write the prompts of a round (its blueprints) as YAML files in the style of weval."""
-    from dtef_pipeline.cli import read
-
-    read.export_blueprints(round_id, out, contexts, conditions)
-
-
 @main.command(short_help="Query the tables with DuckDB SQL.")
 @click.argument("query")
 @writes_a_table
@@ -318,6 +294,7 @@ def models() -> None:
     read.models()
 
 
+main.add_command(export_blueprints)
 main.add_command(responses)
 
 
