@@ -20,13 +20,23 @@ from dtef_pipeline.rubric.prompt_items import (
     PromptReader,
     shared_settings,
 )
-from dtef_pipeline.rubric.yaml_documents import ReadDocuments, SourceLines, YamlFault, read_json, read_yaml, scalar_text
+from dtef_pipeline.rubric.yaml_documents import (
+    MOST_CHARACTERS,
+    ReadDocuments,
+    SourceLines,
+    YamlFault,
+    read_json,
+    read_yaml,
+    scalar_text,
+)
 
 BLUEPRINT_SUFFIXES = (".civic.yml", ".weval.yml", ".yml", ".yaml", ".json")
 """The longer ones first."""
 RESERVED_BEGINNINGS = ("_pr_", "_staging_", "_test_")
 PROMPT_SIGNS = (*PROMPT_TEXT_KEYS, "messages", "should_not", *IDEAL_KEYS, *SHOULD_KEYS)
 """A mapping with one of these is a prompt, and no header."""
+_MOST_BYTES = 4 * MOST_CHARACTERS
+"""Of a file; what has fewer is read, and its characters are counted."""
 _DEFINITION_KEYS = ("point_defs", "defs")
 _ID_KEYS = ("id", "configId")
 _HEADER_KEYS = (
@@ -100,6 +110,8 @@ def _documents(source: str | Path, as_json: bool) -> ReadDocuments:
         text = source
     else:
         try:
+            if (size := source.stat().st_size) > _MOST_BYTES:
+                raise YamlFault(f"the file has {size:,} bytes; allowed: {_MOST_BYTES:,}; split it in several files", None)
             text = source.read_bytes().decode("utf-8-sig")
         except OSError as error:
             raise YamlFault(f"the file cannot be read: {error.strerror}", None) from error

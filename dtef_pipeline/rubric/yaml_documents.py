@@ -276,7 +276,7 @@ def _tagged_scalar(event: Any) -> Any:
     if kind in ("!", "str", "timestamp"):
         return event.value
     value: Any = scalar(event.value)
-    kinds: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
+    kinds: dict[str, Any] = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
     if not isinstance(value, kinds[kind]) or (isinstance(value, bool) and kind != "bool"):
         raise YamlFault(f"{event.value!r} is no value of the tag !!{kind}", _line(event))
     return float(value) if kind == "float" else value
