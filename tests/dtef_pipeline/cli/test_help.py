@@ -50,6 +50,7 @@ class TestHelp:
             "sql",
             "report",
             "responses",
+            "rubric",
             "models",
             "doctor",
             "ui",

@@ -1,0 +1,107 @@
+"""What `dtef rubric check` does; the words are in `dtef_pipeline/cli/rubric_group.py`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.rubric.file_summary import file_summary
+from dtef_pipeline.rubric.findings import FINDING_LEVELS, HEADER_PLACE
+from dtef_pipeline.rubric.model import BlueprintFinding, ReadBlueprint
+from dtef_pipeline.rubric.named_models import read_collections
+from dtef_pipeline.rubric.reading import BLUEPRINT_SUFFIXES, blueprint_id, read_blueprint
+from dtef_pipeline.text.counted import counted, plural
+
+
+@dataclass(frozen=True)
+class CheckedFile:
+    """A blueprint file and what was found in it."""
+
+    file: Path
+    path: str
+    """Below the folder that ids are counted from."""
+    id: str
+    read: ReadBlueprint
+
+
+def check(paths: Sequence[Path], models_dir: Path | None, root: Path | None, as_json: bool) -> int:
+    """Tell what was found in the files; the exit code: 1 where one has an error, else 0."""
+    collections = read_collections(models_dir) if models_dir is not None else {}
+    found = dict.fromkeys(pair for path in paths for pair in _files(path, root))
+    checked = [
+        CheckedFile(file, path, identifier, read_blueprint(file, identifier, collections))
+        for file, path in found
+        for identifier in [blueprint_id(path)]
+    ]
+    checked = _with_shared_ids(checked)
+    if as_json:
+        entries = [file_summary(one.path, one.id, one.read) for one in checked]
+        click.echo(json.dumps({"files": entries}, ensure_ascii=False, allow_nan=False, indent=1))
+    else:
+        click.echo("\n".join([*_lines(checked), *_summary(checked)]))
+    return int(any(finding.level == "error" for one in checked for finding in one.read.findings))
+
+
+def _files(path: Path, root: Path | None) -> Iterator[tuple[Path, str]]:
+    """Each blueprint file of a path, with its path below the folder that ids are counted from, in the order of these."""
+    if not path.is_dir():
+        yield path, _below(path, root or path.parent)
+        return
+    files = [file for file in path.rglob("*") if file.suffix in {".yml", ".yaml", ".json"} and file.is_file()]
+    if not files:
+        raise ConfigError(f"{path} has no blueprints; allowed: a folder with files that end in {', '.join(BLUEPRINT_SUFFIXES)}")
+    for file in sorted(files):
+        yield file, _below(file, root or path)
+
+
+def _below(file: Path, root: Path) -> str:
+    try:
+        return file.resolve().relative_to(root.resolve()).as_posix()
+    except ValueError as error:
+        raise ConfigError(f"{file} is not in {root}; allowed for --root: a folder that all files are in") from error
+
+
+def _with_shared_ids(checked: list[CheckedFile]) -> list[CheckedFile]:
+    """Files of one id (a.yml and a.json) are told so: their results could not be told apart."""
+    files = Counter(one.id for one in checked)
+    return [one if files[one.id] == 1 else _of_shared_id(one, checked) for one in checked]
+
+
+def _of_shared_id(one: CheckedFile, checked: list[CheckedFile]) -> CheckedFile:
+    others = ", ".join(other.path for other in checked if other.id == one.id and other is not one)
+    text = f"the id {one.id} is also that of {others}; rename one of them"
+    finding = BlueprintFinding("reserved-id", "error", HEADER_PLACE, text)
+    return replace(one, read=replace(one.read, findings=(*one.read.findings, finding)))
+
+
+def _lines(checked: Sequence[CheckedFile]) -> Iterator[str]:
+    """`safety/a.yml:12: prompt 3 should[0]: error bad-point: ...`"""
+    for one in checked:
+        for finding in one.read.findings:
+            where = f"{one.file}:{finding.line}" if finding.line is not None else f"{one.file}"
+            place = f"{finding.place}: " if finding.place and not finding.place.startswith("line ") else ""
+            yield f"{where}: {place}{finding.level} {finding.code}: {finding.text}"
+
+
+def _summary(checked: Sequence[CheckedFile]) -> Iterator[str]:
+    prompts = [prompt for one in checked if one.read.blueprint for prompt in one.read.blueprint.prompts]
+    criteria = sum(len(prompt.criteria) for prompt in prompts)
+    levels = Counter(finding.level for one in checked for finding in one.read.findings)
+    if levels:
+        yield ""
+    yield f"{counted(len(checked), 'file')}, {counted(len(prompts), 'prompt')}, {criteria:,} criteria"
+    told = (_told(level, levels[level]) for level in FINDING_LEVELS if levels[level])
+    yield f"found: {', '.join(told) or 'nothing'}"
+    broken = sum(any(finding.level == "error" for finding in one.read.findings) for one in checked)
+    if broken:
+        yield f"{counted(broken, 'file')} cannot be run until the errors are mended"
+
+
+def _told(level: str, number: int) -> str:
+    return f"{number:,} {level if number == 1 or level in ('info', 'unscorable') else plural(level)}"
