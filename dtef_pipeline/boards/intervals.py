@@ -17,9 +17,8 @@ from dtef_pipeline.boards.cells import BoardOptions, identify
 from dtef_pipeline.boards.ratios import Chosen, Grid, Number, Terms, grid_of, mean_of
 from dtef_pipeline.boards.scored import Codes, Noise, Scored
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.statistics.ranks import ranks
+from dtef_pipeline.statistics.ranks import rank_ranges
 from dtef_pipeline.statistics.resampling import (
-    CONFIDENCE,
     MIN_CLUSTERS,
     Floats,
     Ratios,
@@ -129,24 +128,14 @@ def _is_ranked(grid: Grid, ranked: pd.DataFrame | None, score: Floats) -> Chosen
 
 
 def _ranks(grid: Grid, adjusted: Floats | None, clusters: Floating, ranked: Chosen) -> dict[str, Floats]:
-    """Range of ranks and chance of the first place, among the ranked rows of each group that have clusters enough.
-
-    Equal rows take all of their places: of three that share place 8 each is at place 8 to 10.
-    """
+    """Range of ranks and chance of the first place, among the ranked rows of each group that have clusters enough."""
     found = {name: np.full(len(ranked), np.nan) for name in ("rank_low", "rank_high", "p_best")}
-    tail = (1 - CONFIDENCE) / 2
     for group in np.unique(grid.group) if adjusted is not None else []:
         rows = np.flatnonzero((grid.group == group) & ranked)
         enough = clusters[rows] >= MIN_CLUSTERS
         if adjusted is None or not enough.any():
             continue
-        drawn = np.nan_to_num(adjusted[:, rows], nan=-np.inf)
-        best_place, worst_place = ranks(drawn), len(rows) + 1 - ranks(drawn, highest_first=False)
-        first = best_place == 1
-        low = np.quantile(best_place, tail, axis=0, method="inverted_cdf")
-        high = np.quantile(worst_place, 1 - tail, axis=0, method="inverted_cdf")
-        best = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
-        for name, values in (("rank_low", low), ("rank_high", high), ("p_best", best)):
+        for name, values in zip(found, rank_ranges(adjusted[:, rows]), strict=True):
             found[name][rows[enough]] = values[enough]
     return found
 

@@ -1,0 +1,250 @@
+"""Leaderboards of models over the latest run of each blueprint, and within blueprints, prompts, criteria and tags.
+
+Source: weval methodology, 5.3. Intervals draw whole blueprints anew; within one blueprint, its prompts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from dtef_pipeline.asking.snapshot_order import among
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.rubric.aggregate import CELL_LEVEL, MODEL_LEVEL
+from dtef_pipeline.rubric.levels import (
+    CELL_KEYS,
+    CRITERION_KEYS,
+    MODEL_KEYS,
+    PROMPT_KEYS,
+    RESPONSE_KEYS,
+    RUN_KEYS,
+    VARIANT_KEYS,
+    Codes,
+    Floats,
+    Grouped,
+    count,
+    grouped,
+    in_order,
+    total,
+    weighted_mean,
+    with_key_types,
+)
+from dtef_pipeline.statistics.ranks import rank_ranges, ranks
+from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED, Resampling, interval, why_none
+
+MIN_BLUEPRINTS = 10
+"""Blueprints that a model must have a score in to be ranked (weval methodology, 5.3)."""
+TEST_TAG = "test"
+"""A blueprint with this tag is in no board over several blueprints."""
+_MEASURES = ("coverage", "similarity", "at_0", "slope")
+_RANGES = ("rank_low", "rank_high", "p_best")
+
+
+@dataclass(frozen=True, slots=True)
+class RubricBoardOptions:
+    """How a board is made."""
+
+    resamples: int = RESAMPLES
+    """0: no intervals."""
+    seed: int = SEED
+    min_blueprints: int = MIN_BLUEPRINTS
+
+
+def board(
+    table: pd.DataFrame,
+    order: Sequence[str],
+    tags: Mapping[str, Sequence[str]],
+    by: str = "overall",
+    options: RubricBoardOptions | None = None,
+) -> pd.DataFrame:
+    """One row per model of each group, best first: `by` overall, tag, blueprint or prompt.
+
+    `table`: as of `scores`, of all runs; `order`: snapshots from the oldest on, as of `snapshot_order`; `tags` of each blueprint. Every
+    blueprint counts once, by its latest run (`latest_runs`); those with the tag `test` are left out of overall and tag.
+
+    Columns: the group's keys, `rank` (equal scores share the best of their places; null without a score, and where a board over blueprints
+    has the model in fewer than `min_blueprints`), `model`, `score` (mean hybrid score over blueprints; within one blueprint that of the
+    model; of a prompt the mean over variants; 0-1, higher is better), `low` and `high` (95 %, null with fewer than 5 blueprints or prompts,
+    and for prompts), `rank_low`, `rank_high` (where 95 % of the resamples rank it among the ranked), `p_best`, `coverage`, `similarity`,
+    `at_0` and `slope` (the score at a weight beta of the similarity is at_0 + beta slope), `n_parts` (blueprints, prompts or variants with a
+    score), `n_planned`, `n_responses`, `n_responses_scored`, `note` (why there is no interval or rank). Raises ConfigError for another view.
+    """
+    if by not in _VIEWS:
+        raise ConfigError(f"board by {by!r}: allowed: {', '.join(_VIEWS)}, criterion")
+    options = options or RubricBoardOptions()
+    names, noun, parts_of = _VIEWS[by]
+    parts = parts_of(_of_latest(with_key_types(table, "scores", ("level", *CELL_KEYS, "hybrid")), order), tags)
+    rows = grouped(parts, (*names, "model"))
+    found = _means(rows, parts)
+    over_blueprints = noun == "blueprint"
+    few = found["n_parts"] < options.min_blueprints if over_blueprints else found["n_parts"] < 1
+    group = grouped(rows.keys, names).code if names else np.zeros(len(rows), dtype=np.int64)
+    found["rank"] = pd.Series(ranks(found["score"].where(~few), group)).astype("Int64")
+    resampled = options.resamples if by != "prompt" else 0
+    found = found.assign(**_intervals(rows, parts, group, found["rank"].notna().to_numpy(), resampled, options.seed))
+    found["note"] = [
+        "; ".join(filter(None, (why_none(n, noun) if resampled else "", _why_unranked(n, over_blueprints, options))))
+        for n in found["n_parts"].tolist()
+    ]
+    return _best_first(found, names)
+
+
+def _why_unranked(n: int, over_blueprints: bool, options: RubricBoardOptions) -> str:
+    if over_blueprints and n < options.min_blueprints:
+        return f"not ranked: a score in {n} of at least {options.min_blueprints} blueprints"
+    return "" if n else "not ranked: no score"
+
+
+def latest_runs(table: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
+    """One row per blueprint, with the `snapshot` of its latest run in which a model has a score; where none has, of the latest of all.
+
+    `table` and `order` as of `board`; snapshots that the order lacks come before all others.
+    """
+    models = table[table["level"] == MODEL_LEVEL]
+    place = {label: at for at, label in enumerate(among(order, dict.fromkeys(models["snapshot"].tolist())))}
+    runs = grouped(models, RUN_KEYS)
+    scored = count(runs.code, models["hybrid"].notna(), len(runs)) > 0
+    found = runs.keys.assign(scored=scored, place=runs.keys["snapshot"].map(place))
+    latest = found.sort_values(["blueprint", "scored", "place"]).drop_duplicates("blueprint", keep="last")
+    return latest[list(RUN_KEYS)].reset_index(drop=True)
+
+
+def criterion_board(points: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """One row per criterion and model: `score`, the mean of the model's points, 0-1, turned round for what is not to be there.
+
+    `points` as of `coverage`; `runs`: the runs that count, as of `latest_runs`. Draws are averaged first, then variants. Columns: the keys of
+    the criterion, `rank` among the models, `model`, `score` (null: no point is scored), `n_planned` and `n_scored`, in points.
+    """
+    names = ("blueprint", "snapshot", "prompt", *CRITERION_KEYS)
+    rows = with_key_types(points, "points", (*RESPONSE_KEYS, *CRITERION_KEYS, "score"))
+    rows = rows.merge(runs[list(RUN_KEYS)].astype("str"), "inner", list(RUN_KEYS))
+    rows = in_order(rows, (*RESPONSE_KEYS, *CRITERION_KEYS), "points")
+    score = rows["score"].to_numpy(dtype=np.float64, na_value=np.nan)
+    cells = grouped(rows, (*CELL_KEYS, *CRITERION_KEYS))
+    means = weighted_mean(cells.code, score, np.ones(len(rows)), len(cells))
+    models = grouped(cells.keys, (*names, "model"))
+    found = models.keys.assign(score=weighted_mean(models.code, means, np.ones(len(cells)), len(models)))
+    own = models.code[cells.code]
+    found["n_planned"] = count(own, np.ones(len(rows), dtype=bool), len(models))
+    found["n_scored"] = count(own, ~np.isnan(score), len(models))
+    group = grouped(found, names).code
+    found["rank"] = pd.Series(ranks(found["score"], group)).astype("Int64")
+    return found.sort_values([*names, "rank", "model"], ignore_index=True)[
+        [*names, "rank", "model", "score", "n_planned", "n_scored"]
+    ]
+
+
+def _of_latest(table: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
+    return table.merge(latest_runs(table, order), "inner", list(RUN_KEYS)).reset_index(drop=True)
+
+
+def _by_blueprint(table: pd.DataFrame, tags: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    """Parts of an overall board: one row per model and blueprint."""
+    models = in_order(table[table["level"] == MODEL_LEVEL], MODEL_KEYS, "scores")
+    is_test = models["blueprint"].map(lambda blueprint: TEST_TAG in tags.get(blueprint, ())).astype(bool)
+    return models[~is_test].reset_index(drop=True).assign(part=lambda rows: rows["blueprint"], portion=1.0)
+
+
+def _by_tag(table: pd.DataFrame, tags: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    models = _by_blueprint(table, tags)
+    tagged = models.assign(tag=models["blueprint"].map(lambda blueprint: sorted(set(tags.get(blueprint, ())))))
+    return tagged.explode("tag").dropna(subset=["tag"]).reset_index(drop=True)
+
+
+def _by_prompt(table: pd.DataFrame, _: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    """Parts of the board of one prompt: one row per variant of a model."""
+    cells = in_order(table[table["level"] == CELL_LEVEL], CELL_KEYS, "scores")
+    return cells.assign(part=np.arange(len(cells)), portion=1.0)
+
+
+def _within_blueprint(table: pd.DataFrame, _: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    """Parts of the board of one blueprint: one row per cell, whose portion makes the mean over them that of variants, each a mean by weight."""
+    cells = in_order(table[table["level"] == CELL_LEVEL], CELL_KEYS, "scores")
+    variants = grouped(cells, VARIANT_KEYS)
+    models = grouped(variants.keys, MODEL_KEYS)
+    scored, weight = cells["hybrid"].notna().to_numpy(), cells["weight"].to_numpy(dtype=np.float64)
+    of_variant = total(variants.code[scored], weight[scored], len(variants))
+    n_variants = count(models.code, of_variant > 0, len(models))[models.code[variants.code]]
+    whole = of_variant[variants.code] * n_variants
+    portion = np.divide(weight, whole, out=np.zeros(len(cells)), where=whole > 0)
+    return cells.assign(part=cells["prompt"], portion=portion)
+
+
+_VIEWS: dict[str, tuple[tuple[str, ...], str, Callable[[pd.DataFrame, Mapping[str, Sequence[str]]], pd.DataFrame]]] = {
+    "overall": ((), "blueprint", _by_blueprint),
+    "tag": (("tag",), "blueprint", _by_tag),
+    "blueprint": (RUN_KEYS, "prompt", _within_blueprint),
+    "prompt": (PROMPT_KEYS, "variant", _by_prompt),
+}
+"""Of each view the keys of a group, what its scores are means over, and the function that lists these."""
+
+
+def _means(rows: Grouped, parts: pd.DataFrame) -> pd.DataFrame:
+    """One row per model of a group: means over its parts by their portions, and counts."""
+    size, portion = len(rows), parts["portion"].to_numpy(dtype=np.float64)
+    known = parts["hybrid"].notna().to_numpy()
+    means = {
+        name: weighted_mean(rows.code, parts[name].to_numpy(dtype=np.float64, na_value=np.nan), portion, size)
+        for name in ("hybrid", *_MEASURES)
+    }
+    planned, scored = (
+        grouped(parts[chosen].assign(row=rows.code[chosen]), ("row", "part")).keys["row"].to_numpy(dtype=np.int64)
+        for chosen in (np.ones(len(parts), dtype=bool), known)
+    )
+    counts = {name: total(rows.code, parts[name], size).astype(np.int64) for name in ("n_responses", "n_responses_scored")}
+    return rows.keys.assign(
+        score=means.pop("hybrid"),
+        **means,
+        n_parts=np.bincount(scored, minlength=size),
+        n_planned=np.bincount(planned, minlength=size),
+        **counts,
+    )
+
+
+def _intervals(
+    rows: Grouped, parts: pd.DataFrame, group: Codes, ranked: np.ndarray, resamples: int, seed: int
+) -> dict[str, Floats]:
+    """`low`, `high` and the range of ranks of each row, (rows,): the parts of its group drawn anew, the same for all its models."""
+    found = {name: np.full(len(rows), np.nan) for name in ("low", "high", *_RANGES)}
+    if not resamples:
+        return found
+    hybrid, portion = (parts[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in ("hybrid", "portion"))
+    known, of_group = ~np.isnan(hybrid), group[rows.code]
+    for code in np.unique(group):
+        own, here = np.flatnonzero(group == code), np.flatnonzero(known & (of_group == code))
+        clusters = grouped(parts.iloc[here], ("part",))
+        if len(clusters) < MIN_CLUSTERS:
+            continue
+        place = clusters.code * len(own) + np.searchsorted(own, rows.code[here])
+        below, above = (
+            total(place, values, len(clusters) * len(own)).reshape(len(clusters), len(own))
+            for values in (portion[here], (portion * hybrid)[here])
+        )
+        ratios = Resampling(len(clusters), resamples=resamples, seed=seed).ratios(above, below)
+        low, high = interval(ratios)
+        found["low"][own], found["high"][own] = np.maximum(low, 0), np.minimum(high, 1)
+        enough = ranked[own] & ~np.isnan(low)
+        if enough.any():
+            for name, values in zip(_RANGES, rank_ranges(ratios.replicates[:, ranked[own]]), strict=True):
+                found[name][own[enough]] = values[enough[ranked[own]]]
+    return found
+
+
+def _best_first(found: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    ordered = found.sort_values([*names, "rank", "score", "model"], ascending=[True] * len(names) + [True, False, True])
+    numbers = [
+        "score",
+        "low",
+        "high",
+        *_RANGES,
+        *_MEASURES,
+        "n_parts",
+        "n_planned",
+        "n_responses",
+        "n_responses_scored",
+        "note",
+    ]
+    return ordered[[*names, "rank", "model", *numbers]].reset_index(drop=True)

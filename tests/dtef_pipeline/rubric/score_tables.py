@@ -1,0 +1,34 @@
+"""Tables of scores as boards read them, made from one hybrid score per prompt, model and variant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from dtef_pipeline.rubric.aggregate import scores
+from dtef_pipeline.rubric.coverage import coverage
+from tests.dtef_pipeline.rubric.scored_rows import POINT_ROW, RESPONSE_ROW
+
+_KEYS = list(RESPONSE_ROW)
+
+
+def scores_of(*cells: dict[str, Any], weights: dict[str, float] | None = None) -> pd.DataFrame:
+    """What `scores` makes of cells without an ideal answer, each with `score`: null is a response that is missing."""
+    rows = [{**POINT_ROW, "position": 0, "reason": None, **cell} for cell in cells]
+    frame = pd.DataFrame(rows, columns=[*POINT_ROW, "position", "reason", "score"])
+    frame["reason"] = frame["score"].isna().map({True: "error", False: None})
+    frame["model_variant"] = frame["model"] + "@" + frame["temperature"].astype(str)
+    prompts = frame[["blueprint", "prompt"]].drop_duplicates()
+    prompts = prompts.assign(weight=prompts["prompt"].map(weights or {}).fillna(1.0), has_criteria=True, has_ideal=False)
+    none = pd.DataFrame(columns=[*_KEYS, "similarity"])
+    return scores(frame[[*_KEYS, "reason"]], prompts, coverage(frame[frame["score"].notna()]), none)
+
+
+def runs_of(model: str, *values: float, first: int = 0, snapshot: str = "s1", n_prompts: int = 1) -> list[dict[str, Any]]:
+    """Cells of a model with each of the values in a blueprint of its own."""
+    return [
+        {"blueprint": f"b{at:02d}", "snapshot": snapshot, "model": model, "prompt": f"p{prompt}", "score": value}
+        for at, value in enumerate(values, start=first)
+        for prompt in range(n_prompts)
+    ]

@@ -1,0 +1,175 @@
+"""Boards over the latest run of each blueprint, and within blueprints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.rubric.board import RubricBoardOptions, board, criterion_board, latest_runs
+from tests.dtef_pipeline.rubric.score_tables import runs_of, scores_of
+from tests.dtef_pipeline.rubric.scored_rows import points_of
+
+FEW = RubricBoardOptions(resamples=400)
+
+
+def rows_of(found: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    return {row["model"]: row for row in found.to_dict("records")}
+
+
+def lopsided(seed: int, n_blueprints: int, n_prompts: int = 1, models: str = "abc") -> list[dict[str, Any]]:
+    """Cells with some missing; `a` is best."""
+    rng = np.random.default_rng(seed)
+    level = rng.uniform(0.2, 0.6, size=n_blueprints)
+    return [
+        {
+            "blueprint": f"b{b:02d}",
+            "model": model,
+            "prompt": f"p{p}",
+            "temperature": temperature,
+            "score": None if rng.random() < 0.1 else float(np.clip(level[b] - 0.05 * at + rng.normal(0, 0.1), 0, 1)),
+        }
+        for b in range(n_blueprints)
+        for at, model in enumerate(models)
+        for p in range(n_prompts)
+        for temperature in (0.0, 1.0)[: 1 + (b + at) % 2]
+    ]
+
+
+def test_ten_blueprints_are_ranked_and_nine_are_listed_without_a_rank() -> None:
+    cells = [*runs_of("x", *[0.8] * 10), *runs_of("y", *[0.79] * 40), *runs_of("z", *[0.99] * 9)]
+    found = board(scores_of(*cells), ["s1"], {}, options=FEW)
+    assert found["model"].tolist() == ["x", "y", "z"]
+    assert found["rank"].fillna(0).tolist() == [1, 2, 0]
+    by_model = rows_of(found)
+    assert (by_model["x"]["n_parts"], by_model["z"]["n_parts"]) == (10, 9)
+    assert by_model["z"]["note"] == "not ranked: a score in 9 of at least 10 blueprints"
+    assert by_model["z"]["score"] == pytest.approx(0.99)
+
+
+def test_the_latest_run_of_each_blueprint_counts_and_each_once() -> None:
+    cells = [
+        *runs_of("m", 0.2, snapshot="old"),
+        *runs_of("m", 0.8, snapshot="new"),
+        *runs_of("m", 0.4, first=1, snapshot="old"),
+    ]
+    table = scores_of(*cells)
+    assert board(table, ["old", "new"], {})["score"].tolist() == pytest.approx([0.6])
+    assert board(table, ["new", "old"], {})["score"].tolist() == pytest.approx([0.3])
+
+
+def test_a_run_in_which_nothing_was_scored_does_not_take_the_place_of_one_in_which_something_was() -> None:
+    failed = {"blueprint": "b00", "snapshot": "new", "prompt": "p0", "model": "m", "score": None}
+    table = scores_of(*runs_of("m", 0.2, snapshot="old"), failed)
+    assert latest_runs(table, ["old", "new"]).to_dict("records") == [{"blueprint": "b00", "snapshot": "old"}]
+    assert latest_runs(scores_of(failed), ["old", "new"])["snapshot"].tolist() == ["new"]
+
+
+def test_variants_count_the_same_by_hand() -> None:
+    one = {"blueprint": "b", "prompt": "p"}
+    cells = [
+        {**one, "model": "a", "score": 0.4},
+        {**one, "model": "a", "temperature": 1.0, "score": 0.6},
+        {"blueprint": "c", "prompt": "p", "model": "a", "score": 0.9},
+    ]
+    (row,) = board(scores_of(*cells), ["s1"], {}).to_dict("records")
+    assert row["score"] == pytest.approx(0.70)
+
+
+def test_blueprints_with_the_tag_test_are_left_out_of_boards_over_blueprints() -> None:
+    table = scores_of(*runs_of("m", 0.2, 0.8))
+    tags = {"b00": ["test", "law"], "b01": ["law"]}
+    assert board(table, ["s1"], tags)["score"].tolist() == pytest.approx([0.8])
+    by_tag = board(table, ["s1"], tags, "tag")
+    assert list(zip(by_tag["tag"], by_tag["score"], strict=True)) == [("law", pytest.approx(0.8))]
+    assert board(table, ["s1"], tags, "blueprint")["blueprint"].tolist() == ["b00", "b01"]
+
+
+def test_within_a_blueprint_the_score_is_the_models_and_prompts_are_drawn_anew() -> None:
+    cells = lopsided(3, 2, n_prompts=12)
+    table = scores_of(*cells, weights={"p3": 5.0, "p4": 0.2})
+    found = board(table, ["s1"], {}, "blueprint", FEW)
+    models = table[table["level"] == "model"].merge(found, on=["blueprint", "snapshot", "model"], suffixes=("_own", ""))
+    assert len(models) == 6
+    np.testing.assert_allclose(models["score"], models["hybrid"], atol=1e-12)
+    np.testing.assert_allclose(models["at_0"], models["at_0_own"], atol=1e-12)
+    assert ((models["low"] < models["score"]) & (models["score"] < models["high"])).all()
+    assert (found["n_parts"] <= 12).all()
+    again = board(table.iloc[::-1], ["s1"], {}, "blueprint", FEW)
+    pd.testing.assert_frame_equal(again, found, check_exact=True)
+
+
+def test_an_interval_is_as_wide_as_the_spread_of_the_blueprints_says() -> None:
+    values = np.random.default_rng(1).uniform(0.3, 0.7, size=30)
+    (row,) = board(scores_of(*runs_of("m", *values)), ["s1"], {}).to_dict("records")
+    half = 2.05 * values.std(ddof=1) / np.sqrt(30)  # t of 28 degrees of freedom
+    assert row["high"] - row["low"] == pytest.approx(2 * half, rel=0.1)
+    assert row["score"] == pytest.approx(values.mean())
+
+
+def test_ranks_move_where_models_are_alike_and_not_where_they_are_far_apart() -> None:
+    rng = np.random.default_rng(2)
+    near = rng.uniform(0.4, 0.6, size=12)
+    cells = [*runs_of("far", *(near + 0.3)), *runs_of("one", *near), *runs_of("two", *(near[::-1] + 0.001))]
+    by_model = rows_of(board(scores_of(*cells), ["s1"], {}, options=FEW))
+    assert (by_model["far"]["rank_low"], by_model["far"]["rank_high"], by_model["far"]["p_best"]) == (1, 1, 1)
+    assert {(by_model[name]["rank_low"], by_model[name]["rank_high"]) for name in ("one", "two")} == {(2, 3)}
+
+
+def test_few_blueprints_have_no_interval_and_say_so() -> None:
+    (row,) = board(scores_of(*runs_of("m", 0.1, 0.2, 0.3)), ["s1"], {}).to_dict("records")
+    assert np.isnan([row["low"], row["high"]]).all()
+    assert row["note"].startswith("no interval: 3 blueprints, at least 5 are needed")
+
+
+def test_a_prompt_has_the_mean_over_variants_and_a_rank_of_its_own() -> None:
+    one = {"blueprint": "b", "prompt": "p"}
+    cells = [
+        {**one, "model": "a", "score": 0.2},
+        {**one, "model": "a", "temperature": 1.0, "score": 0.4},
+        {**one, "model": "b", "score": None},
+    ]
+    found = board(scores_of(*cells), ["s1"], {}, "prompt")
+    assert found["score"].tolist() == pytest.approx([0.3, np.nan], nan_ok=True)
+    assert found["rank"].fillna(0).tolist() == [1, 0]
+    assert found["note"].tolist() == ["", "not ranked: no score"]
+
+
+def test_a_criterion_has_the_mean_point_of_each_model() -> None:
+    points = pd.concat(
+        [
+            points_of({"score": 0.2}, {"score": 1.0, "path": 0}, model="a"),
+            points_of({"score": 0.6}, {"score": None, "path": 0}, model="a", draw=1),
+            points_of({"score": 0.5}, {"score": None, "path": 0}, model="b"),
+            points_of({"score": 1.0}, model="b", snapshot="s0"),
+        ]
+    )
+    found = criterion_board(points, pd.DataFrame({"blueprint": ["b"], "snapshot": ["s1"]}))
+    first = found[found["path"].isna()]
+    assert list(zip(first["model"], first["score"], first["rank"], strict=True)) == [
+        ("b", 0.5, 1),
+        ("a", pytest.approx(0.4), 2),
+    ]
+    second = rows_of(found[found["path"].notna()])
+    assert (second["a"]["score"], second["a"]["n_planned"], second["a"]["n_scored"]) == (1.0, 2, 1)
+    assert np.isnan(second["b"]["score"])
+
+
+def test_the_overall_board_is_the_naive_mean_on_lopsided_data() -> None:
+    table = scores_of(*lopsided(4, 15, n_prompts=3))
+    found = rows_of(board(table, ["s1"], {}, options=FEW))
+    for model in "abc":
+        own = table[(table["level"] == "model") & (table["model"] == model)]["hybrid"].dropna()
+        assert found[model]["score"] == pytest.approx(sum(own) / len(own))
+        assert found[model]["n_parts"] == len(own)
+
+
+def test_no_scores_make_empty_boards_and_another_view_is_refused() -> None:
+    for by in ("overall", "tag", "blueprint", "prompt"):
+        assert len(board(scores_of(), [], {}, by)) == 0
+    assert len(criterion_board(points_of(), latest_runs(scores_of(), []))) == 0
+    with pytest.raises(ConfigError, match="board by 'maker': allowed: overall, tag, blueprint, prompt, criterion"):
+        board(scores_of(), [], {}, "maker")
