@@ -17,7 +17,7 @@ SCRIPT_MEMORY = "script memory"
 SCRIPT_ENGINE_STOPPED = "script engine stopped"
 FUNCTION_FAILED = "function failed"
 """A function that another package has added has raised an error, or gave something that is no score."""
-_SHOWN = 60
+_SHOWN_LENGTH = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,4 +44,4 @@ def unscored(reason: str, explanation: str) -> FunctionScore:
 
 def shown(text: str) -> str:
     """A text in quotation marks, of which a long one is cut."""
-    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
+    return repr(text) if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]!r}..."

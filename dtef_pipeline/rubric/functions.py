@@ -26,16 +26,16 @@ AddedFunction = Callable[[str, Any, ScriptContext], float | bool | FunctionScore
 ReadyFunction = Callable[[str, ScriptContext | None], FunctionScore]
 """A criterion that is ready: given a response and its context, the score."""
 
-_FAMILIES = {"contains": ("one", "any_of", "all_of", "at_least_n_of"), "matches": ("one", "all_of", "at_least_n_of")}
-_SEARCHING = {
+_LIST_FORMS = {"contains": ("one", "any_of", "all_of", "at_least_n_of"), "matches": ("one", "all_of", "at_least_n_of")}
+_SEARCH_FUNCTIONS = {
     f"{case}{search}{'' if family == 'one' else f'_{family}'}": functools.partial(
         searching, search, family, ignore_case=bool(case)
     )
     for search in ("contains", "contains_word", "starts_with", "ends_with", "matches")
-    for family in _FAMILIES.get(search, ("one",))
+    for family in _LIST_FORMS.get(search, ("one",))
     for case in ("", "i")
 }
-_COUNTED: dict[str, Callable[[Any], ScoreText]] = {
+_OTHER_FUNCTIONS: dict[str, Callable[[Any], ScoreText]] = {
     "word_count_between": words_between,
     "is_json": json_text,
     "tool_called": tool_called,
@@ -43,7 +43,7 @@ _COUNTED: dict[str, Callable[[Any], ScoreText]] = {
     "tool_call_order": tool_call_order,
     "tool_args_match": tool_args_match,
 }
-_OF_TEXT: dict[str, Callable[[Any], ScoreText]] = {**_SEARCHING, **_COUNTED}
+_OF_TEXT: dict[str, Callable[[Any], ScoreText]] = {**_SEARCH_FUNCTIONS, **_OTHER_FUNCTIONS}
 _NEGATED = {f"not_{name}": name for name in _OF_TEXT if not name.endswith("_at_least_n_of")}
 FUNCTION_NAMES = frozenset({*_OF_TEXT, *_NEGATED, "js", *EXTERNAL_FUNCTIONS})
 """Every point function by its canonical name."""

@@ -18,7 +18,7 @@ NAMED_SETS: dict[str, CodeRanges] = {
 _CONTROLS = {"f": 0x0C, "n": 0x0A, "r": 0x0D, "t": 0x09, "v": 0x0B}
 _HEXADECIMAL = re.compile(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})")
 _OCTAL = re.compile(r"[0-3][0-7]{0,2}|[4-7][0-7]?")
-_CONTROL = re.compile("c([A-Za-z])")
+_CONTROL_LETTER = re.compile("c([A-Za-z])")
 _CONTROL_IN_SET = re.compile("c([A-Za-z0-9_])")
 
 
@@ -34,7 +34,7 @@ def escaped_unit(pattern: str, at: int, *, in_set: bool) -> tuple[int, int]:
     if found := _OCTAL.match(pattern, at):
         return int(found[0], 8), found.end()
     if character == "c":
-        found = (_CONTROL_IN_SET if in_set else _CONTROL).match(pattern, at)
+        found = (_CONTROL_IN_SET if in_set else _CONTROL_LETTER).match(pattern, at)
         return (ord(found[1]) % 32, found.end()) if found else (ord("\\"), at)
     return ord(character), at + 1
 

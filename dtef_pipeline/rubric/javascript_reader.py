@@ -20,7 +20,7 @@ from dtef_pipeline.rubric.javascript_syntax import (
     EitherOf,
     Grouped,
     InOrder,
-    Look,
+    Looked,
     OneOf,
     Part,
     ReadPattern,
@@ -32,7 +32,7 @@ DEEPEST = 60
 _MOST_COUNTED = 2**31 - 1
 """A count as large as this one means: without limit."""
 _TOKEN = re.compile(r"\\[\s\S]?|\[(?:\\[\s\S]|[^\]\\])*\]?|\((?:\?(?:<(?![=!])(?P<name>[^>]*)(?P<closed>>?))?)?|[^\\\[(]+")
-_COUNTS = re.compile(r"\{([0-9]+)(?:(,)([0-9]*))?\}")
+_REPEAT_COUNTS = re.compile(r"\{([0-9]+)(?:(,)([0-9]*))?\}")
 _LOOKS = {"(?=": (True, False), "(?!": (True, True), "(?<=": (False, False), "(?<!": (False, True)}
 _ESCAPED_IN_NAME = re.compile(r"\\u(?:\{([0-9A-Fa-f]+)\}|([0-9A-Fa-f]{4}))")
 _HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -102,14 +102,14 @@ class _Reader:
         found: list[Part] = []
         while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
             part = self._part()
-            repeatable = not isinstance(part, Edge) and not (isinstance(part, Look) and not part.ahead)
+            repeatable = not isinstance(part, Edge) and not (isinstance(part, Looked) and not part.ahead)
             found.append(self._repeated(part) if repeatable else part)
         return found[0] if len(found) == 1 else InOrder(tuple(found))
 
     def _part(self) -> Part:
         """One part, without how often it occurs."""
         character = self.pattern[self.at]
-        if character in "*+?" or (character == "{" and _COUNTS.match(self.pattern, self.at)):
+        if character in "*+?" or (character == "{" and _REPEAT_COUNTS.match(self.pattern, self.at)):
             raise BadPattern(f"nothing stands before {character!r} that could occur several times")
         if character == "(":
             return self._bracketed()
@@ -131,7 +131,7 @@ class _Reader:
             counts = (1, None)
         elif self._takes("?"):
             counts = (0, 1)
-        elif found := _COUNTS.match(self.pattern, self.at):
+        elif found := _REPEAT_COUNTS.match(self.pattern, self.at):
             self.at = found.end()
             counts = _counts(found)
         else:
@@ -144,7 +144,7 @@ class _Reader:
             raise BadPattern(f"groups are nested deeper than {DEEPEST}")
         for opening, (ahead, negated) in _LOOKS.items():
             if self._takes(opening):
-                return Look(self._closed(), ahead, negated)
+                return Looked(self._closed(), ahead, negated)
         if self._takes("(?:"):
             return Grouped(self._closed(), None)
         if self._takes("(?<"):

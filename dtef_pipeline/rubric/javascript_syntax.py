@@ -39,7 +39,7 @@ class Grouped:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Looked:
     """A look ahead or behind, which consumes nothing."""
 
     body: Part
@@ -79,7 +79,7 @@ class EitherOf:
     items: tuple[Part, ...]
 
 
-Part = OneOf | Edge | Grouped | Look | Repeated | Again | InOrder | EitherOf
+Part = OneOf | Edge | Grouped | Looked | Repeated | Again | InOrder | EitherOf
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from dtef_pipeline.rubric.javascript_syntax import (
     EitherOf,
     Grouped,
     InOrder,
-    Look,
+    Looked,
     OneOf,
     Part,
     ReadPattern,
@@ -28,7 +28,7 @@ from dtef_pipeline.rubric.javascript_syntax import (
 )
 
 LARGEST_PATTERN = 100_000
-_PLACES = {FIRST_EDGE: r"\A", LAST_EDGE: r"\Z", WORD_EDGE: r"\b", NO_WORD_EDGE: r"\B"}
+_EDGES_WRITTEN = {FIRST_EDGE: r"\A", LAST_EDGE: r"\Z", WORD_EDGE: r"\b", NO_WORD_EDGE: r"\B"}
 _LOOK_OPENS = {(True, False): "(?=", (True, True): "(?!", (False, False): "(?<=", (False, True): "(?<!"}
 
 
@@ -68,7 +68,7 @@ def groups_of(part: Part) -> frozenset[int]:
     match part:
         case Grouped(body, number):
             return groups_of(body) | ({number} if number else frozenset())
-        case Look() | Repeated():
+        case Looked() | Repeated():
             return groups_of(part.body)
         case InOrder(items) | EitherOf(items):
             return frozenset().union(*map(groups_of, items))
@@ -98,7 +98,7 @@ def size_of(part: Part) -> int:
     match part:
         case Repeated(body, least, _, _):
             return max(1, least) * size_of(body)
-        case Grouped() | Look():
+        case Grouped() | Looked():
             return 1 + size_of(part.body)
         case InOrder(items) | EitherOf(items):
             return 1 + sum(map(size_of, items))
@@ -120,11 +120,11 @@ class _Writer:
             case OneOf(ranges, negated):
                 return _set(of_capitals(ranges) if self.ignore_case else ranges, negated)
             case Edge(kind):
-                return _PLACES[kind]
+                return _EDGES_WRITTEN[kind]
             case Grouped(body, number):
                 opens = f"(?P<g{number}>" if number in self.referred else "(?:"
                 return f"{opens}{self.part(body, backwards=backwards)})"
-            case Look(body, ahead, negated):
+            case Looked(body, ahead, negated):
                 return f"{_LOOK_OPENS[ahead, negated]}{self.part(body, backwards=not ahead)})"
             case Repeated():
                 return self._repeated(part, backwards)
@@ -136,7 +136,7 @@ class _Writer:
                 return f"(?:{'|'.join(self.part(item, backwards=backwards) for item in items)})"
 
     def _repeated(self, part: Repeated, backwards: bool) -> str:
-        if isinstance(part.body, Look):
+        if isinstance(part.body, Looked):
             return self.part(part.body, backwards=backwards) if part.least else ""
         groups = groups_of(part.body) & self.referred
         body = self.part(part.body, backwards=backwards)

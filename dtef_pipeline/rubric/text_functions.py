@@ -56,13 +56,13 @@ def _in_words(character: str) -> bool:
     return character == "_" or unicodedata.category(character)[0] in "LN"
 
 
-_TESTS: dict[str, Callable[[str, str], bool]] = {
+_PART_TESTS: dict[str, Callable[[str, str], bool]] = {
     "contains": lambda text, part: part in text,
     "contains_word": has_word,
     "starts_with": str.startswith,
     "ends_with": str.endswith,
 }
-SEARCHES = (*_TESTS, "matches")
+SEARCHES = (*_PART_TESTS, "matches")
 """What a text can be searched for; each has a form that ignores case, with `i` before its name."""
 
 
@@ -70,7 +70,7 @@ def wanted(search: str, argument: str, ignore_case: bool) -> Wanted:
     """One thing to look for, prepared; `search` is one of `SEARCHES`. BadPattern where a pattern is none."""
     if search == "matches":
         return Wanted(f"/{argument}/{'i' if ignore_case else ''}", compiled(argument, ignore_case).found_in)
-    test = _TESTS[search]
+    test = _PART_TESTS[search]
     if not ignore_case:
         return Wanted(shown(argument), lambda text: test(text, argument))
     small = argument.lower()

@@ -1,0 +1,30 @@
+"""Point functions that other packages add, by entry points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Any
+
+from dtef_pipeline.errors import ConfigError
+
+FUNCTION_GROUP = "dtef.rubric.functions"
+"""An entry point of this group is a function of (response, argument, context) that gives a score from 0 to 1, under its own name."""
+
+
+def added_functions() -> dict[str, Callable[..., Any]]:
+    """The functions of all installed packages, by name. ConfigError if one cannot be loaded."""
+    return {point.name: _loaded(point.name, point.value, point.load) for point in entry_points(group=FUNCTION_GROUP)}
+
+
+def _loaded(name: str, value: str, load: Callable[[], Any]) -> Callable[..., Any]:
+    try:
+        function = load()
+    except Exception as error:
+        raise ConfigError(
+            f"the point function {name!r} of {value} cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
+    if not callable(function):
+        raise ConfigError(f"the point function {name!r} of {value} is a {type(function).__name__}; allowed: a function")
+    checked: Callable[..., Any] = function
+    return checked

@@ -1,0 +1,156 @@
+"""Runs scripts of criteria in a process of their own, which is ended and started again when a script does not come back."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import selectors
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+_WORKER = Path(__file__).with_name("script_worker.py")
+_SCRIPT_PATIENCE = 3.0
+"""Seconds after which a script that its own process has not stopped is ended with that process."""
+_START = 60.0
+"""Seconds that the process may take to begin."""
+
+
+def has_script_engine() -> bool:
+    """Whether the extra `js` is installed."""
+    return importlib.util.find_spec("py_mini_racer") is not None
+
+
+class ScriptEngine:
+    """Runs scripts one after another, each in a fresh context without files, network or memory of earlier ones.
+
+    1 s and 64 MB a script; `patience` seconds after which it is ended from outside. The process starts with the first script and
+    serves all that follow; threads take turns. Its environment is empty.
+    """
+
+    def __init__(self, patience: float = _SCRIPT_PATIENCE) -> None:
+        self._patience = patience
+        self._turn = threading.Lock()
+        self._worker: _Worker | None = None
+
+    def run(self, script: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The outcome of a script with global variables, as `dtef_pipeline.rubric.scripts.ScriptHost` describes it. Never raises."""
+        with self._turn:
+            return self._run(script, variables)
+
+    def run_all(self, calls: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
+        """The outcomes of many scripts, in their order."""
+        return [self.run(*call) for call in calls]
+
+    def _run(self, script: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
+        try:
+            request = json.dumps({"script": script, "variables": dict(variables)}, default=str)
+        except (TypeError, ValueError, RecursionError) as error:
+            return {"fault": "error", "text": f"the script's variables cannot be handed over: {error}"}
+        for _ in range(2):  # a process that ended while it had nothing to do is no fault of this script
+            fresh = self._worker is None
+            found = self._asked(request)
+            if found is not None and ("fault" not in found or found["fault"] == "error"):
+                return found
+            self.close_worker()
+            if found is not None:
+                return found
+            if fresh:
+                break
+        return {"fault": "stopped", "text": "the process that ran the script ended"}
+
+    def _asked(self, request: str) -> Mapping[str, Any] | None:
+        """What the process answers; None: it has ended."""
+        try:
+            if self._worker is None:
+                self._worker = _Worker()
+                weakref.finalize(self, self._worker.end)
+            return self._worker.ask(request, self._patience)
+        except TimeoutError:
+            return {"fault": "timeout", "text": f"the script was ended from outside after {self._patience:g} s"}
+        except (OSError, EOFError, ValueError):
+            return None
+
+    def close_worker(self) -> None:
+        """Ends the process; the next script starts another."""
+        if self._worker is not None:
+            self._worker.end()
+            self._worker = None
+
+    def close(self) -> None:
+        """Ends the process, once the script that is running is done."""
+        with self._turn:
+            self.close_worker()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class _Worker:
+    """The process, once it can take scripts."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(  # noqa: S603 - this file's own neighbour, without a shell
+            [sys.executable, "-I", "-B", str(_WORKER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            env={},
+            cwd=tempfile.gettempdir(),
+            start_new_session=True,
+        )
+        self._left = b""
+        try:
+            self._line(_START)
+        except BaseException:
+            self.end()
+            raise
+
+    def ask(self, request: str, patience: float) -> Mapping[str, Any]:
+        """The answer to one request. TimeoutError: none came in time; EOFError, OSError or ValueError: the process is of no more use."""
+        assert self.process.stdin is not None
+        left = memoryview(request.encode() + b"\n")
+        while left:
+            left = left[self.process.stdin.write(left) :]
+        found = json.loads(self._line(patience))
+        if not isinstance(found, dict):
+            raise ValueError("the answer is no mapping")
+        return found
+
+    def _line(self, patience: float) -> bytes:
+        """One line of what the process writes."""
+        assert self.process.stdout is not None
+        end = time.monotonic() + patience
+        with selectors.DefaultSelector() as ready:
+            ready.register(self.process.stdout, selectors.EVENT_READ)
+            while b"\n" not in self._left:
+                if not ready.select(max(0.0, end - time.monotonic())):
+                    raise TimeoutError
+                read = os.read(self.process.stdout.fileno(), 2**16)
+                if not read:
+                    raise EOFError
+                self._left += read
+        line, _, self._left = self._left.partition(b"\n")
+        return line
+
+    def end(self) -> None:
+        """Kills the process; it has nothing to tidy up."""
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()

@@ -1,0 +1,89 @@
+"""The process in which scripts of criteria run: reads one request per line, runs it in a V8 of its own, writes one outcome per line.
+
+It is started as a file, with an empty environment, and imports nothing of this project.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from typing import Any
+
+LONGEST_RUN = 1.0
+"""Seconds that a script may run."""
+LARGEST_HEAP = 64 * 2**20
+"""Bytes that V8's heap may take."""
+LARGEST_PROCESS = 2**30
+"""Bytes that the whole process may have as data: typed arrays lie outside V8's heap."""
+
+# The script sees neither these names nor the timers that mini-racer adds. A return at its top makes it the body of a function.
+_PROGRAM = """(() => {
+  const stringify = JSON.stringify, evaluate = eval, text = String, Syntax = SyntaxError;
+  setTimeout = clearTimeout = undefined;
+  Object.assign(globalThis, %(variables)s);
+  const code = %(script)s;
+  const told = value => typeof value === 'boolean' ? {type: 'boolean', value}
+    : typeof value === 'number' ? {type: 'number', value: text(value)} : {type: value === null ? 'null' : typeof value};
+  const run = () => {
+    try { return evaluate(code); } catch (error) {
+      if (!(error instanceof Syntax && text(error.message).includes('Illegal return'))) throw error;
+      return evaluate('(() => {\\n' + code + '\\n})()');
+    }
+  };
+  try {
+    const found = run();
+    if (typeof found !== 'object' || found === null || !('score' in found)) return stringify(told(found));
+    const explain = found.explain === undefined || found.explain === null ? null : text(found.explain).slice(0, 2000);
+    return stringify({type: 'score', score: told(found.score), explain});
+  } catch (error) {
+    return stringify({fault: 'error', text: text(error).slice(0, 500)});
+  }
+})()"""
+
+
+def limited() -> None:
+    """Takes from this process what no script needs, as far as the system can."""
+    try:
+        import resource
+    except ImportError:
+        return
+    for what, limit in ((resource.RLIMIT_DATA, LARGEST_PROCESS), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(what, (limit, limit))
+
+
+def outcome(script: str, variables: dict[str, Any]) -> dict[str, Any]:
+    """What a script comes to, in a context of its own."""
+    import py_mini_racer
+
+    program = _PROGRAM % {"variables": json.dumps(variables), "script": json.dumps(script)}
+    try:
+        with py_mini_racer.MiniRacer() as context:
+            context.set_hard_memory_limit(LARGEST_HEAP)
+            found = json.loads(str(context.eval(program, timeout_sec=LONGEST_RUN)))
+            return found if isinstance(found, dict) else {"fault": "error", "text": "the script changed how outcomes are told"}
+    except py_mini_racer.JSTimeoutException:
+        return {"fault": "timeout", "text": f"the script ran longer than {LONGEST_RUN:g} s"}
+    except py_mini_racer.JSOOMException:
+        return {"fault": "memory", "text": f"the script took more than {LARGEST_HEAP // 2**20} MB"}
+    except Exception as error:
+        return {"fault": "error", "text": str(error)[:500]}
+
+
+def main() -> None:
+    """Answers requests until there are no more."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever a library prints is no answer
+    limited()
+    outcome("1", {})  # loads the engine before the first answer is waited for
+    answers.write(b"{}\n")
+    answers.flush()
+    for line in sys.stdin.buffer:
+        answers.write(json.dumps(outcome(**json.loads(line))).encode() + b"\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()
