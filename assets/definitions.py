@@ -7,6 +7,12 @@ import dagster as dg
 # Single-run backfills make a round one run. Dagster warns that they are beta at every asset that has one, when the asset is imported.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
+from assets.rubric import blueprints as rubric_blueprints
+from assets.rubric import boards as rubric_boards
+from assets.rubric import embeddings, judgements, points, responses
+from assets.rubric import scores as rubric_scores
+from assets.rubric.automation import RUBRIC_JOBS
+from assets.rubric.files import rubric_files
 from assets.survey import aggregate, blueprint, boards, drift, ingest, landing, model_drift, predict, report, score, statistics
 from assets.survey.automation import JOBS, SENSORS
 from assets.survey.nightly import SCHEDULES
@@ -15,12 +21,13 @@ from assets.survey.store import SurveyStore
 
 __all__ = ["SCHEDULES", "SENSORS", "defs"]
 
-_MODULES = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, model_drift, report]
+_RUBRIC = [rubric_blueprints, responses, judgements, embeddings, points, rubric_scores, rubric_boards]
+_MODULES = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, model_drift, report, *_RUBRIC]
 
 defs = dg.Definitions(
-    assets=[survey_files, *dg.load_assets_from_modules(_MODULES)],
+    assets=[survey_files, rubric_files, *dg.load_assets_from_modules(_MODULES)],
     asset_checks=dg.load_asset_checks_from_modules([*_MODULES, landing]),
-    jobs=JOBS,
+    jobs=[*JOBS, *RUBRIC_JOBS],
     schedules=SCHEDULES,
     sensors=SENSORS,
     resources={"store": SurveyStore()},

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 import dagster as dg
 
 from assets.definitions import defs
+from assets.rubric.automation import RUBRIC_ROLL_UPS, RUBRIC_STAGES
+from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.stage.broken_files import LEFT_OUT, MADE_AGAIN, NOT_RESTORED, unmended
 from assets.stage.dagster_internals import (
     MAX_RETRIES_TAG,
@@ -20,9 +22,9 @@ from assets.stage.dagster_internals import (
     without_own_lines,
 )
 from assets.stage.partitions import FAILED_BECAUSE, PROCESS_TAG, failed_text, process_tag
-from assets.stage.ranges import range_tags, ranges
+from assets.stage.ranges import chosen_tags, range_tags, ranges
 from assets.survey.automation import BOARDS, ROLL_UPS, STAGES
-from assets.survey.rounds import known_keys
+from assets.survey.rounds import ROUND_SEGMENT
 from dtef_pipeline.errors import DtefError, Interrupted
 from resources.failures import Link, in_words, one_line, with_remedy
 from resources.responses.processes import Process
@@ -31,10 +33,28 @@ from resources.settings import shipped
 STAGE_NAMES = [asset.key.to_user_string() for asset in STAGES]
 BOARD_NAMES = [asset.key.to_user_string() for asset in BOARDS]
 ROLL_UP_NAMES = [asset.key.to_user_string() for asset in ROLL_UPS]
+RUBRIC_STAGE_NAMES = [asset.key.to_user_string() for asset in RUBRIC_STAGES]
+RUBRIC_ROLL_UP_NAMES = [asset.key.to_user_string() for asset in RUBRIC_ROLL_UPS]
 
 
 Value = TypeVar("Value")
 _INTERRUPTS = (dg.DagsterExecutionInterruptedError.__name__, "InterruptException")
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceRuns:
+    """How the runs of a command are made over the partitions of a space."""
+
+    name: str
+    """Of the partitions definition."""
+    registered_by: str
+    """What makes a partition known, in words."""
+    together: bool
+    """One run for all partitions; otherwise one for each range of neighbours (a whole round is one)."""
+
+
+OF_ROUNDS = SpaceRuns(str(ROUND_SEGMENT.name), "run `dtef ingest` on the round first", together=False)
+OF_BLUEPRINTS = SpaceRuns(str(RUBRIC_BLUEPRINT.name), "`dtef rubric add` makes a blueprint known", together=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +83,21 @@ def materialize(
     config: Mapping[str, Mapping[str, Any]],
     tags: Mapping[str, str] | None = None,
     on_step: Callable[[str], None] | None = None,
+    space: SpaceRuns = OF_ROUNDS,
 ) -> Launched:
-    """Materialize assets for the partitions `keys`: one run for each range of neighbouring keys (a whole round is one).
+    """Materialize assets for the partitions `keys` of a space.
 
     `config`: configuration by asset name. Assets without partitions take no keys. `on_step`: takes the name of each asset when its turn comes.
     Raises Interrupted after a Ctrl-C.
     """
     close_abandoned_runs(instance)
-    known = set(known_keys(instance))
-    if unknown := [key for key in keys if key not in known]:
-        raise DtefError(f"not registered with Dagster: {', '.join(unknown)}; run `dtef ingest` on the round first")
-    parts = [range_tags(part) for part in ranges(known_keys(instance), keys)] if keys else [{}]
+    known = list(instance.get_dynamic_partitions(space.name))
+    if unknown := [key for key in keys if key not in set(known)]:
+        raise DtefError(f"not registered with Dagster: {', '.join(unknown)}; {space.registered_by}")
     results = []
+    parts: list[dict[str, str]] = [{}]
+    if keys:
+        parts = [chosen_tags(known, keys)] if space.together else [range_tags(part) for part in ranges(known, keys)]
     for part in parts:
         results.append(_run(instance, names, {**part, **(tags or {})}, config, on_step))
         if _was_interrupted(results[-1]):

@@ -31,6 +31,7 @@ HOLDS = {
     "resources/responses": "the response store",
     "assets": "definitions, launch",
     "assets/stage": "what every stage is made of",
+    "assets/rubric": "the six stages, boards",
     "assets/survey": "the six stages, boards, sensors",
 }
 GROUND = "dtef"

@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 HEAVY = ("pandas", "duckdb", "dagster", "litellm", "pyarrow")
 MAY_NAME_A_FAMILY = {
     "assets/definitions.py": "Dagster loads one module, which lists the assets of every family",
-    "assets/launch.py": "starts runs of the survey's stages, whose names and partitions it asks for",
+    "assets/launch.py": "starts runs of the families' stages, whose names and partitions it asks for",
     "dtef_pipeline/families.py": "the list of families: what each brings",
 }
 MAY_SAY = {

@@ -17,7 +17,7 @@ from dtef_pipeline.boards.boards import BoardEvidence
 from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.identity import digest
 from resources.gateway import Gateway
-from resources.gateway.progress import RunProgress, shown_progress
+from resources.gateway.progress import Display, RunProgress, shown_progress
 from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
@@ -98,11 +98,7 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         `expected`: requests of the stage by model name. `budget`: the run's; `budgets`: of single models, by name; of each bound, the first
         that a stage gives holds. `command`: whose runs share one gateway among them.
         """
-        with shown_progress(log) as display:
-            gateway = self._shared_gateway(command)
-            gateway.accounts.limit(budget, budgets)
-            gateway.tell = display.say
-            progress = RunProgress(display, expected)
+        with self.open_gateway(log, expected, budget, budgets, command) as (gateway, progress, display):
 
             def ask(requests: Sequence[Request]) -> Mapping[str, Failure]:
                 failures = gateway.answer(requests, on_progress=progress).failures
@@ -111,6 +107,22 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
                 return failures
 
             yield ask
+
+    @contextmanager
+    def open_gateway(
+        self,
+        log: Callable[[str], None],
+        expected: Mapping[str, int],
+        budget: Budget,
+        budgets: Mapping[str, Budget],
+        command: Command | None = None,
+    ) -> Iterator[tuple[Gateway, RunProgress, Display]]:
+        """The gateway of the run itself, what is told of its progress, and where that is shown; arguments as of `asking`."""
+        with shown_progress(log) as display:
+            gateway = self._shared_gateway(command)
+            gateway.accounts.limit(budget, budgets)
+            gateway.tell = display.say
+            yield gateway, RunProgress(display, expected), display
 
     def _shared_gateway(self, command: Command | None) -> Gateway:
         if command is None:

@@ -15,16 +15,16 @@ CONSENSUS_COLUMNS = (
     field(
         "score",
         pa.float64(),
-        "Mean of the judges that answered, 0-1, inverted where the criterion is unwanted; null: none answered",
+        "Score of the point, 0-1: higher is better; the mean of the judges that answered, inverted where the criterion is unwanted",
     ),
     field("low", pa.float64(), "Score if every missing vote were the worst, 0-1; equal to the score where none is missing"),
     field("high", pa.float64(), "Score if every missing vote were the best, 0-1; equal to the score where none is missing"),
     field("n_judges", pa.int64(), "Judges that were to judge"),
     field("n_answered", pa.int64(), "Judges with at least one class that could be read"),
-    field("partial", pa.bool_(), "Whether there is a score although a vote is missing"),
+    field("partial", pa.bool_(), "Flag: true where there is a score although a vote is missing"),
     field("spread", pa.float64(), "Highest less lowest number of the judges that answered, 0-1; null: fewer than two did"),
-    field("inverted", pa.bool_(), "Whether the criterion is unwanted, so that the score is 1 less the mean"),
-    field("reason", pa.string(), "Reasons of the judges for having no class; null: there is a score"),
+    field("inverted", pa.bool_(), "Flag: true where the criterion is unwanted, so that the score is 1 less the mean"),
+    field("reason", pa.string(), "Reasons why there is no score; null: there is one"),
 )
 """What is added to the keys of a point."""
 

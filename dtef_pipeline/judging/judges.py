@@ -97,7 +97,12 @@ def judge_hash(judges: Iterable[JudgeConfig], scale: ClassScale = FIVE_CLASSES) 
 
     Names of models, prices and addresses do not enter.
     """
-    of_judges = sorted((judge.approach, judge.model.variant, template_hash(judge.approach, scale)) for judge in judges)
+    return judge_hash_of(((judge.approach, judge.model.variant) for judge in judges), scale)
+
+
+def judge_hash_of(judges: Iterable[tuple[str, str]], scale: ClassScale = FIVE_CLASSES) -> str:
+    """`judge_hash` of judges given by (approach, model variant), as a table of judgements has them."""
+    of_judges = sorted((approach, variant, template_hash(approach, scale)) for approach, variant in judges)
     of_scale = [[one.name, one.number] for one in scale.classes]
     return digest("judges", of_judges, of_scale, REPLY_CONTRACT)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.models import ModelSpec
@@ -16,6 +17,8 @@ from dtef_pipeline.rubric.model import Turn
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES
 
 OK, EMPTY = "ok", "empty"
+_RESPONSE_IN_SNAPSHOT = ("prompt", "system_index", "model_variant", "draw")
+_SPOKEN = ("prompt", "system_index", "asked_hash")
 _BETWEEN_TURNS = "\n\n"
 _CUT_BY = ("length", "max_tokens")
 """Reasons of an end that mean: the limit of tokens was reached."""
@@ -143,3 +146,27 @@ def used(responses: Sequence[Response]) -> dict[str, Any]:
         "completion_tokens": sum(response.completion_tokens or 0 for response in responses),
         "cost_usd": sum(known) if responses and len(known) == len(costs) else None,
     }
+
+
+def merged_responses(earlier: pa.Table, new: pa.Table, asked: Sequence[tuple[str, int, str]]) -> pa.Table:
+    """The rows of a snapshot: the new ones, and those of earlier runs that are not among them and whose conversation still stands.
+
+    `asked`: (prompt, place of the system prompt, asked_hash) of what the blueprint asks by now, in its order. Rows are in that order, then
+    by model and draw, so that equal content gives equal bytes.
+    """
+    place = {what: number for number, what in enumerate(asked)}
+    made = set(_columns(new, _RESPONSE_IN_SNAPSHOT))
+    stands = [
+        key not in made and what in place
+        for key, what in zip(_columns(earlier, _RESPONSE_IN_SNAPSHOT), _columns(earlier, _SPOKEN), strict=True)
+    ]
+    rows = pa.concat_tables([new, earlier.filter(pa.array(stands, pa.bool_()))])
+    order = rows.select(["model", "model_variant", "draw"]).append_column(
+        "place", pa.array([place.get(what, len(place)) for what in _columns(rows, _SPOKEN)], pa.int64())
+    )
+    by = ("place", "model", "model_variant", "draw")
+    return rows.take(pc.sort_indices(order, [(name, "ascending") for name in by]))
+
+
+def _columns(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    return zip(*(rows[name].to_pylist() for name in names), strict=True)

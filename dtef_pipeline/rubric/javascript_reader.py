@@ -18,11 +18,11 @@ from dtef_pipeline.rubric.javascript_syntax import (
     BadPattern,
     Edge,
     EitherOf,
-    Grouped,
     InOrder,
     Looked,
     OneOf,
     Part,
+    PatternGroup,
     ReadPattern,
     Repeated,
 )
@@ -146,7 +146,7 @@ class _Reader:
             if self._takes(opening):
                 return Looked(self._closed(), ahead, negated)
         if self._takes("(?:"):
-            return Grouped(self._closed(), None)
+            return PatternGroup(self._closed(), None)
         if self._takes("(?<"):
             end = self.pattern.find(">", self.at)
             _name(self.pattern[self.at : end if end >= 0 else None] if end >= 0 else "")
@@ -160,7 +160,7 @@ class _Reader:
         self.open.append(number)
         body = self._closed()
         self.open.remove(number)
-        return Grouped(body, number)
+        return PatternGroup(body, number)
 
     def _closed(self) -> Part:
         body = self._alternatives()

@@ -30,7 +30,7 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Grouped:
+class PatternGroup:
     """A part in round brackets."""
 
     body: Part
@@ -79,7 +79,7 @@ class EitherOf:
     items: tuple[Part, ...]
 
 
-Part = OneOf | Edge | Grouped | Looked | Repeated | Again | InOrder | EitherOf
+Part = OneOf | Edge | PatternGroup | Looked | Repeated | Again | InOrder | EitherOf
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ IDEAL_KEYS = ("ideal", "idealResponse")
 SHOULD_KEYS = (SHOULD, "points", "expect", "expects", "expectations")
 IMPORTANCE_KEYS = ("weight", "importance", "multiplier")
 CITATION_KEYS = ("citation", "reference", "citations", "references")
-_PROMPT_KEYS = (
+_KNOWN_PROMPT_KEYS = (
     *("id", "description", "messages", "system", "temperature", "render_as", "noCache", SHOULD_NOT),
     *(*PROMPT_TEXT_KEYS, *IDEAL_KEYS, *SHOULD_KEYS, *IMPORTANCE_KEYS, *CITATION_KEYS),
 )
@@ -52,7 +52,7 @@ class PromptReader:
         """The prompt, or None where it has an error."""
         if not isinstance(value, dict):
             return self._leave_out("bad-prompt", spot, f"{shown(value)} is no prompt; write a mapping with `prompt:`")
-        self.log.unknown_keys(value, _PROMPT_KEYS, place)
+        self.log.unknown_keys(value, _KNOWN_PROMPT_KEYS, place)
         before = len(self.log.found)
         item = self._read(value, place, spot)
         # An error in a criterion leaves the criterion out, and the prompt in.

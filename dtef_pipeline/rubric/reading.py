@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
+from dtef_pipeline.rubric import javascript_pattern
 from dtef_pipeline.rubric.findings import HEADER_PLACE, FindingLog, Spot, shown
 from dtef_pipeline.rubric.function_names import PatternFault
 from dtef_pipeline.rubric.model import Blueprint, BlueprintFinding, PromptItem, ReadBlueprint
@@ -35,7 +36,7 @@ BLUEPRINT_SUFFIXES = (".civic.yml", ".weval.yml", ".yml", ".yaml", ".json")
 RESERVED_BEGINNINGS = ("_pr_", "_staging_", "_test_")
 PROMPT_SIGNS = (*PROMPT_TEXT_KEYS, "messages", "should_not", *IDEAL_KEYS, *SHOULD_KEYS)
 """A mapping with one of these is a prompt, and no header."""
-_MOST_BYTES = 4 * MOST_CHARACTERS
+_MOST_FILE_BYTES = 4 * MOST_CHARACTERS
 """Of a file; what has fewer is read, and its characters are counted."""
 _DEFINITION_KEYS = ("point_defs", "defs")
 _ID_KEYS = ("id", "configId")
@@ -71,7 +72,7 @@ def read_blueprint(
     as_json: bool | None = None,
     models_given: bool = False,
     other_functions: Collection[str] = (),
-    pattern_fault: PatternFault = lambda pattern, ignore_case: None,
+    pattern_fault: PatternFault = javascript_pattern.pattern_fault,
 ) -> ReadBlueprint:
     """What a file says, and all that is wrong with it. A file that cannot be parsed has one finding.
 
@@ -110,8 +111,8 @@ def _documents(source: str | Path, as_json: bool) -> ReadDocuments:
         text = source
     else:
         try:
-            if (size := source.stat().st_size) > _MOST_BYTES:
-                raise YamlFault(f"the file has {size:,} bytes; allowed: {_MOST_BYTES:,}; split it in several files", None)
+            if (size := source.stat().st_size) > _MOST_FILE_BYTES:
+                raise YamlFault(f"the file has {size:,} bytes; allowed: {_MOST_FILE_BYTES:,}; split it in several files", None)
             text = source.read_bytes().decode("utf-8-sig")
         except OSError as error:
             raise YamlFault(f"the file cannot be read: {error.strerror}", None) from error

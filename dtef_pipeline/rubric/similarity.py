@@ -18,7 +18,7 @@ from dtef_pipeline.text.counted import counted
 
 Floats = npt.NDArray[np.float64]
 
-_TEXT_KEYS = tuple(name for name in RESPONSE_KEYS if name not in PROMPT_KEYS)
+_TEXT_OF_PROMPT_KEYS = tuple(name for name in RESPONSE_KEYS if name not in PROMPT_KEYS)
 _ROWS_AT_A_TIME = 8_192
 """Pairs of vectors that are multiplied at a time, to bound memory."""
 
@@ -114,13 +114,13 @@ def similarity_pairs(responses: pd.DataFrame, ideals: pd.DataFrame) -> pd.DataFr
 
     Each two once, without those of a text with itself; `other_model` null is the ideal answer.
     """
-    others = [f"other_{name}" for name in _TEXT_KEYS]
+    others = [f"other_{name}" for name in _TEXT_OF_PROMPT_KEYS]
     columns = [*RESPONSE_KEYS, *others, "similarity"]
     tables = []
     for found in prompt_matrices(responses, ideals):
         left, right = np.triu_indices(len(found.texts), k=1)
         first = found.texts.iloc[left].reset_index(drop=True)
-        second = found.texts[list(_TEXT_KEYS)].iloc[right].set_axis(others, axis=1).reset_index(drop=True)
+        second = found.texts[list(_TEXT_OF_PROMPT_KEYS)].iloc[right].set_axis(others, axis=1).reset_index(drop=True)
         tables.append(pd.concat([first, second], axis=1).assign(similarity=found.matrix[left, right]))
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
 

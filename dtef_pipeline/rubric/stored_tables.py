@@ -10,6 +10,7 @@ from dtef_pipeline.tables import AskedBy, Remake, TableSpec
 
 _BY_ADD = Remake("dtef rubric run {options} --ingest")
 _BY_RUBRIC_RUN = Remake("dtef rubric run {options}", (AskedBy("--snapshot", "snapshot", "base"),))
+_BY_ROLL_UP = Remake("dtef rubric rollup")
 _OF_BLUEPRINT, _OF_SNAPSHOT = ("blueprint",), ("blueprint", "snapshot")
 RUBRIC_TABLES: Mapping[str, TableSpec] = {
     "rubric_blueprints": TableSpec(tables.RUBRIC_BLUEPRINTS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD),
@@ -21,6 +22,8 @@ RUBRIC_TABLES: Mapping[str, TableSpec] = {
     "rubric_embeddings": TableSpec(tables.RUBRIC_EMBEDDINGS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_RUBRIC_RUN),
     "rubric_similarities": TableSpec(tables.RUBRIC_SIMILARITIES, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
     "rubric_points": TableSpec(tables.RUBRIC_POINTS, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
+    "rubric_scores": TableSpec(tables.RUBRIC_SCORES, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
     "rubric_runs": TableSpec(tables.RUBRIC_RUNS, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
+    **{name: TableSpec(schema, remake=_BY_ROLL_UP) for name, schema in tables.RUBRIC_BOARDS.items()},
 }
 """By name. The first of the space is the one that ingest writes: it says which partitions there are."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from dtef_pipeline.asking.embeddings import EMBEDDING_FIELDS
+from dtef_pipeline.judging.consensus import CONSENSUS_COLUMNS
 from dtef_pipeline.tables import MODEL_FIELDS, REPLY, SAMPLE_FIELDS, SNAPSHOT_FIELD, field
 
 BLUEPRINT_FIELD = field("blueprint", pa.string(), "Id of the blueprint, from its path: / is written __")
@@ -16,7 +18,7 @@ PROMPT_OF_BLUEPRINT = field("prompt", pa.string(), "Id of the prompt, unique wit
 SYSTEM_INDEX = field("system_index", pa.int32(), "Place of the system prompt in the list of the prompt's, from 0")
 CONVERSATION = pa.list_(pa.struct([("role", pa.string()), ("text", pa.string())]))
 TEST_HASH = field("test_hash", pa.string(), "Hash of all that is asked and of all criteria: equal where the test is the same")
-_TEXT_LIST = pa.list_(pa.string())
+_LIST_OF_TEXTS = pa.list_(pa.string())
 _OF_CRITERION = (
     field("block", pa.string(), "Block of the criterion: should, or should_not whose points are inverted"),
     field("path", pa.int32(), "Number of the alternative path within the block, from 0; null: the criterion is required"),
@@ -43,11 +45,13 @@ RUBRIC_BLUEPRINTS = pa.schema(
         BLUEPRINT_FIELD,
         field("title", pa.string(), "Title as the file gives it"),
         field("description", pa.string(), "Description as the file gives it; null: none"),
-        field("tags", _TEXT_LIST, "Tags in their normal form: lower case, words joined by -"),
-        field("references", _TEXT_LIST, "Sources that the file names for itself"),
+        field("tags", _LIST_OF_TEXTS, "Tags in their normal form: lower case, words joined by -"),
+        field("references", _LIST_OF_TEXTS, "Sources that the file names for itself"),
         TEST_HASH,
-        field("models", _TEXT_LIST, "Models that the file names, as litellm strings, collections replaced by their members"),
-        field("judges", _TEXT_LIST, "Judges that the file names, as approach=model; none: the usual ones"),
+        field(
+            "models", _LIST_OF_TEXTS, "Models that the file names, as litellm strings, collections replaced by their members"
+        ),
+        field("judges", _LIST_OF_TEXTS, "Judges that the file names, as approach=model; none: the usual ones"),
         field("n_prompts", pa.int64(), "Prompts"),
         field("n_criteria", pa.int64(), "Criteria of all prompts"),
         field("n_ideals", pa.int64(), "Prompts with an ideal answer"),
@@ -64,7 +68,9 @@ RUBRIC_PROMPTS = pa.schema(
         field("position", pa.int32(), "Place of the prompt in the blueprint, from 0"),
         field("weight", pa.float64(), "Weight of the prompt in means over the blueprint"),
         field("messages", CONVERSATION, "Conversation without the system prompt; a null text is a turn that the model writes"),
-        field("systems", _TEXT_LIST, "System prompts that it is asked with, each in a response of its own; null: without one"),
+        field(
+            "systems", _LIST_OF_TEXTS, "System prompts that it is asked with, each in a response of its own; null: without one"
+        ),
         field(
             "temperatures", pa.list_(pa.float64()), "Sampling temperatures that it is asked at, each in a response of its own"
         ),
@@ -115,7 +121,7 @@ RUBRIC_RESPONSES = pa.schema(
         field("transcript", CONVERSATION, "Whole conversation as it was sent and answered, system prompt included"),
         field("turns", pa.int32(), "Turns that the model wrote"),
         field("cut", pa.bool_(), "Flag: true where max_tokens ended a turn"),
-        field("request_keys", _TEXT_LIST, "Keys of the calls in the response store, one per turn"),
+        field("request_keys", _LIST_OF_TEXTS, "Keys of the calls in the response store, one per turn"),
         *(one for one in REPLY if one.name in {"error", "finish_reason", "served_model", "fingerprint"}),
         *_CALLS_USED,
         field("latency_s", pa.float64(), "Seconds that the calls took together"),
@@ -143,8 +149,8 @@ RUBRIC_JUDGEMENTS = pa.schema(
         field("reflection", pa.string(), "Judge's own explanation; null: none was read"),
         field("attempts", pa.int32(), "Replies that were asked for: 2 where the first could not be read"),
         field("list_order", pa.list_(pa.int32()), "Order in which the judge saw all criteria (holistic); null: it saw one"),
-        field("raw", _TEXT_LIST, "Replies as they were served"),
-        field("request_keys", _TEXT_LIST, "Keys of the calls in the response store"),
+        field("raw", _LIST_OF_TEXTS, "Replies as they were served"),
+        field("request_keys", _LIST_OF_TEXTS, "Keys of the calls in the response store"),
         *_CALLS_USED,
         field("error", pa.string(), "Explanation of why there is no reply"),
     ]
@@ -158,30 +164,13 @@ RUBRIC_POINTS = pa.schema(
         field("criterion_id", pa.string(), "Hash of what is judged: kind, text, function and its argument"),
         field("kind", pa.string(), "Kind of the criterion: text (judged) or function (computed)"),
         field("weight", pa.float64(), "Weight of the point in the coverage of its prompt, 0.1 to 10"),
-        field("score", pa.float64(), "Score of the point, 0-1, inverted for should_not: higher is better; null: unscored"),
-        field("low", pa.float64(), "Score if all missing judgements were the worst class, 0-1"),
-        field("high", pa.float64(), "Score if all missing judgements were the best class, 0-1"),
-        field("n_judges", pa.int32(), "Judgements that were planned; 0: the point is computed"),
-        field("n_answered", pa.int32(), "Judgements with a class"),
-        field("partial", pa.bool_(), "Flag: true where some planned judgements are missing and others are there"),
-        field("spread", pa.float64(), "Standard deviation of the judgements, 0-0.5; null: fewer than two"),
-        field("inverted", pa.bool_(), "Flag: true where the criterion is one of should_not"),
-        field("reason", pa.string(), "Reason why the point is unscored; null: it is scored"),
+        *CONSENSUS_COLUMNS,
         field("explanation", pa.string(), "Account of what a function found; null: the point is judged"),
     ]
 )
 """One row per criterion of a response: the consensus of its judges, or what its function found."""
 
-RUBRIC_EMBEDDINGS = pa.schema(
-    [
-        BLUEPRINT_FIELD,
-        field("embedder", pa.string(), "Model that embedded the text"),
-        field("text_hash", pa.string(), "Hash of the text"),
-        field("vector", pa.list_(pa.float32()), "Vector of the text"),
-        field("windows", pa.int32(), "Windows that the text was embedded in; null: not known"),
-        *(one for one in _CALLS_USED if one.name != "completion_tokens"),
-    ]
-)
+RUBRIC_EMBEDDINGS = pa.schema([BLUEPRINT_FIELD, *EMBEDDING_FIELDS])
 """One row per text of a blueprint and embedder."""
 
 RUBRIC_SIMILARITIES = pa.schema(
@@ -197,6 +186,76 @@ RUBRIC_SIMILARITIES = pa.schema(
 )
 """One row per response with a text: a row of its prompt's similarity matrix."""
 
+RUBRIC_SCORES = pa.schema(
+    [
+        field("level", pa.string(), "Level of the row: cell (a prompt), variant (a blueprint) or model (all its variants)"),
+        BLUEPRINT_FIELD,
+        SNAPSHOT_FIELD,
+        field("prompt", pa.string(), "Id of the prompt, unique within its blueprint; null above cells"),
+        MODEL_FIELDS[0],
+        field("model_variant", pa.string(), "Model string plus every sampling parameter; null of models"),
+        field("temperature", pa.float64(), "Sampling temperature; null of models, and where it is not set"),
+        field("system_index", pa.int32(), "Place of the system prompt in the list of the prompt's, from 0; null of models"),
+        field("coverage", pa.float64(), "Weighted share of the criteria that are met, 0-1: higher is better; null: unscored"),
+        field("similarity", pa.float64(), "Cosine similarity to the ideal answer, -1 to 1: higher is closer; null: none"),
+        field("hybrid", pa.float64(), "Hybrid score, 0-1: higher is better; null: unscored"),
+        field("at_0", pa.float64(), "Hybrid score where similarity weighs nothing, 0-1"),
+        field("slope", pa.float64(), "Change of the hybrid score as the weight of similarity goes from 0 to 1, -1 to 1"),
+        field("components", pa.string(), "Parts of the hybrid score that are defined: coverage, similarity, both, or none"),
+        field("weight", pa.float64(), "Weight of the prompt in means over its blueprint; null above cells"),
+        field("n_planned", pa.int64(), "Points of a cell, prompts of a variant, variants of a model"),
+        field("n_scored", pa.int64(), "Planned ones that have a score"),
+        field("n_partial", pa.int64(), "Scored ones of which some part is missing"),
+        field("n_unscored", pa.int64(), "Planned ones that have no score"),
+        field("n_responses", pa.int64(), "Responses that were planned"),
+        field("n_responses_scored", pa.int64(), "Responses with a hybrid score"),
+        field("reasons", pa.map_(pa.string(), pa.int64()), "Reasons of what is unscored, and how often each was given"),
+    ]
+)
+"""One row per cell, per variant and per model of a blueprint and snapshot."""
+
+_BOARD = (
+    field(
+        "rank", pa.int64(), "Rank by score, from 1; equal scores share the better one; null: not ranked, for the reason in note"
+    ),
+    MODEL_FIELDS[0],
+    field("score", pa.float64(), "Mean hybrid score, 0-1: higher is better; null: unscored"),
+    field("low", pa.float64(), "Lower end of the 95 % interval of score; null: too few blueprints or prompts"),
+    field("high", pa.float64(), "Upper end of the 95 % interval of score; null: too few blueprints or prompts"),
+    field("rank_low", pa.float64(), "Best rank that the model may have: 95 % of resamples rank it from there to rank_high"),
+    field("rank_high", pa.float64(), "Worst rank that the model may have: 95 % of resamples rank it from rank_low to there"),
+    field("p_best", pa.float64(), "Share of resamples in which the model is first, 0-1"),
+    field("coverage", pa.float64(), "Mean share of the criteria that are met, 0-1: higher is better"),
+    field("similarity", pa.float64(), "Mean cosine similarity to ideal answers, -1 to 1: higher is closer; null: no ideal"),
+    field("at_0", pa.float64(), "Score where similarity weighs nothing, 0-1"),
+    field("slope", pa.float64(), "Change of the score as the weight of similarity goes from 0 to 1, -1 to 1"),
+    field("n_parts", pa.int64(), "Blueprints with a score; within a blueprint prompts, of a prompt variants"),
+    field("n_planned", pa.int64(), "Blueprints that were planned; within a blueprint prompts, of a prompt variants"),
+    field("n_responses", pa.int64(), "Responses that were planned"),
+    field("n_responses_scored", pa.int64(), "Responses with a hybrid score"),
+    field("note", pa.string(), "Reason why there is no rank or no interval; empty: there are both"),
+)
+_OF_RUN = (BLUEPRINT_FIELD, SNAPSHOT_FIELD)
+RUBRIC_BOARDS = {
+    "rubric_board": pa.schema(_BOARD),
+    "rubric_board_tag": pa.schema([field("tag", pa.string(), "Tag of blueprints, in its normal form"), *_BOARD]),
+    "rubric_board_blueprint": pa.schema([*_OF_RUN, *_BOARD]),
+    "rubric_board_prompt": pa.schema([*_OF_RUN, PROMPT_OF_BLUEPRINT, *_BOARD]),
+    "rubric_board_criterion": pa.schema(
+        [
+            *_OF_RUN,
+            PROMPT_OF_BLUEPRINT,
+            *_OF_CRITERION,
+            _BOARD[0],
+            MODEL_FIELDS[0],
+            field("score", pa.float64(), "Mean of the model's points, 0-1: higher is better; null: unscored"),
+            field("n_planned", pa.int64(), "Points of the model, over temperatures, system prompts and draws"),
+            field("n_scored", pa.int64(), "Points that have a score"),
+        ]
+    ),
+}
+"""By name: models ranked over all blueprints, by tag, in each blueprint, at each prompt and at each criterion. One row per model."""
+
 RUBRIC_RUNS = pa.schema(
     [
         BLUEPRINT_FIELD,
@@ -205,7 +264,7 @@ RUBRIC_RUNS = pa.schema(
         field("judge_hash", pa.string(), "Hash of the judges, their prompts, the scale and how replies are read"),
         field("policy_hash", pa.string(), "Hash of the weight of similarity, the readings of paths and the embedder"),
         field("run_label", pa.string(), "Hash of the three others: runs of one label can be compared for drift"),
-        field("judges", _TEXT_LIST, "Judges, each as approach(model)"),
+        field("judges", _LIST_OF_TEXTS, "Judges, each as approach(model)"),
         field("policy", pa.string(), "Scoring policy, as JSON"),
         field("embedder", pa.string(), "Model that embedded texts for similarity"),
         field("answered_at", pa.timestamp("us", tz="UTC"), "Time when the last response of a model under test arrived"),

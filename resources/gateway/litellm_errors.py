@@ -41,7 +41,7 @@ _PREFIX = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: Error
 # As in "Cannot connect to host 127.0.0.1:1 ssl:<ssl.SSLContext object at 0x7f78259ca570>".
 _OBJECT = re.compile(r" (?:ssl:)?<[\w.]+ object at 0x[0-9a-f]+>")
 # As in "Error code: 401 - {'error': {'message': 'no luck'}}".
-_CODE = re.compile(r"^Error code: \d{3} - ")
+_STATUS_CODE = re.compile(r"^Error code: \d{3} - ")
 _NOTHING_SAID = "Connection error"
 _SUFFIX = re.compile(r"\.? Handle with `litellm\.\w+`\.?")
 
@@ -154,7 +154,7 @@ def _text(error: Exception) -> str:
 
 def _message_in(text: str) -> str | None:
     """`no luck` of `{"error": {"message": "no luck"}}`, which some calls quote as Python writes it."""
-    text = _CODE.sub("", text)
+    text = _STATUS_CODE.sub("", text)
     start = text.find("{")
     if start not in (0, 2):  # 2: the bytes of a body, b'{...}'
         return None

@@ -33,6 +33,14 @@ ASSETS = {
     "reliability": (["segment_results"], "boards", TEAM, ["duckdb", "parquet"], "3", None),
     "model_drift": (["drift_checks"], "boards", TEAM, ["duckdb", "parquet"], "6", None),
     "report": (sorted([*BOARDS, "costs", "drift_checks", "model_drift"]), "boards", TEAM, ["html"], "5", None),
+    "rubric_files": ([], "rubric", TEAM, ["file"], None, "rubric_blueprint"),
+    "rubric_blueprints": (["rubric_files"], "rubric", TEAM, ["parquet"], "1", "rubric_blueprint"),
+    "rubric_responses": (["rubric_blueprints"], "rubric", TEAM, ["litellm", "parquet"], "1", "rubric_blueprint"),
+    "rubric_judgements": (["rubric_responses"], "rubric", TEAM, ["litellm", "parquet"], "1", "rubric_blueprint"),
+    "rubric_embeddings": (["rubric_responses"], "rubric", TEAM, ["litellm", "parquet"], "1", "rubric_blueprint"),
+    "rubric_points": (["rubric_judgements"], "rubric", TEAM, ["parquet"], "1", "rubric_blueprint"),
+    "rubric_scores": (["rubric_embeddings", "rubric_points"], "rubric", TEAM, ["parquet"], "1", "rubric_blueprint"),
+    "rubric_board": (["rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
 }
 # (asset, check, blocking)
 CHECKS = [
@@ -44,6 +52,17 @@ CHECKS = [
     ("predictions", "calls_succeed", False),
     ("predictions", "every_prediction_has_a_blueprint", True),
     ("predictions", "predictions_unique", True),
+    ("rubric_blueprints", "rubric_criteria_have_places", True),
+    ("rubric_blueprints", "rubric_parts_left_out", False),
+    ("rubric_blueprints", "rubric_prompts_unique", True),
+    ("rubric_judgements", "rubric_judgements_unique", True),
+    ("rubric_judgements", "rubric_judges_are_readable", False),
+    ("rubric_points", "rubric_cells_complete", False),
+    ("rubric_points", "rubric_points_have_reasons", True),
+    ("rubric_points", "rubric_points_unique", True),
+    ("rubric_responses", "rubric_calls_succeed", False),
+    ("rubric_responses", "rubric_responses_unique", True),
+    ("rubric_scores", "rubric_coverage_in_range", True),
     ("scores", "responses_can_be_read", False),
     ("scores", "scores_unique", True),
     ("segment_results", "results_unique", True),
@@ -56,7 +75,14 @@ CHECKS = [
     ("survey_responses", "one_row_a_question", True),
 ]
 SIX = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
-JOBS = {"round_pipeline": SIX, "nightly_drift": SIX[2:], "roll_ups": [*BOARDS, "costs", "model_drift", "report"]}
+RUBRIC = ["rubric_blueprints", "rubric_responses", "rubric_judgements", "rubric_embeddings", "rubric_points", "rubric_scores"]
+JOBS = {
+    "round_pipeline": SIX,
+    "nightly_drift": SIX[2:],
+    "roll_ups": [*BOARDS, "costs", "model_drift", "report"],
+    "rubric_pipeline": RUBRIC,
+    "rubric_roll_ups": ["rubric_board"],
+}
 SCHEDULES = {"nightly_drift": ("0 2 * * *", "nightly_drift", dg.DefaultScheduleStatus.STOPPED)}
 SENSORS = {
     "new_round": ("round_pipeline", 60, dg.DefaultSensorStatus.STOPPED),
@@ -134,7 +160,7 @@ def test_every_check_and_job_has_a_description() -> None:
     assert [s.name for s in [*(defs.schedules or []), *(defs.sensors or [])] if not s.description] == []
 
 
-@pytest.mark.parametrize("name", [*SIX, "model_drift"])
+@pytest.mark.parametrize("name", [*SIX, "model_drift", *RUBRIC, "rubric_board"])
 def test_every_stage_shows_the_columns_of_its_table(name: str) -> None:
     from resources.warehouse import TABLES
 

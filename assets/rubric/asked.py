@@ -1,0 +1,70 @@
+"""What the stages of the rubric family that ask models share: their configuration of budgets, and who asks."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import dagster as dg
+from pydantic import Field, ValidationError, field_validator
+
+from assets.stage.provider_pools import provider_pools
+from assets.stage.resources import Store
+from assets.stage.shared_gateway import command_of
+from dtef_pipeline.asking.calls import Ask
+from dtef_pipeline.asking.models import Budget, Models, ModelSpec
+from dtef_pipeline.asking.snapshot_label import LABEL_WORDS, require_safe
+from dtef_pipeline.documents import in_one_line
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.families import COMPUTED_MODELS
+from resources.known_models import known_models
+
+
+class AskingConfig(dg.Config):
+    """In which snapshot models are asked, and what that may cost."""
+
+    snapshot: str = Field(default="base", description=f"Label of this evaluation pass: base, a date, or {LABEL_WORDS}.")
+    max_cost_usd: float | None = Field(default=None, ge=0, description="US dollars this run may spend.")
+    max_calls: int | None = Field(default=None, ge=0, description="Calls this run may send, retries included.")
+    max_tokens: int | None = Field(default=None, ge=0, description="Tokens this run may use, of prompts and responses.")
+    budgets: dict[str, dict[str, float]] = Field(
+        default={},
+        description="By model name, what the run may use of it, in place of the models file's: max_cost_usd, max_calls, max_tokens.",
+    )
+
+    @field_validator("snapshot")
+    @classmethod
+    def _is_label(cls, snapshot: str) -> str:
+        return require_safe(snapshot)
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(max_cost_usd=self.max_cost_usd, max_calls=self.max_calls, max_tokens=self.max_tokens)
+
+    def budgets_of(self, models: Sequence[ModelSpec]) -> dict[str, Budget]:
+        """By model name: what the models files say, and over it what the run says."""
+        try:
+            given = {name: Budget.model_validate(limits) for name, limits in self.budgets.items()}
+        except ValidationError as error:
+            raise ConfigError(f"budgets: {in_one_line(error, Budget)}") from None
+        return {spec.name: spec.budget for spec in models} | given
+
+
+def models_of(store: Store) -> Models:
+    """The shipped models, and those of DTEF_MODELS."""
+    return known_models(store.settings, COMPUTED_MODELS)
+
+
+@contextmanager
+def asking(
+    context: dg.AssetExecutionContext,
+    store: Store,
+    config: AskingConfig,
+    specs: Sequence[ModelSpec],
+    expected: Mapping[str, int],
+) -> Iterator[Ask]:
+    """Has requests answered, with the providers' places held, the budgets of the run, and a display of what is `expected` by model name."""
+    command = command_of(context.run)
+    with (
+        provider_pools(context.instance, context.run, specs, context.log.info),
+        store.asking(context.log.info, expected, config.budget, config.budgets_of(specs), command) as ask,
+    ):
+        yield ask

@@ -1,0 +1,26 @@
+"""The stages and roll-ups of the rubric family, and its jobs."""
+
+import dagster as dg
+
+from assets.rubric.blueprints import rubric_blueprints
+from assets.rubric.boards import rubric_board
+from assets.rubric.embeddings import rubric_embeddings
+from assets.rubric.judgements import rubric_judgements
+from assets.rubric.points import rubric_points
+from assets.rubric.responses import rubric_responses
+from assets.rubric.scores import rubric_scores
+
+RUBRIC_STAGES = [rubric_blueprints, rubric_responses, rubric_judgements, rubric_embeddings, rubric_points, rubric_scores]
+RUBRIC_ROLL_UPS = [rubric_board]
+rubric_pipeline = dg.define_asset_job(
+    "rubric_pipeline",
+    selection=dg.AssetSelection.assets(*RUBRIC_STAGES),
+    description="All stages for the chosen blueprints, in one run. Roll-ups are a run of their own: `rubric_roll_ups`.",
+)
+rubric_roll_ups = dg.define_asset_job(
+    "rubric_roll_ups",
+    selection=dg.AssetSelection.assets(*RUBRIC_ROLL_UPS),
+    description="Boards over everything that the rubric family has scored.",
+    run_tags={"dtef/roll_ups": "rubric"},
+)
+RUBRIC_JOBS = [rubric_pipeline, rubric_roll_ups]

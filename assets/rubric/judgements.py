@@ -1,0 +1,124 @@
+"""Stage 3 of the rubric family: `rubric_judgements`."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from assets.rubric.asked import AskingConfig, asking, models_of
+from assets.rubric.blueprints import RUBRIC_GROUP
+from assets.rubric.files import RUBRIC_BLUEPRINT
+from assets.rubric.responses import rubric_responses
+from assets.stage.checks import keys_repeated, read_keys, verdict
+from assets.stage.partitions import PartitionRun, markdown, stage
+from assets.stage.resources import Store
+from assets.stage.versions import content_version
+from dtef_pipeline.asking.calls import Ask
+from dtef_pipeline.asking.episodes import in_windows, play
+from dtef_pipeline.asking.models import Models
+from dtef_pipeline.judging.judges import JudgeConfig
+from dtef_pipeline.rubric.judge_requests import Judging, chosen_judges, judgement_rows, judgings
+from dtef_pipeline.rubric.space import RUBRIC_POINT, RUBRIC_RESPONSE, RUBRIC_SPACE
+from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS
+
+JUDGED_AT_A_TIME = 5_000
+"""Judgements that are held in memory while they are asked for."""
+READ_BY_A_JUDGE = 0.95
+"""Share of a judge's replies that must be readable, lest the check warns."""
+
+
+class JudgementsConfig(AskingConfig):
+    """Who judges."""
+
+    judges: list[str] = Field(
+        default=[],
+        description="APPROACH=MODEL each, where the approach is standard, prompt-aware or holistic; none: those that the blueprint names, "
+        "else standard and prompt-aware with the models of the collection `judges`.",
+    )
+    judge_draws: int = Field(default=1, ge=1, description="Repeated judgements of each criterion by each judge.")
+
+
+@dg.asset(
+    deps=[rubric_responses],
+    **{**stage(RUBRIC_BLUEPRINT, 3, "rubric_judgements", code_version="1", kinds={"litellm", "parquet"}), **RUBRIC_GROUP},
+)
+def rubric_judgements(context: dg.AssetExecutionContext, config: JudgementsConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """What judges said: one row per (response, criterion in words, judge, draw) with the class, the judge's reflection and its raw replies.
+
+    A judgement is a request like any other: it is stored under its own key and never asked twice, so an edited criterion is judged anew and
+    no other. A reply that cannot be read is asked for once more; if that cannot be read either, the judgement is null with a reason, never 0.
+    """
+    run = PartitionRun(context, store)
+    models = models_of(store)
+    judges: dict[str, tuple[JudgeConfig, ...]] = {}
+    planned: dict[str, list[Judging]] = {}
+    for key in run.keys:
+        with run.attempt(key):
+            planned[key], judges[key] = _planned(store, models, config, key)
+    specs = list({one.model.variant: one.model for some in judges.values() for one in some}.values())
+    expected = Counter(one.judge.model.name for some in planned.values() for one in some)
+    with asking(context, store, config, specs, expected) as ask:
+        for key, episodes in planned.items():
+            with run.attempt(key):
+                rows = _judged(key, episodes, ask, store)
+                store.warehouse.write("rubric_judgements", rows, **RUBRIC_SPACE.levels(key), snapshot=config.snapshot)
+                run.done(key, _metadata(rows, config.snapshot), content_version(rows))
+                episodes.clear()
+    return run.result()
+
+
+def _planned(store: Store, models: Models, config: JudgementsConfig, key: str) -> tuple[list[Judging], tuple[JudgeConfig, ...]]:
+    at = RUBRIC_SPACE.levels(key)
+    house = store.warehouse
+    criteria = house.read("rubric_criteria", **at)
+    if not pc.any(pc.equal(criteria["kind"], "text")).as_py():
+        return [], ()
+    of_file = house.read("rubric_blueprints", columns=["judges"], **at)["judges"][0].as_py()
+    judges = chosen_judges(config.judges, of_file, models)
+    responses = house.read("rubric_responses", **at, snapshot=config.snapshot)
+    prompts = house.read("rubric_prompts", **at)
+    return list(judgings(responses, criteria, prompts, judges, config.judge_draws)), judges
+
+
+def _judged(key: str, episodes: Sequence[Judging], ask: Ask, store: Store) -> pa.Table:
+    tables = [RUBRIC_JUDGEMENTS.empty_table()]
+    for some in in_windows(episodes, JUDGED_AT_A_TIME):
+        tables.append(judgement_rows(key, some, play(some, ask, store.responses.responses)))
+    return pa.concat_tables(tables)
+
+
+def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
+    reasons = {row["values"] or "judged": row["counts"] for row in pc.value_counts(rows["reason"]).to_pylist()}
+    return {
+        "dagster/row_count": len(rows),
+        "snapshot": snapshot,
+        "judges": dg.MetadataValue.json(pc.unique(rows["judge"]).to_pylist()),
+        "outcomes": dg.MetadataValue.json(reasons),
+        "asked_once_more": int(pc.sum(pc.cast(pc.greater(rows["attempts"], 1), pa.int64())).as_py() or 0),
+        **({"cost_usd": cost} if (cost := pc.sum(rows["cost_usd"]).as_py()) is not None else {}),
+        "preview": markdown(rows, ["prompt", "model", "judge", "class", "reason", "reflection"]),
+    }
+
+
+@dg.asset_check(asset=rubric_judgements, blocking=True)
+def rubric_judgements_unique(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """No judgement counts twice: a draw of a judge on a criterion of a response has one row per snapshot."""
+    names = [*RUBRIC_RESPONSE, *RUBRIC_POINT[1:], "judge", "judge_variant", "judge_draw", "snapshot"]
+    return keys_repeated(context, store, "rubric_judgements", names)
+
+
+@dg.asset_check(asset=rubric_judgements)
+def rubric_judges_are_readable(context: dg.AssetCheckExecutionContext, store: Store) -> dg.AssetCheckResult:
+    """Warns of judges of whose replies more than 5 % could not be read, also when they were asked for once more."""
+    tables = [rows for _, rows in read_keys(context, store, "rubric_judgements", ["judge", "class", "reason"])]
+    offenders: list[str] = []
+    if tables:
+        frame = pa.concat_tables(tables).to_pandas()
+        replied = frame[~frame["reason"].isin(["error", "budget"])]
+        read = replied["class"].notna().groupby(replied["judge"]).mean()
+        offenders = [f"{judge}: {share:.1%} read" for judge, share in read[read < READ_BY_A_JUDGE].items()]
+    return verdict(offenders, checked=sum(map(len, tables)), severity=dg.AssetCheckSeverity.WARN)

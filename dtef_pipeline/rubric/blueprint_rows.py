@@ -1,0 +1,96 @@
+"""A blueprint as rows of the tables that later stages read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from dtef_pipeline.identity import digest
+from dtef_pipeline.rubric import tables
+from dtef_pipeline.rubric.identity import test_hash
+from dtef_pipeline.rubric.model import Blueprint, Criterion, ReadBlueprint
+
+
+class BlueprintTables(NamedTuple):
+    """The tables of one blueprint, by the names that they have in the warehouse."""
+
+    rubric_blueprints: pa.Table
+    rubric_prompts: pa.Table
+    rubric_criteria: pa.Table
+    rubric_findings: pa.Table
+
+
+def blueprint_tables(read: ReadBlueprint, blueprint: Blueprint, path: str) -> BlueprintTables:
+    """The rows of a blueprint that was read from `path`; of parts that were left out, the findings alone."""
+    of = {"blueprint": blueprint.id}
+    findings = [
+        {**of, "level": one.level, "code": one.code, "place": one.place, "line": one.line, "text": one.text}
+        for one in read.findings
+    ]
+    prompts = [{**of, **row} for row in _prompts(blueprint)]
+    criteria = [{**of, **row} for row in _criteria(blueprint)]
+    head = {
+        **of,
+        "title": blueprint.title,
+        "description": blueprint.description,
+        "tags": list(blueprint.tags),
+        "references": list(blueprint.references),
+        "test_hash": test_hash(blueprint),
+        "models": list(blueprint.models),
+        "judges": [f"{judge.approach}={judge.model}" for judge in blueprint.judges],
+        "n_prompts": len(prompts),
+        "n_criteria": len(criteria),
+        "n_ideals": sum(prompt.ideal is not None for prompt in blueprint.prompts),
+        "n_errors": sum(one.level == "error" for one in read.findings),
+        "path": path,
+    }
+    return BlueprintTables(
+        pa.Table.from_pylist([head], schema=tables.RUBRIC_BLUEPRINTS),
+        pa.Table.from_pylist(prompts, schema=tables.RUBRIC_PROMPTS),
+        pa.Table.from_pylist(criteria, schema=tables.RUBRIC_CRITERIA),
+        pa.Table.from_pylist(findings, schema=tables.RUBRIC_FINDINGS),
+    )
+
+
+def criterion_id(criterion: Criterion) -> str:
+    """Hash of what a response is judged by: the words, or the function and its argument. Weight, block and place do not enter."""
+    return digest("criterion", criterion.kind, criterion.text, criterion.fn, criterion.args)
+
+
+def _prompts(blueprint: Blueprint) -> Iterator[Mapping[str, Any]]:
+    for place, prompt in enumerate(blueprint.prompts):
+        yield {
+            "prompt": prompt.id,
+            "position": place,
+            "weight": prompt.weight,
+            "messages": [{"role": turn.role, "text": turn.text} for turn in prompt.turns],
+            "systems": list(prompt.systems),
+            "temperatures": list(prompt.temperatures),
+            "ideal": prompt.ideal,
+            "description": prompt.description,
+            "citation": prompt.citation,
+            "render_as": prompt.render_as,
+        }
+
+
+def _criteria(blueprint: Blueprint) -> Iterator[Mapping[str, Any]]:
+    for prompt in blueprint.prompts:
+        for one in prompt.criteria:
+            yield {
+                "prompt": prompt.id,
+                "block": one.block,
+                "path": one.path,
+                "position": one.position,
+                "criterion_id": criterion_id(one),
+                "kind": one.kind,
+                "text": one.text,
+                "fn": one.fn,
+                "args": None if one.args is None else json.dumps(one.args, ensure_ascii=False),
+                "weight": one.weight,
+                "citation": one.citation,
+                "source": one.source,
+                "fault": one.fault,
+            }

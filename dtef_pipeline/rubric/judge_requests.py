@@ -1,0 +1,109 @@
+"""What judges are asked about the responses of a blueprint, and the rows that their judgements become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.models import Models
+from dtef_pipeline.asking.request import Failure, Request, Response
+from dtef_pipeline.judging.judgement import first_request, judgement_of, next_request
+from dtef_pipeline.judging.judges import JudgeConfig, default_judges, named_judges
+from dtef_pipeline.judging.prompts import HOLISTIC, Case, list_order
+from dtef_pipeline.rubric.conversations import OK, used
+from dtef_pipeline.rubric.model import TEXT_KIND, Turn
+from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS
+
+_NAMED_BY = ("prompt", "model", "model_variant", "temperature", "system_index", "draw", "snapshot")
+
+
+@dataclass(slots=True)
+class Judging:
+    """One judgement to be had: an episode."""
+
+    response: Mapping[str, Any]
+    """The columns that name the judged response."""
+    criterion: Mapping[str, Any]
+    """The row of `rubric_criteria`."""
+    case: Case
+    judge: JudgeConfig
+    draw: int
+    _first: Request | None = None
+
+    def next(self, history: Sequence[Response]) -> Request | None:
+        """The first request; then, once, the one that asks for a readable reply."""
+        if self._first is None:
+            self._first = first_request(self.case, self.judge, self.draw, self.response["snapshot"])
+        return next_request(self._first, history) if history else self._first
+
+
+def chosen_judges(options: Sequence[str], of_file: Sequence[str], models: Models) -> tuple[JudgeConfig, ...]:
+    """Who judges a blueprint: those of the command, else those that its file names, else the usual ones.
+
+    `options` and `of_file`: each `APPROACH=MODEL`. Raises ConfigError where nobody is named.
+    """
+    return named_judges(options or of_file, models) if options or of_file else default_judges(models)
+
+
+def judgings(
+    responses: pa.Table, criteria: pa.Table, prompts: pa.Table, judges: Sequence[JudgeConfig], draws: int
+) -> Iterator[Judging]:
+    """Every judgement of the responses that have a text: by each criterion in words, by each judge, so many times.
+
+    Tables: `rubric_responses`, `rubric_criteria` and `rubric_prompts` of one blueprint.
+    """
+    turns = {row["prompt"]: _turns(row["messages"]) for row in prompts.select(["prompt", "messages"]).to_pylist()}
+    by_prompt: dict[str, list[dict[str, Any]]] = {}
+    for row in criteria.filter(pc.equal(criteria["kind"], TEXT_KIND)).to_pylist():
+        by_prompt.setdefault(row["prompt"], []).append(row)
+    judged = responses.filter(pc.equal(responses["status"], OK))
+    texts = judged["text"].to_pylist()
+    for text, named in zip(texts, judged.select(list(_NAMED_BY)).to_pylist(), strict=True):
+        of_prompt = by_prompt.get(named["prompt"], [])
+        listed = tuple(row["text"] for row in of_prompt)
+        for row in of_prompt:
+            case = Case(text, row["text"], turns[named["prompt"]], listed)
+            for judge in judges:
+                for draw in range(draws):
+                    yield Judging(named, row, case, judge, draw)
+
+
+def judgement_rows(blueprint: str, episodes: Sequence[Judging], played: Sequence[Played]) -> pa.Table:
+    """The rows of `rubric_judgements`, in the order of the episodes."""
+    rows = [_row(blueprint, one, came) for one, came in zip(episodes, played, strict=True)]
+    return pa.Table.from_pylist(rows, schema=RUBRIC_JUDGEMENTS)
+
+
+def _turns(messages: Sequence[Mapping[str, Any]]) -> tuple[Turn, ...]:
+    return tuple(Turn(message["role"], message["text"]) for message in messages)
+
+
+def _row(blueprint: str, one: Judging, came: Played) -> dict[str, Any]:
+    outcomes: list[Response | Failure] = [*came.responses, *([came.failure] if came.failure else [])]
+    judgement = judgement_of(outcomes)
+    case, judge = one.case, one.judge
+    return {
+        "blueprint": blueprint,
+        **one.response,
+        **{name: one.criterion[name] for name in ("block", "path", "position", "criterion_id")},
+        "judge": judge.name,
+        "approach": judge.approach,
+        "judge_model": judge.model.name,
+        "judge_variant": judge.model.variant,
+        "judge_draw": one.draw,
+        "class": judgement.name,
+        "score": judgement.score,
+        "reason": judgement.reason,
+        "reflection": judgement.reflection,
+        "attempts": judgement.attempts,
+        "list_order": list_order(case.criterion, case.criteria) if judge.approach == HOLISTIC else None,
+        "raw": list(judgement.raws),
+        "request_keys": list(judgement.request_keys),
+        **used(came.responses),
+        "error": came.failure.message if came.failure else None,
+    }

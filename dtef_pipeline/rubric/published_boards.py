@@ -1,0 +1,52 @@
+"""The published boards of the rubric family, made of the tables of a connection."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.asking.snapshot_order import in_order
+from dtef_pipeline.rubric.board import RubricBoardOptions, board, criterion_board, latest_runs
+from dtef_pipeline.rubric.tables import RUBRIC_BOARDS
+
+BOARD_READS = ("rubric_scores", "rubric_blueprints", "rubric_runs", "rubric_points")
+"""The tables that boards are made of."""
+_VIEW_OF = {
+    "rubric_board": "overall",
+    "rubric_board_tag": "tag",
+    "rubric_board_blueprint": "blueprint",
+    "rubric_board_prompt": "prompt",
+}
+_POINTS = """
+    SELECT points.* EXCLUDE (criterion_id) FROM (
+        SELECT blueprint, snapshot, prompt, model, model_variant, temperature, system_index, draw, block, path, position, criterion_id, score
+        FROM rubric_points
+    ) AS points SEMI JOIN runs USING (blueprint, snapshot)
+"""
+
+
+def rubric_boards(connection: duckdb.DuckDBPyConnection, options: RubricBoardOptions) -> dict[str, pa.Table]:
+    """Every board by the name of its table. `connection` has the tables of BOARD_READS."""
+    scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores").df()
+    order = rubric_snapshot_order(connection)
+    told = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
+    tags = {blueprint: list(named or ()) for blueprint, named in told}
+    boards = {name: board(scores, order, tags, view, options) for name, view in _VIEW_OF.items()}
+    runs = latest_runs(scores, order)
+    connection.register("runs", runs)
+    boards["rubric_board_criterion"] = criterion_board(connection.execute(_POINTS).df(), runs)
+    return {name: _in_schema(rows, RUBRIC_BOARDS[name]) for name, rows in boards.items()}
+
+
+def rubric_snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """The snapshots of all blueprints, the earliest first."""
+    rows = connection.execute("SELECT snapshot::VARCHAR, epoch_us(min(answered_at)) FROM rubric_runs GROUP BY 1").fetchall()
+    return in_order({label: None if us is None else datetime.fromtimestamp(us / 1e6, UTC) for label, us in rows})
+
+
+def _in_schema(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
+    arrays = [pa.array(rows[one.name], one.type, from_pandas=True) for one in schema]
+    return pa.table(arrays, schema=schema)

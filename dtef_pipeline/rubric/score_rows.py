@@ -1,0 +1,115 @@
+"""The scores of a blueprint's snapshot: tables in, tables out. No model is asked, so they can be made again for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.asking.embeddings import text_hash
+from dtef_pipeline.identity import digest
+from dtef_pipeline.rubric.aggregate import SCORE_COLUMNS, scores
+from dtef_pipeline.rubric.conversations import OK
+from dtef_pipeline.rubric.coverage import coverage
+from dtef_pipeline.rubric.levels import RESPONSE_KEYS
+from dtef_pipeline.rubric.policy import ScoringPolicy
+from dtef_pipeline.rubric.similarity import prompt_matrices, similarities
+from dtef_pipeline.rubric.tables import RUBRIC_SCORES, RUBRIC_SIMILARITIES
+
+_RESPONSE_NAMES = list(RESPONSE_KEYS)
+
+
+class ScoreTables(NamedTuple):
+    """What is made of one blueprint and snapshot."""
+
+    rubric_scores: pa.Table
+    rubric_similarities: pa.Table
+
+
+def score_tables(
+    responses: pa.Table, prompts: pa.Table, criteria: pa.Table, points: pa.Table, embeddings: pa.Table, policy: ScoringPolicy
+) -> ScoreTables:
+    """Scores and similarities, from `rubric_responses`, `rubric_prompts`, `rubric_criteria`, `rubric_points` and `rubric_embeddings`.
+
+    Of the embeddings those of the policy's embedder count. Equal rows in another order give equal bits.
+    """
+    vectors = _vectors(embeddings, policy.embedder)
+    asked = responses.filter(pc.is_in(responses["prompt"], prompts["prompt"].combine_chunks()))
+    embedded, ideals = _embedded(asked, vectors), _ideals(prompts, vectors)
+    judged = set(criteria["prompt"].to_pylist())
+    frame = prompts.select(["blueprint", "prompt", "weight", "ideal"]).to_pandas()
+    defined = frame.assign(has_criteria=frame["prompt"].isin(judged), has_ideal=frame["ideal"].notna())
+    status = pd.Series(asked["status"].to_pylist(), dtype=object)
+    planned = asked.select(_RESPONSE_NAMES).to_pandas().assign(reason=status.where(status != OK))
+    similar = similarities(embedded, ideals)
+    made = scores(planned, defined.drop(columns="ideal"), coverage(points.to_pandas(), policy), similar, policy)
+    return ScoreTables(_score_rows(made), _similarity_rows(embedded, ideals, similar, policy.embedder))
+
+
+def texts_to_embed(responses: pa.Table, prompts: pa.Table, *, every_prompt: bool) -> dict[str, str]:
+    """The texts whose similarity is wanted, by hash: ideals, and responses to prompts with one; `every_prompt`: to all prompts."""
+    has_ideal = prompts.filter(pc.is_valid(prompts["ideal"]))
+    ok = responses.filter(pc.equal(responses["status"], OK))
+    if not every_prompt:
+        ok = ok.filter(pc.is_in(ok["prompt"], has_ideal["prompt"].combine_chunks()))
+    texts = [*has_ideal["ideal"].to_pylist(), *ok["text"].to_pylist()]
+    return {text_hash(text): text for text in dict.fromkeys(texts)}
+
+
+def run_label(test_hash: str, judge_hash: str, policy_hash: str) -> str:
+    """What two runs must have in common to be compared for drift (weval methodology, 5.2): the same test, judged and scored alike."""
+    return digest("run", test_hash, judge_hash, policy_hash)
+
+
+def policy_text(policy: ScoringPolicy) -> str:
+    """The policy in words: `beta=0.35, or_paths=document, ...`."""
+    return ", ".join(f"{name}={value}" for name, value in asdict(policy).items())
+
+
+def _vectors(embeddings: pa.Table, embedder: str) -> dict[str, np.ndarray]:
+    own = embeddings.filter(pc.equal(embeddings["embedder"], embedder))
+    return dict(zip(own["text_hash"].to_pylist(), own["vector"].to_numpy(), strict=True)) if len(own) else {}
+
+
+def _embedded(responses: pa.Table, vectors: dict[str, np.ndarray]) -> pd.DataFrame:
+    """The responses with a text, and their vectors where there are any."""
+    ok = responses.filter(pc.equal(responses["status"], OK))
+    found = [vectors.get(text_hash(text)) for text in ok["text"].to_pylist()]
+    rows: pd.DataFrame = ok.select(_RESPONSE_NAMES).to_pandas()
+    return rows.assign(vector=pd.Series(found, dtype=object))
+
+
+def _ideals(prompts: pa.Table, vectors: dict[str, np.ndarray]) -> pd.DataFrame:
+    own = prompts.filter(pc.is_valid(prompts["ideal"]))
+    found = [vectors.get(text_hash(text)) for text in own["ideal"].to_pylist()]
+    rows: pd.DataFrame = own.select(["blueprint", "prompt"]).to_pandas()
+    return rows.assign(vector=pd.Series(found, dtype=object))
+
+
+def _score_rows(made: pd.DataFrame) -> pa.Table:
+    columns = {name: made[name] for name in SCORE_COLUMNS}
+    arrays = [pa.array(columns[one.name], one.type, from_pandas=True) for one in RUBRIC_SCORES]
+    return pa.table(arrays, schema=RUBRIC_SCORES)
+
+
+def _similarity_rows(embedded: pd.DataFrame, ideals: pd.DataFrame, similar: pd.DataFrame, embedder: str) -> pa.Table:
+    """One row per response that has a vector: its similarity to the ideal, and to every response of its prompt."""
+    known = embedded[embedded["vector"].notna()]
+    tables = list(_matrix_rows(known, ideals)) if len(known) else []
+    if not tables:
+        return RUBRIC_SIMILARITIES.empty_table()
+    rows = pd.concat(tables, ignore_index=True).assign(embedder=embedder)
+    rows = rows.merge(similar.rename(columns={"similarity": "to_ideal"}), "left", _RESPONSE_NAMES)
+    arrays = [pa.array(rows[one.name], one.type, from_pandas=True) for one in RUBRIC_SIMILARITIES]
+    return pa.table(arrays, schema=RUBRIC_SIMILARITIES)
+
+
+def _matrix_rows(known: pd.DataFrame, ideals: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    for found in prompt_matrices(known, ideals.iloc[:0]):
+        values = found.matrix.astype(np.float32)
+        yield found.texts.assign(place=np.arange(len(values)), to_others=list(values))
