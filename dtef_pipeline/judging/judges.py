@@ -51,7 +51,7 @@ def configured_judges(approach: str, selector: str, models: Models) -> tuple[Jud
     """
     said = selector.removeprefix(base_selector(selector))
     settings = {key: value for key, value in JUDGE_SETTINGS.items() if f"{key}=" not in said}
-    return tuple(JudgeConfig(approach, _judging(spec, settings)) for spec in models.resolve([selector]))
+    return tuple(JudgeConfig(approach, _judging(spec, settings, models)) for spec in models.resolve([selector]))
 
 
 def named_judges(options: Sequence[str], models: Models) -> tuple[JudgeConfig, ...]:
@@ -68,7 +68,7 @@ def named_judges(options: Sequence[str], models: Models) -> tuple[JudgeConfig, .
                 f"judge {option!r}: allowed: APPROACH=MODEL, where the approach is one of {', '.join(APPROACHES)}"
             )
         found += configured_judges(approach, selector, models)
-    return _each_once(found)
+    return judges_once(found)
 
 
 def default_judges(models: Models) -> tuple[JudgeConfig, ...]:
@@ -83,7 +83,7 @@ def default_judges(models: Models) -> tuple[JudgeConfig, ...]:
             f"Add one (collections: {{{JUDGES}: [gpt-4.1-mini]}}), or name judges: --judge standard=gpt-4.1-mini"
         )
     members = [(approach, member) for member in models.collections[JUDGES] for approach in USUAL_APPROACHES]
-    return _each_once(judge for approach, member in members for judge in configured_judges(approach, member, models))
+    return judges_once(judge for approach, member in members for judge in configured_judges(approach, member, models))
 
 
 def consensus_id(judges: Sequence[JudgeConfig]) -> str:
@@ -113,15 +113,30 @@ def with_sampling(spec: ModelSpec, settings: Mapping[str, Any]) -> ModelSpec:
     return ModelSpec.model_validate({**given, **settings})
 
 
-def _judging(spec: ModelSpec, settings: Mapping[str, Any]) -> ModelSpec:
+def judges_once(judges: Iterable[JudgeConfig]) -> tuple[JudgeConfig, ...]:
+    """The judges without those that are shown the same by the same variant.
+
+    Raises:
+        ConfigError: two models that would share their responses are at different addresses.
+    """
+    first: dict[tuple[str, str], JudgeConfig] = {}
+    at: dict[str, ModelSpec] = {}
+    for judge in judges:
+        first.setdefault((judge.approach, judge.model.variant), judge)
+        other = at.setdefault(judge.model.variant, judge.model)
+        if other.api_base != judge.model.api_base:
+            raise ConfigError(
+                f"judges {other.name!r} and {judge.model.name!r} are both {judge.model.variant}, but at different addresses; "
+                "their judgements would be kept as one. Name one of them, or give one other settings, such as "
+                f"{judge.model.name}@seed=1"
+            )
+    return tuple(first.values())
+
+
+def _judging(spec: ModelSpec, settings: Mapping[str, float], models: Models) -> ModelSpec:
+    """The model under its own name, as it judges."""
     if spec.is_computed or spec.is_local:
         return spec
     own = {key: value for key, value in settings.items() if key != "temperature" or spec.temperature is not None}
-    return with_sampling(spec, own)
-
-
-def _each_once(judges: Iterable[JudgeConfig]) -> tuple[JudgeConfig, ...]:
-    first: dict[tuple[str, str], JudgeConfig] = {}
-    for judge in judges:
-        first.setdefault((judge.approach, judge.model.variant), judge)
-    return tuple(first.values())
+    (judging,) = models.resolve([spec.name], own)
+    return judging.model_copy(update={"name": spec.name})

@@ -82,6 +82,15 @@ def test_a_model_that_refuses_a_temperature_judges_without_one() -> None:
     assert judge.model.variant == "openai/o3[max_tokens=2048]"
 
 
+def test_two_servers_of_one_variant_do_not_share_their_judgements() -> None:
+    """As candidates they differ by their tokens; as judges both have 2,048."""
+    at = "model: openai/m, api_base: 'http://127.0.0.1:{}/v1'"
+    models = load_models(f"models:\n  a: {{{at.format(1)}}}\n  b: {{{at.format(2)}, max_tokens: 512}}")
+    with pytest.raises(ConfigError, match=r"judges 'a' and 'b' are both openai/m\[max_tokens=2048,temperature=0\]"):
+        named_judges(["standard=a", "holistic=b"], models)
+    assert len(named_judges(["standard=a", "holistic=b@seed=1"], models)) == 2
+
+
 def test_the_hash_of_judges_is_of_what_decides_and_of_nothing_else() -> None:
     judges = default_judges(MODELS)
     known = judge_hash(judges)
