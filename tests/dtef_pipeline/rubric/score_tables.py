@@ -20,7 +20,9 @@ def scores_of(*cells: dict[str, Any], weights: dict[str, float] | None = None) -
     frame["reason"] = frame["score"].isna().map({True: "error", False: None})
     frame["model_variant"] = frame["model"] + "@" + frame["temperature"].astype(str)
     prompts = frame[["blueprint", "prompt"]].drop_duplicates()
-    prompts = prompts.assign(weight=prompts["prompt"].map(weights or {}).fillna(1.0), has_criteria=True, has_ideal=False)
+    prompts = prompts.assign(
+        weight=[(weights or {}).get(prompt, 1.0) for prompt in prompts["prompt"]], has_criteria=True, has_ideal=False
+    )
     none = pd.DataFrame(columns=[*_KEYS, "similarity"])
     return scores(frame[[*_KEYS, "reason"]], prompts, coverage(frame[frame["score"].notna()]), none)
 
