@@ -1,0 +1,124 @@
+"""Two runs of one blueprint compared model by model: paired by what was asked, prompts drawn anew, p adjusted over the models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.rubric.aggregate import CELL_LEVEL
+from dtef_pipeline.rubric.levels import CELL_KEYS, in_order, with_key_types
+from dtef_pipeline.statistics.differences import (
+    MARGIN,
+    cluster_sums,
+    paired_statistics,
+    places,
+    resampling_of,
+    verdicts,
+    with_intervals_that_hold_0,
+    without_rounding,
+)
+from dtef_pipeline.statistics.permutation import SIGNIFICANCE, fewest_clusters, holm, permutations_for
+from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
+from dtef_pipeline.text.counted import counted
+
+IMPROVEMENT, REGRESSION, EQUIVALENT, UNDECIDED = "improvement", "regression", "equivalent", "undecided"
+_PAIRED_BY = ("prompt", "model", "model_variant", "temperature", "system_index")
+RUNS_COMPARED = (
+    *("blueprint", "snapshot", "other_snapshot", "model", "verdict", "difference", "low", "high", "score", "other_score"),
+    *("n_prompts", "n_pairs", "effect_size", "p", "p_holm", "permutations", "note"),
+)
+
+
+def compare_runs(
+    before: pd.DataFrame,
+    after: pd.DataFrame,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+    margin: float = MARGIN,
+) -> pd.DataFrame:
+    """One row per model that both runs scored, the largest fall first; columns RUNS_COMPARED.
+
+    `before`, `after`: scores (as of `scores`) of one run of the same blueprint each. A pair is a prompt as one variant answered it in both
+    runs; the difference of hybrid scores, `after` less `before`, is averaged over pairs by the weight of the prompt in `after`. `low` and
+    `high` (95 %) and `p` (signs of whole prompts flipped; null with fewer than 5 prompts) take prompts as what is independent; `p_holm` is
+    adjusted over the models (Holm 1979). `score`: of the pairs after, `other_score`: before, 0-1.
+
+    `verdict`: regression or improvement where p_holm is below .05, else equivalent where the 90 % interval lies within +-`margin`, else
+    undecided. Raises ConfigError where either table has not the cells of exactly one run, or the blueprints differ.
+    """
+    old, new = _cells(before, "before"), _cells(after, "after")
+    if not len(old) or not len(new):
+        return pd.DataFrame(columns=list(RUNS_COMPARED))
+    blueprint, snapshot = _run(new, "after")
+    other_blueprint, other_snapshot = _run(old, "before")
+    if blueprint != other_blueprint:
+        raise ConfigError(f"runs: got {other_blueprint} and {blueprint}; allowed: two runs of one blueprint")
+    keys = list(_PAIRED_BY)
+    pairs = new[[*keys, "weight", "hybrid"]].merge(old[[*keys, "hybrid"]], "inner", keys, suffixes=("", "_before"))
+    pairs = pairs.dropna(subset=["hybrid", "hybrid_before"]).reset_index(drop=True)
+    if not len(pairs):
+        return pd.DataFrame(columns=list(RUNS_COMPARED))
+    found = _tested(pairs, resamples, seed, margin)
+    found = found.assign(blueprint=blueprint, snapshot=snapshot, other_snapshot=other_snapshot)
+    return found.sort_values(["difference", "model"], ignore_index=True)[list(RUNS_COMPARED)]
+
+
+def has_regression(compared: pd.DataFrame) -> bool:
+    """Whether a model is worse than it was: what `--fail-on regression` asks of `compare_runs`."""
+    return bool((compared["verdict"] == REGRESSION).any())
+
+
+def _cells(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    rows = with_key_types(table, name, ("level", *CELL_KEYS, "hybrid", "weight"))
+    return in_order(rows[rows["level"] == CELL_LEVEL].reset_index(drop=True), CELL_KEYS, name)
+
+
+def _run(cells: pd.DataFrame, name: str) -> tuple[str, str]:
+    runs = cells[["blueprint", "snapshot"]].drop_duplicates().astype(str).to_numpy().tolist()
+    if len(runs) != 1:
+        raise ConfigError(f"{name}: got cells of {counted(len(runs), 'run')}; allowed: one blueprint in one snapshot")
+    return runs[0][0], runs[0][1]
+
+
+def _tested(pairs: pd.DataFrame, resamples: int, seed: int, margin: float) -> pd.DataFrame:
+    """One row per model of `pairs`: sums over each prompt's pairs, by weight, compared."""
+    prompt, prompts = places(pairs, ["prompt"])
+    model, models = places(pairs, ["model"])
+    shape = len(prompts), len(models)
+    weight = pairs["weight"].to_numpy(dtype=np.float64)
+    weights = cluster_sums(prompt, model, weight, shape)
+    now, then = (cluster_sums(prompt, model, weight * pairs[name], shape) for name in ("hybrid", "hybrid_before"))
+    statistics = paired_statistics(
+        without_rounding(now - then, np.abs(now) + np.abs(then)),
+        weights,
+        resampling_of(len(prompts), resamples, seed),
+        permutations=permutations_for(len(models)),
+        seed=seed,
+        noun="prompt",
+    )
+    total = weights.sum(axis=0)
+    statistics = statistics.rename(columns={"n_clusters": "n_prompts"}).assign(
+        model=models["model"],
+        score=now.sum(axis=0) / total,
+        other_score=then.sum(axis=0) / total,
+        n_pairs=np.bincount(model, minlength=len(models)),
+        p_holm=holm(statistics["p"]),
+    )
+    words = (IMPROVEMENT, REGRESSION, EQUIVALENT, UNDECIDED)
+    # The verdict goes by the p that it is given: here the one that holds the rate of any false finding.
+    statistics["verdict"] = verdicts(statistics.assign(p_bh=statistics["p_holm"]), words, margin)
+    differs = statistics["verdict"].isin([IMPROVEMENT, REGRESSION])
+    statistics["note"] = with_intervals_that_hold_0(_hopeless(statistics), differs, statistics, "prompt")
+    return statistics
+
+
+def _hopeless(statistics: pd.DataFrame) -> pd.Series:
+    """The notes, with one where prompts are too few for any difference to be found among so many models."""
+    tested = statistics["p"].notna()
+    needed, models = fewest_clusters(int(tested.sum())), counted(int(tested.sum()), "model")
+    few = tested & (statistics["n_prompts"] < needed)
+    cannot = f"cannot show a change at {SIGNIFICANCE:g} among {models}: at least {needed} are needed"
+    why = [f"{counted(n, 'prompt')} {cannot}" for n in statistics["n_prompts"]]
+    return statistics["note"].where(~few, pd.Series(why, statistics.index, dtype=object))

@@ -1,0 +1,111 @@
+"""Two runs of one blueprint, compared model by model."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.rubric.runs_compared import RUNS_COMPARED, compare_runs, has_regression
+from tests.dtef_pipeline.rubric.score_tables import scores_of
+
+
+def run_of(values: dict[str, list[float | None]], snapshot: str = "s1", **rest: Any) -> list[dict[str, Any]]:
+    """Cells of a run: of each model a score per prompt."""
+    return [
+        {"blueprint": "b", "snapshot": snapshot, "prompt": f"p{at}", "model": model, "score": score, **rest}
+        for model, own in values.items()
+        for at, score in enumerate(own)
+    ]
+
+
+def compared(
+    before: dict[str, Any], after: dict[str, Any], weights: dict[str, float] | None = None
+) -> dict[str, dict[str, Any]]:
+    tables = scores_of(*run_of(before), weights=weights), scores_of(*run_of(after, "s2"), weights=weights)
+    return {row["model"]: row for row in compare_runs(*tables, resamples=500).to_dict("records")}
+
+
+RNG = np.random.default_rng(7)
+BASE = RNG.uniform(0.3, 0.7, size=20).tolist()
+
+
+def moved(by: float, spread: float = 0.03) -> list[float]:
+    return [value + by + float(RNG.normal(0, spread)) for value in BASE]
+
+
+def test_a_fall_is_a_regression_and_a_rise_an_improvement() -> None:
+    found = compared(dict.fromkeys("abc", BASE), {"a": moved(-0.1), "b": moved(0.1), "c": moved(0.0, 0.001)})
+    assert [found[model]["verdict"] for model in "abc"] == ["regression", "improvement", "equivalent"]
+    assert found["a"]["difference"] == pytest.approx(found["a"]["score"] - found["a"]["other_score"])
+    assert found["a"]["low"] < found["a"]["difference"] < found["a"]["high"] < 0
+    assert has_regression(pd.DataFrame(found.values()))
+    assert not has_regression(pd.DataFrame([found["b"], found["c"]]))
+
+
+def test_p_is_that_of_all_sign_patterns_of_prompts_and_holm_multiplies_by_models() -> None:
+    """Six prompts, one of two variants on each: 64 patterns of signs of whole prompts."""
+    first, second = ([float(x) for x in RNG.uniform(0, 1, size=6)] for _ in range(2))
+    found = compared({"a": first, "b": first}, {"a": second, "b": second})
+    differences = np.subtract(second, first)
+    sums = [abs(np.dot(signs, differences)) for signs in product((-1, 1), repeat=6)]
+    expected = np.mean([s >= abs(differences.sum()) - 1e-12 for s in sums])
+    assert found["a"]["p"] == pytest.approx(expected)
+    assert found["a"]["p_holm"] == pytest.approx(min(1, 2 * expected))
+
+
+def test_the_difference_is_that_of_the_scores_by_weight_over_what_both_runs_have() -> None:
+    before, after = [0.2, 0.4, 0.6, None, 0.9], [0.3, 0.4, None, 0.8, 0.5]
+    found = compared({"a": before}, {"a": after}, {"p0": 3.0})["a"]
+    assert found["difference"] == pytest.approx((3 * 0.1 + 0.0 - 0.4) / 5)
+    assert (found["n_prompts"], found["n_pairs"]) == (3, 3)
+    assert found["note"] == "no interval and no test: 3 prompts, at least 5 are needed"
+    assert found["verdict"] == "undecided"
+
+
+def test_variants_of_a_prompt_are_one_cluster() -> None:
+    before, after = dict.fromkeys("a", BASE), {"a": moved(-0.02)}
+    once = compared(before, after)["a"]
+    doubled = [
+        scores_of(*(cell for t in (0.0, 1.0) for cell in run_of(values, snapshot, temperature=t)))
+        for values, snapshot in ((before, "s1"), (after, "s2"))
+    ]
+    (twice,) = compare_runs(*doubled, resamples=500).to_dict("records")
+    assert (twice["n_prompts"], twice["n_pairs"]) == (20, 40)
+    for name in ("difference", "low", "high", "p"):
+        assert twice[name] == pytest.approx(once[name])
+
+
+def test_a_run_compared_with_itself_is_equivalent_whatever_the_order_of_rows() -> None:
+    cells = run_of({"a": BASE, "b": moved(-0.2)})
+    tables = scores_of(*cells), scores_of(*({**cell, "snapshot": "s2"} for cell in cells))
+    found = compare_runs(*tables, resamples=200)
+    assert found["verdict"].tolist() == ["equivalent", "equivalent"]
+    assert found["difference"].tolist() == [0, 0]
+    moved_run = scores_of(*run_of({"a": moved(0.05), "b": moved(-0.3)}, "s2"))
+    first = compare_runs(tables[0], moved_run, resamples=200)
+    again = compare_runs(tables[0].iloc[::-1], moved_run.iloc[::-1], resamples=200)
+    pd.testing.assert_frame_equal(again, first, check_exact=True)
+
+
+def test_too_few_prompts_for_any_finding_are_named() -> None:
+    found = compared({"a": BASE[:5]}, {"a": [x - 0.2 for x in BASE[:5]]})["a"]
+    assert found["verdict"] == "undecided"
+    assert found["note"] == "5 prompts cannot show a change at 0.05 among 1 model: at least 6 are needed"
+
+
+def test_nothing_in_common_has_no_rows_and_two_blueprints_are_refused() -> None:
+    one = scores_of(*run_of({"a": BASE}))
+    for other in (scores_of(), scores_of(*run_of({"b": BASE}, "s2")), scores_of(*run_of({"a": [None] * 20}, "s2"))):
+        found = compare_runs(one, other)
+        assert (len(found), list(found.columns)) == (0, list(RUNS_COMPARED))
+        assert not has_regression(found)
+    with pytest.raises(ConfigError, match="runs: got b and c; allowed: two runs of one blueprint"):
+        compare_runs(one, scores_of(*({**cell, "blueprint": "c"} for cell in run_of({"a": BASE}, "s2"))))
+    both = scores_of(*run_of({"a": BASE}), *run_of({"a": BASE}, "s2"))
+    with pytest.raises(ConfigError, match="after: got cells of 2 runs; allowed: one blueprint in one snapshot"):
+        compare_runs(one, both)
