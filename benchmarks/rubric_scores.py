@@ -57,7 +57,7 @@ def made(n_points: int, seed: int = 1) -> Tables:
     )
     responses["model_variant"] = responses["model"] + "[temperature=" + responses["temperature"].astype(str) + "]"
     prompts = responses[["blueprint", "prompt"]].drop_duplicates(ignore_index=True)
-    prompts = prompts.assign(weight=1.0, has_criteria=True, has_ideal=np.arange(len(prompts)) % 3 == 0)
+    prompts = prompts.assign(weight=1.0, n_criteria=CRITERIA_EACH, has_ideal=np.arange(len(prompts)) % 3 == 0)
     points = responses.loc[responses.index.repeat(CRITERIA_EACH)].reset_index(drop=True)
     position = np.tile(np.arange(CRITERIA_EACH), len(responses))
     score = rng.integers(0, 9, size=len(points)) / 8

@@ -62,16 +62,18 @@ def scores(
     """One row per cell, per variant and per model of each run, named by `level`: columns SCORE_COLUMNS, sorted by level and keys.
 
     `responses`: one row per planned response, with its keys and `reason`, why there is nothing to score (null: there is a response).
-    `prompts`: one row per blueprint, prompt and, if it is a column, snapshot: `weight` (above 0), `has_criteria`, `has_ideal`. `covered`: as of
-    `coverage`. `similar`: the keys of a response and `similarity` to the ideal answer, -1 to 1, null where it is missing.
+    `prompts`: one row per blueprint, prompt and, if it is a column, snapshot: `weight` (above 0), `n_criteria`, `has_ideal`, as of
+    `prompt_parts`. `covered`: as of `coverage`. `similar`: the keys of a response and `similarity` to the ideal answer, -1 to 1, null where
+    it is missing.
 
     `coverage`, `similarity`, `hybrid` (0-1 but for the similarity, higher is better) are at a cell the means of its draws, at a variant the
     means of its cells by the weights of their prompts, at a model the plain means of its variants; null where nothing is scored. `hybrid` is
     at_0 + beta slope at every level. `components`: the parts that its prompts define. Keys that a level does not have are null.
 
-    What `n_planned`, `n_scored`, `n_partial` and `n_unscored` count: at a cell points of its rubric, over all draws; at a variant its prompts;
-    at a model its variants. Partial is what is scored though not all of it is known. `reasons`: how often each was given for a response (at a
-    cell), cell or variant without a hybrid score; `n_responses`: responses planned, `n_responses_scored`: those with a hybrid score.
+    What `n_planned`, `n_scored`, `n_partial` and `n_unscored` count: at a cell the points of its rubric, of all its draws; at a variant its
+    prompts; at a model its variants. Partial is what is scored though not all of it is known. `reasons`: how often each was given for a
+    response (at a cell), cell or variant without a hybrid score; `n_responses`: responses planned, `n_responses_scored`: those with a hybrid
+    score. Raises ConfigError for a missing column, two rows of one key, or a prompt without a weight.
     """
     policy = policy or ScoringPolicy()
     made = _scored_responses(responses, prompts, covered, similar)
@@ -80,7 +82,21 @@ def scores(
     models = _raised(variants, MODEL_KEYS, np.ones(len(variants)))
     levels = zip((CELL_LEVEL, VARIANT_LEVEL, MODEL_LEVEL), (cells, variants, models), strict=True)
     table = pd.concat([rows.assign(level=level).reindex(columns=_WITHOUT_HYBRID) for level, rows in levels], ignore_index=True)
-    return rescored(table, policy.beta)[list(SCORE_COLUMNS)]
+    return rescored(with_key_types(table, "scores"), policy.beta)[list(SCORE_COLUMNS)]
+
+
+def prompt_parts(prompts: pd.DataFrame, criteria: pd.DataFrame) -> pd.DataFrame:
+    """One row per row of `prompts`, with what `scores` asks of it: its keys, `weight`, `n_criteria` and `has_ideal`.
+
+    `prompts`: blueprint, prompt, snapshot if it is a column, `weight` and `ideal` (null: none); `criteria`: one row per criterion, with the
+    same keys.
+    """
+    rows = with_key_types(prompts, "prompts", ("blueprint", "prompt", "weight", "ideal"))
+    keys = [name for name in PROMPT_KEYS if name in rows]
+    sizes = with_key_types(criteria, "criteria", keys).groupby(keys, as_index=False).size()
+    found = rows[[*keys, "weight"]].assign(has_ideal=rows["ideal"].notna())
+    found = found.merge(sizes, "left", keys, validate="one_to_one").rename(columns={"size": "n_criteria"})
+    return found.assign(n_criteria=found["n_criteria"].fillna(0).astype(np.int64))
 
 
 _WITHOUT_HYBRID = [name for name in SCORE_COLUMNS if name != "hybrid"]
@@ -99,26 +115,27 @@ class _Scored(NamedTuple):
 
 
 def _scored_responses(responses: pd.DataFrame, prompts: pd.DataFrame, covered: pd.DataFrame, similar: pd.DataFrame) -> _Scored:
-    planned = in_order(with_key_types(responses, "responses", (*RESPONSE_KEYS, "reason")), RESPONSE_KEYS, "responses")
-    planned = planned[[*RESPONSE_KEYS, "reason"]]
-    defined = with_key_types(prompts, "prompts", ("blueprint", "prompt", "weight", "has_criteria", "has_ideal"))
-    of_prompt = [name for name in PROMPT_KEYS if name in defined]
-    points = with_key_types(covered, "coverage", (*RESPONSE_KEYS, "coverage", *_POINT_COUNTS))
-    vectors = with_key_types(similar, "similarity", (*RESPONSE_KEYS, "similarity"))
     keys = list(RESPONSE_KEYS)
-    made = planned.merge(
-        defined[[*of_prompt, "weight", "has_criteria", "has_ideal"]], "left", of_prompt, validate="many_to_one"
-    )
+    planned = _sorted(responses, "responses", keys, ("reason",))
+    of_prompt = [name for name in PROMPT_KEYS if name in prompts]
+    made = planned.merge(_sorted(prompts, "prompts", of_prompt, ("weight", "n_criteria", "has_ideal")), "left", of_prompt)
     _check_weights(made)
-    made = made.merge(points[[*keys, "coverage", *_POINT_COUNTS]], "left", keys, validate="one_to_one")
-    made = made.merge(vectors[[*keys, "similarity"]], "left", keys, validate="one_to_one")
+    made = made.merge(_sorted(covered, "coverage", keys, ("coverage", *_POINT_COUNTS)), "left", keys)
+    made = made.merge(_sorted(similar, "similarity", keys, ("similarity",)), "left", keys)
     made[list(_POINT_COUNTS)] = made[list(_POINT_COUNTS)].fillna(0).astype(np.int64)
-    rubric, ideal = (made[name].fillna(False).to_numpy(dtype=bool) for name in ("has_criteria", "has_ideal"))
+    without_point = (made["n_criteria"] - made["n_planned"]).clip(lower=0).astype(np.int64)
+    made = made.assign(n_planned=made["n_planned"] + without_point, n_unscored=made["n_unscored"] + without_point)
+    rubric, ideal = made["n_criteria"].to_numpy() > 0, made["has_ideal"].to_numpy(dtype=bool)
     found = hybrid(made["coverage"], made["similarity"], rubric, ideal)
     made = made.assign(at_0=found.at_0, slope=found.slope, components=found.components)
     cases = [made["reason"].notna(), ~rubric & ~ideal, rubric & made["coverage"].isna()]
     why = np.select(cases, [made["reason"].astype(object), NOTHING_DEFINED, NO_COVERAGE], NO_SIMILARITY)
     return _Scored(made, pd.Series(why, dtype=object).where(made["at_0"].isna()))
+
+
+def _sorted(table: pd.DataFrame, name: str, keys: list[str], columns: Sequence[str]) -> pd.DataFrame:
+    """The keys and `columns` of a table, in the order of the keys, each of which stands there once."""
+    return in_order(with_key_types(table, name, (*keys, *columns)), keys, name)[[*keys, *columns]]
 
 
 def _check_weights(made: pd.DataFrame) -> None:

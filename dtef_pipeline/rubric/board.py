@@ -34,6 +34,7 @@ from dtef_pipeline.rubric.levels import (
 )
 from dtef_pipeline.statistics.ranks import rank_ranges, ranks
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED, Resampling, interval, why_none
+from dtef_pipeline.text.counted import counted
 
 MIN_BLUEPRINTS = 10
 """Blueprints that a model must have a score in to be ranked (weval methodology, 5.3)."""
@@ -73,7 +74,7 @@ def board(
     score), `n_planned`, `n_responses`, `n_responses_scored`, `note` (why there is no interval or rank). Raises ConfigError for another view.
     """
     if by not in _VIEWS:
-        raise ConfigError(f"board by {by!r}: allowed: {', '.join(_VIEWS)}, criterion")
+        raise ConfigError(f"board by {by!r}: allowed: {', '.join(_VIEWS)}")
     options = options or RubricBoardOptions()
     names, noun, parts_of = _VIEWS[by]
     parts = parts_of(_of_latest(with_key_types(table, "scores", ("level", *CELL_KEYS, "hybrid")), order), tags)
@@ -94,7 +95,7 @@ def board(
 
 def _why_unranked(n: int, over_blueprints: bool, options: RubricBoardOptions) -> str:
     if over_blueprints and n < options.min_blueprints:
-        return f"not ranked: a score in {n} of at least {options.min_blueprints} blueprints"
+        return f"not ranked: a score in {counted(n, 'blueprint')}, at least {options.min_blueprints} are needed"
     return "" if n else "not ranked: no score"
 
 

@@ -74,7 +74,7 @@ def _why_not(table: pd.DataFrame, consistency: bool, min_graded: int) -> list[st
     reasons = []
     for n, steady, latest in zip(table["n_blueprints"], table["n_steady"], table["n_latest"], strict=True):
         if n < min_graded:
-            reasons.append(f"graded in {n} of at least {counted(min_graded, 'blueprint')}")
+            reasons.append(f"graded in {counted(n, 'blueprint')}, at least {min_graded} are needed")
         elif consistency and steady < LEAST_STEADY * latest:
             reasons.append(f"a grade of {STEADY_GRADE:g} or more in {steady} of the latest {counted(latest, 'blueprint')}")
         else:

@@ -103,13 +103,12 @@ Reasons = tuple[tuple[str, int], ...]
 
 def reasons_of(code: Codes, reasons: Sequence[str] | pd.Series, size: int) -> list[Reasons]:
     """Of each group the reasons of its rows and how often each was given; `reasons` (rows,) are not null."""
-    found: list[Reasons] = [()] * size
     told = pd.DataFrame({"code": code, "reason": np.asarray(reasons, dtype=object)}, columns=["code", "reason"])
-    for group, rows in told.groupby("code", sort=True)["reason"]:
-        counts = rows.value_counts()
-        found[int(str(group))] = tuple(
-            sorted(((str(why), int(n)) for why, n in counts.items()), key=lambda one: (-one[1], one[0]))
-        )
+    counts = told.groupby(["code", "reason"], as_index=False).size()
+    counts = counts.sort_values(["code", "size", "reason"], ascending=[True, False, True])
+    found: list[Reasons] = [()] * size
+    for group, why, n in zip(counts["code"].tolist(), counts["reason"].tolist(), counts["size"].tolist(), strict=True):
+        found[group] = (*found[group], (str(why), int(n)))
     return found
 
 

@@ -68,7 +68,7 @@ def stacked(vectors: Sequence[npt.ArrayLike | None]) -> Floats:
     rows = [None if vector is None else np.asarray(vector, dtype=np.float64) for vector in vectors]
     lengths = sorted({len(row) for row in rows if row is not None})
     if len(lengths) > 1:
-        raise ConfigError(f"similarity: got vectors of {lengths} numbers; allowed: one length, as of one embedder")
+        raise ConfigError(f"similarity: got vectors of the lengths {lengths}; allowed: one length, as of one embedder")
     found = np.full((len(rows), lengths[0] if lengths else 0), np.nan)
     for at, row in enumerate(rows):
         if row is not None:

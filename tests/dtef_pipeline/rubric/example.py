@@ -75,7 +75,7 @@ def prompts() -> pd.DataFrame:
             "blueprint": blueprint,
             "prompt": prompt["id"],
             "weight": float(prompt.get("weight", 1)),
-            "has_criteria": bool(prompt.get("should") or prompt.get("should_not")),
+            "n_criteria": sum(len(part) for part in _parts(prompt)),
             "has_ideal": bool(prompt.get("ideal")),
         }
         for blueprint, prompt in _prompts()
@@ -90,6 +90,14 @@ def _prompts() -> Iterator[tuple[str, dict[str, Any]]]:
         for part in parts:
             for prompt in part if isinstance(part, list) else [part]:
                 yield blueprint, prompt
+
+
+def _parts(prompt: dict[str, Any]) -> Iterator[list[Any]]:
+    """The required criteria of both blocks, and those of each path."""
+    for block in ("should", "should_not"):
+        entries = prompt.get(block) or []
+        yield [entry for entry in entries if not isinstance(entry, list)]
+        yield from (entry for entry in entries if isinstance(entry, list))
 
 
 def _weights() -> Iterator[tuple[str, str, str, float | None, int, float]]:

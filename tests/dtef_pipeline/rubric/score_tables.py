@@ -21,7 +21,7 @@ def scores_of(*cells: dict[str, Any], weights: dict[str, float] | None = None) -
     frame["model_variant"] = frame["model"] + "@" + frame["temperature"].astype(str)
     prompts = frame[["blueprint", "prompt"]].drop_duplicates()
     prompts = prompts.assign(
-        weight=[(weights or {}).get(prompt, 1.0) for prompt in prompts["prompt"]], has_criteria=True, has_ideal=False
+        weight=[(weights or {}).get(prompt, 1.0) for prompt in prompts["prompt"]], n_criteria=1, has_ideal=False
     )
     none = pd.DataFrame(columns=[*_KEYS, "similarity"])
     return scores(frame[[*_KEYS, "reason"]], prompts, coverage(frame[frame["score"].notna()]), none)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.aggregate import rescored, scores
+from dtef_pipeline.rubric.aggregate import prompt_parts, rescored, scores
 from dtef_pipeline.rubric.coverage import coverage
 from dtef_pipeline.rubric.policy import ScoringPolicy
 from dtef_pipeline.rubric.similarity import similarities
@@ -25,10 +25,10 @@ def planned(*rows: dict[str, Any]) -> pd.DataFrame:
 
 def prompts_of(**weights: float) -> pd.DataFrame:
     rows = [
-        {"blueprint": "b", "prompt": prompt, "weight": weight, "has_criteria": True, "has_ideal": False}
+        {"blueprint": "b", "prompt": prompt, "weight": weight, "n_criteria": 1, "has_ideal": False}
         for prompt, weight in weights.items()
     ]
-    return pd.DataFrame(rows, columns=["blueprint", "prompt", "weight", "has_criteria", "has_ideal"])
+    return pd.DataFrame(rows, columns=["blueprint", "prompt", "weight", "n_criteria", "has_ideal"])
 
 
 def covered(*rows: dict[str, Any]) -> pd.DataFrame:
@@ -82,11 +82,36 @@ def test_what_is_missing_is_left_out_and_told_at_every_level() -> None:
     p, q, r = level(found, "cell")
     assert (p["n_planned"], p["n_unscored"], p["reasons"]) == (1, 1, (("no criterion could be scored", 1),))
     assert (q["reasons"], np.isnan(q["hybrid"])) == ((("empty", 1),), True)
+    assert (q["n_planned"], q["n_scored"], q["n_unscored"]) == (1, 0, 1)
     assert (r["hybrid"], r["n_responses"], r["n_responses_scored"], r["reasons"]) == (0.6, 2, 1, (("budget", 1),))
     (variant,), (model,) = level(found, "variant"), level(found, "model")
     assert (variant["hybrid"], variant["n_planned"], variant["n_scored"], variant["n_partial"]) == (0.6, 3, 1, 1)
     assert variant["reasons"] == (("empty", 1), ("no criterion could be scored", 1))
     assert (model["n_planned"], model["n_scored"], model["n_partial"], model["n_unscored"]) == (1, 1, 1, 0)
+
+
+def test_a_prompt_is_scored_by_what_it_defines() -> None:
+    prompts = pd.DataFrame({"blueprint": "b", "prompt": list("pqr"), "weight": 1.0, "ideal": ["yes", None, None]})
+    criteria = pd.DataFrame({"blueprint": "b", "prompt": ["q", "q"]})
+    parts = prompt_parts(prompts, criteria)
+    assert parts["n_criteria"].tolist() == [0, 2, 0]
+    asked = planned(*({"prompt": prompt} for prompt in "pqr"))
+    similar = asked.assign(similarity=[0.8, np.nan, np.nan])
+    found = scores(asked, parts, covered({"prompt": "q", "score": 0.5}), similar)
+    p, q, r = level(found, "cell")
+    assert [(cell["components"], cell["hybrid"]) for cell in (p, q)] == [("similarity", 0.8), ("coverage", 0.5)]
+    assert (r["components"], r["reasons"]) == ("none", (("neither criteria nor an ideal answer", 1),))
+    assert (q["n_planned"], q["n_scored"], q["n_unscored"]) == (2, 1, 1)
+    (variant,) = level(found, "variant")
+    assert (variant["hybrid"], variant["components"]) == (pytest.approx(0.65), "coverage+similarity")
+
+
+def test_a_failed_similarity_leaves_the_coverage_and_no_hybrid_score() -> None:
+    parts = prompts_of(p=1).assign(has_ideal=True)
+    found = scores(planned({}), parts, covered({"score": 0.5}), no_similarity())
+    for row in found.to_dict("records"):
+        assert (row["coverage"], np.isnan(row["hybrid"]), np.isnan(row["at_0"])) == (0.5, True, True)
+    assert level(found, "cell")[0]["reasons"] == (("no similarity to the ideal answer", 1),)
 
 
 def test_a_model_without_any_score_is_listed_without_one() -> None:
@@ -107,6 +132,8 @@ def test_a_prompt_without_a_weight_is_refused() -> None:
         scores(planned({}), prompts_of(q=1), covered(), no_similarity())
     with pytest.raises(ConfigError, match="responses: two rows"):
         scores(planned({}, {}), prompts_of(p=1), covered(), no_similarity())
+    with pytest.raises(ConfigError, match="prompts: two rows"):
+        scores(planned({}), pd.concat([prompts_of(p=1)] * 2), covered(), no_similarity())
 
 
 @pytest.fixture(scope="module")

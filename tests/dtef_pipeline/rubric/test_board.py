@@ -46,7 +46,7 @@ def test_ten_blueprints_are_ranked_and_nine_are_listed_without_a_rank() -> None:
     assert found["rank"].fillna(0).tolist() == [1, 2, 0]
     by_model = rows_of(found)
     assert (by_model["x"]["n_parts"], by_model["z"]["n_parts"]) == (10, 9)
-    assert by_model["z"]["note"] == "not ranked: a score in 9 of at least 10 blueprints"
+    assert by_model["z"]["note"] == "not ranked: a score in 9 blueprints, at least 10 are needed"
     assert by_model["z"]["score"] == pytest.approx(0.99)
 
 
@@ -171,5 +171,5 @@ def test_no_scores_make_empty_boards_and_another_view_is_refused() -> None:
     for by in ("overall", "tag", "blueprint", "prompt"):
         assert len(board(scores_of(), [], {}, by)) == 0
     assert len(criterion_board(points_of(), latest_runs(scores_of(), []))) == 0
-    with pytest.raises(ConfigError, match="board by 'maker': allowed: overall, tag, blueprint, prompt, criterion"):
+    with pytest.raises(ConfigError, match="board by 'maker': allowed: overall, tag, blueprint, prompt"):
         board(scores_of(), [], {}, "maker")

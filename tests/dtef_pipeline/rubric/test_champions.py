@@ -28,7 +28,7 @@ def test_the_best_mean_of_five_blueprints_is_the_champion() -> None:
     assert found["model"].tolist() == ["m", "o", "n"]
     assert found["mean"].tolist() == pytest.approx([8.4, 7, 10])
     assert found["champion"].tolist() == [True, False, False]
-    assert found["reason"].tolist() == ["", "", "graded in 4 of at least 5 blueprints"]
+    assert found["reason"].tolist() == ["", "", "graded in 4 blueprints, at least 5 are needed"]
 
 
 def test_a_blueprint_graded_twice_counts_once_with_the_newer_grade() -> None:
