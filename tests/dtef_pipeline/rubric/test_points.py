@@ -1,0 +1,290 @@
+"""Every form of a criterion is read as it is meant, and functions written as texts are repaired."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dtef_pipeline.rubric.findings import FindingLog
+from dtef_pipeline.rubric.model import Criterion
+from dtef_pipeline.rubric.points import PointReader, citation_text
+
+DEFINITIONS: dict[str, Any] = {
+    "script": "r.length > 3",
+    "heavy": {"$icontains": "a", "weight": 3, "citation": "its own"},
+    "words": {"text": "is kind", "weight": 2},
+    "cited": {"is short": "a book"},
+    "again": {"$ref": "script"},
+    "wrong": ["a"],
+    "broken": {"weight": 2},
+}
+
+
+def read(values: Any, block: str = "should", others: tuple[str, ...] = ()) -> tuple[list[Criterion], list[str]]:
+    """The criteria, and the codes of what was found with their places."""
+    log = FindingLog()
+    reader = PointReader(log, DEFINITIONS, lambda pattern, ignore_case: "not closed" if pattern == "(" else None, others)
+    criteria = reader.block(values, block, "prompt 0", 1)
+    assert reader.left_out == sum(found.level == "error" for found in log.found)
+    return criteria, [f"{found.code} {found.place.removeprefix('prompt 0 ')}" for found in log.found]
+
+
+def only(value: Any) -> Criterion:
+    """The one criterion of a block without findings."""
+    (criterion,), found = read([value])
+    assert found == []
+    return criterion
+
+
+def found_in(value: Any) -> str:
+    """The one code of a criterion that has an error."""
+    criteria, (found,) = read([value])
+    assert criteria == []
+    return found.partition(" ")[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("is kind", ("is kind", 1.0, None)),
+        ({"text": "is kind"}, ("is kind", 1.0, None)),
+        ({"point": "is kind", "weight": 2}, ("is kind", 2.0, None)),
+        ({"text": "is kind", "multiplier": 0.1, "citation": "a book"}, ("is kind", 0.1, "a book")),
+        ({"text": "$5 is named", "weight": None}, ("$5 is named", 1.0, None)),
+        ({"is kind": "a book"}, ("is kind", 1.0, "a book")),
+        ({"is kind": ""}, ("is kind", 1.0, "")),
+        ({"text": "is kind", "citation": {"title": "a book", "url": "http://b"}}, ("is kind", 1.0, "a book (http://b)")),
+    ],
+)
+def test_text_forms(value: object, expected: tuple[str, float, str | None]) -> None:
+    criterion = only(value)
+    assert (criterion.text, criterion.weight, criterion.citation) == expected
+    assert (criterion.kind, criterion.fn, criterion.block, criterion.path, criterion.position) == (
+        "text",
+        None,
+        "should",
+        None,
+        0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"$contains": "a"}, ("contains", "a", 1.0)),
+        ({"$contain": "a", "weight": 10}, ("contains", "a", 10.0)),
+        ({"weight": 3, "$not_icontain_any_of": ["a"], "citation": "b"}, ("not_icontains_any_of", ["a"], 3.0)),
+        ({"fn": "start_with", "arg": "a"}, ("starts_with", "a", 1.0)),
+        ({"fn": "is_json"}, ("is_json", None, 1.0)),
+        ({"fn": "matches", "fnArgs": "a", "multiplier": 2.5}, ("matches", "a", 2.5)),
+        ({"$expr": "r > 3"}, ("js", "r > 3", 1.0)),
+        ("$is_json", ("is_json", None, 1.0)),
+    ],
+)
+def test_function_forms(value: object, expected: tuple[str, object, float]) -> None:
+    criterion = only(value)
+    assert (criterion.fn, criterion.args, criterion.weight) == expected
+    assert (criterion.kind, criterion.text, criterion.fault, criterion.repaired) == ("function", None, None, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "fn", "args"),
+    [
+        ("$contains: 'a b'", "contains", "a b"),
+        ('$icontains: "Paris"', "icontains", "Paris"),
+        ("$icontains: Paris", "icontains", "Paris"),
+        ('$icontains: "label": "x"', "icontains", '"label": "x"'),
+        ("$contains: it's", "contains", "it's"),
+        ("$contains: 'it's'", "contains", "'it's'"),
+        ("$contains: '", "contains", "'"),
+        ("$contains: ''", "contains", ""),
+        (r'$matches: "^\\d+$"', "matches", r"^\\d+$"),
+        ("$match:x", "matches", "x"),
+        ("$contains: 5", "contains", "5"),
+        ("$contains_any_of: ['a', \"b\"]", "contains_any_of", ["a", "b"]),
+        ("$contains_at_least_n_of: [2, [a, b]]", "contains_at_least_n_of", [2, ["a", "b"]]),
+        ("$word_count_between: [1, 2]", "word_count_between", [1, 2]),
+        ("$is_json: true", "is_json", True),
+        ("$tool_args_match: {name: a, where: {b: 1}}", "tool_args_match", {"name": "a", "where": {"b": 1}}),
+        ("$js: r.includes('a: b')", "js", "r.includes('a: b')"),
+        ("$js: |\n  a\n  b", "js", "|\n  a\n  b"),
+    ],
+)
+def test_function_in_a_text_is_repaired(text: str, fn: str, args: object) -> None:
+    (criterion,), found = read([text])
+    assert found == ["dollar-string should[0]"]
+    assert (criterion.fn, criterion.args, criterion.source, criterion.repaired, criterion.fault) == (fn, args, text, True, None)
+
+
+def test_reference_in_a_text_is_repaired() -> None:
+    (criterion,), found = read(["$ref: 'script'"])
+    assert found == ["dollar-string should[0]"]
+    assert (criterion.fn, criterion.args, criterion.ref) == ("js", "r.length > 3", "script")
+
+
+def test_function_in_a_text_is_repaired_in_a_path_too() -> None:
+    criteria, found = read([["$contains: 'a'", "b"]])
+    assert found == ["dollar-string should[0][0]"]
+    assert [(one.path, one.position, one.kind) for one in criteria] == [(0, 0, "function"), (0, 1, "text")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$5 is the price",
+        "$includes: a",
+        "$",
+        "$$contains: a",
+        "$contains a",
+        "$nobody",
+        "$not_contains_at_least_n_of: [1, [a]]",
+    ],
+)
+def test_other_text_with_a_dollar_is_an_unknown_function(text: str) -> None:
+    (criterion,), found = read([text])
+    assert found == ["unknown-function should[0]"]
+    assert (criterion.kind, criterion.text, criterion.fn) == ("function", None, text[1:].strip())
+    assert criterion.fault
+
+
+def test_repaired_argument_that_is_no_yaml_is_a_bad_argument() -> None:
+    (criterion,), found = read(["$contains_any_of: [a, b"])
+    assert found == ["dollar-string should[0]", "bad-arguments should[0]"]
+    assert criterion.fault
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        (5, "bad-point"),
+        (True, "bad-point"),
+        ("", "bad-point"),
+        ("  ", "bad-point"),
+        ({}, "bad-point"),
+        ({"weight": 2}, "bad-point"),
+        ({"weight": "2"}, "bad-point"),
+        ({"a": "b", "c": "d"}, "bad-point"),
+        ({"a": None}, "bad-point"),
+        ({"a": 5}, "bad-point"),
+        ({"text": 5}, "bad-point"),
+        ({"text": ""}, "bad-point"),
+        ({"text": ["a"]}, "bad-point"),
+        ({"fn": 5}, "bad-point"),
+        ({"text": "a", "fn": "contains"}, "text-and-function"),
+        ({"$contains": "a", "point": "b"}, "text-and-function"),
+        ({"text": "a", "weight": 0.09}, "weight-out-of-range"),
+        ({"text": "a", "weight": 10.1}, "weight-out-of-range"),
+        ({"text": "a", "weight": "2"}, "weight-out-of-range"),
+        ({"text": "a", "weight": True}, "weight-out-of-range"),
+        ({"text": "a", "weight": float("nan")}, "weight-out-of-range"),
+        ({"$ref": "nobody"}, "unknown-reference"),
+        ({"$ref": 5}, "unknown-reference"),
+        ({"$ref": "again"}, "unknown-reference"),
+        ({"$ref": "wrong"}, "bad-point"),
+        ({"$ref": "broken"}, "bad-point"),
+    ],
+)
+def test_criterion_with_an_error_is_left_out(value: object, code: str) -> None:
+    assert found_in(value) == code
+
+
+def test_block_that_is_no_list_is_left_out() -> None:
+    assert read("is kind") == ([], ["rubric-not-a-list should"])
+    assert read({"a": "b"}, "should_not") == ([], ["rubric-not-a-list should_not"])
+
+
+def test_paths_are_numbered_within_their_block_and_nothing_in_them_is_lost() -> None:
+    values = ["a", ["b", {"$contains": "c"}], None, [], [None, "d", None, "e"], "f"]
+    criteria, found = read(values, "should_not")
+    assert found == []
+    assert [(one.block, one.path, one.position) for one in criteria] == [
+        ("should_not", None, 0),
+        ("should_not", 0, 0),
+        ("should_not", 0, 1),
+        ("should_not", 1, 1),
+        ("should_not", 1, 3),
+        ("should_not", None, 5),
+    ]
+
+
+def test_path_with_one_criterion_is_a_warning_at_the_path() -> None:
+    criteria, found = read([["a"], ["b", None], ["c", "d"]])
+    assert found == ["single-element-path should[0]", "single-element-path should[1]"]
+    assert [one.path for one in criteria] == [0, 1, 2, 2]
+
+
+def test_list_in_a_path_is_an_error_and_the_rest_of_the_path_is_kept() -> None:
+    criteria, found = read([["a", ["b"], "c"]])
+    assert found == ["nested-too-deep should[0][1]"]
+    assert [one.text for one in criteria] == ["a", "c"]
+
+
+def test_path_of_errors_alone_has_no_number() -> None:
+    criteria, _ = read([[5, 6], ["a", "b"]])
+    assert {one.path for one in criteria} == {0}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"$ref": "script"}, ("js", "r.length > 3", None, 1.0, None)),
+        ({"$ref": {"name": "script"}, "weight": 2}, ("js", "r.length > 3", None, 2.0, None)),
+        ({"$ref": "heavy"}, ("icontains", "a", None, 3.0, "its own")),
+        ({"$ref": "heavy", "weight": 1}, ("icontains", "a", None, 1.0, "its own")),
+        ({"$ref": "heavy", "weight": 0.5, "citation": "mine"}, ("icontains", "a", None, 0.5, "mine")),
+        ({"$ref": "words"}, (None, None, "is kind", 2.0, None)),
+        ({"$ref": "cited", "weight": 4}, (None, None, "is short", 4.0, "a book")),
+        ({"fn": "ref", "arg": "words"}, (None, None, "is kind", 2.0, None)),
+    ],
+)
+def test_reference_is_what_its_definition_says_with_its_own_weight_and_citation(
+    value: dict[str, Any], expected: tuple[object, ...]
+) -> None:
+    criterion = only(value)
+    assert (criterion.fn, criterion.args, criterion.text, criterion.weight, criterion.citation) == expected
+    assert criterion.ref in DEFINITIONS
+
+
+def test_key_beside_a_criterion_that_means_nothing_is_told() -> None:
+    assert read([{"$contains": "a", "$matches": "b"}])[1] == ["unknown-key should[0]"]
+    assert read([{"text": "a", "wieght": 2}])[1] == ["unknown-key should[0]"]
+
+
+@pytest.mark.parametrize("name", ["call", "factcheck", "external"])
+def test_function_that_asks_a_service_is_a_warning_and_no_fault(name: str) -> None:
+    (criterion,), found = read([{f"${name}": {"service": "a"}}])
+    assert found == ["external-call should[0]"]
+    assert criterion.fault is None
+
+
+def test_functions_of_others_are_known_and_their_arguments_are_theirs() -> None:
+    (first, second), found = read([{"$readable": 5}, {"$factcheck": "a"}], others=("readable", "factcheck"))
+    assert found == []
+    assert (first.fn, first.args, second.fn) == ("readable", 5, "factcheck")
+
+
+def test_pattern_that_is_none_is_found_wherever_it_stands() -> None:
+    values = [{"$matches": "("}, {"$imatches_all_of": ["a", "("]}, {"$matches_at_least_n_of": [1, ["("]]}, {"$contains": "("}]
+    criteria, found = read(values)
+    assert found == [f"bad-regex should[{place}]" for place in range(3)]
+    assert [bool(one.fault) for one in criteria] == [True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, None),
+        ("", None),
+        ("a", "a"),
+        ({"name": "a"}, "a"),
+        ({"url": "b"}, "b"),
+        ({"title": "a", "url": "b"}, "a (b)"),
+        (["a", {"title": "c"}, None], "a; c"),
+        ([], None),
+        (5, "5"),
+        ({}, None),
+    ],
+)
+def test_citation_is_one_line(value: object, text: str | None) -> None:
+    assert citation_text(value) == text

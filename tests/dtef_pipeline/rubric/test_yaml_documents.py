@@ -1,0 +1,269 @@
+"""YAML is read as js-yaml 4 reads it, with lines; hostile files are one finding and cost little."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.rubric.yaml_documents import (
+    DEEPEST_VALUE,
+    MOST_CHARACTERS,
+    ReadDocuments,
+    YamlFault,
+    number_text,
+    read_json,
+    read_yaml,
+    scalar,
+)
+
+SCALARS = [
+    *[(text, text) for text in ("yes", "no", "on", "off", "y", "n", "Y", "No", "12:30", "1:2:3", "2026-03-01", "2026-13-45")],
+    *[("true", True), ("True", True), ("TRUE", True), ("false", False), ("tRUE", "tRUE")],
+    *[("null", None), ("~", None), ("", None), ("NULL", None), ("nULL", "nULL")],
+    *[("0", 0), ("-7", -7), ("+7", 7), ("017", 17), ("0o17", 15), ("0b101", 5), ("0x1F", 31), ("-0x1f", -31), ("1_000", 1000)],
+    *[("_1", "_1"), ("1_", "1_"), ("0_1", 1.0), ("0o8", "0o8"), ("0x", "0x"), ("0b2", "0b2"), ("-", "-"), ("+", "+")],
+    *[
+        ("1.5", 1.5),
+        ("1e3", 1000.0),
+        ("1E-2", 0.01),
+        (".5", 0.5),
+        ("-.5", "-.5"),
+        ("5.", 5.0),
+        ("1.5_", "1.5_"),
+        ("1.2.3", "1.2.3"),
+    ],
+    *[(".inf", math.inf), ("-.INF", -math.inf), (".inF", ".inF"), ("1e", "1e"), (".", "."), ("e5", "e5")],
+]
+"""What js-yaml 4.1 makes of a scalar without quotes, from its rules."""
+
+
+def value_of(text: str) -> Any:
+    (value,) = read_yaml(text).values
+    return value
+
+
+def fault_of(text: str) -> YamlFault:
+    with pytest.raises(YamlFault) as caught:
+        read_yaml(text)
+    return caught.value
+
+
+def attempted(text: str) -> ReadDocuments | YamlFault:
+    try:
+        return read_yaml(text)
+    except YamlFault as fault:
+        return fault
+
+
+@pytest.mark.parametrize(("text", "value"), SCALARS)
+def test_scalar_is_what_js_yaml_makes_of_it(text: str, value: object) -> None:
+    assert scalar(text) == value
+    assert type(scalar(text)) is type(value)
+    if text != "-":
+        assert read_yaml(f"key: {text}\n").values == ({"key": value},)
+
+
+def test_nan_is_a_number() -> None:
+    assert math.isnan(scalar(".nan"))
+
+
+def test_whole_number_beyond_all_doubles_is_infinite_and_quickly_so() -> None:
+    assert scalar("9" * 100_000) == math.inf
+    assert scalar("-" + "9" * 100_000) == -math.inf
+    assert read_json("9" * 100_000).values == (math.inf,)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("!!str 5", "5"), ("! 5", "5"), ("'5'", "5"), ("!!int '5'", 5), ("!!float 3", 3.0), ("!!null ''", None)]
+)
+def test_tags_and_quotes_decide_what_a_scalar_is(text: str, value: object) -> None:
+    assert read_yaml(f"- {text}").values == ([value],)
+
+
+@pytest.mark.parametrize(
+    "text", ["!!python/object:os.system {}", "!mine 5", "!!binary aGk=", "!!int five", "!!bool 1", "!!map [a]", "!!seq {a: b}"]
+)
+def test_other_tags_are_refused_with_their_line(text: str) -> None:
+    assert fault_of(f"a: 1\nb: {text}\n").line == 2
+
+
+def test_keys_are_texts_as_in_javascript() -> None:
+    assert value_of("{5: a, 1.0: b, true: c, null: d, x: e}") == {"5": "a", "1": "b", "true": "c", "null": "d", "x": "e"}
+
+
+def test_key_given_twice_is_a_fault_with_the_line_of_the_second() -> None:
+    fault = fault_of("a:\n  5: x\n  b: y\n  '5': z\n")
+    assert (fault.line, "'5' is given twice" in fault.problem) == (4, True)
+
+
+def test_list_or_mapping_is_no_key() -> None:
+    assert "put quotes" in fault_of("a: {{name}}: b").problem or fault_of("a: {{name}}: b").line == 1
+    assert (fault_of("x: 1\ny: {{name}}").line, "cannot be a key" in fault_of("x: 1\ny: {{name}}").problem) == (2, True)
+
+
+def test_merge_keys_give_what_is_not_there() -> None:
+    text = "base: &b {a: 1, c: 2}\nother: &o {c: 3, d: 4}\nx: {<<: [*b, *o], a: 5}\ny: {'<<': 1}"
+    assert value_of(text)["x"] == {"a": 5, "c": 2, "d": 4}
+    assert value_of(text)["y"] == {"<<": 1}
+    assert "no mapping" in fault_of("a: {<<: 5}").problem
+
+
+def test_documents_of_a_stream_are_read_and_null_ones_left_out() -> None:
+    assert read_yaml("---\na\n---\n---\n[1]\n---\nnull\n...\n").values == ("a", [1])
+    assert read_yaml("").values == ()
+
+
+def test_line_ends_of_block_scalars_are_kept_as_written() -> None:
+    assert value_of("a: |\n  x\n  y\n\nb: |-\n  z\n") == {"a": "x\ny\n", "b": "z"}
+
+
+def test_every_member_has_its_line() -> None:
+    documents = read_yaml("# first\ntitle: a\nlist:\n- b\n-\n  c: d\n---\n- e\n")
+    header, others = documents.values
+    assert [documents.lines.of(header, key) for key in ("title", "list", "nothing")] == [2, 3, 2]
+    assert [documents.lines.of(header["list"], place) for place in (0, 1)] == [4, 6]
+    assert documents.lines.of(others, 0) == 8
+    assert documents.lines.of(object()) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a: b: c", 1),
+        ("a: 1\nb: [1, 2\nc: 3", 3),
+        ("a: 'x\n", 2),
+        ("a: 1\n\tb: 2", 2),
+        ("a: *nobody", 1),
+        ("a: 1\n b: 2", 2),
+        ("x: \x01", 1),
+    ],
+)
+def test_what_is_no_yaml_is_one_fault_with_its_line(text: str, line: int) -> None:
+    assert fault_of(text).line == line
+    assert fault_of(text).problem
+
+
+def test_alias_bomb_is_one_fault_at_once() -> None:
+    levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 12)]
+    began = time.perf_counter()
+    fault = fault_of("\n".join(["l0: &l0 [lol, lol]", *levels]))
+    assert time.perf_counter() - began < 2
+    assert "aliases written out" in fault.problem
+
+
+def test_long_text_behind_many_aliases_counts_at_each_use() -> None:
+    assert "aliases" in fault_of(f"a: &a {'x' * 100_000}\nb: [{', '.join(['*a'] * 300)}]").problem
+
+
+def test_value_that_holds_itself_is_a_fault() -> None:
+    assert "stands within what it stands for" in fault_of("a: &a [1, *a]").problem
+
+
+@pytest.mark.parametrize("text", ["[" * 10_000, "- " * 10_000, "{a: " * 10_000, "? " * 10_000])
+def test_endless_nesting_is_one_fault(text: str) -> None:
+    assert "deep" in fault_of(text).problem
+
+
+def test_nesting_is_allowed_up_to_the_limit_in_both_languages() -> None:
+    deep = "[" * DEEPEST_VALUE + "1" + "]" * DEEPEST_VALUE
+    assert read_yaml(deep).values == read_json(deep).values
+    assert "deep" in fault_of(f"[{deep}]").problem
+    with pytest.raises(YamlFault, match="deep"):
+        read_json(f"[{deep}]")
+    with pytest.raises(YamlFault, match="deep"):
+        read_json("[" * 100_000)
+
+
+def test_huge_file_is_not_parsed() -> None:
+    assert "characters; allowed" in fault_of("a" * (MOST_CHARACTERS + 1)).problem
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"a": 1, "a": 2}', "given twice"),
+        ("{", "no JSON"),
+        ("NaN", "NaN is no JSON"),
+        ('["\\ud800"]', "half a character"),
+        ('{"\\udc00": 1}', "half"),
+    ],
+)
+def test_faulty_json_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(YamlFault, match=problem):
+        read_json(text)
+
+
+def test_line_of_faulty_json_is_told() -> None:
+    with pytest.raises(YamlFault) as caught:
+        read_json('{"a": 1,\n"b" 2}')
+    assert caught.value.line == 2
+
+
+BASE_LOADER = yaml.CBaseLoader if yaml.__with_libyaml__ else yaml.BaseLoader
+TEXTS = st.text(st.characters(min_codepoint=0x20, max_codepoint=0xD7FF, exclude_characters="\x7f\x85\u2028\u2029"))
+SHORT_TEXTS = TEXTS.filter(lambda text: len(text) < 100)
+"""Of a key, YAML allows 1,024 characters."""
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**15), 10**15) | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(SHORT_TEXTS, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(VALUES)
+def test_json_means_the_same_in_both_languages(value: Any) -> None:
+    text = json.dumps(value)
+    expected = (value,) if value is not None else ()
+    assert read_json(text).values == expected
+    assert read_yaml(text).values == expected
+
+
+@given(st.text(st.sampled_from("ab:-[]{}&*!|>'\"%@`#?, \n\t0.~<"), max_size=60))
+def test_any_text_is_read_or_is_one_fault_with_a_line_in_it(text: str) -> None:
+    found = attempted(text)
+    if isinstance(found, YamlFault):
+        assert found.problem
+        assert found.line is not None
+        assert 1 <= found.line <= text.count("\n") + 2
+
+
+@given(st.text(st.sampled_from("ab:-[]{},'\" \n"), max_size=60))
+def test_texts_and_lists_are_those_of_pyyaml(text: str) -> None:
+    """Where a file has nothing but texts, lists and mappings, and no key twice, an independent reader says the same."""
+    try:
+        expected = [one for one in yaml.load_all(text, Loader=BASE_LOADER) if one not in (None, "")]
+    except (yaml.YAMLError, TypeError):
+        return
+    found = attempted(text)
+    if isinstance(found, YamlFault):
+        assert "twice" in found.problem or "key" in found.problem
+    else:
+        values = [one for one in found.values if one != ""]
+        assert values == _with_nulls(expected, values)
+
+
+def _with_nulls(expected: Any, found: Any) -> Any:
+    """BaseLoader reads nothing as an empty text."""
+    if expected == "" and found is None:
+        return None
+    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        return [_with_nulls(*pair) for pair in zip(expected, found, strict=True)]
+    if isinstance(expected, dict) and isinstance(found, dict):
+        expected = {key or ("" if "" in found else "null"): value for key, value in expected.items()}
+        return {key: _with_nulls(value, found.get(key)) for key, value in expected.items()}
+    return expected
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(3.0, "3"), (5, "5"), (0.1, "0.1"), (-0.5, "-0.5"), (math.inf, "Infinity"), (-math.inf, "-Infinity"), (math.nan, "NaN")],
+)
+def test_number_becomes_text_as_in_javascript(number: float, text: str) -> None:
+    assert number_text(number) == text
