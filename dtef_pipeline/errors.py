@@ -7,6 +7,7 @@ DtefError
 ├── WarehouseError   a table or partition that a stage needs is not there, or is not readable
 │   ├── UnreadableFile  a file of a table cannot be read: which, why, and the command that makes it again
 │   └── StoreError   the response store, or a file of stored responses, cannot be read or written
+├── NameLeak         a text that must name no model still names one, so that it is not sent
 ├── GatewayError     language models cannot be asked at all (before the first call)
 └── Interrupted      the user stopped a run; the responses so far are kept
 """
@@ -48,6 +49,10 @@ class StoreError(WarehouseError):
 
 class GatewayError(DtefError):
     """Language models cannot be asked at all: a missing key, a missing package."""
+
+
+class NameLeak(DtefError):
+    """A text that must name no model, maker or provider still names one."""
 
 
 class Interrupted(DtefError):

@@ -1,0 +1,104 @@
+"""Who made a model, as its model string tells: the company, not the provider that serves it.
+
+`openrouter/anthropic/claude-3.5-haiku`, `bedrock/anthropic.claude-3-haiku` and `anthropic/claude-3-5-haiku` are all of Anthropic.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+
+class Maker(NamedTuple):
+    """A company that makes models, and what it and they are called."""
+
+    name: str
+    folders: tuple[str, ...]
+    """Parts of model strings that stand for it, such as `meta-llama`."""
+    families: tuple[str, ...]
+    """How the names of its models begin."""
+    said: tuple[str, ...] = ()
+    """Names of the company and of its models that mean hardly anything else, as people write them."""
+    said_too: tuple[str, ...] = ()
+    """Names that are words of everyday language as well: a text that holds one need not speak of the maker."""
+
+
+MAKERS = (
+    Maker("OpenAI", ("openai",), ("gpt", "chatgpt", "o1", "o3", "o4", "davinci", "codex"), ("OpenAI", "Open AI", "ChatGPT", "GPT"), ("Codex",)),
+    Maker("Anthropic", ("anthropic",), ("claude",), ("Anthropic", "Claude"), ("Opus", "Sonnet", "Haiku")),
+    Maker("Google", ("google", "gemini"), ("gemini", "gemma", "palm"), ("DeepMind", "Gemini", "Gemma"), ("Google", "Bard", "PaLM")),
+    # Its models are named after those that they were made from.
+    Maker("NVIDIA", ("nvidia",), ("nemotron", "llama-3.1-nemotron", "llama-3.3-nemotron"), ("Nemotron",), ("NVIDIA",)),
+    Maker("Meta", ("meta-llama", "meta", "facebook"), ("llama", "meta-llama"), ("Meta AI", "meta-llama", "Llama"), ("Meta", "Facebook")),
+    Maker(
+        "Mistral AI",
+        ("mistralai", "mistral"),
+        ("mistral", "mixtral", "magistral", "ministral", "codestral", "pixtral", "devstral"),
+        ("Mistral", "Mixtral", "Magistral", "Ministral", "Codestral", "Pixtral", "Devstral"),
+    ),
+    Maker("DeepSeek", ("deepseek", "deepseek-ai"), ("deepseek",), ("DeepSeek",)),
+    Maker("xAI", ("x-ai", "xai"), ("grok",), ("xAI", "x-ai", "Grok")),
+    Maker("Alibaba", ("qwen", "alibaba"), ("qwen", "qwq", "tongyi"), ("Qwen", "QwQ", "Tongyi"), ("Alibaba",)),
+    Maker("Cohere", ("cohere", "cohereforai"), ("command", "c4ai", "aya"), ("Cohere", "C4AI"), ("Command", "Aya")),
+    Maker("Microsoft", ("microsoft",), ("phi-", "wizardlm", "mai-"), ("WizardLM",), ("Microsoft", "Copilot", "Phi")),
+    Maker("Amazon", ("amazon",), ("nova-", "titan-"), (), ("Amazon", "Nova", "Titan")),
+    Maker("Moonshot AI", ("moonshotai", "moonshot"), ("kimi", "moonshot"), ("Kimi", "Moonshot AI"), ("Moonshot",)),
+    Maker("Zhipu AI", ("z-ai", "zai", "zai-org", "thudm", "zhipu"), ("glm", "chatglm"), ("ChatGLM", "GLM", "Zhipu")),
+    Maker("MiniMax", ("minimax", "minimaxai"), ("minimax", "abab"), ("MiniMax",)),
+    Maker("01.AI", ("01-ai", "01.ai"), ("yi-",), ("01.AI", "01-ai"), ("Yi",)),
+    Maker("AI21 Labs", ("ai21",), ("jamba", "j2-"), ("AI21", "Jamba")),
+    Maker("Nous Research", ("nousresearch",), ("hermes", "nous-hermes"), ("Nous Research",), ("Hermes",)),
+    Maker("Allen Institute for AI", ("allenai",), ("olmo", "tulu"), ("AllenAI", "OLMo"), ("Tulu",)),
+    Maker("IBM", ("ibm", "ibm-granite", "watsonx"), ("granite",), (), ("IBM", "Granite", "watsonx")),
+    Maker("Perplexity", ("perplexity",), ("sonar",), (), ("Perplexity", "Sonar")),
+    Maker("Reka", ("reka", "rekaai"), ("reka",), ("Reka",)),
+    Maker("Hugging Face", ("huggingfacetb",), ("smollm", "zephyr"), ("SmolLM",), ("Hugging Face", "Zephyr")),
+)  # fmt: skip
+"""A model is of the first maker whose family its name begins with, else of the one whose folder its string holds."""
+
+SERVING = (
+    "azure", "azure_ai", "bedrock", "cerebras", "cloudflare", "databricks", "deepinfra", "featherless_ai", "fireworks_ai", "friendliai",
+    "groq", "heroku", "hosted_vllm", "huggingface", "hyperbolic", "lambda_ai", "litellm_proxy", "llamafile", "lm_studio", "local",
+    "nebius", "nscale", "nvidia_nim", "ollama", "ollama_chat", "openai_like", "openrouter", "ovhcloud", "replicate", "sagemaker",
+    "sambanova", "snowflake", "together_ai", "vertex_ai", "vllm", "xinference",
+)  # fmt: skip
+"""Providers of litellm that serve the models of others."""
+
+
+@lru_cache(maxsize=4096)
+def maker_of(model: str) -> str | None:
+    """The company that made a model.
+
+    Args:
+        model: a model string or a variant: `openrouter/openai/gpt-4o`, `openai/gpt-4o[temperature=0]`.
+
+    Returns:
+        Its name, as `MAKERS` has it; for a string with a folder that is not known there (`openrouter/acme/x`) the folder; None where
+        nothing tells. Computed models (`baseline/...`) have no maker.
+    """
+    provider, *rest = model.partition("[")[0].split("@")[0].lower().split("/")
+    if not rest or provider == "baseline":
+        return None
+    folders, name = rest[:-1], rest[-1]
+    # As in bedrock/us.anthropic.claude-3-haiku.
+    dotted = re.findall(r"[a-z][a-z0-9-]*(?=\.)", name)
+    begins = [name, name.rpartition(".")[2] if dotted else name, _of_account(name)]
+    for maker in MAKERS:
+        if any(begin.startswith(family) for begin in begins for family in maker.families):
+            return maker.name
+    for part in (*reversed(folders), *dotted, provider):
+        for maker in MAKERS:
+            if part in maker.folders:
+                return maker.name
+    return next((part for part in reversed(folders) if part not in ("models", "accounts", "fireworks")), None)
+
+
+def _of_account(name: str) -> str:
+    """A name without what a user's own training put before it: `ft:gpt-4o-mini:acme` begins as `gpt-4o-mini`."""
+    return name.removeprefix("ft:")
+
+
+def maker_named(name: str) -> Maker | None:
+    """The entry of `MAKERS` with this name."""
+    return next((maker for maker in MAKERS if maker.name == name), None)

@@ -1,0 +1,187 @@
+"""Takes the names of makers, models and providers out of texts, so that who sums up cannot know whom it sums up.
+
+A name counts in whatever case and form it is written: with accents, invisible characters or look-alike letters in it, with a blank or
+nothing for a hyphen. A word of everyday language that is also a name (Meta, Sonnet) is hidden where a model of that maker takes part.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from dtef_pipeline.asking.makers import MAKERS, SERVING, Maker, maker_named, maker_of
+from dtef_pipeline.errors import NameLeak
+
+MODEL_HIDDEN, COMPANY_HIDDEN, PROVIDER_HIDDEN = "[model]", "[company]", "[provider]"
+"""What stands in the place of a name."""
+
+_SHORTEST_NAME = 3
+# Names that would take these apart are left; providers whose names are words are hidden within model strings alone.
+_NOT_NAMES = frozenset(
+    {"model", "models", "company", "provider", "auto", "chat", "free", "local", "replicate", "snowflake", "heroku"}
+)
+_PARTS_OF_COMPANIES = ("deepmind", "open ai", "meta ai")
+_PLATFORMS = ("OpenRouter", "LiteLLM", "Hugging Face", "HuggingFace", "vLLM", "Ollama")
+_TAIL = (
+    r"(?:[ \-_]?v?\d+(?:\.\d+)*[a-z]{0,2}(?![a-z])"
+    r"|[ \-_](?:mini|oss|nano|turbo|pro|flash|lite|ultra|opus|sonnet|haiku|instant|maverick|scout|instruct|coder|preview|latest)(?![a-z]))*"
+)
+"""What may follow the name of a model: versions and sizes."""
+_BETWEEN = r"[\s\-_./:]*"
+_LOOKALIKES = str.maketrans("аеіјкорсухѕһԁɡαεικνορτυχ", "aeijkopcyxshdgaeikvoptux")
+"""Letters of other alphabets, in lower case, that look like Latin ones."""
+
+
+class _Name(NamedTuple):
+    core: str
+    """Its longest part, plain: a text without it does not hold the name."""
+    pattern: str
+    letters: int
+    hidden: str
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenNames:
+    """The names that must not be read, made by `names_of`."""
+
+    names: tuple[_Name, ...]
+    """The longest first."""
+
+    def hide(self, text: str) -> str:
+        """The text with [model], [company] or [provider] in place of each name, longest first; everything else as it is."""
+        return self._replaced(text, lambda name: name.hidden)
+
+    def found(self, text: str) -> list[str]:
+        """The names that the text holds, plain and in order."""
+        plain, _ = _plain(text)
+        return [match.group() for match in pattern.finditer(plain)] if (pattern := self._pattern(plain)) else []
+
+    def refuse(self, text: str, where: str) -> None:
+        """Raises NameLeak when the text still holds a name. `where`: what it is, for the message."""
+        if found := sorted(set(self.found(text))):
+            raise NameLeak(
+                f"{where} still names {', '.join(found[:5])}, so it was not sent: nobody who sums up may know whom; "
+                "allowed: opaque ids such as MK_5000 alone"
+            )
+
+    def _replaced(self, text: str, by: Callable[[_Name], str]) -> str:
+        plain, places = _plain(text)
+        if (pattern := self._pattern(plain)) is None:
+            return text
+        parts, end = [], 0
+        for match in pattern.finditer(plain):
+            index = int((match.lastgroup or "n0")[1:])
+            parts += [text[end : places[match.start()]], by(self.names[index])]
+            # The marks over its last letter go with it.
+            end = _past_marks(text, places[match.end() - 1] + 1)
+        return "".join([*parts, text[end:]])
+
+    def _pattern(self, plain: str) -> re.Pattern[str] | None:
+        """Of the names that may be in the text at all: most are in none."""
+        return _compiled(self.names, tuple(place for place, name in enumerate(self.names) if name.core in plain))
+
+
+@lru_cache(maxsize=256)
+def _compiled(names: tuple[_Name, ...], chosen: tuple[int, ...]) -> re.Pattern[str] | None:
+    if not chosen:
+        return None
+    return re.compile("|".join(f"(?P<n{place}>{names[place].pattern})" for place in chosen))
+
+
+def names_of(models: Iterable[str], called: Iterable[str] = ()) -> HiddenNames:
+    """The names to hide where these models take part.
+
+    Args:
+        models: model strings or variants: each whole, its name, its maker and its provider are hidden.
+        called: further names of these models: those that people gave them, and those of what was served.
+    """
+    strings = [model.partition("[")[0] for model in models]
+    named: dict[str, _Name] = {}
+
+    def add(text: str, hidden: str) -> None:
+        if (name := _name(text, hidden)) is not None:
+            named.setdefault(name.pattern, name)
+
+    for text in (*strings, *(one.partition("@")[0] for one in called)):
+        for part in _parts(text):
+            add(part, MODEL_HIDDEN)
+    for maker in MAKERS:
+        for said in maker.said:
+            add(said, _kind(maker, said))
+    for here in sorted({one for model in strings if (one := maker_of(model))}):
+        _add_maker(here, add)
+    for provider in sorted({*SERVING, *(text.partition("/")[0] for text in strings if "/" in text), *_PLATFORMS}):
+        add(provider, PROVIDER_HIDDEN)
+    return HiddenNames(tuple(sorted(named.values(), key=lambda name: (-name.letters, name.pattern))))
+
+
+def _add_maker(name: str, add: Callable[..., None]) -> None:
+    """What a maker that takes part is called, everyday words too."""
+    add(name, COMPANY_HIDDEN)
+    if (maker := maker_named(name)) is None:
+        return
+    for folder in maker.folders:
+        add(folder, COMPANY_HIDDEN)
+    for said in maker.said_too:
+        add(said, _kind(maker, said))
+
+
+def _kind(maker: Maker, said: str) -> str:
+    """Whether a name is that of the company or of a model. Of one that is both (DeepSeek) a model's, so that its version goes with it."""
+    if any(said.lower().startswith(family.rstrip("-")) for family in maker.families):
+        return MODEL_HIDDEN
+    companies = {*maker.folders, maker.name.lower(), *_PARTS_OF_COMPANIES}
+    return COMPANY_HIDDEN if said.lower() in companies else MODEL_HIDDEN
+
+
+def _parts(text: str) -> list[str]:
+    """The string, and what stands behind each of its slashes: `openai/gpt-4o` and `gpt-4o` too of `openrouter/openai/gpt-4o`."""
+    pieces = text.split("/")
+    return [text, *("/".join(pieces[start:]) for start in range(1, len(pieces)))]
+
+
+def _name(text: str, hidden: str) -> _Name | None:
+    """None: too short, or a word that cannot be told from others."""
+    plain, _ = _plain(text)
+    parts = re.findall(r"[^\W_]+", plain)
+    letters = "".join(parts)
+    if len(letters) < _SHORTEST_NAME or plain.strip() in _NOT_NAMES or letters.isdigit():
+        return None
+    inside = _BETWEEN.join(map(re.escape, parts))
+    # Digits may follow (ChatGPT4) and the s of a plural, other letters may not (Claudette).
+    pattern = rf"(?<![^\W\d_]){inside}{_TAIL if hidden == MODEL_HIDDEN else ''}s?(?![^\W\d_])"
+    return _Name(max(parts, key=len), pattern, len(letters), hidden)
+
+
+def _plain(text: str) -> tuple[str, Sequence[int]]:
+    """The text in lower case without marks, invisible and look-alike characters, and the place of each of its characters in the text."""
+    if text.isascii():
+        return text.lower(), range(len(text))
+    kept: list[str] = []
+    places: list[int] = []
+    for place, character in enumerate(text):
+        for one in _plain_characters(character):
+            kept.append(one)
+            places.append(place)
+    return "".join(kept), places
+
+
+@lru_cache(maxsize=20_000)
+def _plain_characters(character: str) -> str:
+    apart = unicodedata.normalize("NFKD", character.casefold()).casefold().translate(_LOOKALIKES)
+    return "".join(one for one in apart if not _is_mark(one))
+
+
+def _is_mark(character: str) -> bool:
+    """Whether it stands over or between letters without being one: accents, zero-width characters, soft hyphens."""
+    return unicodedata.category(character) in ("Mn", "Me", "Cf", "Cc") and character not in "\t\n\r"
+
+
+def _past_marks(text: str, place: int) -> int:
+    while place < len(text) and _is_mark(text[place]):
+        place += 1
+    return place

@@ -1,0 +1,57 @@
+"""Who made a model, whoever serves it."""
+
+from __future__ import annotations
+
+import pytest
+
+from dtef_pipeline.asking.makers import MAKERS, SERVING, maker_named, maker_of
+
+
+@pytest.mark.parametrize(
+    ("model", "maker"),
+    [
+        ("openai/gpt-4o", "OpenAI"),
+        ("openrouter/openai/gpt-4o", "OpenAI"),
+        ("openrouter/openai/o4-mini", "OpenAI"),
+        ("azure/gpt-4o[max_tokens=256,temperature=0]", "OpenAI"),
+        ("openai/ft:gpt-4o-mini:acme", "OpenAI"),
+        ("openrouter/openai/gpt-oss-120b", "OpenAI"),
+        ("anthropic/claude-3-7-sonnet-20250219", "Anthropic"),
+        ("vertex_ai/claude-sonnet@20250101", "Anthropic"),
+        ("bedrock/us.anthropic.claude-3-haiku-20240307-v1:0", "Anthropic"),
+        ("gemini/gemini-2.5-flash", "Google"),
+        ("openrouter/google/gemma-3n-e4b-it", "Google"),
+        ("openrouter/meta-llama/llama-4-maverick", "Meta"),
+        ("groq/llama-3.1-8b", "Meta"),
+        ("hosted_vllm/meta-llama/Llama-3.1-8B-Instruct", "Meta"),
+        ("openrouter/nvidia/llama-3.1-nemotron-70b-instruct", "NVIDIA"),
+        ("openrouter/mistralai/magistral-medium-2506", "Mistral AI"),
+        ("openrouter/deepseek/deepseek-r1-distill-llama-70b", "DeepSeek"),
+        ("fireworks_ai/accounts/fireworks/models/deepseek-v3", "DeepSeek"),
+        ("xai/grok-4.20-0309-non-reasoning", "xAI"),
+        ("openrouter/x-ai/grok-3", "xAI"),
+        ("together_ai/Qwen/Qwen2.5-7B", "Alibaba"),
+        ("openrouter/cohere/command-r-08-2024", "Cohere"),
+        ("openrouter/acme/zork-7b", "acme"),
+        ("ollama/zork", None),
+        ("baseline/uniform", None),
+        ("nonsense", None),
+    ],
+)
+def test_the_maker_is_told_by_the_string_and_not_by_the_provider(model: str, maker: str | None) -> None:
+    assert maker_of(model) == maker
+
+
+def test_models_of_one_maker_are_of_one_maker_wherever_they_are_served() -> None:
+    assert len({maker_of(f"{provider}/claude-3-5-sonnet") for provider in SERVING}) == 1
+
+
+def test_no_folder_stands_for_two_makers() -> None:
+    folders = [folder for maker in MAKERS for folder in maker.folders]
+    assert len(folders) == len(set(folders))
+    assert set(folders) & set(SERVING) == set()
+
+
+def test_makers_are_found_by_their_names() -> None:
+    assert [maker_named(maker.name) for maker in MAKERS] == list(MAKERS)
+    assert maker_named("acme") is None

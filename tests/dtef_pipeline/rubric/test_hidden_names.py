@@ -1,0 +1,126 @@
+"""Names of makers, models and providers: hidden however they are written, and refused where one is left."""
+
+from __future__ import annotations
+
+import re
+import time
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.errors import NameLeak
+from dtef_pipeline.rubric.hidden_names import names_of
+
+MODELS = (
+    "openrouter/openai/gpt-4o",
+    "anthropic/claude-3-5-haiku[temperature=0]",
+    "hosted_vllm/acme/zork-7b",
+    "gemini/gemini-2.5-flash",
+)
+NAMES = names_of(MODELS, ["pet of the lab", "gpt-4o-2024-08-06"])
+PLAIN_NAMES = (
+    "OpenAI",
+    "ChatGPT",
+    "Claude",
+    "Anthropic",
+    "DeepMind",
+    "zork-7b",
+    "acme",
+    "gpt-4o",
+    "OpenRouter",
+    "Mistral",
+    "Qwen",
+    "DeepSeek",
+)
+BETWEEN = ("", "\u200b", "\u0301", "\u00ad", "\u2060\u0308", "\ufeff")
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("I am Claude, made by Anthropic.", "I am [model], made by [company]."),
+        ("I'm CLAUDE 3.5 Sonnet (claude-3-5-haiku)!", "I'm [model] ([model])!"),
+        ("As ChatGPT4, OpenAI's assistant", "As [model], [company]'s assistant"),
+        ("GPT-4o, gpt 4o, GPT4o and gpt_4o", "[model], [model], [model] and [model]"),
+        ("GPTs, Claudes", "[model], [model]"),
+        ("gpt-4o-mini and gpt-oss-120b are not gpt-4o", "[model] and [model] are not [model]"),
+        ("C\u200blau\u0301de", "[model]"),
+        ("Ｃｌａｕｄｅ", "[model]"),
+        ("\u0421laude", "[model]"),
+        ("Claude\u0301\u0301, then", "[model], then"),
+        ("openrouter/openai/gpt-4o by OpenRouter and LiteLLM", "[model] by [provider] and [provider]"),
+        ("ZORK 7B of Acme", "[model] of [company]"),
+        ("the pet of the lab", "the [model]"),
+        ("I am DeepSeek-V3", "I am [model]"),
+        ("Google DeepMind's Gemini 2.5 Flash", "[company] [company]'s [model]"),
+    ],
+)
+def test_a_response_that_names_itself_is_made_anonymous(text: str, hidden: str) -> None:
+    assert NAMES.hide(text) == hidden
+    NAMES.refuse(hidden, "the report")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "Claudette", "the zorkian", "gptx", "A model of a company.", "Meta-analysis, command, nova, phi", "नमस्ते, ça va? 你好"],
+)
+def test_other_words_stay_as_they_are(text: str) -> None:
+    assert NAMES.hide(text) == text
+
+
+def test_an_everyday_word_is_a_name_where_its_maker_takes_part() -> None:
+    assert names_of(["gemini/gemini-2.5-flash"]).hide("a haiku about Meta") == "a haiku about Meta"
+    with_both = names_of(["groq/llama-3.1-8b", "anthropic/claude-3-haiku"])
+    assert with_both.hide("a haiku about Meta") == "a [model] about [company]"
+
+
+def test_what_is_left_is_refused_and_named() -> None:
+    with pytest.raises(NameLeak, match=r"the report of b still names anthropic, claude, so it was not sent"):
+        NAMES.refuse("CLÀUDE of Anthro\u200bpic", "the report of b")
+
+
+def written(name: str, upper: list[bool], between: list[str]) -> str:
+    letters = (letter.upper() if up else letter.lower() for letter, up in zip(name, upper, strict=False))
+    return "".join(letter + mark for letter, mark in zip(letters, between, strict=False))
+
+
+def without_marks(text: str) -> str:
+    apart = unicodedata.normalize("NFKD", text).casefold()
+    return "".join(one for one in apart if unicodedata.category(one) not in ("Mn", "Me", "Cf"))
+
+
+@given(
+    st.text(max_size=30),
+    st.sampled_from(PLAIN_NAMES),
+    st.lists(st.booleans(), min_size=20, max_size=20),
+    st.lists(st.sampled_from(BETWEEN), min_size=20, max_size=20),
+    st.text(max_size=30),
+)
+def test_no_name_is_left_however_it_is_written(
+    before: str, name: str, upper: list[bool], between: list[str], after: str
+) -> None:
+    text = f"{before} {written(name, upper, between)}. {after}"
+    hidden = NAMES.hide(text)
+    assert NAMES.found(hidden) == []
+    # By a plain definition of its own: words of letters and digits around hyphens.
+    assert name.lower() not in re.findall(r"[a-z0-9]+(?:-[a-z0-9]+)*", without_marks(hidden))
+
+
+@given(st.text(max_size=200))
+def test_hiding_twice_changes_nothing_more(text: str) -> None:
+    hidden = NAMES.hide(text)
+    assert NAMES.hide(hidden) == hidden
+
+
+@given(st.text(alphabet="aeinoqrst ,.\n\u0301\u200bé漢", max_size=100))
+def test_a_text_without_names_is_untouched_to_the_last_character(text: str) -> None:
+    assert NAMES.hide(text) == text
+
+
+def test_a_megabyte_takes_no_more_than_moments() -> None:
+    text = "Clàude said nothing of interest here, and a long sentence followed. " * 15_000
+    began = time.process_time()
+    assert "lau" not in NAMES.hide(text)
+    assert time.process_time() - began < 10
