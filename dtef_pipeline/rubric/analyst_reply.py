@@ -1,0 +1,167 @@
+"""Reads what an analyst wrote: findings, grades, and mentions of models by their opaque ids, which become names again."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from html import escape, unescape
+
+from dtef_pipeline.rubric.anonymise import Participant, Pseudonyms
+from dtef_pipeline.rubric.grades import DIMENSIONS, DimensionGrade, reasoning_in, score_in
+
+FINDING_KINDS = ("key_finding", "strength", "weakness", "pattern", "topic")
+"""The blocks of a summary besides its grades, in the order in which they are shown."""
+
+_THOUGHT = re.compile(r"<(think|thinking)\b[^>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
+_FINDING = re.compile(rf"<({'|'.join(FINDING_KINDS)})\b[^>]*>(.*?)</\1\s*>", re.IGNORECASE | re.DOTALL)
+_GRADE = re.compile(r"<grade\b([^>]*)>(.*?)</grade\s*>", re.IGNORECASE | re.DOTALL)
+_REF = re.compile(r"<ref\b([^<>]*?)/?\s*>(?:\s*</ref\s*>)?|&lt;ref\b(.*?)/?\s*&gt;(?:\s*&lt;/ref\s*&gt;)?", re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"([a-z]+)\s*=\s*(\"[^\"]*\"|'[^']*')", re.IGNORECASE)
+_IN_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~$&:@-])")
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryMention:
+    """A model, a variant of it, or a maker, where the analyst wrote its ids."""
+
+    participant: Participant | None
+    """None: a maker is meant, and none of its models."""
+    maker: str | None = None
+    prompt: str | None = None
+    """The prompt that is spoken of, if any."""
+
+
+SummaryText = tuple[str | SummaryMention, ...]
+"""What an analyst wrote, with names in it again: texts, which are not safe markup, and mentions."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnalystFinding:
+    """One insight of an analyst."""
+
+    kind: str
+    """One of `FINDING_KINDS`."""
+    text: SummaryText
+
+
+@dataclass(frozen=True, slots=True)
+class AnalystReply:
+    """What one or several replies of an analyst say together."""
+
+    findings: tuple[AnalystFinding, ...]
+    grades: tuple[DimensionGrade, ...]
+    """One a model and dimension at most: the last one written."""
+    dropped: Mapping[str, int]
+    """Grades that are not counted, by reason: unknown model, unknown dimension, twice."""
+    missing: tuple[str, ...]
+    """The blocks that were asked for and are not there: kinds of findings, and `MK_5000/MD_6000 clarity`."""
+
+
+def read_replies(replies: tuple[str, ...], ids: Pseudonyms, prompts: Mapping[str, str] | None = None) -> AnalystReply:
+    """What the replies say, in order; a later one adds to those before it.
+
+    Args:
+        replies: as they came; thoughts in <think> are not read.
+        ids: of the participants.
+        prompts: prompt ids by what the analyst was told to call them; None: they go by their own ids.
+    """
+    texts = [_THOUGHT.sub("", reply) for reply in replies]
+    findings = tuple(
+        AnalystFinding(match.group(1).lower(), with_names(match.group(2).strip(), ids, prompts))
+        for text in texts
+        for match in _FINDING.finditer(text)
+        if match.group(2).strip()
+    )
+    grades: dict[tuple[str, str], DimensionGrade] = {}
+    dropped: Counter[str] = Counter()
+    for grade in (grade for text in texts for grade in _grades(text, ids, dropped)):
+        dropped["twice"] += (grade.model, grade.dimension) in grades
+        grades[grade.model, grade.dimension] = grade
+    absent = [kind for kind in FINDING_KINDS if kind not in {finding.kind for finding in findings}]
+    wanted = ((model, dimension) for model in sorted(ids.models, key=ids.of_model) for dimension in DIMENSIONS)
+    absent += [f"{ids.of_model(model)} {dimension}" for model, dimension in wanted if (model, dimension) not in grades]
+    return AnalystReply(
+        findings, tuple(grades.values()), {why: count for why, count in dropped.items() if count}, tuple(absent)
+    )
+
+
+def _grades(text: str, ids: Pseudonyms, dropped: Counter[str]) -> Iterator[DimensionGrade]:
+    for match in _GRADE.finditer(text):
+        given = _attributes(match.group(1))
+        model = ids.model_of(given.get("maker"), given.get("model", ""))
+        dimension = given.get("dimension", "").lower()
+        if model is None:
+            dropped["unknown model"] += 1
+        elif dimension not in DIMENSIONS:
+            dropped["unknown dimension"] += 1
+        else:
+            inside = unescape(match.group(2))
+            yield DimensionGrade(model, dimension, score_in(inside), reasoning_in(inside))
+
+
+def with_names(text: str, ids: Pseudonyms, prompts: Mapping[str, str] | None = None) -> SummaryText:
+    """The text with a mention in place of each `<ref .../>`, escaped ones too. One with an unknown id stays as it is."""
+    parts: list[str | SummaryMention] = []
+    end = 0
+    for match in _REF.finditer(text):
+        if (mention := _mention(_attributes(unescape(match.group(1) or match.group(2) or "")), ids, prompts)) is None:
+            continue
+        parts += [text[end : match.start()], mention]
+        end = match.end()
+    return tuple(part for part in (*parts, text[end:]) if part)
+
+
+def _mention(given: Mapping[str, str], ids: Pseudonyms, prompts: Mapping[str, str] | None) -> SummaryMention | None:
+    prompt = given.get("prompt")
+    if prompt is not None and prompts is not None and (prompt := prompts.get(prompt)) is None:
+        return None
+    if "model" not in given:
+        maker = ids.maker_of_id(given.get("maker", ""))
+        return None if maker is None else SummaryMention(None, maker, prompt)
+    found = ids.participant_of(given.get("maker"), given["model"], given.get("sys"), given.get("temp"))
+    return None if found is None else SummaryMention(found, None, prompt)
+
+
+def _attributes(text: str) -> dict[str, str]:
+    return {match.group(1).lower(): match.group(2)[1:-1].strip() for match in _ATTRIBUTE.finditer(unescape(text))}
+
+
+def named(mention: SummaryMention) -> str:
+    """In words: `openai/gpt-4o [temp:0.5] [sp_idx:1]`, or a maker's name."""
+    if (who := mention.participant) is None:
+        return mention.maker or ""
+    heat = f" [temp:{who.temperature:g}]" if who.temperature is not None else ""
+    return f"{who.model}{heat}" + (f" [sp_idx:{who.system}]" if who.system is not None else "")
+
+
+Link = Callable[[SummaryMention], str | None]
+"""The address of a mention; None: there is nothing to link to."""
+
+
+def as_markdown(text: SummaryText, link: Link = lambda mention: None) -> str:
+    """The text as markdown. What the analyst wrote cannot be markup; links are `link`'s alone."""
+    return "".join(_IN_MARKDOWN.sub(r"\\\1", part) if isinstance(part, str) else _markdown(part, link) for part in text)
+
+
+def _markdown(mention: SummaryMention, link: Link) -> str:
+    words = _IN_MARKDOWN.sub(r"\\\1", named(mention))
+    address = link(mention)
+    return f"[{words}](<{address}>)" if address else words
+
+
+def as_html(text: SummaryText, link: Link = lambda mention: None) -> str:
+    """The text as HTML. What the analyst wrote is escaped; links are `link`'s alone."""
+    return "".join(escape(part) if isinstance(part, str) else _html(part, link) for part in text)
+
+
+def _html(mention: SummaryMention, link: Link) -> str:
+    words = escape(named(mention))
+    address = link(mention)
+    return f'<a href="{escape(address)}">{words}</a>' if address else words
+
+
+def as_text(text: SummaryText) -> str:
+    """The text as it was written, with names in place of refs."""
+    return "".join(part if isinstance(part, str) else named(part) for part in text)

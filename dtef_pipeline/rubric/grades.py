@@ -1,0 +1,72 @@
+"""Grades of models in 13 dimensions, 1 to 10, as an analyst writes them."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import fsum
+
+DIMENSIONS: Mapping[str, str] = {
+    "adherence": "follows what was asked, in content and in form",
+    "clarity": "is easy to read and well ordered",
+    "tone": "has a manner that fits the person and the matter",
+    "depth": "goes beyond the surface, with detail that matters",
+    "coherence": "is consistent in itself, from its beginning to its end",
+    "helpfulness": "is of use to the person who asked",
+    "credibility": "is right, and says what its claims rest on",
+    "empathy": "sees the feelings and the position of others",
+    "creativity": "has ideas of its own",
+    "safety": "does no harm, and warns where there is danger",
+    "humility": "knows and says what it does not know",
+    "argumentation": "gives reasons that bear its conclusions",
+    "efficiency": "says it in no more words than it needs",
+}
+"""What is graded, and what a high grade says of the responses."""
+LOWEST_GRADE, HIGHEST_GRADE = 1.0, 10.0
+
+_SCORE = re.compile(r"\bscore\b[\s*_`]*:", re.IGNORECASE)
+_NO_GRADE = re.compile(r"[\s*_`\"'(\[]*(?:n\s*/\s*a\b|n\.a\.|none\b|null\b|not\s+applicable\b)", re.IGNORECASE)
+_NUMBER = re.compile(r"(?<![\d.])\d+(?:[.,]\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionGrade:
+    """One grade of one model."""
+
+    model: str
+    dimension: str
+    score: float | None
+    """1 to 10, higher is better; None: the analyst gave none, or none that can be read."""
+    reasoning: str
+
+
+def score_in(text: str) -> float | None:
+    """The grade of a text such as `REASONING: ... SCORE: 8.5/10`: the first number behind the last `SCORE:`, from 1 to 10.
+
+    A number above 10 is taken for a percentage and divided by 10. None: no number, N/A, below 1, or above 100.
+    """
+    *_, end = (0, *(match.end() for match in _SCORE.finditer(text)))
+    if not end or _NO_GRADE.match(text, end) or (found := _NUMBER.search(text, end)) is None:
+        return None
+    if text[: found.start()].rstrip(" *_`").endswith(("-", "−")):
+        return None
+    value = float(found.group().replace(",", "."))
+    value = value / 10 if value > HIGHEST_GRADE else value
+    return value if LOWEST_GRADE <= value <= HIGHEST_GRADE else None
+
+
+def reasoning_in(text: str) -> str:
+    """What stands before the last `SCORE:`, without the word `REASONING:`."""
+    *_, end = (len(text), *(match.start() for match in _SCORE.finditer(text)))
+    return re.sub(r"^[\s*_`]*reasoning[\s*_`]*:[\s*_`]*", "", text[:end], flags=re.IGNORECASE).strip(" \t\r\n*_`")
+
+
+def mean_grades(analysts: Iterable[Iterable[DimensionGrade]]) -> dict[tuple[str, str], float | None]:
+    """The mean of the analysts that gave a grade, by (model, dimension); None: each gave none."""
+    given: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for grades in analysts:
+        for grade in grades:
+            given[grade.model, grade.dimension] += [] if grade.score is None else [grade.score]
+    return {key: fsum(scores) / len(scores) if scores else None for key, scores in given.items()}

@@ -1,0 +1,136 @@
+"""What an analyst wrote, read back: blocks in every form, grades, and ids that become names."""
+
+from __future__ import annotations
+
+from html import escape
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.rubric.analyst_reply import (
+    FINDING_KINDS,
+    SummaryMention,
+    as_html,
+    as_markdown,
+    as_text,
+    read_replies,
+    with_names,
+)
+from dtef_pipeline.rubric.anonymise import Participant, pseudonyms
+from dtef_pipeline.rubric.grades import DIMENSIONS
+
+GPT, CLAUDE = "openai/gpt-4o", "anthropic/claude-sonnet-4"
+IDS = pseudonyms([Participant(GPT, 0.5, 1), Participant(GPT, 0.0, 0), Participant(CLAUDE, 0.0, 0)], 7)
+MAKER, MODEL = IDS.of_model(GPT).split("/")
+REF = f'<ref maker="{MAKER}" model="{MODEL}" />'
+VARIANT = f'<ref maker="{MAKER}" model="{MODEL}" sys="{IDS.systems[1]}" temp="{IDS.temperatures[0.5]}"/>'
+
+
+def grade(dimension: str = "clarity", inside: str = "REASONING: good.\nSCORE: 8/10", model: str = GPT) -> str:
+    maker, _, name = IDS.of_model(model).partition("/")
+    return f'<grade maker="{maker}" model="{name}" dimension="{dimension}">{inside}</grade>'
+
+
+def whole() -> str:
+    findings = "\n".join(f"<{kind}>{kind} {REF}</{kind}>" for kind in FINDING_KINDS)
+    return findings + "".join(grade(dimension, model=model) for dimension in DIMENSIONS for model in (GPT, CLAUDE))
+
+
+class TestBlocks:
+    def test_a_whole_reply_misses_nothing(self) -> None:
+        reply = read_replies((whole(),), IDS)
+        assert (reply.missing, dict(reply.dropped)) == ((), {})
+        assert [finding.kind for finding in reply.findings] == list(FINDING_KINDS)
+        assert len(reply.grades) == 26
+        assert as_text(reply.findings[0].text) == "key_finding openai/gpt-4o"
+
+    def test_what_is_missing_is_named_by_kind_and_by_ids(self) -> None:
+        reply = read_replies((whole().replace("pattern>", "hunch>").replace(grade("tone"), ""),), IDS)
+        assert reply.missing == ("pattern", f"{MAKER}/{MODEL} tone")
+
+    def test_a_second_reply_adds_what_was_missing(self) -> None:
+        first = whole().replace(grade("tone"), "")
+        reply = read_replies((first, grade("tone", "SCORE: 3")), IDS)
+        assert reply.missing == ()
+        assert next(one.score for one in reply.grades if (one.model, one.dimension) == (GPT, "tone")) == 3
+
+    def test_tags_are_read_in_any_case_and_thoughts_are_not(self) -> None:
+        text = f"<think><strength>no</strength>{grade()}</think><Strength>yes</STRENGTH>"
+        reply = read_replies((text,), IDS)
+        assert [as_text(finding.text) for finding in reply.findings] == ["yes"]
+        assert reply.grades == ()
+
+    def test_unknown_models_and_dimensions_are_dropped_and_counted(self) -> None:
+        text = grade("charm") + grade().replace(MODEL, "MD_6999") + grade(inside="SCORE: 2") + grade(inside="SCORE: 9")
+        reply = read_replies((text,), IDS)
+        assert dict(reply.dropped) == {"unknown dimension": 1, "unknown model": 1, "twice": 1}
+        assert [one.score for one in reply.grades] == [9]
+
+    def test_a_grade_of_n_a_is_there_and_null(self) -> None:
+        reply = read_replies((grade(inside="REASONING: none was asked.\nSCORE: N/A"),), IDS)
+        assert (reply.grades[0].score, reply.grades[0].reasoning) == (None, "none was asked.")
+        assert f"{MAKER}/{MODEL} clarity" not in reply.missing
+
+    def test_attributes_come_in_any_order_and_quotes(self) -> None:
+        text = f"<grade dimension='Clarity' model='{MODEL}' maker='{MAKER}'>SCORE: 7</grade>"
+        assert [one.score for one in read_replies((text,), IDS).grades] == [7]
+
+    def test_an_empty_reply_misses_everything(self) -> None:
+        assert len(read_replies(("",), IDS).missing) == len(FINDING_KINDS) + 2 * len(DIMENSIONS)
+
+
+class TestNames:
+    def test_refs_become_models_variants_makers_and_prompts(self) -> None:
+        text = f'{REF}, {VARIANT}, <ref maker="{MAKER}"/>, <ref maker="{MAKER}" model="{MODEL}" prompt="P_2"></ref>'
+        found = [part for part in with_names(text, IDS, {"P_2": "second"}) if isinstance(part, SummaryMention)]
+        assert found == [
+            SummaryMention(Participant(GPT)),
+            SummaryMention(Participant(GPT, 0.5, 1)),
+            SummaryMention(None, "OpenAI"),
+            SummaryMention(Participant(GPT), None, "second"),
+        ]
+        assert as_text(with_names(VARIANT, IDS)) == "openai/gpt-4o [temp:0.5] [sp_idx:1]"
+
+    @pytest.mark.parametrize(
+        "form", [escape(REF), escape(REF, quote=False), REF.replace(" />", ">"), REF.upper().replace("MAKER=", "maker=")]
+    )
+    def test_escaped_and_otherwise_written_refs_are_read(self, form: str) -> None:
+        assert as_text(with_names(f"a {form} b", IDS)) == "a openai/gpt-4o b"
+
+    @pytest.mark.parametrize(
+        "ref",
+        [
+            '<ref maker="MK_5000" model="MD_9999" />',
+            '<ref maker="MK_1"/>',
+            "<ref/>",
+            '<ref model="" />',
+            "<ref",
+            '<ref prompt="P_9"/>',
+        ],
+    )
+    def test_an_unknown_ref_stays_as_it_is(self, ref: str) -> None:
+        assert with_names(f"a {ref} b", IDS, {}) == (f"a {ref} b",)
+
+    def test_only_our_own_links_are_links(self) -> None:
+        text = with_names(f"[x](javascript:1) <script>a</script> **b** {REF} https://evil.example", IDS)
+        assert as_html(text, lambda mention: "#m?a&b") == (
+            '[x](javascript:1) &lt;script&gt;a&lt;/script&gt; **b** <a href="#m?a&amp;b">openai/gpt-4o</a> https://evil.example'
+        )
+        written = as_markdown(text, lambda mention: "#m")
+        assert r"\[x\]\(javascript\:1\) \<script\>" in written
+        assert r"[openai/gpt\-4o](<#m>)" in written
+        assert r"https\://" in written
+
+    @given(st.text(max_size=60), st.sampled_from([REF, VARIANT, escape(VARIANT)]), st.text(max_size=60))
+    def test_everything_around_a_mention_is_kept(self, before: str, ref: str, after: str) -> None:
+        before, after = before.replace("<", "").replace("&", ""), after.replace("<", "").replace(">", "").replace("&", "")
+        parts = with_names(f"{before}{ref} {after}", IDS)
+        (mention,) = [part for part in parts if isinstance(part, SummaryMention)]
+        assert mention.participant is not None
+        assert as_text(parts) == f"{before}{as_text((mention,))} {after}"
+
+    @given(st.text(max_size=200))
+    def test_any_text_without_refs_comes_back_as_it_is(self, text: str) -> None:
+        assert as_text(with_names(text, IDS)) == text
+        assert "<" not in as_html(with_names(text, IDS))

@@ -1,0 +1,80 @@
+"""Grades as analysts write them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.rubric.grades import DIMENSIONS, DimensionGrade, mean_grades, reasoning_in, score_in
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [
+        ("REASONING: fine. SCORE: 8.5/10", 8.5),
+        ("SCORE: 7", 7.0),
+        ("SCORE: 85", 8.5),
+        ("score: **9** / 10", 9.0),
+        ("**SCORE:** 6,5/10", 6.5),
+        ("REASONING: a\nb SCORE: 3\n", 3.0),
+        ("its score: 2 by rule\nSCORE: 4/10", 4.0),
+        ("SCORE: 10/10", 10.0),
+        ("SCORE: 100", 10.0),
+        ("SCORE: about 7", 7.0),
+        ("SCORE: N/A", None),
+        ("SCORE: n/a (else 5)", None),
+        ("SCORE: None", None),
+        ("SCORE: **N/A**", None),
+        ("SCORE:", None),
+        ("8/10", None),
+        ("SCORE: 0/10", None),
+        ("SCORE: 0.5", None),
+        ("SCORE: -3", None),
+        ("SCORE: 850", None),
+    ],
+)
+def test_the_score_is_the_first_number_behind_its_word(text: str, score: float | None) -> None:
+    assert score_in(text) == (None if score is None else pytest.approx(score))
+
+
+def test_reasoning_may_span_lines() -> None:
+    assert reasoning_in("REASONING: one\ntwo\nSCORE: 8/10") == "one\ntwo"
+    assert reasoning_in("**REASONING:** one") == "one"
+
+
+@given(st.text(max_size=80))
+def test_whatever_is_written_a_score_is_none_or_from_1_to_10(text: str) -> None:
+    score = score_in(f"SCORE: {text}")
+    assert score is None or 1 <= score <= 10
+
+
+@given(st.floats(1, 10).map(lambda value: round(value, 3)))
+def test_a_score_from_1_to_10_is_read_as_it_is(value: float) -> None:
+    assert score_in(f"REASONING: x\nSCORE: {value}/10") == pytest.approx(value)
+
+
+def test_there_are_13_dimensions() -> None:
+    assert list(DIMENSIONS) == [
+        "adherence",
+        "clarity",
+        "tone",
+        "depth",
+        "coherence",
+        "helpfulness",
+        "credibility",
+        "empathy",
+        "creativity",
+        "safety",
+        "humility",
+        "argumentation",
+        "efficiency",
+    ]
+
+
+def test_analysts_that_gave_no_grade_do_not_count() -> None:
+    def grade(score: float | None, dimension: str = "tone") -> DimensionGrade:
+        return DimensionGrade("m", dimension, score, "")
+
+    means = mean_grades([[grade(8), grade(None, "depth")], [grade(5)], [grade(None)]])
+    assert means == {("m", "tone"): pytest.approx(6.5), ("m", "depth"): None}
