@@ -27,9 +27,9 @@ class Maker(NamedTuple):
 MAKERS = (
     Maker("OpenAI", ("openai",), ("gpt", "chatgpt", "o1", "o3", "o4", "davinci", "codex"), ("OpenAI", "Open AI", "ChatGPT", "GPT"), ("Codex",)),
     Maker("Anthropic", ("anthropic",), ("claude",), ("Anthropic", "Claude"), ("Opus", "Sonnet", "Haiku")),
-    Maker("Google", ("google", "gemini"), ("gemini", "gemma", "palm"), ("DeepMind", "Gemini", "Gemma"), ("Google", "Bard", "PaLM")),
+    Maker("Google", ("google", "gemini"), ("gemini", "gemma", "palm"), ("Google", "DeepMind", "Gemini", "Gemma"), ("Bard", "PaLM")),
     # Its models are named after those that they were made from.
-    Maker("NVIDIA", ("nvidia",), ("nemotron", "llama-3.1-nemotron", "llama-3.3-nemotron"), ("Nemotron",), ("NVIDIA",)),
+    Maker("NVIDIA", ("nvidia",), ("nemotron", "llama-3.1-nemotron", "llama-3.3-nemotron"), ("NVIDIA", "Nemotron")),
     Maker("Meta", ("meta-llama", "meta", "facebook"), ("llama", "meta-llama"), ("Meta AI", "meta-llama", "Llama"), ("Meta", "Facebook")),
     Maker(
         "Mistral AI",
@@ -39,9 +39,9 @@ MAKERS = (
     ),
     Maker("DeepSeek", ("deepseek", "deepseek-ai"), ("deepseek",), ("DeepSeek",)),
     Maker("xAI", ("x-ai", "xai"), ("grok",), ("xAI", "x-ai", "Grok")),
-    Maker("Alibaba", ("qwen", "alibaba"), ("qwen", "qwq", "tongyi"), ("Qwen", "QwQ", "Tongyi"), ("Alibaba",)),
+    Maker("Alibaba", ("qwen", "alibaba"), ("qwen", "qwq", "tongyi"), ("Alibaba", "Qwen", "QwQ", "Tongyi")),
     Maker("Cohere", ("cohere", "cohereforai"), ("command", "c4ai", "aya"), ("Cohere", "C4AI"), ("Command", "Aya")),
-    Maker("Microsoft", ("microsoft",), ("phi-", "wizardlm", "mai-"), ("WizardLM",), ("Microsoft", "Copilot", "Phi")),
+    Maker("Microsoft", ("microsoft",), ("phi-", "wizardlm", "mai-"), ("Microsoft", "WizardLM"), ("Copilot", "Phi")),
     Maker("Amazon", ("amazon",), ("nova-", "titan-"), (), ("Amazon", "Nova", "Titan")),
     Maker("Moonshot AI", ("moonshotai", "moonshot"), ("kimi", "moonshot"), ("Kimi", "Moonshot AI"), ("Moonshot",)),
     Maker("Zhipu AI", ("z-ai", "zai", "zai-org", "thudm", "zhipu"), ("glm", "chatglm"), ("ChatGLM", "GLM", "Zhipu")),

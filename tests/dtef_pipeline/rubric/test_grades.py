@@ -55,21 +55,9 @@ def test_a_score_from_1_to_10_is_read_as_it_is(value: float) -> None:
 
 
 def test_there_are_13_dimensions() -> None:
-    assert list(DIMENSIONS) == [
-        "adherence",
-        "clarity",
-        "tone",
-        "depth",
-        "coherence",
-        "helpfulness",
-        "credibility",
-        "empathy",
-        "creativity",
-        "safety",
-        "humility",
-        "argumentation",
-        "efficiency",
-    ]
+    assert " ".join(DIMENSIONS) == (
+        "adherence clarity tone depth coherence helpfulness credibility empathy creativity safety humility argumentation efficiency"
+    )
 
 
 def test_analysts_that_gave_no_grade_do_not_count() -> None:

@@ -1,0 +1,195 @@
+"""The executive summary of a blueprint in one snapshot: the request, the one further request for what is missing, and what it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import pyarrow as pa
+
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import Failure, Message, Request, Response
+from dtef_pipeline.rubric.analyst_prompt import analyst_messages, missing_messages
+from dtef_pipeline.rubric.analyst_reply import AnalystReply, as_text, read_replies, with_names
+from dtef_pipeline.rubric.analyst_report import AnalystReport, SummaryMaterial, analyst_report
+from dtef_pipeline.rubric.anonymise import Pseudonyms, pseudonyms, summary_seed
+from dtef_pipeline.rubric.grades import DIMENSIONS
+from dtef_pipeline.rubric.hidden_names import names_of
+from dtef_pipeline.tables import SNAPSHOT_FIELD, field
+
+ANALYST_ROLE = "analyst"
+REPORT_CHARACTERS = 400_000
+"""The most characters of a report, some 100,000 tokens, unless said otherwise."""
+SUMMARY_STATUSES = ("ok", "partial", "unreadable", "error", "budget")
+"""All blocks are there; some are; none is; a call failed for good; a budget was reached before it."""
+
+_FINDING_TOKENS = 2_000
+_GRADE_TOKENS = 80
+_MOST_REPLY_TOKENS = 16_000
+"""Many models take no larger limit. What a reply has no room for is asked for once more."""
+
+_BLUEPRINT_COLUMN = field("blueprint", pa.string(), "Blueprint that was summed up")
+_ANALYST_COLUMNS = (
+    field("analyst", pa.string(), "Model that wrote the summary"),
+    field("analyst_variant", pa.string(), "Model string of the analyst plus every sampling parameter"),
+)
+SUMMARIES = pa.schema(
+    [
+        _BLUEPRINT_COLUMN,
+        SNAPSHOT_FIELD,
+        field("test_hash", pa.string(), "Hash of the prompts and criteria that were summed up"),
+        *_ANALYST_COLUMNS,
+        field("status", pa.string(), "State of the summary: ok, partial, unreadable, error or budget"),
+        field("reason", pa.string(), "Explanation of why the summary is not whole; null: it is"),
+        field(
+            "findings",
+            pa.list_(pa.struct([pa.field("kind", pa.string()), pa.field("text", pa.string())])),
+            "Key findings, strengths, weaknesses, patterns and topics, with names in place of opaque ids",
+        ),
+        field("n_grades", pa.int32(), "Grades that could be read"),
+        field("n_dropped", pa.int32(), "Grades that were not counted: of an unknown model or dimension, or given twice"),
+        field("missing", pa.list_(pa.string()), "Blocks that were not written, by kind, or by opaque ids and dimension"),
+        field("share", pa.float64(), "Share of each text's length that the analyst was shown, 0-1: 1 is all of it"),
+        field("raw", pa.list_(pa.string()), "Replies as they came, with opaque ids"),
+        field("request_keys", pa.list_(pa.string()), "Keys of the requests in the response store"),
+    ]
+)
+"""One row per analyst of a blueprint in a snapshot."""
+GRADES = pa.schema(
+    [
+        _BLUEPRINT_COLUMN,
+        SNAPSHOT_FIELD,
+        *_ANALYST_COLUMNS,
+        field("model", pa.string(), "Model string without settings: all variants of a model have one grade"),
+        field("dimension", pa.string(), f"Dimension: {', '.join(DIMENSIONS)}"),
+        field("grade", pa.float64(), "Grade by the analyst, 1-10: higher is better; null: it gave none"),
+        field("reasoning", pa.string(), "Reason that the analyst gave, with names in place of opaque ids"),
+    ]
+)
+"""One row per analyst, model and dimension that was graded."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryCase:
+    """What an analyst is asked about, without names, and the way back to them."""
+
+    material: SummaryMaterial
+    ids: Pseudonyms
+    report: AnalystReport
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutiveSummary:
+    """What one analyst said."""
+
+    status: str
+    """One of `SUMMARY_STATUSES`."""
+    reason: str | None
+    """Why it is not whole; None: it is."""
+    reply: AnalystReply
+    raws: tuple[str, ...]
+    """Replies as they came."""
+    request_keys: tuple[str, ...]
+
+
+def prepared(material: SummaryMaterial, most: int = REPORT_CHARACTERS) -> SummaryCase:
+    """The case of a blueprint in a snapshot: ids are drawn, names are hidden, and the report has at most `most` characters.
+
+    Raises:
+        ConfigError: the report does not fit, whatever is cut.
+        NameLeak: the report still holds a name of a maker, model or provider.
+    """
+    seed = summary_seed(material.blueprint, material.snapshot, material.test_hash)
+    ids = pseudonyms(material.participants, seed)
+    names = names_of([one.model for one in material.participants], material.called)
+    return SummaryCase(material, ids, analyst_report(material, ids, names, seed, most))
+
+
+def first_request(case: SummaryCase, analyst: ModelSpec) -> Request:
+    """The request by which an analyst is asked, in the snapshot that it sums up."""
+    return _request(analyst_messages(case.report.text, case.ids), case, analyst, len(case.ids.models) * len(DIMENSIONS))
+
+
+def next_request(case: SummaryCase, first: Request, responses: Sequence[Response]) -> Request | None:
+    """The one further request, for the blocks that the first reply lacks; None: there is none to make."""
+    if len(responses) != 1:
+        return None
+    missing = _read(case, responses).missing
+    if not missing:
+        return None
+    return _request(missing_messages(first.messages, responses[0].text, missing), case, first.model, len(missing))
+
+
+def _request(messages: Sequence[Message], case: SummaryCase, analyst: ModelSpec, grades: int) -> Request:
+    tokens = min(_MOST_REPLY_TOKENS, _FINDING_TOKENS + ceil(_GRADE_TOKENS * grades))
+    return Request.of_messages(messages, analyst, 0, case.material.snapshot, role=ANALYST_ROLE, answer_tokens=tokens)
+
+
+def _read(case: SummaryCase, responses: Sequence[Response]) -> AnalystReply:
+    return read_replies(tuple(response.text for response in responses), case.ids, case.report.prompts)
+
+
+def summary_of(case: SummaryCase, outcomes: Sequence[Response | Failure]) -> ExecutiveSummary:
+    """The summary that the outcomes of an analyst's requests, in order, come to. What could be read counts, whatever else is missing."""
+    responses = [outcome for outcome in outcomes if isinstance(outcome, Response)]
+    reply = _read(case, responses)
+    failure = next((outcome for outcome in reversed(outcomes) if isinstance(outcome, Failure)), None)
+    status, reason = _state(reply, responses, failure)
+    keys = tuple(outcome.request_key for outcome in outcomes)
+    return ExecutiveSummary(status, reason, reply, tuple(response.text for response in responses), keys)
+
+
+def _state(reply: AnalystReply, responses: Sequence[Response], failure: Failure | None) -> tuple[str, str | None]:
+    if not responses:
+        return (failure.status, failure.message) if failure else ("error", "was not asked")
+    if not reply.missing:
+        return "ok", None
+    cut = "; the last reply was cut by its limit of tokens" if responses[-1].finish_reason == "length" else ""
+    failed = f"; asked once more: {failure.message}" if failure else ""
+    few = ", ".join(reply.missing[:5]) + (f" and {len(reply.missing) - 5:,} more" if len(reply.missing) > 5 else "")
+    if reply.findings or reply.grades:
+        return "partial", f"without {few}{cut}{failed}"
+    return "unreadable", f"no block of the form that was asked for{cut}{failed}"
+
+
+def summaries_table(case: SummaryCase, summaries: Mapping[ModelSpec, ExecutiveSummary]) -> pa.Table:
+    """`SUMMARIES`: one row per analyst, in their order."""
+    rows = [
+        {
+            **_place(case, analyst),
+            "test_hash": case.material.test_hash,
+            "status": one.status,
+            "reason": one.reason,
+            "findings": [{"kind": finding.kind, "text": as_text(finding.text)} for finding in one.reply.findings],
+            "n_grades": sum(grade.score is not None for grade in one.reply.grades),
+            "n_dropped": sum(one.reply.dropped.values()),
+            "missing": list(one.reply.missing),
+            "share": case.report.share,
+            "raw": list(one.raws),
+            "request_keys": list(one.request_keys),
+        }
+        for analyst, one in summaries.items()
+    ]
+    return pa.Table.from_pylist(rows, schema=SUMMARIES)
+
+
+def grades_table(case: SummaryCase, summaries: Mapping[ModelSpec, ExecutiveSummary]) -> pa.Table:
+    """`GRADES`: one row per analyst, model and dimension, sorted by model and dimension."""
+    rows = [
+        {
+            **_place(case, analyst),
+            "model": grade.model,
+            "dimension": grade.dimension,
+            "grade": grade.score,
+            "reasoning": as_text(with_names(grade.reasoning, case.ids, case.report.prompts)),
+        }
+        for analyst, one in summaries.items()
+        for grade in sorted(one.reply.grades, key=lambda grade: (grade.model, list(DIMENSIONS).index(grade.dimension)))
+    ]
+    return pa.Table.from_pylist(rows, schema=GRADES)
+
+
+def _place(case: SummaryCase, analyst: ModelSpec) -> dict[str, str]:
+    names = {"analyst": analyst.name, "analyst_variant": analyst.variant}
+    return {"blueprint": case.material.blueprint, "snapshot": case.material.snapshot, **names}
