@@ -1,0 +1,149 @@
+"""The sheet on which people say how far criteria are met, without seeing who responded and what judges said.
+
+Whole prompts are drawn, each with a recorded chance, because what is labelled in one prompt hangs together. An **item** is a response's text and
+a criterion; responses of equal text share it, in whichever snapshot, and an edited criterion makes another item.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.identity import digest
+from dtef_pipeline.rubric.model import TEXT_KIND
+from dtef_pipeline.statistics.drawing import chances, drawn
+
+SHEET_COLUMNS = ("item", "prompt", "text", "criterion", "class", "reason", "author")
+"""Of the sheet; the last three are to be filled in."""
+ITEM_KEYS = (
+    "blueprint",
+    "snapshot",
+    "prompt",
+    "model",
+    "model_variant",
+    "temperature",
+    "system_index",
+    "draw",
+    "block",
+    "path",
+    "position",
+)
+DRAWN_COLUMNS = ("blueprint", "prompt", "probability", "seed")
+_ITEM_DIGITS = 16
+_BEGINS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+class LabelSample(NamedTuple):
+    """What was drawn."""
+
+    sheet: pd.DataFrame
+    """One row per item, SHEET_COLUMNS, in random order."""
+    drawn: pd.DataFrame
+    """One row per prompt that was drawn, DRAWN_COLUMNS: the chance it had, which the corrected scores need. Not for labellers."""
+    items: pd.DataFrame
+    """One row per point that a label of the sheet is about: ITEM_KEYS and `item`. Not for labellers."""
+
+
+def label_items(responses: pd.DataFrame, criteria: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
+    """One row per judged criterion of a response that has a text: ITEM_KEYS, `item`, and what labellers see: `shown`, `text`, `criterion`.
+
+    `responses` as rubric_responses, `criteria` as rubric_criteria, `prompts` as rubric_prompts. `shown` is the conversation, of turns that the
+    model wrote only that they are there.
+    """
+    given = responses.loc[responses["text"].fillna("").str.strip() != "", [*ITEM_KEYS[:8], "text"]]
+    judged = criteria.loc[criteria["kind"] == TEXT_KIND, [*ITEM_KEYS[:1], "prompt", *ITEM_KEYS[8:], "text"]]
+    shown = prompts[["blueprint", "prompt"]].assign(shown=[_conversation(messages) for messages in prompts["messages"]])
+    rows = given.merge(judged.rename(columns={"text": "criterion"}), on=["blueprint", "prompt"]).merge(
+        shown, on=["blueprint", "prompt"]
+    )
+    what = ["blueprint", "shown", "criterion", "text"]
+    code = rows.groupby(what, sort=False).ngroup().to_numpy()
+    first = np.unique(code, return_index=True)[1]
+    names = np.array([digest(*row)[:_ITEM_DIGITS] for row in rows.iloc[first][what].itertuples(index=False)], dtype=object)
+    return rows.assign(item=names[code])
+
+
+def sampled(
+    responses: pd.DataFrame,
+    criteria: pd.DataFrame,
+    prompts: pd.DataFrame,
+    *,
+    n_prompts: int,
+    seed: int,
+    per_model: int | None = None,
+    known: Sequence[str] = (),
+) -> LabelSample:
+    """A blind sheet of `n_prompts` prompts, drawn in proportion to their part of the board: each blueprint alike, prompts by weight within it.
+
+    Every model has responses in every prompt that it answered: all of them, or `per_model`, chosen at random. Items in `known` have
+    a label already and are not put on the sheet again. Equal seeds and tables draw alike, whatever the order of rows. Raises ConfigError where
+    there is nothing to label.
+    """
+    rows = label_items(responses, criteria, prompts)
+    if rows.empty:
+        raise ConfigError("labels: got no response with a text and a criterion that judges decide; allowed: at least one")
+    rng = np.random.default_rng(seed)
+    units = _prompts_of(rows, prompts)
+    chance = chances(units["size"], n_prompts)
+    chosen = units.assign(probability=chance, seed=seed)[drawn(chance, rng)].reset_index(drop=True)
+    rows = rows.merge(chosen[["blueprint", "prompt"]], on=["blueprint", "prompt"])
+    rows = _of_each_model(rows, per_model, rng).sort_values("item", kind="stable")
+    once = rows[~rows["item"].isin(list(known))].drop_duplicates("item").reset_index(drop=True)
+    once = once.iloc[rng.permutation(len(once))]
+    sheet = pd.DataFrame({"item": once["item"], "prompt": once["shown"], "text": once["text"], "criterion": once["criterion"]})
+    return LabelSample(
+        sheet.assign(**dict.fromkeys(SHEET_COLUMNS[4:], "")).reset_index(drop=True),
+        chosen[list(DRAWN_COLUMNS)],
+        rows[[*ITEM_KEYS, "item"]].reset_index(drop=True),
+    )
+
+
+def sheet_csv(sheet: pd.DataFrame) -> str:
+    """The sheet as CSV that spreadsheets open as text: with a byte order mark, each cell quoted, none of which begins a formula.
+
+    A cell that begins with = + - @ or a tab gets an apostrophe before it. Reading a sheet back needs none of these cells.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
+    writer.writerow(sheet.columns)
+    writer.writerows([_plain_cell(str(cell)) for cell in row] for row in sheet.itertuples(index=False))
+    return "\ufeff" + out.getvalue()
+
+
+def _plain_cell(cell: str) -> str:
+    begins = cell.lstrip(" \n").startswith(_BEGINS_A_FORMULA)
+    return f"'{cell}".replace("\0", "") if begins or cell.startswith("\0") else cell.replace("\0", "")
+
+
+def _conversation(messages: Sequence[dict[str, str | None]]) -> str:
+    """A single turn as it is; several with their roles."""
+    turns = list(messages)
+    if len(turns) == 1:
+        return turns[0]["text"] or ""
+    return "\n\n".join(f"[{turn['role']}] {turn['text'] or '(written by the model, see the text)'}" for turn in turns)
+
+
+def _prompts_of(rows: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
+    """One row per prompt that can be labelled, with its `size`: its part of a mean over blueprints of means over prompts by weight."""
+    units = rows[["blueprint", "prompt"]].drop_duplicates().merge(prompts[["blueprint", "prompt", "weight"]])
+    units = units.sort_values(["blueprint", "prompt"]).reset_index(drop=True)
+    return units.assign(size=units["weight"] / units.groupby("blueprint")["weight"].transform("sum"))
+
+
+def _of_each_model(rows: pd.DataFrame, most: int | None, rng: np.random.Generator) -> pd.DataFrame:
+    """At most so many responses of each model per prompt, chosen at random."""
+    if most is None:
+        return rows
+    if most < 1:
+        raise ConfigError(f"labels: got {most} responses for each model; allowed: 1 or more")
+    response = list(ITEM_KEYS[:8])
+    units = rows[response].drop_duplicates().sort_values(response).reset_index(drop=True)
+    units = units.iloc[rng.permutation(len(units))]
+    kept = units[units.groupby(["blueprint", "snapshot", "prompt", "model"]).cumcount() < most]
+    return rows.merge(kept, on=response)

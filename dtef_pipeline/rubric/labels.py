@@ -1,0 +1,143 @@
+"""What people said of how far criteria are met: read from a filled-in sheet, kept with its history, and put in the place of judges' points."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.errors import SourceError
+from dtef_pipeline.rubric.label_sheet import ITEM_KEYS
+from dtef_pipeline.tables import field
+
+RUBRIC_LABELS = pa.schema(
+    [
+        field("item", pa.string(), "Hash of the prompt, the response's text and the criterion that the label is about"),
+        field("class", pa.string(), "Class that a person chose, such as CLASS_PARTIALLY_MET"),
+        field(
+            "score", pa.float64(), "Extent to which the criterion is met, 0-1, before should_not is inverted: higher is better"
+        ),
+        field("author", pa.string(), "Name of the person"),
+        field("reason", pa.string(), "Person's own explanation; null: none was given"),
+        field("imported_at", pa.timestamp("us", tz="UTC"), "Time of the import: a later label of the same author overrules"),
+        field("line", pa.int32(), "Line of the sheet, from 1: a later one overrules in the same import"),
+        field("sheet", pa.string(), "File that the label was read from"),
+    ]
+)
+"""One row per label: all that were ever imported, those that were overruled too."""
+_NEEDED = ("item", "class")
+_SEPARATORS = (",", ";", "\t")
+_NO_AUTHOR = "an author in the column author, or one for the whole sheet"
+
+
+def read_labels(
+    text: str,
+    *,
+    file: str,
+    scale: Mapping[str, float],
+    imported_at: datetime,
+    author: str | None = None,
+    items: Collection[str] | None = None,
+) -> pd.DataFrame:
+    """The labels of a filled-in sheet, columns of RUBRIC_LABELS; rows without a class are passed over.
+
+    `text`: CSV with the columns item and class, and reason and author if wanted, in any order, split by commas, semicolons or tabs, as
+    spreadsheets save it. `scale`: number of each class; `CLASS_` and upper case may be left out. `author`: of rows that name none.
+    `items`: those that are known; None: any. Raises SourceError with file, line, what arrived and what is allowed: for a missing column, an
+    unknown class or item, a row without an author.
+    """
+    known = None if items is None else set(items)
+    rows = []
+    for line, row in _rows(text, file):
+        if not row["class"].strip():
+            continue
+        name = _class(row["class"], scale, file, line)
+        item = row["item"].strip()
+        if not item or (known is not None and item not in known):
+            raise SourceError(
+                "unknown item", where=file, line=line, arrived=item, allowed="the items of a sheet written by labels sample"
+            )
+        who = (row.get("author") or "").strip() or author
+        if not who:
+            raise SourceError("a label without an author", where=file, line=line, arrived=row.get("author"), allowed=_NO_AUTHOR)
+        reason = (row.get("reason") or "").strip() or None
+        rows.append((item, name, float(scale[name]), who, reason, imported_at, line, file))
+    made = pa.Table.from_pandas(pd.DataFrame(rows, columns=RUBRIC_LABELS.names), RUBRIC_LABELS, preserve_index=False)
+    return pd.DataFrame(made.to_pandas())
+
+
+def with_history(known: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
+    """All labels, each once, whatever was imported twice."""
+    both = pd.concat([known, more], ignore_index=True) if len(known) else more
+    return both.drop_duplicates(["item", "class", "author", "reason", "imported_at", "line"]).reset_index(drop=True)
+
+
+def in_force(labels: pd.DataFrame) -> pd.DataFrame:
+    """One row per item: `score`, the mean of its authors' latest labels; `n_authors`; `spread`, their standard deviation (null: one author)."""
+    latest = labels.sort_values(["imported_at", "line"], kind="stable").drop_duplicates(["item", "author"], keep="last")
+    found = latest.groupby("item", sort=True)["score"].agg(score="mean", n_authors="size", spread=lambda own: own.std(ddof=0))
+    return pd.DataFrame(found.assign(spread=found["spread"].where(found["n_authors"] > 1)).reset_index())
+
+
+def with_labels(points: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
+    """The points, a label in the place of the score, `low` and `high` of each that has one; column `labelled` says which.
+
+    `points` as rubric_points (a point that no judge could score is scored by its label), `items` as of `label_items`. A label is of how far
+    the criterion is met: where `inverted`, the score is 1 less that.
+    """
+    said = items[[*ITEM_KEYS, "item"]].merge(in_force(labels)[["item", "score"]], on="item").rename(columns={"score": "said"})
+    keys = list(ITEM_KEYS)
+    left, right = (part.assign(path=part["path"].astype("Int64").fillna(-1)) for part in (points, said))
+    found = (
+        left[keys].merge(right[[*keys, "said"]].drop_duplicates(keys), on=keys, how="left")["said"].to_numpy(dtype=np.float64)
+    )
+    score = np.where(points["inverted"].to_numpy(dtype=bool), 1 - found, found)
+    there = np.isfinite(score)
+    changed: dict[str, Any] = {
+        name: np.where(there, score, points[name].to_numpy(dtype=np.float64))
+        for name in ("score", "low", "high")
+        if name in points
+    }
+    if "reason" in points:
+        changed["reason"] = points["reason"].astype(object).where(~there, None)
+    return points.assign(**changed, labelled=there)
+
+
+def _class(given: str, scale: Mapping[str, float], file: str, line: int) -> str:
+    name = given.strip().upper().replace(" ", "_")
+    for spelled in (name, f"CLASS_{name}"):
+        if spelled in scale:
+            return spelled
+    raise SourceError("unknown class", where=file, line=line, arrived=given, allowed=list(scale))
+
+
+def _rows(text: str, file: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """(line on which it begins, cells by column) of each row that is not blank."""
+    text = text.removeprefix("\ufeff")
+    head = text.splitlines()[0] if text.strip() else ""
+    separator = max(_SEPARATORS, key=head.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    columns = [name.strip().lower() for name in next(reader, [])]
+    if missing := [name for name in _NEEDED if name not in columns]:
+        raise SourceError(
+            f"no column {', '.join(missing)}", where=file, line=1, arrived=head, allowed="the columns of a sheet of labels"
+        )
+    begins = reader.line_num + 1
+    for cells in reader:
+        if any(cell.strip() for cell in cells):
+            if len(cells) > len(columns):
+                raise SourceError(
+                    "more cells than columns",
+                    where=file,
+                    line=begins,
+                    arrived=len(cells),
+                    allowed=f"{len(columns)}, as in the first line",
+                )
+            yield begins, dict(zip(columns, [*cells, *[""] * (len(columns) - len(cells))], strict=True))
+        begins = reader.line_num + 1

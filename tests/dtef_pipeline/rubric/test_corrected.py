@@ -1,0 +1,118 @@
+"""Corrected columns are of the board's own number, from labels of drawn prompts with their chances."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dtef_pipeline.rubric.corrected import BLUEPRINT_ROW, BOARD_ROW, corrected, fully_labelled, known_classes, parts
+from dtef_pipeline.rubric.label_sheet import label_items
+from dtef_pipeline.rubric.labels import RUBRIC_LABELS, with_labels
+from tests.made.rubric_tables import CLASSES, RESPONSE, rubric_tables
+
+MADE = rubric_tables(prompts=14, models=("a", "b", "c"))
+
+
+def board_by_loops(responses: pd.DataFrame, column: str, row: tuple[str, ...]) -> dict[str, float]:
+    """Draws, prompts by weight, variants, blueprints: one level after the other."""
+    cell = ["blueprint", "model", "model_variant", "temperature", "system_index", "prompt"]
+    cells = responses.groupby(cell)[[column, "weight"]].mean()
+    cells["product"] = cells[column] * cells["weight"]
+    sums = cells.groupby(level=cell[:-1]).sum()
+    variants = sums["product"] / sums["weight"]
+    of_blueprint = variants.groupby(level=["blueprint", "model"]).mean()
+    found = of_blueprint if row == BLUEPRINT_ROW else of_blueprint.groupby(level="model").mean()
+    return {str(key): float(value) for key, value in found.items()}
+
+
+def scored(seed: int = 0) -> pd.DataFrame:
+    """Responses with a score by judges and one by people, some missing, some drawn twice."""
+    rng = np.random.default_rng(seed)
+    twice = pd.concat([MADE.responses, MADE.responses[MADE.responses["model"] == "a"].assign(draw=1)])
+    rows = twice.merge(MADE.prompts[["blueprint", "prompt", "weight"]])
+    rows = rows[rng.random(len(rows)) < 0.85].reset_index(drop=True)
+    hard = rows.groupby(["blueprint", "prompt"]).ngroup().map(pd.Series(rng.normal(0, 0.15, 40)))
+    people = np.clip(0.6 + hard + rng.normal(0, 0.1, len(rows)), 0, 1)
+    return rows.assign(judged=np.clip(people + 0.1 + rng.normal(0, 0.05, len(rows)), 0, 1), labelled=people)
+
+
+@pytest.mark.parametrize("row", [BOARD_ROW, BLUEPRINT_ROW])
+def test_parts_make_the_number_of_the_board_also_where_responses_are_missing(row: tuple[str, ...]) -> None:
+    rows = scored()
+    made = rows.assign(sum=parts(rows, row) * rows["judged"]).groupby(list(row))["sum"].sum()
+    wanted = board_by_loops(rows, "judged", row)
+    assert {str(key): value for key, value in made.items()} == pytest.approx(wanted)
+
+
+def drawn_of(rows: pd.DataFrame, n: int, probability: float) -> pd.DataFrame:
+    units = rows[["blueprint", "prompt"]].drop_duplicates().sort_values(["blueprint", "prompt"])
+    return units.sample(n, random_state=1).assign(probability=probability, seed=1)
+
+
+def test_labels_for_everything_give_the_board_that_people_would_have_made() -> None:
+    rows = scored()
+    found = corrected(rows, drawn_of(rows, 28, 1.0)).set_index("model")
+    assert found["corrected"].to_dict() == pytest.approx(board_by_loops(rows, "labelled", BOARD_ROW))
+    assert found["judged"].to_dict() == pytest.approx(board_by_loops(rows, "judged", BOARD_ROW))
+    assert (found["here_high"] - found["here_low"]).max() == pytest.approx(0, abs=1e-9)
+    assert found["n_prompts"].tolist() == found["n_prompts_labelled"].tolist()
+
+
+def test_a_part_of_the_prompts_corrects_the_bias_of_the_judges() -> None:
+    rows = scored(3)
+    found = corrected(rows, drawn_of(rows, 14, 0.5)).set_index("model")
+    truth = pd.Series(board_by_loops(rows, "labelled", BOARD_ROW))
+    assert ((found["corrected"] - truth).abs() < (found["judged"] - truth).abs()).all()
+    assert ((found["here_low"] <= truth) & (truth <= found["here_high"])).all()
+    assert ((found["corrected_low"] < found["here_low"]) & (found["here_high"] < found["corrected_high"])).all()
+    assert (found["prompts_needed"] <= found["n_prompts"]).all()
+
+
+def test_labels_of_prompts_that_were_not_drawn_play_no_part() -> None:
+    rows = scored()
+    drawn = drawn_of(rows, 14, 0.5)
+    there = rows.merge(drawn[["blueprint", "prompt"]], how="left", indicator=True)["_merge"].to_numpy() == "both"
+    less = rows.assign(labelled=rows["labelled"].where(there))
+    assert corrected(less, drawn).equals(corrected(rows, drawn))
+
+
+def test_few_labelled_prompts_have_no_interval_and_the_row_says_why() -> None:
+    rows = scored()
+    found = corrected(rows, drawn_of(rows, 3, 0.1))
+    assert found[["corrected_low", "here_high", "prompts_needed"]].isna().all(axis=None)
+    assert "prompts with labels, at least 5" in found["reason"].iloc[0] or "prompt with labels" in found["reason"].iloc[0]
+
+
+def labels_of(items: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:
+    names = {number: name for name, number in CLASSES.items()}
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    rows = [
+        (i, names[s], s, "Ada", None, at, n, "s.csv") for n, (i, s) in enumerate(zip(items["item"], scores, strict=True), 2)
+    ]
+    return pd.DataFrame(rows, columns=RUBRIC_LABELS.names)
+
+
+def test_sensitivity_says_how_often_a_judge_knows_a_class_and_which_way_it_errs() -> None:
+    items = label_items(MADE.responses, MADE.criteria, MADE.prompts)
+    one = MADE.judgements[MADE.judgements["judge"] == "s(x)"]
+    keys = [*RESPONSE, "block", "path", "position"]
+    said = items.assign(path=items["path"].astype("Int64")).merge(one.assign(path=one["path"].astype("Int64")), on=keys)
+    found = known_classes(one, items, labels_of(said, said["score"].to_numpy()))
+    assert found["same"].tolist() == pytest.approx([1.0] * 5)
+    assert found["n"].sum() == len(one)
+    lower = labels_of(said, np.clip(said["score"].to_numpy() - 0.25, 0, 1))
+    shifted = known_classes(one, items, lower).set_index("said")
+    assert shifted.loc[0.25, "bias"] == pytest.approx(0.25)
+    assert shifted.loc[0.25, ["same", "near"]].tolist() == [0, 1]
+
+
+def test_a_response_is_labelled_where_all_its_judged_points_are() -> None:
+    items = label_items(MADE.responses, MADE.criteria, MADE.prompts)
+    some = items[(items["prompt"] == "p0") & ((items["model"] != "a") | (items["block"] == "should"))]
+    found = fully_labelled(with_labels(MADE.points, items, labels_of(some, np.full(len(some), 0.5))))
+    of_p0 = found[found["prompt"] == "p0"]
+    assert of_p0["labelled"].tolist() == (of_p0["model"] != "a").tolist()
+    assert not found.loc[found["prompt"] != "p0", "labelled"].any()

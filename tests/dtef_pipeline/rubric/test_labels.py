@@ -1,0 +1,166 @@
+"""Blind sheets are drawn with known chances, and what people write on them is read, kept and used."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.errors import ConfigError, SourceError
+from dtef_pipeline.rubric.label_sheet import SHEET_COLUMNS, LabelSample, label_items, sampled, sheet_csv
+from dtef_pipeline.rubric.labels import RUBRIC_LABELS, in_force, read_labels, with_history, with_labels
+from tests.made.rubric_tables import CLASSES, rubric_tables
+
+MADE = rubric_tables()
+EARLY, LATE = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
+NO_LABELS = RUBRIC_LABELS.empty_table().to_pandas()
+
+
+def sample(**options: Any) -> LabelSample:
+    return sampled(MADE.responses, MADE.criteria, MADE.prompts, **{"n_prompts": 4, "seed": 7, **options})
+
+
+def read(text: str, at: datetime = EARLY, **options: Any) -> pd.DataFrame:
+    return read_labels(text, file="sheet.csv", scale=CLASSES, imported_at=at, **options)
+
+
+def test_the_sheet_names_no_model_and_no_verdict() -> None:
+    sheet, drawn, items = sample()
+    assert tuple(sheet.columns) == SHEET_COLUMNS
+    assert len(sheet) == sheet["item"].nunique() == 4 * 4 * 4  # prompts x responses x criteria
+    assert len(drawn) == 4
+    assert set(items["item"]) == set(sheet["item"])
+    assert (sheet[["class", "reason", "author"]] == "").all(axis=None)
+    assert sheet["item"].tolist() != sorted(sheet["item"])
+
+
+def test_equal_seeds_draw_alike_whatever_the_order_of_rows() -> None:
+    mixed = [part.sample(frac=1, random_state=3) for part in (MADE.responses, MADE.criteria, MADE.prompts)]
+    again = sampled(mixed[0], mixed[1], mixed[2], n_prompts=4, seed=7, per_model=1)
+    assert again.sheet.equals(sample(per_model=1).sheet)
+    assert not sample(seed=8).sheet.equals(sample().sheet)
+
+
+def test_chances_are_recorded_and_follow_the_weights_of_prompts() -> None:
+    assert (sample(n_prompts=12).drawn["probability"] == 1).all()
+    some = pd.concat([sample(seed=seed).drawn for seed in range(100)]).merge(MADE.prompts)
+    # Weights 2 1 1 2 1 1 in each of two blueprints, 4 of 12 drawn: 4 x weight / 16.
+    assert some["probability"].to_numpy() == pytest.approx(some["weight"].to_numpy() / 4)
+    often = some.groupby("weight").size() / 100 / [8, 4]
+    assert often.to_numpy() == pytest.approx([0.25, 0.5], abs=0.08)
+
+
+def test_few_responses_of_each_model_can_be_asked_for() -> None:
+    sheet, _, items = sample(per_model=1)
+    assert len(sheet) == 4 * 2 * 4
+    assert (items.groupby(["blueprint", "prompt", "model"]).size() == 4).all()
+    with pytest.raises(ConfigError, match="1 or more"):
+        sample(per_model=0)
+
+
+def test_equal_texts_share_an_item_and_an_edited_criterion_is_another_one() -> None:
+    same = MADE.responses.assign(text="The same.")
+    items = label_items(same, MADE.criteria, MADE.prompts)
+    assert items["item"].nunique() == len(MADE.criteria)
+    edited = MADE.criteria.assign(text=MADE.criteria["text"] + "!")
+    assert set(label_items(same, edited, MADE.prompts)["item"]).isdisjoint(items["item"])
+
+
+def test_what_has_a_label_is_not_put_on_a_sheet_again() -> None:
+    sheet = sample().sheet
+    again = sample(known=sheet["item"].tolist()[:10])
+    assert len(again.sheet) == len(sheet) - 10
+    assert len(again.items) == len(sample().items)
+
+
+def test_nothing_to_label_is_said() -> None:
+    with pytest.raises(ConfigError, match="no response with a text"):
+        sampled(MADE.responses.assign(text=" "), MADE.criteria, MADE.prompts, n_prompts=1, seed=1)
+
+
+@given(st.lists(st.text(max_size=30), min_size=1, max_size=6))
+def test_no_cell_of_a_sheet_is_a_formula_and_texts_come_back(cells: list[str]) -> None:
+    written = sheet_csv(pd.DataFrame({"text": cells})).removeprefix("\ufeff")
+    for (read_back,), cell in zip(list(csv.reader(io.StringIO(written, newline="")))[1:], cells, strict=True):
+        assert not read_back.lstrip(" \n").startswith(("=", "+", "-", "@", "\t", "\r"))
+        assert read_back in {cell.replace("\0", ""), "'" + cell.replace("\0", "")}
+
+
+def test_a_filled_in_sheet_is_read_as_it_was_written() -> None:
+    sheet = sample().sheet
+    classes = ["exactly_met", *[""] * (len(sheet) - 2), "CLASS_UNMET"]
+    filled = sheet.assign(**{"class": classes, "author": "Ada", "reason": 'So, "it" is'})
+    found = read(sheet_csv(filled), items=set(sheet["item"]))
+    assert found["class"].tolist() == ["CLASS_EXACTLY_MET", "CLASS_UNMET"]
+    assert found["score"].tolist() == [1.0, 0.0]
+    assert found["item"].tolist() == [sheet["item"].iloc[0], sheet["item"].iloc[-1]]
+    assert set(found["reason"]) == {'So, "it" is'}
+    assert list(found.columns) == RUBRIC_LABELS.names
+
+
+def test_sheets_that_a_spreadsheet_saved_with_semicolons_are_read() -> None:
+    found = read("Item;Class;Author\nx1;moderately met;Bo\n;;\n")
+    assert found[["item", "class", "author"]].to_numpy().tolist() == [["x1", "CLASS_MODERATELY_MET", "Bo"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "item,class,author\nx1,GREAT,Bo\n",
+            r"sheet\.csv:2: unknown class; got 'GREAT'; allowed: CLASS_UNMET, CLASS_PARTIALLY_MET",
+        ),
+        ('item,text,class,author\nx1,"a\nb",UNMET,Bo\nx1,c,GREAT,Bo\n', r"sheet\.csv:4: unknown class"),
+        ("item,class,author\nx9,UNMET,Bo\n", r"sheet\.csv:2: unknown item; got 'x9'"),
+        ("item,class\nx1,UNMET\n", r"sheet\.csv:2: a label without an author"),
+        ("item,verdict\nx1,UNMET\n", r"sheet\.csv:1: no column class"),
+        ("", r"sheet\.csv:1: no column item, class"),
+        ("item,class,author\nx1,UNMET,Bo,more\n", r"sheet\.csv:2: more cells than columns; got 4; allowed: 3"),
+    ],
+)
+def test_a_fault_of_a_sheet_is_named_with_file_line_and_what_is_allowed(text: str, message: str) -> None:
+    with pytest.raises(SourceError, match=message):
+        read(text, items={"x1"})
+
+
+def test_a_later_label_of_an_author_overrules_and_both_stay() -> None:
+    first = read("item,class,author\nx1,UNMET,Ada\nx1,EXACTLY_MET,Bo\n")
+    later = read("item,class,author\nx1,MODERATELY_MET,Ada\n", LATE)
+    kept = with_history(with_history(with_history(NO_LABELS, later), first), first)
+    assert len(kept) == 3
+    found = in_force(kept).iloc[0]
+    assert found[["score", "n_authors", "spread"]].tolist() == pytest.approx([0.75, 2, 0.25])
+
+
+def test_of_two_labels_on_one_sheet_the_lower_line_counts() -> None:
+    found = in_force(read("item,class,author\nx1,UNMET,Ada\nx1,EXACTLY_MET,Ada\n"))
+    assert found["score"].tolist() == [1.0]
+    assert np.isnan(found["spread"].iloc[0])
+
+
+def test_a_label_overrules_its_point_and_is_inverted_where_the_point_is() -> None:
+    items = label_items(MADE.responses, MADE.criteria, MADE.prompts)
+    good = items.loc[items["block"] == "should", "item"].iloc[0]
+    bad = items.loc[items["block"] == "should_not", "item"].iloc[0]
+    text = f"item,class,author\n{good},PARTIALLY_MET,A\n{bad},PARTIALLY_MET,A\n"
+    found = with_labels(MADE.points, items, read(text))
+    assert found["labelled"].sum() == 2
+    assert sorted(found.loc[found["labelled"], "score"]) == pytest.approx([0.25, 0.75])
+    untouched = ~found["labelled"].to_numpy()
+    assert found.loc[untouched, "score"].equals(MADE.points.loc[untouched, "score"])
+
+
+def test_a_point_that_no_judge_could_score_is_scored_by_its_label() -> None:
+    items = label_items(MADE.responses, MADE.criteria, MADE.prompts)
+    item = items.loc[items["block"] == "should", "item"].iloc[0]
+    unscored = MADE.points.assign(score=np.nan, reason="unreadable")
+    found = with_labels(unscored, items, read(f"item,class,author\n{item},EXACTLY_MET,A\n"))
+    assert found.loc[found["labelled"], ["score", "reason"]].to_numpy().tolist() == [[1.0, None]]
+    assert found.loc[~found["labelled"], "score"].isna().all()
