@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from dtef_pipeline.rubric.human_labels import in_force
 from dtef_pipeline.rubric.label_sheet import ITEM_KEYS
-from dtef_pipeline.rubric.labels import in_force
 from dtef_pipeline.statistics.prediction_powered import HALF_WIDTH, Corrected, Labelled, corrected_means
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, why_none
 from dtef_pipeline.text.counted import counted
@@ -25,8 +25,8 @@ Codes = npt.NDArray[np.int64]
 
 BOARD_ROW = ("model",)
 BLUEPRINT_ROW = ("blueprint", "model")
-_VARIANT = ("model_variant", "temperature", "system_index")
-_UNIT = ["blueprint", "prompt"]
+_OF_ONE_VARIANT = ("model_variant", "temperature", "system_index")
+_PROMPT_KEY = ["blueprint", "prompt"]
 CORRECTED_COLUMNS = (
     "judged",
     "corrected",
@@ -49,7 +49,7 @@ def parts(responses: pd.DataFrame, row: Sequence[str] = BOARD_ROW) -> Floats:
     `row`: the columns of a board row, BOARD_ROW or BLUEPRINT_ROW.
     """
     rows, of_blueprint = list(row), list(dict.fromkeys([*row, "blueprint"]))
-    variant = [*of_blueprint, *_VARIANT]
+    variant = [*of_blueprint, *_OF_ONE_VARIANT]
 
     def groups(names: list[str]) -> Codes:
         return np.asarray(responses.groupby(names, dropna=False, sort=False).ngroup(), dtype=np.int64)
@@ -76,10 +76,10 @@ def corrected(
     """
     rows = responses.assign(part=parts(responses, row)).reset_index(drop=True)
     names = list(row)
-    code: Codes = rows.groupby(names, sort=True, dropna=False).ngroup().to_numpy(dtype=np.int64)
-    unit: Codes = rows.groupby(_UNIT, sort=True).ngroup().to_numpy(dtype=np.int64)
+    code = np.asarray(rows.groupby(names, sort=True, dropna=False).ngroup(), dtype=np.int64)
+    unit = np.asarray(rows.groupby(_PROMPT_KEY, sort=True).ngroup(), dtype=np.int64)
     first = np.unique(unit, return_index=True)[1]
-    chance = rows.iloc[first][_UNIT].merge(drawn, on=_UNIT, how="left")["probability"].to_numpy(dtype=np.float64)
+    chance = rows.iloc[first][_PROMPT_KEY].merge(drawn, on=_PROMPT_KEY, how="left")["probability"].to_numpy(dtype=np.float64)
     there = np.isfinite(rows["labelled"].to_numpy(dtype=np.float64)) & np.isfinite(chance[unit])
     found = corrected_means(_tables(rows, unit, code, there, chance), half_width=half_width)
     labels = rows.groupby(names, sort=True, dropna=False).size().reset_index()[names]

@@ -18,6 +18,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.model import TEXT_KIND
 from dtef_pipeline.statistics.drawing import chances, drawn
+from dtef_pipeline.text.counted import counted
 
 SHEET_COLUMNS = ("item", "prompt", "text", "criterion", "class", "reason", "author")
 """Of the sheet; the last three are to be filled in."""
@@ -141,7 +142,7 @@ def _of_each_model(rows: pd.DataFrame, most: int | None, rng: np.random.Generato
     if most is None:
         return rows
     if most < 1:
-        raise ConfigError(f"labels: got {most} responses for each model; allowed: 1 or more")
+        raise ConfigError(f"labels: got {counted(most, 'response')} for each model; allowed: 1 or more")
     response = list(ITEM_KEYS[:8])
     units = rows[response].drop_duplicates().sort_values(response).reset_index(drop=True)
     units = units.iloc[rng.permutation(len(units))]

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.rubric.corrected import BLUEPRINT_ROW, BOARD_ROW, corrected, fully_labelled, known_classes, parts
+from dtef_pipeline.rubric.human_labels import RUBRIC_LABELS, with_labels
 from dtef_pipeline.rubric.label_sheet import label_items
-from dtef_pipeline.rubric.labels import RUBRIC_LABELS, with_labels
 from tests.made.rubric_tables import CLASSES, RESPONSE, rubric_tables
 
 MADE = rubric_tables(prompts=14, models=("a", "b", "c"))

@@ -31,9 +31,9 @@ RUBRIC_LABELS = pa.schema(
     ]
 )
 """One row per label: all that were ever imported, those that were overruled too."""
-_NEEDED = ("item", "class")
-_SEPARATORS = (",", ";", "\t")
-_NO_AUTHOR = "an author in the column author, or one for the whole sheet"
+_NEEDED_CELLS = ("item", "class")
+_CELL_SEPARATORS = (",", ";", "\t")
+_AN_AUTHOR = "an author in the column author, or one for the whole sheet"
 
 
 def read_labels(
@@ -65,7 +65,7 @@ def read_labels(
             )
         who = (row.get("author") or "").strip() or author
         if not who:
-            raise SourceError("a label without an author", where=file, line=line, arrived=row.get("author"), allowed=_NO_AUTHOR)
+            raise SourceError("a label without an author", where=file, line=line, arrived=row.get("author"), allowed=_AN_AUTHOR)
         reason = (row.get("reason") or "").strip() or None
         rows.append((item, name, float(scale[name]), who, reason, imported_at, line, file))
     made = pa.Table.from_pandas(pd.DataFrame(rows, columns=RUBRIC_LABELS.names), RUBRIC_LABELS, preserve_index=False)
@@ -121,10 +121,10 @@ def _rows(text: str, file: str) -> Iterator[tuple[int, dict[str, str]]]:
     """(line on which it begins, cells by column) of each row that is not blank."""
     text = text.removeprefix("\ufeff")
     head = text.splitlines()[0] if text.strip() else ""
-    separator = max(_SEPARATORS, key=head.count)
+    separator = max(_CELL_SEPARATORS, key=head.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     columns = [name.strip().lower() for name in next(reader, [])]
-    if missing := [name for name in _NEEDED if name not in columns]:
+    if missing := [name for name in _NEEDED_CELLS if name not in columns]:
         raise SourceError(
             f"no column {', '.join(missing)}", where=file, line=1, arrived=head, allowed="the columns of a sheet of labels"
         )
