@@ -1,0 +1,139 @@
+"""Whether judges favour responses of models of their own maker: an estimate with an interval, and the switch that leaves such judgements out.
+
+With y how good a judgement finds a point (1 - the class's number for should_not), an item a criterion of a response:
+y = item + judge + gamma x (judge and model have one maker) + error. The item takes out how good the response is, as all its judges see it, and
+the judge how strict it is; what is left is how much more a judge gives to responses of its own maker than others give to the same responses.
+Both effects are taken out exactly, also where judgements are missing (Frisch & Waugh 1933; Lovell 1963); the standard error is by whole prompts,
+each left out in turn (CV3, one step; MacKinnon, Nielsen & Webb 2023).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.special import stdtr, stdtrit
+
+from dtef_pipeline.rubric.label_sheet import ITEM_KEYS
+from dtef_pipeline.rubric.model import SHOULD_NOT
+from dtef_pipeline.statistics.permutation import holm
+from dtef_pipeline.statistics.resampling import CONFIDENCE, why_none
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+
+MakerOf = Callable[[str], str | None]
+"""A model's maker by its name; None: not known, and then the same as nobody's."""
+ALL_JUDGES = "all"
+FAVOURED_AT = 0.05
+_NO_VARIATION = 1e-9
+
+
+def same_maker(judgements: pd.DataFrame, maker_of: MakerOf) -> npt.NDArray[np.bool_]:
+    """(judgements,) whether the judge's model and the model judged are of one maker: columns `judge_model` and `model`."""
+    judges, models = (_makers(judgements[name], maker_of) for name in ("judge_model", "model"))
+    return np.asarray((judges == models) & (judges != ""))
+
+
+def own_judge_left_out(judgements: pd.DataFrame, maker_of: MakerOf) -> pd.DataFrame:
+    """The judgements without those of a model by a judge of its own maker."""
+    return judgements[~same_maker(judgements, maker_of)].reset_index(drop=True)
+
+
+def self_preference(judgements: pd.DataFrame, maker_of: MakerOf) -> pd.DataFrame:
+    """One row for all judges together (`judge` and `model` are `all`), then one row per judge and model of one maker.
+
+    Columns: `judge`, `model`, `maker`, `gamma` (units of the score; above 0: the own maker is favoured), `se`, `low`, `high` (95 %), `p`
+    (two-sided), `p_holm` (over all pairs), `n` (same-maker judgements that bear on it), `n_prompts` (with any), `flagged` (favoured: gamma
+    above 0 and p_holm below .05, p of the first row), `reason` (why there is no estimate or interval). A pair is compared with judgements of
+    judges of other makers alone, other pairs of one maker being left out.
+
+    `judgements` as rubric_judgements; those without a class play no part, and neither does an item with one judge.
+    """
+    rows = judgements[judgements["score"].notna()].reset_index(drop=True)
+    same = same_maker(rows, maker_of)
+    score = rows["score"].to_numpy(dtype=np.float64)
+    y = np.where(rows["block"].to_numpy() == SHOULD_NOT, 1 - score, score)
+    item = _codes(rows, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in rows else [])])
+    judge, prompt = _codes(rows, ["judge"]), _codes(rows, ["blueprint", "prompt"])
+    found: list[dict[str, Any]] = [
+        {"judge": ALL_JUDGES, "model": ALL_JUDGES, "maker": None, **_estimate(y, same, item, judge, prompt)}
+    ]
+    pairs = (
+        rows.loc[same, ["judge", "model", "judge_model"]].drop_duplicates(["judge", "model"]).sort_values(["judge", "model"])
+    )
+    names, models = rows["judge"].to_numpy(), rows["model"].to_numpy()
+    for one in pairs.itertuples():
+        here = same & (names == one.judge) & (models == one.model)
+        kept = ~same | here
+        estimate = _estimate(y[kept], here[kept], item[kept], judge[kept], prompt[kept])
+        found.append({"judge": one.judge, "model": one.model, "maker": maker_of(str(one.judge_model)), **estimate})
+    table = pd.DataFrame(found)
+    adjusted = np.concatenate([table["p"].to_numpy()[:1], holm(table["p"].to_numpy()[1:])])
+    return table.assign(p_holm=adjusted, flagged=(adjusted < FAVOURED_AT) & (table["gamma"].to_numpy() > 0))
+
+
+def _estimate(y: Floats, same: npt.NDArray[np.bool_], item: Codes, judge: Codes, prompt: Codes) -> dict[str, Any]:
+    several = np.bincount(item)[item] > 1
+    y, x, item, judge, prompt = (
+        y[several],
+        same[several].astype(np.float64),
+        *_renumbered(item[several], judge[several], prompt[several]),
+    )
+    row: dict[str, Any] = dict.fromkeys(("gamma", "se", "low", "high", "p"), np.nan)
+    clusters = np.unique(prompt[x > 0])
+    row |= {"n": int(x.sum()), "n_prompts": len(clusters), "reason": "no judge shares a maker with a model it judged"}
+    if not len(clusters):
+        return row
+    left = _without_judges(np.stack([y, x], axis=1), item, judge)
+    size = float(left[:, 1] @ left[:, 1])
+    if size <= _NO_VARIATION * len(y):
+        return row | {"reason": "no judge of another maker judged the same responses, or each judge judged one maker alone"}
+    gamma = float(left[:, 1] @ left[:, 0]) / size
+    count = int(prompt.max()) + 1
+    scores = np.bincount(prompt, left[:, 1] * (left[:, 0] - gamma * left[:, 1]), minlength=count) / size
+    part = np.bincount(prompt, left[:, 1] ** 2, minlength=count) / size
+    informs = part > _NO_VARIATION
+    n = int(informs.sum())
+    row |= {"gamma": gamma, "reason": why_none(min(n, len(clusters)), "prompt")}
+    if row["reason"]:
+        return row
+    se = float(np.sqrt((n - 1) / n * ((scores[informs] / (1 - part[informs])) ** 2).sum()))
+    effective = 1 / float((part**2).sum())
+    freedom = max(effective - 1, 1.0)
+    half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * se
+    p = 2 * float(stdtr(freedom, -abs(gamma) / se)) if se > 0 else float(gamma == 0)
+    return row | {"se": se, "low": gamma - half, "high": gamma + half, "p": p}
+
+
+def _without_judges(columns: Floats, item: Codes, judge: Codes) -> Floats:
+    """(rows, columns) less the item and judge effects that fit each column best."""
+    dummies = (judge[:, None] == np.arange(1, judge.max() + 1)).astype(np.float64)
+    within = _within(np.concatenate([columns, dummies], axis=1), item)
+    mine, judges = within[:, : columns.shape[1]], within[:, columns.shape[1] :]
+    if not judges.shape[1]:
+        return mine
+    slopes = np.linalg.lstsq(judges.T @ judges, judges.T @ mine, rcond=1e-10)[0]
+    return np.asarray(mine - judges @ slopes)
+
+
+def _within(columns: Floats, item: Codes) -> Floats:
+    sizes = np.bincount(item)
+    return np.stack([column - (np.bincount(item, column) / sizes)[item] for column in columns.T], axis=1)
+
+
+def _renumbered(*codes: Codes) -> list[Codes]:
+    return [np.asarray(pd.factorize(code, sort=True)[0], dtype=np.int64) for code in codes]
+
+
+def _codes(rows: pd.DataFrame, names: list[str]) -> Codes:
+    return np.asarray(rows.groupby(names, dropna=False, sort=False).ngroup(), dtype=np.int64)
+
+
+def _makers(names: pd.Series, maker_of: MakerOf) -> npt.NDArray[np.object_]:
+    """By name, each looked up once; empty where it is not known."""
+    codes, distinct = pd.factorize(names)
+    return np.array([maker_of(str(name)) or "" for name in distinct] or [""], dtype=object)[codes]
