@@ -29,10 +29,8 @@ def judged_world(
     level = rng.normal(2.4, 1, len(frame)) + rng.normal(0, 0.6, prompts)[frame["prompt"]]
     parts = []
     for at, judge in enumerate(judges):
-        strict = (
-            rng.normal(0.2 * at, 0.5, prompts)[frame["prompt"]]
-            + rng.normal(0, 0.4, (prompts, len(models)))[frame["prompt"], frame["place"]]
-        )
+        of_response = rng.normal(0, 0.4, (prompts, len(models)))[frame["prompt"], frame["place"]]
+        strict = rng.normal(0.2 * at, 0.5, prompts)[frame["prompt"]] + of_response
         own = frame["model"].map(MAKERS) == MAKERS[judge]
         felt = level + strict + 4 * gamma * own + rng.normal(0, 0.5, len(frame))
         parts.append(frame.assign(judge=f"standard({judge})", judge_model=judge, score=np.clip(np.round(felt), 0, 4) / 4))

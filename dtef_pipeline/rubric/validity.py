@@ -1,0 +1,163 @@
+"""How far judgements can be trusted: agreement of the judges in many cuts, criteria they disagree on, and what became of each judge's calls."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dtef_pipeline.rubric.label_sheet import ITEM_KEYS
+from dtef_pipeline.statistics.agreement import ALPHA_RESAMPLES, agreement, reading
+from dtef_pipeline.statistics.resampling import SEED
+
+Codes = npt.NDArray[np.int64]
+
+UNREADABLE = ("unreadable", "cut", "empty", "declined")
+"""Reasons of a missing class when a judge replied, and its reply says none."""
+UNREADABLE_FROM = 0.05
+"""Share of a judge's replies without a class above which it is warned of."""
+DISAGREED_FROM = 0.3
+"""Standard deviation of the judges of one response, as a mean over responses, above which a criterion is listed."""
+AGREEMENT_CUTS = ("overall", "blueprint", "judges", "criterion", "language")
+NO_TEXT = "unknown"
+_AGREEMENT = ("cut", "value", "alpha", "low", "high", "reading", "n_units", "n_values", "n_clusters", "reason")
+
+
+def agreement_table(
+    judgements: pd.DataFrame, criteria: pd.DataFrame | None = None, *, resamples: int = ALPHA_RESAMPLES, seed: int = SEED
+) -> pd.DataFrame:
+    """One row per `cut` and `value`: `overall`, each `blueprint`, each pair of `judges`, each kind of `criterion`, each `language`.
+
+    Columns as of `agreement`, with `reading` (reliable from .8, tentative from .667, else unreliable; empty: no alpha). The interval is by
+    prompts. What is compared is the class of different judges for one response, criterion and `judge_draw`, before should_not is inverted, so
+    that one judge's repeats are no agreement. The kind of a criterion is its block, and whether it is of an alternative path. The language is
+    the script of its text (`script_of`), given `criteria` as rubric_criteria; without it there is no such cut.
+    """
+    rows = judgements[judgements["score"].notna()].reset_index(drop=True)
+    unit, prompt = (
+        _codes(rows, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in rows else [])]),
+        _codes(rows, ["blueprint", "prompt"]),
+    )
+    score = rows["score"].to_numpy(dtype=np.float64)
+
+    def cut(name: str, values: Iterable[object], here: npt.NDArray[np.bool_] | None = None) -> pd.DataFrame:
+        kept = np.ones(len(rows), dtype=bool) if here is None else here
+        codes, names = pd.factorize(np.asarray(list(values), dtype=object)[kept], sort=True)
+        found = agreement(score[kept], unit[kept], prompt[kept], codes, resamples=resamples, seed=seed)
+        return found.assign(cut=name, value=[str(names[group]) for group in found["group"]])
+
+    kinds: pd.Series = rows["block"].astype(str) + np.where(rows["path"].isna(), "", ", alternative path")
+    tables = [cut("overall", ["all"] * len(rows)), cut("blueprint", rows["blueprint"])]
+    tables += [cut("judges", [pair] * len(rows), here) for pair, here in _pairs(rows["judge"])]
+    tables.append(cut("criterion", kinds))
+    if criteria is not None:
+        tables.append(cut("language", _scripts(rows, criteria)))
+    made = pd.concat(tables, ignore_index=True)
+    return made.assign(reading=[reading(value) for value in made["alpha"]])[list(_AGREEMENT)]
+
+
+def disagreed_criteria(
+    judgements: pd.DataFrame, criteria: pd.DataFrame | None = None, *, least: float = DISAGREED_FROM
+) -> pd.DataFrame:
+    """One row per criterion whose judges differ by more than `least`, the worst first.
+
+    Columns: `blueprint`, `prompt`, `block`, `path`, `position`, `spread` (mean over responses of the judges' standard deviation, 0-0.5), `worst` (the largest), `n_responses` (with two judges or more), `text` (null
+    without `criteria`, as rubric_criteria).
+    """
+    rows = judgements[judgements["score"].notna()].reset_index(drop=True)
+    unit = _codes(rows, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in rows else [])])
+    n, score = np.bincount(unit), rows["score"].to_numpy(dtype=np.float64)
+    mean = np.bincount(unit, score) / np.maximum(n, 1)
+    spread = np.sqrt(np.bincount(unit, (score - mean[unit]) ** 2) / np.maximum(n, 1))
+    first = np.unique(unit, return_index=True)[1]
+    place = ["blueprint", "prompt", "block", "path", "position"]
+    units = rows.iloc[first][place].assign(spread=spread, several=n > 1)
+    found = (
+        units[units["several"]]
+        .groupby(place, dropna=False)["spread"]
+        .agg(spread="mean", worst="max", n_responses="size")
+        .reset_index()
+    )
+    found = found[found["spread"] > least].sort_values(["spread", *place[:2]], ascending=[False, True, True])
+    texts = None if criteria is None else _texts(found, criteria)
+    return found.assign(text=texts).reset_index(drop=True)
+
+
+def judge_table(judgements: pd.DataFrame) -> pd.DataFrame:
+    """One row per judge: what became of its judgements, and what they cost.
+
+    Columns: `judge`, `n` (judgements planned), `n_scored`, `n_unreadable` (it replied, and no class was read), `n_failed` (the call failed or
+    a budget stopped it), `unreadable` (share of its replies, 0-1: lower is better), `partial` (share of its judgements that are missing while
+    another judge of the same point answered), `mean` (class number, before should_not is inverted), `calls` (with second attempts), `cost_usd`
+    (null: none is known), `flagged` (unreadable above 5 %).
+    """
+    scored = judgements["score"].notna()
+    unreadable = ~scored & judgements["reason"].isin(UNREADABLE)
+    unit = _codes(judgements, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in judgements else [])])
+    answered = np.bincount(unit, scored)[unit] > 0
+    attempts = judgements["attempts"].fillna(0) if "attempts" in judgements else scored | unreadable
+    rows = pd.DataFrame(
+        {
+            "judge": judgements["judge"],
+            "n": 1,
+            "n_scored": scored.astype(np.int64),
+            "n_unreadable": unreadable.astype(np.int64),
+            "n_failed": (~scored & ~unreadable).astype(np.int64),
+            "partial": (~scored & answered).astype(np.float64),
+            "mean": judgements["score"],
+            "calls": attempts.astype(np.int64),
+            "cost_usd": judgements["cost_usd"],
+        }
+    )
+    groups = rows.groupby("judge", sort=True)
+    found = groups[["n", "n_scored", "n_unreadable", "n_failed", "calls"]].sum()
+    replies = (found["n_scored"] + found["n_unreadable"]).to_numpy(dtype=np.float64)
+    share = np.divide(found["n_unreadable"], replies, out=np.full(len(found), np.nan), where=replies > 0)
+    found = found.assign(unreadable=share, partial=groups["partial"].mean(), mean=groups["mean"].mean())
+    return found.assign(cost_usd=groups["cost_usd"].sum(min_count=1), flagged=share > UNREADABLE_FROM).reset_index()
+
+
+@lru_cache(maxsize=4096)
+def script_of(text: str) -> str:
+    """The script that most letters of a text are of, by Unicode's names: `Latin`, `Devanagari`, `Cjk`; `unknown` without a letter.
+
+    Han, Hiragana and Katakana are told apart as Unicode does: a text with any of the latter two is `Japanese`.
+    """
+    names = Counter(_of_letter(letter) for letter in text if letter.isalpha())
+    if names["Hiragana"] or names["Katakana"]:
+        return "Japanese"
+    return max(sorted(names), key=names.__getitem__) if names else NO_TEXT
+
+
+@lru_cache(maxsize=65_536)
+def _of_letter(letter: str) -> str:
+    return unicodedata.name(letter, NO_TEXT).partition(" ")[0].title()
+
+
+def _scripts(rows: pd.DataFrame, criteria: pd.DataFrame) -> list[str]:
+    return [script_of(text) if isinstance(text, str) else NO_TEXT for text in _texts(rows, criteria)]
+
+
+def _texts(rows: pd.DataFrame, criteria: pd.DataFrame) -> npt.NDArray[np.object_]:
+    """(rows,) the text of each row's criterion; None where it is not among the criteria."""
+    place = ["blueprint", "prompt", "block", "path", "position"]
+    left, right = (part[place].assign(path=part["path"].astype("Int64").fillna(-1)) for part in (rows, criteria))
+    known = right.assign(text=criteria["text"].to_numpy()).drop_duplicates(place)
+    found = left.merge(known, on=place, how="left")["text"]
+    return np.asarray(found.astype(object).where(found.notna(), None), dtype=object)
+
+
+def _pairs(judges: pd.Series) -> list[tuple[str, npt.NDArray[np.bool_]]]:
+    """Each two judges, and which rows are theirs."""
+    codes, names = pd.factorize(judges, sort=True)
+    return [(f"{names[a]} x {names[b]}", (codes == a) | (codes == b)) for a, b in combinations(range(len(names)), 2)]
+
+
+def _codes(rows: pd.DataFrame, names: list[str]) -> Codes:
+    return np.asarray(rows.groupby(names, dropna=False, sort=False).ngroup(), dtype=np.int64)

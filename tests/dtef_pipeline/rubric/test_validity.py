@@ -1,0 +1,93 @@
+"""Tables of agreement, of criteria that judges disagree on, and of what became of each judge's calls."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dtef_pipeline.rubric.validity import agreement_table, disagreed_criteria, judge_table, script_of
+from dtef_pipeline.statistics.agreement import alpha
+from tests.made.rubric_tables import PLACE, RESPONSE, rubric_tables
+
+MADE = rubric_tables(prompts=8, judges=("s(x)", "p(x)", "h(y)"))
+ROWS = MADE.judgements
+
+
+def test_each_cut_is_the_alpha_of_its_own_judgements() -> None:
+    found = agreement_table(ROWS, MADE.criteria, resamples=200).set_index(["cut", "value"])
+    unit = ROWS.groupby([*RESPONSE, *PLACE], dropna=False).ngroup()
+    two = ROWS["judge"].isin(["s(x)", "p(x)"])
+    path = ROWS["path"].notna()
+    cuts = {
+        ("overall", "all"): np.ones(len(ROWS), dtype=bool),
+        ("blueprint", "b1"): ROWS["blueprint"] == "b1",
+        ("judges", "p(x) x s(x)"): two,
+        ("criterion", "should, alternative path"): path,
+        ("criterion", "should_not"): ROWS["block"] == "should_not",
+        ("language", "Latin"): np.ones(len(ROWS), dtype=bool),
+    }
+    for key, here in cuts.items():
+        assert found.loc[key, "alpha"] == pytest.approx(alpha(ROWS.loc[here, "score"], unit[here]))
+        assert found.loc[key, "low"] < found.loc[key, "alpha"] < found.loc[key, "high"]
+    assert len(found) == 1 + 2 + 3 + 3 + 1
+    assert found.loc[("overall", "all"), "n_clusters"] == 16
+    assert set(found["reading"]) <= {"reliable", "tentative", "unreliable"}
+
+
+def test_one_judge_has_no_agreement_and_repeats_of_it_are_none() -> None:
+    one = ROWS[ROWS["judge"] == "s(x)"]
+    twice = one.assign(judge_draw=1)
+    for rows in (one, twice.merge(one, how="outer")):
+        found = agreement_table(rows)
+        assert found["alpha"].isna().all()
+        assert (found["reason"] != "").all()
+        assert "judges" not in set(found["cut"])
+
+
+def test_criteria_that_judges_disagree_on_are_listed_worst_first() -> None:
+    split = (ROWS["prompt"] == "p2") & (ROWS["position"] == 1) & (ROWS["blueprint"] == "b0")
+    agreed = ROWS.assign(score=0.5)
+    agreed.loc[split, "score"] = np.where(ROWS.loc[split, "judge"] == "s(x)", 0, 1)
+    found = disagreed_criteria(agreed, MADE.criteria)
+    (row,) = found.to_dict("records")
+    assert (row["blueprint"], row["prompt"], row["position"], row["n_responses"]) == ("b0", "p2", 1, 4)
+    assert row["spread"] == pytest.approx(np.std([0, 1, 1]))
+    assert row["text"] == "Criterion 1 of p2"
+    assert disagreed_criteria(agreed[agreed["judge"] == "s(x)"]).empty
+    assert disagreed_criteria(agreed, least=0.5).empty
+
+
+def test_a_judge_above_5_percent_unreadable_is_flagged() -> None:
+    rows = ROWS.assign(attempts=1).reset_index(drop=True)
+    bad = rows.index[rows["judge"] == "p(x)"][:20]
+    rows.loc[bad, ["score", "reason", "attempts"]] = [None, "unreadable", 2]
+    rows.loc[rows.index[rows["judge"] == "h(y)"][:10], ["score", "reason"]] = [None, "error"]
+    found = judge_table(rows).set_index("judge")
+    n = len(rows) // 3
+    assert found["n"].tolist() == [n] * 3
+    assert found.loc["p(x)", ["n_unreadable", "calls"]].tolist() == [20, n + 20]
+    assert found.loc["p(x)", "unreadable"] == pytest.approx(20 / n)
+    assert found.loc["h(y)", ["n_failed", "unreadable"]].tolist() == [10, 0]
+    assert found.loc["h(y)", "partial"] == pytest.approx(10 / n)
+    assert found["flagged"].to_dict() == {"h(y)": False, "p(x)": 20 / n > 0.05, "s(x)": False}
+    assert found["cost_usd"].tolist() == pytest.approx([n * 0.001] * 3)
+
+
+def test_unknown_costs_stay_unknown() -> None:
+    assert judge_table(ROWS.assign(cost_usd=np.nan))["cost_usd"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("text", "script"),
+    [
+        ("Explains the law", "Latin"),
+        ("कानून समझाता है (PMAY)", "Devanagari"),
+        ("法律を説明する", "Japanese"),
+        ("解释法律", "Cjk"),
+        ("Законы", "Cyrillic"),
+        ("12 + 3", "unknown"),
+        ("", "unknown"),
+    ],
+)
+def test_the_script_of_a_text_is_that_of_most_letters(text: str, script: str) -> None:
+    assert script_of(text) == script
