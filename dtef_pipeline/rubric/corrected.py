@@ -26,7 +26,7 @@ Codes = npt.NDArray[np.int64]
 BOARD_ROW = ("model",)
 BLUEPRINT_ROW = ("blueprint", "model")
 _OF_ONE_VARIANT = ("model_variant", "temperature", "system_index")
-_PROMPT_KEY = ["blueprint", "prompt"]
+_DRAWN_KEY = ["blueprint", "prompt"]
 CORRECTED_COLUMNS = (
     "judged",
     "corrected",
@@ -77,9 +77,9 @@ def corrected(
     rows = responses.assign(part=parts(responses, row)).reset_index(drop=True)
     names = list(row)
     code = np.asarray(rows.groupby(names, sort=True, dropna=False).ngroup(), dtype=np.int64)
-    unit = np.asarray(rows.groupby(_PROMPT_KEY, sort=True).ngroup(), dtype=np.int64)
+    unit = np.asarray(rows.groupby(_DRAWN_KEY, sort=True).ngroup(), dtype=np.int64)
     first = np.unique(unit, return_index=True)[1]
-    chance = rows.iloc[first][_PROMPT_KEY].merge(drawn, on=_PROMPT_KEY, how="left")["probability"].to_numpy(dtype=np.float64)
+    chance = rows.iloc[first][_DRAWN_KEY].merge(drawn, on=_DRAWN_KEY, how="left")["probability"].to_numpy(dtype=np.float64)
     there = np.isfinite(rows["labelled"].to_numpy(dtype=np.float64)) & np.isfinite(chance[unit])
     found = corrected_means(_tables(rows, unit, code, there, chance), half_width=half_width)
     labels = rows.groupby(names, sort=True, dropna=False).size().reset_index()[names]

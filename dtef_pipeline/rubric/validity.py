@@ -67,8 +67,8 @@ def disagreed_criteria(
 ) -> pd.DataFrame:
     """One row per criterion whose judges differ by more than `least`, the worst first.
 
-    Columns: `blueprint`, `prompt`, `block`, `path`, `position`, `spread` (mean over responses of the judges' standard deviation, 0-0.5), `worst` (the largest), `n_responses` (with two judges or more), `text` (null
-    without `criteria`, as rubric_criteria).
+    Columns: `blueprint`, `prompt`, `block`, `path`, `position`, `spread` (mean over responses of the judges' standard deviation, 0-0.5), `worst`
+    (the largest), `n_responses` (with two judges or more), `text` (null without `criteria`, as rubric_criteria).
     """
     rows = judgements[judgements["score"].notna()].reset_index(drop=True)
     unit = _codes(rows, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in rows else [])])

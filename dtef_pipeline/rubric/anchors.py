@@ -1,0 +1,169 @@
+"""Anchors: stored answers and criteria that judges are shown again every night, so that a drift of a judge is told apart from one of a model.
+
+The answer and the criterion never change, so whatever moves is the judge. The evidence is that of drift of models: an item is an anchor, a
+series a judge, its clusters are prompts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dtef_pipeline.drift.options import WatchOptions
+from dtef_pipeline.drift.paired import Paired
+from dtef_pipeline.drift.rule import drift_verdict
+from dtef_pipeline.drift.verdict import Verdict, verdict_on
+from dtef_pipeline.drift.verdict_text import NEWS
+from dtef_pipeline.identity import digest
+from dtef_pipeline.rubric.model import SHOULD_NOT
+from dtef_pipeline.tables import EVIDENCE
+from dtef_pipeline.text.counted import and_more, counted
+
+COVERAGE_PART = 0.65
+"""Part of coverage in the hybrid score: a model's score moves by so much of what its points move by."""
+_MOSTLY, _HARDLY = 2 / 3, 1 / 3
+"""Shares of a model's shift that judges account for: from the first on it is theirs, up to the second it is the model's."""
+_JUDGES_NAMED = 3
+
+
+def anchors(items: pd.DataFrame, n: int, *, seed: int, kept: Collection[str] = ()) -> pd.DataFrame:
+    """`n` rows of `items` (as of `label_items`, one per `item`), fewer where there are fewer: the pairs that are judged again.
+
+    Those in `kept`, the anchors so far, stay as long as they are among the items; the rest is filled up blueprint by blueprint in the order of
+    a hash of the seed and the item. So the choice does not depend on the order of rows, and is the same on the next night, whatever else was
+    stored meanwhile. Sorted by item.
+    """
+    once = items.drop_duplicates("item")
+    place = np.array([digest("anchor", seed, item) for item in once["item"]], dtype=object)
+    once = once.assign(place=place, is_new=~once["item"].isin(list(kept)))
+    once = once.sort_values(["is_new", "place"], kind="stable")
+    # The first of each blueprint, then the second of each: large blueprints do not crowd out small ones.
+    once = once.assign(turn=once.groupby(["is_new", "blueprint"]).cumcount())
+    chosen = once.sort_values(["is_new", "turn", "place"], kind="stable").head(n)
+    return chosen.drop(columns=["place", "is_new", "turn"]).sort_values("item").reset_index(drop=True)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeDrift:
+    """The verdict on one judge. `verdict`, `pairs`: None without anything to compare."""
+
+    judge: str
+    row: dict[str, Any]
+    """`judge`, `judge_variant`, `n_anchors`, `latest_snapshot`, the columns of the rule, and of EVIDENCE where there is a verdict."""
+    verdict: Verdict | None
+    pairs: Paired | None
+
+    @property
+    def moved(self) -> bool:
+        return self.verdict is not None and self.verdict.verdict in NEWS
+
+    def shift_since(self, first: str) -> float | None:
+        """Mean difference of its points from the snapshot `first` on, less that before; None where either side has no snapshot of its."""
+        if self.pairs is None or first not in self.pairs.snapshots:
+            return None
+        at = self.pairs.snapshots.index(first)
+        return float(self.pairs.means[at:].mean() - self.pairs.means[:at].mean()) if at else None
+
+
+def judge_drifts(
+    judgements: pd.DataFrame, times: Mapping[str, datetime | None], options: WatchOptions | None = None
+) -> list[JudgeDrift]:
+    """One verdict per judge, in the order of their names.
+
+    `judgements`: of anchors, with `snapshot` (the night), `judge`, `judge_variant`, `item`, `blueprint`, `prompt`, `block`, `score`. What is
+    compared is the point that would follow, 1 - the class's number for should_not, since that is what moves a model's score: below 0 the judge
+    became stricter. `times`: of all nights, in their order in time, when each was (`snapshot_time`). The chance of a false `drift` anywhere is
+    `options.alpha`, split evenly over the judges with two nights or more.
+    """
+    options = options or WatchOptions()
+    rows = judgements.assign(point=np.where(judgements["block"] == SHOULD_NOT, 1 - judgements["score"], judgements["score"]))
+    series = {key: _grid(own, times) for key, own in rows.groupby(["judge", "judge_variant"], sort=True)}
+    threshold = options.threshold(sum(len(values.columns) > 1 for values, _ in series.values()))
+    return [_judged(key, values, prompts, times, options, threshold) for key, (values, prompts) in series.items()]
+
+
+def _grid(own: pd.DataFrame, times: Mapping[str, datetime | None]) -> tuple[pd.DataFrame, list[str]]:
+    """(items, snapshots) points, draws averaged, and the prompt of each item."""
+    values = own.pivot_table(index="item", columns="snapshot", values="point", aggfunc="mean", dropna=False)
+    values = values[[label for label in times if label in values.columns]]
+    prompts = own.drop_duplicates("item").set_index("item")
+    return values, (prompts["blueprint"] + "/" + prompts["prompt"]).reindex(values.index).tolist()
+
+
+def _judged(
+    key: Any,
+    values: pd.DataFrame,
+    prompts: Sequence[str],
+    times: Mapping[str, datetime | None],
+    options: WatchOptions,
+    threshold: float,
+) -> JudgeDrift:
+    judge, variant = key
+    rule = drift_verdict(values, times, temperature=0.0)
+    latest = str(values.columns[-1]) if len(values.columns) else None
+    row = {"judge": judge, "judge_variant": variant, "n_anchors": len(values), "latest_snapshot": latest, **asdict(rule)}
+    if not rule.is_comparable:
+        return JudgeDrift(judge, row, None, None)
+    found = verdict_on(values, prompts, baseline=options.baseline, threshold=threshold)
+    row |= {column.name: getattr(found, column.name) for column in EVIDENCE}
+    row["reason"] = "; ".join([rule.reason, *found.notes])
+    return JudgeDrift(judge, row, found, found.pairs)
+
+
+class NetDrift(NamedTuple):
+    """A model's drift with the judges taken into account."""
+
+    cause: Literal["model", "judges", "both", "not told apart", "none"]
+    judges_shift: float | None
+    """What the judges alone would have moved the model's score by, in units of the score; None: not known."""
+    net_shift: float | None
+    """The model's shift less that."""
+    text: str
+
+
+def net_of_judges(row: Mapping[str, Any], judges: Sequence[JudgeDrift], *, coverage_part: float = COVERAGE_PART) -> NetDrift:
+    """Whose drift a model's is. `row`: of MODEL_DRIFT. `judges`: those whose consensus scored the model.
+
+    The judges' part is the mean shift of their anchors between the same snapshots (before and from the model's first snapshot of the drift,
+    or, without one, that of their own verdicts), times `coverage_part`. It is told as theirs where a judge moved (verdict drift or watch) the
+    same way and their part is two thirds of the model's shift or more; as both's from a third on.
+    """
+    if row.get("verdict") not in NEWS or not row.get("shift"):
+        return NetDrift("none", None, None, "")
+    known = [shift for one in judges if (shift := _shift_of(one, row)) is not None]
+    if not judges or len(known) < len(judges):
+        lacking = (
+            "no judge was shown anchors again"
+            if not known
+            else f"anchors of {counted(len(judges) - len(known), 'judge')} are missing"
+        )
+        return NetDrift("not told apart", None, None, f"model or judges: {lacking} in these snapshots")
+    shift, part = float(row["shift"]), float(np.mean(known)) * coverage_part
+    moved = [one.judge for one in judges if one.moved]
+    share = part / shift if moved else 0.0
+    cause: Literal["model", "judges", "both"] = "judges" if share >= _MOSTLY else "both" if share > _HARDLY else "model"
+    return NetDrift(cause, part, shift - part, _told(cause, shift, part, moved))
+
+
+def _shift_of(one: JudgeDrift, row: Mapping[str, Any]) -> float | None:
+    first = row.get("first_snapshot")
+    if first is not None:
+        return one.shift_since(str(first))
+    return one.verdict.shift if one.verdict is not None else None
+
+
+def _told(cause: Literal["model", "judges", "both"], shift: float, part: float, moved: Sequence[str]) -> str:
+    names = and_more(list(moved), _JUDGES_NAMED)
+    numbers = f"{part:+.4f} of {shift:+.4f}; net of the judges {shift - part:+.4f}"
+    if cause == "judges":
+        return f"a drift of the judges, not of the model: on stored answers {names} moved too, which makes {numbers}"
+    if cause == "both":
+        return f"model and judges moved: on stored answers {names} moved too, which makes {numbers}"
+    if moved:
+        return f"a drift of the model: on stored answers {names} moved too, which makes only {numbers}"
+    return f"a drift of the model: on stored answers the judges did not move ({part:+.4f})"

@@ -1,0 +1,121 @@
+"""Anchors stay the same from night to night, and a drift of judges is not told as one of the model."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dtef_pipeline.rubric.anchors import anchors, judge_drifts, net_of_judges
+from dtef_pipeline.rubric.label_sheet import label_items
+from tests.made.rubric_tables import rubric_tables
+
+MADE = rubric_tables(blueprints=3, prompts=8)
+ITEMS = label_items(MADE.responses, MADE.criteria, MADE.prompts)
+NIGHTS = {
+    (datetime(2026, 1, 1) + timedelta(days=at)).date().isoformat(): datetime(2026, 1, 1) + timedelta(days=at)
+    for at in range(16)
+}
+LABELS = list(NIGHTS)
+
+
+def test_anchors_do_not_depend_on_the_order_of_rows_and_stay_when_more_is_stored() -> None:
+    first = anchors(ITEMS, 30, seed=1)
+    assert len(first) == first["item"].nunique() == 30
+    assert anchors(ITEMS.sample(frac=1, random_state=2), 30, seed=1)["item"].tolist() == first["item"].tolist()
+    assert anchors(ITEMS, 30, seed=2)["item"].tolist() != first["item"].tolist()
+    larger = rubric_tables(blueprints=5, prompts=8)
+    more = label_items(larger.responses, larger.criteria, larger.prompts)
+    assert anchors(more, 30, seed=1, kept=first["item"].tolist())["item"].tolist() == first["item"].tolist()
+    assert set(first["item"]) < set(anchors(more, 40, seed=1, kept=first["item"].tolist())["item"])
+
+
+def test_every_blueprint_has_its_share_of_anchors() -> None:
+    few = ITEMS[(ITEMS["blueprint"] != "b2") | (ITEMS["prompt"] == "p0")]
+    assert anchors(few, 36, seed=4)["blueprint"].value_counts().to_dict() == {"b0": 12, "b1": 12, "b2": 12}
+    assert len(anchors(few, 10_000, seed=4)) == few["item"].nunique()
+
+
+def nights_of(shift: float, *, since: int = 8, judge: str = "standard(j)", seed: int = 0) -> pd.DataFrame:
+    """Anchors judged every night; from night `since` on the points are higher by `shift`."""
+    rng = np.random.default_rng(seed)
+    chosen = anchors(ITEMS, 120, seed=1)[["item", "blueprint", "prompt", "block"]]
+    level = rng.uniform(0.4, 0.7, len(chosen))
+    parts = []
+    for at, night in enumerate(LABELS):
+        point = np.clip(level + shift * (at >= since) + rng.normal(0, 0.03, len(chosen)), 0, 1)
+        score = np.where(chosen["block"] == "should_not", 1 - point, point)
+        parts.append(chosen.assign(snapshot=night, judge=judge, judge_variant=f"{judge}:t=0", score=score))
+    return pd.concat(parts, ignore_index=True)
+
+
+def model_row(shift: float, first: str | None = LABELS[8], verdict: str = "drift") -> dict[str, Any]:
+    return {"verdict": verdict, "shift": shift, "first_snapshot": first}
+
+
+def test_a_judge_that_became_stricter_is_found_also_where_points_are_inverted() -> None:
+    (found,) = judge_drifts(nights_of(-0.15), NIGHTS)
+    assert found.row["verdict"] == "drift"
+    assert found.row["first_snapshot"] == LABELS[8]
+    assert found.row["shift"] == pytest.approx(-0.15, abs=0.02)
+    assert found.shift_since(LABELS[8]) == pytest.approx(-0.15, abs=0.02)
+    assert found.shift_since("2030-01-01") is None
+    assert found.row["n_anchors"] == 120
+
+
+def test_a_judge_that_did_not_move_has_no_drift() -> None:
+    (found,) = judge_drifts(nights_of(0), NIGHTS)
+    assert found.row["verdict"] == "none"
+    assert not found.moved
+
+
+def test_a_models_drift_is_told_as_the_judges_where_the_anchors_moved_too() -> None:
+    found = net_of_judges(model_row(-0.1), judge_drifts(nights_of(-0.15), NIGHTS))
+    assert found.cause == "judges"
+    assert found.judges_shift == pytest.approx(-0.0975, abs=0.01)
+    assert found.net_shift == pytest.approx(-0.0025, abs=0.01)
+    assert found.text.startswith("a drift of the judges, not of the model: on stored answers standard(j) moved too")
+
+
+@pytest.mark.parametrize(
+    ("shift", "of_judge", "cause", "words"),
+    [
+        (-0.1, 0.0, "model", "the judges did not move"),
+        (-0.2, -0.15, "both", "model and judges moved"),
+        (-0.4, -0.1, "model", "makes only"),
+        (-0.1, 0.15, "model", "makes only"),
+    ],
+)
+def test_a_models_own_drift_stays_its_own(shift: float, of_judge: float, cause: str, words: str) -> None:
+    found = net_of_judges(model_row(shift), judge_drifts(nights_of(of_judge), NIGHTS))
+    assert found.cause == cause
+    assert words in found.text
+
+
+def test_of_two_judges_the_mean_counts() -> None:
+    both = pd.concat([nights_of(-0.2), nights_of(0, judge="prompt-aware(j)", seed=1)])
+    found = net_of_judges(model_row(-0.065), judge_drifts(both, NIGHTS))
+    assert found.cause == "judges"
+    assert found.judges_shift == pytest.approx(-0.065, abs=0.01)
+
+
+def test_without_anchors_nobody_is_blamed() -> None:
+    assert net_of_judges(model_row(-0.1), []).cause == "not told apart"
+    early = nights_of(-0.2)
+    found = net_of_judges(model_row(-0.1, LABELS[8]), judge_drifts(early[early["snapshot"] < LABELS[5]], NIGHTS))
+    assert (found.cause, found.net_shift) == ("not told apart", None)
+    assert "missing" in found.text or "no judge" in found.text
+
+
+def test_without_a_drift_there_is_nothing_to_tell() -> None:
+    assert net_of_judges(model_row(0.01, None, "none"), judge_drifts(nights_of(0), NIGHTS)) == ("none", None, None, "")
+
+
+def test_one_night_is_compared_with_nothing() -> None:
+    rows = nights_of(0)
+    (found,) = judge_drifts(rows[rows["snapshot"] == LABELS[0]], NIGHTS)
+    assert found.verdict is None
+    assert "not compared" in found.row["reason"]
