@@ -11,6 +11,7 @@ from assets.stage.resources import Store
 from assets.stage.shared_gateway import command_of
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec
+from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.asking.snapshot_label import LABEL_WORDS, require_safe
 from dtef_pipeline.documents import in_one_line
 from dtef_pipeline.errors import ConfigError
@@ -29,6 +30,10 @@ class AskingConfig(dg.Config):
         default={},
         description="By model name, what the run may use of it, in place of the models file's: max_cost_usd, max_calls, max_tokens.",
     )
+    role_budgets: dict[str, dict[str, float]] = Field(
+        default={},
+        description="By role (candidate, judge, embedder, analyst), what the run may use of models in it: max_cost_usd, max_calls.",
+    )
 
     @field_validator("snapshot")
     @classmethod
@@ -41,11 +46,20 @@ class AskingConfig(dg.Config):
 
     def budgets_of(self, models: Sequence[ModelSpec]) -> dict[str, Budget]:
         """By model name: what the models files say, and over it what the run says."""
-        try:
-            given = {name: Budget.model_validate(limits) for name, limits in self.budgets.items()}
-        except ValidationError as error:
-            raise ConfigError(f"budgets: {in_one_line(error, Budget)}") from None
-        return {spec.name: spec.budget for spec in models} | given
+        return {spec.name: spec.budget for spec in models} | _checked("budgets", self.budgets)
+
+    @property
+    def budgets_of_roles(self) -> dict[str, Budget]:
+        if unknown := sorted(set(self.role_budgets) - set(ROLES)):
+            raise ConfigError(f"role_budgets: {', '.join(unknown)}; allowed: {', '.join(ROLES)}")
+        return _checked("role_budgets", self.role_budgets)
+
+
+def _checked(where: str, given: Mapping[str, Mapping[str, float]]) -> dict[str, Budget]:
+    try:
+        return {name: Budget.model_validate(limits) for name, limits in given.items()}
+    except ValidationError as error:
+        raise ConfigError(f"{where}: {in_one_line(error, Budget)}") from None
 
 
 def models_of(store: Store) -> Models:
@@ -65,6 +79,8 @@ def asking(
     command = command_of(context.run)
     with (
         provider_pools(context.instance, context.run, specs, context.log.info),
-        store.asking(context.log.info, expected, config.budget, config.budgets_of(specs), command) as ask,
+        store.asking(
+            context.log.info, expected, config.budget, config.budgets_of(specs), command, config.budgets_of_roles
+        ) as ask,
     ):
         yield ask

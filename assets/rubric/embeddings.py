@@ -52,7 +52,11 @@ def rubric_embeddings(context: dg.AssetExecutionContext, config: EmbeddingsConfi
     command = command_of(context.run)
     with (
         provider_pools(context.instance, context.run, [spec], context.log.info),
-        store.open_gateway(context.log.info, {}, config.budget, budgets, command) as (gateway, progress, _),
+        store.open_gateway(context.log.info, {}, config.budget, budgets, command, config.budgets_of_roles) as (
+            gateway,
+            progress,
+            _,
+        ),
     ):
 
         def embedded(texts: list[str], known: int, tell: OnProgress) -> Embedded:

@@ -14,8 +14,10 @@ from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
+from dtef_pipeline.asking.makers import maker_of
 from dtef_pipeline.rubric.functions import ready_function
 from dtef_pipeline.rubric.point_rows import point_rows
+from dtef_pipeline.rubric.self_preference import same_maker
 from dtef_pipeline.rubric.space import RUBRIC_POINT, RUBRIC_RESPONSE, RUBRIC_SPACE
 from resources.point_functions import evaluating
 
@@ -26,8 +28,17 @@ class SnapshotConfig(dg.Config):
     snapshot: str = Field(default="base", description="Label of the evaluation pass.")
 
 
+class PointsConfig(SnapshotConfig):
+    """Which judgements count."""
+
+    no_own_judge: bool = Field(
+        default=False,
+        description="Leave out judgements of a maker's own judge: those of responses by a model of the judge's maker.",
+    )
+
+
 @dg.asset(deps=[rubric_judgements], **{**stage(RUBRIC_BLUEPRINT, 5, "rubric_points", code_version="1"), **RUBRIC_GROUP})
-def rubric_points(context: dg.AssetExecutionContext, config: SnapshotConfig, store: Store) -> dg.MaterializeResult[Any]:
+def rubric_points(context: dg.AssetExecutionContext, config: PointsConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How far each criterion is met: one row per (response, criterion), 0 to 1, inverted for what a response is not to do.
 
     A criterion in words has the mean of the judges that answered; where some did not, `low` and `high` say what the missing ones could make of
@@ -42,10 +53,18 @@ def rubric_points(context: dg.AssetExecutionContext, config: SnapshotConfig, sto
                 responses = house.read("rubric_responses", **at, **snapshot)
                 criteria = house.read("rubric_criteria", **at)
                 judgements = house.read_or_empty("rubric_judgements", **at, **snapshot)
+                if config.no_own_judge:
+                    judgements = _without_own(judgements)
                 rows = point_rows(responses, criteria, judgements, prepare)
                 house.write("rubric_points", rows, **at, **snapshot)
                 run.done(key, _metadata(rows, config.snapshot), content_version(rows))
     return run.result()
+
+
+def _without_own(judgements: pa.Table) -> pa.Table:
+    """The judgements without those of a model by a judge of its own maker."""
+    own = same_maker(judgements.select(["judge_model", "model"]).to_pandas(), maker_of)
+    return judgements.filter(pa.array(~own))
 
 
 def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:

@@ -91,14 +91,15 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         budget: Budget,
         budgets: Mapping[str, Budget],
         command: Command | None = None,
+        of_roles: Mapping[str, Budget] | None = None,
     ) -> Iterator[Ask]:
         """The gateway of the run, with a progress display: has requests answered or replayed, window by window.
 
         All stages of a run that ask share one gateway, and so one budget; with an executor of several processes, those of a process do.
         `expected`: requests of the stage by model name. `budget`: the run's; `budgets`: of single models, by name; of each bound, the first
-        that a stage gives holds. `command`: whose runs share one gateway among them.
+        that a stage gives holds. `command`: whose runs share one gateway among them. `of_roles`: budgets by what models are asked as.
         """
-        with self.open_gateway(log, expected, budget, budgets, command) as (gateway, progress, display):
+        with self.open_gateway(log, expected, budget, budgets, command, of_roles) as (gateway, progress, display):
 
             def ask(requests: Sequence[Request]) -> Mapping[str, Failure]:
                 failures = gateway.answer(requests, on_progress=progress).failures
@@ -116,11 +117,12 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
         budget: Budget,
         budgets: Mapping[str, Budget],
         command: Command | None = None,
+        of_roles: Mapping[str, Budget] | None = None,
     ) -> Iterator[tuple[Gateway, RunProgress, Display]]:
         """The gateway of the run itself, what is told of its progress, and where that is shown; arguments as of `asking`."""
         with shown_progress(log) as display:
             gateway = self._shared_gateway(command)
-            gateway.accounts.limit(budget, budgets)
+            gateway.accounts.limit(budget, budgets, of_roles)
             gateway.tell = display.say
             yield gateway, RunProgress(display, expected), display
 

@@ -33,7 +33,7 @@ class CheckedFile:
 def check(paths: Sequence[Path], models_dir: Path | None, root: Path | None, as_json: bool) -> int:
     """Tell what was found in the files; the exit code: 1 where one has an error, else 0."""
     collections = read_collections(models_dir) if models_dir is not None else {}
-    found = dict.fromkeys(pair for path in paths for pair in _files(path, root))
+    found = dict.fromkeys(pair for path in paths for pair in blueprint_files(path, root))
     checked = [
         CheckedFile(file, path, identifier, read_blueprint(file, identifier, collections))
         for file, path in found
@@ -48,7 +48,7 @@ def check(paths: Sequence[Path], models_dir: Path | None, root: Path | None, as_
     return int(any(finding.level == "error" for one in checked for finding in one.read.findings))
 
 
-def _files(path: Path, root: Path | None) -> Iterator[tuple[Path, str]]:
+def blueprint_files(path: Path, root: Path | None) -> Iterator[tuple[Path, str]]:
     """Each blueprint file of a path, with its path below the folder that ids are counted from, in the order of these."""
     if not path.is_dir():
         yield path, _below(path, root or path.parent)

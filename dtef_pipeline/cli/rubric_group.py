@@ -4,29 +4,111 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
+from dtef_pipeline.cli.options import options, writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
 
-
-@click.group(short_help="Blueprints in YAML whose responses are judged by criteria.")
-def rubric() -> None:
-    """Work with blueprints: YAML files with prompts, and with the criteria that responses to them are judged by."""
-
-
-@rubric.command(short_help="Say what blueprints hold, and what is wrong with them.")
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option(
+of_models_dir = click.option(
     "--models-dir",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder of the collections of models that blueprints name: a JSON or YAML list per file, named as the collection (CORE.json).",
 )
-@click.option(
+of_root = click.option(
     "--root",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder that the ids of blueprints are counted from: ROOT/safety/a.yml is safety__a.  [default: PATH, or the folder of a file]",
 )
+of_blueprints = click.option(
+    "--blueprint",
+    "blueprints",
+    multiple=True,
+    metavar="ID|PATTERN",
+    help="Only this blueprint, or those that fit, as in 'compass__*'; may be repeated.  [default: all]",
+)
+of_snapshot = click.option(
+    "--snapshot",
+    default="base",
+    show_default=True,
+    help="Label to store the responses under, such as base, night-2 or 2026-01-31; a new label asks everything afresh.",
+)
+of_judges = options(
+    click.option(
+        "--judge",
+        "judges",
+        multiple=True,
+        metavar="APPROACH=MODEL",
+        help="Judge, by what it is shown (standard, prompt-aware or holistic) and its model; may be repeated.  [default: those that the "
+        "blueprint names, else standard and prompt-aware with the models of the collection `judges`]",
+    ),
+    click.option(
+        "--judge-draws",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        help="Number of times each judge judges each criterion.",
+    ),
+    click.option("--no-own-judge", is_flag=True, help="Leave out judgements of a model by a judge of its own maker."),
+)
+of_policy = options(
+    click.option(
+        "--embedder", metavar="MODEL", help="Model that embeds texts for similarity.  [default: local/minilm-l6-int8]"
+    ),
+    click.option(
+        "--beta", type=click.FloatRange(0, 1), default=0.35, show_default=True, help="Weight of similarity in the hybrid score."
+    ),
+    click.option(
+        "--or-paths",
+        type=click.Choice(["document", "two_group"]),
+        default="document",
+        show_default=True,
+        help="How alternative paths count: as one point of weight 1, or as much as all required points.",
+    ),
+    click.option(
+        "--should-not-paths",
+        type=click.Choice(["worst", "max"]),
+        default="worst",
+        show_default=True,
+        help="Which alternative path of should_not counts: the one that is met most, or least.",
+    ),
+)
+of_budgets = options(
+    click.option(
+        "--max-cost-usd",
+        multiple=True,
+        metavar="[ROLE=|MODEL=]USD",
+        help="US dollars that the run may cost at most, or a role in it (candidate, judge, embedder, analyst), or a model; may be repeated.",
+    ),
+    click.option(
+        "--max-calls",
+        multiple=True,
+        metavar="[ROLE=|MODEL=]N",
+        help="Calls that the run, or this role or model in it, may make at most; may be repeated.",
+    ),
+)
+of_roll_ups = click.option(
+    "--no-roll-ups", is_flag=True, help="Do not update boards now; `dtef rubric rollup` or the next run does."
+)
+
+
+@click.group(short_help="Blueprints in YAML whose responses are judged by criteria.")
+def rubric() -> None:
+    """Work with blueprints: YAML files with prompts, and with the criteria that responses to them are judged by.
+
+    \b
+        dtef rubric check PATH        say what is wrong with blueprints
+        dtef rubric add PATH          make them known
+        dtef rubric run               ask models, have their responses judged, score them
+        dtef rubric board             show who does best
+    """
+
+
+@rubric.command(short_help="Say what blueprints hold, and what is wrong with them.")
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@of_models_dir
+@of_root
 @click.option("--json", "as_json", is_flag=True, help="Write what each file holds and what was found as one JSON object.")
 @reports_errors
 def check(paths: tuple[Path, ...], models_dir: Path | None, root: Path | None, as_json: bool) -> None:
@@ -46,3 +128,103 @@ def check(paths: tuple[Path, ...], models_dir: Path | None, root: Path | None, a
     from dtef_pipeline.cli import rubric_check
 
     sys.exit(rubric_check.check(paths, models_dir, root, as_json))
+
+
+@rubric.command(short_help="Make blueprints known, to be run.")
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@of_models_dir
+@of_root
+@click.option("--skip-broken", is_flag=True, help="Leave out the parts of a file that have errors, and take the rest.")
+@reports_errors
+def add(paths: tuple[Path, ...], models_dir: Path | None, root: Path | None, skip_broken: bool) -> None:
+    """Make blueprints known to the pipeline: a partition each, with its prompts and criteria as tables. Nothing is asked.
+
+    PATH is a YAML or JSON file, or a folder with such files at any depth. Added again, a changed file takes the place of the earlier one.
+
+    \b
+    Exit code: 0 done; 1 a file has errors, and all others were added; 2 nothing was changed.
+    """
+    from dtef_pipeline.cli import rubric_run
+
+    sys.exit(rubric_run.add(paths, models_dir, root, skip_broken))
+
+
+@rubric.command(short_help="Ask models, have their responses judged, and score them.")
+@of_blueprints
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    help="Model to ask: a model or collection that `dtef models` lists, or a model string of LiteLLM; may be repeated.  [default: the models "
+    "that each blueprint names]",
+)
+@click.option("--draws", type=click.IntRange(min=1), default=1, show_default=True, help="Number of times each prompt is asked.")
+@of_judges
+@of_policy
+@of_snapshot
+@of_budgets
+@click.option("--ingest", is_flag=True, help="Read the files again first.")
+@of_roll_ups
+@reports_errors
+def run(**given: Any) -> None:
+    """Ask models the prompts of blueprints, have their responses judged and embedded, and score them; then update the boards.
+
+    Responses and judgements that are stored already are used again, and only the missing ones are asked for. When a budget is reached,
+    finished work is kept; give the command again to ask for the rest.
+
+    \b
+    Exit code: 0 done; 1 a blueprint failed, or a file was left out; 2 the options or the set-up need mending; 130 interrupted.
+    """
+    from dtef_pipeline.cli import rubric_run
+
+    sys.exit(rubric_run.run(rubric_run.RubricOptions(**given)))
+
+
+@rubric.command(short_help="Judge and score stored responses; no model under test is asked.")
+@of_blueprints
+@of_judges
+@of_policy
+@of_snapshot
+@of_budgets
+@of_roll_ups
+@reports_errors
+def judge(**given: Any) -> None:
+    """Judge and score the responses of a snapshot again, as with other judges or other weights. No model under test is asked.
+
+    \b
+    Exit code: 0 done; 1 a blueprint failed, or a file was left out; 2 the options or the set-up need mending; 130 interrupted.
+    """
+    from dtef_pipeline.cli import rubric_run
+
+    sys.exit(rubric_run.run(rubric_run.RubricOptions(**given), only_judging=True))
+
+
+@rubric.command(short_help="Update the boards over all blueprints.")
+@reports_errors
+def rollup() -> None:
+    """Update the tables over all blueprints. `dtef rubric run` does so too, unless `--no-roll-ups` is given. No model is asked.
+
+    \b
+    Exit code: 0 done; 1 a roll-up failed, or a file was left out; 2 nothing is scored yet.
+    """
+    from dtef_pipeline.cli import rubric_run
+
+    sys.exit(rubric_run.rollup())
+
+
+@rubric.command(short_help="Rank models over blueprints, or in groups.")
+@click.option(
+    "--by",
+    type=click.Choice(["overall", "tag", "blueprint", "prompt", "criterion"]),
+    default="overall",
+    show_default=True,
+    help="What to rank models in: over all blueprints, by tag, or in each blueprint, prompt or criterion.",
+)
+@of_blueprints
+@writes_a_table
+@reports_errors
+def board(by: str, blueprints: tuple[str, ...], output: str) -> None:
+    """Rank models by their mean hybrid score with 95 % intervals, over the latest run of each blueprint."""
+    from dtef_pipeline.cli import rubric_read
+
+    rubric_read.board(by, blueprints, output)

@@ -74,35 +74,42 @@ class Account:
 
 
 class Accounts:
-    """The accounts of a run and of its models (by name), with the limits that any of them has."""
+    """The accounts of a run, of its models (by name) and of what they are asked as, with the limits that any of them has."""
 
     def __init__(self, of_run: Budget, of_models: Mapping[str, Budget]) -> None:
         self.run, self.models = Account("the run's", Budget()), dict[str, Account]()
+        self.roles: dict[str, Account] = {}
         self.by_role: dict[str, Usage] = {}
         """What was used of all models, by what they were asked as."""
         self._counts_tokens = False
         self.limit(of_run, of_models)
 
-    def limit(self, of_run: Budget, of_models: Mapping[str, Budget]) -> None:
-        """Further bounds, as of a later stage of the run: each holds where there is none so far, over what has been used already too."""
+    def limit(self, of_run: Budget, of_models: Mapping[str, Budget], of_roles: Mapping[str, Budget] | None = None) -> None:
+        """Further bounds, as of a later stage of the run: each holds where there is none so far, over what has been used already too.
+
+        `of_models`: by model name; `of_roles`: by what models are asked as, over all models.
+        """
         self.run.limits = _bounded(self.run.limits, of_run)
         for name, limits in of_models.items():
             account = self._of(name)
             account.limits = _bounded(account.limits, limits)
-        given = [account.limits for account in (self.run, *self.models.values())]
+        for role, limits in (of_roles or {}).items():
+            self.roles[role] = self.roles.get(role) or Account(f"the {role}s'", Budget())
+            self.roles[role].limits = _bounded(self.roles[role].limits, limits)
+        given = [account.limits for account in (self.run, *self.models.values(), *self.roles.values())]
         self._counts_tokens = any(one.max_tokens is not None or one.max_cost_usd is not None for one in given)
 
-    def needs_price(self, model: str) -> bool:
-        """Whether some limit in dollars concerns this model."""
-        return any(account.limits.max_cost_usd is not None for account in self._accounts(model))
+    def needs_price(self, model: str, role: str = CANDIDATE) -> bool:
+        """Whether some limit in dollars concerns this model, asked as this."""
+        return any(account.limits.max_cost_usd is not None for account in self._accounts(model, role))
 
-    def unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]]) -> list[str]:
+    def unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]], role: str = CANDIDATE) -> list[str]:
         """The models whose price is not known, and that some limit in dollars concerns."""
-        return [spec.name for spec, price in prices if price is None and self.needs_price(spec.name)]
+        return [spec.name for spec, price in prices if price is None and self.needs_price(spec.name, role)]
 
-    def refuse_unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]]) -> None:
+    def refuse_unpriced(self, prices: Iterable[tuple[ModelSpec, Price | None]], role: str = CANDIDATE) -> None:
         """GatewayError when a model whose price is not known would be asked under a limit in dollars."""
-        if unknown := self.unpriced(prices):
+        if unknown := self.unpriced(prices, role):
             raise GatewayError(
                 f"nothing was asked, because max_cost_usd cannot be kept without a price of {', '.join(unknown)}; "
                 "give input_price and output_price in the models file, or limit with max_calls or max_tokens"
@@ -118,9 +125,9 @@ class Accounts:
         response = response_limit(request)
         return Usage(1, prompt + response, price.of(prompt, response) if price else 0.0)
 
-    def reserve(self, model: str, usage: Usage) -> bool:
+    def reserve(self, model: str, usage: Usage, role: str = CANDIDATE) -> bool:
         """Set aside what a call may use. False: not now, or (`reached`) never again in this run."""
-        accounts = self._accounts(model)
+        accounts = self._accounts(model, role)
         broken = [(account, limit) for account in accounts if (limit := account.broken_by(usage))]
         for account, limit in broken:
             account.refuse(limit)
@@ -132,15 +139,16 @@ class Accounts:
     def settle(self, model: str, reserved: Usage, actual: Usage, role: str = CANDIDATE) -> None:
         """A call has ended: what it reserved is replaced by what it used."""
         self.by_role[role] = self.by_role.get(role, Usage()) + actual
-        for account in self._accounts(model):
+        for account in self._accounts(model, role):
             account.settle(reserved, actual)
 
-    def reached(self, model: str) -> str | None:
-        """The limit because of which this model is asked nothing more."""
-        return next((account.reached for account in self._accounts(model) if account.reached), None)
+    def reached(self, model: str, role: str = CANDIDATE) -> str | None:
+        """The limit because of which this model is asked nothing more as this."""
+        return next((account.reached for account in self._accounts(model, role) if account.reached), None)
 
-    def _accounts(self, model: str) -> tuple[Account, ...]:
-        return self.run, self._of(model)
+    def _accounts(self, model: str, role: str) -> tuple[Account, ...]:
+        own = self.roles.get(role)
+        return (self.run, self._of(model)) if own is None else (self.run, self._of(model), own)
 
     def _of(self, model: str) -> Account:
         """The account of a model, which is kept from its first call on: a later stage may limit it."""

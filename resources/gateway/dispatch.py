@@ -157,9 +157,9 @@ class Dispatch:
         """Start one call, if the budget allows it."""
         job = queue.take(now)
         usage = self._accounts.estimate(job.request, queue.state.price)
-        if not self._accounts.reserve(queue.spec.name, usage):
+        if not self._accounts.reserve(queue.spec.name, usage, job.request.role):
             queue.put_back(job)
-            if self._accounts.reached(queue.spec.name):
+            if self._accounts.reached(queue.spec.name, job.request.role):
                 self._changed.set()
             return False
         job.reserved = usage
@@ -274,7 +274,7 @@ class Dispatch:
         for queue in self._queues:
             if queue.state.dead is not None:
                 self._fail_rest(queue, queue.state.dead, "error")
-            elif (limit := self._accounts.reached(queue.spec.name)) is not None:
+            elif (limit := self._accounts.reached(queue.spec.name, queue.role)) is not None:
                 self._fail_rest(queue, f"{limit} was reached", "budget")
 
     def _fail_rest(self, queue: ModelQueue, why: str, status: str) -> None:

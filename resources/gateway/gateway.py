@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dtef_pipeline.asking.models import Budget, ModelSpec
@@ -170,7 +170,7 @@ class Gateway:
         for key, request in wanted.items():
             asked = request.model.variant, request.role == EMBEDDER
             if (queue := queues.get(asked)) is None:
-                queue = queues[asked] = ModelQueue(self._state(request.model, asked))
+                queue = queues[asked] = ModelQueue(self._state(request.model, asked), request.role)
             queue.total += 1
             if key in known:
                 queue.replayed += 1
@@ -188,8 +188,10 @@ class Gateway:
             state = self._models[asked] = ModelState(spec, transport, slots, Breaker(self._breaker_rules))
         return state
 
-    def _refuse_unaskable(self, queues: Iterable[ModelQueue]) -> None:
+    def _refuse_unaskable(self, queues: Sequence[ModelQueue]) -> None:
         refuse({queue.spec.name: queue.state.transport.problem(queue.spec) for queue in queues})
         for queue in queues:
-            queue.state.price = price(queue.spec) if self.accounts.needs_price(queue.spec.name) else None
-        self.accounts.refuse_unpriced((queue.spec, queue.state.price) for queue in queues)
+            queue.state.price = price(queue.spec) if self.accounts.needs_price(queue.spec.name, queue.role) else None
+        for role in dict.fromkeys(queue.role for queue in queues):
+            of_role = [(queue.spec, queue.state.price) for queue in queues if queue.role == role]
+            self.accounts.refuse_unpriced(of_role, role)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.request import Request
+from dtef_pipeline.asking.request import CANDIDATE, Request
 from resources.gateway.breaker import Breaker
 from resources.gateway.budget import Usage
 from resources.gateway.prices import Price
@@ -102,6 +102,8 @@ class ModelQueue:
     `elsewhere`."""
 
     state: ModelState
+    role: str = CANDIDATE
+    """What the model is asked as: the requests of one call of the gateway have one role for each model."""
     total: int = 0
     replayed: int = 0
     done: int = 0

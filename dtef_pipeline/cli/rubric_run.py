@@ -1,0 +1,215 @@
+"""What `dtef rubric add`, `run`, `judge` and `rollup` do; the words are in `dtef_pipeline/cli/rubric_group.py`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dtef_pipeline.cli.left_out import open_warehouse, say_files
+from dtef_pipeline.cli.ready import check_home_path, dagster_instance
+from dtef_pipeline.cli.rubric_check import blueprint_files
+from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.rubric.named_models import read_collections
+from dtef_pipeline.rubric.reading import blueprint_id
+from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.nearest import nearest
+from resources.gateway.progress import PartsProgress, kept_terminal, waiting
+from resources.settings import Settings
+from resources.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from assets.launch import Launched
+
+ROLES_OF_BUDGETS = ("candidate", "judge", "embedder", "analyst")
+_STEP_OF_FILES = "rubric_blueprints"
+
+
+@dataclass(frozen=True)
+class RubricOptions:
+    """Options of `dtef rubric run` and `dtef rubric judge`."""
+
+    blueprints: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    judges: tuple[str, ...] = ()
+    embedder: str | None = None
+    draws: int = 1
+    judge_draws: int = 1
+    snapshot: str = "base"
+    beta: float = 0.35
+    or_paths: str = "document"
+    should_not_paths: str = "worst"
+    no_own_judge: bool = False
+    max_cost_usd: tuple[str, ...] = ()
+    max_calls: tuple[str, ...] = ()
+    ingest: bool = False
+    no_roll_ups: bool = False
+
+    def config(self) -> dict[str, dict[str, Any]]:
+        """Run configuration by asset name."""
+        of_snapshot = {"snapshot": self.snapshot}
+        asking = {**of_snapshot, **_bounds(self.max_cost_usd, self.max_calls)}
+        embedder = {"embedder": self.embedder} if self.embedder else {}
+        policy = {"beta": self.beta, "or_paths": self.or_paths, "should_not_paths": self.should_not_paths}
+        return {
+            "rubric_responses": {**asking, "models": list(self.models), "draws": self.draws},
+            "rubric_judgements": {**asking, "judges": list(self.judges), "judge_draws": self.judge_draws},
+            "rubric_embeddings": {**asking, **embedder},
+            "rubric_points": {**of_snapshot, "no_own_judge": self.no_own_judge},
+            "rubric_scores": {**of_snapshot, **policy, **embedder},
+        }
+
+
+def add(paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_broken: bool) -> int:
+    """The exit code: 1 where a blueprint has errors and was not made."""
+    check_home_path(Settings.from_environment())
+    with kept_terminal():
+        with waiting("reading blueprints"):
+            import assets.launch  # noqa: F401 - takes seconds, in which something is to be seen
+            from assets.rubric.files import RubricFile, content_hash
+            from assets.rubric.files import add as add_files
+
+            if models_dir is not None:
+                read_collections(models_dir)
+            found = list(dict.fromkeys(pair for path in paths for pair in blueprint_files(path, root)))
+            _require_different([blueprint_id(path) for _, path in found])
+            folder = str(models_dir.absolute()) if models_dir else None
+            files = [
+                RubricFile(blueprint_id(path), str(file.absolute()), folder, skip_broken, content_hash(file, models_dir))
+                for file, path in found
+            ]
+        warehouse = open_warehouse(new=True)
+        with dagster_instance() as instance:
+            added = add_files(instance, warehouse, files)
+            outcome = _materialize(instance, [_STEP_OF_FILES], added.keys, {})
+    say_files(outcome)
+    failures = list(outcome.failures)
+    click.echo(f"{counted(len(added.keys), 'blueprint')} added, {len(added.changed)} new or changed")
+    for failure in failures:
+        say(f"error: {failure}", err=True)
+    if not failures:
+        say("`dtef rubric estimate` says what asking would cost, `dtef rubric run` asks")
+    return 1 if failures else 0
+
+
+def run(options: RubricOptions, *, only_judging: bool = False) -> int:
+    """The exit code: 1 where a blueprint failed or a file was left out."""
+    settings = Settings.from_environment()
+    check_home_path(settings)
+    warehouse = open_warehouse()
+    keys = chosen_blueprints(warehouse, options.blueprints)
+    config = options.config()
+    started = time.monotonic()
+    with kept_terminal():
+        from assets.launch import RUBRIC_STAGE_NAMES
+        from assets.stage.shared_gateway import command
+
+        first = 0 if options.ingest else 2 if only_judging else 1
+        with dagster_instance() as instance, command(keys) as running:
+            outcome = _materialize(instance, RUBRIC_STAGE_NAMES[first:], keys, config, running.tags)
+            if not options.no_roll_ups and warehouse.values("rubric_scores", "blueprint"):
+                outcome += _roll_ups(instance)
+            used = running.gateway.used if running.gateway else {}
+    say_files(outcome)
+    for role, usage in used.items():
+        cost = f"${usage.cost_usd:,.4f}" + (
+            f" and {counted(usage.unpriced, 'response')} of unknown price" if usage.unpriced else ""
+        )
+        say(f"asked now, as {role}: {counted(usage.calls, 'call')}, {usage.tokens:,} tokens, {cost}")
+    click.echo(f"{counted(len(keys), 'blueprint')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
+    for failure in outcome.failures:
+        say(f"error: {failure}", err=True)
+    return 1 if outcome.failures or outcome.left_out or outcome.not_restored else 0
+
+
+def rollup() -> int:
+    """The exit code: 1 where a roll-up failed, or a file was left out."""
+    warehouse = open_warehouse()
+    check_home_path(Settings.from_environment())
+    if not warehouse.values("rubric_scores", "blueprint"):
+        raise WarehouseError(f"no rubric_scores in {warehouse.root} yet: they are made by `dtef rubric run`")
+    with kept_terminal(), dagster_instance() as instance:
+        outcome = _roll_ups(instance)
+    for failure in outcome.failures:
+        say(f"error: {failure}", err=True)
+    say_files(outcome)
+    return 1 if outcome.failures or outcome.left_out else 0
+
+
+def chosen_blueprints(warehouse: Warehouse, patterns: Sequence[str]) -> list[str]:
+    """The blueprints that fit any of the patterns (`compass__*`); all without one. Raises ConfigError for a pattern that fits none."""
+    known = warehouse.values("rubric_blueprints", "blueprint")
+    if not known:
+        raise ConfigError(f"no blueprint in {warehouse.root} yet: `dtef rubric add PATH` adds some")
+    for pattern in patterns:
+        if not any(fnmatchcase(key, pattern) for key in known):
+            raise ConfigError(f"--blueprint {pattern!r} fits none; known: {nearest(pattern, known)}")
+    return [key for key in known if not patterns or any(fnmatchcase(key, pattern) for pattern in patterns)]
+
+
+def _materialize(
+    instance: Any,
+    names: Sequence[str],
+    keys: Sequence[str],
+    config: Mapping[str, Mapping[str, Any]],
+    tags: Mapping[str, str] | None = None,
+) -> Launched:
+    from assets.launch import OF_BLUEPRINTS, materialize
+
+    return materialize(instance, names, keys, config, tags, space=OF_BLUEPRINTS)
+
+
+def _roll_ups(instance: Any) -> Launched:
+    """All of them, in a run of their own, over everything that is stored."""
+    from assets.launch import RUBRIC_ROLL_UP_NAMES, materialize
+
+    progress = PartsProgress("roll-ups", len(RUBRIC_ROLL_UP_NAMES), lambda line: None)
+
+    def told(step: str) -> None:
+        if step in RUBRIC_ROLL_UP_NAMES:  # checks are steps too
+            progress.begin(step)
+
+    try:
+        return materialize(instance, RUBRIC_ROLL_UP_NAMES, [], {}, on_step=told)
+    finally:
+        progress.close()
+
+
+def _require_different(identifiers: Sequence[str]) -> None:
+    if twice := sorted({one for one in identifiers if identifiers.count(one) > 1}):
+        raise ConfigError(f"two files have the id {', '.join(twice)}; allowed: files of different names below one --root")
+
+
+def _bounds(costs: Sequence[str], calls: Sequence[str]) -> dict[str, Any]:
+    """Budgets as the configuration takes them: of the run, of roles and of models."""
+    found: dict[str, Any] = {"budgets": {}, "role_budgets": {}}
+    for name, given in (("max_cost_usd", costs), ("max_calls", calls)):
+        for text in given:
+            owner, _, value = text.rpartition("=")
+            amount = _amount(name, text, value)
+            if not owner:
+                found[name] = amount
+            else:
+                kind = "role_budgets" if owner in ROLES_OF_BUDGETS else "budgets"
+                found[kind].setdefault(owner, {})[name] = amount
+    return found
+
+
+def _amount(name: str, text: str, value: str) -> float:
+    try:
+        amount = float(value.replace("_", ""))
+    except ValueError:
+        amount = -1.0
+    if not 0 <= amount < float("inf") or (name == "max_calls" and amount != int(amount)):
+        roles = ", ".join(ROLES_OF_BUDGETS)
+        what = "an amount from 0" if name == "max_cost_usd" else "a whole number from 0"
+        raise ConfigError(
+            f"--{name.replace('_', '-')} {text!r}: allowed: {what}, alone or after MODEL= or ROLE= (roles: {roles})"
+        )
+    return int(amount) if name == "max_calls" else amount
