@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.rubric.aggregate import rescored
 from dtef_pipeline.rubric.board import RubricBoardOptions, board, criterion_board, latest_runs
 from tests.dtef_pipeline.rubric.score_tables import runs_of, scores_of
 from tests.dtef_pipeline.rubric.scored_rows import points_of
@@ -165,6 +166,18 @@ def test_the_overall_board_is_the_naive_mean_on_lopsided_data() -> None:
         own = table[(table["level"] == "model") & (table["model"] == model)]["hybrid"].dropna()
         assert found[model]["score"] == pytest.approx(sum(own) / len(own))
         assert found[model]["n_parts"] == len(own)
+
+
+def test_the_slider_shows_the_board_at_the_same_beta() -> None:
+    rng = np.random.default_rng(6)
+    table = scores_of(*lopsided(6, 12, n_prompts=2))
+    table["slope"] = np.where(table["at_0"].isna(), np.nan, rng.uniform(-0.3, 0.3, size=len(table)))
+    plain = rows_of(board(rescored(table, 0.35), ["s1"], {}, options=FEW))
+    for beta in (0.0, 0.2, 1.0):
+        moved = rows_of(board(rescored(table, beta), ["s1"], {}, options=RubricBoardOptions(resamples=0)))
+        for model, row in moved.items():
+            assert row["score"] == pytest.approx(plain[model]["at_0"] + beta * plain[model]["slope"], abs=1e-12)
+            assert np.isnan(row["low"])
 
 
 def test_no_scores_make_empty_boards_and_another_view_is_refused() -> None:
