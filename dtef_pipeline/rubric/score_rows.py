@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.embeddings import text_hash
 from dtef_pipeline.identity import digest
-from dtef_pipeline.rubric.aggregate import SCORE_COLUMNS, scores
+from dtef_pipeline.rubric.aggregate import SCORE_COLUMNS, prompt_parts, scores
 from dtef_pipeline.rubric.conversations import OK
 from dtef_pipeline.rubric.coverage import coverage
 from dtef_pipeline.rubric.levels import RESPONSE_KEYS
@@ -41,13 +41,12 @@ def score_tables(
     vectors = _vectors(embeddings, policy.embedder)
     asked = responses.filter(pc.is_in(responses["prompt"], prompts["prompt"].combine_chunks()))
     embedded, ideals = _embedded(asked, vectors), _ideals(prompts, vectors)
-    judged = set(criteria["prompt"].to_pylist())
     frame = prompts.select(["blueprint", "prompt", "weight", "ideal"]).to_pandas()
-    defined = frame.assign(has_criteria=frame["prompt"].isin(judged), has_ideal=frame["ideal"].notna())
+    defined = prompt_parts(frame, criteria.select(["blueprint", "prompt"]).to_pandas())
     status = pd.Series(asked["status"].to_pylist(), dtype=object)
     planned = asked.select(_RESPONSE_NAMES).to_pandas().assign(reason=status.where(status != OK))
     similar = similarities(embedded, ideals)
-    made = scores(planned, defined.drop(columns="ideal"), coverage(points.to_pandas(), policy), similar, policy)
+    made = scores(planned, defined, coverage(points.to_pandas(), policy), similar, policy)
     return ScoreTables(_score_rows(made), _similarity_rows(embedded, ideals, similar, policy.embedder))
 
 
