@@ -12,7 +12,14 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.hybrid import BOTH_PARTS, COVERAGE_PART, NO_PART, SIMILARITY_PART, hybrid, hybrid_at
+from dtef_pipeline.rubric.hybrid import (
+    BOTH_COMPONENTS,
+    COVERAGE_COMPONENT,
+    NO_COMPONENT,
+    SIMILARITY_COMPONENT,
+    hybrid,
+    hybrid_at,
+)
 from dtef_pipeline.rubric.levels import (
     CELL_KEYS,
     MODEL_KEYS,
@@ -205,9 +212,14 @@ def _first_reason(groups: Grouped, why: pd.Series) -> pd.Series:
 
 def _components(groups: Grouped, components: pd.Series) -> pd.Series:
     """The parts that any row of each group has."""
-    has = {part: _any(groups.code, components.str.contains(part), len(groups)) for part in (COVERAGE_PART, SIMILARITY_PART)}
-    rubric, ideal = has[COVERAGE_PART], has[SIMILARITY_PART]
-    names = np.select([rubric & ideal, rubric, ideal], [BOTH_PARTS, COVERAGE_PART, SIMILARITY_PART], NO_PART)
+    has = {
+        part: _any(groups.code, components.str.contains(part), len(groups))
+        for part in (COVERAGE_COMPONENT, SIMILARITY_COMPONENT)
+    }
+    rubric, ideal = has[COVERAGE_COMPONENT], has[SIMILARITY_COMPONENT]
+    names = np.select(
+        [rubric & ideal, rubric, ideal], [BOTH_COMPONENTS, COVERAGE_COMPONENT, SIMILARITY_COMPONENT], NO_COMPONENT
+    )
     return pd.Series(names, dtype=object)
 
 

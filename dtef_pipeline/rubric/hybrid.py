@@ -12,8 +12,8 @@ from dtef_pipeline.rubric.policy import require_beta
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-COVERAGE_PART, SIMILARITY_PART = "coverage", "similarity"
-BOTH_PARTS, NO_PART = "coverage+similarity", "none"
+COVERAGE_COMPONENT, SIMILARITY_COMPONENT = "coverage", "similarity"
+BOTH_COMPONENTS, NO_COMPONENT = "coverage+similarity", "none"
 
 
 class Hybrid(NamedTuple):
@@ -43,7 +43,9 @@ def hybrid(coverage: npt.ArrayLike, similarity: npt.ArrayLike, has_criteria: npt
     at_0 = np.where(rubric, covered, np.where(ideal, similar, np.nan))
     slope = np.where(rubric & ideal, similar - covered, 0.0)
     unscored = np.isnan(at_0) | np.isnan(slope)
-    names = np.select([rubric & ideal, rubric, ideal], [BOTH_PARTS, COVERAGE_PART, SIMILARITY_PART], NO_PART).astype(object)
+    names = np.select(
+        [rubric & ideal, rubric, ideal], [BOTH_COMPONENTS, COVERAGE_COMPONENT, SIMILARITY_COMPONENT], NO_COMPONENT
+    ).astype(object)
     return Hybrid(np.where(unscored, np.nan, at_0), np.where(unscored, np.nan, slope), names)
 
 
