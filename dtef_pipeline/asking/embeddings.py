@@ -18,6 +18,7 @@ from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.tables import field
+from dtef_pipeline.text.counted import counted
 
 Vectors = npt.NDArray[np.float32]
 """A vector a row."""
@@ -151,10 +152,10 @@ def decoded(data: Sequence[Mapping[str, Any]], count: int) -> Vectors:
         int(place) for place in (range(count) if all(place is None for place in places) else places) if isinstance(place, int)
     ]
     if len(data) != count or sorted(order) != list(range(count)):
-        raise ValueError(f"{len(data)} embeddings of {count} texts, with the places {_first_few(places)}")
+        raise ValueError(f"{counted(len(data), 'embedding')} of {counted(count, 'text')}, with the places {_first_few(places)}")
     rows = [_vector(entry.get("embedding")) for entry in data]
     if len(lengths := {len(row) for row in rows}) != 1 or lengths == {0}:
-        raise ValueError(f"embeddings of {' and '.join(map(str, sorted(lengths)))} numbers")
+        raise ValueError(f"embeddings of the lengths {', '.join(map(str, sorted(lengths)))}")
     vectors = np.empty((count, len(rows[0])), np.float32)
     vectors[order] = rows
     if not np.isfinite(vectors).all():

@@ -24,7 +24,7 @@ class Maker(NamedTuple):
     """Names that are words of everyday language as well: a text that holds one need not speak of the maker."""
 
 
-MAKERS = (
+KNOWN_MAKERS = (
     Maker("OpenAI", ("openai",), ("gpt", "chatgpt", "o1", "o3", "o4", "davinci", "codex"), ("OpenAI", "Open AI", "ChatGPT", "GPT"), ("Codex",)),
     Maker("Anthropic", ("anthropic",), ("claude",), ("Anthropic", "Claude"), ("Opus", "Sonnet", "Haiku")),
     Maker("Google", ("google", "gemini"), ("gemini", "gemma", "palm"), ("Google", "DeepMind", "Gemini", "Gemma"), ("Bard", "PaLM")),
@@ -74,7 +74,7 @@ def maker_of(model: str) -> str | None:
         model: a model string or a variant: `openrouter/openai/gpt-4o`, `openai/gpt-4o[temperature=0]`.
 
     Returns:
-        Its name, as `MAKERS` has it; for a string with a folder that is not known there (`openrouter/acme/x`) the folder; None where
+        Its name, as `KNOWN_MAKERS` has it; for a string with a folder that is not known there (`openrouter/acme/x`) the folder; None where
         nothing tells. Computed models (`baseline/...`) have no maker.
     """
     provider, *rest = model.partition("[")[0].split("@")[0].lower().split("/")
@@ -84,11 +84,11 @@ def maker_of(model: str) -> str | None:
     # As in bedrock/us.anthropic.claude-3-haiku.
     dotted = re.findall(r"[a-z][a-z0-9-]*(?=\.)", name)
     begins = [name, name.rpartition(".")[2] if dotted else name, _of_account(name)]
-    for maker in MAKERS:
+    for maker in KNOWN_MAKERS:
         if any(begin.startswith(family) for begin in begins for family in maker.families):
             return maker.name
     for part in (*reversed(folders), *dotted, provider):
-        for maker in MAKERS:
+        for maker in KNOWN_MAKERS:
             if part in maker.folders:
                 return maker.name
     return next((part for part in reversed(folders) if part not in ("models", "accounts", "fireworks")), None)
@@ -100,5 +100,5 @@ def _of_account(name: str) -> str:
 
 
 def maker_named(name: str) -> Maker | None:
-    """The entry of `MAKERS` with this name."""
-    return next((maker for maker in MAKERS if maker.name == name), None)
+    """The entry of `KNOWN_MAKERS` with this name."""
+    return next((maker for maker in KNOWN_MAKERS if maker.name == name), None)

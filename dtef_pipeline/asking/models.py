@@ -117,7 +117,7 @@ class ModelSpec(_Settings):
             _refuse(values, _COMPUTED_KEYS, f"{model} is computed, not asked")
             return {"seed": _computed(info).get(model), **values, "temperature": None, "max_tokens": None}
         if model in LOCAL_MODELS:
-            _refuse(values, _LOCAL_KEYS, f"{model} runs in this process and samples nothing")
+            _refuse(values, _LOCAL_KEYS, f"{model}, which is in this process, samples nothing")
             return {**values, "max_tokens": None, "max_concurrency": 1}
         return values
 

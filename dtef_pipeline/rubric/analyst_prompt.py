@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dtef_pipeline.asking.request import Message
-from dtef_pipeline.rubric.analyst_reply import FINDING_KINDS
+from dtef_pipeline.rubric.analyst_reply import INSIGHT_KINDS
 from dtef_pipeline.rubric.anonymise import Pseudonyms
 from dtef_pipeline.rubric.grades import DIMENSIONS
 
@@ -27,7 +27,7 @@ nothing but the responses count."""
 def analyst_messages(report: str, ids: Pseudonyms) -> tuple[Message, ...]:
     """The messages by which an analyst is asked to sum up a report."""
     models = "\n".join(_grade_example(model, ids) for model in sorted(ids.models, key=ids.of_model))
-    findings = "\n".join(f"<{kind}>{_KINDS_SAID[kind]}</{kind}>" for kind in FINDING_KINDS)
+    findings = "\n".join(f"<{kind}>{_KINDS_SAID[kind]}</{kind}>" for kind in INSIGHT_KINDS)
     dimensions = "\n".join(f"- {name}: {meaning}" for name, meaning in DIMENSIONS.items())
     task = f"""{report}
 

@@ -11,11 +11,11 @@ from html import escape, unescape
 from dtef_pipeline.rubric.anonymise import Participant, Pseudonyms
 from dtef_pipeline.rubric.grades import DIMENSIONS, DimensionGrade, reasoning_in, score_in
 
-FINDING_KINDS = ("key_finding", "strength", "weakness", "pattern", "topic")
+INSIGHT_KINDS = ("key_finding", "strength", "weakness", "pattern", "topic")
 """The blocks of a summary besides its grades, in the order in which they are shown."""
 
 _THOUGHT = re.compile(r"<(think|thinking)\b[^>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
-_FINDING = re.compile(rf"<({'|'.join(FINDING_KINDS)})\b[^>]*>(.*?)</\1\s*>", re.IGNORECASE | re.DOTALL)
+_FINDING = re.compile(rf"<({'|'.join(INSIGHT_KINDS)})\b[^>]*>(.*?)</\1\s*>", re.IGNORECASE | re.DOTALL)
 _GRADE = re.compile(r"<grade\b([^>]*)>(.*?)</grade\s*>", re.IGNORECASE | re.DOTALL)
 _REF = re.compile(r"<ref\b([^<>]*?)/?\s*>(?:\s*</ref\s*>)?|&lt;ref\b(.*?)/?\s*&gt;(?:\s*&lt;/ref\s*&gt;)?", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"([a-z]+)\s*=\s*(\"[^\"]*\"|'[^']*')", re.IGNORECASE)
@@ -42,7 +42,7 @@ class AnalystFinding:
     """One insight of an analyst."""
 
     kind: str
-    """One of `FINDING_KINDS`."""
+    """One of `INSIGHT_KINDS`."""
     text: SummaryText
 
 
@@ -52,7 +52,7 @@ class AnalystReply:
 
     findings: tuple[AnalystFinding, ...]
     grades: tuple[DimensionGrade, ...]
-    """One a model and dimension at most: the last one written."""
+    """At most one for each model and dimension: the last one written."""
     dropped: Mapping[str, int]
     """Grades that are not counted, by reason: unknown model, unknown dimension, twice."""
     missing: tuple[str, ...]
@@ -79,7 +79,7 @@ def read_replies(replies: tuple[str, ...], ids: Pseudonyms, prompts: Mapping[str
     for grade in (grade for text in texts for grade in _grades(text, ids, dropped)):
         dropped["twice"] += (grade.model, grade.dimension) in grades
         grades[grade.model, grade.dimension] = grade
-    absent = [kind for kind in FINDING_KINDS if kind not in {finding.kind for finding in findings}]
+    absent = [kind for kind in INSIGHT_KINDS if kind not in {finding.kind for finding in findings}]
     wanted = ((model, dimension) for model in sorted(ids.models, key=ids.of_model) for dimension in DIMENSIONS)
     absent += [f"{ids.of_model(model)} {dimension}" for model, dimension in wanted if (model, dimension) not in grades]
     return AnalystReply(

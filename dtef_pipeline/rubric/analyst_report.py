@@ -13,12 +13,13 @@ import numpy as np
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.blocks import safe
-from dtef_pipeline.rubric.analyst_reply import FINDING_KINDS
+from dtef_pipeline.rubric.analyst_reply import INSIGHT_KINDS
 from dtef_pipeline.rubric.anonymise import Participant, Pseudonyms
 from dtef_pipeline.rubric.hidden_names import HiddenNames
+from dtef_pipeline.text.counted import counted
 
 REPORT_TAGS = ("REPORT", "DESCRIPTION", "SYSTEM", "PROMPT", "TEXT", "IDEAL", "CRITERIA", "RESPONSE")
-_GUARDED = (*REPORT_TAGS, *FINDING_KINDS, "grade", "ref", "think")
+_GUARDED = (*REPORT_TAGS, *INSIGHT_KINDS, "grade", "ref", "think")
 _MARKER_ROOM = 100
 """Characters for the line that says how much of a text is left out, and for the names in it that only the cut makes."""
 
@@ -115,7 +116,7 @@ def analyst_report(material: SummaryMaterial, ids: Pseudonyms, names: HiddenName
     share = 1.0 if total <= room else (room - _MARKER_ROOM * len(sections)) / total
     if share <= 0:
         raise ConfigError(
-            f"the report on {material.blueprint} for the analyst has {fixed + total:,} characters, and without its texts still "
+            f"the report on {material.blueprint} for the analyst has {counted(fixed + total, 'character')}, and without its texts still "
             f"{fixed + _MARKER_ROOM * len(sections):,}; allowed: {most:,}. Let more characters be sent, or sum up fewer models"
         )
     texts = (part if isinstance(part, str) else _cut(part.text, share, names) for part in parts)
@@ -137,7 +138,7 @@ def _cut(text: str, share: float, names: HiddenNames) -> str:
     if share == 1:
         return text
     kept = text[: int(len(text) * share)]
-    return f"{names.hide(kept)}\n[cut: {len(kept):,} of {len(text):,} characters are shown]"
+    return f"{names.hide(kept)}\n[cut: {len(kept):,} of {counted(len(text), 'character')} shown]"
 
 
 def _shown(place: int) -> str:

@@ -28,7 +28,7 @@ LOWEST_GRADE, HIGHEST_GRADE = 1.0, 10.0
 
 _SCORE = re.compile(r"\bscore\b[\s*_`]*:", re.IGNORECASE)
 _NO_GRADE = re.compile(r"[\s*_`\"'(\[]*(?:n\s*/\s*a\b|n\.a\.|none\b|null\b|not\s+applicable\b)", re.IGNORECASE)
-_NUMBER = re.compile(r"(?<![\d.])\d+(?:[.,]\d+)?")
+_GRADE_NUMBER = re.compile(r"(?<![\d.])\d+(?:[.,]\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def score_in(text: str) -> float | None:
     A number above 10 is taken for a percentage and divided by 10. None: no number, N/A, below 1, or above 100.
     """
     *_, end = (0, *(match.end() for match in _SCORE.finditer(text)))
-    if not end or _NO_GRADE.match(text, end) or (found := _NUMBER.search(text, end)) is None:
+    if not end or _NO_GRADE.match(text, end) or (found := _GRADE_NUMBER.search(text, end)) is None:
         return None
     if text[: found.start()].rstrip(" *_`").endswith(("-", "−")):
         return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from dtef_pipeline.asking.makers import MAKERS, SERVING, Maker, maker_named, maker_of
+from dtef_pipeline.asking.makers import KNOWN_MAKERS, SERVING, Maker, maker_named, maker_of
 from dtef_pipeline.errors import NameLeak
 
 MODEL_HIDDEN, COMPANY_HIDDEN, PROVIDER_HIDDEN = "[model]", "[company]", "[provider]"
@@ -109,7 +109,7 @@ def names_of(models: Iterable[str], called: Iterable[str] = ()) -> HiddenNames:
     for text in (*strings, *(one.partition("@")[0] for one in called)):
         for part in _parts(text):
             add(part, MODEL_HIDDEN)
-    for maker in MAKERS:
+    for maker in KNOWN_MAKERS:
         for said in maker.said:
             add(said, _kind(maker, said))
     for here in sorted({one for model in strings if (one := maker_of(model))}):

@@ -17,6 +17,7 @@ from dtef_pipeline.rubric.anonymise import Pseudonyms, pseudonyms, summary_seed
 from dtef_pipeline.rubric.grades import DIMENSIONS
 from dtef_pipeline.rubric.hidden_names import names_of
 from dtef_pipeline.tables import SNAPSHOT_FIELD, field
+from dtef_pipeline.text.counted import and_more
 
 ANALYST_ROLE = "analyst"
 REPORT_CHARACTERS = 400_000
@@ -147,7 +148,7 @@ def _state(reply: AnalystReply, responses: Sequence[Response], failure: Failure 
         return "ok", None
     cut = "; the last reply was cut by its limit of tokens" if responses[-1].finish_reason == "length" else ""
     failed = f"; asked once more: {failure.message}" if failure else ""
-    few = ", ".join(reply.missing[:5]) + (f" and {len(reply.missing) - 5:,} more" if len(reply.missing) > 5 else "")
+    few = and_more(reply.missing, 5)
     if reply.findings or reply.grades:
         return "partial", f"without {few}{cut}{failed}"
     return "unreadable", f"no block of the form that was asked for{cut}{failed}"

@@ -46,7 +46,7 @@ class LocalTransport:
 
     def problem(self, spec: ModelSpec) -> str | None:
         if spec.model == LOCAL_EMBEDDER:
-            return f"{LOCAL_EMBEDDER} embeds texts and writes none; name it as the embedder"
+            return f"{LOCAL_EMBEDDER} writes no texts, it embeds them; name it as the embedder"
         absent = [name for name in (_RUNTIME_PACKAGE, _WEIGHTS_PACKAGE) if importlib.util.find_spec(name) is None]
         if absent:
             return f"the package {' and '.join(absent)} is not installed; {_INSTALL}"

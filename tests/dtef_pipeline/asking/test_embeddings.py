@@ -73,12 +73,12 @@ class TestDecoded:
     @pytest.mark.parametrize(
         ("data", "problem"),
         [
-            ([entry(0, [1.0])], "1 embeddings of 2 texts"),
+            ([entry(0, [1.0])], "1 embedding of 2 texts"),
             ([entry(0, [1.0]), entry(0, [1.0])], "with the places 0, 0"),
             ([entry(0, [1.0]), entry(2, [1.0])], "with the places 0, 2"),
             ([entry(0, [1.0]), entry(None, [1.0])], "with the places 0, None"),
-            ([entry(0, [1.0]), entry(1, [1.0, 2.0])], "embeddings of 1 and 2 numbers"),
-            ([entry(0, []), entry(1, [])], "embeddings of 0 numbers"),
+            ([entry(0, [1.0]), entry(1, [1.0, 2.0])], "embeddings of the lengths 1, 2"),
+            ([entry(0, []), entry(1, [])], "embeddings of the lengths 0"),
             ([entry(0, [1.0]), entry(1, [math.nan])], "something else than finite numbers"),
             ([entry(0, [1.0]), entry(1, [1e300])], "something else than finite numbers"),
             ([entry(0, [1.0]), entry(1, [True])], "neither a list of numbers nor base64"),

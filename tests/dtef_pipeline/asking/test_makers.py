@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.asking.makers import MAKERS, SERVING, maker_named, maker_of
+from dtef_pipeline.asking.makers import KNOWN_MAKERS, SERVING, maker_named, maker_of
 
 
 @pytest.mark.parametrize(
@@ -47,11 +47,11 @@ def test_models_of_one_maker_are_of_one_maker_wherever_they_are_served() -> None
 
 
 def test_no_folder_stands_for_two_makers() -> None:
-    folders = [folder for maker in MAKERS for folder in maker.folders]
+    folders = [folder for maker in KNOWN_MAKERS for folder in maker.folders]
     assert len(folders) == len(set(folders))
     assert set(folders) & set(SERVING) == set()
 
 
 def test_makers_are_found_by_their_names() -> None:
-    assert [maker_named(maker.name) for maker in MAKERS] == list(MAKERS)
+    assert [maker_named(maker.name) for maker in KNOWN_MAKERS] == list(KNOWN_MAKERS)
     assert maker_named("acme") is None

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.rubric.analyst_reply import (
-    FINDING_KINDS,
+    INSIGHT_KINDS,
     SummaryMention,
     as_html,
     as_markdown,
@@ -33,7 +33,7 @@ def grade(dimension: str = "clarity", inside: str = "REASONING: good.\nSCORE: 8/
 
 
 def whole() -> str:
-    findings = "\n".join(f"<{kind}>{kind} {REF}</{kind}>" for kind in FINDING_KINDS)
+    findings = "\n".join(f"<{kind}>{kind} {REF}</{kind}>" for kind in INSIGHT_KINDS)
     return findings + "".join(grade(dimension, model=model) for dimension in DIMENSIONS for model in (GPT, CLAUDE))
 
 
@@ -41,7 +41,7 @@ class TestBlocks:
     def test_a_whole_reply_misses_nothing(self) -> None:
         reply = read_replies((whole(),), IDS)
         assert (reply.missing, dict(reply.dropped)) == ((), {})
-        assert [finding.kind for finding in reply.findings] == list(FINDING_KINDS)
+        assert [finding.kind for finding in reply.findings] == list(INSIGHT_KINDS)
         assert len(reply.grades) == 26
         assert as_text(reply.findings[0].text) == "key_finding openai/gpt-4o"
 
@@ -77,7 +77,7 @@ class TestBlocks:
         assert [one.score for one in read_replies((text,), IDS).grades] == [7]
 
     def test_an_empty_reply_misses_everything(self) -> None:
-        assert len(read_replies(("",), IDS).missing) == len(FINDING_KINDS) + 2 * len(DIMENSIONS)
+        assert len(read_replies(("",), IDS).missing) == len(INSIGHT_KINDS) + 2 * len(DIMENSIONS)
 
 
 class TestNames:

@@ -12,7 +12,7 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.errors import ConfigError, NameLeak
 from dtef_pipeline.rubric import analyst_report
-from dtef_pipeline.rubric.analyst_reply import FINDING_KINDS
+from dtef_pipeline.rubric.analyst_reply import INSIGHT_KINDS
 from dtef_pipeline.rubric.analyst_report import ReportedPrompt, ReportedResponse, SummaryMaterial
 from dtef_pipeline.rubric.anonymise import Participant
 from dtef_pipeline.rubric.grades import DIMENSIONS
@@ -72,7 +72,7 @@ def grade(case: SummaryCase, model: str, dimension: str, score: str = "7.5/10") 
 
 
 def whole(case: SummaryCase) -> str:
-    findings = "".join(f"<{kind}>a {kind}</{kind}>" for kind in FINDING_KINDS)
+    findings = "".join(f"<{kind}>a {kind}</{kind}>" for kind in INSIGHT_KINDS)
     return findings + "".join(grade(case, model, dimension) for model in (GPT, CLAUDE) for dimension in DIMENSIONS)
 
 

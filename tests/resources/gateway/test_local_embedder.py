@@ -107,7 +107,7 @@ def test_a_package_without_its_file_is_named(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_embedder_is_no_model_to_be_measured(store: ResponseStore) -> None:
-    with pytest.raises(GatewayError, match="embeds texts and writes none"):
+    with pytest.raises(GatewayError, match="writes no texts, it embeds them"):
         gateway(store).answer([Request("p", None, "hi", SPEC, 0, "base")])
 
 
