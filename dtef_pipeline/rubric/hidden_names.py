@@ -25,6 +25,8 @@ _NOT_NAMES = frozenset(
     {"model", "models", "company", "provider", "auto", "chat", "free", "local", "replicate", "snowflake", "heroku"}
 )
 _PARTS_OF_COMPANIES = ("deepmind", "open ai", "meta ai")
+_WORDS_TOO = frozenset({"azure", "bedrock", "hyperbolic"})
+"""Providers that are hidden where they serve one of the models."""
 _PLATFORMS = ("OpenRouter", "LiteLLM", "Hugging Face", "HuggingFace", "vLLM", "Ollama")
 _TAIL = (
     r"(?:[ \-_]?v?\d+(?:\.\d+)*[a-z]{0,2}(?![a-z])"
@@ -112,9 +114,10 @@ def names_of(models: Iterable[str], called: Iterable[str] = ()) -> HiddenNames:
     for maker in KNOWN_MAKERS:
         for said in maker.said:
             add(said, _kind(maker, said))
-    for here in sorted({one for model in strings if (one := maker_of(model))}):
-        _add_maker(here, add)
-    for provider in sorted({*SERVING, *(text.partition("/")[0] for text in strings if "/" in text), *_PLATFORMS}):
+    for maker_here in sorted({one for model in strings if (one := maker_of(model))}):
+        _add_maker(maker_here, add)
+    here = {text.partition("/")[0] for text in strings if "/" in text}
+    for provider in sorted({*SERVING, *_PLATFORMS} - _WORDS_TOO | here):
         add(provider, PROVIDER_HIDDEN)
     return HiddenNames(tuple(sorted(named.values(), key=lambda name: (-name.letters, name.pattern))))
 

@@ -72,6 +72,8 @@ def test_other_words_stay_as_they_are(text: str) -> None:
 
 def test_an_everyday_word_is_a_name_where_its_maker_takes_part() -> None:
     assert names_of(["gemini/gemini-2.5-flash"]).hide("a haiku about Meta") == "a haiku about Meta"
+    assert names_of(["openai/gpt-4o"]).hide("hyperbolic azure") == "hyperbolic azure"
+    assert names_of(["azure/gpt-4o"]).hide("by Azure") == "by [provider]"
     with_both = names_of(["groq/llama-3.1-8b", "anthropic/claude-3-haiku"])
     assert with_both.hide("a haiku about Meta") == "a [model] about [company]"
 
