@@ -30,6 +30,9 @@ MakerOf = Callable[[str], str | None]
 ALL_JUDGES = "all"
 FAVOURED_AT = 0.05
 _NO_VARIATION = 1e-9
+_OF_PAIR = ("judge", "model", "maker")
+_NUMBERED = ("gamma", "se", "low", "high", "p")
+_PREFERENCE = (*_OF_PAIR, *_NUMBERED, "p_holm", "n", "n_prompts", "flagged", "reason")
 
 
 def same_maker(judgements: pd.DataFrame, maker_of: MakerOf) -> npt.NDArray[np.bool_]:
@@ -73,7 +76,8 @@ def self_preference(judgements: pd.DataFrame, maker_of: MakerOf) -> pd.DataFrame
         found.append({"judge": one.judge, "model": one.model, "maker": maker_of(str(one.judge_model)), **estimate})
     table = pd.DataFrame(found)
     adjusted = np.concatenate([table["p"].to_numpy()[:1], holm(table["p"].to_numpy()[1:])])
-    return table.assign(p_holm=adjusted, flagged=(adjusted < FAVOURED_AT) & (table["gamma"].to_numpy() > 0))
+    favoured = (adjusted < FAVOURED_AT) & (table["gamma"].to_numpy() > 0)
+    return table.assign(p_holm=adjusted, flagged=favoured)[list(_PREFERENCE)]
 
 
 def _estimate(y: Floats, same: npt.NDArray[np.bool_], item: Codes, judge: Codes, prompt: Codes) -> dict[str, Any]:
@@ -83,7 +87,7 @@ def _estimate(y: Floats, same: npt.NDArray[np.bool_], item: Codes, judge: Codes,
         same[several].astype(np.float64),
         *_renumbered(item[several], judge[several], prompt[several]),
     )
-    row: dict[str, Any] = dict.fromkeys(("gamma", "se", "low", "high", "p"), np.nan)
+    row: dict[str, Any] = dict.fromkeys(_NUMBERED, np.nan)
     clusters = np.unique(prompt[x > 0])
     row |= {"n": int(x.sum()), "n_prompts": len(clusters), "reason": "no judge shares a maker with a model it judged"}
     if not len(clusters):

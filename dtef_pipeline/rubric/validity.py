@@ -26,6 +26,19 @@ DISAGREED_FROM = 0.3
 """Standard deviation of the judges of one response, as a mean over responses, above which a criterion is listed."""
 AGREEMENT_CUTS = ("overall", "blueprint", "judges", "criterion", "language")
 NO_TEXT = "unknown"
+_JUDGES = (
+    "judge",
+    "n",
+    "n_scored",
+    "n_unreadable",
+    "n_failed",
+    "unreadable",
+    "partial",
+    "mean",
+    "calls",
+    "cost_usd",
+    "flagged",
+)
 _AGREEMENT = ("cut", "value", "alpha", "low", "high", "reading", "n_units", "n_values", "n_clusters", "reason")
 
 
@@ -120,7 +133,8 @@ def judge_table(judgements: pd.DataFrame) -> pd.DataFrame:
     replies = (found["n_scored"] + found["n_unreadable"]).to_numpy(dtype=np.float64)
     share = np.divide(found["n_unreadable"], replies, out=np.full(len(found), np.nan), where=replies > 0)
     found = found.assign(unreadable=share, partial=groups["partial"].mean(), mean=groups["mean"].mean())
-    return found.assign(cost_usd=groups["cost_usd"].sum(min_count=1), flagged=share > UNREADABLE_FROM).reset_index()
+    found = found.assign(cost_usd=groups["cost_usd"].sum(min_count=1), flagged=share > UNREADABLE_FROM)
+    return found.reset_index()[list(_JUDGES)]
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,51 @@
+"""What the functions return are the columns of the tables, in their order."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.rubric import validity_tables as tables
+from dtef_pipeline.rubric.anchors import judge_drifts
+from dtef_pipeline.rubric.corrected import corrected, known_classes
+from dtef_pipeline.rubric.human_labels import RUBRIC_LABELS
+from dtef_pipeline.rubric.label_sheet import label_items, sampled
+from dtef_pipeline.rubric.self_preference import self_preference
+from dtef_pipeline.rubric.validity import agreement_table, disagreed_criteria, judge_table
+from dtef_pipeline.rubric.variance_shares import variance_shares
+from tests.made.rubric_tables import rubric_tables
+
+MADE = rubric_tables(judges=("s(x)", "p(y)"))
+ITEMS = label_items(MADE.responses, MADE.criteria, MADE.prompts)
+SAMPLE = sampled(MADE.responses, MADE.criteria, MADE.prompts, n_prompts=8, seed=1)
+_SAID = [(item, "CLASS_UNMET", 0.0, "A", None, datetime(2026, 1, 1), 2, "s") for item in SAMPLE.items["item"]]
+LABELS = pd.DataFrame(_SAID, columns=RUBRIC_LABELS.names)
+RESPONSES = MADE.responses.merge(MADE.prompts[["blueprint", "prompt", "weight"]]).assign(judged=0.5, labelled=0.4)
+NIGHTS = {"2026-01-01": datetime(2026, 1, 1), "2026-01-03": datetime(2026, 1, 3)}
+ANCHORS = pd.concat([ITEMS.assign(snapshot=night, judge="s(x)", judge_variant="x", score=0.5) for night in NIGHTS])
+
+
+def made() -> dict[str, tuple[pd.DataFrame, pa.Schema]]:
+    return {
+        "agreement": (agreement_table(MADE.judgements, MADE.criteria, resamples=50), tables.RUBRIC_AGREEMENT),
+        "disagreed": (disagreed_criteria(MADE.judgements, MADE.criteria, least=0.1), tables.RUBRIC_DISAGREED),
+        "judges": (judge_table(MADE.judgements), tables.RUBRIC_JUDGES),
+        "self-preference": (self_preference(MADE.judgements, {"x": "X", "a": "X"}.get), tables.RUBRIC_SELF_PREFERENCE),
+        "variance": (variance_shares(MADE.judgements), tables.RUBRIC_VARIANCE_SHARES),
+        "corrected": (corrected(RESPONSES, SAMPLE.drawn), tables.RUBRIC_CORRECTED),
+        "classes": (known_classes(MADE.judgements, ITEMS, LABELS), tables.RUBRIC_KNOWN_CLASSES),
+        "drawn": (SAMPLE.drawn, tables.RUBRIC_DRAWN),
+        "judge drift": (pd.DataFrame([one.row for one in judge_drifts(ANCHORS, NIGHTS)]), tables.RUBRIC_JUDGE_DRIFT),
+    }
+
+
+@pytest.mark.parametrize(("rows", "schema"), made().values(), ids=list(made()))
+def test_columns_are_those_of_the_table_in_their_order(rows: pd.DataFrame, schema: pa.Schema) -> None:
+    assert len(rows)
+    assert list(rows.columns) == schema.names
+    table = pa.Table.from_pandas(rows.replace({np.nan: None}), schema, preserve_index=False)
+    assert table.schema.equals(schema)
