@@ -281,8 +281,8 @@ def _role_and_content(message: Any) -> tuple[str | None, Any]:
     """The role and what is said, of `{role, content}` or of `{user: text}`; no role: it is neither."""
     if not isinstance(message, dict):
         return None, None
-    if "role" in message:
-        role, content = message["role"], message.get("content")
+    if "role" in message and "content" in message:
+        role, content = message["role"], message["content"]
     elif len(message) == 1:
         ((role, content),) = message.items()
     else:

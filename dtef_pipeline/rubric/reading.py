@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from dtef_pipeline.rubric import javascript_pattern
 from dtef_pipeline.rubric.findings import HEADER_PLACE, FindingLog, Spot, shown
 from dtef_pipeline.rubric.function_names import PatternFault
-from dtef_pipeline.rubric.model import Blueprint, BlueprintFinding, PromptItem, ReadBlueprint
+from dtef_pipeline.rubric.model import Blueprint, BlueprintFinding, Judge, PromptItem, ReadBlueprint
 from dtef_pipeline.rubric.named_models import Collections, named_judges, named_models
 from dtef_pipeline.rubric.points import PointReader, citation_text
 from dtef_pipeline.rubric.prompt_items import (
@@ -19,6 +19,7 @@ from dtef_pipeline.rubric.prompt_items import (
     PROMPT_TEXT_KEYS,
     SHOULD_KEYS,
     PromptReader,
+    SharedSettings,
     shared_settings,
 )
 from dtef_pipeline.rubric.yaml_documents import (
@@ -102,7 +103,8 @@ def read_blueprint(
         if (item := prompts.item(value, place, Spot(place, line))) is not None:
             items.append(item)
     models = named_models(parts.header, collections or {}, log, given=models_given)
-    blueprint = _blueprint(identifier, parts.header, items, models, prompts, log) if items else None
+    judges = named_judges(parts.header, log)
+    blueprint = _blueprint(identifier, parts.header, items, models, judges, prompts.settings) if items else None
     return ReadBlueprint(blueprint, tuple(log.found), parts.structure, prompts.left_out + points.left_out)
 
 
@@ -190,10 +192,9 @@ def _blueprint(
     header: dict[str, Any],
     items: list[PromptItem],
     models: tuple[str, ...],
-    prompts: PromptReader,
-    log: FindingLog,
+    judges: tuple[Judge, ...],
+    settings: SharedSettings,
 ) -> Blueprint:
-    settings = prompts.settings
     return Blueprint(
         id=identifier,
         title=_title(header, identifier),
@@ -202,7 +203,7 @@ def _blueprint(
         prompts=tuple(items),
         systems=settings.systems,
         models=models,
-        judges=named_judges(header, log),
+        judges=judges,
         references=_references(header),
         temperatures=settings.temperatures,
     )

@@ -1,0 +1,108 @@
+"""Models by name and by collection, each once, as litellm writes them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.rubric.findings import FindingLog
+from dtef_pipeline.rubric.named_models import litellm_name, named_models, read_collections
+
+COLLECTIONS = {"CORE": ("openai:a", "google:b"), "EMPTY": (), "BOTH": ("CORE", "xai:c"), "LOOP": ("LOOP",)}
+
+
+def read(models: Any, *, given: bool = False) -> tuple[tuple[str, ...], list[str]]:
+    log = FindingLog()
+    names = named_models({} if models is None else {"models": models}, COLLECTIONS, log, given=given)
+    assert all(found.place == "header" for found in log.found)
+    return names, [found.code for found in log.found]
+
+
+@pytest.mark.parametrize(
+    ("name", "litellm"),
+    [
+        ("openai:gpt-4o", "openai/gpt-4o"),
+        ("openrouter:google/gemini-2.5-flash", "openrouter/google/gemini-2.5-flash"),
+        ("google:gemini-2.5-flash", "gemini/gemini-2.5-flash"),
+        ("together:moonshotai/Kimi", "together_ai/moonshotai/Kimi"),
+        ("anthropic:claude", "anthropic/claude"),
+        ("mistral:m", "mistral/m"),
+        ("xai:grok", "xai/grok"),
+        ("openrouter:deepseek/r1:free", "openrouter/deepseek/r1:free"),
+    ],
+)
+def test_names_of_litellm(name: str, litellm: str) -> None:
+    assert litellm_name(name) == litellm
+
+
+@pytest.mark.parametrize(
+    ("models", "names", "found"),
+    [
+        (["CORE"], ("openai/a", "gemini/b"), []),
+        (["xai:c", "CORE"], ("xai/c", "openai/a", "gemini/b"), []),
+        ("CORE", ("openai/a", "gemini/b"), []),
+        ([" openai:x "], ("openai/x",), []),
+        ([{"openai": "x"}], ("openai/x",), []),
+        (["BOTH"], ("openai/a", "gemini/b", "xai/c"), []),
+        (["CORE", "EMPTY"], ("openai/a", "gemini/b"), ["empty-collection"]),
+        (["openai:a", "CORE"], ("openai/a", "gemini/b"), ["model-twice"]),
+        (None, ("openai/a", "gemini/b"), ["no-models"]),
+        ([], ("openai/a", "gemini/b"), ["no-models"]),
+        (["EMPTY"], (), ["empty-collection", "no-models-left"]),
+        (["NOBODY", "openai:x"], ("openai/x",), ["unknown-collection"]),
+        (["gpt-4o"], (), ["unknown-collection"]),
+        (["openai/gpt-4o"], (), ["unknown-collection"]),
+        ([5, None], (), ["unknown-collection", "unknown-collection"]),
+        ([{"a": "b", "c": "d"}], (), ["unknown-collection"]),
+        (["LOOP"], (), ["unknown-collection"]),
+        (5, (), ["bad-header"]),
+    ],
+)
+def test_named_models(models: object, names: tuple[str, ...], found: list[str]) -> None:
+    assert read(models) == (names, found)
+
+
+def test_file_without_models_is_no_error_where_others_are_given() -> None:
+    assert read(["EMPTY"], given=True) == ((), ["empty-collection"])
+
+
+def test_model_with_an_address_is_refused_with_what_to_write_in_its_place() -> None:
+    log = FindingLog()
+    model = {"id": "custom:mine", "url": "http://gpu:8000/v1/chat/completions", "modelName": "llama", "inherit": "openai"}
+    assert named_models({"models": [model]}, {}, log) == ()
+    (found,) = log.found
+    assert found.code == "custom-model"
+    assert "{models: {mine: {model: openai/llama, api_base: http://gpu:8000/v1}}}" in found.text
+    assert "--model mine" in found.text
+
+
+def test_folder_of_collections_is_read_by_file_name(tmp_path: Path) -> None:
+    (tmp_path / "CORE.json").write_text(json.dumps(["openai:a"]))
+    (tmp_path / "MINE.yml").write_text("- openai:b\n- CORE\n")
+    (tmp_path / "NONE.yaml").write_text("")
+    (tmp_path / "README.md").write_text("# not one")
+    assert read_collections(tmp_path) == {"CORE": ("openai:a",), "MINE": ("openai:b", "CORE"), "NONE": ()}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("A.json", "{", r"A\.json:1: not a readable"),
+        ("A.json", "{}", "allowed: a list of texts"),
+        ("A.yml", "- 5", "got \\[5\\]"),
+        ("A.yml", "- a: b: c", "A.yml:1"),
+    ],
+)
+def test_collection_that_is_no_list_of_texts_is_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        read_collections(tmp_path)
+
+
+def test_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is no folder"):
+        read_collections(tmp_path / "nowhere")

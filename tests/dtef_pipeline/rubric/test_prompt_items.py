@@ -1,0 +1,268 @@
+"""Prompts: what is asked, by which system prompts and at which temperatures, and under which id."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dtef_pipeline.rubric.model import Blueprint, PromptItem, Turn
+from dtef_pipeline.rubric.reading import read_blueprint
+
+HEADER = "models: [openai:gpt-4o]\n"
+
+
+def read(*prompts: str, header: str = "") -> tuple[Blueprint, list[str]]:
+    """The blueprint, and the codes of what was found with their places."""
+    text = HEADER + header + "---\n" + "\n".join(f"- {{should: [x], {prompt}}}" for prompt in prompts)
+    found = read_blueprint(text, "a")
+    assert found.blueprint is not None, found.findings
+    return found.blueprint, [f"{one.code} {one.place}" for one in found.findings]
+
+
+def only(prompt: str, header: str = "") -> PromptItem:
+    """The one prompt of a blueprint without findings."""
+    blueprint, found = read(f"id: a, {prompt}", header=header)
+    assert found == []
+    (item,) = blueprint.prompts
+    return item
+
+
+def errors(prompt: str, header: str = "") -> list[str]:
+    """What is wrong with the first of two prompts, which is left out."""
+    blueprint, found = read(f"id: a, {prompt}", "id: b, prompt: c", header=header)
+    assert [item.id for item in blueprint.prompts] == ["b"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("prompt", "turns"),
+    [
+        ("prompt: b", (Turn("user", "b"),)),
+        ("promptText: b", (Turn("user", "b"),)),
+        ("prompt: 42", (Turn("user", "42"),)),
+        ("prompt: 0", (Turn("user", "0"),)),
+        ("prompt: 2.0", (Turn("user", "2"),)),
+        ("prompt: yes", (Turn("user", "yes"),)),
+        ("prompt: 12:30", (Turn("user", "12:30"),)),
+        ("prompt: 2026-03-01", (Turn("user", "2026-03-01"),)),
+        ('prompt: "  b\\n"', (Turn("user", "  b\n"),)),
+        ("prompt: b, messages: []", (Turn("user", "b"),)),
+        ("messages: [user: b]", (Turn("user", "b"),)),
+        ("messages: [{role: user, content: b}]", (Turn("user", "b"),)),
+        ("messages: [{role: user, content: 7}]", (Turn("user", "7"),)),
+        ("messages: [user: b, ai: c, user: d]", (Turn("user", "b"), Turn("assistant", "c"), Turn("user", "d"))),
+        (
+            "messages: [user: b, {role: ai, content: c}, user: d]",
+            (Turn("user", "b"), Turn("assistant", "c"), Turn("user", "d")),
+        ),
+        ("messages: [user: b, assistant: null, user: d]", (Turn("user", "b"), Turn("assistant", None), Turn("user", "d"))),
+        ("messages: [user: b, {role: assistant, content: null}]", (Turn("user", "b"), Turn("assistant", None))),
+        ("messages: [system: s, user: b]", (Turn("system", "s"), Turn("user", "b"))),
+    ],
+)
+def test_forms_of_a_prompt(prompt: str, turns: tuple[Turn, ...]) -> None:
+    assert only(prompt).turns == turns
+
+
+def test_block_scalar_is_sent_with_its_line_ends() -> None:
+    read_one = read_blueprint(f"{HEADER}---\nid: a\nprompt: |\n  b\n  c\nshould: [d]\n", "a").blueprint
+    assert read_one is not None
+    assert read_one.prompts[0].turns == (Turn("user", "b\nc\n"),)
+
+
+@pytest.mark.parametrize(
+    ("turns", "number"),
+    [
+        ("[user: b]", 1),
+        ("[user: b, assistant: null]", 1),
+        ("[user: b, assistant: null, user: c]", 2),
+        ("[user: b, ai: c, user: d]", 1),
+        ("[user: b, ai: null, user: c, ai: null, user: d]", 3),
+    ],
+)
+def test_number_of_turns_that_the_model_writes(turns: str, number: int) -> None:
+    assert only(f"messages: {turns}").generated == number
+
+
+@pytest.mark.parametrize(
+    ("prompt", "found"),
+    [
+        ("ideal: b", "no-prompt-text prompt 0"),
+        ("prompt: ''", "no-prompt-text prompt 0"),
+        ("prompt: null", "no-prompt-text prompt 0"),
+        ("prompt: [b]", "bad-prompt prompt 0"),
+        ("prompt: true", "bad-prompt prompt 0"),
+        ("prompt: b, ideal: {c: d}", "bad-prompt prompt 0"),
+        ("prompt: b, system: [c, d]", "bad-prompt prompt 0"),
+        ("prompt: b, temperature: warm", "bad-prompt prompt 0"),
+        ("prompt: b, weight: 11", "weight-out-of-range prompt 0"),
+        ("prompt: b, importance: heavy", "weight-out-of-range prompt 0"),
+        ("messages: b", "bad-message prompt 0"),
+        ("messages: [b]", "bad-message prompt 0 messages[0]"),
+        ("messages: [user: b, user: null]", "bad-message prompt 0 messages[1]"),
+        ("messages: [{role: user}]", "bad-message prompt 0 messages[0]"),
+        ("messages: [{role: [user], content: b}]", "bad-message prompt 0 messages[0]"),
+        ("messages: [{role: assistant}]", "bad-message prompt 0 messages[0]"),
+        ("messages: [{role: user, content: [b]}]", "bad-message prompt 0 messages[0]"),
+        ("messages: [{user: b, assistant: c}]", "bad-message prompt 0 messages[0]"),
+        ("messages: [assistant: null]", "assistant-first prompt 0"),
+        ("messages: [user: b, system: c]", "nothing-to-generate prompt 0"),
+        ("messages: [user: b, assistant: c]", "nothing-to-generate prompt 0"),
+    ],
+)
+def test_prompt_with_an_error_is_left_out(prompt: str, found: str) -> None:
+    assert errors(prompt) == [found]
+
+
+def test_parts_that_are_left_out_are_counted() -> None:
+    text = f"{HEADER}---\n- 5\n- {{id: a, prompt: b, should: [5, c, [[d]], {{$contains: 5}}]}}\n- {{id: b}}\n"
+    assert read_blueprint(text, "a").left_out == 4
+
+
+def test_prompt_whose_criteria_all_have_errors_is_not_called_one_without_criteria() -> None:
+    found = [one.code for one in read_blueprint(f"{HEADER}---\n- {{id: a, prompt: b, should: [5]}}", "a").findings]
+    assert found == ["bad-point"]
+
+
+@pytest.mark.parametrize(
+    "messages", ["[user: b, user: c]", "[user: b, assistant: c, assistant: null]", "[system: a, system: b, user: c]"]
+)
+def test_two_messages_of_one_role_are_sent_as_written(messages: str) -> None:
+    blueprint, found = read(f"id: a, messages: {messages}")
+    assert found == ["consecutive-roles prompt 0"]
+    assert len(blueprint.prompts[0].turns) == messages.count(": ")
+
+
+def test_messages_win_over_a_prompt_beside_them() -> None:
+    blueprint, found = read("id: a, prompt: b, messages: [user: c]")
+    assert found == ["prompt-and-messages prompt 0"]
+    assert blueprint.prompts[0].turns == (Turn("user", "c"),)
+
+
+@pytest.mark.parametrize("key", ["should", "points", "expect", "expects", "expectations"])
+def test_other_names_of_should(key: str) -> None:
+    read_one = read_blueprint(f"{HEADER}---\n- {{id: a, prompt: b, {key}: [c], should_not: [d]}}", "a")
+    assert read_one.findings == ()
+    assert read_one.blueprint is not None
+    assert [(one.block, one.text) for one in read_one.blueprint.prompts[0].criteria] == [("should", "c"), ("should_not", "d")]
+
+
+def test_other_names_of_what_a_prompt_has() -> None:
+    item = only("prompt: b, idealResponse: c, importance: 2, reference: {title: d, url: e}, description: f, render_as: html")
+    assert (item.ideal, item.weight, item.citation, item.description, item.render_as) == ("c", 2.0, "d (e)", "f", "html")
+    assert only("prompt: b, multiplier: 0.5").weight == 0.5
+    assert only("prompt: b, ideal: 4, citation: c").ideal == "4"
+
+
+@pytest.mark.parametrize("value", ["null", "''"])
+def test_ideal_without_text_is_none(value: str) -> None:
+    assert only(f"prompt: b, ideal: {value}").ideal is None
+
+
+def ids(*prompts: str) -> tuple[list[str], list[str]]:
+    blueprint, found = read(*prompts)
+    return [item.id for item in blueprint.prompts], found
+
+
+def test_ids_that_are_numbers_are_texts() -> None:
+    assert ids("id: 5, prompt: a", "id: 1.0, prompt: b", "id: yes, prompt: c") == (["5", "1", "yes"], [])
+
+
+def test_prompts_of_one_id_are_told_apart_and_none_is_lost() -> None:
+    named, found = ids("id: a, prompt: a", "id: a, prompt: b", "id: a#2, prompt: c", "id: a, prompt: d")
+    assert named == ["a", "a#2", "a#2#2", "a#3"]
+    assert found == [f"duplicate-prompt-id prompt {number}" for number in (1, 2, 3)]
+
+
+def test_prompt_without_id_is_named_by_its_contents() -> None:
+    (first, second, third, fourth), found = ids("prompt: a", "prompt: b", "prompt: a", "prompt: a, ideal: c")
+    assert first.startswith("hash-")
+    assert len(first) == len("hash-") + 12
+    assert third == f"{first}#2"
+    assert len({first, second, fourth}) == 3
+    assert found.count("duplicate-prompt-id prompt 2") == 1
+    assert [one for one in found if "no-prompt-id" in one] == [f"no-prompt-id prompt {number}" for number in range(4)]
+
+
+@pytest.mark.parametrize("given", ["id: [a]", "id: true", "id: ''", "id: null"])
+def test_id_that_is_no_text_is_none(given: str) -> None:
+    (named,), found = ids(f"{given}, prompt: a")
+    assert named.startswith("hash-")
+    assert found == ["no-prompt-id prompt 0"]
+
+
+@pytest.mark.parametrize(
+    ("header", "prompt", "systems"),
+    [
+        ("", "", (None,)),
+        ("system: s\n", "", ("s",)),
+        ("systemPrompt: s\n", "", ("s",)),
+        ("system: s\n", ", system: t", ("t",)),
+        ("system: s\n", ", system: null", (None,)),
+        ("system: s\n", ", system: ''", (None,)),
+        ("", ", system: t", ("t",)),
+        ("system: [null, s]\n", "", (None, "s")),
+        ("systems: [s, t]\n", "", ("s", "t")),
+        ("systems: s\n", "", ("s",)),
+        ("system: []\n", ", system: t", ("t",)),
+        ("system: 5\n", "", ("5",)),
+    ],
+)
+def test_system_prompts(header: str, prompt: str, systems: tuple[str | None, ...]) -> None:
+    assert only(f"prompt: b{prompt}", header).systems == systems
+
+
+def test_systems_win_over_system_and_over_the_prompts_own() -> None:
+    blueprint, found = read("id: a, prompt: b, system: c", header="systems: [s, s]\nsystem: t\n")
+    assert found == ["system-and-systems header", "system-twice header", "system-and-systems prompt 0"]
+    assert (blueprint.systems, blueprint.prompts[0].systems) == (("s",), ("s",))
+
+
+def test_system_prompt_that_is_no_text_is_an_error_of_the_header() -> None:
+    assert read("id: a, prompt: b", header="system: {a: b}\n")[1] == ["bad-header header"]
+    assert read("id: a, prompt: b", header="system: [a, [b]]\n")[1] == ["bad-header header"]
+
+
+@pytest.mark.parametrize(
+    ("header", "prompt", "temperatures"),
+    [
+        ("", "", (0.0,)),
+        ("", ", temperature: 0.7", (0.7,)),
+        ("temperature: 0.3\n", ", temperature: 0.7", (0.3,)),
+        ("temperatures: [0, 0.5]\ntemperature: 1\n", "", (0.0, 0.5)),
+        ("temperatures: []\ntemperature: 1\n", "", (1.0,)),
+        ("temperatures: 0.5\n", "", (0.5,)),
+    ],
+)
+def test_temperatures(header: str, prompt: str, temperatures: tuple[float, ...]) -> None:
+    assert only(f"prompt: b{prompt}", header).temperatures == temperatures
+
+
+@pytest.mark.parametrize(("values", "kept"), [("[0, 0.0]", (0.0,)), ("[1, 0.5, 1]", (1.0, 0.5))])
+def test_temperature_named_twice_is_asked_once(values: str, kept: tuple[float, ...]) -> None:
+    blueprint, found = read("id: a, prompt: b", header=f"temperatures: {values}\n")
+    assert found == ["temperature-twice header"]
+    assert blueprint.temperatures == kept
+
+
+@pytest.mark.parametrize("values", ["[-1]", "['0.5']", "[true]", "[.nan]", "[.inf]", "{a: b}"])
+def test_temperature_that_is_no_number_from_zero_is_an_error(values: str) -> None:
+    assert read("id: a, prompt: b", header=f"temperatures: {values}\n")[1] == ["bad-header header"]
+
+
+def test_three_prompts_two_systems_and_two_temperatures_are_twelve_responses_of_each_model() -> None:
+    blueprint, _ = read(*(f"id: {name}, prompt: b" for name in "abc"), header="temperatures: [0, 1]\nsystems: [null, s]\n")
+    assert sum(len(item.temperatures) * len(item.systems) for item in blueprint.prompts) == 12
+
+
+def test_render_as_of_the_header_is_that_of_prompts_without_their_own() -> None:
+    assert only("prompt: b", "render_as: markdown\n").render_as == "markdown"
+    assert only("prompt: b, render_as: html", "render_as: markdown\n").render_as == "html"
+
+
+def test_second_name_of_one_thing_is_not_lost_in_silence() -> None:
+    values: dict[str, Any] = {"points": "[a]", "expect": "[b]"}
+    text = ", ".join(f"{key}: {value}" for key, value in values.items())
+    found = [f"{one.code} {one.place}" for one in read_blueprint(f"{HEADER}---\n- {{id: a, prompt: b, {text}}}", "a").findings]
+    assert found == ["unknown-key prompt 0"]

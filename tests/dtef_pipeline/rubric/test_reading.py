@@ -1,0 +1,259 @@
+"""Header and prompts in every structure, the id from the path, and what the header says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.rubric.identity import test_hash as hash_of_test
+from dtef_pipeline.rubric.model import Judge, ReadBlueprint
+from dtef_pipeline.rubric.reading import blueprint_id, normal_tag, read_blueprint
+
+A, B = "{id: a, prompt: x, should: [y]}", "{id: b, prompt: z, ideal: w, should: [v]}"
+HEAD = "title: T\nmodels: [openai:gpt-4o]\n"
+STRUCTURES = {
+    "header+list": f"{HEAD}---\n- {A}\n- {B}\n",
+    "header+lists": f"{HEAD}---\n- {A}\n---\n- {B}\n",
+    "header+stream": f"{HEAD}---\n{A}\n---\n{B}\n",
+    "list": f"- {A}\n- {B}\n",
+    "lists": f"- {A}\n---\n- {B}\n",
+    "stream": f"{A}\n---\n{B}\n",
+    "prompts": f"{HEAD}prompts:\n- {A}\n- {B}\n",
+}
+JSON = json.dumps(
+    {
+        "title": "T",
+        "models": ["openai:gpt-4o"],
+        "prompts": [
+            {"id": "a", "promptText": "x", "points": [{"text": "y", "multiplier": 1.0}]},
+            {"id": "b", "promptText": "z", "idealResponse": "w", "points": ["v"]},
+        ],
+    }
+)
+
+
+def codes(read: ReadBlueprint) -> list[str]:
+    return [finding.code for finding in read.findings]
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_structure_is_told_and_prompts_are_the_same_in_each(structure: str) -> None:
+    read = read_blueprint(STRUCTURES[structure], "folder__file", {"CORE": ["openai:gpt-4o"]})
+    assert read.structure == structure
+    assert read.blueprint is not None
+    assert [item.id for item in read.blueprint.prompts] == ["a", "b"]
+    has_header = structure.startswith(("header", "prompts"))
+    assert (read.blueprint.title, codes(read)) == (("T", []) if has_header else ("folder__file", ["no-models"]))
+
+
+def test_all_structures_and_json_are_one_test() -> None:
+    read = [read_blueprint(text, "a").blueprint for text in STRUCTURES.values()] + [
+        read_blueprint(JSON, "a", as_json=True).blueprint
+    ]
+    assert len({hash_of_test(blueprint) for blueprint in read if blueprint}) == 1
+    assert None not in read
+
+
+def test_lists_and_single_prompts_may_mix_and_null_documents_are_dropped() -> None:
+    read = read_blueprint(f"---\n---\n{HEAD}---\n- {A}\n---\nnull\n---\n{B}\n---\n", "a")
+    assert read.blueprint is not None
+    assert (read.structure, len(read.blueprint.prompts), codes(read)) == ("header+stream", 2, [])
+
+
+def test_prompts_in_the_header_and_after_it_are_all_read() -> None:
+    read = read_blueprint(f"{HEAD}prompts:\n- {A}\n---\n- {B}\n", "a")
+    assert read.blueprint is not None
+    assert [item.id for item in read.blueprint.prompts] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        "prompt: x",
+        "promptText: x",
+        "messages: [user: x]",
+        "should: [x]",
+        "should_not: [x]",
+        "ideal: x",
+        "idealResponse: x",
+        "points: [x]",
+        "expect: [x]",
+        "expects: [x]",
+        "expectations: [x]",
+    ],
+)
+def test_first_document_with_a_sign_of_a_prompt_is_no_header(sign: str) -> None:
+    read = read_blueprint(f"id: a\n{sign}\n---\n{B}\n", "a", {"CORE": ["openai:a"]})
+    assert read.structure == "stream"
+    assert read_blueprint(f"id: a\n{sign}\n", "a").structure == "prompt"
+
+
+def test_prompt_key_without_a_value_leaves_the_header_a_header() -> None:
+    assert read_blueprint(f"{HEAD}prompt: null\nshould: []\n---\n{A}\n", "a").structure == "header+stream"
+
+
+@pytest.mark.parametrize("text", ["", "---\n---\n", "title: T\n", "prompts: []\n", "prompts: five\n", "[]\n"])
+def test_file_without_prompts_is_an_error(text: str) -> None:
+    read = read_blueprint(text, "a", {"CORE": ["openai:a"]})
+    assert read.blueprint is None
+    assert "no-prompts" in codes(read)
+
+
+@pytest.mark.parametrize("text", ["just text\n", "5\n", "- just text\n"])
+def test_text_in_place_of_prompts_is_a_bad_prompt(text: str) -> None:
+    read = read_blueprint(text, "a", {"CORE": ["openai:a"]})
+    assert (read.blueprint, codes(read)) == (None, ["bad-prompt", "no-models"])
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("a.yml", "a"),
+        ("a.yaml", "a"),
+        ("a.json", "a"),
+        ("a.civic.yml", "a"),
+        ("a.weval.yml", "a"),
+        ("safety/uk/a.yml", "safety__uk__a"),
+        ("a.b.yml", "a.b"),
+        ("a", "a"),
+        ("yml/a.yml.yml", "yml__a.yml"),
+    ],
+)
+def test_id_follows_from_the_path(path: str, name: str) -> None:
+    assert blueprint_id(path) == name
+    assert blueprint_id(Path(path)) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "reserved"),
+    [
+        ("_pr_1", True),
+        ("_staging_a", True),
+        ("_test_a", True),
+        ("a__", True),
+        ("a__test_b", False),
+        ("pr_1", False),
+        ("_a", False),
+    ],
+)
+def test_reserved_ids_are_errors(name: str, reserved: bool) -> None:
+    assert ("reserved-id" in codes(read_blueprint(STRUCTURES["header+list"], name))) is reserved
+
+
+@pytest.mark.parametrize(
+    ("tag", "normal"),
+    [
+        ("Global South", "global-south"),
+        (" LGBTQ+ ", "lgbtq"),
+        ("a_b", "a-b"),
+        ("AI-Safety", "ai-safety"),
+        ("_Featured", "_Featured"),
+        ("_compass:bold", "_compass:bold"),
+        ("São Tomé", "são-tomé"),
+        ("+", ""),
+    ],
+)
+def test_tags_have_one_form(tag: str, normal: str) -> None:
+    assert normal_tag(tag) == normal
+
+
+def test_header_under_its_other_names() -> None:
+    header = (
+        "configTitle: T\ndescription: D\ntags: [A B, a_b, 5, +]\nreference: {title: r, url: u}\ncitations: [c]\n"
+        "defs: {d: r.length}\nauthor: me\nconfigId: 3\nmodels: [openai:gpt-4o]\n"
+    )
+    read = read_blueprint(f"{header}---\n- {{id: a, prompt: x, should: [$ref: d]}}", "a")
+    assert codes(read) == ["ignored-id"]
+    assert read.blueprint is not None
+    assert (read.blueprint.title, read.blueprint.description, read.blueprint.tags) == ("T", "D", ("a-b", "5"))
+    assert read.blueprint.references == ("r (u)", "c")
+    assert read.blueprint.prompts[0].criteria[0].fn == "js"
+
+
+def test_definitions_that_are_no_mapping_are_an_error() -> None:
+    assert codes(read_blueprint(f"{HEAD}point_defs: [a]\n---\n- {A}", "a")) == ["bad-header"]
+
+
+def test_judges_of_the_header_are_those_of_the_blueprint() -> None:
+    judges = "evaluationConfig:\n  llm-coverage:\n    judges:\n    - {model: 'google:g', approach: holistic}\n    - {model: {openai: h}}\n"
+    read = read_blueprint(f"{HEAD}{judges}    backupJudge: {{model: 'openai:i', approach: standard}}\n---\n- {A}", "a")
+    assert read.blueprint is not None
+    assert read.blueprint.judges == (Judge("gemini/g", "holistic"), Judge("openai/h", "standard"))
+    assert codes(read) == ["deprecated-judges"]
+
+
+@pytest.mark.parametrize(
+    "judges", ["5", "[5]", "[{approach: standard}]", "[{model: gpt}]", "[{model: 'openai:a', approach: [b]}]"]
+)
+def test_judge_that_cannot_be_read_is_an_error(judges: str) -> None:
+    read = read_blueprint(f"{HEAD}evaluationConfig: {{llm-coverage: {{judges: {judges}}}}}\n---\n- {A}", "a")
+    assert codes(read) == ["bad-judge"]
+
+
+def test_file_that_cannot_be_parsed_is_one_finding(tmp_path: Path) -> None:
+    (tmp_path / "a.yml").write_bytes(b"title: a\n\xff\n")
+    read = read_blueprint(tmp_path / "a.yml", "a")
+    assert [(one.code, one.line) for one in read.findings] == [("yaml", 2)]
+    assert (read.blueprint, read.structure) == (None, None)
+    assert codes(read_blueprint(tmp_path / "nowhere.yml", "a")) == ["yaml"]
+
+
+def test_json_is_read_by_its_suffix_and_a_mark_at_the_beginning_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(JSON, encoding="utf-8-sig")
+    (tmp_path / "b.yml").write_text(STRUCTURES["header+list"], encoding="utf-8-sig")
+    assert codes(read_blueprint(tmp_path / "a.json", "a")) == []
+    assert codes(read_blueprint(tmp_path / "b.yml", "b")) == []
+    (tmp_path / "c.json").write_text("title: T\n")
+    assert codes(read_blueprint(tmp_path / "c.json", "c")) == ["yaml"]
+
+
+SCRAPS = st.sampled_from(
+    [
+        "- ",
+        "prompt: ",
+        "id: ",
+        "should: ",
+        "messages: ",
+        "[",
+        "]",
+        "{",
+        "}",
+        ", ",
+        "\n",
+        "\n  ",
+        "---\n",
+        "null",
+        "5",
+        "a",
+        "$contains: ",
+        "$ref: ",
+        "text: ",
+        "weight: ",
+        "system: ",
+        "temperatures: ",
+        "models: ",
+        "prompts: ",
+        "&a ",
+        "*a",
+        "'",
+        ": ",
+        "user: ",
+        "role: ",
+        "evaluationConfig: ",
+        "point_defs: ",
+        "tags: ",
+    ]
+)
+
+
+@given(st.lists(SCRAPS, max_size=40))
+def test_any_file_is_read_with_findings_and_never_raises(scraps: list[str]) -> None:
+    read = read_blueprint("".join(scraps), "a", {"CORE": ["openai:a"]})
+    assert read.blueprint is not None or any(finding.level == "error" for finding in read.findings)
+    if read.blueprint is not None:
+        assert len({item.id for item in read.blueprint.prompts}) == len(read.blueprint.prompts) > 0
+        assert len(hash_of_test(read.blueprint)) == 32
