@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import yaml
 
 from dtef_pipeline.documents import yaml_problem
+from dtef_pipeline.text.counted import counted
 
 MOST_CHARACTERS = 5_000_000
 """Of a file."""
@@ -145,7 +146,9 @@ def _float(text: str) -> float:
 
 def _check_length(text: str) -> None:
     if len(text) > MOST_CHARACTERS:
-        raise YamlFault(f"the file has {len(text):,} characters; allowed: {MOST_CHARACTERS:,}; split it in several files", None)
+        raise YamlFault(
+            f"the file has {counted(len(text), 'character')}; allowed: {MOST_CHARACTERS:,}; split it in several files", None
+        )
 
 
 def _too_deep() -> str:
@@ -199,7 +202,9 @@ class _Builder:
     def _grow(self, size: int, event: Any) -> None:
         self._size += size
         if self._size > MOST_EXPANDED:
-            raise YamlFault(f"with its aliases written out the file has more than {MOST_EXPANDED:,} characters", _line(event))
+            raise YamlFault(
+                f"with its aliases written out the file has more than {counted(MOST_EXPANDED, 'character')}", _line(event)
+            )
 
     def _sequence(self, start: Any, depth: int) -> list[Any]:
         _check_tag(start, ("seq", "omap", "pairs"))
