@@ -45,7 +45,7 @@ def _info(means: str, remedy: str) -> FindingKind:
     return FindingKind("info", means, remedy)
 
 
-FINDING_KINDS: Mapping[str, FindingKind] = {
+BLUEPRINT_FINDINGS: Mapping[str, FindingKind] = {
     "yaml": _error(
         "the file is no YAML (or JSON), so that nothing of it is read",
         "mend the line; put quotes around a text with `: ` in it",
@@ -158,7 +158,7 @@ class FindingLog:
 
     def add(self, code: str, spot: Spot, text: str) -> None:
         """`text`: what arrived and what to write. The level is that of the code."""
-        self.found.append(BlueprintFinding(code, FINDING_KINDS[code].level, spot.place, text, spot.line))
+        self.found.append(BlueprintFinding(code, BLUEPRINT_FINDINGS[code].level, spot.place, text, spot.line))
 
     def spot(self, place: str, container: object, key: object = None) -> Spot:
         """The place of a member of a list or mapping."""

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from dtef_pipeline.rubric.findings import FINDING_KINDS, FINDING_LEVELS, blocking, shown
+from dtef_pipeline.rubric.findings import BLUEPRINT_FINDINGS, FINDING_LEVELS, blocking, shown
 from dtef_pipeline.rubric.model import BlueprintFinding
 from dtef_pipeline.rubric.reading import read_blueprint
 from tests.dtef_pipeline.rubric.faulty_blueprints import BESIDES, ONE_OF_EACH
@@ -19,7 +19,7 @@ def no_open_brackets(pattern: str, ignore_case: bool) -> str | None:
 
 
 def test_there_is_a_blueprint_for_each_kind() -> None:
-    assert list(ONE_OF_EACH) == list(FINDING_KINDS)
+    assert list(ONE_OF_EACH) == list(BLUEPRINT_FINDINGS)
 
 
 @pytest.mark.parametrize("code", ONE_OF_EACH)
@@ -27,7 +27,7 @@ def test_finding_has_level_place_and_line(code: str) -> None:
     faulty = ONE_OF_EACH[code]
     read = read_blueprint(faulty.text, faulty.identifier, COLLECTIONS, pattern_fault=no_open_brackets)
     (finding,) = (found for found in read.findings if found.code == code)
-    assert (finding.level, finding.place, finding.line) == (FINDING_KINDS[code].level, faulty.place, faulty.line)
+    assert (finding.level, finding.place, finding.line) == (BLUEPRINT_FINDINGS[code].level, faulty.place, faulty.line)
     assert {found.code for found in read.findings} - {code} == BESIDES.get(code, set())
 
 
@@ -41,7 +41,7 @@ def test_finding_says_in_one_line_what_to_do(code: str) -> None:
     assert not text.endswith(".")
 
 
-@pytest.mark.parametrize("code", [code for code, kind in FINDING_KINDS.items() if kind.level == "unscorable"])
+@pytest.mark.parametrize("code", [code for code, kind in BLUEPRINT_FINDINGS.items() if kind.level == "unscorable"])
 def test_criterion_that_cannot_be_scored_stays_in_the_blueprint_with_its_reason(code: str) -> None:
     read = read_blueprint(ONE_OF_EACH[code].text, "a", COLLECTIONS, pattern_fault=no_open_brackets)
     assert read.blueprint is not None
@@ -52,11 +52,11 @@ def test_criterion_that_cannot_be_scored_stays_in_the_blueprint_with_its_reason(
 
 
 def test_levels_are_ordered_from_the_worst() -> None:
-    levels = [kind.level for kind in FINDING_KINDS.values()]
+    levels = [kind.level for kind in BLUEPRINT_FINDINGS.values()]
     assert sorted(levels, key=list(FINDING_LEVELS).index) == levels
 
 
-@pytest.mark.parametrize("kind", FINDING_KINDS.values(), ids=FINDING_KINDS)
+@pytest.mark.parametrize("kind", BLUEPRINT_FINDINGS.values(), ids=BLUEPRINT_FINDINGS)
 def test_table_of_findings_has_clauses_without_full_stop(kind: object) -> None:
     _, means, remedy = kind  # type: ignore[misc]
     assert re.fullmatch(r"[^|\n]+[^.|\n]", means)
@@ -65,7 +65,7 @@ def test_table_of_findings_has_clauses_without_full_stop(kind: object) -> None:
 
 def test_only_errors_block_and_each_code_is_named_once() -> None:
     found = [
-        BlueprintFinding(code, FINDING_KINDS[code].level, "", "")
+        BlueprintFinding(code, BLUEPRINT_FINDINGS[code].level, "", "")
         for code in ("bad-point", "no-models", "bad-regex", "bad-point", "yaml")
     ]
     assert blocking(found) == ["bad-point", "yaml"]
