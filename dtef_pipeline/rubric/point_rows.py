@@ -37,7 +37,7 @@ def point_rows(responses: pa.Table, criteria: pa.Table, judgements: pa.Table, pr
     computed = _computed(answered, criteria, prepare)
     rows = pa.concat_tables([judged, computed])
     place = ["prompt", "model", "model_variant", "temperature", "system_index", "draw", "block", "path", "position"]
-    return rows.take(pc.sort_indices(rows.select(place), [(name, "ascending") for name in place], null_placement="at_start"))
+    return rows.take(pc.sort_indices(rows.select(place), [(name, "ascending") for name in place]))
 
 
 def _planned(answered: pa.Table, criteria: pa.Table) -> pa.Table:
