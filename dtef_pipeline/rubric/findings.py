@@ -171,6 +171,16 @@ class FindingLog:
             if key not in known:
                 self.add("unknown-key", self.spot(place, values, key), f"`{shown(key)}` means nothing here and is not read")
 
+    def second_names(self, values: Mapping[str, object], names: Iterable[str], place: str) -> None:
+        """One finding per further name under which a mapping says the same thing: the first one is read."""
+        given = [name for name in names if values.get(name) not in (None, "", [])]
+        for name in given[1:]:
+            self.add(
+                "unknown-key",
+                self.spot(place, values, name),
+                f"`{name}` is not read, since there is `{given[0]}`; leave one out",
+            )
+
 
 def blocking(findings: Iterable[BlueprintFinding]) -> list[str]:
     """The codes that keep a file from being run, each once, in the order of the file."""

@@ -128,6 +128,8 @@ class PointReader:
             self.log.unknown_keys(value, (called, *_AFTER_A_FUNCTION), spot.place)
             return self._function(called[1:], value[called], weighed, spot, value)
         self.log.unknown_keys(value, _POINT_KEYS, spot.place)
+        for names in (_TEXT_KEYS, _ARGUMENT_KEYS, _WEIGHT_KEYS):
+            self.log.second_names(value, names, spot.place)
         if text is not None:
             return (
                 replace(weighed, text=text)

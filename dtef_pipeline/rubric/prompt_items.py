@@ -53,6 +53,8 @@ class PromptReader:
         if not isinstance(value, dict):
             return self._leave_out("bad-prompt", spot, f"{shown(value)} is no prompt; write a mapping with `prompt:`")
         self.log.unknown_keys(value, _KNOWN_PROMPT_KEYS, place)
+        for names in (PROMPT_TEXT_KEYS, IDEAL_KEYS, SHOULD_KEYS, IMPORTANCE_KEYS):
+            self.log.second_names(value, names, place)
         before = len(self.log.found)
         item = self._read(value, place, spot)
         # An error in a criterion leaves the criterion out, and the prompt in.
@@ -151,9 +153,6 @@ class PromptReader:
 
     def _criteria(self, value: dict[str, Any], place: str, spot: Spot) -> list[Criterion]:
         given = [key for key in SHOULD_KEYS if value.get(key)]
-        for key in given[1:]:
-            text = f"`{key}` is not read, since there is `{given[0]}`; join the two"
-            self.log.add("unknown-key", self.log.spot(place, value, key), text)
         criteria = []
         for written, block in ((given[0] if given else SHOULD, SHOULD), (SHOULD_NOT, SHOULD_NOT)):
             if value.get(written):

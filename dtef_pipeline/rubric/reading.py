@@ -174,6 +174,8 @@ def _look_at_header(identifier: str, parts: _Parts, log: FindingLog) -> None:
             text = f"the {key} {shown(header[key])} is not used; the blueprint is called {identifier}, after its path"
             log.add("ignored-id", log.spot(HEADER_PLACE, header, key), text)
     log.unknown_keys(header, _HEADER_KEYS, HEADER_PLACE)
+    for names in (("title", "configTitle"), ("system", "systemPrompt"), _DEFINITION_KEYS):
+        log.second_names(header, names, HEADER_PLACE)
 
 
 def _definitions(header: Mapping[str, Any], log: FindingLog) -> Mapping[str, Any]:

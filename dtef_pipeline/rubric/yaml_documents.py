@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NoReturn
 
 import yaml
@@ -39,6 +40,8 @@ _CONSTANTS: dict[str, bool | None] = {
 _NUMBER_START = frozenset("0123456789+-.")
 _BASES = {"0b": 2, "0x": 16, "0o": 8}
 _TAG = "tag:yaml.org,2002:"
+_OLD_BREAKS = "\x85\u2028\u2029"
+_PRIVATE_USE = range(0xE000, 0xF900)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -77,10 +80,11 @@ class ReadDocuments:
 def read_yaml(text: str) -> ReadDocuments:
     """The documents of a YAML text. Raises YamlFault for what is no YAML, a key that is given twice, and a file beyond the limits."""
     _check_length(text)
+    parsed, restored = _without_old_breaks(text)
     try:
-        loader = (yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader)(text)
+        loader = (yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader)(parsed)
         try:
-            builder = _Builder(loader.get_event)
+            builder = _Builder(loader.get_event, restored)
             values = tuple(value for value in builder.documents() if value is not None)
         finally:
             loader.dispose()
@@ -144,6 +148,20 @@ def _float(text: str) -> float:
     return float(plain.replace(".inf", "inf").replace(".nan", "nan"))
 
 
+def _without_old_breaks(text: str) -> tuple[str, Callable[[str], str]]:
+    """The text as it can be parsed, and how the texts in it become again what they were.
+
+    YAML 1.1 ends a line at three characters that YAML 1.2 and js-yaml take as they are. Characters that the text does not have stand in.
+    """
+    if not any(character in text for character in _OLD_BREAKS):
+        return text, str
+    unused = "".join(islice((chr(code) for code in _PRIVATE_USE if chr(code) not in text), len(_OLD_BREAKS)))
+    if len(unused) < len(_OLD_BREAKS):
+        return text, str
+    back = str.maketrans(unused, _OLD_BREAKS)
+    return text.translate(str.maketrans(_OLD_BREAKS, unused)), lambda value: value.translate(back)
+
+
 def _check_length(text: str) -> None:
     if len(text) > MOST_CHARACTERS:
         raise YamlFault(
@@ -158,8 +176,8 @@ def _too_deep() -> str:
 class _Builder:
     """Values from the parser's events. Recursion is bounded by `DEEPEST_VALUE`, and work by `MOST_EXPANDED`."""
 
-    def __init__(self, event: Callable[[], Any]) -> None:
-        self._event = event
+    def __init__(self, event: Callable[[], Any], restored: Callable[[str], str]) -> None:
+        self._event, self._restored = event, restored
         self._anchors: dict[str, tuple[Any, int] | None] = {}
         self._size = 0
         self.lines = SourceLines()
@@ -178,6 +196,7 @@ class _Builder:
             self._anchors[event.anchor] = None
         if isinstance(event, yaml.ScalarEvent):
             self._grow(1 + len(event.value), event)
+            event.value = self._restored(event.value)
             value = _tagged_scalar(event)
         else:
             self._grow(1, event)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from dtef_pipeline.rubric.model import Blueprint, PromptItem, Turn
@@ -261,8 +259,28 @@ def test_render_as_of_the_header_is_that_of_prompts_without_their_own() -> None:
     assert only("prompt: b, render_as: html", "render_as: markdown\n").render_as == "html"
 
 
-def test_second_name_of_one_thing_is_not_lost_in_silence() -> None:
-    values: dict[str, Any] = {"points": "[a]", "expect": "[b]"}
-    text = ", ".join(f"{key}: {value}" for key, value in values.items())
-    found = [f"{one.code} {one.place}" for one in read_blueprint(f"{HEADER}---\n- {{id: a, prompt: b, {text}}}", "a").findings]
-    assert found == ["unknown-key prompt 0"]
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "prompt: b, points: [c], expect: [d]",
+        "prompt: b, promptText: c, should: [d]",
+        "prompt: b, ideal: c, idealResponse: d, should: [e]",
+        "prompt: b, weight: 1, multiplier: 2, should: [e]",
+        "prompt: b, should: [{text: c, point: d}]",
+        "prompt: b, should: [{fn: contains, arg: d, fnArgs: e}]",
+        "prompt: b, should: [{text: c, weight: 1, multiplier: 2}]",
+    ],
+)
+def test_second_name_of_one_thing_is_not_lost_in_silence(keys: str) -> None:
+    found = [one.code for one in read_blueprint(f"{HEADER}---\n- {{id: a, {keys}}}", "a").findings]
+    assert found == ["unknown-key"]
+
+
+@pytest.mark.parametrize(
+    "keys", ["title: a\nconfigTitle: b\n", "system: a\nsystemPrompt: b\n", "defs: {a: b}\npoint_defs: {c: d}\n"]
+)
+def test_second_name_in_the_header_is_not_lost_in_silence(keys: str) -> None:
+    found = [
+        (one.code, one.place) for one in read_blueprint(f"{HEADER}{keys}---\n- {{id: a, prompt: b, ideal: c}}", "a").findings
+    ]
+    assert found == [("unknown-key", "header"), ("ideal-only", "prompt 0")]

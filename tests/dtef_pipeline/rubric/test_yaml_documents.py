@@ -120,6 +120,29 @@ def test_documents_of_a_stream_are_read_and_null_ones_left_out() -> None:
     assert read_yaml("").values == ()
 
 
+@pytest.mark.parametrize("character", "\x85\u2028\u2029")
+def test_characters_that_ended_a_line_in_older_yaml_stay_in_their_text(character: str) -> None:
+    """libyaml takes them for line ends: the texts of a file that was pasted together changed, or it could not be read."""
+    text = f"a{character}b \ue000"
+    assert value_of(f"- {text}\n- 'x {character} y'\n- |\n  {character}\n  z{character}\n- {{k{character}: 1}}\n") == [
+        text,
+        f"x {character} y",
+        f"{character}\nz{character}\n",
+        {f"k{character}": 1},
+    ]
+    assert fault_of(f"a: {character}\nb: c: d\n").line == 2
+
+
+def test_python_alone_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where PyYAML was built without libyaml, its parser in Python is used."""
+    text = "a: &a {b: [1, yes, 0o17]}\nc: *a\nd: |\n  x\n---\n- {<<: {e: null}, f: 12:30}\n"
+    fast = read_yaml(text).values
+    monkeypatch.setattr(yaml, "__with_libyaml__", False)
+    assert read_yaml(text).values == fast
+    assert fault_of("a: b: c").line == 1
+    assert "deep" in fault_of("[" * 1_000).problem
+
+
 def test_line_ends_of_block_scalars_are_kept_as_written() -> None:
     assert value_of("a: |\n  x\n  y\n\nb: |-\n  z\n") == {"a": "x\ny\n", "b": "z"}
 
