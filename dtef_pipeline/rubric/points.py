@@ -20,6 +20,7 @@ from dtef_pipeline.rubric.function_names import (
 )
 from dtef_pipeline.rubric.model import FUNCTION_KIND, TEXT_KIND, Criterion
 from dtef_pipeline.rubric.yaml_documents import YamlFault, read_yaml
+from dtef_pipeline.text.counted import and_more
 
 LEAST_WEIGHT, MOST_WEIGHT = 0.1, 10.0
 _WEIGHT_KEYS = ("weight", "multiplier")
@@ -29,6 +30,7 @@ _POINT_KEYS = (*_TEXT_KEYS, "fn", *_ARGUMENT_KEYS, *_WEIGHT_KEYS, "citation")
 _AFTER_A_FUNCTION = (*_WEIGHT_KEYS, "citation")
 _CALL_TEXT = re.compile(r"\$([A-Za-z_]\w*)\s*(?::\s*(.*))?", re.DOTALL)
 _QUOTE_MARKS = "\"'"
+_MOST_DEFINITIONS_TOLD = 8
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -44,6 +46,9 @@ class PointReader:
     pattern_fault: PatternFault
     other_functions: Collection[str] = ()
     left_out: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._definitions_told = and_more(list(self.definitions), _MOST_DEFINITIONS_TOLD) or "none"
 
     def block(self, values: Any, block: str, place: str, line: int | None) -> list[Criterion]:
         """The criteria of a block, as it stands in the file; those that have an error are left out."""
@@ -190,8 +195,8 @@ class PointReader:
         name = args.get("name") if isinstance(args, dict) else args
         definition = self.definitions.get(name) if isinstance(name, str) else None
         if definition is None:
-            known = ", ".join(sorted(self.definitions)) or "none"
-            return self._leave_out("unknown-reference", spot, f"$ref: {shown(name)} names no definition; there are: {known}")
+            text = f"$ref: {shown(name)} names no definition; there are: {self._definitions_told}"
+            return self._leave_out("unknown-reference", spot, text)
         if not isinstance(definition, (str, dict)):
             return self._bad_point(spot, f"the definition {name!r} is {shown(definition)}; write a script or a criterion")
         if isinstance(definition, dict) and _refers(definition):

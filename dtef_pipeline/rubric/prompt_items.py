@@ -47,6 +47,7 @@ class PromptReader:
     settings: SharedSettings
     left_out: int = field(default=0, init=False)
     _ids: set[str] = field(default_factory=set, init=False)
+    _times: dict[str, int] = field(default_factory=dict, init=False)
 
     def item(self, value: Any, place: str, spot: Spot) -> PromptItem | None:
         """The prompt, or None where it has an error."""
@@ -94,7 +95,7 @@ class PromptReader:
         if not messages:
             text = self._text(value, PROMPT_TEXT_KEYS, place)
             if not text:
-                if not any(found.code == "bad-prompt" and found.place == place for found in self.log.found):
+                if not any(_is_given(value.get(key)) for key in PROMPT_TEXT_KEYS):
                     self.log.add("no-prompt-text", spot, "there is no prompt; write `prompt:` or `messages:`")
                 return None
             return (Turn("user", text),)
@@ -199,9 +200,10 @@ class PromptReader:
             got = "" if given in (None, "") else f": {shown(given)} is no text"
             self.log.add("no-prompt-id", spot, f"no id{got}; it is called {name}, which changes with its contents")
         if name in self._ids:
-            first, number = name, 2
-            while (name := f"{first}#{number}") in self._ids:
-                number += 1
+            first = name
+            while name in self._ids:
+                self._times[first] = self._times.get(first, 1) + 1
+                name = f"{first}#{self._times[first]}"
             self.log.add("duplicate-prompt-id", spot, f"another prompt has the id {shown(first)}; this one is called {name}")
         self._ids.add(name)
         return replace(item, id=name)
@@ -243,10 +245,12 @@ def _header_systems(header: Mapping[str, Any], log: FindingLog) -> tuple[tuple[s
         return None, _system_text(values, log.spot(HEADER_PLACE, header, key), log)
     values = values if isinstance(values, list) else [values]
     read = [_system_text(value, log.spot(HEADER_PLACE, values, place), log) for place, value in enumerate(values)]
+    seen: set[str | None] = set()
     for place, value in enumerate(read):
-        if value in read[:place]:
+        if value in seen:
             text = f"the system prompt {shown(value)} stands twice in the list, and is asked with once"
             log.add("system-twice", log.spot(HEADER_PLACE, values, place), text)
+        seen.add(value)
     return tuple(dict.fromkeys(read)) or None, None
 
 

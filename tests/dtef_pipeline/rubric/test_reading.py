@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -209,6 +210,27 @@ def test_json_is_read_by_its_suffix_and_a_mark_at_the_beginning_is_no_text(tmp_p
     assert codes(read_blueprint(tmp_path / "b.yml", "b")) == []
     (tmp_path / "c.json").write_text("title: T\n")
     assert codes(read_blueprint(tmp_path / "c.json", "c")) == ["yaml"]
+
+
+MANY = 10_000
+LONG_FILES = {
+    "one id": "\n".join(["- {id: a, prompt: b, should: [c]}"] * MANY),
+    "no text": "\n".join(["- {should: [c]}"] * MANY),
+    "one system prompt": f"system: [{', '.join(['a'] * MANY)}]\n---\n- {{id: a, prompt: b, should: [c]}}",
+    "one model": f"models: [{', '.join(['openai:a'] * MANY)}]\n---\n- {{id: a, prompt: b, should: [c]}}",
+    "references": f"point_defs: {{{', '.join(f'd{n}: e' for n in range(MANY))}}}\n---\n"
+    f"- {{prompt: b, should: [{', '.join(['$ref: x'] * MANY)}]}}",
+    "equal prompts": "\n".join(["- {prompt: b, should: [c]}"] * MANY),
+    "unknown keys": f"- {{prompt: b, {', '.join(f'k{n}: 1' for n in range(MANY))}}}",
+}
+
+
+@pytest.mark.parametrize("text", LONG_FILES.values(), ids=LONG_FILES)
+def test_long_file_with_one_fault_many_times_is_read_in_time_in_proportion(text: str) -> None:
+    """Thousands of one fault took minutes where each looked through all before it."""
+    began = time.perf_counter()
+    assert len(read_blueprint(text, "a", {"CORE": ["openai:a"]}).findings) > MANY / 2
+    assert time.perf_counter() - began < 10
 
 
 SCRAPS = st.sampled_from(
