@@ -1,0 +1,224 @@
+"""Point functions: the values of the specification, their forms, and what they do with whatever they are given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtef_pipeline.rubric.function_names import POINT_FUNCTIONS
+from dtef_pipeline.rubric.function_score import FunctionScore
+from dtef_pipeline.rubric.functions import FUNCTION_NAMES, evaluate, ready_function
+from dtef_pipeline.rubric.javascript_pattern import pattern_fault
+from dtef_pipeline.rubric.model import FUNCTION_KIND
+from dtef_pipeline.rubric.reading import read_blueprint
+from tests.dtef_pipeline.rubric.example import FOLDER, example
+
+CALLS = 'First I search.\nTOOL_CALL {"name": "a", "arguments": {"q": "x  y", "n": 1, "ok": true, "ids": ["1", "2"]}}\n'
+CALLS += ' TOOL_CALL {"name":"b"} \r\nTOOL_CALL {broken}\nTOOL_CALL {"name":5}\nTOOL_CALL {"name":"c","arguments":{"q":null}}'
+WORDS_40, WORDS_100, WORDS_250 = "word " * 40, "word " * 100, "word " * 250
+
+
+def matches(where: Any, name: str = "a", **more: Any) -> dict[str, Any]:
+    return {"name": name, "where": where, **more}
+
+
+VECTORS: list[tuple[str, Any, str, float]] = [
+    ("contains_all_of", ["a", "b", "z"], "ab", 2 / 3),
+    ("contains_at_least_n_of", [2, ["a", "y", "z"]], "a", 0.5),
+    ("contains_at_least_n_of", [2, ["a", "b", "c"]], "abc", 1),
+    ("contains_at_least_n_of", [0, []], "", 1),
+    ("contains_at_least_n_of", [1, []], "", 0),
+    ("contains_any_of", [], "a", 0),
+    ("contains_all_of", [], "a", 1),
+    ("not_contains_all_of", ["a", "x", "y", "z"], "a", 0.75),
+    ("word_count_between", [50, 200], WORDS_40, 0.8),
+    ("word_count_between", [50, 200], WORDS_250, 0.8),
+    ("word_count_between", [50, 200], WORDS_100, 1),
+    ("word_count_between", [0, 0], "", 1),
+    ("word_count_between", [0, 0], "a", 0),
+    ("contains_word", "Paran\u00e1", "O rio Paran\u00e1, no Brasil", 1),
+    ("contains_word", "ell", "Hello", 0),
+    ("contains_word", "a", "_a a1 \u00e9a ba a", 1),
+    ("contains_word", "a", "_a a1 \u00e9a ba", 0),
+    ("contains_word", "", "", 1),
+    ("icontains_word", "PARAN\u00c1", "o paran\u00e1.", 1),
+    ("not_icontains_word", "PARAN\u00c1", "o paran\u00e1.", 0),
+    ("is_json", None, '"x"', 0),
+    ("is_json", None, "[1]", 1),
+    ("is_json", None, "[NaN]", 0),
+    ("is_json", None, '{"a": [1e400]}', 1),
+    ("is_json", None, "[" + "9" * 5000 + "]", 1),
+    ("is_json", None, "Here it is: {}", 0),
+    ("contains", "A", "a", 0),
+    ("icontains", "\u00c9", "caf\u00e9", 1),
+    ("not_contains", "A", "a", 1),
+    ("starts_with", "Yes", "Yes.", 1),
+    ("istarts_with", "yes", "Yes.", 1),
+    ("not_istarts_with", "yes", "Yes.", 0),
+    ("ends_with", "end", "the End", 0),
+    ("iends_with", "end", "the End", 1),
+    ("icontains_any_of", ["X", "B"], "ab", 1),
+    ("not_icontains_any_of", ["X", "B"], "ab", 0),
+    ("matches", "^a$", "a\n", 0),
+    ("matches", r"\d", "\u0663", 0),
+    ("matches", r"\b\u00e9", "\u00e9", 0),
+    ("matches", "a.b", "a\nb", 0),
+    ("matches", "a[^]b", "a\nb", 1),
+    ("matches", r"(?<x>a)\k<x>", "aa", 1),
+    ("imatches", "FINAL_CHOICE ?= ?B", "final_choice = b", 1),
+    ("not_imatches", "[a-z]", "\u212a", 1),
+    ("matches_all_of", ["a", "^b"], "ab", 0.5),
+    ("imatches_all_of", ["A", "^B"], "ba", 1),
+    ("matches_at_least_n_of", [2, ["a", "^b", "z"]], "ab", 0.5),
+    ("imatches_at_least_n_of", [1, ["A", "Z"]], "ab", 1),
+    ("tool_call_order", ["a", "c"], CALLS, 1),
+    ("tool_call_order", ["c", "a"], CALLS, 0),
+    ("tool_called", "b", CALLS, 1),
+    ("tool_called", "broken", CALLS, 0),
+    ("not_tool_called", "d", CALLS, 1),
+    ("tool_call_count_between", [3, 3], CALLS, 1),
+    ("tool_call_count_between", [1, 1, "a"], CALLS, 1),
+    ("tool_call_count_between", [2, 3, "a"], CALLS, 0),
+    ("tool_call_count_between", [0, 0], "none", 1),
+    ("tool_args_match", matches({"q": "x  y"}), CALLS, 1),
+    ("tool_args_match", matches({"q": "xy"}), CALLS, 0),
+    ("tool_args_match", matches({"q": "xy"}, normalizeWhitespace=True), CALLS, 1),
+    ("tool_args_match", matches({"n": 1.0}), CALLS, 1),
+    ("tool_args_match", matches({"n": True}), CALLS, 0),
+    ("tool_args_match", matches({"ok": 1}), CALLS, 0),
+    ("tool_args_match", matches({"ids": ["1"]}), CALLS, 1),
+    ("tool_args_match", matches({"ids": ["2"]}), CALLS, 0),
+    ("tool_args_match", matches({"ids": ["1", "2", "3"]}), CALLS, 0),
+    ("tool_args_match", matches({"q": None}, name="c"), CALLS, 1),
+    ("tool_args_match", matches({"none": None}, name="c"), CALLS, 0),
+    ("tool_args_match", matches({}, name="b"), CALLS, 0),
+]
+UNSCORED: list[tuple[str, Any, str]] = [
+    ("not_contains_at_least_n_of", [1, ["a"]], "unknown function"),
+    ("contain", "a", "unknown function"),
+    ("contains", ["a"], "bad arguments"),
+    ("contains", 5, "bad arguments"),
+    ("contains_all_of", "a", "bad arguments"),
+    ("word_count_between", [5, 1], "bad arguments"),
+    ("tool_args_match", {"name": "a"}, "bad arguments"),
+    ("matches", "(", "bad pattern"),
+    ("not_matches", "(", "bad pattern"),
+    ("matches_all_of", ["a", "["], "bad pattern"),
+    ("call", {"service": "x"}, "external service"),
+    ("factcheck", "is it so?", "external service"),
+    ("js", "true", "no script engine"),
+    ("tool_args_match", {"name": "a", "where": "args.n === 1"}, "no script engine"),
+    ("matches", "(a|a)*$", "pattern timeout"),
+]
+
+
+@pytest.mark.parametrize(("name", "argument", "text", "score"), VECTORS)
+def test_scores_by_hand(name: str, argument: Any, text: str, score: float) -> None:
+    found = evaluate(name, argument, text)
+    assert found.score == pytest.approx(score, abs=1e-9), found
+    assert found.reason is None
+    assert found.explanation
+
+
+@pytest.mark.parametrize(("name", "argument", "reason"), UNSCORED)
+def test_what_cannot_be_scored_is_unscored_with_its_reason(name: str, argument: Any, reason: str) -> None:
+    found = evaluate(name, argument, "a" * 60 + "b")
+    assert (found.score, found.reason) == (None, reason)
+    assert found.explanation
+
+
+def test_the_names_that_are_read_are_the_names_that_are_computed() -> None:
+    assert frozenset(POINT_FUNCTIONS) == FUNCTION_NAMES
+
+
+def test_a_point_says_what_it_found() -> None:
+    assert evaluate("contains_all_of", ["x", "y", "z"], "x y").explanation == "found 2 of 3: 'x', 'y'; not 'z'"
+    assert evaluate("contains_any_of", ["x", "y"], "a").explanation == "found none of 2: 'x', 'y'"
+    assert evaluate("imatches", "a+", "A").explanation == "found /a+/i"
+    assert evaluate("tool_called", "d", CALLS).explanation == "called a, b, c"
+
+
+def test_brackets_nested_too_deep_for_python_are_unscored_as_json() -> None:
+    assert evaluate("is_json", None, "[" * 100_000).reason == "nested too deep"
+    assert evaluate("tool_called", "a", "TOOL_CALL " + "[" * 100_000).score == 0
+
+
+def test_functions_of_other_packages_score_where_ours_may_not() -> None:
+    def half(text: str, argument: Any, context: Mapping[str, Any]) -> float:
+        return len(text) / argument
+
+    added = {"call": half, "half": half, "contains": half, "whole": lambda *_: FunctionScore(1.0, "whole")}
+    assert evaluate("call", 10, "abcde", added=added).score == pytest.approx(0.5)
+    assert evaluate("half", 10, "abcde", added=added).score == pytest.approx(0.5)
+    assert evaluate("contains", "z", "abcde", added=added).score == 0
+    assert evaluate("whole", None, "", added=added) == FunctionScore(1.0, "whole")
+    assert evaluate("half", 0, "abcde", added=added).reason == "function failed"
+    assert evaluate("half", 1, "abcde", added=added).reason == "function failed"
+
+
+JSON_LIKE = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 300) | st.floats(allow_nan=True) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["name", "where", "a"]), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from(sorted(FUNCTION_NAMES)), JSON_LIKE, st.text() | st.just(CALLS))
+def test_any_argument_gives_a_score_from_0_to_1_or_a_reason(name: str, argument: Any, text: str) -> None:
+    found = evaluate(name, argument, text)
+    assert (found.score is None) == (found.reason is not None)
+    assert found.score is None or 0 <= found.score <= 1
+    json.dumps(found.explanation)
+
+
+@given(st.sampled_from(sorted(name for name in FUNCTION_NAMES if f"not_{name}" in FUNCTION_NAMES)), JSON_LIKE, st.text())
+def test_a_negated_function_gives_the_rest_up_to_1(name: str, argument: Any, text: str) -> None:
+    found, negated = evaluate(name, argument, text), evaluate(f"not_{name}", argument, text)
+    if found.score is None or negated.score is None:
+        assert found.reason == negated.reason
+    else:
+        assert found.score + negated.score == pytest.approx(1)
+
+
+@given(st.lists(st.text(min_size=1, max_size=3), min_size=1), st.text())
+def test_lists_count_what_single_functions_find(parts: list[str], text: str) -> None:
+    one_by_one = [evaluate("icontains", part, text).score or 0 for part in parts]
+    assert evaluate("icontains_all_of", parts, text).score == pytest.approx(sum(one_by_one) / len(parts))
+    assert evaluate("icontains_any_of", parts, text).score == max(one_by_one)
+    assert evaluate("icontains_at_least_n_of", [2, parts], text).score == pytest.approx(min(1, sum(one_by_one) / 2))
+
+
+def test_function_points_of_the_scored_example_are_found_again() -> None:
+    tables = example()
+    keys = ["blueprint", "prompt", "model", "temperature", "system"]
+    texts = tables["responses"].set_index(keys)["text"].to_dict()
+    criteria = {}
+    for blueprint in set(tables["responses"]["blueprint"]):
+        path = FOLDER / "blueprints" / f"{blueprint.replace('__', '/')}.yml"
+        read = read_blueprint(path, blueprint, models_given=True, pattern_fault=pattern_fault).blueprint
+        assert read is not None
+        criteria.update(
+            {(blueprint, prompt.id, c.block, c.path, c.position): c for prompt in read.prompts for c in prompt.criteria}
+        )
+    compared = 0
+    for row in tables["points"].itertuples():
+        path_number = None if pd.isna(row.path) else int(row.path)
+        criterion = criteria[row.blueprint, row.prompt, row.block, path_number, row.position]
+        if criterion.kind != FUNCTION_KIND:
+            continue
+        ready = ready_function(criterion.fn, criterion.args)
+        text = texts[tuple(getattr(row, key) for key in keys)]
+        if not isinstance(text, str):  # an empty response is not scored at all
+            assert pd.isna(row.score)
+            continue
+        found = ready(text, None)
+        assert found.score is not None, (criterion, found)
+        assert (1 - found.score if row.block == "should_not" else found.score) == pytest.approx(row.score, abs=1e-9), criterion
+        compared += 1
+    assert compared == 127
