@@ -64,7 +64,7 @@ def ready_function(
         return _without_context(always(unscored(UNKNOWN_FUNCTION, f"no function is called {name!r}")))
     if not is_own:
         return _without_context(always(unscored(EXTERNAL_SERVICE, f"${name} asks a service, which criteria may not")))
-    if (fault := argument_fault(name, argument)) is not None:
+    if (fault := _argument_fault(name, argument)) is not None:
         return _without_context(always(unscored(BAD_ARGUMENTS, fault)))
     if name == "js":
         return lambda text, context: script_score(argument, text, engine, context)
@@ -81,6 +81,13 @@ def evaluate(
 ) -> FunctionScore:
     """What one function says of one response: from 0 to 1, or unscored with the reason. See `ready_function`."""
     return ready_function(name, argument, engine, added)(text, context)
+
+
+def _argument_fault(name: str, argument: Any) -> str | None:
+    try:
+        return argument_fault(name, argument)
+    except (OverflowError, RecursionError) as error:
+        return f"the argument of ${name} is too large: {error}"
 
 
 def _without_context(score: ScoreText) -> ReadyFunction:

@@ -6,6 +6,7 @@ Source: ECMA-262, sections 22.2.2 (CharacterSets, Canonicalize without the flag 
 from __future__ import annotations
 
 import functools
+import re
 from array import array
 from collections.abc import Iterable
 
@@ -29,6 +30,7 @@ BLANK_UNITS: CodeRanges = (
 )
 _AS_PYTHON_SPLITS = {0x1C: "x", 0x1D: "x", 0x1E: "x", 0x1F: "x", 0x85: "x", 0xFEFF: " "}
 """Where Python and JavaScript do not agree on what white space is."""
+_SPLIT_OTHERWISE = re.compile("[\x1c-\x1f\x85\ufeff]")
 
 
 def merged(ranges: Iterable[tuple[int, int]]) -> CodeRanges:
@@ -94,4 +96,4 @@ def of_capitals(ranges: CodeRanges) -> CodeRanges:
 
 def word_count(text: str) -> int:
     """How many runs of characters are not white space, as JavaScript sees white space (`\\S+`)."""
-    return len(text.translate(_AS_PYTHON_SPLITS).split())
+    return len((text.translate(_AS_PYTHON_SPLITS) if _SPLIT_OTHERWISE.search(text) else text).split())

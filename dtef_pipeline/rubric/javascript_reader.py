@@ -16,13 +16,13 @@ from dtef_pipeline.rubric.javascript_syntax import (
     WORD_EDGE,
     Again,
     BadPattern,
+    Bracketed,
     Edge,
     EitherOf,
     InOrder,
     Looked,
     OneOf,
     Part,
-    PatternGroup,
     ReadPattern,
     Repeated,
 )
@@ -146,7 +146,7 @@ class _Reader:
             if self._takes(opening):
                 return Looked(self._closed(), ahead, negated)
         if self._takes("(?:"):
-            return PatternGroup(self._closed(), None)
+            return Bracketed(self._closed(), None)
         if self._takes("(?<"):
             end = self.pattern.find(">", self.at)
             _name(self.pattern[self.at : end if end >= 0 else None] if end >= 0 else "")
@@ -160,7 +160,7 @@ class _Reader:
         self.open.append(number)
         body = self._closed()
         self.open.remove(number)
-        return PatternGroup(body, number)
+        return Bracketed(body, number)
 
     def _closed(self) -> Part:
         body = self._alternatives()

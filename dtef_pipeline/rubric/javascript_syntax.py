@@ -30,7 +30,7 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class PatternGroup:
+class Bracketed:
     """A part in round brackets."""
 
     body: Part
@@ -79,7 +79,7 @@ class EitherOf:
     items: tuple[Part, ...]
 
 
-Part = OneOf | Edge | PatternGroup | Looked | Repeated | Again | InOrder | EitherOf
+Part = OneOf | Edge | Bracketed | Looked | Repeated | Again | InOrder | EitherOf
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from dtef_pipeline.rubric.javascript_syntax import (
     WORD_EDGE,
     Again,
     BadPattern,
+    Bracketed,
     CodeRanges,
     Edge,
     EitherOf,
@@ -22,7 +23,6 @@ from dtef_pipeline.rubric.javascript_syntax import (
     Looked,
     OneOf,
     Part,
-    PatternGroup,
     ReadPattern,
     Repeated,
 )
@@ -66,7 +66,7 @@ def _set(ranges: CodeRanges, negated: bool) -> str:
 def groups_of(part: Part) -> frozenset[int]:
     """The numbers of the groups within a part."""
     match part:
-        case PatternGroup(body, number):
+        case Bracketed(body, number):
             return groups_of(body) | ({number} if number else frozenset())
         case Looked() | Repeated():
             return groups_of(part.body)
@@ -79,7 +79,7 @@ def groups_of(part: Part) -> frozenset[int]:
 def may_be_empty(part: Part) -> bool:
     """Whether a part can match without consuming anything."""
     match part:
-        case PatternGroup(body, _):
+        case Bracketed(body, _):
             return may_be_empty(body)
         case Repeated(body, least, _, _):
             return least == 0 or may_be_empty(body)
@@ -98,7 +98,7 @@ def size_of(part: Part) -> int:
     match part:
         case Repeated(body, least, _, _):
             return max(1, least) * size_of(body)
-        case PatternGroup() | Looked():
+        case Bracketed() | Looked():
             return 1 + size_of(part.body)
         case InOrder(items) | EitherOf(items):
             return 1 + sum(map(size_of, items))
@@ -121,7 +121,7 @@ class _Writer:
                 return _set(of_capitals(ranges) if self.ignore_case else ranges, negated)
             case Edge(kind):
                 return _EDGES_WRITTEN[kind]
-            case PatternGroup(body, number):
+            case Bracketed(body, number):
                 opens = f"(?P<g{number}>" if number in self.referred else "(?:"
                 return f"{opens}{self.part(body, backwards=backwards)})"
             case Looked(body, ahead, negated):

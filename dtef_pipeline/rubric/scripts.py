@@ -19,6 +19,7 @@ from dtef_pipeline.rubric.function_score import (
     unscored,
 )
 from dtef_pipeline.rubric.tool_calls import tool_calls
+from dtef_pipeline.text.counted import counted
 
 _FAULTS = {"timeout": SCRIPT_TIMEOUT, "memory": SCRIPT_MEMORY, "stopped": SCRIPT_ENGINE_STOPPED, "error": SCRIPT_ERROR}
 _HOW_TO_INSTALL = "pip install 'dtef-pipeline[js]' adds the engine that runs scripts"
@@ -57,7 +58,7 @@ def call_script_score(argument: Mapping[str, Any], text: str, engine: ScriptHost
         if scores[-1].score == 1:
             return FunctionScore(1.0, f"true of a call of {argument['name']}")
     failed = next((score for score in scores if score.score is None), None)
-    return failed or FunctionScore(0.0, f"true of none of {len(calls)} calls of {argument['name']}")
+    return failed or FunctionScore(0.0, f"true of none of {counted(len(calls), 'call')} of {argument['name']}")
 
 
 def _scored(outcome: Mapping[str, Any]) -> FunctionScore:

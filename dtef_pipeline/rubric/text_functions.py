@@ -22,6 +22,7 @@ from dtef_pipeline.rubric.function_score import (
 from dtef_pipeline.rubric.javascript_characters import word_count
 from dtef_pipeline.rubric.javascript_pattern import LONGEST_SEARCH, SearchTooLong, compiled
 from dtef_pipeline.rubric.javascript_syntax import BadPattern
+from dtef_pipeline.text.counted import counted
 
 ScoreText = Callable[[str], FunctionScore]
 """A criterion that is ready: given the text of a response, its score."""
@@ -159,7 +160,7 @@ def words_between(argument: Any) -> ScoreText:
     def score(text: str) -> FunctionScore:
         words = word_count(text)
         points = words / least if words < least else most / words if words > most else 1.0
-        return FunctionScore(points, f"{words:,} words")
+        return FunctionScore(points, counted(words, "word"))
 
     return score
 

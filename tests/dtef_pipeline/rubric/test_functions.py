@@ -107,6 +107,7 @@ UNSCORED: list[tuple[str, Any, str]] = [
     ("contains_all_of", "a", "bad arguments"),
     ("word_count_between", [5, 1], "bad arguments"),
     ("tool_args_match", {"name": "a"}, "bad arguments"),
+    ("contains_at_least_n_of", [10**400, ["a"]], "bad arguments"),
     ("matches", "(", "bad pattern"),
     ("not_matches", "(", "bad pattern"),
     ("matches_all_of", ["a", "["], "bad pattern"),
