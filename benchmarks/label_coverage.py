@@ -64,7 +64,7 @@ def held_by_labels(name: str, at: int) -> dict[str, float]:
     rng = np.random.default_rng([1, at])
     prompts = world.prompts(rng, n)
     chosen, chance = drawn_prompts(rng, prompts.weights, labelled)
-    drawn = pd.DataFrame({"blueprint": "b", "prompt": np.flatnonzero(chosen), "probability": chance[chosen]})
+    drawn = pd.DataFrame({"blueprint": "b", "prompt": np.arange(n), "probability": chance, "drawn": chosen})
     found = corrected(responses_of(prompts), drawn, BOARD_ROW)
     low, high, here_low, here_high = (
         found[column].to_numpy() for column in ("corrected_low", "corrected_high", "here_low", "here_high")

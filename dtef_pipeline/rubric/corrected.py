@@ -68,24 +68,42 @@ def corrected(
 
     `responses`: one row per scored response with the keys of a response, the prompt's `weight`, `judged` (its score by judges) and `labelled`
     (its score with a label in the place of each point that judges decide; NaN where one of them has no label). `drawn`: as of `sampled`, the
-    prompts that were drawn and the `probability` of each; labels of other prompts play no part.
+    `probability` of each prompt and whether it was `drawn`, of one draw or several below each other; labels of prompts that were never drawn
+    play no part.
 
     `corrected_low` to `corrected_high` takes prompts for a sample of what might be asked, as the board's own interval does; `here_low` to
     `here_high` is of the board's number on these very prompts. `prompts_needed`: prompts to label for a `here` of +- `half_width`. Null where
     fewer than 5 prompts have labels; `reason` says so.
     """
+    if "blueprint" in row:
+        made = [_corrected(own, drawn, row, half_width) for _, own in responses.groupby("blueprint", sort=True)]
+        return pd.concat(made, ignore_index=True)
+    return _corrected(responses, drawn, row, half_width)
+
+
+def _corrected(responses: pd.DataFrame, drawn: pd.DataFrame, row: Sequence[str], half_width: float) -> pd.DataFrame:
     rows = responses.assign(part=parts(responses, row)).reset_index(drop=True)
     names = list(row)
     code = np.asarray(rows.groupby(names, sort=True, dropna=False).ngroup(), dtype=np.int64)
     unit = np.asarray(rows.groupby(_DRAWN_KEY, sort=True).ngroup(), dtype=np.int64)
     first = np.unique(unit, return_index=True)[1]
-    chance = rows.iloc[first][_DRAWN_KEY].merge(drawn, on=_DRAWN_KEY, how="left")["probability"].to_numpy(dtype=np.float64)
+    chance = (
+        rows.iloc[first][_DRAWN_KEY].merge(_chances(drawn), on=_DRAWN_KEY, how="left")["probability"].to_numpy(dtype=np.float64)
+    )
     there = np.isfinite(rows["labelled"].to_numpy(dtype=np.float64)) & np.isfinite(chance[unit])
     found = corrected_means(_tables(rows, unit, code, there, chance), half_width=half_width)
     labels = rows.groupby(names, sort=True, dropna=False).size().reset_index()[names]
     judged = np.asarray(np.bincount(code, rows["part"] * rows["judged"]), dtype=np.float64)
     n_prompts: Codes = np.bincount(np.unique(np.stack([code, unit]), axis=1)[0])
     return labels.assign(**_columns(found, judged, n_prompts))
+
+
+def _chances(drawn: pd.DataFrame) -> pd.DataFrame:
+    """The prompts of any draw, and the chance of each to be in at least one."""
+    missed = (
+        drawn.assign(missed=1 - drawn["probability"]).groupby(_DRAWN_KEY).agg(missed=("missed", "prod"), drawn=("drawn", "any"))
+    )
+    return missed[missed["drawn"]].assign(probability=1 - missed["missed"])[["probability"]].reset_index()
 
 
 def _columns(found: Corrected, judged: Floats, n_prompts: Codes) -> dict[str, Any]:

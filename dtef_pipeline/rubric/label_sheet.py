@@ -35,7 +35,8 @@ ITEM_KEYS = (
     "path",
     "position",
 )
-DRAWN_COLUMNS = ("blueprint", "prompt", "probability", "seed")
+DRAWN_COLUMNS = ("blueprint", "prompt", "probability", "drawn", "seed")
+_PROMPT_NAME = ["blueprint", "prompt"]
 _ITEM_DIGITS = 16
 _BEGINS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -46,7 +47,7 @@ class LabelSample(NamedTuple):
     sheet: pd.DataFrame
     """One row per item, SHEET_COLUMNS, in random order."""
     drawn: pd.DataFrame
-    """One row per prompt that was drawn, DRAWN_COLUMNS: the chance it had, which the corrected scores need. Not for labellers."""
+    """One row per prompt that could have been drawn, DRAWN_COLUMNS: the chance it had, which the corrected scores need. Not for labellers."""
     items: pd.DataFrame
     """One row per point that a label of the sheet is about: ITEM_KEYS and `item`. Not for labellers."""
 
@@ -57,7 +58,7 @@ def label_items(responses: pd.DataFrame, criteria: pd.DataFrame, prompts: pd.Dat
     `responses` as rubric_responses, `criteria` as rubric_criteria, `prompts` as rubric_prompts. `shown` is the conversation, of turns that the
     model wrote only that they are there.
     """
-    given = responses.loc[responses["text"].fillna("").str.strip() != "", [*ITEM_KEYS[:8], "text"]]
+    given = responses.loc[_with_text(responses), [*ITEM_KEYS[:8], "text"]]
     judged = criteria.loc[criteria["kind"] == TEXT_KIND, [*ITEM_KEYS[:1], "prompt", *ITEM_KEYS[8:], "text"]]
     shown = prompts[["blueprint", "prompt"]].assign(shown=[_conversation(messages) for messages in prompts["messages"]])
     rows = given.merge(judged.rename(columns={"text": "criterion"}), on=["blueprint", "prompt"]).merge(
@@ -86,21 +87,21 @@ def sampled(
     a label already and are not put on the sheet again. Equal seeds and tables draw alike, whatever the order of rows. Raises ConfigError where
     there is nothing to label.
     """
-    rows = label_items(responses, criteria, prompts)
-    if rows.empty:
+    units = _prompts_of(responses, criteria, prompts)
+    if units.empty:
         raise ConfigError("labels: got no response with a text and a criterion that judges decide; allowed: at least one")
     rng = np.random.default_rng(seed)
-    units = _prompts_of(rows, prompts)
     chance = chances(units["size"], n_prompts)
-    chosen = units.assign(probability=chance, seed=seed)[drawn(chance, rng)].reset_index(drop=True)
-    rows = rows.merge(chosen[["blueprint", "prompt"]], on=["blueprint", "prompt"])
+    units = units.assign(probability=chance, drawn=drawn(chance, rng), seed=seed)
+    chosen = units.loc[units["drawn"], _PROMPT_NAME]
+    rows = label_items(*(part.merge(chosen, on=_PROMPT_NAME) for part in (responses, criteria, prompts)))
     rows = _of_each_model(rows, per_model, rng).sort_values("item", kind="stable")
     once = rows[~rows["item"].isin(list(known))].drop_duplicates("item").reset_index(drop=True)
     once = once.iloc[rng.permutation(len(once))]
     sheet = pd.DataFrame({"item": once["item"], "prompt": once["shown"], "text": once["text"], "criterion": once["criterion"]})
     return LabelSample(
         sheet.assign(**dict.fromkeys(SHEET_COLUMNS[4:], "")).reset_index(drop=True),
-        chosen[list(DRAWN_COLUMNS)],
+        units[list(DRAWN_COLUMNS)],
         rows[[*ITEM_KEYS, "item"]].reset_index(drop=True),
     )
 
@@ -130,11 +131,17 @@ def _conversation(messages: Sequence[dict[str, str | None]]) -> str:
     return "\n\n".join(f"[{turn['role']}] {turn['text'] or '(written by the model, see the text)'}" for turn in turns)
 
 
-def _prompts_of(rows: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
+def _prompts_of(responses: pd.DataFrame, criteria: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     """One row per prompt that can be labelled, with its `size`: its part of a mean over blueprints of means over prompts by weight."""
-    units = rows[["blueprint", "prompt"]].drop_duplicates().merge(prompts[["blueprint", "prompt", "weight"]])
-    units = units.sort_values(["blueprint", "prompt"]).reset_index(drop=True)
+    answered = responses.loc[_with_text(responses), _PROMPT_NAME].drop_duplicates()
+    judged = criteria.loc[criteria["kind"] == TEXT_KIND, _PROMPT_NAME].drop_duplicates()
+    units = answered.merge(judged).merge(prompts[[*_PROMPT_NAME, "weight"]])
+    units = units.sort_values(_PROMPT_NAME).reset_index(drop=True)
     return units.assign(size=units["weight"] / units.groupby("blueprint")["weight"].transform("sum"))
+
+
+def _with_text(responses: pd.DataFrame) -> pd.Series:
+    return responses["text"].fillna("").str.strip() != ""
 
 
 def _of_each_model(rows: pd.DataFrame, most: int | None, rng: np.random.Generator) -> pd.DataFrame:

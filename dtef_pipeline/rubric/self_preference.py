@@ -31,8 +31,8 @@ ALL_JUDGES = "all"
 FAVOURED_AT = 0.05
 _NO_VARIATION = 1e-9
 _OF_PAIR = ("judge", "model", "maker")
-_NUMBERED = ("gamma", "se", "low", "high", "p")
-_PREFERENCE = (*_OF_PAIR, *_NUMBERED, "p_holm", "n", "n_prompts", "flagged", "reason")
+_GAMMA_NUMBERS = ("gamma", "se", "low", "high", "p")
+_PREFERENCE = (*_OF_PAIR, *_GAMMA_NUMBERS, "p_holm", "n", "n_prompts", "flagged", "reason")
 
 
 def same_maker(judgements: pd.DataFrame, maker_of: MakerOf) -> npt.NDArray[np.bool_]:
@@ -87,7 +87,7 @@ def _estimate(y: Floats, same: npt.NDArray[np.bool_], item: Codes, judge: Codes,
         same[several].astype(np.float64),
         *_renumbered(item[several], judge[several], prompt[several]),
     )
-    row: dict[str, Any] = dict.fromkeys(_NUMBERED, np.nan)
+    row: dict[str, Any] = dict.fromkeys(_GAMMA_NUMBERS, np.nan)
     clusters = np.unique(prompt[x > 0])
     row |= {"n": int(x.sum()), "n_prompts": len(clusters), "reason": "no judge shares a maker with a model it judged"}
     if not len(clusters):

@@ -157,11 +157,12 @@ RUBRIC_DRAWN = pa.schema(
     [
         BLUEPRINT_FIELD,
         PROMPT_OF_BLUEPRINT,
-        field("probability", pa.float64(), "Chance with which the prompt was drawn to be labelled, above 0, at most 1"),
+        field("probability", pa.float64(), "Chance of the prompt to be drawn to be labelled, above 0, at most 1"),
+        field("drawn", pa.bool_(), "Flag: true where the prompt was drawn"),
         field("seed", pa.int64(), "Seed of the draw"),
     ]
 )
-"""One row per prompt that was drawn to be labelled."""
+"""One row per draw and prompt that could have been drawn to be labelled."""
 
 RUBRIC_ANCHORS = pa.schema(
     [

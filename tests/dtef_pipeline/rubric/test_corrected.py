@@ -47,9 +47,10 @@ def test_parts_make_the_number_of_the_board_also_where_responses_are_missing(row
     assert {str(key): value for key, value in made.items()} == pytest.approx(wanted)
 
 
-def drawn_of(rows: pd.DataFrame, n: int, probability: float) -> pd.DataFrame:
+def drawn_of(rows: pd.DataFrame, n: int, probability: float, seed: int = 1) -> pd.DataFrame:
     units = rows[["blueprint", "prompt"]].drop_duplicates().sort_values(["blueprint", "prompt"])
-    return units.sample(n, random_state=1).assign(probability=probability, seed=1)
+    chosen = units.sample(n, random_state=seed).index
+    return units.assign(probability=probability, drawn=units.index.isin(chosen), seed=seed)
 
 
 def test_labels_for_everything_give_the_board_that_people_would_have_made() -> None:
@@ -74,9 +75,27 @@ def test_a_part_of_the_prompts_corrects_the_bias_of_the_judges() -> None:
 def test_labels_of_prompts_that_were_not_drawn_play_no_part() -> None:
     rows = scored()
     drawn = drawn_of(rows, 14, 0.5)
-    there = rows.merge(drawn[["blueprint", "prompt"]], how="left", indicator=True)["_merge"].to_numpy() == "both"
+    there = (
+        rows.merge(drawn.loc[drawn["drawn"], ["blueprint", "prompt"]], how="left", indicator=True)["_merge"].to_numpy()
+        == "both"
+    )
     less = rows.assign(labelled=rows["labelled"].where(there))
     assert corrected(less, drawn).equals(corrected(rows, drawn))
+
+
+def test_two_draws_are_one_whose_chance_is_to_be_in_either() -> None:
+    rows = scored()
+    both = [drawn_of(rows, 7, 0.25, seed) for seed in (1, 2)]
+    either = both[0].assign(probability=1 - 0.75**2, drawn=both[0]["drawn"] | both[1]["drawn"])
+    pd.testing.assert_frame_equal(corrected(rows, pd.concat(both)), corrected(rows, either))
+
+
+def test_rows_of_a_blueprint_are_as_if_it_were_alone() -> None:
+    rows, drawn = scored(), drawn_of(scored(), 14, 0.5)
+    found = corrected(rows, drawn, BLUEPRINT_ROW)
+    alone = corrected(rows[rows["blueprint"] == "b1"], drawn, BOARD_ROW)
+    columns = ["corrected", "corrected_low", "here_high"]
+    assert found.loc[found["blueprint"] == "b1", columns].to_numpy() == pytest.approx(alone[columns].to_numpy())
 
 
 def test_few_labelled_prompts_have_no_interval_and_the_row_says_why() -> None:
