@@ -53,22 +53,29 @@ class LabelSample(NamedTuple):
 
 
 def label_items(responses: pd.DataFrame, criteria: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
-    """One row per judged criterion of a response that has a text: ITEM_KEYS, `item`, and what labellers see: `shown`, `text`, `criterion`.
+    """One row per judged criterion of a response that has a text: ITEM_KEYS and `item`.
 
-    `responses` as rubric_responses, `criteria` as rubric_criteria, `prompts` as rubric_prompts. `shown` is the conversation, of turns that the
-    model wrote only that they are there.
+    `responses` as rubric_responses, `criteria` as rubric_criteria, `prompts` as rubric_prompts. The item is a hash of the blueprint and of what
+    labellers see: conversation, text and criterion. It is made of hashes of these, as the texts of all rows together would fill the memory.
     """
     given = responses.loc[_with_text(responses), [*ITEM_KEYS[:8], "text"]]
-    judged = criteria.loc[criteria["kind"] == TEXT_KIND, [*ITEM_KEYS[:1], "prompt", *ITEM_KEYS[8:], "text"]]
-    shown = prompts[["blueprint", "prompt"]].assign(shown=[_conversation(messages) for messages in prompts["messages"]])
-    rows = given.merge(judged.rename(columns={"text": "criterion"}), on=["blueprint", "prompt"]).merge(
-        shown, on=["blueprint", "prompt"]
-    )
-    what = ["blueprint", "shown", "criterion", "text"]
-    code = rows.groupby(what, sort=False).ngroup().to_numpy()
-    first = np.unique(code, return_index=True)[1]
-    names = np.array([digest(*row)[:_ITEM_DIGITS] for row in rows.iloc[first][what].itertuples(index=False)], dtype=object)
-    return rows.assign(item=names[code])
+    judged = criteria.loc[criteria["kind"] == TEXT_KIND, [*_PROMPT_NAME, *ITEM_KEYS[8:], "text"]]
+    given = given.assign(text_hash=[digest(text) for text in given["text"]]).drop(columns="text")
+    judged = judged.assign(criterion_hash=[digest(text) for text in judged["text"]]).drop(columns="text")
+    shown = prompts[_PROMPT_NAME].assign(shown_hash=[digest(_conversation(messages)) for messages in prompts["messages"]])
+    rows = given.merge(judged, on=_PROMPT_NAME).merge(shown, on=_PROMPT_NAME)
+    what = zip(*(rows[name].tolist() for name in ("blueprint", "shown_hash", "criterion_hash", "text_hash")), strict=True)
+    return rows[list(ITEM_KEYS)].assign(item=[digest(*one)[:_ITEM_DIGITS] for one in what])
+
+
+def with_texts(items: pd.DataFrame, responses: pd.DataFrame, criteria: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `label_items` with what labellers and judges see: `shown` (the conversation, of turns that the model wrote only that they are
+    there), `text` and `criterion`."""
+    shown = prompts[_PROMPT_NAME].assign(shown=[_conversation(messages) for messages in prompts["messages"]])
+    texts = responses[[*ITEM_KEYS[:8], "text"]]
+    judged = criteria[[*_PROMPT_NAME, *ITEM_KEYS[8:], "text"]].rename(columns={"text": "criterion"})
+    found = items.merge(shown, on=_PROMPT_NAME, how="left").merge(texts, on=list(ITEM_KEYS[:8]), how="left")
+    return found.merge(judged, on=[*_PROMPT_NAME, *ITEM_KEYS[8:]], how="left")
 
 
 def sampled(
@@ -97,7 +104,7 @@ def sampled(
     rows = label_items(*(part.merge(chosen, on=_PROMPT_NAME) for part in (responses, criteria, prompts)))
     rows = _of_each_model(rows, per_model, rng).sort_values("item", kind="stable")
     once = rows[~rows["item"].isin(list(known))].drop_duplicates("item").reset_index(drop=True)
-    once = once.iloc[rng.permutation(len(once))]
+    once = with_texts(once.iloc[rng.permutation(len(once))], responses, criteria, prompts)
     sheet = pd.DataFrame({"item": once["item"], "prompt": once["shown"], "text": once["text"], "criterion": once["criterion"]})
     return LabelSample(
         sheet.assign(**dict.fromkeys(SHEET_COLUMNS[4:], "")).reset_index(drop=True),

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from dtef_pipeline.errors import ConfigError, SourceError
 from dtef_pipeline.rubric.human_labels import RUBRIC_LABELS, in_force, read_labels, with_history, with_labels
 from dtef_pipeline.rubric.label_sheet import SHEET_COLUMNS, LabelSample, label_items, sampled, sheet_csv
-from tests.made.rubric_tables import CLASSES, rubric_tables
+from tests.made.rubric_tables import CLASSES, RESPONSE, rubric_tables
 
 MADE = rubric_tables()
+RESPONSE_BY_NAME = ["name" if name == "prompt" else name for name in RESPONSE]
 EARLY, LATE = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
 NO_LABELS = RUBRIC_LABELS.empty_table().to_pandas()
 
@@ -165,3 +166,16 @@ def test_a_point_that_no_judge_could_score_is_scored_by_its_label() -> None:
     found = with_labels(unscored, items, read(f"item,class,author\n{item},EXACTLY_MET,A\n"))
     assert found.loc[found["labelled"], ["score", "reason"]].to_numpy().tolist() == [[1.0, None]]
     assert found.loc[~found["labelled"], "score"].isna().all()
+
+
+def test_each_row_of_the_sheet_shows_the_text_and_the_criterion_of_its_item() -> None:
+    sheet, _, items = sample()
+    keys = items.drop_duplicates("item").rename(columns={"prompt": "name"})
+    one = sheet.merge(keys, on="item").merge(
+        MADE.responses.rename(columns={"prompt": "name", "text": "said"}), on=RESPONSE_BY_NAME
+    )
+    assert len(one) == len(sheet)
+    assert (one["text"] == one["said"]).all()
+    assert (one["prompt"] == "Explain " + one["name"] + " of " + one["blueprint"] + ".").all()
+    assert one["criterion"].str.endswith(" of " + one["name"].iloc[0]).sum() == (one["name"] == one["name"].iloc[0]).sum()
+    assert set(one.loc[one["block"] == "should_not", "criterion"].str[:11]) == {"Criterion 3"}
