@@ -1,0 +1,171 @@
+"""Everything that a blueprint's page shows, of one run: read together, handed out a prompt at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from dtef_pipeline.report.markup import is_unknown
+from dtef_pipeline.rubric.aggregate import CELL_LEVEL, MODEL_LEVEL, VARIANT_LEVEL
+from dtef_pipeline.rubric.report.marks import mean
+from dtef_pipeline.rubric.report.stored import ByPrompt, RubricRows, StoredRow
+
+_OF_RESPONSE_KEY = ("model", "model_variant", "temperature", "system_index", "draw")
+_OF_CRITERION_KEY = ("block", "path", "position")
+_PROMPT_WANTED = ("prompt", "position", "weight", "messages", "systems", "temperatures", "ideal", "description", "citation", "render_as")
+_CRITERION_WANTED = (
+    *("prompt", *_OF_CRITERION_KEY, "kind", "text", "fn", "args", "weight", "citation", "source", "fault"),
+)
+_RESPONSE_WANTED = (
+    *("prompt", *_OF_RESPONSE_KEY, "status", "text", "turns", "cut", "error", "finish_reason", "served_model"),
+    *("prompt_tokens", "completion_tokens", "cost_usd", "latency_s"),
+)
+_POINT_WANTED = (
+    *("prompt", *_OF_RESPONSE_KEY, *_OF_CRITERION_KEY, "score", "low", "high", "n_judges", "n_answered", "partial", "spread"),
+    *("inverted", "reason", "explanation"),
+)
+_JUDGEMENT_WANTED = (
+    *("prompt", *_OF_RESPONSE_KEY, *_OF_CRITERION_KEY, "judge", "judge_draw", "class", "score", "reason", "reflection", "error"),
+    "attempts",
+)
+_SIMILARITY_WANTED = ("prompt", *_OF_RESPONSE_KEY, "place", "to_ideal", "to_others")
+_SCORE_WANTED = (
+    *("level", "prompt", "model", "model_variant", "temperature", "system_index", "coverage", "similarity", "hybrid"),
+    *("components", "n_planned", "n_scored", "n_partial", "n_unscored", "n_responses", "n_responses_scored", "reasons"),
+)
+_RUN_WANTED = ("snapshot", "test_hash", "judge_hash", "policy_hash", "run_label", "judges", "policy", "embedder", "answered_at")
+_ABOUT_WANTED = ("title", "description", "tags", "references", "test_hash", "path", "n_prompts", "n_criteria", "n_ideals")
+_OVERHEAD_OF_A_VERDICT, _OVERHEAD_OF_A_POINT = 200, 300
+"""Bytes of markup around each, roughly."""
+
+ResponseKey = tuple[Any, ...]
+"""Model, variant, temperature, place of the system prompt, draw."""
+
+
+@dataclass(frozen=True)
+class BlueprintRun:
+    """One blueprint, and what came of it in the snapshot that is shown."""
+
+    id: str
+    snapshot: str | None
+    """None: it was never run."""
+    about: StoredRow
+    run: StoredRow
+    prompts: Sequence[StoredRow]
+    findings: Sequence[StoredRow]
+    criteria: ByPrompt
+    responses: ByPrompt
+    points: ByPrompt
+    judgements: ByPrompt
+    similarities: ByPrompt
+    scores: Sequence[StoredRow]
+    has_several: frozenset[str]
+    """Those of temperature, system_index and draw that differ between its responses."""
+    size: int
+    """Bytes that its prompts will take on a page, roughly."""
+
+    def label(self, row: Mapping[str, Any], *, draw: bool = True) -> str:
+        """The name of a response's variant: `gpt-4o [temp:0.5] [sp_idx:1]`, each where it tells some apart."""
+        words = [str(row["model"])]
+        if "temperature" in self.has_several and not is_unknown(row["temperature"]):
+            words.append(f"[temp:{row['temperature']:g}]")
+        if "system_index" in self.has_several and not is_unknown(row["system_index"]):
+            words.append(f"[sp_idx:{row['system_index']}]")
+        if draw and "draw" in self.has_several and not is_unknown(row.get("draw")):
+            words.append(f"[draw:{row['draw']}]")
+        return " ".join(words)
+
+    @cached_property
+    def models(self) -> list[str]:
+        """The models, best first; those without a score last."""
+        scored = {row["model"]: row["hybrid"] for row in self.at(MODEL_LEVEL)}
+        known = {name: -math.inf if is_unknown(score) else score for name, score in scored.items()}
+        return sorted(known, key=lambda name: (-known[name], name))
+
+    def at(self, level: str) -> list[StoredRow]:
+        """The scores of a level: of cells, variants or models."""
+        return [row for row in self.scores if row["level"] == level]
+
+    @cached_property
+    def cells(self) -> dict[str, list[StoredRow]]:
+        """The scores of each prompt's cells."""
+        found: dict[str, list[StoredRow]] = {}
+        for row in self.at(CELL_LEVEL):
+            found.setdefault(row["prompt"], []).append(row)
+        return found
+
+    @cached_property
+    def variants(self) -> list[StoredRow]:
+        return self.at(VARIANT_LEVEL)
+
+    @cached_property
+    def by_model(self) -> dict[tuple[str, str], dict[str, float | None]]:
+        """Of each (prompt, model) the means of coverage, similarity and hybrid score over its variants."""
+        grouped: dict[tuple[str, str], list[StoredRow]] = {}
+        for row in self.at(CELL_LEVEL):
+            grouped.setdefault((row["prompt"], row["model"]), []).append(row)
+        names = ("hybrid", "coverage", "similarity")
+        return {key: {name: mean(row[name] for row in own) for name in names} for key, own in grouped.items()}
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """The number of each prompt, from 1."""
+        return {row["prompt"]: at for at, row in enumerate(self.prompts, 1)}
+
+    def in_board_order(self, rows: Sequence[StoredRow]) -> list[StoredRow]:
+        """Rows of responses, cells or variants: the best model first, then by temperature, system prompt and draw."""
+        place = {name: at for at, name in enumerate(self.models)}
+        return sorted(rows, key=lambda row: (place.get(row["model"], len(place)), *_sortable(response_key(row))))
+
+
+def response_key(row: Mapping[str, Any]) -> ResponseKey:
+    """What tells a response from the others of its prompt."""
+    return tuple(None if is_unknown(row.get(name)) else row[name] for name in _OF_RESPONSE_KEY)
+
+
+def criterion_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What tells a criterion from the others of its prompt."""
+    return tuple(None if is_unknown(row.get(name)) else row[name] for name in _OF_CRITERION_KEY)
+
+
+def _sortable(key: ResponseKey) -> tuple[Any, ...]:
+    return tuple((value is not None, value if value is not None else 0) for value in key)
+
+
+def read_run(rows: RubricRows, blueprint: str, snapshot: str | None) -> BlueprintRun:
+    """The rows of one blueprint; of its results those of the snapshot."""
+    own = {"blueprint": blueprint}
+    of_run = {**own, "snapshot": snapshot}
+    key = ("prompt", *_OF_RESPONSE_KEY)
+    transcript = "transcript=CASE WHEN turns > 1 THEN transcript END"
+    has_transcript = {"turns", "transcript"} <= rows.columns("rubric_responses")
+    raw = "raw=CASE WHEN class IS NULL THEN raw END"
+    has_raw = {"class", "raw"} <= rows.columns("rubric_judgements")
+    wanted = (*_RESPONSE_WANTED, *([transcript] if has_transcript else ["transcript"]))
+    judged = (*_JUDGEMENT_WANTED, *([raw] if has_raw else ["raw"]))
+    responses = rows.table("rubric_responses", wanted, of_run, key)
+    points = rows.table("rubric_points", _POINT_WANTED, of_run, key)
+    judgements = rows.table("rubric_judgements", judged, of_run, (*key, "judge", "judge_draw"))
+    varying = ("temperature", "system_index", "draw")
+    return BlueprintRun(
+        id=blueprint,
+        snapshot=snapshot,
+        about=next(iter(rows.rows("rubric_blueprints", _ABOUT_WANTED, own)), dict.fromkeys(_ABOUT_WANTED)),
+        run=next(iter(rows.rows("rubric_runs", _RUN_WANTED, of_run)), dict.fromkeys(_RUN_WANTED)),
+        prompts=rows.rows("rubric_prompts", _PROMPT_WANTED, own, ("position", "prompt")),
+        findings=rows.rows("rubric_findings", ("level", "code", "place", "line", "text"), own, ("line", "place")),
+        criteria=ByPrompt(rows.table("rubric_criteria", _CRITERION_WANTED, own, ("prompt", *_OF_CRITERION_KEY))),
+        responses=ByPrompt(responses),
+        points=ByPrompt(points),
+        judgements=ByPrompt(judgements),
+        similarities=ByPrompt(rows.table("rubric_similarities", _SIMILARITY_WANTED, of_run, ("prompt", "place"))),
+        scores=rows.rows("rubric_scores", _SCORE_WANTED, of_run),
+        has_several=frozenset(name for name in varying if len(set(responses[name].to_pylist())) > 1),
+        size=responses.nbytes
+        + judgements.nbytes
+        + _OVERHEAD_OF_A_VERDICT * len(judgements)
+        + _OVERHEAD_OF_A_POINT * len(points),
+    )

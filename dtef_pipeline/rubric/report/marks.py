@@ -1,0 +1,136 @@
+"""Pieces of the rubric pages: texts of models, names, sources, scores and heat maps. Whatever comes from data is escaped here.
+
+Texts stand isolated, so that marks which turn the direction of writing round end where the text ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dtef_pipeline.report.markup import DASH, breakable, is_unknown, paragraph, shortened
+from dtef_pipeline.report.palette import STEPS, colour
+
+TENTHS = tuple(at / 10 for at in range(1, len(STEPS)))
+"""Inner edges of the colours of scores: each is a tenth, on all pages the same."""
+SCALE_STYLE = "".join(f".h{at}{{background:{ground};color:{ink}}}" for at, (ground, ink) in enumerate(STEPS))
+_ADDRESS = re.compile(r"https?://[^\s<>\"'`\\]+", re.IGNORECASE)
+_LONGEST_HEADING = 34
+"""Characters of a name above its column."""
+
+
+def own_file(name: str) -> str:
+    """A style sheet or script of these pages."""
+    return files("dtef_pipeline.rubric.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def inline(value: Any) -> str:
+    """A short text from data."""
+    return DASH if is_unknown(value) else f"<bdi>{escape(str(value))}</bdi>"
+
+
+def wrapping_name(value: Any) -> str:
+    """A name from data that a narrow column may break after its parts."""
+    return DASH if is_unknown(value) else f"<bdi>{breakable(escape(str(value)))}</bdi>"
+
+
+def said(value: Any, kind: str = "") -> str:
+    """A text from data in a box, as it was written."""
+    if is_unknown(value) or not str(value):
+        return '<p class="count">No text.</p>'
+    return f'<div class="said {kind}" dir="auto" tabindex="0">{escape(str(value))}</div>'
+
+
+def source(value: Any) -> str:
+    """A citation or reference: addresses of the web are links, everything else is text."""
+    if is_unknown(value):
+        return ""
+    words, parts, end = str(value), [], 0
+    for match in _ADDRESS.finditer(words):
+        address = escape(match[0])
+        link = f'<a href="{address}" rel="noopener noreferrer nofollow">{address}</a>'
+        parts += [escape(words[end : match.start()]), link]
+        end = match.end()
+    return f'<bdi class="source">{"".join(parts)}{escape(words[end:])}</bdi>'
+
+
+def missing(what: str, made_by: str) -> str:
+    """What is said where a part has nothing to be made of."""
+    return paragraph(f"{what}: {made_by}.")
+
+
+class Heat(NamedTuple):
+    """One cell of a heat map."""
+
+    value: float | None
+    told: str = ""
+    """What is seen when it is pointed at."""
+    link: str = ""
+    """Where it leads; ours, not from data."""
+    mark: str = ""
+    """A sign behind the number."""
+
+
+class HeatRow(NamedTuple):
+    """One row; `head` is markup. Rows without cells are headings of those below."""
+
+    head: str
+    cells: Sequence[Heat | None] = ()
+
+
+def heat_table(
+    caption: str, corner: str, names: Sequence[str], rows: Iterable[HeatRow], edges: Sequence[float] = TENTHS
+) -> str:
+    """A heat map as a table in a box that scrolls. `names` of its columns are texts."""
+    head = "".join(_heading(name) for name in names)
+    body = "".join(_heat_row(row, len(names), edges) for row in rows)
+    shown = (
+        f'<table class="heat"><caption>{escape(caption)}</caption><thead><tr><th scope="col" class="text">{escape(corner)}</th>'
+        f"{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">{shown}</div>'
+
+
+def _heading(name: str) -> str:
+    whole = escape(name)
+    short = escape(shortened(name, _LONGEST_HEADING))
+    return f'<th scope="col" class="upright" title="{whole}" aria-label="{whole}" data-model="{whole}"><span><bdi>{short}</bdi></span></th>'
+
+
+def _heat_row(row: HeatRow, width: int, edges: Sequence[float]) -> str:
+    if not row.cells:
+        return f'<tr><th scope="rowgroup" colspan="{width + 1}" class="text group">{row.head}</th></tr>'
+    return f'<tr><th scope="row" class="text">{row.head}</th>{"".join(_heat_cell(cell, edges) for cell in row.cells)}</tr>'
+
+
+def _heat_cell(cell: Heat | None, edges: Sequence[float]) -> str:
+    if cell is None:
+        return "<td></td>"
+    told = f' title="{escape(cell.told)}"' if cell.told else ""
+    kind = "none" if is_unknown(cell.value) else f"h{colour(float(cell.value or 0), edges)}"
+    words = two_digits(cell.value) + cell.mark
+    return f'<td class="{kind}"{told}>{f"<a href={chr(34)}{cell.link}{chr(34)}>{words}</a>" if cell.link else words}</td>'
+
+
+def two_digits(value: Any) -> str:
+    """A score as cells show it."""
+    return DASH if is_unknown(value) else f"{float(value):.2f}"
+
+
+def score_badge(value: Any) -> str:
+    """A score on its colour."""
+    if is_unknown(value):
+        return '<span class="badge none">unscored</span>'
+    return f'<span class="badge h{colour(float(value), TENTHS)}">{two_digits(value)}</span>'
+
+
+def mean(values: Iterable[Any]) -> float | None:
+    """Mean of what is known; None: nothing is."""
+    known: npt.NDArray[np.float64] = np.array([float(value) for value in values if not is_unknown(value)])
+    return float(known.mean()) if len(known) else None

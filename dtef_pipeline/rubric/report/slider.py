@@ -1,0 +1,132 @@
+"""The leaderboard over blueprints, and what the page needs to rank it anew at another weight of the similarity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dtef_pipeline.report.download import packed, rows_for_download
+from dtef_pipeline.report.markup import DASH, is_unknown, note, section
+from dtef_pipeline.rubric.aggregate import rescored
+from dtef_pipeline.rubric.board import MIN_BLUEPRINTS, RubricBoardOptions, board
+from dtef_pipeline.rubric.policy import ScoringPolicy
+from dtef_pipeline.rubric.report.marks import missing, two_digits, wrapping_name
+
+_INTERVAL_STEPS = 20
+"""Steps from 0 to 1 of the weight at which intervals are computed; between them the page takes the line from one to the next."""
+_BOARD_HOW = (
+    "Each blueprint counts once, by its latest run that has scores, and each model's score is the plain mean over its blueprints. The hybrid "
+    "score of a response is beta times its similarity to the ideal answer plus 1 - beta times its coverage of the rubric; a prompt that defines "
+    "one of the two is scored by that one alone. 0 to 1, higher is better. Beneath a score is its 95 % interval, for which whole blueprints "
+    "are drawn anew: two models whose intervals overlap widely may be in either order. Blueprints are of very different kinds: look at the "
+    "one that is like your use before you choose by this table."
+)
+_NO_SCORES = missing("No leaderboard yet", "`dtef rubric run` makes the table rubric_scores, of which it is the mean")
+_EXTENT = ("low", "high", "rank_low", "rank_high")
+_SHOWN_DIGITS = 6
+
+
+def board_section(scores: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]], resamples: int) -> str:
+    """The section. `scores`: rows of whole models as of `aggregate.scores`; `order` and `tags` as of `board`."""
+    if not len(scores):
+        return section("leaderboard", "Leaderboard", _BOARD_HOW, _NO_SCORES)
+    data, usual = slider_data(scores, order, tags, resamples), ScoringPolicy().beta
+    rows = board(rescored(scores, usual), order, tags, options=RubricBoardOptions(resamples=resamples))
+    return section("leaderboard", "Leaderboard", _BOARD_HOW, _control(usual) + _table(rows, data) + rows_for_download(rows))
+
+
+def slider_data(
+    scores: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]], resamples: int
+) -> dict[str, Any]:
+    """Per model the score at 0 and its slope, whole, and the ends of its interval and of its places at each of 21 weights from 0 to 1."""
+    grid = np.linspace(0, 1, _INTERVAL_STEPS + 1)
+    options = RubricBoardOptions(resamples=resamples)
+    boards = [board(rescored(scores, float(beta)), order, tags, options=options).set_index("model") for beta in grid]
+    first = boards[0]
+    extents = {name: pd.concat([rows[name].astype("float64").rename(at) for at, rows in enumerate(boards)], axis=1) for name in _EXTENT}
+    models = [
+        {
+            "model": model,
+            "at_0": _plain(row["at_0"]),
+            "slope": _plain(row["slope"]),
+            "n": int(row["n_parts"]),
+            **{name: [_plain(value, _SHOWN_DIGITS) for value in extents[name].loc[model]] for name in _EXTENT},
+        }
+        for model, row in first.iterrows()
+    ]
+    return {"least": MIN_BLUEPRINTS, "steps": _INTERVAL_STEPS, "models": models}
+
+
+def _plain(value: Any, digits: int | None = None) -> float | None:
+    return None if is_unknown(value) else float(value) if digits is None else round(float(value), digits)
+
+
+def _control(beta: float) -> str:
+    return (
+        '<form class="slider" onsubmit="return false"><label for="beta">Weight of similarity (beta) '
+        f'<output id="beta-shown" for="beta">{beta:.2f}</output></label>'
+        f'<input type="range" id="beta" min="0" max="1" step="0.01" value="{beta}" list="beta-marks" aria-describedby="beta-told">'
+        '<datalist id="beta-marks"><option value="0"></option><option value="0.35"></option><option value="1"></option></datalist>'
+        '<span class="ends"><span>0: coverage of the rubric alone</span><span>1: similarity to the ideal alone</span></span>'
+        f'<p id="beta-told" class="count" role="status">The usual weight is {beta:.2f}. <button type="button" id="beta-usual" '
+        f'data-beta="{beta}" hidden>Back to it</button></p></form>'
+    )
+
+
+def _table(rows: pd.DataFrame, data: Mapping[str, Any]) -> str:
+    place = {one["model"]: at for at, one in enumerate(data["models"])}
+    body = "".join(_row(row, place[row["model"]]) for row in rows.to_dict("records"))
+    heads = "".join(
+        f'<th scope="col"{kind}{f" title={chr(34)}{meaning}{chr(34)}" if meaning else ""}>{title}</th>' for title, kind, meaning in _HEADS
+    )
+    caption = "Models by mean hybrid score over blueprints"
+    shown = f'<table id="board"><caption>{caption}</caption><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}">{shown}</div>'
+        f'<script type="application/json" id="board-data">{packed(data)}</script>'
+    )
+
+
+_HEADS = (
+    ("Rank", "", "Place; beneath it the places taken in 95 % of resamples"),
+    ("Model", ' class="text"', ""),
+    ("Hybrid", "", "Mean hybrid score over blueprints; 95 % interval beneath"),
+    ("", ' class="text bar" aria-hidden="true"', ""),
+    ("Coverage", "", "Mean coverage of the rubrics, over the blueprints that have any"),
+    ("Similarity", "", "Mean similarity to the ideal answers, over the blueprints that have any"),
+    ("Blueprints", "", "Blueprints with a score"),
+    ("Responses", "", "Responses with a score, of those planned"),
+)
+
+
+def _row(row: Mapping[Any, Any], at: int) -> str:
+    ends = "" if is_unknown(row["low"]) else f"{row['low']:.3f} to {row['high']:.3f}"
+    places = "" if is_unknown(row["rank_low"]) else f"{row['rank_low']:.0f} to {row['rank_high']:.0f}"
+    rank = DASH if is_unknown(row["rank"]) else str(int(row["rank"]))
+    return (
+        f'<tr data-at="{at}"><td><span class="place">{rank}</span><span class="ci places">{places}</span></td>'
+        f'<th scope="row" class="text">{wrapping_name(row["model"])}{note(row["note"])}</th>'
+        f'<td><span class="number">{_three(row["score"])}</span><span class="ci extent">{ends}</span></td>'
+        f'<td class="bar" aria-hidden="true">{_bar(row)}</td>'
+        f"<td>{two_digits(row['coverage'])}</td><td>{two_digits(row['similarity'])}</td>"
+        f"<td>{int(row['n_parts']):,}</td><td>{int(row['n_responses_scored']):,} of {int(row['n_responses']):,}</td></tr>"
+    )
+
+
+def _three(value: Any) -> str:
+    return DASH if is_unknown(value) else f"{float(value):.3f}"
+
+
+def _bar(row: Mapping[Any, Any]) -> str:
+    """The score from 0 to 1 as a dot on a line, and its interval."""
+    if is_unknown(row["score"]):
+        return ""
+    known = not is_unknown(row["low"])
+    low, high = (float(row["low"]), float(row["high"])) if known else (row["score"], row["score"])
+    return (
+        f'<span class="track"><span class="span" style="left:{100 * low:.2f}%;width:{100 * (high - low):.2f}%"></span>'
+        f'<span class="point" style="left:{100 * row["score"]:.2f}%"></span></span>'
+    )

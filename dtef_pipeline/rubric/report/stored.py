@@ -1,0 +1,134 @@
+"""What the pages are made of: rows of the rubric family's tables, read by name. A table or a column that is not there is no error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.asking.snapshot_order import among, in_order
+from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.rubric.aggregate import MODEL_LEVEL
+from dtef_pipeline.rubric.board import latest_runs
+
+StoredRow = dict[str, Any]
+"""One row of a table; a column that the table lacks is None."""
+
+
+class RubricRows:
+    """The tables of a connection."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._columns: dict[str, frozenset[str]] = {}
+
+    def has(self, name: str) -> bool:
+        return has_table(self._connection, name)
+
+    def columns(self, name: str) -> frozenset[str]:
+        """The columns of a table, or of a query in brackets; none where it is not there."""
+        if name.startswith("("):
+            return frozenset(self._connection.sql(f"SELECT * FROM {name} LIMIT 0").columns)
+        if name not in self._columns:
+            there = self._connection.sql(f"SELECT * FROM {name} LIMIT 0").columns if self.has(name) else []
+            self._columns[name] = frozenset(there)
+        return self._columns[name]
+
+    def table(self, name: str, wanted: Sequence[str], where: Mapping[str, Any], order: Sequence[str] = ()) -> pa.Table:
+        """The wanted columns of the rows that have the values of `where`, in order; without the table, no rows.
+
+        A wanted `name=expression` is computed. Conditions and places in the order on columns that are not there are left out.
+        """
+        there = self.columns(name)
+        if not there:
+            return pa.table({one.partition("=")[0]: pa.nulls(0) for one in wanted})
+        shown = ", ".join(_selected(one, there) for one in wanted)
+        conditions = [column for column in where if column in there]
+        asked = "".join(f' {"AND" if at else "WHERE"} "{column}" = ?' for at, column in enumerate(conditions))
+        ordered = ", ".join(f'"{column}" NULLS FIRST' for column in order if column in there)
+        query = f"SELECT {shown} FROM {name}{asked}" + (f" ORDER BY {ordered}" if ordered else "")
+        return self._connection.sql(query, params=[where[column] for column in conditions]).to_arrow_table()
+
+    def rows(self, name: str, wanted: Sequence[str], where: Mapping[str, Any], order: Sequence[str] = ()) -> list[StoredRow]:
+        """The same as one mapping per row."""
+        found: list[StoredRow] = self.table(name, wanted, where, order).to_pylist()
+        return found
+
+    def frame(self, name: str, where: Mapping[str, Any] | None = None) -> pd.DataFrame:
+        """All columns of the rows, as they are; empty without the table."""
+        there = sorted(self.columns(name))
+        return self.table(name, there, where or {}).to_pandas() if there else pd.DataFrame()
+
+
+def _selected(wanted: str, there: frozenset[str]) -> str:
+    name, _, expression = wanted.partition("=")
+    return f'{expression} AS "{name}"' if expression else f'"{name}"' if name in there else f'NULL AS "{name}"'
+
+
+class ByPrompt:
+    """Rows of one blueprint, held as columns and handed out as mappings, one prompt at a time: a large blueprint has 100,000 of them."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        """`rows` are sorted by their column prompt."""
+        self._rows = rows
+        self._slices: dict[str, tuple[int, int]] = {}
+        start = 0
+        for prompt, same in groupby(rows["prompt"].to_pylist()):
+            length = sum(1 for _ in same)
+            self._slices[str(prompt)] = (start, length)
+            start += length
+
+    def of(self, prompt: str) -> list[StoredRow]:
+        found: list[StoredRow] = self._rows.slice(*self._slices.get(prompt, (0, 0))).to_pylist()
+        return found
+
+
+def snapshots_in_order(rows: RubricRows) -> list[str]:
+    """All snapshots of the family, the earliest first."""
+    times: dict[str, datetime | None] = {}
+    for name in ("rubric_scores", "rubric_responses", "rubric_runs"):
+        if "snapshot" not in rows.columns(name):
+            continue
+        first = "min(epoch_us(answered_at))" if "answered_at" in rows.columns(name) else "NULL"
+        grouped = rows.table(f"(SELECT snapshot, {first} AS us FROM {name} GROUP BY snapshot)", ["snapshot", "us"], {})
+        for snapshot, us in zip(*(grouped[column].to_pylist() for column in ("snapshot", "us")), strict=True):
+            when = None if us is None else datetime.fromtimestamp(us / 1e6, UTC)
+            times[str(snapshot)] = when or times.get(str(snapshot))
+    return in_order(times)
+
+
+def model_scores(rows: RubricRows, snapshot: str | None = None) -> pd.DataFrame:
+    """The rows of scores of whole models; of one snapshot alone where it is given."""
+    where = {"level": MODEL_LEVEL, **({"snapshot": snapshot} if snapshot is not None else {})}
+    return rows.frame("rubric_scores", where)
+
+
+def shown_runs(rows: RubricRows, scores: pd.DataFrame, order: Sequence[str], snapshot: str | None) -> dict[str, str]:
+    """The snapshot of each blueprint that is shown: its latest with a score, else its latest; blueprints without a run are not in it."""
+    runs: dict[str, list[str]] = {}
+    for name in ("rubric_responses", "rubric_runs"):
+        if {"blueprint", "snapshot"} <= rows.columns(name):
+            found = rows.rows(f"(SELECT DISTINCT blueprint, snapshot FROM {name})", ["blueprint", "snapshot"], {})
+            for row in found:
+                runs.setdefault(str(row["blueprint"]), []).append(str(row["snapshot"]))
+    if snapshot is not None:
+        scored = set(scores["blueprint"]) if len(scores) else set()
+        return {name: snapshot for name in sorted({*scored, *(name for name, own in runs.items() if snapshot in own)})}
+    latest = {name: among(order, own)[-1] for name, own in runs.items()}
+    if len(scores):
+        pairs = latest_runs(scores, order)
+        latest |= dict(zip(pairs["blueprint"].astype(str), pairs["snapshot"].astype(str), strict=True))
+    return latest
+
+
+def pairs_of(value: Any) -> Iterator[tuple[str, int]]:
+    """Names and their counts, however the table holds them: a map, or a list of pairs or of structs."""
+    entries = value.items() if isinstance(value, Mapping) else [] if value is None else value
+    for entry in entries:
+        name, count = tuple(entry.values())[:2] if isinstance(entry, Mapping) else tuple(entry)[:2]
+        yield str(name), int(count)
