@@ -73,12 +73,18 @@ def _chapters(rows: RubricRows, run: BlueprintRun, link: Callable[[int], str], *
 
 
 def _introduction(run: BlueprintRun) -> str:
-    description = "" if is_unknown(run.about["description"]) else f'<p class="description" dir="auto">{escape(str(run.about["description"]).strip())}</p>'
+    description = (
+        ""
+        if is_unknown(run.about["description"])
+        else f'<p class="description" dir="auto">{escape(str(run.about["description"]).strip())}</p>'
+    )
     tags = "".join(f'<span class="tag">{inline(tag)}</span>' for tag in run.about["tags"] or ())
     return f'<p><a href="{INDEX_PAGE}">All blueprints</a></p>{description}{f"<p>{tags}</p>" if tags else ""}'
 
 
-_ABOUT_HOW = "Where this blueprint comes from, and what made the scores. Runs with the same run label can be compared with each other."
+_ABOUT_HOW = (
+    "Where this blueprint comes from, and what made the scores. Runs with the same run label can be compared with each other."
+)
 
 
 def _about(run: BlueprintRun) -> str:
@@ -125,7 +131,12 @@ def _listed_prompts(run: BlueprintRun, link: Callable[[int], str]) -> str:
         f'<li><a href="{link(at)}">{inline(prompt["prompt"])}</a> <span class="asked" dir="auto">{escape(prompt_title(prompt))}</span></li>'
         for at, prompt in enumerate(run.prompts, 1)
     )
-    return section("prompts", "Prompts", "Each prompt has a page of its own, because one page for all would be very large.", f'<ol class="listed">{items}</ol>')
+    return section(
+        "prompts",
+        "Prompts",
+        "Each prompt has a page of its own, because one page for all would be very large.",
+        f'<ol class="listed">{items}</ol>',
+    )
 
 
 def _page_of_prompt(run: BlueprintRun, prompt: StoredRow, page: str, title: str) -> tuple[str, str]:
@@ -136,7 +147,9 @@ def _page_of_prompt(run: BlueprintRun, prompt: StoredRow, page: str, title: str)
         *([f'<a href="{prompt_page(page, at + 1)}" rel="next">Next prompt</a>'] if at < len(run.prompts) else []),
     ]
     tools = _ALL_PARTS.replace('<button type="button" data-opens="details.prompt">Open all prompts</button>', "")
-    body = section("prompt", f"Prompt {at} of {len(run.prompts)}", _PROMPTS_HOW.split(". ")[1], tools + prompt_body(run, prompt))
+    body = section(
+        "prompt", f"Prompt {at} of {len(run.prompts)}", _PROMPTS_HOW.split(". ")[1], tools + prompt_body(run, prompt)
+    )
     style = f"{SCALE_STYLE}\n{own_file('rubric.css')}"
     chapter = Chapter("prompt", f"Prompt {at}", body, style=style, script=own_file("rubric.js"))
     return prompt_page(page, at), build_report(f"{title}: {prompt['prompt']}", f"<p>{' · '.join(others)}</p>", [chapter])

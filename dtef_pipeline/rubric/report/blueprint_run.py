@@ -10,15 +10,25 @@ from typing import Any
 
 from dtef_pipeline.report.markup import is_unknown
 from dtef_pipeline.rubric.aggregate import CELL_LEVEL, MODEL_LEVEL, VARIANT_LEVEL
+from dtef_pipeline.rubric.levels import display_id
 from dtef_pipeline.rubric.report.marks import mean
 from dtef_pipeline.rubric.report.stored import ByPrompt, RubricRows, StoredRow
 
 _OF_RESPONSE_KEY = ("model", "model_variant", "temperature", "system_index", "draw")
 _OF_CRITERION_KEY = ("block", "path", "position")
-_PROMPT_WANTED = ("prompt", "position", "weight", "messages", "systems", "temperatures", "ideal", "description", "citation", "render_as")
-_CRITERION_WANTED = (
-    *("prompt", *_OF_CRITERION_KEY, "kind", "text", "fn", "args", "weight", "citation", "source", "fault"),
+_PROMPT_WANTED = (
+    "prompt",
+    "position",
+    "weight",
+    "messages",
+    "systems",
+    "temperatures",
+    "ideal",
+    "description",
+    "citation",
+    "render_as",
 )
+_CRITERION_WANTED = (*("prompt", *_OF_CRITERION_KEY, "kind", "text", "fn", "args", "weight", "citation", "source", "fault"),)
 _RESPONSE_WANTED = (
     *("prompt", *_OF_RESPONSE_KEY, "status", "text", "turns", "cut", "error", "finish_reason", "served_model"),
     *("prompt_tokens", "completion_tokens", "cost_usd", "latency_s"),
@@ -28,7 +38,18 @@ _POINT_WANTED = (
     *("inverted", "reason", "explanation"),
 )
 _JUDGEMENT_WANTED = (
-    *("prompt", *_OF_RESPONSE_KEY, *_OF_CRITERION_KEY, "judge", "judge_draw", "class", "score", "reason", "reflection", "error"),
+    *(
+        "prompt",
+        *_OF_RESPONSE_KEY,
+        *_OF_CRITERION_KEY,
+        "judge",
+        "judge_draw",
+        "class",
+        "score",
+        "reason",
+        "reflection",
+        "error",
+    ),
     "attempts",
 )
 _SIMILARITY_WANTED = ("prompt", *_OF_RESPONSE_KEY, "place", "to_ideal", "to_others")
@@ -68,15 +89,12 @@ class BlueprintRun:
     """Bytes that its prompts will take on a page, roughly."""
 
     def label(self, row: Mapping[str, Any], *, draw: bool = True) -> str:
-        """The name of a response's variant: `gpt-4o [temp:0.5] [sp_idx:1]`, each where it tells some apart."""
-        words = [str(row["model"])]
-        if "temperature" in self.has_several and not is_unknown(row["temperature"]):
-            words.append(f"[temp:{row['temperature']:g}]")
-        if "system_index" in self.has_several and not is_unknown(row["system_index"]):
-            words.append(f"[sp_idx:{row['system_index']}]")
-        if draw and "draw" in self.has_several and not is_unknown(row.get("draw")):
-            words.append(f"[draw:{row['draw']}]")
-        return " ".join(words)
+        """The name of a response's variant: `gpt-4o[temp:0.5][sp_idx:1]`, each where it tells some apart."""
+        temperature = row["temperature"] if "temperature" in self.has_several else None
+        several = 2 if "system_index" in self.has_several and not is_unknown(row["system_index"]) else 1
+        name = display_id(str(row["model"]), temperature, row["system_index"], several)
+        has_draws = draw and "draw" in self.has_several and not is_unknown(row.get("draw"))
+        return f"{name}[draw:{row['draw']}]" if has_draws else name
 
     @cached_property
     def models(self) -> list[str]:

@@ -42,7 +42,9 @@ _SPREAD_COLUMNS = (
 def judges_section(rows: RubricRows, run: BlueprintRun) -> str:
     table_of_judges = _judges(rows, run)
     if not table_of_judges:
-        made = missing("No judgements in this run", "`dtef rubric run` makes rubric_judgements where a blueprint has criteria in words")
+        made = missing(
+            "No judgements in this run", "`dtef rubric run` makes rubric_judgements where a blueprint has criteria in words"
+        )
         return section("judges", "Judges", _JUDGES_HOW, made)
     body = table_of_judges + "<h3>Agreement</h3>" + agreement_part(rows, run.id, run.snapshot) + _disputed(rows, run)
     return section("judges", "Judges", _JUDGES_HOW, body)
@@ -64,7 +66,10 @@ def _judges(rows: RubricRows, run: BlueprintRun) -> str:
         return ""
     sums = found.groupby("judge", sort=True)[["n", "with_class", "total", "again", "cost_usd"]].sum(min_count=1).reset_index()
     lacking = found[found["reason"].notna()]
-    why = {judge: "; ".join(f"{reason} ({n:,})" for reason, n in zip(own["reason"], own["n"], strict=True)) for judge, own in lacking.groupby("judge")}
+    why = {
+        judge: "; ".join(f"{reason} ({n:,})" for reason, n in zip(own["reason"], own["n"], strict=True))
+        for judge, own in lacking.groupby("judge")
+    }
     frame = sums.assign(
         unread=1 - sums["with_class"] / sums["n"],
         mean=(sums["total"] / sums["with_class"]).where(sums["with_class"] > 0),
@@ -104,5 +109,7 @@ def _disputed(rows: RubricRows, run: BlueprintRun) -> str:
     )
     told = counted(len(wide), "criterion").replace("criterions", "criteria")
     more = f"; the {_MOST_LISTED} widest are shown" if len(wide) > _MOST_LISTED else ""
-    heading = f"<h3>Where judges differ</h3><p class=\"count\">{told} with a mean standard deviation above {_WIDE_SPREAD:g}{more}.</p>"
+    heading = (
+        f'<h3>Where judges differ</h3><p class="count">{told} with a mean standard deviation above {_WIDE_SPREAD:g}{more}.</p>'
+    )
     return heading + table(shown, _SPREAD_COLUMNS, caption="Criteria on which judges differ", data=pd.DataFrame(widest))

@@ -34,7 +34,7 @@ def prompt_details(run: BlueprintRun, prompt: StoredRow) -> str:
     scored = [run.by_model.get((prompt["prompt"], model), {}).get("hybrid") for model in run.models]
     return (
         f'<details class="prompt" id="prompt-{at}"><summary><h3>{at}. <bdi>{escape(str(prompt["prompt"]))}</bdi></h3> '
-        f'{score_badge(mean(scored)) if any(not is_unknown(score) for score in scored) else ""}'
+        f"{score_badge(mean(scored)) if any(not is_unknown(score) for score in scored) else ''}"
         f'<span class="asked" dir="auto">{escape(prompt_title(prompt))}</span></summary>{prompt_body(run, prompt)}</details>'
     )
 
@@ -52,7 +52,9 @@ def prompt_body(run: BlueprintRun, prompt: StoredRow) -> str:
     elif criteria:
         body += "<h4>Criteria</h4>" + criteria_table(criteria, [], found, [])
     elif across:
-        body += '<p class="count">No criteria.</p>' + heat_table("Scores", "Score", [one.name for one in across], _score_rows(run, name, across))
+        body += '<p class="count">No criteria.</p>' + heat_table(
+            "Scores", "Score", [one.name for one in across], _score_rows(run, name, across)
+        )
     body += _similarity_map(run, name, across)
     if not responses:
         return body + '<p class="count">No responses in this run.</p>'
@@ -71,7 +73,7 @@ def _across(run: BlueprintRun, responses: Sequence[StoredRow], at: int) -> list[
 
 def _asked(prompt: StoredRow) -> str:
     turns = "".join(_turn(message) for message in prompt["messages"] or ())
-    systems = [system for system in prompt["systems"] or ()]
+    systems = list(prompt["systems"] or ())
     told = "".join(
         f'<li class="turn"><span class="role">system{f" [sp_idx:{at}]" if len(systems) > 1 else ""}</span>'
         + ('<p class="count">No system prompt.</p>' if system is None else said(system))
@@ -88,7 +90,11 @@ def _asked(prompt: StoredRow) -> str:
         facts["Source"] = source(prompt["citation"])
     if prompt["render_as"]:
         facts["Written for"] = f"{escape(str(prompt['render_as']))} (shown here as plain text)"
-    ideal = "" if not prompt["ideal"] else f"<details open><summary>Ideal answer</summary>{said(prompt['ideal'], 'ideal')}</details>"
+    ideal = (
+        ""
+        if not prompt["ideal"]
+        else f"<details open><summary>Ideal answer</summary>{said(prompt['ideal'], 'ideal')}</details>"
+    )
     return f'{described(facts) if facts else ""}<ol class="conversation">{told}{turns}</ol>{ideal}'
 
 
@@ -130,7 +136,10 @@ def _similarity_map(run: BlueprintRun, prompt: str, across: Sequence[Across]) ->
     groups = [(name, places) for name, places in groups if places]
     apart = matrix[~np.eye(size, dtype=bool)]
     edges = steps(np.concatenate([apart, ideal])) if np.isfinite(apart).any() or np.isfinite(ideal).any() else steps([0.0, 1.0])
-    shown = [HeatRow(f"<bdi>{escape(name)}</bdi>", [_alike(matrix, name, own, other, others) for other, others in groups]) for name, own in groups]
+    shown = [
+        HeatRow(f"<bdi>{escape(name)}</bdi>", [_alike(matrix, name, own, other, others) for other, others in groups])
+        for name, own in groups
+    ]
     if np.isfinite(ideal).any():
         shown.append(HeatRow("Ideal answer", [Heat(mean(ideal[own]), f"{name}, ideal answer") for name, own in groups]))
     table = heat_table("Cosine similarity of the responses' texts", "Response", [name for name, _ in groups], shown, edges)
@@ -152,7 +161,9 @@ def _card(run: BlueprintRun, row: StoredRow, anchor: str, criteria: Sequence[Sto
     label = run.label(row)
     cell = next((one for one in run.cells.get(row["prompt"], ()) if response_key(one)[:4] == response_key(row)[:4]), None)
     numbers = "".join(
-        f"<span>{name} {score_badge(cell[name])}</span>" for name in _PARTS if cell is not None and (name == "hybrid" or not is_unknown(cell[name]))
+        f"<span>{name} {score_badge(cell[name])}</span>"
+        for name in _PARTS
+        if cell is not None and (name == "hybrid" or not is_unknown(cell[name]))
     )
     several = " (mean of its draws)" if "draw" in run.has_several and numbers else ""
     reasons = _why_unscored(cell)
@@ -191,7 +202,9 @@ def _transcript(row: Mapping[str, Any]) -> str:
 def _used(row: Mapping[str, Any]) -> str:
     parts = [
         f"served by {row['served_model']}" if row["served_model"] else "",
-        "" if is_unknown(row["completion_tokens"]) else f"{whole(row['prompt_tokens'] or 0)} + {whole(row['completion_tokens'])} tokens",
+        ""
+        if is_unknown(row["completion_tokens"])
+        else f"{whole(row['prompt_tokens'] or 0)} + {whole(row['completion_tokens'])} tokens",
         "" if is_unknown(row["cost_usd"]) else f"{dollars(row['cost_usd'])} US dollars",
         "" if is_unknown(row["latency_s"]) else f"{row['latency_s']:.1f} s",
     ]

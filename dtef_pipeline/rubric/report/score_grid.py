@@ -20,7 +20,11 @@ _SCORES_HOW = (
     "the ideal answer, and the hybrid score both together; look at the two before you trust the one. Partial: scored, though some of it is "
     "not known. What could not be scored is in no mean."
 )
-_PARTS_SHOWN = {"hybrid": "Hybrid score", "coverage": "Coverage of the criteria", "similarity": "Similarity to the ideal answer"}
+_PARTS_SHOWN = {
+    "hybrid": "Hybrid score",
+    "coverage": "Coverage of the criteria",
+    "similarity": "Similarity to the ideal answer",
+}
 _SCORE_TABLE = (
     Column("name", "Model", named),
     Column("hybrid", "Hybrid", three),
@@ -47,7 +51,9 @@ def scores_section(run: BlueprintRun, prompt_link: Callable[[int], str]) -> str:
         for part, title in _PARTS_SHOWN.items()
         if any(not is_unknown(scores[part]) for scores in run.by_model.values())
     )
-    return section("scores", "Scores", _SCORES_HOW, _model_table(run) + _variant_table(run) + f"<h3>Prompts against models</h3>{maps}")
+    return section(
+        "scores", "Scores", _SCORES_HOW, _model_table(run) + _variant_table(run) + f"<h3>Prompts against models</h3>{maps}"
+    )
 
 
 def model_anchor(run: BlueprintRun, model: str) -> str:
@@ -93,7 +99,11 @@ def _grid(run: BlueprintRun, part: str, title: str, prompt_link: Callable[[int],
 
 
 def _weight(prompt: StoredRow) -> str:
-    return "" if is_unknown(prompt["weight"]) or prompt["weight"] == 1 else f' <span class="flag">weight {prompt["weight"]:g}</span>'
+    return (
+        ""
+        if is_unknown(prompt["weight"]) or prompt["weight"] == 1
+        else f' <span class="flag">weight {prompt["weight"]:g}</span>'
+    )
 
 
 def _cell(run: BlueprintRun, prompt: str, model: str, part: str) -> Heat | None:
@@ -102,4 +112,6 @@ def _cell(run: BlueprintRun, prompt: str, model: str, part: str) -> Heat | None:
 
 
 def _plain_rows(run: BlueprintRun, part: str) -> pd.DataFrame:
-    return pd.DataFrame([{"prompt": prompt, "model": model, part: scores[part]} for (prompt, model), scores in run.by_model.items()])
+    return pd.DataFrame(
+        [{"prompt": prompt, "model": model, part: scores[part]} for (prompt, model), scores in run.by_model.items()]
+    )

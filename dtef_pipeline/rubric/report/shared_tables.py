@@ -107,10 +107,16 @@ _ENDS = (
 def champions_section(rows: RubricRows) -> str:
     found = rows.frame("rubric_champions")
     if not {"dimension", "model", "mean"} <= set(found):
-        made = missing("No champions yet", "`dtef rubric run` with an analyst makes rubric_champions from the grades of summaries")
+        made = missing(
+            "No champions yet", "`dtef rubric run` with an analyst makes rubric_champions from the grades of summaries"
+        )
         return section("champions", "Champions", _CHAMPIONS_HOW, made)
     body = table(
-        _named(_best_two(found), ("model", "second")), _CHAMPION_COLUMNS, caption="Champion of each dimension", row_head="dimension", data=found
+        _named(_best_two(found), ("model", "second")),
+        _CHAMPION_COLUMNS,
+        caption="Champion of each dimension",
+        row_head="dimension",
+        data=found,
     )
     return section("champions", "Champions", _CHAMPIONS_HOW, body)
 
@@ -123,7 +129,11 @@ def _best_two(found: pd.DataFrame) -> pd.DataFrame:
         eligible = own[rank.notna()].assign(rank=rank).sort_values(["rank", "model"]).to_dict("records")
         row: dict[str, object] = {"dimension": dimension, "model": None, "second": None, "reason": ""}
         for names, one in zip((("model", "mean"), ("second", "second_mean")), eligible, strict=False):
-            row |= {names[0]: one["model"], names[1]: one["mean"], **({} if names[0] == "second" else {"n_blueprints": one.get("n_blueprints")})}
+            row |= {
+                names[0]: one["model"],
+                names[1]: one["mean"],
+                **({} if names[0] == "second" else {"n_blueprints": one.get("n_blueprints")}),
+            }
         if not eligible:
             best = own.sort_values("mean", ascending=False).to_dict("records")[0]
             row["reason"] = f"{best['model']}, the best, is {best.get('reason') or 'not eligible'}"
@@ -134,7 +144,11 @@ def _best_two(found: pd.DataFrame) -> pd.DataFrame:
 def agreement_part(rows: RubricRows, blueprint: str | None = None, snapshot: str | None = None) -> str:
     """The table of agreement as markup: of all blueprints, or of one alone."""
     where = {"blueprint": blueprint, **({"snapshot": snapshot} if snapshot else {})} if blueprint is not None else {}
-    found = rows.frame("rubric_agreement", where) if not where or "blueprint" in rows.columns("rubric_agreement") else pd.DataFrame()
+    found = (
+        rows.frame("rubric_agreement", where)
+        if not where or "blueprint" in rows.columns("rubric_agreement")
+        else pd.DataFrame()
+    )
     if not len(found):
         what = "No agreement yet" if blueprint is None else "No agreement of judges on this blueprint"
         return missing(what, "`dtef rollup` makes rubric_agreement from the judgements of two judges or more")
@@ -150,7 +164,9 @@ def agreement_section(rows: RubricRows) -> str:
 def drift_section(rows: RubricRows) -> str:
     found = rows.frame("rubric_drift")
     if not len(found):
-        made = missing("No drift to show", "`dtef rollup` makes rubric_drift from two runs or more of a blueprint under one run label")
+        made = missing(
+            "No drift to show", "`dtef rollup` makes rubric_drift from two runs or more of a blueprint under one run label"
+        )
         return section("drift", "Drift", _DRIFT_HOW, made)
     return section("drift", "Drift", _DRIFT_HOW, _as_published(found, _DRIFT_COLUMNS, "Verdict on each model and blueprint"))
 
@@ -161,7 +177,13 @@ def _as_published(found: pd.DataFrame, columns: Sequence[Column], caption: str) 
     known = known or [Column(str(name), str(name), text) for name in found]
     names = [column.name for column in known if column.shown is named]
     shown = with_intervals(_named(found, names), [ends for ends in _ENDS if {*ends} <= set(found)])
-    shown = shown.assign(**{column.name: shown[column.name].map(estimate) for column in known if column.shown is as_is and not _is_markup(shown[column.name])})
+    shown = shown.assign(
+        **{
+            column.name: shown[column.name].map(estimate)
+            for column in known
+            if column.shown is as_is and not _is_markup(shown[column.name])
+        }
+    )
     return table(shown, known, caption=caption, data=found)
 
 

@@ -46,14 +46,16 @@ def slider_data(
     options = RubricBoardOptions(resamples=resamples)
     boards = [board(rescored(scores, float(beta)), order, tags, options=options).set_index("model") for beta in grid]
     first = boards[0]
-    extents = {name: pd.concat([rows[name].astype("float64").rename(at) for at, rows in enumerate(boards)], axis=1) for name in _EXTENT}
+    extents = {
+        name: pd.concat([rows[name].astype("float64").rename(at) for at, rows in enumerate(boards)], axis=1) for name in _EXTENT
+    }
     models = [
         {
             "model": model,
             "at_0": _plain(row["at_0"]),
             "slope": _plain(row["slope"]),
             "n": int(row["n_parts"]),
-            **{name: [_plain(value, _SHOWN_DIGITS) for value in extents[name].loc[model]] for name in _EXTENT},
+            **{name: [_plain(value, _SHOWN_DIGITS) for value in extents[name].loc[str(model)].to_numpy()] for name in _EXTENT},
         }
         for model, row in first.iterrows()
     ]
@@ -80,7 +82,8 @@ def _table(rows: pd.DataFrame, data: Mapping[str, Any]) -> str:
     place = {one["model"]: at for at, one in enumerate(data["models"])}
     body = "".join(_row(row, place[row["model"]]) for row in rows.to_dict("records"))
     heads = "".join(
-        f'<th scope="col"{kind}{f" title={chr(34)}{meaning}{chr(34)}" if meaning else ""}>{title}</th>' for title, kind, meaning in _HEADS
+        f'<th scope="col"{kind}{f" title={chr(34)}{meaning}{chr(34)}" if meaning else ""}>{title}</th>'
+        for title, kind, meaning in _HEADS
     )
     caption = "Models by mean hybrid score over blueprints"
     shown = f'<table id="board"><caption>{caption}</caption><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'

@@ -40,7 +40,9 @@ def costs_section(rows: RubricRows, runs: Mapping[str, str]) -> str:
         if (spent := _spent(rows, name, runs)) is not None and spent["n"]
     ]
     if not found:
-        return section("costs", "Costs", _COSTS_HOW, missing("No costs yet", "`dtef rubric run` asks models and keeps what they cost"))
+        return section(
+            "costs", "Costs", _COSTS_HOW, missing("No costs yet", "`dtef rubric run` asks models and keeps what they cost")
+        )
     frame = pd.DataFrame(found)
     total = {name: frame[name].sum(min_count=1) for name in frame.columns if name != "role"}
     frame = pd.concat([frame, pd.DataFrame([{"role": "All", **total}])], ignore_index=True)
@@ -60,7 +62,9 @@ def _spent(rows: RubricRows, name: str, runs: Mapping[str, str]) -> StoredRow | 
     only = dict(zip(("blueprint", "snapshot"), next(iter(runs.items())), strict=True)) if len(runs) == 1 else {}
     wanted = (*keys, "n", *_SUMMED, "unpriced")
     found = [
-        row for row in rows.rows(query, wanted, only) if runs.get(row["blueprint"]) == row.get("snapshot", runs.get(row["blueprint"]))
+        row
+        for row in rows.rows(query, wanted, only)
+        if runs.get(row["blueprint"]) == row.get("snapshot", runs.get(row["blueprint"]))
     ]
     found = [row for row in found if row["blueprint"] in runs]
     return {column: _total([row[column] for row in found]) for column in ("n", *_SUMMED, "unpriced")}

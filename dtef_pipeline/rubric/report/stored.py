@@ -118,7 +118,7 @@ def shown_runs(rows: RubricRows, scores: pd.DataFrame, order: Sequence[str], sna
                 runs.setdefault(str(row["blueprint"]), []).append(str(row["snapshot"]))
     if snapshot is not None:
         scored = set(scores["blueprint"]) if len(scores) else set()
-        return {name: snapshot for name in sorted({*scored, *(name for name, own in runs.items() if snapshot in own)})}
+        return dict.fromkeys(sorted({*scored, *(name for name, own in runs.items() if snapshot in own)}), snapshot)
     latest = {name: among(order, own)[-1] for name, own in runs.items()}
     if len(scores):
         pairs = latest_runs(scores, order)

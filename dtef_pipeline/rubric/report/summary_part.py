@@ -30,7 +30,11 @@ _GRADE_EDGES = tuple(range(1, 10))
 
 
 def summary_section(rows: RubricRows, run: BlueprintRun) -> str:
-    found = [] if run.snapshot is None else rows.rows("rubric_summaries", _SUMMARY_WANTED, {"blueprint": run.id, "snapshot": run.snapshot})
+    found = (
+        []
+        if run.snapshot is None
+        else rows.rows("rubric_summaries", _SUMMARY_WANTED, {"blueprint": run.id, "snapshot": run.snapshot})
+    )
     if not found:
         made = missing("No summary of this run", "`dtef rubric run` with an analyst makes rubric_summaries and rubric_grades")
         return section("summary", "Executive summary", _SUMMARY_HOW, made)
@@ -40,8 +44,16 @@ def summary_section(rows: RubricRows, run: BlueprintRun) -> str:
 
 def _summary(run: BlueprintRun, row: StoredRow, *, several: bool) -> str:
     by = "" if is_unknown(row["analyst"]) else f'<p class="count">By {inline(row["analyst"])}.</p>'
-    why = "" if row["status"] in (None, "ok") else f'<p class="flagged">{escape(str(row["status"]))}: {escape(str(row["reason"] or ""))}</p>'
-    cut = "" if is_unknown(row["share"]) or row["share"] >= 1 else f'<p class="count">The analyst was shown {row["share"]:.0%} of each text.</p>'
+    why = (
+        ""
+        if row["status"] in (None, "ok")
+        else f'<p class="flagged">{escape(str(row["status"]))}: {escape(str(row["reason"] or ""))}</p>'
+    )
+    cut = (
+        ""
+        if is_unknown(row["share"]) or row["share"] >= 1
+        else f'<p class="count">The analyst was shown {row["share"]:.0%} of each text.</p>'
+    )
     groups: dict[str, list[str]] = {}
     for finding in row["findings"] or ():
         groups.setdefault(str(finding["kind"]), []).append(_linked(run, str(finding["text"] or "")))
@@ -69,17 +81,24 @@ def _linked(run: BlueprintRun, words: str) -> str:
 
 def _grades(rows: RubricRows, run: BlueprintRun) -> str:
     """Dimensions against models: the mean over analysts, the reasons when pointed at."""
-    found = pd.DataFrame(rows.rows("rubric_grades", ("model", "dimension", "grade", "reasoning"), {"blueprint": run.id, "snapshot": run.snapshot}))
+    found = pd.DataFrame(
+        rows.rows(
+            "rubric_grades", ("model", "dimension", "grade", "reasoning"), {"blueprint": run.id, "snapshot": run.snapshot}
+        )
+    )
     if not len(found):
         return ""
     place = {name: at for at, name in enumerate(run.models)}
     models = sorted(found["model"].unique(), key=lambda name: (place.get(name, len(place)), name))
-    cells = {key: own for key, own in found.groupby(["dimension", "model"], sort=False)}
+    cells = dict(list(found.groupby(["dimension", "model"], sort=False)))
     lines = [
         HeatRow(inline(dimension), [_grade(cells.get((dimension, model)), model) for model in models])
         for dimension in dict.fromkeys(found["dimension"])
     ]
-    return fold("Grades from 1 to 10", heat_table("Grades of dimensions, 1 to 10, higher is better", "Dimension", models, lines, _GRADE_EDGES))
+    return fold(
+        "Grades from 1 to 10",
+        heat_table("Grades of dimensions, 1 to 10, higher is better", "Dimension", models, lines, _GRADE_EDGES),
+    )
 
 
 def _grade(own: Any, model: str) -> Heat | None:

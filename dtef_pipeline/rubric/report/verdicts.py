@@ -71,7 +71,11 @@ def _criterion_head(number: int, row: Mapping[str, Any]) -> str:
     parts = [
         f'<span class="what" dir="auto">{number}. {escape(criterion_words(row))}{weight}</span>',
         *([f'<span class="small">written as <bdi>{escape(str(row["source"]))}</bdi></span>'] if row["source"] else []),
-        *([f'<span class="small flagged">Cannot be scored: <bdi>{escape(str(row["fault"]))}</bdi></span>'] if row["fault"] else []),
+        *(
+            [f'<span class="small flagged">Cannot be scored: <bdi>{escape(str(row["fault"]))}</bdi></span>']
+            if row["fault"]
+            else []
+        ),
         *([f'<span class="small">Source: {source(row["citation"])}</span>'] if row["citation"] else []),
     ]
     return "".join(parts)
@@ -97,14 +101,24 @@ def _state(point: Mapping[str, Any]) -> str:
         return f"unscored: {point['reason'] or 'no reason was kept'}"
     if not point["partial"]:
         return ""
-    within = "" if is_unknown(point["low"]) else f", between {two_digits(point['low'])} and {two_digits(point['high'])} whatever the others say"
+    within = (
+        ""
+        if is_unknown(point["low"])
+        else f", between {two_digits(point['low'])} and {two_digits(point['high'])} whatever the others say"
+    )
     return f"partial: {point['n_answered']} of {counted(int(point['n_judges'] or 0), 'judgement')}{within}"
 
 
 def verdicts(anchor: str, key: ResponseKey, criteria: Sequence[StoredRow], found: Judged) -> str:
     """Every criterion of one response, met or not: its point, and each judge's class and reflection or what the function found."""
     items = [
-        _verdict(f"{anchor}c{number}", number, row, found.points.get((key, criterion_key(row))), found.judgements.get((key, criterion_key(row)), ()))
+        _verdict(
+            f"{anchor}c{number}",
+            number,
+            row,
+            found.points.get((key, criterion_key(row))),
+            found.judgements.get((key, criterion_key(row)), ()),
+        )
         for number, row in enumerate(criteria, 1)
         if (key, criterion_key(row)) in found.points or (key, criterion_key(row)) in found.judgements
     ]
@@ -122,7 +136,11 @@ def _verdict(anchor: str, number: int, row: StoredRow, point: StoredRow | None, 
     state = "" if point is None else _state(point)
     turned = '<span class="flag">should not</span>' if row["block"] == SHOULD_NOT else ""
     flags = turned + (f'<span class="flag warn">{escape(state)}</span>' if state else "")
-    explained = "" if point is None or is_unknown(point["explanation"]) else f'<p class="reflection" dir="auto">{escape(str(point["explanation"]))}</p>'
+    explained = (
+        ""
+        if point is None or is_unknown(point["explanation"])
+        else f'<p class="reflection" dir="auto">{escape(str(point["explanation"]))}</p>'
+    )
     told = "".join(map(_judgement, judgements))
     return (
         f'<li id="{anchor}"><p class="criterion" dir="auto">{badge} {number}. {words} {flags}</p>{explained}'
@@ -133,7 +151,9 @@ def _verdict(anchor: str, number: int, row: StoredRow, point: StoredRow | None, 
 def _judgement(row: Mapping[str, Any]) -> str:
     again = '<span class="flag">asked twice</span>' if (row["attempts"] or 1) > 1 else ""
     whose = escape(str(row["judge"])) + (f", draw {row['judge_draw']}" if row["judge_draw"] else "")
-    reflection = "" if is_unknown(row["reflection"]) else f'<span class="reflection" dir="auto">{escape(str(row["reflection"]))}</span>'
+    reflection = (
+        "" if is_unknown(row["reflection"]) else f'<span class="reflection" dir="auto">{escape(str(row["reflection"]))}</span>'
+    )
     return f'<li><bdi class="judge">{whose}</bdi> {_class(row)} {again}{reflection}{_raw(row)}</li>'
 
 
