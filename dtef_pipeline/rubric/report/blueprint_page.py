@@ -62,13 +62,13 @@ def blueprint_pages(rows: RubricRows, run: BlueprintRun, page: str, most_bytes: 
 def _chapters(rows: RubricRows, run: BlueprintRun, link: Callable[[int], str], *, apart: bool) -> list[Chapter]:
     style = f"{SCALE_STYLE}\n{own_file('rubric.css')}"
     return [
-        Chapter("about", "About", _about(run), style=style, script=own_file("rubric.js")),
-        Chapter("scores", "Scores", scores_section(run, link)),
+        Chapter("scores", "Scores", scores_section(run, link), style=style, script=own_file("rubric.js")),
         Chapter("summary", "Executive summary", summary_section(rows, run)),
         Chapter("prompts", "Prompts", _listed_prompts(run, link) if apart else _prompts(run)),
         Chapter("judges", "Judges", judges_section(rows, run)),
         Chapter("findings", "Findings", _findings(run)),
         Chapter("costs", "Costs", costs_section(rows, {run.id: run.snapshot} if run.snapshot is not None else {})),
+        Chapter("about", "About", _about(run)),
     ]
 
 

@@ -61,8 +61,8 @@ def source(value: Any) -> str:
 
 
 def missing(what: str, made_by: str) -> str:
-    """What is said where a part has nothing to be made of."""
-    return paragraph(f"{what}: {made_by}.")
+    """What is said where a part has nothing to be made of. Both are our words; what stands in backticks is a command."""
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", paragraph(f"{what}: {made_by}."))
 
 
 class Heat(NamedTuple):

@@ -25,18 +25,22 @@ _PARTS_SHOWN = {
     "coverage": "Coverage of the criteria",
     "similarity": "Similarity to the ideal answer",
 }
-_SCORE_TABLE = (
+_MEANS = (
     Column("name", "Model", named),
     Column("hybrid", "Hybrid", three),
     Column("coverage", "Coverage", three),
     Column("similarity", "Similarity", three),
-    Column("n_planned", "Planned", whole, "Variants of a model; prompts of a variant"),
-    Column("n_scored", "Scored", whole),
-    Column("n_partial", "Partial", whole, "Scored though not all of it is known"),
-    Column("n_unscored", "Unscored", whole),
-    Column("n_responses_scored", "Responses scored", whole),
-    Column("n_responses", "Responses", whole),
-    Column("why", "Why unscored", note),
+)
+_PROMPT_COUNTS = (
+    Column("n_planned", "Prompts", whole),
+    Column("n_scored", "scored", whole),
+    Column("n_partial", "in part", whole, "Scored though not all of it is known"),
+    Column("n_unscored", "unscored", whole),
+)
+_RESPONSE_COUNTS = (
+    Column("n_responses", "Responses", whole, "Planned"),
+    Column("n_responses_scored", "scored", whole, "With a hybrid score"),
+    Column("why", "Why unscored", note, "Of what stands below this level: variants of a model, prompts of a variant"),
 )
 
 
@@ -65,7 +69,7 @@ def _model_table(run: BlueprintRun) -> str:
     by_name = {row["model"]: row for row in run.at(MODEL_LEVEL)}
     rows = [by_name[model] for model in run.models]
     heads = [f'<span id="{model_anchor(run, row["model"])}">{wrapping_name(row["model"])}</span>' for row in rows]
-    return _scores_of(rows, heads, "Models")
+    return _scores_of(rows, heads, "Models", (*_MEANS, *_RESPONSE_COUNTS))
 
 
 def _variant_table(run: BlueprintRun) -> str:
@@ -73,14 +77,15 @@ def _variant_table(run: BlueprintRun) -> str:
         return ""
     rows = run.in_board_order(run.variants)
     heads = [wrapping_name(run.label(row, draw=False)) for row in rows]
-    return fold("Variants of the models", _scores_of(rows, heads, "Variants: temperature and place of the system prompt"))
+    caption, columns = "Variants: temperature and place of the system prompt", (*_MEANS, *_PROMPT_COUNTS, *_RESPONSE_COUNTS)
+    return fold("Variants of the models", _scores_of(rows, heads, caption, columns))
 
 
-def _scores_of(rows: list[StoredRow], heads: list[str], caption: str) -> str:
+def _scores_of(rows: list[StoredRow], heads: list[str], caption: str, columns: tuple[Column, ...]) -> str:
     frame = pd.DataFrame(rows)
     frame = frame.assign(name=heads, why=[_reasons(row["reasons"]) for row in rows])
     data = frame.drop(columns=["name", "reasons", "prompt"], errors="ignore").dropna(axis=1, how="all")
-    return table(frame, _SCORE_TABLE, caption=caption, row_head="name", data=data)
+    return table(frame, columns, caption=caption, row_head="name", data=data)
 
 
 def _reasons(value: Any) -> str:
