@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.report.download import packed, rows_for_download
-from dtef_pipeline.report.markup import DASH, is_unknown, note, section
+from dtef_pipeline.report.download import packed
+from dtef_pipeline.report.markup import DASH, is_unknown, note, scrolling, section
 from dtef_pipeline.rubric.aggregate import rescored
 from dtef_pipeline.rubric.board import MIN_BLUEPRINTS, RubricBoardOptions, board
 from dtef_pipeline.rubric.policy import ScoringPolicy
@@ -35,7 +35,7 @@ def board_section(scores: pd.DataFrame, order: Sequence[str], tags: Mapping[str,
         return section("leaderboard", "Leaderboard", _BOARD_HOW, _NO_SCORES)
     data, usual = slider_data(scores, order, tags, resamples), ScoringPolicy().beta
     rows = board(rescored(scores, usual), order, tags, options=RubricBoardOptions(resamples=resamples))
-    return section("leaderboard", "Leaderboard", _BOARD_HOW, _control(usual) + _table(rows, data) + rows_for_download(rows))
+    return section("leaderboard", "Leaderboard", _BOARD_HOW, _control(usual) + _table(rows, data))
 
 
 def slider_data(
@@ -87,10 +87,8 @@ def _table(rows: pd.DataFrame, data: Mapping[str, Any]) -> str:
     )
     caption = "Models by mean hybrid score over blueprints"
     shown = f'<table id="board"><caption>{caption}</caption><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}">{shown}</div>'
-        f'<script type="application/json" id="board-data">{packed(data)}</script>'
-    )
+    held = f'<script type="application/json" id="board-data">{packed(data)}</script>'
+    return held + scrolling(shown, caption, rows)
 
 
 _HEADS = (
