@@ -11,18 +11,21 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.rubric.aggregate import scores
+from dtef_pipeline.rubric.aggregate import prompt_parts, scores
 from dtef_pipeline.rubric.coverage import coverage
 from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
+from dtef_pipeline.rubric.tables import RUBRIC_BOARDS, RUBRIC_SCORES
 
 CLASSES = ("CLASS_UNMET", "CLASS_PARTIALLY_MET", "CLASS_MODERATELY_MET", "CLASS_MAJORLY_MET", "CLASS_EXACTLY_MET")
 JUDGES = ("standard(gpt-4.1-mini)", "prompt-aware(gpt-4.1-mini)")
-HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 2">\'"--><!--\u2028\u202eevil\u2066 & &amp;'
+HOSTILE = (
+    '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 2">\'"--><!--\u2028\u202eevil\u2066 & &amp;'
+)
 _LOREM = (
-    "Sleep loss makes attention, memory and judgement worse within a day, and people notice it less than others do. A short nap helps for an hour or "
-    "two; it does not replace a night. Where the trouble lasts for more than three weeks, a physician should be asked, since there are "
-    "treatments that work without tablets. "
+    "Sleep loss makes attention, memory and judgement worse within a day, and people notice it less than others do. A short nap "
+    "helps for an hour or two; it does not replace a night. Where the trouble lasts for more than three weeks, a physician should "
+    "be asked, since there are treatments that work without tablets. "
 )
 
 
@@ -30,33 +33,25 @@ class RubricTables:
     """Rows as they come, and the tables of them."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, list[dict[str, Any]]] = {name: [] for name in RUBRIC_TABLES}
+        self.rows: dict[str, list[dict[str, Any]]] = {name: [] for name in RUBRIC_TABLES if name not in RUBRIC_BOARDS}
         self.extra: dict[str, pd.DataFrame] = {}
 
     def add(self, table: str, **row: Any) -> None:
         self.rows[table].append(row)
 
     def tables(self) -> dict[str, pa.Table]:
-        made = {
-            name: pa.Table.from_pylist(rows, schema=RUBRIC_TABLES[name].schema)
-            for name, rows in self.rows.items()
-            if RUBRIC_TABLES[name].schema is not None
-        }
-        return {**made, "rubric_scores": pa.Table.from_pandas(self.scores(made)), **{name: pa.Table.from_pandas(rows) for name, rows in self.extra.items()}}
+        made = {name: pa.Table.from_pylist(rows, schema=RUBRIC_TABLES[name].schema) for name, rows in self.rows.items()}
+        extra = {name: pa.Table.from_pandas(rows) for name, rows in self.extra.items()}
+        return {**made, "rubric_scores": _scores(made), **extra}
 
-    def scores(self, made: dict[str, pa.Table]) -> pd.DataFrame:
-        responses = made["rubric_responses"].to_pandas()
-        responses["reason"] = responses["status"].where(responses["status"] != "ok")
-        points = made["rubric_points"].to_pandas()
-        prompts = made["rubric_prompts"].to_pandas()[["blueprint", "prompt", "weight", "ideal"]]
-        ruled = set(zip(*(made["rubric_criteria"].to_pandas()[name] for name in ("blueprint", "prompt")), strict=True))
-        prompts["has_criteria"] = [key in ruled for key in zip(prompts["blueprint"], prompts["prompt"], strict=True)]
-        prompts["has_ideal"] = prompts["ideal"].notna()
-        similar = made["rubric_similarities"].to_pandas().rename(columns={"to_ideal": "similarity"})
-        found = scores(responses, prompts, coverage(points), similar)
-        return found.assign(reasons=[list(map(list, one)) for one in found["reasons"]]).assign(
-            reasons=lambda rows: [[{"reason": str(name), "n": int(n)} for name, n in one] for one in rows["reasons"]]
-        )
+
+def _scores(made: dict[str, pa.Table]) -> pa.Table:
+    frames = {name: rows.to_pandas() for name, rows in made.items()}
+    responses = frames["rubric_responses"].assign(reason=lambda rows: rows["status"].where(rows["status"] != "ok"))
+    prompts = prompt_parts(frames["rubric_prompts"][["blueprint", "prompt", "weight", "ideal"]], frames["rubric_criteria"])
+    similar = frames["rubric_similarities"].rename(columns={"to_ideal": "similarity"})
+    found = scores(responses, prompts, coverage(frames["rubric_points"]), similar)
+    return pa.table([pa.array(found[one.name], one.type, from_pandas=True) for one in RUBRIC_SCORES], schema=RUBRIC_SCORES)
 
 
 def made_tables(
@@ -105,8 +100,18 @@ def _blueprint(
         n_errors=0,
         path=f"{name}.yml",
     )
-    made.add("rubric_findings", blueprint=name, level="warning", code="dollar-string", place="prompt 0 should[2]", line=12, text="read as $icontains")
-    made.add("rubric_findings", blueprint=name, level="info", code="no-prompt-id", place="prompt 1", line=20, text="a hash is its id")
+    made.add(
+        "rubric_findings",
+        blueprint=name,
+        level="warning",
+        code="dollar-string",
+        place="prompt 0 should[2]",
+        line=12,
+        text="read as $icontains",
+    )
+    made.add(
+        "rubric_findings", blueprint=name, level="info", code="no-prompt-id", place="prompt 1", line=20, text="a hash is its id"
+    )
     for at in range(n_prompts):
         _prompt(made, name, f"prompt-{at}", at, temperatures, systems, words)
     for day, snapshot in enumerate(snapshots):
@@ -114,7 +119,9 @@ def _blueprint(
 
 
 def _prompt(made: RubricTables, name: str, prompt: str, at: int, temperatures: Any, systems: Any, words: str) -> None:
-    messages = [{"role": "user", "text": f"I sleep badly, {words[: 60 + 20 * at]} what should I do?"}]
+    messages: list[dict[str, str | None]] = [
+        {"role": "user", "text": f"I sleep badly, {words[: 60 + 20 * at]} what should I do?"}
+    ]
     if at == 1:
         messages = [*messages, {"role": "assistant", "text": None}, {"role": "user", "text": "And if that does not help?"}]
     made.add(
@@ -138,15 +145,55 @@ def _prompt(made: RubricTables, name: str, prompt: str, at: int, temperatures: A
 def _criteria(words: str) -> list[dict[str, Any]]:
     text = {"kind": "text", "weight": 1.0}
     return [
-        {"block": "should", "path": None, "position": 0, **text, "text": "Says that attention and memory suffer within a day.", "weight": 2.0},
-        {"block": "should", "path": None, "position": 1, "kind": "function", "fn": "icontains", "args": '"physician"', "weight": 1.0, "source": "$icontains: 'physician'"},
-        {"block": "should", "path": 0, "position": 0, **text, "text": "Names a treatment without tablets.", "citation": "https://example.org/guideline"},
+        {
+            "block": "should",
+            "path": None,
+            "position": 0,
+            **text,
+            "text": "Says that attention and memory suffer within a day.",
+            "weight": 2.0,
+        },
+        {
+            "block": "should",
+            "path": None,
+            "position": 1,
+            "kind": "function",
+            "fn": "icontains",
+            "args": '"physician"',
+            "weight": 1.0,
+            "source": "$icontains: 'physician'",
+        },
+        {
+            "block": "should",
+            "path": 0,
+            "position": 0,
+            **text,
+            "text": "Names a treatment without tablets.",
+            "citation": "https://example.org/guideline",
+        },
         {"block": "should", "path": 1, "position": 0, **text, "text": "Sends the person to a physician after three weeks."},
-        {"block": "should_not", "path": None, "position": 0, **text, "text": f"Recommends a sleeping tablet by name. {words[:30]}"},
+        {
+            "block": "should_not",
+            "path": None,
+            "position": 0,
+            **text,
+            "text": f"Recommends a sleeping tablet by name. {words[:30]}",
+        },
     ]
 
 
-def _run(made: RubricTables, rng: np.random.Generator, name: str, snapshot: str, day: int, n_models: int, n_prompts: int, temperatures: Any, systems: Any, words: str) -> None:
+def _run(
+    made: RubricTables,
+    rng: np.random.Generator,
+    name: str,
+    snapshot: str,
+    day: int,
+    n_models: int,
+    n_prompts: int,
+    temperatures: Any,
+    systems: Any,
+    words: str,
+) -> None:
     made.add(
         "rubric_runs",
         blueprint=name,
@@ -166,7 +213,7 @@ def _run(made: RubricTables, rng: np.random.Generator, name: str, snapshot: str,
                 "blueprint": name,
                 "prompt": f"prompt-{at}",
                 "model": f"openai/model-{model}",
-                "model_variant": f"openai/model-{model}@temperature={temperature:g}",
+                "model_variant": f"openai/model-{model}[temperature={temperature:g}]",
                 "temperature": temperature,
                 "system_index": system,
                 "draw": 0,
@@ -180,7 +227,9 @@ def _run(made: RubricTables, rng: np.random.Generator, name: str, snapshot: str,
             _response(made, rng, key, day, at, place, len(keys), words)
 
 
-def _response(made: RubricTables, rng: np.random.Generator, key: dict[str, Any], day: int, at: int, place: int, n: int, words: str) -> None:
+def _response(
+    made: RubricTables, rng: np.random.Generator, key: dict[str, Any], day: int, at: int, place: int, n: int, words: str
+) -> None:
     failed = at == 2 and place == 1
     text = None if failed else f"{words * int(rng.integers(1, 4))} ({key['model']})"
     made.add(
@@ -189,7 +238,12 @@ def _response(made: RubricTables, rng: np.random.Generator, key: dict[str, Any],
         status="error" if failed else "ok",
         error="503 Service Unavailable" if failed else None,
         text=text,
-        transcript=[{"role": "user", "text": "I sleep badly."}, {"role": "assistant", "text": text}, {"role": "user", "text": "And then?"}, {"role": "assistant", "text": text}],
+        transcript=[
+            {"role": "user", "text": "I sleep badly."},
+            {"role": "assistant", "text": text},
+            {"role": "user", "text": "And then?"},
+            {"role": "assistant", "text": text},
+        ],
         turns=2 if at == 1 else 1,
         cut=place == 0 and at == 0,
         served_model="served-model",
@@ -217,7 +271,18 @@ def _similarity(made: RubricTables, rng: np.random.Generator, key: dict[str, Any
 def _point(made: RubricTables, rng: np.random.Generator, key: dict[str, Any], criterion: dict[str, Any], words: str) -> None:
     inverted = key["block"] == "should_not"
     if criterion["kind"] == "function":
-        made.add("rubric_points", **key, kind="function", weight=criterion["weight"], score=1.0, n_judges=0, n_answered=0, partial=False, inverted=False, explanation=f"found 1 of 1: {words[:20]}")
+        made.add(
+            "rubric_points",
+            **key,
+            kind="function",
+            weight=criterion["weight"],
+            score=1.0,
+            n_judges=0,
+            n_answered=0,
+            partial=False,
+            inverted=False,
+            explanation=f"found 1 of 1: {words[:20]}",
+        )
         return
     numbers = []
     for judge in JUDGES:

@@ -108,6 +108,12 @@ class BlueprintRun:
         return [row for row in self.scores if row["level"] == level]
 
     @cached_property
+    def called(self) -> dict[str, str]:
+        """The models by their names and by their model strings, which analysts know them by."""
+        strings = {str(row["model_variant"]).partition("[")[0]: row["model"] for row in self.variants}
+        return {**strings, **{name: name for name in self.models}}
+
+    @cached_property
     def cells(self) -> dict[str, list[StoredRow]]:
         """The scores of each prompt's cells."""
         found: dict[str, list[StoredRow]] = {}

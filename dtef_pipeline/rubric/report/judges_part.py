@@ -46,7 +46,7 @@ def judges_section(rows: RubricRows, run: BlueprintRun) -> str:
             "No judgements in this run", "`dtef rubric run` makes rubric_judgements where a blueprint has criteria in words"
         )
         return section("judges", "Judges", _JUDGES_HOW, made)
-    body = table_of_judges + "<h3>Agreement</h3>" + agreement_part(rows, run.id, run.snapshot) + _disputed(rows, run)
+    body = table_of_judges + "<h3>Agreement</h3>" + agreement_part(rows, run.id) + _disputed(rows, run)
     return section("judges", "Judges", _JUDGES_HOW, body)
 
 

@@ -196,7 +196,8 @@ def _transcript(row: Mapping[str, Any]) -> str:
     if not row["transcript"]:
         return ""
     turns = "".join(_turn(message) for message in row["transcript"])
-    return f'<details><summary>Transcript of {counted(int(row["turns"]), "turn")} by the model</summary><ol class="conversation">{turns}</ol></details>'
+    summary = f"Transcript of {counted(int(row['turns']), 'turn')} by the model"
+    return f'<details><summary>{summary}</summary><ol class="conversation">{turns}</ol></details>'
 
 
 def _used(row: Mapping[str, Any]) -> str:

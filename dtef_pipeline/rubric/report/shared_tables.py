@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 
 import pandas as pd
 
 from dtef_pipeline.report.markup import (
     Column,
     as_is,
+    dollars,
     estimate,
+    fold,
     long_text,
     named,
     note,
     p_value,
     percent,
     section,
+    signed,
     table,
     text,
     whole,
@@ -39,6 +43,12 @@ _DRIFT_HOW = (
     "label, are compared. The documented rule flags a gap between the lowest and the highest run of at least 0.05 and 10 %. Net of judges: "
     "stored answers are judged again each night, and where these move too, it is the judge that has drifted and not the model."
 )
+
+
+def _flag(value: object) -> str:
+    return "flagged" if value is True or value == 1 else ""
+
+
 _CHAMPION_COLUMNS = (
     Column("dimension", "Dimension", text),
     Column("model", "Champion", named),
@@ -49,38 +59,77 @@ _CHAMPION_COLUMNS = (
     Column("reason", "Why there is none", note),
 )
 _AGREEMENT_COLUMNS = (
-    Column("by", "By", text),
-    Column("level", "By", text),
-    Column("scope", "Of", text),
-    Column("blueprint", "Blueprint", named),
-    Column("snapshot", "Run", text),
-    Column("group", "Group", named),
-    Column("judge", "Judge", named),
-    Column("judges", "Judges", named),
-    Column("judge_a", "Judge", named),
-    Column("judge_b", "Other judge", named),
-    Column("other_judge", "Other judge", named),
-    Column("kind", "Kind", text),
-    Column("language", "Language", text),
+    Column("cut", "By", text),
+    Column("value", "Of", named),
     Column("alpha", "Alpha", as_is, "1 is agreement, 0 chance; 95 % interval beneath"),
     Column("reading", "Reading", text),
     Column("n_units", "Judged twice", whole, "Criteria of responses with two judgements or more"),
     Column("n_values", "Judgements", whole),
     Column("n_clusters", "Prompts", whole),
+    Column("reason", "Note", note),
+)
+_JUDGES_COLUMNS = (
+    Column("judge", "Judge", named),
+    Column("n", "Judgements", whole, "Planned"),
+    Column("n_scored", "With a class", whole),
+    Column("unreadable", "Unreadable", percent, "Share of replies without a class"),
+    Column("n_failed", "Failed", whole, "The call failed for good, or a budget was reached"),
+    Column("partial", "Missing alone", percent, "Share of judgements that are missing where another judge answered"),
+    Column("mean", "Mean", estimate, "Mean class as a number, 0-1, before should_not is turned round"),
+    Column("calls", "Replies", whole),
+    Column("cost_usd", "US dollars", dollars),
+)
+_SELF_COLUMNS = (
+    Column("judge", "Judge", named),
+    Column("model", "Model", named),
+    Column("maker", "Maker of both", text),
+    Column(
+        "gamma", "Favour", as_is, "Score given to the own maker beyond what other judges give, -1 to 1; 95 % interval beneath"
+    ),
+    Column("p_holm", "p (adjusted)", p_value),
+    Column("n", "Judgements", whole),
     Column("n_prompts", "Prompts", whole),
     Column("reason", "Note", note),
 )
-_DRIFT_COLUMNS = (
+_SHARE_COLUMNS = (
+    Column("answers", "Answers", percent, "Share of the variance between criteria of responses: what is to be measured"),
+    Column("judges", "Judges", percent, "Share between judges of the same text"),
+    Column("repeats", "Repeats", percent, "Share between repeats of one judge"),
+    Column("n", "Judgements", whole),
+    Column("reason", "Note", note),
+)
+_CORRECTED_COLUMNS = (
     Column("blueprint", "Blueprint", named),
     Column("model", "Model", named),
-    Column("model_variant", "Variant", named),
+    Column("judged", "By judges", estimate),
+    Column("corrected", "Corrected", as_is, "By the labels of people; 95 % interval beneath"),
+    Column("power", "Weight of judges", percent),
+    Column("n_prompts_labelled", "Prompts labelled", whole),
+    Column("n_prompts", "Prompts", whole),
+    Column("prompts_needed", "Prompts needed", whole, "To label for an interval 0.06 wide on these very prompts"),
+    Column("reason", "Note", note),
+)
+_KNOWN_COLUMNS = (
+    Column("judge", "Judge", named),
+    Column("said", "People said", estimate, "Class as a number"),
+    Column("n", "Judgements", whole),
+    Column("same", "Same class", percent),
+    Column("near", "One class off at most", percent),
+    Column("bias", "Bias", signed, "Above 0 the judge is too generous"),
+    Column("note", "Note", note),
+)
+_BESIDE_AGREEMENT = (
+    ("rubric_judges", "Judges", _JUDGES_COLUMNS),
+    ("rubric_self_preference", "Judges on models of their own maker", _SELF_COLUMNS),
+    ("rubric_variance_shares", "What the judgements differ by", _SHARE_COLUMNS),
+    ("rubric_known_classes", "Judges against people's labels", _KNOWN_COLUMNS),
+    ("rubric_corrected", "Scores corrected by people's labels", _CORRECTED_COLUMNS),
+)
+"""Tables that stand beneath the agreement where there are any."""
+_RULE_COLUMNS = (
     Column("verdict", "Verdict", text),
-    Column("net_verdict", "Net of judges", text),
-    Column("judge_verdict", "Judges", text),
-    Column("whose", "Whose drift", text),
-    Column("flagged", "Rule", text),
-    Column("shift", "Shift", as_is, "Mean paired change of the hybrid score; 95 % interval beneath"),
-    Column("judge_shift", "Shift of the judges", as_is, "On stored answers that were judged again"),
+    Column("flagged", "Rule", _flag, "Whether the documented rule flags it"),
+    Column("shift", "Shift", as_is, "Mean paired change since the drift began, else since the baseline; 95 % interval beneath"),
     Column("net_shift", "Shift net of judges", as_is),
     Column("lowest", "Lowest", estimate),
     Column("lowest_snapshot", "in", text),
@@ -90,18 +139,25 @@ _DRIFT_COLUMNS = (
     Column("relative_gap", "Relative gap", percent),
     Column("hours", "Hours", whole),
     Column("n_snapshots", "Runs", whole),
-    Column("n_items", "Prompts", whole),
-    Column("p", "p", p_value),
-    Column("investigate", "Compare these runs", text),
+    Column("n_items", "Compared on", whole, "Prompts, each with each of its system prompts; of a judge anchors"),
     Column("reason", "Reason", long_text),
 )
+_DRIFT_COLUMNS = (
+    Column("blueprint", "Blueprint", named),
+    Column("model", "Model", named),
+    Column("model_variant", "Variant", named),
+    Column("whose", "Whose", text, "Whether the model has drifted, or a judge of it"),
+    *_RULE_COLUMNS,
+)
+_JUDGE_DRIFT_COLUMNS = (Column("judge", "Judge", named), *_RULE_COLUMNS)
 _ENDS = (
     ("alpha", "low", "high"),
-    ("alpha", "alpha_low", "alpha_high"),
+    ("gamma", "low", "high"),
+    ("corrected", "corrected_low", "corrected_high"),
     ("shift", "shift_low", "shift_high"),
-    ("judge_shift", "judge_shift_low", "judge_shift_high"),
     ("net_shift", "net_shift_low", "net_shift_high"),
 )
+_FIRST_TO_BE_SHOWN = {"overall": 0, "judges": 1, "criterion": 2, "language": 3, "blueprint": 4}
 
 
 def champions_section(rows: RubricRows) -> str:
@@ -141,34 +197,51 @@ def _best_two(found: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def agreement_part(rows: RubricRows, blueprint: str | None = None, snapshot: str | None = None) -> str:
-    """The table of agreement as markup: of all blueprints, or of one alone."""
-    where = {"blueprint": blueprint, **({"snapshot": snapshot} if snapshot else {})} if blueprint is not None else {}
-    found = (
-        rows.frame("rubric_agreement", where)
-        if not where or "blueprint" in rows.columns("rubric_agreement")
-        else pd.DataFrame()
-    )
+def agreement_part(rows: RubricRows, blueprint: str | None = None) -> str:
+    """The table of agreement as markup: every cut of all judgements, or one blueprint alone."""
+    found = rows.frame("rubric_agreement", {} if blueprint is None else {"cut": "blueprint", "value": blueprint})
     if not len(found):
         what = "No agreement yet" if blueprint is None else "No agreement of judges on this blueprint"
-        return missing(what, "`dtef rollup` makes rubric_agreement from the judgements of two judges or more")
+        return missing(what, "`dtef rubric rollup` makes rubric_agreement from the judgements of two judges or more")
     if blueprint is not None:
-        found = found.drop(columns=["blueprint", "snapshot"], errors="ignore")
+        found = found.drop(columns=["cut", "value"])
+    elif {"cut", "value"} <= set(found):
+        found = found.sort_values(
+            ["cut", "value"], key=lambda column: column.map(_FIRST_TO_BE_SHOWN).fillna(9) if column.name == "cut" else column
+        )
     return _as_published(found, _AGREEMENT_COLUMNS, "Agreement of judges")
 
 
 def agreement_section(rows: RubricRows) -> str:
-    return section("agreement", "Agreement", _AGREEMENT_HOW, agreement_part(rows))
+    beside = ((title, columns, rows.frame(name)) for name, title, columns in _BESIDE_AGREEMENT)
+    parts = [
+        fold(escape(title), _as_published(found, columns, title), is_open=True)
+        for title, columns, found in beside
+        if len(found)
+    ]
+    return section("agreement", "Agreement", _AGREEMENT_HOW, agreement_part(rows) + "".join(parts))
 
 
 def drift_section(rows: RubricRows) -> str:
-    found = rows.frame("rubric_drift")
-    if not len(found):
-        made = missing(
-            "No drift to show", "`dtef rollup` makes rubric_drift from two runs or more of a blueprint under one run label"
-        )
-        return section("drift", "Drift", _DRIFT_HOW, made)
-    return section("drift", "Drift", _DRIFT_HOW, _as_published(found, _DRIFT_COLUMNS, "Verdict on each model and blueprint"))
+    models, judges = rows.frame("rubric_drift"), rows.frame("rubric_judge_drift")
+    made = "`dtef rubric rollup` makes rubric_drift from two runs or more of a blueprint under one run label"
+    body = (
+        _as_published(_flagged_first(models), _DRIFT_COLUMNS, "Models, by blueprint")
+        if len(models)
+        else missing("No drift of models to show", made)
+    )
+    anchored = "`dtef rubric rollup` makes rubric_judge_drift from anchors: stored answers that are judged again each night"
+    body += "<h3>Judges on stored answers</h3>" + (
+        _as_published(_flagged_first(judges), _JUDGE_DRIFT_COLUMNS, "Judges")
+        if len(judges)
+        else missing("No drift of judges to show", anchored)
+    )
+    return section("drift", "Drift", _DRIFT_HOW, body)
+
+
+def _flagged_first(found: pd.DataFrame) -> pd.DataFrame:
+    by = [name for name in ("flagged", "gap") if name in found]
+    return found.sort_values(by, ascending=False, kind="stable") if by else found
 
 
 def _as_published(found: pd.DataFrame, columns: Sequence[Column], caption: str) -> str:

@@ -69,12 +69,15 @@ def _group(kind: str, items: list[str]) -> str:
 
 def _linked(run: BlueprintRun, words: str) -> str:
     """The text, with a link to its scores for each model that it names."""
-    if not run.models:
+    if not run.called:
         return escape(words)
-    names = "|".join(re.escape(name) for name in sorted(run.models, key=len, reverse=True))
+    names = "|".join(re.escape(name) for name in sorted(run.called, key=len, reverse=True))
     parts, end = [], 0
     for match in re.finditer(rf"(?<![\w/.-])(?:{names})(?![\w/-]|\.\w)", words):
-        parts += [escape(words[end : match.start()]), f'<a href="#{model_anchor(run, match[0])}">{escape(match[0])}</a>']
+        parts += [
+            escape(words[end : match.start()]),
+            f'<a href="#{model_anchor(run, run.called[match[0]])}">{escape(match[0])}</a>',
+        ]
         end = match.end()
     return "".join((*parts, escape(words[end:])))
 
@@ -88,6 +91,7 @@ def _grades(rows: RubricRows, run: BlueprintRun) -> str:
     )
     if not len(found):
         return ""
+    found["model"] = [run.called.get(name, name) for name in found["model"]]
     place = {name: at for at, name in enumerate(run.models)}
     models = sorted(found["model"].unique(), key=lambda name: (place.get(name, len(place)), name))
     cells = dict(list(found.groupby(["dimension", "model"], sort=False)))
