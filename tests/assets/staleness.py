@@ -5,6 +5,7 @@ Dagster says so in public by GraphQL alone, which needs a server with the defini
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
@@ -17,13 +18,20 @@ from tests.assets.conftest import Pipeline
 
 
 def stale(pipeline: Pipeline, definitions: dg.Definitions = defs) -> dict[str, set[str]]:
+    """Stale partitions of each stage of the surveys that has any."""
+    return stale_partitions(pipeline.instance, STAGE_NAMES, pipeline.keys, definitions)
+
+
+def stale_partitions(
+    instance: dg.DagsterInstance, stages: Sequence[str], keys: Sequence[str], definitions: dg.Definitions = defs
+) -> dict[str, set[str]]:
     """Stale partitions of each stage that has any."""
     graph = definitions.resolve_asset_graph()
-    with CachingInstance(pipeline.instance) as loading:
-        resolver = CachingStaleStatusResolver(pipeline.instance, graph, loading)
+    with CachingInstance(instance) as loading:
+        resolver = CachingStaleStatusResolver(instance, graph, loading)
         found = {
-            stage: {key for key in pipeline.keys if resolver.get_status(dg.AssetKey(stage), key) == StaleStatus.STALE}
-            for stage in STAGE_NAMES
+            stage: {key for key in keys if resolver.get_status(dg.AssetKey(stage), key) == StaleStatus.STALE}
+            for stage in stages
         }
     return {stage: keys for stage, keys in found.items() if keys}
 

@@ -1,0 +1,110 @@
+"""A rubric pipeline of one's own: a warehouse, a Dagster instance, a folder of blueprints, and a server that plays all who are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+import yaml
+
+from assets.launch import OF_BLUEPRINTS, RUBRIC_ROLL_UP_NAMES, RUBRIC_STAGE_NAMES, Launched, materialize
+from assets.rubric.files import RUBRIC_BLUEPRINT, RubricFile, add, content_hash, known_blueprints
+from dtef_pipeline.rubric.space import RUBRIC_SPACE
+from resources.gateway.retries import Backoff
+from resources.warehouse import Warehouse
+from tests.assets.staleness import stale_partitions
+from tests.fake_llm_server import FakeLLM
+from tests.made.rubric_replies import Players
+
+MODELS = ("cand-a", "cand-b", "cand-c", "judge-x", "judge-y", "analyst-z", "embed")
+Document = Mapping[str, Any] | Sequence[Any]
+
+
+def serve_players(server: FakeLLM, folder: Path, patch: pytest.MonkeyPatch, **settings: Any) -> None:
+    """The server as every model there is, by a file named in DTEF_MODELS."""
+    shared = {"api_base": server.base_url, "retries": 8, "max_concurrency": 8, "timeout": 60, **settings}
+    models = {name: {"model": f"openai/{name}", **shared} for name in MODELS}
+    collections = {"judges": ["judge-x"], "analyst": ["analyst-z"]}
+    path = folder / "models.yaml"
+    path.write_text(yaml.safe_dump({"collections": collections, "models": models}), encoding="utf-8")
+    patch.setenv("DTEF_MODELS", str(path))
+    patch.setenv("OPENAI_API_KEY", "planted-key")
+    patch.setattr("resources.gateway.gateway.Backoff", partial(Backoff, first=0.01, longest=0.1))
+
+
+@dataclass
+class RubricPipeline:
+    """What a test does to the state, and sees of it."""
+
+    instance: dg.DagsterInstance
+    house: Warehouse
+    folder: Path
+    server: FakeLLM
+    players: Players
+    config: dict[str, dict[str, Any]] = field(
+        default_factory=lambda: {"rubric_embeddings": {"embedder": "embed"}, "rubric_scores": {"embedder": "embed"}}
+    )
+    """By asset, for every run."""
+
+    def write(self, name: str, documents: Sequence[Document], *, skip_broken: bool = False) -> bool:
+        """Write or change a blueprint's file and add it; whether Dagster was told of something new."""
+        path = self.folder / f"{name}.yml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(yaml.safe_dump_all(documents, allow_unicode=True, sort_keys=False), encoding="utf-8")
+        file = RubricFile(name, str(path), None, skip_broken, content_hash(path, None))
+        return bool(add(self.instance, self.house, [file]).changed)
+
+    @property
+    def keys(self) -> list[str]:
+        return known_blueprints(self.instance)
+
+    def run(
+        self, names: Sequence[str] = RUBRIC_STAGE_NAMES, keys: Sequence[str] | None = None, **config: dict[str, Any]
+    ) -> Launched:
+        """Materialize stages, by default all six, for all blueprints; `config` by asset name, over that of every run."""
+        given = {name: {**self.config.get(name, {}), **config.get(name, {})} for name in names}
+        chosen = self.keys if keys is None else keys
+        return materialize(self.instance, names, chosen, given, space=OF_BLUEPRINTS)
+
+    def roll_up(self) -> Launched:
+        return materialize(self.instance, RUBRIC_ROLL_UP_NAMES, [], {"rubric_board": {"resamples": 50}})
+
+    def rows(self, table: str, key: str | None = None) -> list[dict[str, Any]]:
+        return self.table(table, key).to_pylist()
+
+    def table(self, table: str, key: str | None = None) -> pa.Table:
+        return self.house.read_or_empty(table, **({} if key is None else RUBRIC_SPACE.levels(key)))
+
+    def status(self, asset: str) -> dict[str, str | None]:
+        """MATERIALIZED, FAILED or None, by partition."""
+        found = self.instance.get_status_by_partition(dg.AssetKey(asset), self.keys, RUBRIC_BLUEPRINT) or {}
+        return {key: found[key].value if found.get(key) else None for key in self.keys}  # type: ignore[union-attr]
+
+    def stale(self) -> dict[str, set[str]]:
+        """Stale partitions of each stage that has any."""
+        return stale_partitions(self.instance, RUBRIC_STAGE_NAMES, self.keys)
+
+    def checks(self, outcome: Launched) -> dict[str, bool]:
+        """Whether each check of the runs passed, by name."""
+        kind = dg.DagsterEventType.ASSET_CHECK_EVALUATION
+        events = [entry.dagster_event for run_id in outcome.run_ids for entry in self.instance.all_logs(run_id, of_type=kind)]
+        found = [event.asset_check_evaluation_data for event in events if event]
+        return {one.check_name: one.passed for one in found}
+
+
+@pytest.fixture
+def rubric(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RubricPipeline]:
+    """Nothing is added yet; a Dagster instance in memory."""
+    players = Players()
+    with (
+        FakeLLM(players.reply, embeddings=players.embeddings) as server,
+        dg.DagsterInstance.ephemeral(tempdir=str(state)) as instance,
+    ):
+        serve_players(server, state, monkeypatch)
+        yield RubricPipeline(instance, Warehouse(state / "warehouse"), state / "blueprints", server, players)

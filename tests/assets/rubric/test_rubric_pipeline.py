@@ -1,0 +1,201 @@
+"""The six stages and the board for real: small blueprints, a server that plays everyone, tables held against loops of the tests' own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from assets.launch import RUBRIC_STAGE_NAMES
+from tests.assets.conftest import GREEN, RED
+from tests.assets.rubric.conftest import RubricPipeline
+from tests.made.rubric_by_hand import ByHand, scored_by_hand
+from tests.made.rubric_documents import BROKEN_PROMPTS, EDITED_PROMPTS, ONE, ONE_PROMPTS, PATHS, PATHS_PROMPTS
+from tests.made.rubric_replies import READABLE_FORMS, UNREADABLE_FORMS
+
+USUAL_JUDGES = [("standard", "judge-x"), ("prompt-aware", "judge-x")]
+HOLISTIC_JUDGE = {"judges": ["holistic=judge-y"]}
+
+
+@pytest.fixture
+def paths(rubric: RubricPipeline) -> RubricPipeline:
+    """The blueprint with every part, all stages made."""
+    rubric.write("paths", [PATHS, PATHS_PROMPTS])
+    outcome = rubric.run()
+    assert outcome.failures == ()
+    assert all(passed for name, passed in rubric.checks(outcome).items() if name != "rubric_judges_are_readable")
+    return rubric
+
+
+@pytest.fixture
+def one(rubric: RubricPipeline) -> RubricPipeline:
+    """The small blueprint, all stages made, judges easily read."""
+    rubric.players.unreadable = False
+    rubric.write("one", [ONE, ONE_PROMPTS])
+    assert rubric.run().failures == ()
+    assert dict(rubric.players.asked) == {"candidate": 2, "judge": 8, "embedder": 1}
+    return rubric
+
+
+def by_hand(paths: RubricPipeline) -> ByHand:
+    return scored_by_hand(PATHS, PATHS_PROMPTS, USUAL_JUDGES, paths.players)
+
+
+def cell_of(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["prompt"], row["model"], row["temperature"], row["system_index"]
+
+
+def near(value: float | None) -> Any:
+    return None if value is None else pytest.approx(value, abs=1e-9)
+
+
+class TestTables:
+    def test_they_hold_what_was_said_and_the_scores_that_plain_loops_find(self, paths: RubricPipeline) -> None:
+        hand = by_hand(paths)
+        responses = {cell_of(row): (row["status"], row["text"] or "") for row in paths.rows("rubric_responses")}
+        assert responses == {at: tuple(reply) for at, reply in hand.replies.items()}
+        assert len(responses) == 4 * 2 * 2 * 2
+        points = {
+            (*cell_of(row), row["block"], row["path"], row["position"]): row["score"] for row in paths.rows("rubric_points")
+        }
+        assert points == {at: near(score) for at, score in hand.points.items()}
+        found = paths.rows("rubric_scores")
+        cells = {cell_of(row): (row["coverage"], row["similarity"], row["hybrid"]) for row in found if row["level"] == "cell"}
+        assert cells == {at: tuple(near(value) for value in three) for at, three in hand.cells.items()}
+        variants = {
+            (row["model"], row["temperature"], row["system_index"]): row["hybrid"] for row in found if row["level"] == "variant"
+        }
+        assert variants == {at: near(score) for at, score in hand.variants.items()}
+        models = {row["model"]: row["hybrid"] for row in found if row["level"] == "model"}
+        assert models == {at: near(score) for at, score in hand.models.items()}
+        paths.roll_up()
+        board = {row["model"]: (row["score"], row["rank"]) for row in paths.rows("rubric_board")}
+        assert board == {model: (near(score), None) for model, score in hand.models.items()}
+
+    def test_judgements_keep_every_reply_and_none_that_could_not_be_read_is_a_zero(self, paths: RubricPipeline) -> None:
+        assert set(paths.players.forms) == {*READABLE_FORMS, *UNREADABLE_FORMS}
+        text_of = {row["criterion_id"]: row["text"] for row in paths.rows("rubric_criteria")}
+        reply_of = {cell_of(row): row["text"] for row in paths.rows("rubric_responses")}
+        rows = paths.rows("rubric_judgements")
+        for row in rows:
+            meant = paths.players.verdicts[
+                row["judge_model"], row["approach"], reply_of[cell_of(row)], text_of[row["criterion_id"]]
+            ]
+            assert row["class"] == (meant[-1] and f"CLASS_{meant[-1]}")
+            assert (row["score"] is None) == (row["class"] is None) == (row["reason"] is not None)
+            assert len(row["raw"]) == len(row["request_keys"]) == row["attempts"] == len(meant)
+        assert {row["reason"] for row in rows} >= {None, "unreadable"}
+        assert 1 in {row["attempts"] for row in rows}
+        assert 2 in {row["attempts"] for row in rows}
+
+    def test_missing_verdicts_make_a_point_partial_with_bounds(self, paths: RubricPipeline) -> None:
+        judged = [row for row in paths.rows("rubric_points") if row["kind"] == "text"]
+        partial = [row for row in judged if row["n_answered"] == 1]
+        assert partial
+        for row in partial:
+            assert row["partial"]
+            assert row["low"] <= row["score"] <= row["high"]
+            assert row["high"] - row["low"] == pytest.approx(0.5)
+        assert all(row["low"] == row["high"] == row["score"] for row in judged if row["n_answered"] == 2)
+
+    def test_each_request_is_asked_once_and_a_rerun_asks_nothing(self, paths: RubricPipeline) -> None:
+        answered = paths.players.answered
+        assert set(answered.values()) == {1}
+        before = {table: paths.table(table) for table in ("rubric_judgements", "rubric_points", "rubric_scores")}
+        assert set(paths.players.asked) == {"candidate", "judge", "embedder"}
+        assert paths.run().failures == ()
+        assert not paths.players.asked
+        assert {table: paths.table(table) for table in before} == before
+
+
+class TestEditing:
+    def test_a_criterion_asks_no_model_under_test_and_is_judged_alone(self, one: RubricPipeline) -> None:
+        one.write("one", [ONE, EDITED_PROMPTS])
+        assert one.run().failures == ()
+        # One response, one criterion, a standard and a prompt-aware judge.
+        assert dict(one.players.asked) == {"judge": 2}
+        judged = {row["criterion_id"] for row in one.rows("rubric_judgements")}
+        assert judged == {row["criterion_id"] for row in one.rows("rubric_criteria")}
+
+    def test_a_holistic_judge_judges_the_whole_prompt_anew(self, one: RubricPipeline) -> None:
+        assert one.run(rubric_judgements=HOLISTIC_JUDGE).failures == ()
+        assert dict(one.players.asked) == {"judge": 4}
+        one.write("one", [ONE, EDITED_PROMPTS])
+        assert one.run(rubric_judgements=HOLISTIC_JUDGE).failures == ()
+        assert dict(one.players.asked) == {"judge": 3}
+
+    def test_title_description_and_tags_ask_nobody(self, one: RubricPipeline) -> None:
+        scores = one.table("rubric_scores")
+        label = one.rows("rubric_runs")[0]["run_label"]
+        changed = {**ONE, "title": "Another", "description": "Of what?", "tags": ["other"]}
+        assert one.write("one", [changed, ONE_PROMPTS])
+        assert one.run().failures == ()
+        assert not one.players.asked
+        assert one.rows("rubric_blueprints")[0]["tags"] == ["other"]
+        assert one.table("rubric_scores") == scores
+        assert one.rows("rubric_runs")[0]["run_label"] == label
+
+    def test_a_weight_changes_scores_and_asks_nobody(self, one: RubricPipeline) -> None:
+        before = one.table("rubric_scores")
+        heavier = [{**ONE_PROMPTS[0], "should": [{"text": "It is right.", "weight": 5.0}, "It is kind."]}, ONE_PROMPTS[1]]
+        one.write("one", [ONE, heavier])
+        assert one.run().failures == ()
+        assert not one.players.asked
+        assert one.table("rubric_scores") != before
+
+    def test_a_model_more_asks_that_model_alone(self, one: RubricPipeline) -> None:
+        one.server.calls.clear()
+        one.write("one", [{**ONE, "models": ["openai:cand-a", "openai:cand-b"]}, ONE_PROMPTS])
+        assert one.run().failures == ()
+        assert dict(one.players.asked) == {"candidate": 2, "judge": 8, "embedder": 1}
+        candidates = {call.body["model"] for call in one.server.calls if call.body["model"].startswith("cand-")}
+        assert candidates == {"cand-b"}
+        assert {row["model"] for row in one.rows("rubric_scores")} == {"cand-a", "cand-b"}
+
+    def test_another_prompt_is_asked_and_one_that_went_leaves_no_row(self, one: RubricPipeline) -> None:
+        third = {"id": "third", "prompt": "And now?", "should": ["It is new."]}
+        one.write("one", [ONE, [ONE_PROMPTS[1], third]])
+        assert one.run().failures == ()
+        assert dict(one.players.asked) == {"candidate": 1, "judge": 2}
+        for table in ("rubric_responses", "rubric_judgements", "rubric_points"):
+            assert {row["prompt"] for row in one.rows(table)} == {"second", "third"}, table
+
+
+class TestBrokenFile:
+    def test_it_fails_alone_while_the_others_are_made(self, rubric: RubricPipeline) -> None:
+        rubric.write("good", [ONE, ONE_PROMPTS])
+        rubric.write("broken", [ONE, BROKEN_PROMPTS])
+        outcome = rubric.run()
+        (failure,) = outcome.failures
+        assert failure.startswith("rubric_scores: 1 of 2 partitions failed, the others are done: broken (")
+        assert "2 errors, first " in failure
+        for stage in RUBRIC_STAGE_NAMES:
+            assert rubric.status(stage)["good"] == GREEN, stage
+        assert rubric.status("rubric_blueprints")["broken"] == RED
+        assert {row["blueprint"] for row in rubric.rows("rubric_scores")} == {"good"}
+
+    def test_its_broken_parts_are_left_out_where_that_was_asked_for(self, rubric: RubricPipeline) -> None:
+        rubric.write("broken", [ONE, BROKEN_PROMPTS], skip_broken=True)
+        outcome = rubric.run()
+        assert outcome.failures == ()
+        (head,) = rubric.rows("rubric_blueprints")
+        assert (head["n_prompts"], head["n_criteria"], head["n_errors"]) == (2, 2, 2)
+        assert {row["prompt"] for row in rubric.rows("rubric_scores")} == {"first", "third", None}
+        assert {row["code"] for row in rubric.rows("rubric_findings") if row["level"] == "error"} == {
+            "weight-out-of-range",
+            "no-prompt-text",
+        }
+        assert rubric.checks(outcome)["rubric_parts_left_out"] is False
+
+
+class TestStaleness:
+    def test_a_changed_file_makes_its_own_blueprint_stale_and_no_other(self, one: RubricPipeline) -> None:
+        one.write("other", [ONE, [ONE_PROMPTS[1]]])
+        assert one.run(keys=["other"]).failures == ()
+        assert one.stale() == {}
+        assert not one.write("one", [ONE, ONE_PROMPTS])
+        assert one.write("one", [ONE, EDITED_PROMPTS])
+        assert one.stale()["rubric_blueprints"] == {"one"}
+        assert set().union(*one.stale().values()) == {"one"}
+        assert one.run(keys=["one"]).failures == ()
+        assert one.stale() == {}
