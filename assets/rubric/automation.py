@@ -9,8 +9,17 @@ from assets.rubric.judgements import rubric_judgements
 from assets.rubric.points import rubric_points
 from assets.rubric.responses import rubric_responses
 from assets.rubric.scores import rubric_scores
+from assets.rubric.summaries import rubric_summaries
 
-RUBRIC_STAGES = [rubric_blueprints, rubric_responses, rubric_judgements, rubric_embeddings, rubric_points, rubric_scores]
+RUBRIC_STAGES = [
+    rubric_blueprints,
+    rubric_responses,
+    rubric_judgements,
+    rubric_embeddings,
+    rubric_points,
+    rubric_scores,
+    rubric_summaries,
+]
 RUBRIC_ROLL_UPS = [rubric_board]
 rubric_pipeline = dg.define_asset_job(
     "rubric_pipeline",

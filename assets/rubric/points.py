@@ -14,10 +14,9 @@ from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
-from dtef_pipeline.asking.makers import maker_of
 from dtef_pipeline.rubric.functions import ready_function
 from dtef_pipeline.rubric.point_rows import point_rows
-from dtef_pipeline.rubric.self_preference import same_maker
+from dtef_pipeline.rubric.self_preference import makers_by_name, same_maker
 from dtef_pipeline.rubric.space import RUBRIC_POINT, RUBRIC_RESPONSE, RUBRIC_SPACE
 from resources.point_functions import evaluating
 
@@ -63,7 +62,8 @@ def rubric_points(context: dg.AssetExecutionContext, config: PointsConfig, store
 
 def _without_own(judgements: pa.Table) -> pa.Table:
     """The judgements without those of a model by a judge of its own maker."""
-    own = same_maker(judgements.select(["judge_model", "model"]).to_pandas(), maker_of)
+    named = judgements.select(["judge_model", "judge_variant", "model", "model_variant"]).to_pandas()
+    own = same_maker(named, makers_by_name(named))
     return judgements.filter(pa.array(~own))
 
 

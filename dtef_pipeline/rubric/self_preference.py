@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import stdtr, stdtrit
 
+from dtef_pipeline.asking.makers import maker_of
 from dtef_pipeline.rubric.label_sheet import ITEM_KEYS
 from dtef_pipeline.rubric.model import SHOULD_NOT
 from dtef_pipeline.statistics.permutation import holm
@@ -33,6 +34,19 @@ _NO_VARIATION = 1e-9
 _OF_PAIR = ("judge", "model", "maker")
 _GAMMA_NUMBERS = ("gamma", "se", "low", "high", "p")
 _PREFERENCE = (*_OF_PAIR, *_GAMMA_NUMBERS, "p_holm", "n", "n_prompts", "flagged", "reason")
+
+
+def makers_by_name(judgements: pd.DataFrame) -> MakerOf:
+    """Makers by the names in `model` and `judge_model`, as the model strings in `model_variant` and `judge_variant` tell them.
+
+    A name alone, such as `gpt-4.1-mini`, does not tell who serves what.
+    """
+    pairs = [
+        pair
+        for names in (("model", "model_variant"), ("judge_model", "judge_variant"))
+        for pair in judgements[list(names)].drop_duplicates().itertuples(index=False, name=None)
+    ]
+    return {str(name): maker_of(str(variant)) for name, variant in pairs}.get
 
 
 def same_maker(judgements: pd.DataFrame, maker_of: MakerOf) -> npt.NDArray[np.bool_]:

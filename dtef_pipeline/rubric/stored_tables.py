@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dtef_pipeline.rubric import tables
+from dtef_pipeline.rubric import roll_up_tables, tables
+from dtef_pipeline.rubric.anonymise import ANALYST_IDS
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.tables import AskedBy, Remake, TableSpec
 
@@ -24,6 +25,12 @@ RUBRIC_TABLES: Mapping[str, TableSpec] = {
     "rubric_points": TableSpec(tables.RUBRIC_POINTS, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
     "rubric_scores": TableSpec(tables.RUBRIC_SCORES, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
     "rubric_runs": TableSpec(tables.RUBRIC_RUNS, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
-    **{name: TableSpec(schema, remake=_BY_ROLL_UP) for name, schema in tables.RUBRIC_BOARDS.items()},
+    "rubric_summaries": TableSpec(roll_up_tables.RUBRIC_SUMMARIES, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
+    "rubric_grades": TableSpec(roll_up_tables.RUBRIC_GRADES, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
+    "analyst_ids": TableSpec(ANALYST_IDS, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
+    **{
+        name: TableSpec(schema, remake=_BY_ROLL_UP)
+        for name, schema in {**tables.RUBRIC_BOARDS, **roll_up_tables.RUBRIC_ROLLED_UP}.items()
+    },
 }
 """By name. The first of the space is the one that ingest writes: it says which partitions there are."""

@@ -24,6 +24,8 @@ REPORT_CHARACTERS = 400_000
 """The most characters of a report, some 100,000 tokens, unless said otherwise."""
 SUMMARY_STATUSES = ("ok", "partial", "unreadable", "error", "budget")
 """All blocks are there; some are; none is; a call failed for good; a budget was reached before it."""
+NOT_ASKED, NAME_LEFT = "none", "name left"
+"""Statuses of a row for which nobody was asked: there is no analyst or no response, or a name was still in the report."""
 
 _FINDING_TOKENS = 2_000
 _GRADE_TOKENS = 80
@@ -32,7 +34,7 @@ _MOST_REPLY_TOKENS = 16_000
 
 _BLUEPRINT_COLUMN = field("blueprint", pa.string(), "Blueprint that was summed up")
 _ANALYST_COLUMNS = (
-    field("analyst", pa.string(), "Model that wrote the summary"),
+    field("analyst", pa.string(), "Model that wrote the summary; null: there is none"),
     field("analyst_variant", pa.string(), "Model string of the analyst plus every sampling parameter"),
 )
 SUMMARIES = pa.schema(
@@ -41,7 +43,11 @@ SUMMARIES = pa.schema(
         SNAPSHOT_FIELD,
         field("test_hash", pa.string(), "Hash of the prompts and criteria that were summed up"),
         *_ANALYST_COLUMNS,
-        field("status", pa.string(), "State of the summary: ok, partial, unreadable, error or budget"),
+        field(
+            "status",
+            pa.string(),
+            "State of the summary: ok, partial, unreadable, error, budget, none (nobody was asked) or name left (in the report)",
+        ),
         field("reason", pa.string(), "Explanation of why the summary is not whole; null: it is"),
         field(
             "findings",

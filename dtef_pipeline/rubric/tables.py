@@ -34,7 +34,7 @@ _OF_RESPONSE = (
     SNAPSHOT_FIELD,
 )
 """The columns that name one response."""
-_CALLS_USED = (
+CALLS_USED = (
     field("prompt_tokens", pa.int64(), "Tokens of prompts, of all calls of the row"),
     field("completion_tokens", pa.int64(), "Tokens of responses, of all calls of the row"),
     field("cost_usd", pa.float64(), "Cost of the row's calls in US dollars; null: unknown"),
@@ -123,7 +123,7 @@ RUBRIC_RESPONSES = pa.schema(
         field("cut", pa.bool_(), "Flag: true where max_tokens ended a turn"),
         field("request_keys", _LIST_OF_TEXTS, "Keys of the calls in the response store, one per turn"),
         *(one for one in REPLY if one.name in {"error", "finish_reason", "served_model", "fingerprint"}),
-        *_CALLS_USED,
+        *CALLS_USED,
         field("latency_s", pa.float64(), "Seconds that the calls took together"),
         field("attempts", pa.int32(), "Calls sent until all turns were answered or given up"),
         *(one for one in REPLY if one.name == "answered_at"),
@@ -151,7 +151,7 @@ RUBRIC_JUDGEMENTS = pa.schema(
         field("list_order", pa.list_(pa.int32()), "Order in which the judge saw all criteria (holistic); null: it saw one"),
         field("raw", _LIST_OF_TEXTS, "Replies as they were served"),
         field("request_keys", _LIST_OF_TEXTS, "Keys of the calls in the response store"),
-        *_CALLS_USED,
+        *CALLS_USED,
         field("error", pa.string(), "Explanation of why there is no reply"),
     ]
 )

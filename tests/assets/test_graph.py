@@ -40,6 +40,7 @@ ASSETS = {
     "rubric_embeddings": (["rubric_responses"], "rubric", TEAM, ["litellm", "parquet"], "1", "rubric_blueprint"),
     "rubric_points": (["rubric_judgements"], "rubric", TEAM, ["parquet"], "1", "rubric_blueprint"),
     "rubric_scores": (["rubric_embeddings", "rubric_points"], "rubric", TEAM, ["parquet"], "1", "rubric_blueprint"),
+    "rubric_summaries": (["rubric_scores"], "rubric", TEAM, ["litellm", "parquet"], "1", "rubric_blueprint"),
     "rubric_board": (["rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
 }
 # (asset, check, blocking)
@@ -63,6 +64,8 @@ CHECKS = [
     ("rubric_responses", "rubric_calls_succeed", False),
     ("rubric_responses", "rubric_responses_unique", True),
     ("rubric_scores", "rubric_coverage_in_range", True),
+    ("rubric_summaries", "rubric_no_name_leaked", False),
+    ("rubric_summaries", "rubric_summaries_unique", True),
     ("scores", "responses_can_be_read", False),
     ("scores", "scores_unique", True),
     ("segment_results", "results_unique", True),
@@ -75,7 +78,15 @@ CHECKS = [
     ("survey_responses", "one_row_a_question", True),
 ]
 SIX = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
-RUBRIC = ["rubric_blueprints", "rubric_responses", "rubric_judgements", "rubric_embeddings", "rubric_points", "rubric_scores"]
+RUBRIC = [
+    "rubric_blueprints",
+    "rubric_responses",
+    "rubric_judgements",
+    "rubric_embeddings",
+    "rubric_points",
+    "rubric_scores",
+    "rubric_summaries",
+]
 JOBS = {
     "round_pipeline": SIX,
     "nightly_drift": SIX[2:],

@@ -18,6 +18,7 @@ from assets.rubric.files import RUBRIC_BLUEPRINT, RubricFile, add, content_hash,
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from resources.gateway.retries import Backoff
 from resources.warehouse import Warehouse
+from tests.assets.rubric.reviews import reviews as reviews
 from tests.assets.staleness import stale_partitions
 from tests.fake_llm_server import FakeLLM
 from tests.made.rubric_replies import Players

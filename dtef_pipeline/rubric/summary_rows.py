@@ -1,0 +1,216 @@
+"""What an analyst is told of a blueprint, out of the stages' tables, and the rows that its summary becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.asking.episodes import Played
+from dtef_pipeline.asking.models import Models, ModelSpec
+from dtef_pipeline.asking.request import Failure, Request, Response
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.rubric.aggregate import CELL_LEVEL
+from dtef_pipeline.rubric.analyst_reply import as_markdown
+from dtef_pipeline.rubric.analyst_report import ReportedPrompt, ReportedResponse, SummaryMaterial
+from dtef_pipeline.rubric.anonymise import Participant
+from dtef_pipeline.rubric.conversations import OK, used
+from dtef_pipeline.rubric.model import SHOULD
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES, RUBRIC_SUMMARIES
+from dtef_pipeline.rubric.space import RUBRIC_CELL
+from dtef_pipeline.rubric.summary import (
+    NOT_ASKED,
+    ExecutiveSummary,
+    SummaryCase,
+    first_request,
+    grades_table,
+    next_request,
+    summaries_table,
+    summary_of,
+)
+
+ANALYSTS = "analyst"
+"""The collection of the models files whose members sum up where nobody is named."""
+
+
+class MaterialTables(NamedTuple):
+    """The tables of one blueprint and snapshot that a summary is made of."""
+
+    blueprints: pa.Table
+    """`rubric_blueprints`: its one row."""
+    prompts: pa.Table
+    criteria: pa.Table
+    responses: pa.Table
+    scores: pa.Table
+    """`rubric_scores`, for coverage and similarity of cells."""
+
+
+@dataclass(slots=True)
+class Summarising:
+    """One summary to be had from one analyst: an episode."""
+
+    case: SummaryCase
+    analyst: ModelSpec
+    _first: Request | None = None
+
+    def next(self, history: Sequence[Response]) -> Request | None:
+        """The first request; then, once, the one for what the reply lacks."""
+        if self._first is None:
+            self._first = first_request(self.case, self.analyst)
+        return next_request(self.case, self._first, history) if history else self._first
+
+
+def chosen_analysts(named: Sequence[str], models: Models) -> tuple[ModelSpec, ...]:
+    """Who sums up: those named, else the members of the collection `analyst`; nobody where there is none.
+
+    Raises ConfigError for a name that stands for no model, and for a model that writes no text.
+    """
+    selectors = list(named) or ([ANALYSTS] if models.collections.get(ANALYSTS) else [])
+    found = models.resolve(selectors) if selectors else ()
+    for spec in found:
+        if spec.is_computed or spec.is_local:
+            raise ConfigError(f"analyst {spec.name}: it writes no text; allowed: a model that is asked")
+    return tuple(found)
+
+
+def model_names(responses: pa.Table) -> dict[str, str]:
+    """By the name that tables have for a model: its model string, where no other name stands for the same; else the name itself."""
+    pairs = responses.select(["model", "model_variant"]).group_by(["model", "model_variant"]).aggregate([]).to_pylist()
+    strings = {row["model"]: _string(row["model_variant"]) for row in sorted(pairs, key=lambda row: row["model_variant"])}
+    shared = list(strings.values())
+    return {name: string if shared.count(string) == 1 else name for name, string in strings.items()}
+
+
+def summary_material(tables: MaterialTables, snapshot: str) -> SummaryMaterial:
+    """A blueprint in one snapshot, with the names still in it. Coverage and similarity of a response are those of its cell."""
+    (head,) = tables.blueprints.to_pylist()
+    named = model_names(tables.responses)
+    systems = _shared_systems(tables.prompts)
+    strings = {_string(variant) for variant in pc.unique(tables.responses["model_variant"]).to_pylist()}
+    served = pc.unique(tables.responses["served_model"]).to_pylist()
+    by_prompt = _responses(tables, named, bool(systems))
+    return SummaryMaterial(
+        blueprint=head["blueprint"],
+        snapshot=snapshot,
+        test_hash=head["test_hash"],
+        title=head["title"],
+        description=head["description"],
+        prompts=tuple(
+            _prompt(row, tables.criteria, by_prompt.get(row["prompt"], ()), not systems) for row in tables.prompts.to_pylist()
+        ),
+        systems=systems,
+        called=tuple(sorted({*named, *strings, *(one for one in served if one)})),
+    )
+
+
+def not_asked(blueprint: str, snapshot: str, reason: str, status: str = NOT_ASKED) -> pa.Table:
+    """The one row of a blueprint about which no analyst was asked."""
+    row = {"blueprint": blueprint, "snapshot": snapshot, "status": status, "reason": reason}
+    return pa.Table.from_pylist([row], schema=RUBRIC_SUMMARIES)
+
+
+def summary_rows(episodes: Sequence[Summarising], played: Sequence[Played]) -> pa.Table:
+    """The rows of `rubric_summaries` of one case, in the order of its analysts."""
+    tables = [RUBRIC_SUMMARIES.empty_table()]
+    for one, came in zip(episodes, played, strict=True):
+        summary = _summary(one, came)
+        (row,) = summaries_table(one.case, {one.analyst: summary}).to_pylist()
+        row |= {"text": _markdown(summary), **used(came.responses)}
+        tables.append(pa.Table.from_pylist([row], schema=RUBRIC_SUMMARIES))
+    return pa.concat_tables(tables)
+
+
+def grade_rows(episodes: Sequence[Summarising], played: Sequence[Played], named: Mapping[str, str]) -> pa.Table:
+    """The rows of `rubric_grades` of one case, under the names that tables have for models. `named`: as of `model_names`."""
+    names = {string: name for name, string in named.items()}
+    tables = [RUBRIC_GRADES.empty_table()]
+    for one, came in zip(episodes, played, strict=True):
+        rows = grades_table(one.case, {one.analyst: _summary(one, came)})
+        models = pa.array([names[string] for string in rows["model"].to_pylist()], pa.string())
+        tables.append(rows.set_column(rows.schema.get_field_index("model"), "model", models).cast(RUBRIC_GRADES))
+    return pa.concat_tables(tables)
+
+
+def _summary(one: Summarising, came: Played) -> ExecutiveSummary:
+    outcomes: list[Response | Failure] = [*came.responses, *([came.failure] if came.failure else [])]
+    return summary_of(one.case, outcomes)
+
+
+_HEADINGS = {
+    "key_finding": "Key findings",
+    "strength": "Strengths",
+    "weakness": "Weaknesses",
+    "pattern": "Patterns",
+    "topic": "Topics",
+}
+
+
+def _markdown(summary: ExecutiveSummary) -> str | None:
+    found = {
+        heading: [as_markdown(one.text) for one in summary.reply.findings if one.kind == kind]
+        for kind, heading in _HEADINGS.items()
+    }
+    parts = [f"## {heading}\n\n" + "\n".join(f"- {text}" for text in texts) for heading, texts in found.items() if texts]
+    return "\n\n".join(parts) or None
+
+
+def _string(variant: str) -> str:
+    return variant.partition("[")[0]
+
+
+def _shared_systems(prompts: pa.Table) -> tuple[str | None, ...]:
+    """The list of system prompts that every prompt is asked with; none where there is no such list of two or more."""
+    lists = {tuple(systems) for systems in prompts["systems"].to_pylist()}
+    return next(iter(lists)) if len(lists) == 1 and len(next(iter(lists))) > 1 else ()
+
+
+def _responses(tables: MaterialTables, named: Mapping[str, str], listed: bool) -> dict[str, list[ReportedResponse]]:
+    """The responses by prompt. `listed`: there is a list of system prompts, by which variants are told apart."""
+    cells = dict(_cells(tables.scores))
+    found: dict[str, list[ReportedResponse]] = {}
+    columns = [*RUBRIC_CELL, "text", "status", "error"]
+    for row in tables.responses.select(columns).to_pylist():
+        cell = cells.get(tuple(row[name] for name in RUBRIC_CELL), {})
+        participant = Participant(named[row["model"]], row["temperature"], row["system_index"] if listed else None)
+        reasons = ", ".join(name for name, _ in cell.get("reasons") or ())
+        found.setdefault(row["prompt"], []).append(
+            ReportedResponse(
+                participant,
+                row["text"],
+                cell.get("coverage"),
+                cell.get("similarity"),
+                None if row["status"] == OK and cell.get("coverage") is not None else row["error"] or reasons or row["status"],
+            )
+        )
+    return found
+
+
+def _cells(scores: pa.Table) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    rows = scores.filter(pc.equal(scores["level"], CELL_LEVEL)).select([*RUBRIC_CELL, "coverage", "similarity", "reasons"])
+    for row in rows.to_pylist():
+        yield tuple(row[name] for name in RUBRIC_CELL), row
+
+
+def _prompt(
+    row: Mapping[str, Any], criteria: pa.Table, responses: Sequence[ReportedResponse], with_system: bool
+) -> ReportedPrompt:
+    own = criteria.filter(pc.equal(criteria["prompt"], row["prompt"])).to_pylist()
+    return ReportedPrompt(
+        row["prompt"], _conversation(row, with_system), tuple(responses), row["ideal"], tuple(map(_criterion, own))
+    )
+
+
+def _conversation(row: Mapping[str, Any], with_system: bool) -> str:
+    said = [("system", system) for system in row["systems"] if system] if with_system else []
+    said += [
+        (one["role"], one["text"] if one["text"] is not None else "(a turn that the model writes)") for one in row["messages"]
+    ]
+    return said[0][1] if len(said) == 1 else "\n\n".join(f"[{role}] {text}" for role, text in said)
+
+
+def _criterion(row: Mapping[str, Any]) -> str:
+    wanted = "" if row["block"] == SHOULD else "(not wanted) "
+    return wanted + (row["text"] or f"{row['fn']}({row['args'] or ''})")

@@ -1,0 +1,137 @@
+"""A pipeline of two small blueprints, with a server that plays candidates, judges and analyst."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pandas as pd
+import pytest
+import yaml
+
+from assets.launch import OF_BLUEPRINTS, RUBRIC_STAGE_NAMES, Launched, materialize
+from assets.rubric.files import RubricFile, add, content_hash
+from dtef_pipeline.rubric.analyst_reply import INSIGHT_KINDS
+from dtef_pipeline.rubric.grades import DIMENSIONS
+from resources.warehouse import Warehouse
+from tests.fake_llm_server import Call, FakeLLM
+
+FIRST = """
+title: Kind words
+description: Which of Claude and GPT-4o is kinder
+models: ["openai:one", "openai:two"]
+---
+- id: greet
+  prompt: Greet a friend.
+  should: [It greets, {$icontains: hello}]
+- id: part
+  prompt: Part from a friend.
+  should: [It parts]
+  should_not: [It is rude]
+"""
+SECOND = """
+title: Numbers
+tags: [maths]
+models: ["openai:one", "openai:two"]
+---
+- id: sum
+  prompt: What is 2 + 2?
+  should: [{$contains: "4"}, It is right]
+"""
+SAID = {"one": "Hello, my name is Claude.", "two": "4, and goodbye."}
+"""What each candidate says to everything."""
+
+
+@dataclass
+class Reviews:
+    """What a test does to the state, and what the server is to say."""
+
+    folder: Path
+    instance: dg.DagsterInstance
+    house: Warehouse
+    server: FakeLLM | None = None
+    said: dict[str, str] = field(default_factory=lambda: dict(SAID))
+    analyst: bool = True
+    seen: list[str] = field(default_factory=list)
+    """What analysts were sent."""
+
+    def reply(self, call: Call) -> str:
+        model = str(call.body["model"])
+        if model.startswith("judge"):
+            met = "EXACTLY" if model == "judge-a" or "right" in call.user else "MODERATELY"
+            return f"<reflection>so it is</reflection><classification>CLASS_{met}_MET</classification>"
+        if model.startswith("analyst"):
+            text = "\n".join(message["content"] for message in call.body["messages"])
+            self.seen.append(text)
+            return graded(text)
+        return self.said[model]
+
+    def models(self, base: str) -> None:
+        given = {"api_base": base, "input_price": 1.0, "output_price": 2.0}
+        names = ["one", "two", "judge-a", "judge-b", "analyst-a", "analyst-b"]
+        collections = {"judges": ["judge-a", "judge-b"], **({"analyst": ["analyst-a"]} if self.analyst else {})}
+        told = {"models": {name: {"model": f"openai/{name}", **given} for name in names}, "collections": collections}
+        (self.folder / "models.yaml").write_text(yaml.safe_dump(told), encoding="utf-8")
+
+    def add(self, **files: str) -> None:
+        for name, text in files.items():
+            path = self.folder / f"{name}.yml"
+            path.write_text(text, encoding="utf-8")
+            add(self.instance, self.house, [RubricFile(name, str(path), None, False, content_hash(path, None))])
+
+    def run(self, keys: Sequence[str] = ("first", "second"), snapshot: str = "base", **config: dict[str, Any]) -> Launched:
+        """All stages for these blueprints; `config` by asset name, beside the snapshot."""
+        of_snapshot: dict[str, dict[str, Any]] = {name: {"snapshot": snapshot} for name in RUBRIC_STAGE_NAMES[1:]}
+        of_snapshot["rubric_embeddings"] |= {"every_prompt": False}
+        for name, given in config.items():
+            of_snapshot[name] |= given
+        with FakeLLM(reply=self.reply) as self.server:
+            self.models(self.server.base_url)
+            return materialize(self.instance, RUBRIC_STAGE_NAMES, list(keys), of_snapshot, space=OF_BLUEPRINTS)
+
+    def roll_up(self, *names: str, **config: dict[str, Any]) -> Launched:
+        return materialize(self.instance, list(names), [], config)
+
+    def rows(self, table: str, **levels: str) -> pd.DataFrame:
+        rows = self.house.read(table, **levels).to_pylist()
+        return pd.DataFrame(rows, dtype=object)
+
+    def checks(self, outcome: Launched) -> dict[str, bool]:
+        events = [
+            entry.dagster_event.asset_check_evaluation_data
+            for run_id in outcome.run_ids
+            for entry in self.instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
+            if entry.dagster_event
+        ]
+        return {event.check_name: event.passed for event in events}
+
+
+def graded(text: str) -> str:
+    """A whole summary of a report: every model has 8 in clarity and 6 in all else, the first one 7."""
+    models = sorted(set(re.findall(r"(MK_\d+)/(MD_\d+)", text)))
+    findings = "".join(
+        f'<{kind}>a {kind} of <ref maker="{maker}" model="{model}"/></{kind}>'
+        for kind in INSIGHT_KINDS
+        for maker, model in models[:1]
+    )
+    grades = "".join(
+        f'<grade maker="{maker}" model="{model}" dimension="{dimension}">REASONING: so. SCORE: {8 if dimension == "clarity" else 6}/10</grade>'
+        for maker, model in models
+        for dimension in DIMENSIONS
+    )
+    return findings + grades
+
+
+@pytest.fixture
+def reviews(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reviews]:
+    """Blueprints `first` and `second` are known, nothing is materialized."""
+    monkeypatch.setenv("DTEF_MODELS", str(state / "models.yaml"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
+    with dg.DagsterInstance.ephemeral(tempdir=str(state)) as instance:
+        made = Reviews(state, instance, Warehouse(state / "warehouse"))
+        made.add(first=FIRST, second=SECOND)
+        yield made

@@ -1,0 +1,22 @@
+"""The asset `rubric_summaries`: what analysts are asked and what is kept of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.assets.rubric.reviews import Reviews
+
+
+def test_a_run_ends_with_a_summary_of_each_blueprint_that_no_name_reached(reviews: Reviews) -> None:
+    outcome = reviews.run()
+    assert outcome.failures == ()
+    (row,) = reviews.rows("rubric_summaries", blueprint="first", snapshot="base").to_dict("records")
+    assert (row["status"], row["analyst"], row["n_grades"], row["reason"]) == ("ok", "analyst-a", 26, None)
+    assert row["text"].startswith("## Key findings\n\n- a key\\_finding of openai/")
+    assert row["cost_usd"] == pytest.approx((row["prompt_tokens"] * 1 + row["completion_tokens"] * 2) / 1e6)
+    assert len(reviews.seen) == 2
+    for text in reviews.seen:
+        assert not any(name in text.lower() for name in ("claude", "gpt", "openai", '"one"', "judge-a"))
+    ids = reviews.rows("analyst_ids", blueprint="first", snapshot="base")
+    assert set(ids["kind"]) == {"maker", "model", "temperature"}
+    assert reviews.checks(outcome)["rubric_no_name_leaked"]
