@@ -22,6 +22,7 @@ from dtef_pipeline.rubric.policy import OFFLINE_EMBEDDER
 from dtef_pipeline.rubric.score_rows import texts_to_embed
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.rubric.tables import RUBRIC_EMBEDDINGS
+from dtef_pipeline.text.counted import counted
 from resources.gateway.embedder import Embedded, embed
 from resources.gateway.progress import OnProgress
 
@@ -72,7 +73,7 @@ def embedder_spec(store: Store, name: str) -> ModelSpec:
     """The model that embeds. Raises ConfigError where the name stands for several models, or for none."""
     found = models_of(store).resolve([name])
     if len(found) != 1:
-        raise ConfigError(f"embedder {name!r} stands for {len(found)} models; allowed: one model")
+        raise ConfigError(f"embedder {name!r} stands for {counted(len(found), 'model')}; allowed: one model")
     return found[0]
 
 

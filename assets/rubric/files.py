@@ -19,6 +19,7 @@ from dtef_pipeline.rubric.named_models import read_collections
 from dtef_pipeline.rubric.reading import read_blueprint
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.text.counted import counted
+from resources.added_functions import added_functions
 from resources.warehouse import Warehouse
 
 RUBRIC_BLUEPRINT = dg.DynamicPartitionsDefinition(name=RUBRIC_SPACE.name)
@@ -84,7 +85,7 @@ def read(file: RubricFile) -> tuple[ReadBlueprint, Blueprint]:
     if not path.is_file():
         raise DtefError(f"{file.blueprint}: {path} is not there any more; `dtef rubric add` takes it from elsewhere")
     collections = read_collections(Path(file.models_dir)) if file.models_dir else {}
-    found = read_blueprint(path, file.blueprint, collections)
+    found = read_blueprint(path, file.blueprint, collections, other_functions=added_functions())
     errors = [one for one in found.findings if one.level == "error"]
     if errors and not file.skip_broken:
         first = errors[0]

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from assets.survey.panel_file import checked_panel, known_panel
-from dtef_pipeline.asking.models import Budget, Models, ModelSpec
+from dtef_pipeline.asking.models import LOCAL_EMBEDDER, Budget, Models, ModelSpec
 from dtef_pipeline.cli.findings import Diagnosis
 from dtef_pipeline.cli.selection import BUDGETS
 from dtef_pipeline.errors import DtefError
@@ -17,6 +17,7 @@ from dtef_pipeline.survey.panel import Panel
 from dtef_pipeline.text.counted import counted
 from resources.gateway.askable import quick_problem
 from resources.gateway.budget import Accounts
+from resources.gateway.local_embedder import local_problem
 from resources.gateway.prices import price
 from resources.known_models import known_models
 from resources.settings import Settings
@@ -39,8 +40,10 @@ def check_models(settings: Settings) -> Iterator[Diagnosis]:
     yield Diagnosis(
         "models file", "ok", f"{own}: {counted(len(models.specs), 'model')}, {counted(len(models.collections), 'collection')}"
     )
-    asked = [spec for spec in models.specs.values() if not spec.is_computed]
+    asked = [spec for spec in models.specs.values() if not spec.is_computed and spec.model != LOCAL_EMBEDDER]
     yield from _keys({spec.name: quick_problem(spec, os.environ) for spec in asked})
+    problem = local_problem()
+    yield Diagnosis("offline embedder", "ok", problem or f"{LOCAL_EMBEDDER} can embed texts")
     yield _panel(settings, models)
 
 

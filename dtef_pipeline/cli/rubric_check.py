@@ -17,6 +17,7 @@ from dtef_pipeline.rubric.model import BlueprintFinding, ReadBlueprint
 from dtef_pipeline.rubric.named_models import read_collections
 from dtef_pipeline.rubric.reading import BLUEPRINT_SUFFIXES, blueprint_id, read_blueprint
 from dtef_pipeline.text.counted import counted, plural
+from resources.added_functions import added_functions
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,10 @@ class CheckedFile:
 def check(paths: Sequence[Path], models_dir: Path | None, root: Path | None, as_json: bool) -> int:
     """Tell what was found in the files; the exit code: 1 where one has an error, else 0."""
     collections = read_collections(models_dir) if models_dir is not None else {}
+    added = added_functions()
     found = dict.fromkeys(pair for path in paths for pair in blueprint_files(path, root))
     checked = [
-        CheckedFile(file, path, identifier, read_blueprint(file, identifier, collections))
+        CheckedFile(file, path, identifier, read_blueprint(file, identifier, collections, other_functions=added))
         for file, path in found
         for identifier in [blueprint_id(path)]
     ]

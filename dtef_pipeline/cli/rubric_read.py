@@ -18,8 +18,8 @@ from dtef_pipeline.tables import description
 from dtef_pipeline.text.nearest import nearest
 from resources.table_reader import TableReader
 
-_TABLES = {"overall": "rubric_board"}
-_SHOWN = (
+_BOARD_TABLES = {"overall": "rubric_board"}
+_BOARD_SHOWN = (
     *("tag", "blueprint", "prompt", "block", "path", "position"),
     *("rank", "model", "score", "interval", "coverage", "similarity", "n_parts", "n_planned", "n_responses_scored", "n_scored"),
 )
@@ -27,7 +27,7 @@ _SHOWN = (
 
 @reads_tables
 def board(reader: TableReader, by: str, blueprints: Sequence[str], output: str) -> None:
-    table = _TABLES.get(by, f"rubric_board_{by}")
+    table = _BOARD_TABLES.get(by, f"rubric_board_{by}")
     if not reader.warehouse.tables_in(table) or table not in reader.warehouse.tables():
         raise WarehouseError(f"no {table} in {reader.warehouse.root} yet: `dtef rubric run` makes it, and `dtef rubric rollup`")
     frame = reader.rows(table).to_pandas()
@@ -37,7 +37,7 @@ def board(reader: TableReader, by: str, blueprints: Sequence[str], output: str) 
         click.echo(render(frame, output))
         return
     shown = frame.assign(interval=intervals_of(frame, "score", ("low", "high"))) if "low" in frame else frame
-    columns = [name for name in _SHOWN if name in shown and (shown[name].notna() & (shown[name] != "")).any()]
+    columns = [name for name in _BOARD_SHOWN if name in shown and (shown[name].notna() & (shown[name] != "")).any()]
     fit = terminal_fit(["rank", "model", "score"], ["n_responses_scored", "n_planned", "similarity"])
     click.echo(render(shown, "table", columns=columns, fit=fit))
     for note in dict.fromkeys(note for note in frame.get("note", pd.Series(dtype=str)) if note):

@@ -121,7 +121,7 @@ def run(options: RubricOptions, *, only_judging: bool = False) -> int:
         cost = f"${usage.cost_usd:,.4f}" + (
             f" and {counted(usage.unpriced, 'response')} of unknown price" if usage.unpriced else ""
         )
-        say(f"asked now, as {role}: {counted(usage.calls, 'call')}, {usage.tokens:,} tokens, {cost}")
+        say(f"asked now, as {role}: {counted(usage.calls, 'call')}, {counted(usage.tokens, 'token')}, {cost}")
     click.echo(f"{counted(len(keys), 'blueprint')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)

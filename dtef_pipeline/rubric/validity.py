@@ -18,7 +18,7 @@ from dtef_pipeline.statistics.resampling import SEED
 
 Codes = npt.NDArray[np.int64]
 
-UNREADABLE = ("unreadable", "cut", "empty", "declined")
+UNREADABLE_REASONS = ("unreadable", "cut", "empty", "declined")
 """Reasons of a missing class when a judge replied, and its reply says none."""
 UNREADABLE_FROM = 0.05
 """Share of a judge's replies without a class above which it is warned of."""
@@ -26,7 +26,7 @@ DISAGREED_FROM = 0.3
 """Standard deviation of the judges of one response, as a mean over responses, above which a criterion is listed."""
 AGREEMENT_CUTS = ("overall", "blueprint", "judges", "criterion", "language")
 NO_TEXT = "unknown"
-_JUDGES = (
+_JUDGE_TABLE_COLUMNS = (
     "judge",
     "n",
     "n_scored",
@@ -111,7 +111,7 @@ def judge_table(judgements: pd.DataFrame) -> pd.DataFrame:
     (null: none is known), `flagged` (unreadable above 5 %).
     """
     scored = judgements["score"].notna()
-    unreadable = ~scored & judgements["reason"].isin(UNREADABLE)
+    unreadable = ~scored & judgements["reason"].isin(UNREADABLE_REASONS)
     unit = _codes(judgements, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in judgements else [])])
     answered = np.bincount(unit, scored)[unit] > 0
     attempts = judgements["attempts"].fillna(0) if "attempts" in judgements else scored | unreadable
@@ -134,7 +134,7 @@ def judge_table(judgements: pd.DataFrame) -> pd.DataFrame:
     share = np.divide(found["n_unreadable"], replies, out=np.full(len(found), np.nan), where=replies > 0)
     found = found.assign(unreadable=share, partial=groups["partial"].mean(), mean=groups["mean"].mean())
     found = found.assign(cost_usd=groups["cost_usd"].sum(min_count=1), flagged=share > UNREADABLE_FROM)
-    return found.reset_index()[list(_JUDGES)]
+    return found.reset_index()[list(_JUDGE_TABLE_COLUMNS)]
 
 
 @lru_cache(maxsize=4096)

@@ -91,7 +91,7 @@ RUBRIC_VARIANCE_SHARES = pa.schema(
         field("judges", pa.float64(), "Share of the variance that is between judges of the same text, 0-1; null: one judge"),
         field("repeats", pa.float64(), "Share of the variance that is between repeats of one judge, 0-1; null: no repeats"),
         field("variance", pa.float64(), "Variance of a single class number"),
-        field("n", pa.int64(), "Judgements with a class"),
+        field("n", pa.int64(), "Judgements that have a class"),
         field("n_items", pa.int64(), "Criteria of responses with any of these"),
         field("reason", pa.string(), "Account of what could not be told apart; empty: all could"),
     ]

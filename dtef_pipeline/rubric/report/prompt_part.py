@@ -13,7 +13,7 @@ from dtef_pipeline.report.palette import steps
 from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, ResponseKey, response_key
 from dtef_pipeline.rubric.report.marks import Heat, HeatRow, heat_table, mean, said, score_badge, source
 from dtef_pipeline.rubric.report.stored import StoredRow, pairs_of
-from dtef_pipeline.rubric.report.verdicts import Across, Judged, criteria_table, judged, verdicts
+from dtef_pipeline.rubric.report.verdicts import Across, JudgedPoint, criteria_table, judged, verdicts
 from dtef_pipeline.text.counted import counted
 
 MOST_ACROSS = 40
@@ -157,7 +157,7 @@ def _alike(matrix: np.ndarray, name: str, own: Sequence[int], other: str, others
     return Heat(mean(pairs), f"{name}, {other}")
 
 
-def _card(run: BlueprintRun, row: StoredRow, anchor: str, criteria: Sequence[StoredRow], found: Judged) -> str:
+def _card(run: BlueprintRun, row: StoredRow, anchor: str, criteria: Sequence[StoredRow], found: JudgedPoint) -> str:
     label = run.label(row)
     cell = next((one for one in run.cells.get(row["prompt"], ()) if response_key(one)[:4] == response_key(row)[:4]), None)
     numbers = "".join(
@@ -205,7 +205,7 @@ def _used(row: Mapping[str, Any]) -> str:
         f"served by {row['served_model']}" if row["served_model"] else "",
         ""
         if is_unknown(row["completion_tokens"])
-        else f"{whole(row['prompt_tokens'] or 0)} + {whole(row['completion_tokens'])} tokens",
+        else f"tokens {whole(row['prompt_tokens'] or 0)} + {whole(row['completion_tokens'])}",
         "" if is_unknown(row["cost_usd"]) else f"{dollars(row['cost_usd'])} US dollars",
         "" if is_unknown(row["latency_s"]) else f"{row['latency_s']:.1f} s",
     ]
