@@ -54,7 +54,7 @@ def index_page(
     resamples: int = RESAMPLES,
 ) -> str:
     """The page. `scores`: rows of whole models; `runs`: the snapshot of each blueprint that is shown; `pages`: the file of each."""
-    known = {row["blueprint"]: row for row in rows.rows("rubric_blueprints", _ABOUT_BLUEPRINTS, {})}
+    known = {row["blueprint"]: row for row in rows.rows("rubric_blueprints", _LISTED_FACTS, {})}
     tags = {name: list(row["tags"] or ()) for name, row in known.items()}
     chapters = [
         Chapter(
@@ -73,7 +73,7 @@ def index_page(
     return build_report("DTEF: rubrics", _INTRODUCTION, chapters)
 
 
-_ABOUT_BLUEPRINTS = ("blueprint", "title", "tags", "n_prompts", "n_criteria", "n_errors")
+_LISTED_FACTS = ("blueprint", "title", "tags", "n_prompts", "n_criteria", "n_errors")
 
 
 def _blueprints(scores: pd.DataFrame, runs: Mapping[str, str], pages: Mapping[str, str], known: Mapping[str, StoredRow]) -> str:

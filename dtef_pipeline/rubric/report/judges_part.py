@@ -11,8 +11,7 @@ from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun
 from dtef_pipeline.rubric.report.marks import missing, wrapping_name
 from dtef_pipeline.rubric.report.shared_tables import agreement_part
 from dtef_pipeline.rubric.report.stored import RubricRows
-from dtef_pipeline.rubric.report.verdicts import criterion_words
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.rubric.report.verdicts import criteria_counted, criterion_words
 
 _JUDGES_HOW = (
     "Every text criterion of every response is put to each judge. A judgement without a class is in no mean: the reply could not be read "
@@ -107,7 +106,7 @@ def _disputed(rows: RubricRows, run: BlueprintRun) -> str:
             for row in widest
         ]
     )
-    told = counted(len(wide), "criterion").replace("criterions", "criteria")
+    told = criteria_counted(len(wide))
     more = f"; the {_MOST_LISTED} widest are shown" if len(wide) > _MOST_LISTED else ""
     heading = (
         f'<h3>Where judges differ</h3><p class="count">{told} with a mean standard deviation above {_WIDE_SPREAD:g}{more}.</p>'

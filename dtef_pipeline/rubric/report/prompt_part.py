@@ -13,7 +13,7 @@ from dtef_pipeline.report.palette import steps
 from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, ResponseKey, response_key
 from dtef_pipeline.rubric.report.marks import Heat, HeatRow, heat_table, mean, said, score_badge, source
 from dtef_pipeline.rubric.report.stored import StoredRow, pairs_of
-from dtef_pipeline.rubric.report.verdicts import Across, JudgedPoint, criteria_table, judged, verdicts
+from dtef_pipeline.rubric.report.verdicts import Across, JudgedPoints, criteria_table, judged, verdicts
 from dtef_pipeline.text.counted import counted
 
 MOST_ACROSS = 40
@@ -157,7 +157,7 @@ def _alike(matrix: np.ndarray, name: str, own: Sequence[int], other: str, others
     return Heat(mean(pairs), f"{name}, {other}")
 
 
-def _card(run: BlueprintRun, row: StoredRow, anchor: str, criteria: Sequence[StoredRow], found: JudgedPoint) -> str:
+def _card(run: BlueprintRun, row: StoredRow, anchor: str, criteria: Sequence[StoredRow], found: JudgedPoints) -> str:
     label = run.label(row)
     cell = next((one for one in run.cells.get(row["prompt"], ()) if response_key(one)[:4] == response_key(row)[:4]), None)
     numbers = "".join(

@@ -98,7 +98,7 @@ _SHARE_COLUMNS = (
     Column("n", "Judgements", whole),
     Column("reason", "Note", note),
 )
-_CORRECTED_SHOWN = (
+_LABELLED_COLUMNS = (
     Column("blueprint", "Blueprint", named),
     Column("model", "Model", named),
     Column("judged", "By judges", estimate),
@@ -123,7 +123,7 @@ _BESIDE_AGREEMENT = (
     ("rubric_self_preference", "Judges on models of their own maker", _SELF_COLUMNS),
     ("rubric_variance_shares", "What the judgements differ by", _SHARE_COLUMNS),
     ("rubric_known_classes", "Judges against people's labels", _KNOWN_COLUMNS),
-    ("rubric_corrected", "Scores corrected by people's labels", _CORRECTED_SHOWN),
+    ("rubric_corrected", "Scores corrected by people's labels", _LABELLED_COLUMNS),
 )
 """Tables that stand beneath the agreement where there are any."""
 _RULE_COLUMNS = (
@@ -150,7 +150,7 @@ _DRIFT_COLUMNS = (
     *_RULE_COLUMNS,
 )
 _JUDGE_DRIFT_COLUMNS = (Column("judge", "Judge", named), *_RULE_COLUMNS)
-_INTERVAL_ENDS = (
+_SHOWN_ENDS = (
     ("alpha", "low", "high"),
     ("gamma", "low", "high"),
     ("corrected", "corrected_low", "corrected_high"),
@@ -249,7 +249,7 @@ def _as_published(found: pd.DataFrame, columns: Sequence[Column], caption: str) 
     known = [column for column in columns if column.name in found and found[column.name].notna().any()]
     known = known or [Column(str(name), str(name), text) for name in found]
     names = [column.name for column in known if column.shown is named]
-    shown = with_intervals(_named(found, names), [ends for ends in _INTERVAL_ENDS if {*ends} <= set(found)])
+    shown = with_intervals(_named(found, names), [ends for ends in _SHOWN_ENDS if {*ends} <= set(found)])
     shown = shown.assign(
         **{
             column.name: shown[column.name].map(estimate)

@@ -25,7 +25,7 @@ _BOARD_HOW = (
     "one that is like your use before you choose by this table."
 )
 _NO_SCORES = missing("No leaderboard yet", "`dtef rubric run` makes the table rubric_scores, of which it is the mean")
-_EXTENT_COLUMNS = ("low", "high", "rank_low", "rank_high")
+_EXTENTS = ("low", "high", "rank_low", "rank_high")
 _SHOWN_DIGITS = 6
 
 
@@ -48,7 +48,7 @@ def slider_data(
     first = boards[0]
     extents = {
         name: pd.concat([rows[name].astype("float64").rename(at) for at, rows in enumerate(boards)], axis=1)
-        for name in _EXTENT_COLUMNS
+        for name in _EXTENTS
     }
     models = [
         {
@@ -56,10 +56,7 @@ def slider_data(
             "at_0": _plain(row["at_0"]),
             "slope": _plain(row["slope"]),
             "n": int(row["n_parts"]),
-            **{
-                name: [_plain(value, _SHOWN_DIGITS) for value in extents[name].loc[str(model)].to_numpy()]
-                for name in _EXTENT_COLUMNS
-            },
+            **{name: [_plain(value, _SHOWN_DIGITS) for value in extents[name].loc[str(model)].to_numpy()] for name in _EXTENTS},
         }
         for model, row in first.iterrows()
     ]

@@ -20,9 +20,9 @@ _COSTS_HOW = (
     "What was paid, by role, of the runs that are shown. What the response store had already is counted with what it cost when it was "
     "bought. Unpriced: rows whose cost is not known, which are in no sum."
 )
-_SPENT_SUMS = {"prompt_tokens": "BIGINT", "completion_tokens": "BIGINT", "cost_usd": "DOUBLE"}
+_SPENT_COLUMNS = {"prompt_tokens": "BIGINT", "completion_tokens": "BIGINT", "cost_usd": "DOUBLE"}
 _UNPRICED = "count(*) FILTER (cost_usd IS NULL)"
-_ROLE_COST_COLUMNS = (
+_ROLE_COLUMNS = (
     Column("role", "Role", text),
     Column("n", "Rows", whole, "Responses, judgements, summaries, embedded texts"),
     Column("prompt_tokens", "Prompt tokens", whole),
@@ -46,7 +46,7 @@ def costs_section(rows: RubricRows, runs: Mapping[str, str]) -> str:
     frame = pd.DataFrame(found)
     total = {name: frame[name].sum(min_count=1) for name in frame.columns if name != "role"}
     frame = pd.concat([frame, pd.DataFrame([{"role": "All", **total}])], ignore_index=True)
-    return section("costs", "Costs", _COSTS_HOW, table(frame, _ROLE_COST_COLUMNS, caption="Costs by role", row_head="role"))
+    return section("costs", "Costs", _COSTS_HOW, table(frame, _ROLE_COLUMNS, caption="Costs by role", row_head="role"))
 
 
 def _spent(rows: RubricRows, name: str, runs: Mapping[str, str]) -> StoredRow | None:
@@ -56,18 +56,18 @@ def _spent(rows: RubricRows, name: str, runs: Mapping[str, str]) -> StoredRow | 
         return None
     keys = [key for key in ("blueprint", "snapshot") if key in there]
     sums = ", ".join(
-        (f"sum({column})" if column in there else "NULL") + f"::{kind} AS {column}" for column, kind in _SPENT_SUMS.items()
+        (f"sum({column})" if column in there else "NULL") + f"::{kind} AS {column}" for column, kind in _SPENT_COLUMNS.items()
     )
     query = f"(SELECT {', '.join(keys)}, count(*) AS n, {sums}, {_UNPRICED} AS unpriced FROM {name} GROUP BY ALL)"
     only = dict(zip(("blueprint", "snapshot"), next(iter(runs.items())), strict=True)) if len(runs) == 1 else {}
-    wanted = (*keys, "n", *_SPENT_SUMS, "unpriced")
+    wanted = (*keys, "n", *_SPENT_COLUMNS, "unpriced")
     found = [
         row
         for row in rows.rows(query, wanted, only)
         if runs.get(row["blueprint"]) == row.get("snapshot", runs.get(row["blueprint"]))
     ]
     found = [row for row in found if row["blueprint"] in runs]
-    return {column: _total([row[column] for row in found]) for column in ("n", *_SPENT_SUMS, "unpriced")}
+    return {column: _total([row[column] for row in found]) for column in ("n", *_SPENT_COLUMNS, "unpriced")}
 
 
 def _total(numbers: Sequence[float | None]) -> float | None:

@@ -27,18 +27,18 @@ class Across(NamedTuple):
     """Of the response; empty: the column is of several."""
 
 
-class JudgedPoint(NamedTuple):
+class JudgedPoints(NamedTuple):
     """A prompt's points and judgements, by response and criterion."""
 
     points: Mapping[tuple[ResponseKey, tuple[Any, ...]], StoredRow]
     judgements: Mapping[tuple[ResponseKey, tuple[Any, ...]], Sequence[StoredRow]]
 
 
-def judged(points: Sequence[StoredRow], judgements: Sequence[StoredRow]) -> JudgedPoint:
+def judged(points: Sequence[StoredRow], judgements: Sequence[StoredRow]) -> JudgedPoints:
     found: dict[tuple[ResponseKey, tuple[Any, ...]], list[StoredRow]] = {}
     for row in judgements:
         found.setdefault((response_key(row), criterion_key(row)), []).append(row)
-    return JudgedPoint({(response_key(row), criterion_key(row)): row for row in points}, found)
+    return JudgedPoints({(response_key(row), criterion_key(row)): row for row in points}, found)
 
 
 def criterion_words(row: Mapping[str, Any]) -> str:
@@ -48,8 +48,13 @@ def criterion_words(row: Mapping[str, Any]) -> str:
     return f"${row['fn']}" + ("" if is_unknown(row["args"]) else f"({row['args']})")
 
 
+def criteria_counted(number: int) -> str:
+    """`1 criterion`, `2 criteria`."""
+    return "1 criterion" if number == 1 else f"{number:,} criteria"
+
+
 def criteria_table(
-    criteria: Sequence[StoredRow], across: Sequence[Across], found: JudgedPoint, cells: Sequence[HeatRow]
+    criteria: Sequence[StoredRow], across: Sequence[Across], found: JudgedPoints, cells: Sequence[HeatRow]
 ) -> str:
     """Criteria down, responses across; `cells` are the rows of the scores that they come to."""
     rows: list[HeatRow] = []
@@ -83,7 +88,7 @@ def _criterion_head(number: int, row: Mapping[str, Any]) -> str:
     return "".join(parts)
 
 
-def _point_cell(one: Across, number: int, criterion: StoredRow, found: JudgedPoint) -> Heat | None:
+def _point_cell(one: Across, number: int, criterion: StoredRow, found: JudgedPoints) -> Heat | None:
     key = criterion_key(criterion)
     points = [point for response in one.keys if (point := found.points.get((response, key))) is not None]
     if not points:
@@ -111,7 +116,7 @@ def _state(point: Mapping[str, Any]) -> str:
     return f"partial: {point['n_answered']} of {counted(int(point['n_judges'] or 0), 'judgement')}{within}"
 
 
-def verdicts(anchor: str, key: ResponseKey, criteria: Sequence[StoredRow], found: JudgedPoint) -> str:
+def verdicts(anchor: str, key: ResponseKey, criteria: Sequence[StoredRow], found: JudgedPoints) -> str:
     """Every criterion of one response, met or not: its point, and each judge's class and reflection or what the function found."""
     items = [
         _verdict(
@@ -127,7 +132,7 @@ def verdicts(anchor: str, key: ResponseKey, criteria: Sequence[StoredRow], found
     if not items:
         return ""
     return (
-        f'<details class="verdicts"><summary>Verdicts on {counted(len(items), "criterion").replace("criterions", "criteria")}</summary>'
+        f'<details class="verdicts"><summary>Verdicts on {criteria_counted(len(items))}</summary>'
         f"<ul>{''.join(items)}</ul></details>"
     )
 
