@@ -180,13 +180,15 @@ def read_run(rows: RubricRows, blueprint: str, snapshot: str | None) -> Blueprin
         about=next(iter(rows.rows("rubric_blueprints", _ABOUT_WANTED, own)), dict.fromkeys(_ABOUT_WANTED)),
         run=next(iter(rows.rows("rubric_runs", _RUN_WANTED, of_run)), dict.fromkeys(_RUN_WANTED)),
         prompts=rows.rows("rubric_prompts", _PROMPT_WANTED, own, ("position", "prompt")),
-        findings=rows.rows("rubric_findings", ("level", "code", "place", "line", "text"), own, ("line", "place")),
+        findings=rows.rows(
+            "rubric_findings", ("level", "code", "place", "line", "text"), own, ("line", "place", "code", "text")
+        ),
         criteria=ByPrompt(rows.table("rubric_criteria", _CRITERION_WANTED, own, ("prompt", *_OF_CRITERION_KEY))),
         responses=ByPrompt(responses),
         points=ByPrompt(points),
         judgements=ByPrompt(judgements),
         similarities=ByPrompt(rows.table("rubric_similarities", _SIMILARITY_WANTED, of_run, ("prompt", "place"))),
-        scores=rows.rows("rubric_scores", _SCORE_WANTED, of_run),
+        scores=rows.rows("rubric_scores", _SCORE_WANTED, of_run, ("level", *key)),
         has_several=frozenset(name for name in varying if len(set(responses[name].to_pylist())) > 1),
         size=responses.nbytes
         + judgements.nbytes

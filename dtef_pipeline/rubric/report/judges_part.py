@@ -57,7 +57,7 @@ def _judges(rows: RubricRows, run: BlueprintRun) -> str:
     cost = "sum(cost_usd)" if "cost_usd" in there else "NULL"
     query = (
         f"(SELECT blueprint, snapshot, judge, reason, count(*) AS n, count(class) AS with_class, sum(score)::DOUBLE AS total, "
-        f"{again}::BIGINT AS again, {cost}::DOUBLE AS cost_usd FROM rubric_judgements GROUP BY ALL)"
+        f"{again}::BIGINT AS again, round({cost}, 9)::DOUBLE AS cost_usd FROM rubric_judgements GROUP BY ALL)"
     )
     wanted = ("judge", "reason", "n", "with_class", "total", "again", "cost_usd")
     found = pd.DataFrame(rows.rows(query, wanted, {"blueprint": run.id, "snapshot": run.snapshot}, ("judge", "reason")))
@@ -84,7 +84,8 @@ def _disputed(rows: RubricRows, run: BlueprintRun) -> str:
     if "spread" not in rows.columns("rubric_points"):
         return ""
     keys = ("prompt", "block", "path", "position")
-    query = f"(SELECT blueprint, snapshot, {', '.join(keys)}, avg(spread)::DOUBLE AS spread, count(spread) AS n FROM rubric_points GROUP BY ALL)"
+    by = ", ".join(("blueprint", "snapshot", *keys))
+    query = f"(SELECT {by}, round(avg(spread), 9)::DOUBLE AS spread, count(spread) AS n FROM rubric_points GROUP BY ALL)"
     found = rows.rows(query, (*keys, "spread", "n"), {"blueprint": run.id, "snapshot": run.snapshot}, keys)
     wide = [row for row in found if row["spread"] is not None and row["spread"] > _WIDE_SPREAD]
     if not wide:

@@ -42,25 +42,33 @@ def slider_data(
     scores: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]], resamples: int
 ) -> dict[str, Any]:
     """Per model the score at 0 and its slope, whole, and the ends of its interval and of its places at each of 21 weights from 0 to 1."""
-    grid = np.linspace(0, 1, _INTERVAL_STEPS + 1)
-    options = RubricBoardOptions(resamples=resamples)
-    boards = [board(rescored(scores, float(beta)), order, tags, options=options).set_index("model") for beta in grid]
-    first = boards[0]
-    extents = {
-        name: pd.concat([rows[name].astype("float64").rename(at) for at, rows in enumerate(boards)], axis=1)
-        for name in _EXTENTS
-    }
+    first = board(rescored(scores, 0.0), order, tags, options=RubricBoardOptions(resamples=0)).set_index("model")
+    extents = _extents(scores, order, tags, resamples) if resamples else {}
+    nothing = [None] * (_INTERVAL_STEPS + 1)
     models = [
         {
             "model": model,
             "at_0": _plain(row["at_0"]),
             "slope": _plain(row["slope"]),
             "n": int(row["n_parts"]),
-            **{name: [_plain(value, _SHOWN_DIGITS) for value in extents[name].loc[str(model)].to_numpy()] for name in _EXTENTS},
+            **{name: extents.get((name, str(model)), nothing) for name in _EXTENTS},
         }
         for model, row in first.iterrows()
     ]
     return {"least": MIN_BLUEPRINTS, "steps": _INTERVAL_STEPS, "models": models}
+
+
+def _extents(
+    scores: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]], resamples: int
+) -> dict[tuple[str, str], list[float | None]]:
+    """Each of the ends and each model: its values at the weights from 0 to 1."""
+    found: dict[tuple[str, str], list[float | None]] = {}
+    for beta in np.linspace(0, 1, _INTERVAL_STEPS + 1):
+        rows = board(rescored(scores, float(beta)), order, tags, options=RubricBoardOptions(resamples=resamples))
+        for row in rows.to_dict("records"):
+            for name in _EXTENTS:
+                found.setdefault((name, row["model"]), []).append(_plain(row[name], _SHOWN_DIGITS))
+    return found
 
 
 def _plain(value: Any, digits: int | None = None) -> float | None:

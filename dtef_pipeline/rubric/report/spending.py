@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import fsum
 
 import pandas as pd
 
@@ -21,6 +22,7 @@ _COSTS_HOW = (
     "bought. Unpriced: rows whose cost is not known, which are in no sum."
 )
 _SPENT_COLUMNS = {"prompt_tokens": "BIGINT", "completion_tokens": "BIGINT", "cost_usd": "DOUBLE"}
+_SUM_DIGITS = 9
 _UNPRICED = "count(*) FILTER (cost_usd IS NULL)"
 _ROLE_COLUMNS = (
     Column("role", "Role", text),
@@ -71,6 +73,6 @@ def _spent(rows: RubricRows, name: str, runs: Mapping[str, str]) -> StoredRow | 
 
 
 def _total(numbers: Sequence[float | None]) -> float | None:
-    """Sum of what is known; None: nothing is, of rows that there are."""
+    """Sum of what is known, the same whatever the order of the rows; None: nothing is, of rows that there are."""
     known = [number for number in numbers if number is not None]
-    return sum(known) if known or not numbers else None
+    return round(fsum(known), _SUM_DIGITS) if known or not numbers else None

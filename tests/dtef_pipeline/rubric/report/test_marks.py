@@ -46,4 +46,4 @@ def test_a_heat_map_says_which_cells_are_unscored_and_which_are_not_there() -> N
     read = heat_table("Map", "Prompt", ["a", 'b"<'], [HeatRow("Group"), HeatRow("p", [Heat(None, "why", mark="*"), None])])
     assert '<td class="none" title="why">–*</td><td></td>' in read
     assert 'colspan="3"' in read
-    assert ReadPage(read).elements[5][1]["title"] == 'b"<'
+    assert 'b"<' in [given.get("title") for _, given in ReadPage(read).elements]

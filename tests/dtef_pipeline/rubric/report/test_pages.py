@@ -4,17 +4,20 @@ import re
 from collections import Counter
 
 import duckdb
-import pandas as pd
 import pytest
 
 from dtef_pipeline.rubric.report.pages import rubric_pages
+from tests.dtef_pipeline.rubric.report.hostile import hostile_tables, with_summary
 from tests.made.read_page import ReadPage
-from tests.made.rubric_pages import HOSTILE, RubricTables, connected, made_tables, pages_of
+from tests.made.rubric_pages import RubricTables, connected, made_tables, pages_of
 
 ALLOWED_ELEMENTS = set(
-    "a article bdi body br button caption code datalist dd details div dl dt figcaption figure form g h1 h2 h3 h4 h5 head header html "
-    "input label li main meta nav ol option output p script section span strong style summary table tbody td th thead title tr ul "
-    "wbr".split()
+    re.findall(
+        r"\w+",
+        "a article bdi body br button caption code datalist dd details div dl dt figcaption figure form h1 h2 h3 h4 h5 head header html"
+        " input label li main meta nav ol option output p script section span strong style summary table tbody td th thead title tr ul"
+        " wbr",
+    )
 )
 PAGE = "health__topic-0.html"
 
@@ -37,7 +40,7 @@ def test_the_index_comes_first_and_each_blueprint_has_a_page(pages: dict[str, st
 
 def test_equal_tables_in_another_order_give_equal_pages(made: RubricTables, pages: dict[str, str]) -> None:
     turned = {name: rows.take(list(range(len(rows)))[::-1]) if len(rows) else rows for name, rows in made.tables().items()}
-    assert dict(rubric_pages(connected(turned), resamples=50)) == pages
+    assert dict(rubric_pages(connected(turned), resamples=0)) == pages
 
 
 def test_every_link_within_the_pages_leads_somewhere(made: RubricTables) -> None:
@@ -105,10 +108,11 @@ def test_unscored_says_why_and_is_never_a_zero() -> None:
     for row in made.rows["rubric_points"]:
         if row["kind"] == "text":
             row |= {"score": None, "partial": False, "reason": "declined", "n_answered": 0}
-    text = ReadPage(pages_of(made)[PAGE]).text
+    page = pages_of(made)[PAGE]
+    text = ReadPage(page).text
     assert text.count("unscored: declined") == 2 * 4
     assert text.count("no verdict: declined") == 2 * 4 * 2
-    assert "0.00" not in text
+    assert ">0.00<" not in page
 
 
 def test_a_failed_response_says_what_happened(pages: dict[str, str]) -> None:
@@ -179,16 +183,6 @@ def test_costs_are_added_up_by_role(made: RubricTables, pages: dict[str, str]) -
     assert f"{own:,.4f}" in ReadPage(pages[PAGE]).text
 
 
-def with_summary(made: RubricTables, text: str) -> RubricTables:
-    key = {"blueprint": "health__topic-0", "snapshot": "base", "analyst": "gemini"}
-    findings = [{"kind": "key_finding", "text": text}, {"kind": "weakness", "text": "Few warn."}]
-    made.extra["rubric_summaries"] = pd.DataFrame([{**key, "status": "ok", "reason": None, "findings": findings, "share": 0.5}])
-    made.extra["rubric_grades"] = pd.DataFrame(
-        [{**key, "model": "openai/model-1", "dimension": "clarity", "grade": 8.5, "reasoning": text}]
-    )
-    return made
-
-
 def test_a_summary_links_the_models_that_it_names() -> None:
     page = pages_of(
         with_summary(made_tables(1, 12, 1), "openai/model-1 is clearer than openai/model-11, not openai/model-1b.")
@@ -200,35 +194,6 @@ def test_a_summary_links_the_models_that_it_names() -> None:
     assert {anchor for anchor, _ in linked} <= read.anchors
     assert "The analyst was shown 50% of each text." in read.text
     assert "8.50" in read.text
-
-
-def hostile_tables() -> RubricTables:
-    made = with_summary(made_tables(1, 2, 3, systems=(None, HOSTILE), words=HOSTILE), HOSTILE)
-    ids = {
-        "health__topic-0": f"health{HOSTILE}",
-        "prompt-0": HOSTILE,
-        "openai/model-0": f"m{HOSTILE}",
-        "openai/model-0[temperature=0]": "v",
-    }
-    for rows in made.rows.values():
-        for row in rows:
-            for name, value in list(row.items()):
-                if isinstance(value, str) and value in ids and name not in ("path",):
-                    row[name] = ids[value]
-                elif (
-                    name
-                    in ("title", "description", "citation", "judge", "reason", "error", "explanation", "raw", "served_model")
-                    and value
-                ):
-                    row[name] = [HOSTILE] if isinstance(value, list) else f"{HOSTILE}{value}"
-            for name in ("code", "place", "run_label", "policy"):
-                if name in row:
-                    row[name] = HOSTILE
-            if "tags" in row:
-                row |= {"tags": [HOSTILE], "references": [HOSTILE, "javascript:alert(1)", 'https://x.org/"onclick="alert(1)']}
-    for rows in made.extra.values():
-        rows["blueprint"] = f"health{HOSTILE}"
-    return made
 
 
 @pytest.mark.parametrize("most_bytes", [1, 10_000_000])

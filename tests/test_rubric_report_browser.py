@@ -1,0 +1,148 @@
+"""The pages of rubrics in a real browser: headless Chromium, driven over its DevTools protocol. Skipped where there is no Chromium."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dtef_pipeline.report.page import Chapter, build_report
+from dtef_pipeline.rubric.aggregate import rescored
+from dtef_pipeline.rubric.board import board
+from dtef_pipeline.rubric.report.marks import own_file
+from dtef_pipeline.rubric.report.pages import rubric_pages
+from dtef_pipeline.rubric.report.slider import board_section
+from tests.dtef_pipeline.report.browser import Browser
+from tests.dtef_pipeline.rubric.report.hostile import hostile_tables
+from tests.dtef_pipeline.rubric.report.model_rows import model_rows
+from tests.made.rubric_pages import connected, made_tables, written_pages
+
+PAGE = "health__topic-0.html"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written_pages(tmp_path_factory.mktemp("rubrics"), made_tables(12, 4, 3, temperatures=(0.0, 0.7)), resamples=50)
+
+
+def board_page(folder: Path) -> Path:
+    """A board on which the order turns with the weight."""
+    section = board_section(model_rows(), ["base"], {}, 100)
+    chapter = Chapter("leaderboard", "Leaderboard", section, style=own_file("slider.css"), script=own_file("slider.js"))
+    path = folder / "board.html"
+    path.write_text(build_report("Board", "", [chapter]), encoding="utf-8")
+    return path
+
+
+def slid(browser: Browser, beta: float) -> None:
+    browser.does(
+        f"(() => {{ const s = document.getElementById('beta'); s.value = {beta}; s.dispatchEvent(new Event('input')) }})()"
+    )
+
+
+def shown(browser: Browser) -> list[list[str]]:
+    cells = "['.place', 'th bdi', '.number', '.extent'].map(name => row.querySelector(name).textContent)"
+    return [list(row) for row in browser.does(f"[...document.querySelectorAll('#board tbody tr')].map(row => {cells})")]
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.2, 0.35, 0.42, 0.55, 0.8, 1.0])
+def test_the_slider_ranks_as_the_board_in_python_does(browser: Browser, tmp_path: Path, beta: float) -> None:
+    browser.opens(board_page(tmp_path))
+    slid(browser, beta)
+    rows = board(rescored(model_rows(), beta), ["base"], {}).to_dict("records")
+    expected = [[f"{row['rank']}", row["model"], f"{row['score']:.3f}"] for row in rows if row["n_parts"] >= 10]
+    found = shown(browser)
+    assert [row[:3] for row in found[: len(expected)]] == expected
+    assert [row[0] for row in found[len(expected) :]] == ["–", "–"]
+    assert found[-1][1:3] == ["mute", "–"]
+    assert browser.texts("#beta-shown") == [f"{beta:.2f}"]
+    assert browser.said == []
+
+
+def test_the_order_turns_where_two_lines_cross(browser: Browser, tmp_path: Path) -> None:
+    browser.opens(board_page(tmp_path))
+    slid(browser, 0.0)
+    first = shown(browser)
+    slid(browser, 1.0)
+    last = shown(browser)
+    assert [row[1] for row in first[:2]] == [row[1] for row in last[:2]][::-1] == ["covers", "resembles"]
+    assert first[0][3] != last[1][3]
+    assert " to " in first[0][3]
+    browser.does("document.getElementById('beta-usual').click()")
+    assert browser.texts("#beta-shown") == ["0.35"]
+
+
+def test_the_keyboard_moves_the_slider(browser: Browser, tmp_path: Path) -> None:
+    browser.opens(board_page(tmp_path))
+    browser.does("document.getElementById('beta').focus()")
+    browser.presses("ArrowRight", 39)
+    assert browser.texts("#beta-shown") == ["0.36"]
+    browser.presses("Home", 36)
+    assert browser.texts("#beta-shown") == ["0.00"]
+
+
+@pytest.mark.parametrize("name", ["index.html", PAGE])
+@pytest.mark.parametrize("width", [360, 1300])
+def test_pages_fit_the_window_and_ask_nobody(browser: Browser, folder: Path, name: str, width: int) -> None:
+    browser.opens(folder / name, width=width)
+    assert browser.said == []
+    assert browser.requested == [(folder / name).as_uri()]
+    assert browser.does("document.documentElement.scrollWidth") <= width
+    browser.does("document.querySelectorAll('details').forEach(part => { part.open = true })")
+    assert browser.does("document.documentElement.scrollWidth") <= width
+
+
+def test_a_score_leads_to_its_verdicts_and_opens_them(browser: Browser, folder: Path) -> None:
+    browser.opens(folder / PAGE)
+    assert browser.does("[...document.querySelectorAll('details.prompt')].some(part => part.open)") is False
+    browser.does("link = document.querySelector('#prompt-2 .heat td a')")
+    browser.does("link.click()")
+    browser.does("new Promise(done => setTimeout(done, 0))")
+    target = "document.getElementById(link.hash.slice(1))"
+    assert browser.does(f"{target}.offsetParent !== null")
+    assert browser.does(f"{target}.closest('details.prompt').id") == "prompt-2"
+
+
+def test_models_can_be_chosen_by_name(browser: Browser, folder: Path) -> None:
+    browser.opens(folder / PAGE)
+    browser.does("document.querySelectorAll('details').forEach(part => { part.open = true })")
+    cards = "[...document.querySelectorAll('#prompt-1 .response')].filter(card => card.offsetParent).map(card => card.dataset.model)"
+    heads = "[...document.querySelectorAll('#prompt-1 .heat th[data-model]')].filter(head => head.offsetParent).map(head => head.dataset.model)"
+    assert len(browser.does(cards)) == 8
+    browser.does("box = document.getElementById('only-models'); box.value = 'model-3 0.7'; box.dispatchEvent(new Event('input'))")
+    assert browser.does(cards) == ["openai/model-3[temp:0.7]"]
+    assert set(browser.does(heads)) == {"openai/model-3[temp:0.7]"}
+    assert browser.texts("#only-told") == ["3 of 24 responses shown"]
+
+
+def test_one_press_opens_all_verdicts_and_another_closes_them(browser: Browser, folder: Path) -> None:
+    browser.opens(folder / PAGE)
+    opened = "[...document.querySelectorAll('details.verdicts')].filter(part => part.open).length"
+    browser.does("button = document.querySelector('[data-opens=\"details.verdicts\"]')")
+    browser.does("button.click()")
+    assert browser.does(opened) == browser.does("document.querySelectorAll('details.verdicts').length") > 20
+    assert browser.does("button.textContent") == "Close all verdicts"
+    browser.does("button.click()")
+    assert browser.does(opened) == 0
+
+
+def test_hostile_text_does_not_run(browser: Browser, tmp_path: Path) -> None:
+    for name, page in rubric_pages(connected(hostile_tables().tables()), resamples=0):
+        (tmp_path / name).write_text(page, encoding="utf-8")
+        browser.opens(tmp_path / name)
+        browser.does("document.querySelectorAll('details').forEach(part => { part.open = true })")
+        assert browser.does("window.hacked === undefined")
+        assert browser.said == []
+        assert browser.requested == [(tmp_path / name).as_uri()]
+        assert browser.does("document.querySelectorAll('img, iframe, object, link').length") == 0
+        assert browser.does("document.body.textContent.includes('window.hacked = 1')")
+
+
+def test_fields_and_tables_say_what_they_are(browser: Browser, folder: Path) -> None:
+    for name in ("index.html", PAGE):
+        browser.opens(folder / name)
+        assert browser.does("[...document.querySelectorAll('input')].every(field => field.labels.length)")
+        assert browser.does("[...document.querySelectorAll('table')].every(table => table.caption)")
+        assert browser.does(
+            "[...document.querySelectorAll('[tabindex=\"0\"][role=region]')].every(box => box.getAttribute('aria-label'))"
+        )
