@@ -8,88 +8,18 @@ from typing import Any
 
 import click
 
-from dtef_pipeline.cli.options import options, writes_a_table
+from dtef_pipeline.cli.options import writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
-
-of_models_dir = click.option(
-    "--models-dir",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of the collections of models that blueprints name: a JSON or YAML list per file, named as the collection (CORE.json).",
-)
-of_root = click.option(
-    "--root",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder that the ids of blueprints are counted from: ROOT/safety/a.yml is safety__a.  [default: PATH, or the folder of a file]",
-)
-of_blueprints = click.option(
-    "--blueprint",
-    "blueprints",
-    multiple=True,
-    metavar="ID|PATTERN",
-    help="Only this blueprint, or those that fit, as in 'compass__*'; may be repeated.  [default: all]",
-)
-of_snapshot = click.option(
-    "--snapshot",
-    default="base",
-    show_default=True,
-    help="Label to store the responses under, such as base, night-2 or 2026-01-31; a new label asks everything afresh.",
-)
-of_judges = options(
-    click.option(
-        "--judge",
-        "judges",
-        multiple=True,
-        metavar="APPROACH=MODEL",
-        help="Judge, by what it is shown (standard, prompt-aware or holistic) and its model; may be repeated.  [default: those that the "
-        "blueprint names, else standard and prompt-aware with the models of the collection `judges`]",
-    ),
-    click.option(
-        "--judge-draws",
-        type=click.IntRange(min=1),
-        default=1,
-        show_default=True,
-        help="Number of times each judge judges each criterion.",
-    ),
-    click.option("--no-own-judge", is_flag=True, help="Leave out judgements of a model by a judge of its own maker."),
-)
-of_policy = options(
-    click.option(
-        "--embedder", metavar="MODEL", help="Model that embeds texts for similarity.  [default: local/minilm-l6-int8]"
-    ),
-    click.option(
-        "--beta", type=click.FloatRange(0, 1), default=0.35, show_default=True, help="Weight of similarity in the hybrid score."
-    ),
-    click.option(
-        "--or-paths",
-        type=click.Choice(["document", "two_group"]),
-        default="document",
-        show_default=True,
-        help="How alternative paths count: as one point of weight 1, or as much as all required points.",
-    ),
-    click.option(
-        "--should-not-paths",
-        type=click.Choice(["worst", "max"]),
-        default="worst",
-        show_default=True,
-        help="Which alternative path of should_not counts: the one that is met most, or least.",
-    ),
-)
-of_budgets = options(
-    click.option(
-        "--max-cost-usd",
-        multiple=True,
-        metavar="[ROLE=|MODEL=]USD",
-        help="US dollars that the run may cost at most, or a role in it (candidate, judge, embedder, analyst), or a model; may be repeated.",
-    ),
-    click.option(
-        "--max-calls",
-        multiple=True,
-        metavar="[ROLE=|MODEL=]N",
-        help="Calls that the run, or this role or model in it, may make at most; may be repeated.",
-    ),
-)
-of_roll_ups = click.option(
-    "--no-roll-ups", is_flag=True, help="Do not update boards now; `dtef rubric rollup` or the next run does."
+from dtef_pipeline.cli.rubric_options import (
+    of_blueprints,
+    of_budgets,
+    of_candidates,
+    of_judges,
+    of_models_dir,
+    of_policy,
+    of_roll_ups,
+    of_root,
+    of_snapshot,
 )
 
 
@@ -151,14 +81,7 @@ def add(paths: tuple[Path, ...], models_dir: Path | None, root: Path | None, ski
 
 @rubric.command(short_help="Ask models, have their responses judged, and score them.")
 @of_blueprints
-@click.option(
-    "--model",
-    "models",
-    multiple=True,
-    help="Model to ask: a model or collection that `dtef models` lists, or a model string of LiteLLM; may be repeated.  [default: the models "
-    "that each blueprint names]",
-)
-@click.option("--draws", type=click.IntRange(min=1), default=1, show_default=True, help="Number of times each prompt is asked.")
+@of_candidates
 @of_judges
 @of_policy
 @of_snapshot
