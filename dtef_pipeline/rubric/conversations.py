@@ -38,6 +38,11 @@ class Script:
         """Hash of the messages that are sent and of the turns that the model writes: equal scripts are one conversation."""
         return digest("script", self.system, [[turn.role, turn.text] for turn in self.turns])
 
+    @property
+    def generated(self) -> int:
+        """Turns that the model writes."""
+        return sum(turn.text is None for turn in self.turns) + (self.turns[-1].role == "user")
+
     def until(self, written: Sequence[str]) -> tuple[list[Message], bool]:
         """The messages up to the next turn that the model is to write, and whether there is one, given what it wrote so far."""
         said = [Message("system", self.system)] if self.system is not None else []
@@ -114,7 +119,7 @@ def _came(script: Script, played: Played) -> Mapping[str, Any]:
     written = [response.text for response in responses]
     said, _ = script.until(written)
     blank = bool(written) and not written[-1].strip()
-    text = _BETWEEN_TURNS.join(stripped for one in written if (stripped := one.strip()))
+    text = response_text(written)
     return {
         "status": failure.status if failure else EMPTY if blank else OK,
         "text": text or None,
@@ -146,6 +151,11 @@ def used(responses: Sequence[Response]) -> dict[str, Any]:
         "completion_tokens": sum(response.completion_tokens or 0 for response in responses),
         "cost_usd": sum(known) if responses and len(known) == len(costs) else None,
     }
+
+
+def response_text(written: Sequence[str]) -> str:
+    """What is judged, searched and embedded: all turns that the model wrote, ends stripped, joined by a blank line."""
+    return _BETWEEN_TURNS.join(stripped for one in written if (stripped := one.strip()))
 
 
 def merged_responses(earlier: pa.Table, new: pa.Table, asked: Sequence[tuple[str, int, str]]) -> pa.Table:

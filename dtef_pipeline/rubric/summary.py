@@ -129,8 +129,13 @@ def next_request(case: SummaryCase, first: Request, responses: Sequence[Response
 
 
 def _request(messages: Sequence[Message], case: SummaryCase, analyst: ModelSpec, grades: int) -> Request:
-    tokens = min(_MOST_REPLY_TOKENS, _FINDING_TOKENS + ceil(_GRADE_TOKENS * grades))
-    return Request.of_messages(messages, analyst, 0, case.material.snapshot, role=ANALYST_ROLE, answer_tokens=tokens)
+    room = reply_tokens(grades)
+    return Request.of_messages(messages, analyst, 0, case.material.snapshot, role=ANALYST_ROLE, answer_tokens=room)
+
+
+def reply_tokens(grades: int) -> int:
+    """Tokens that a reply with so many grades may take at least, whatever the model's own limit."""
+    return min(_MOST_REPLY_TOKENS, _FINDING_TOKENS + ceil(_GRADE_TOKENS * grades))
 
 
 def _read(case: SummaryCase, responses: Sequence[Response]) -> AnalystReply:

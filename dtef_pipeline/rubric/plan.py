@@ -1,0 +1,272 @@
+"""What a run of a blueprint would ask, before anything is asked: candidates, judges, the embedder and analysts.
+
+What the response store has is replayed, as in the run itself: conversations are followed as far as they are stored, and responses that are
+whole are judged by the very requests that the run would send. Everything else is counted, and its length is estimated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import fsum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.asking.embeddings import BATCH_TEXTS, text_hash
+from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER
+from dtef_pipeline.identity import messages_id, request_key, request_keys
+from dtef_pipeline.judging.judgement import JUDGE_ROLE
+from dtef_pipeline.judging.judges import JudgeConfig
+from dtef_pipeline.judging.prompts import Case, correction_messages, judge_messages
+from dtef_pipeline.rubric.call_ledger import CallLedger, PlannedCalls, most_tokens, tokens_of
+from dtef_pipeline.rubric.candidates import Candidates
+from dtef_pipeline.rubric.conversations import OK, Script, response_text, scripts
+from dtef_pipeline.rubric.grades import DIMENSIONS
+from dtef_pipeline.rubric.model import TEXT_KIND, Turn
+from dtef_pipeline.rubric.summary import ANALYST_ROLE, REPORT_CHARACTERS, reply_tokens
+
+_CHARACTERS_A_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is planned of one blueprint: its tables, and who is asked how often."""
+
+    blueprint: str
+    prompts: pa.Table
+    """Its rows of `rubric_prompts`."""
+    criteria: pa.Table
+    """Its rows of `rubric_criteria`."""
+    candidates: Candidates
+    judges: tuple[JudgeConfig, ...]
+    embedder: ModelSpec
+    every_prompt: bool = False
+    """Whether responses to prompts without an ideal answer are embedded too."""
+    analysts: tuple[ModelSpec, ...] = ()
+    snapshot: str = "base"
+    draws: int = 1
+    judge_draws: int = 1
+    earlier: pa.Table | None = None
+    """The rows of `rubric_responses` that the snapshot has; None: none."""
+    embedded: Collection[str] = ()
+    """Hashes of the texts that have a vector of the embedder."""
+
+
+@dataclass(slots=True)
+class ExpectedResponses:
+    """The responses to one prompt that will be judged."""
+
+    texts: list[str] = field(default_factory=list)
+    """Of those that are stored."""
+    unknown: int = 0
+    """Responses that are yet to be had."""
+    unknown_tokens: float = 0.0
+    """Estimated, of all of them together."""
+
+    @property
+    def count(self) -> int:
+        return len(self.texts) + self.unknown
+
+    @property
+    def tokens(self) -> float:
+        return self.unknown_tokens + sum(map(tokens_of, self.texts))
+
+
+@dataclass(slots=True)
+class _Talk:
+    """A conversation, as far as it is stored."""
+
+    script: int
+    model: ModelSpec
+    draw: int
+    written: list[str] = field(default_factory=list)
+
+
+def plan(asked: Asked, ledger: CallLedger) -> int:
+    """Enter into the ledger all calls of a blueprint; how many responses are planned: prompts x models x temperatures x systems x draws."""
+    told = list(scripts(asked.prompts))
+    talks = [
+        _Talk(at, model, draw)
+        for at, (_, temperatures) in enumerate(told)
+        for model in asked.candidates.at(temperatures)
+        for draw in range(asked.draws)
+    ]
+    spoken = [script for script, _ in told]
+    expected: dict[str, ExpectedResponses] = {name: ExpectedResponses() for name in asked.prompts["prompt"].to_pylist()}
+    _converse(asked, spoken, talks, expected, ledger)
+    _stand(asked, spoken, talks, expected)
+    _judge(asked, expected, ledger)
+    _embed(asked, expected, ledger)
+    _sum_up(asked, expected, ledger)
+    return len(talks)
+
+
+def _converse(
+    asked: Asked,
+    spoken: Sequence[Script],
+    talks: Sequence[_Talk],
+    expected: Mapping[str, ExpectedResponses],
+    ledger: CallLedger,
+) -> None:
+    """Wave by wave, as far as turns are stored. What follows the first turn that is not is known by its number alone."""
+    authored = [_authored_tokens(script) for script in spoken]
+    first = [_next_id(script, ()) for script in spoken]
+    for talk in talks:
+        ledger.row(CANDIDATE, talk.model).planned += len(authored[talk.script])
+    going = list(talks)
+    while going:
+        ids = (_next_id(spoken[talk.script], talk.written) if talk.written else first[talk.script] for talk in going)
+        keys = [request_key(one, talk.model.variant, talk.draw, asked.snapshot) for one, talk in zip(ids, going, strict=True)]
+        texts = ledger.stored.texts(keys)
+        goes_on = []
+        for talk, key, is_new in zip(going, keys, ledger.new(keys), strict=True):
+            row, came = ledger.row(CANDIDATE, talk.model), expected[spoken[talk.script].prompt]
+            if key not in texts:
+                _await(talk, authored[talk.script], row if is_new else None, came, ledger)
+                continue
+            row.requests += is_new
+            row.replayed += is_new
+            talk.written.append(texts[key])
+            if texts[key].strip() and len(talk.written) < len(authored[talk.script]):
+                goes_on.append(talk)
+            elif texts[key].strip():
+                came.texts.append(response_text(talk.written))
+        going = goes_on
+
+
+def _await(talk: _Talk, authored: Sequence[int], row: PlannedCalls | None, came: ExpectedResponses, ledger: CallLedger) -> None:
+    """All turns of a conversation that are not stored; no row: another conversation asks for the same."""
+    usual, most = ledger.usual.of_turn(talk.model), most_tokens(talk.model)
+    said = sum(map(tokens_of, talk.written))
+    done = len(talk.written)
+    came.unknown += 1
+    came.unknown_tokens += said + usual * (len(authored) - done)
+    if row is None:
+        return
+    row.requests += len(authored) - done
+    for further, tokens in enumerate(authored[done:]):
+        row.send(1, tokens + said + further * usual, usual, most)
+        row.prompt_tokens_most += further * (most - usual) if further else 0
+
+
+def _next_id(script: Script, written: Sequence[str]) -> str:
+    return messages_id((message.role, message.text) for message in script.until(written)[0])
+
+
+def _authored_tokens(script: Script) -> list[int]:
+    """For each turn that the model writes the tokens of everything before it that it did not write."""
+    before = ([message.text for message in script.until([""] * turn)[0]] for turn in range(script.generated))
+    return [sum(map(tokens_of, texts)) for texts in before]
+
+
+def _stand(asked: Asked, spoken: Sequence[Script], talks: Sequence[_Talk], expected: Mapping[str, ExpectedResponses]) -> None:
+    """The responses that the snapshot has of other models: they stay in it, and are judged with the rest."""
+    if asked.earlier is None or not len(asked.earlier):
+        return
+    stands = {(script.prompt, script.system_index): script.asked_hash for script in spoken}
+    planned = {(spoken[talk.script].prompt, spoken[talk.script].system_index, talk.model.variant, talk.draw) for talk in talks}
+    rows = asked.earlier.filter(pc.equal(asked.earlier["status"], OK))
+    names = ("prompt", "system_index", "model_variant", "draw", "asked_hash", "text")
+    for prompt, system, variant, draw, hashed, text in zip(*(rows[name].to_pylist() for name in names), strict=True):
+        if stands.get((prompt, system)) == hashed and (prompt, system, variant, draw) not in planned:
+            expected[prompt].texts.append(text)
+
+
+def _judge(asked: Asked, expected: Mapping[str, ExpectedResponses], ledger: CallLedger) -> None:
+    in_words = asked.criteria.filter(pc.equal(asked.criteria["kind"], TEXT_KIND))
+    by_prompt: dict[str, list[str]] = {}
+    for prompt, text in zip(in_words["prompt"].to_pylist(), in_words["text"].to_pylist(), strict=True):
+        by_prompt.setdefault(prompt, []).append(text)
+    for prompt, messages in zip(asked.prompts["prompt"].to_pylist(), asked.prompts["messages"].to_pylist(), strict=True):
+        came, criteria = expected[prompt], tuple(by_prompt.get(prompt, ()))
+        if not criteria or not came.count:
+            continue
+        turns = tuple(Turn(message["role"], message["text"]) for message in messages)
+        for approach in dict.fromkeys(judge.approach for judge in asked.judges):
+            around = [_tokens_around(approach, Case("", one, turns, criteria)) for one in criteria]
+            ids = [
+                _judge_id(approach, Case(text, one, turns, criteria)) for text in came.texts for one in criteria
+            ]  # the same for all judges of an approach
+            for judge in asked.judges:
+                if judge.approach == approach:
+                    _ask_judge(asked, judge, came, np.array(around, np.float64), ids, ledger)
+
+
+def _ask_judge(
+    asked: Asked,
+    judge: JudgeConfig,
+    came: ExpectedResponses,
+    around: np.ndarray[Any, np.dtype[np.float64]],
+    ids: Sequence[str],
+    ledger: CallLedger,
+) -> None:
+    """One judge on all responses to a prompt; `around`: tokens of each criterion's messages without the text."""
+    row = ledger.row(JUDGE_ROLE, judge.model)
+    usual, most = ledger.usual.of_verdict(judge.model), most_tokens(judge.model)
+    texts = np.array([tokens_of(text) for text in came.texts], np.float64)
+    known_tokens = (texts[:, None] + around).ravel()
+    for draw in range(asked.judge_draws):
+        keys = request_keys(ids, judge.model.variant, draw, asked.snapshot)
+        is_new = np.array(ledger.new(keys), bool)
+        there = ledger.stored.known([key for key, new in zip(keys, is_new, strict=True) if new])
+        replayed = is_new & np.array([key in there for key in keys], bool)
+        sent = is_new & ~replayed
+        waiting = came.unknown * len(around)
+        calls = int(sent.sum()) + waiting
+        tokens = float(known_tokens[sent].sum()) + came.unknown * float(around.sum()) + len(around) * came.unknown_tokens
+        row.planned += came.count * len(around)
+        row.requests += int(is_new.sum()) + waiting
+        row.replayed += int(replayed.sum())
+        row.send(calls, tokens, usual, most)
+        row.once_more(calls, tokens + calls * (most + _CORRECTION), 2 * most)
+
+
+def _judge_id(approach: str, case: Case) -> str:
+    return messages_id((message.role, message.text) for message in judge_messages(approach, case))
+
+
+def _tokens_around(approach: str, case: Case) -> int:
+    return sum(tokens_of(message.text) for message in judge_messages(approach, case))
+
+
+_CORRECTION = tokens_of(correction_messages((), "")[-1].text)
+
+
+def _embed(asked: Asked, expected: Mapping[str, ExpectedResponses], ledger: CallLedger) -> None:
+    """Ideals, and the responses to prompts that have one. A text that stands several times is embedded once."""
+    ideals = {
+        prompt: ideal
+        for prompt, ideal in zip(asked.prompts["prompt"].to_pylist(), asked.prompts["ideal"].to_pylist(), strict=True)
+        if ideal is not None
+    }
+    wanted = [came for prompt, came in expected.items() if asked.every_prompt or prompt in ideals]
+    known = dict.fromkeys([*ideals.values(), *(text for came in wanted for text in came.texts)])
+    missing = [text for text in known if text_hash(text) not in asked.embedded]
+    unknown = sum(came.unknown for came in wanted)
+    row = ledger.row(EMBEDDER, asked.embedder)
+    row.planned += len(ideals) + sum(came.count for came in wanted)
+    row.requests += len(known) + unknown
+    row.replayed += len(known) - len(missing)
+    tokens = sum(map(tokens_of, missing)) + fsum(came.unknown_tokens for came in wanted)
+    row.send(0 if asked.embedder.is_local else -(-(len(missing) + unknown) // BATCH_TEXTS), tokens, 0, 0)
+
+
+def _sum_up(asked: Asked, expected: Mapping[str, ExpectedResponses], ledger: CallLedger) -> None:
+    """One report to each analyst, no longer than a report may be."""
+    if not asked.analysts:
+        return
+    listed = [*asked.criteria["text"].to_pylist(), *asked.prompts["ideal"].to_pylist()]
+    spoken = [message["text"] for messages in asked.prompts["messages"].to_pylist() for message in messages]
+    tokens = fsum(came.tokens for came in expected.values()) + sum(tokens_of(text) for text in [*listed, *spoken] if text)
+    prompt = min(tokens, REPORT_CHARACTERS / _CHARACTERS_A_TOKEN)
+    reply = float(reply_tokens(len(asked.candidates.names) * len(DIMENSIONS)))
+    for analyst in asked.analysts:
+        row, most = ledger.row(ANALYST_ROLE, analyst), max(reply, most_tokens(analyst))
+        row.planned += 1
+        row.requests += 1
+        row.send(1, prompt, reply, most)
+        row.once_more(1, prompt + most, most)
