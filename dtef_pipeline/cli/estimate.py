@@ -16,11 +16,12 @@ import sqlalchemy as sa
 from assets.survey.predictor import limited_prompts
 from assets.survey.snapshots import require_snapshot
 from dtef_pipeline.asking.estimate import ESTIMATED, answer_limits, expected_answers
-from dtef_pipeline.asking.models import Budget, ModelSpec
+from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.same_texts import same_texts, sources
 from dtef_pipeline.boards.costs import answer_lengths
+from dtef_pipeline.cli.budget_lines import budget_lines
 from dtef_pipeline.cli.left_out import reads_tables, unreadable
-from dtef_pipeline.cli.selection import BUDGETS, RunOptions, Selection, partition_keys, selection
+from dtef_pipeline.cli.selection import RunOptions, Selection, partition_keys, selection
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import request_keys, split_partition_key
@@ -71,7 +72,7 @@ def _estimate(
     blueprints, same = _blueprints(reader, chosen, keys)
     prompts, only = prompts_to_ask(blueprints, chosen.blueprints), limited_prompts(blueprints, chosen.limits)
     measured = _measured(reader, chosen)
-    with _responses(settings) as store:
+    with stored_responses(settings) as store:
         asked = {model: _requests(_prompts_of(model, prompts, chosen, only), same, chosen, model, store) for model in models}
     rows = [row for model, requests in asked.items() for row in _rows(requests, chosen, model, measured)]
     return pd.DataFrame(rows, columns=["model", "model_variant", "condition", *_REQUEST_COUNTS, *DOLLARS])
@@ -138,7 +139,7 @@ def _times(places: list[int], prompts: pd.DataFrame) -> npt.NDArray[np.int64]:
 
 
 @contextmanager
-def _responses(settings: Settings) -> Iterator[ResponseStore | None]:
+def stored_responses(settings: Settings) -> Iterator[ResponseStore | None]:
     """The response store. One that is not there yet is not made for the asking."""
     url = sa.make_url(settings.responses_url)
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
@@ -204,29 +205,17 @@ def _shown(frame: pd.DataFrame, several_conditions: bool) -> pd.DataFrame:
 
 def _budget_lines(chosen: Selection, frame: pd.DataFrame) -> Iterator[str]:
     """How the budgets of the run and of its models compare with the estimate."""
-    yield from _compared("", chosen.budget, frame)
+    yield from budget_lines("", chosen.budget, _expected(frame))
     for model in chosen.models:
         budget = chosen.budgets.get(model.name, model.budget)
-        yield from _compared(f"{model.name}: ", budget, frame[frame["model"] == model.name])
+        yield from budget_lines(f"{model.name}: ", budget, _expected(frame[frame["model"] == model.name]))
 
 
-def _compared(who: str, budget: Budget, frame: pd.DataFrame) -> Iterator[str]:
+def _expected(frame: pd.DataFrame) -> dict[str, tuple[float, float]]:
+    """By bound of a budget, what is usual and what is the most; NaN: unknown."""
     tokens = frame["prompt_tokens"].sum()
-    expected = {
+    return {
         "max_cost_usd": (frame["cost_usd"].sum(skipna=False), frame["cost_usd_most"].sum(skipna=False)),
         "max_calls": (frame["calls"].sum(), frame["calls"].sum()),
         "max_tokens": (tokens + frame["answer_tokens"].sum(), tokens + frame["answer_tokens_most"].sum(skipna=False)),
     }
-    for bound in BUDGETS:
-        if (most_allowed := getattr(budget, bound)) is None:
-            continue
-        usual, most = expected[bound]
-        if pd.isna(usual):
-            verdict = "cannot be kept: the price is unknown (give input_price and output_price in the models file)"
-        elif usual > most_allowed:
-            verdict = f"would be reached: {usual:,.4g} expected"
-        elif not most <= most_allowed:
-            verdict = f"may be reached: {usual:,.4g} expected, at most {'unknown' if pd.isna(most) else f'{most:,.4g}'}"
-        else:
-            verdict = f"would not be reached: at most {most:,.4g}"
-        yield f"{who}{bound} {most_allowed:,} {verdict}"

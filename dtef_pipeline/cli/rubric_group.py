@@ -10,6 +10,7 @@ import click
 
 from dtef_pipeline.cli.options import writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
+from dtef_pipeline.cli.rubric_estimate_group import estimate
 from dtef_pipeline.cli.rubric_options import (
     of_blueprints,
     of_budgets,
@@ -30,6 +31,7 @@ def rubric() -> None:
     \b
         dtef rubric check PATH        say what is wrong with blueprints
         dtef rubric add PATH          make them known
+        dtef rubric estimate          say what a run would ask and cost
         dtef rubric run               ask models, have their responses judged, score them
         dtef rubric board             show who does best
     """
@@ -151,3 +153,6 @@ def board(by: str, blueprints: tuple[str, ...], output: str) -> None:
     from dtef_pipeline.cli import rubric_read
 
     rubric_read.board(by, blueprints, output)
+
+
+rubric.add_command(estimate)

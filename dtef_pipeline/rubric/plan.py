@@ -33,7 +33,7 @@ _CHARACTERS_A_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedBlueprint:
     """What is planned of one blueprint: its tables, and who is asked how often."""
 
     blueprint: str
@@ -86,7 +86,7 @@ class _Talk:
     written: list[str] = field(default_factory=list)
 
 
-def plan(asked: Asked, ledger: CallLedger) -> int:
+def plan(asked: AskedBlueprint, ledger: CallLedger) -> int:
     """Enter into the ledger all calls of a blueprint; how many responses are planned: prompts x models x temperatures x systems x draws."""
     told = list(scripts(asked.prompts))
     talks = [
@@ -106,7 +106,7 @@ def plan(asked: Asked, ledger: CallLedger) -> int:
 
 
 def _converse(
-    asked: Asked,
+    asked: AskedBlueprint,
     spoken: Sequence[Script],
     talks: Sequence[_Talk],
     expected: Mapping[str, ExpectedResponses],
@@ -163,7 +163,9 @@ def _authored_tokens(script: Script) -> list[int]:
     return [sum(map(tokens_of, texts)) for texts in before]
 
 
-def _stand(asked: Asked, spoken: Sequence[Script], talks: Sequence[_Talk], expected: Mapping[str, ExpectedResponses]) -> None:
+def _stand(
+    asked: AskedBlueprint, spoken: Sequence[Script], talks: Sequence[_Talk], expected: Mapping[str, ExpectedResponses]
+) -> None:
     """The responses that the snapshot has of other models: they stay in it, and are judged with the rest."""
     if asked.earlier is None or not len(asked.earlier):
         return
@@ -176,7 +178,7 @@ def _stand(asked: Asked, spoken: Sequence[Script], talks: Sequence[_Talk], expec
             expected[prompt].texts.append(text)
 
 
-def _judge(asked: Asked, expected: Mapping[str, ExpectedResponses], ledger: CallLedger) -> None:
+def _judge(asked: AskedBlueprint, expected: Mapping[str, ExpectedResponses], ledger: CallLedger) -> None:
     in_words = asked.criteria.filter(pc.equal(asked.criteria["kind"], TEXT_KIND))
     by_prompt: dict[str, list[str]] = {}
     for prompt, text in zip(in_words["prompt"].to_pylist(), in_words["text"].to_pylist(), strict=True):
@@ -197,7 +199,7 @@ def _judge(asked: Asked, expected: Mapping[str, ExpectedResponses], ledger: Call
 
 
 def _ask_judge(
-    asked: Asked,
+    asked: AskedBlueprint,
     judge: JudgeConfig,
     came: ExpectedResponses,
     around: np.ndarray[Any, np.dtype[np.float64]],
@@ -236,7 +238,7 @@ def _tokens_around(approach: str, case: Case) -> int:
 _CORRECTION = tokens_of(correction_messages((), "")[-1].text)
 
 
-def _embed(asked: Asked, expected: Mapping[str, ExpectedResponses], ledger: CallLedger) -> None:
+def _embed(asked: AskedBlueprint, expected: Mapping[str, ExpectedResponses], ledger: CallLedger) -> None:
     """Ideals, and the responses to prompts that have one. A text that stands several times is embedded once."""
     ideals = {
         prompt: ideal
@@ -255,7 +257,7 @@ def _embed(asked: Asked, expected: Mapping[str, ExpectedResponses], ledger: Call
     row.send(0 if asked.embedder.is_local else -(-(len(missing) + unknown) // BATCH_TEXTS), tokens, 0, 0)
 
 
-def _sum_up(asked: Asked, expected: Mapping[str, ExpectedResponses], ledger: CallLedger) -> None:
+def _sum_up(asked: AskedBlueprint, expected: Mapping[str, ExpectedResponses], ledger: CallLedger) -> None:
     """One report to each analyst, no longer than a report may be."""
     if not asked.analysts:
         return

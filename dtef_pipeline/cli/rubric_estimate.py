@@ -1,0 +1,233 @@
+"""What `dtef rubric estimate` does: the same selection as `dtef rubric run`, counted and priced, with nothing asked and nothing written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.asking.embeddings import embedder_of
+from dtef_pipeline.asking.models import Budget, Models, ModelSpec
+from dtef_pipeline.asking.snapshot_label import require_label, require_one_spelling
+from dtef_pipeline.cli.budget_lines import budget_lines
+from dtef_pipeline.cli.estimate import DOLLARS, stored_responses
+from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.rubric_run import RubricOptions, chosen_blueprints
+from dtef_pipeline.cli.terminal_width import say, terminal_fit
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.report.column_lines import column_lines
+from dtef_pipeline.report.terminal import columns_that_fit, render
+from dtef_pipeline.rubric.call_ledger import (
+    NOTHING_STORED,
+    PLANNED,
+    PLANNED_ROLES,
+    CallLedger,
+    PlannedCalls,
+    StoredResponses,
+    UsualLengths,
+)
+from dtef_pipeline.rubric.candidates import Candidates
+from dtef_pipeline.rubric.judge_requests import chosen_judges
+from dtef_pipeline.rubric.model import TEXT_KIND
+from dtef_pipeline.rubric.plan import AskedBlueprint, plan
+from dtef_pipeline.rubric.policy import OFFLINE_EMBEDDER
+from dtef_pipeline.text.counted import counted
+from resources.gateway.prices import Price, price
+from resources.known_models import known_models
+from resources.responses.store import ResponseStore
+from resources.settings import Settings
+from resources.table_reader import TableReader
+
+_ANALYSTS = "analyst"
+_CALL_COUNTS = ["planned", "requests", "replayed", "calls", "calls_most"]
+_TOKEN_COUNTS = ["prompt_tokens", "response_tokens", "response_tokens_most"]
+_OF_EARLIER = ["prompt", "system_index", "model_variant", "draw", "asked_hash", "status", "text"]
+
+
+@reads_tables
+def estimate(reader: TableReader, options: RubricOptions, output: str) -> None:
+    settings = Settings.from_environment()
+    keys = chosen_blueprints(reader.warehouse, options.blueprints)
+    config = options.config()["rubric_responses"]
+    models = known_models(settings, COMPUTED_MODELS)
+    with stored_responses(settings) as store:
+        ledger = CallLedger(_stored(store), _usual_lengths(reader))
+        responses = sum(plan(asked, ledger) for asked in _asked(reader, options, models, keys))
+    rows = [row for row in ledger.sorted_rows() if row.planned]
+    frame = pd.DataFrame([_row(row) for row in rows], columns=["role", "model", *_CALL_COUNTS, *_TOKEN_COUNTS, *DOLLARS])
+    if output != "table":
+        click.echo(render(frame, output))
+        return
+    click.echo(f"{counted(len(keys), 'blueprint')}, {counted(responses, 'response')}, snapshot {options.snapshot}\n")
+    shown = _told(frame)
+    fit = terminal_fit(["role", "model", "calls", *DOLLARS], ["planned", "calls_most", *_TOKEN_COUNTS[::-1], "replayed"])
+    click.echo(render(shown, "table", fit=fit))
+    for line in _lines_of_budgets(config, rows, frame):
+        say(line)
+    click.echo(column_lines(columns_that_fit(shown, (), None, fit), PLANNED, fit.width))
+
+
+def _asked(reader: TableReader, options: RubricOptions, models: Models, keys: Sequence[str]) -> Iterator[AskedBlueprint]:
+    embedder = _one(models, options.embedder or OFFLINE_EMBEDDER)
+    analysts = models.resolve([_ANALYSTS]) if models.collections.get(_ANALYSTS) else ()
+    house = reader.warehouse
+    for key in keys:
+        stored = house.values("rubric_responses", "snapshot", blueprint=key)
+        require_one_spelling(require_label(options.snapshot, set(stored)), set(stored))
+        head, prompts, criteria = (
+            reader.rows(name, blueprint=key) for name in ("rubric_blueprints", "rubric_prompts", "rubric_criteria")
+        )
+        if not len(head):
+            continue
+        is_judged = pc.any(pc.equal(criteria["kind"], TEXT_KIND)).as_py()
+        yield AskedBlueprint(
+            key,
+            prompts,
+            criteria,
+            Candidates(models, options.models or head["models"][0].as_py()),
+            chosen_judges(options.judges, head["judges"][0].as_py(), models) if is_judged else (),
+            embedder,
+            embedder.is_local,
+            analysts,
+            options.snapshot,
+            options.draws,
+            options.judge_draws,
+            _earlier(reader, key, options.snapshot) if options.snapshot in stored else None,
+            _embedded(reader, key, embedder_of(embedder)),
+        )
+
+
+def _one(models: Models, name: str) -> ModelSpec:
+    found = models.resolve([name])
+    if len(found) != 1:
+        raise ConfigError(f"--embedder {name!r} stands for {counted(len(found), 'model')}; allowed: one model")
+    return found[0]
+
+
+def _earlier(reader: TableReader, key: str, snapshot: str) -> pa.Table:
+    return reader.rows("rubric_responses", columns=_OF_EARLIER, blueprint=key, snapshot=snapshot)
+
+
+def _embedded(reader: TableReader, key: str, embedder: str) -> frozenset[str]:
+    rows = reader.rows("rubric_embeddings", columns=["embedder", "text_hash"], blueprint=key)
+    return frozenset(rows.filter(pc.equal(rows["embedder"], embedder))["text_hash"].to_pylist())
+
+
+def _stored(store: ResponseStore | None) -> StoredResponses:
+    if store is None:
+        return NOTHING_STORED
+
+    def texts(keys: Sequence[str]) -> Mapping[str, str]:
+        there = store.known(keys)
+        rows = store.responses([key for key in keys if key in there]) if there else None
+        return {} if rows is None else dict(zip(rows["request_key"].to_pylist(), rows["text"].to_pylist(), strict=True))
+
+    return StoredResponses(store.known, texts)
+
+
+def _usual_lengths(reader: TableReader) -> UsualLengths:
+    """Mean tokens of what models wrote before, whatever the blueprint and snapshot."""
+    return UsualLengths(
+        _mean_tokens(reader, "rubric_responses", "model_variant", "turns"),
+        _mean_tokens(reader, "rubric_judgements", "judge_variant", "len(request_keys)"),
+    )
+
+
+def _mean_tokens(reader: TableReader, table: str, variant: str, replies: str) -> dict[str, float]:
+    if not reader.warehouse.values(table, "blueprint"):
+        return {}
+    sql = (
+        f"SELECT {variant}, sum(completion_tokens) / sum({replies}) FROM {table} "
+        f"WHERE completion_tokens > 0 AND {replies} > 0 GROUP BY 1"
+    )
+    rows = reader.query(lambda connection: connection.execute(sql).fetchall(), only=[table])
+    return {str(name): float(mean) for name, mean in rows}
+
+
+def _row(row: PlannedCalls) -> dict[str, Any]:
+    found = price(row.model) if row.calls else Price(0.0, 0.0)
+    most = row.response_tokens_most
+    return {
+        "role": row.role,
+        "model": row.model.name,
+        **{name: getattr(row, name) for name in _CALL_COUNTS},
+        "prompt_tokens": round(row.prompt_tokens),
+        "response_tokens": round(row.response_tokens),
+        "response_tokens_most": most if math.isfinite(most) else None,
+        "cost_usd": found.of(round(row.prompt_tokens), round(row.response_tokens)) if found else None,
+        "cost_usd_most": _most_cost(found, row),
+    }
+
+
+def _most_cost(found: Price | None, row: PlannedCalls) -> float | None:
+    """US dollars for the most calls with the longest responses; None: unknown, as is that of responses without a limit."""
+    prompt, response = row.prompt_tokens_most, row.response_tokens_most
+    if found is None or (math.isinf(prompt) and found.prompt > 0) or (math.isinf(response) and found.completion > 0):
+        return None
+    return found.of(round(prompt) if math.isfinite(prompt) else 0, round(response) if math.isfinite(response) else 0)
+
+
+def _told(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows as people read them: after each role with several models its sum, at the end that of all."""
+    parts = []
+    for role in PLANNED_ROLES:
+        own = frame[frame["role"] == role]
+        parts.append(_texts(own))
+        if len(own) > 1:
+            parts.append(_texts(_sum(own, role, f"all {len(own)}")))
+    parts.append(_texts(_sum(frame, "total", "")))
+    return pd.concat([part for part in parts if len(part)], ignore_index=True)
+
+
+def _sum(frame: pd.DataFrame, role: str, model: str) -> pd.DataFrame:
+    total: dict[str, Any] = {"role": role, "model": model}
+    total |= {name: frame[name].sum() for name in [*_CALL_COUNTS, "prompt_tokens", "response_tokens"]}
+    total["response_tokens_most"] = frame["response_tokens_most"].sum(skipna=False)
+    for name in DOLLARS:
+        known = frame[name].dropna()
+        text = f"${known.sum():,.4f}" if len(known) or not len(frame) else "unknown"
+        total[name] = f"{text} and the unknown" if 0 < len(known) < len(frame) else text
+    return pd.DataFrame([total])
+
+
+def _texts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Dollars and the longest responses as texts."""
+    most = [f"{value:,.0f}" if pd.notna(value) else "no limit" for value in frame["response_tokens_most"]]
+    told = {
+        name: [value if isinstance(value, str) else f"${value:,.4f}" if pd.notna(value) else "unknown" for value in frame[name]]
+        for name in DOLLARS
+    }
+    return frame.assign(response_tokens_most=most, **told)
+
+
+def _lines_of_budgets(config: Mapping[str, Any], rows: Sequence[PlannedCalls], frame: pd.DataFrame) -> Iterator[str]:
+    """How the budgets of the run, of its roles and of its models compare with the estimate."""
+    yield from budget_lines(
+        "", Budget(max_cost_usd=config.get("max_cost_usd"), max_calls=config.get("max_calls")), _usage(frame)
+    )
+    for role, given in config["role_budgets"].items():
+        yield from budget_lines(f"{role}: ", Budget.model_validate(given), _usage(frame[frame["role"] == role]))
+    of_files = {row.model.name: row.model.budget for row in rows}
+    if unknown := sorted(set(config["budgets"]) - set(of_files)):
+        raise ConfigError(f"budgets: nobody asks {', '.join(unknown)}; asked: {', '.join(of_files) or 'none'}")
+    for name, budget in of_files.items():
+        chosen = Budget.model_validate(config["budgets"][name]) if name in config["budgets"] else budget
+        yield from budget_lines(f"{name}: ", chosen, _usage(frame[frame["model"] == name]))
+
+
+def _usage(frame: pd.DataFrame) -> dict[str, tuple[float, float]]:
+    """By bound of a budget, what is usual and what is the most; NaN: unknown."""
+    dollars = frame[DOLLARS].astype(float)
+    prompt = frame["prompt_tokens"].sum()
+    most = pd.to_numeric(frame["response_tokens_most"]).sum(skipna=False)
+    return {
+        "max_cost_usd": (dollars["cost_usd"].sum(skipna=False), dollars["cost_usd_most"].sum(skipna=False)),
+        "max_calls": (frame["calls"].sum(), frame["calls_most"].sum()),
+        "max_tokens": (prompt + frame["response_tokens"].sum(), 2 * prompt + most),
+    }

@@ -1,0 +1,33 @@
+"""`dtef rubric estimate`: what a run would ask and cost. Heavy packages are imported inside it, as in `dtef.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dtef_pipeline.cli.options import writes_a_table
+from dtef_pipeline.cli.reported import reports_errors
+from dtef_pipeline.cli.rubric_options import of_blueprints, of_budgets, of_candidates, of_judges, of_policy, of_snapshot
+
+
+@click.command(short_help="Say what a run would ask and cost. Nothing is asked.")
+@of_blueprints
+@of_candidates
+@of_judges
+@of_policy
+@of_snapshot
+@of_budgets
+@writes_a_table
+@reports_errors
+def estimate(output: str, **given: Any) -> None:
+    """Say what `dtef rubric run` with these options would ask and cost, by role and model. Nothing is asked, nothing is written.
+
+    Responses that are stored are followed turn by turn, and the judgements of those that are whole are the very requests that a run would send.
+    Of what is not there yet the number is known, and the length is estimated: by the mean of earlier responses of the model, else 400 tokens a
+    turn and 120 a judgement. What is usual leaves out that a judge or an analyst may be asked once more; what is the most does not.
+    """
+    from dtef_pipeline.cli import rubric_estimate
+    from dtef_pipeline.cli.rubric_run import RubricOptions
+
+    rubric_estimate.estimate(RubricOptions(**given), output)
