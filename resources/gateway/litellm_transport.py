@@ -16,7 +16,7 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
 from resources.gateway.litellm_errors import call_error
 from resources.gateway.litellm_module import load_litellm
-from resources.gateway.prices import own_price
+from resources.gateway.prices import own_price, price
 from resources.gateway.transport import CallError, Reply, Scope
 
 _log = logging.getLogger("dtef.gateway")
@@ -216,6 +216,7 @@ def _cost(litellm: Any, spec: ModelSpec, completion: Any, usage: Any) -> float |
     if spec.api_base:
         return None
     try:
-        return float(litellm.completion_cost(completion_response=completion, model=spec.model))
+        cost = float(litellm.completion_cost(completion_response=completion, model=spec.model))
+        return None if cost == 0 and price(spec) is None else cost
     except Exception:  # litellm raises many types, ValueError to its own, for a model without prices
         return None

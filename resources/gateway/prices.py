@@ -45,8 +45,11 @@ def own_price(spec: ModelSpec) -> Price | None:
 
 def _listed(model: str) -> Price | None:
     try:
-        info = load_litellm().get_model_info(model)
+        litellm = load_litellm()
+        info = litellm.get_model_info(model)
     except Exception:  # litellm raises a bare Exception for a model it has no entry of
         return None
     prompt, completion = info.get("input_cost_per_token"), info.get("output_cost_per_token")
+    if not prompt and not completion and info.get("key") not in litellm.model_cost:
+        return None  # of a model of OpenRouter that its list does not have, litellm may say that it is free
     return None if prompt is None or completion is None else Price(prompt * 1e6, completion * 1e6)

@@ -28,7 +28,7 @@ def test_what_is_computed_here_is_free() -> None:
     assert price(ModelSpec(name="b", model="baseline/uniform")) == FREE
 
 
-@pytest.mark.parametrize("model", ["openai/nobody-has-heard-of-it", "nonsense/nonsense"])
+@pytest.mark.parametrize("model", ["openai/nobody-has-heard-of-it", "nonsense/nonsense", "openrouter/openai/gpt-5"])
 def test_a_model_that_is_in_no_list_has_no_price(model: str) -> None:
     assert price(ModelSpec(name="m", model=model)) is None
 
