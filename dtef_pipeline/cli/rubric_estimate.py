@@ -37,6 +37,7 @@ from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.model import TEXT_KIND
 from dtef_pipeline.rubric.plan import AskedBlueprint, plan
 from dtef_pipeline.rubric.policy import OFFLINE_EMBEDDER
+from dtef_pipeline.rubric.summary_rows import chosen_analysts
 from dtef_pipeline.text.counted import counted
 from resources.gateway.prices import Price, price
 from resources.known_models import known_models
@@ -44,7 +45,6 @@ from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from resources.table_reader import TableReader
 
-_ANALYSTS = "analyst"
 _CALL_COUNTS = ["planned", "requests", "replayed", "calls", "calls_most"]
 _TOKEN_COUNTS = ["prompt_tokens", "response_tokens", "response_tokens_most"]
 _OF_EARLIER = ["prompt", "system_index", "model_variant", "draw", "asked_hash", "status", "text"]
@@ -75,7 +75,7 @@ def estimate(reader: TableReader, options: RubricOptions, output: str) -> None:
 
 def _asked(reader: TableReader, options: RubricOptions, models: Models, keys: Sequence[str]) -> Iterator[AskedBlueprint]:
     embedder = _one(models, options.embedder or OFFLINE_EMBEDDER)
-    analysts = models.resolve([_ANALYSTS]) if models.collections.get(_ANALYSTS) else ()
+    analysts = chosen_analysts((), models)
     house = reader.warehouse
     for key in keys:
         stored = house.values("rubric_responses", "snapshot", blueprint=key)
