@@ -109,7 +109,9 @@ def test_models_can_be_chosen_by_name(browser: Browser, folder: Path) -> None:
     cards = "[...document.querySelectorAll('#prompt-1 .response')].filter(card => card.offsetParent).map(card => card.dataset.model)"
     heads = "[...document.querySelectorAll('#prompt-1 .heat th[data-model]')].filter(head => head.offsetParent).map(head => head.dataset.model)"
     assert len(browser.does(cards)) == 8
-    browser.does("box = document.getElementById('only-models'); box.value = 'model-3 0.7'; box.dispatchEvent(new Event('input'))")
+    browser.does(
+        "box = document.getElementById('only-models'); box.value = 'model-3 0.7'; box.dispatchEvent(new Event('input'))"
+    )
     assert browser.does(cards) == ["openai/model-3[temp:0.7]"]
     assert set(browser.does(heads)) == {"openai/model-3[temp:0.7]"}
     assert browser.texts("#only-told") == ["3 of 24 responses shown"]

@@ -7,6 +7,7 @@ from assets.rubric.boards import rubric_board
 from assets.rubric.embeddings import rubric_embeddings
 from assets.rubric.judgements import rubric_judgements
 from assets.rubric.points import rubric_points
+from assets.rubric.report import rubric_report
 from assets.rubric.responses import rubric_responses
 from assets.rubric.scores import rubric_scores
 from assets.rubric.summaries import rubric_summaries
@@ -20,7 +21,7 @@ RUBRIC_STAGES = [
     rubric_scores,
     rubric_summaries,
 ]
-RUBRIC_ROLL_UPS = [rubric_board]
+RUBRIC_ROLL_UPS = [rubric_board, rubric_report]
 rubric_pipeline = dg.define_asset_job(
     "rubric_pipeline",
     selection=dg.AssetSelection.assets(*RUBRIC_STAGES),
@@ -29,7 +30,7 @@ rubric_pipeline = dg.define_asset_job(
 rubric_roll_ups = dg.define_asset_job(
     "rubric_roll_ups",
     selection=dg.AssetSelection.assets(*RUBRIC_ROLL_UPS),
-    description="Boards over everything that the rubric family has scored.",
+    description="Boards and pages over everything that the rubric family has scored.",
     run_tags={"dtef/roll_ups": "rubric"},
 )
 RUBRIC_JOBS = [rubric_pipeline, rubric_roll_ups]

@@ -12,6 +12,7 @@ from dtef_pipeline.cli.options import writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.rubric_estimate_group import estimate
 from dtef_pipeline.cli.rubric_options import (
+    of_analysts,
     of_blueprints,
     of_budgets,
     of_candidates,
@@ -21,6 +22,10 @@ from dtef_pipeline.cli.rubric_options import (
     of_roll_ups,
     of_root,
     of_snapshot,
+)
+
+of_one_snapshot = click.option(
+    "--snapshot", help="Only the runs of this snapshot.  [default: the latest run of each blueprint that has a score]"
 )
 
 
@@ -34,6 +39,7 @@ def rubric() -> None:
         dtef rubric estimate          say what a run would ask and cost
         dtef rubric run               ask models, have their responses judged, score them
         dtef rubric board             show who does best
+        dtef rubric report            write the results as HTML pages
     """
 
 
@@ -85,6 +91,7 @@ def add(paths: tuple[Path, ...], models_dir: Path | None, root: Path | None, ski
 @of_blueprints
 @of_candidates
 @of_judges
+@of_analysts
 @of_policy
 @of_snapshot
 @of_budgets
@@ -108,6 +115,7 @@ def run(**given: Any) -> None:
 @rubric.command(short_help="Judge and score stored responses; no model under test is asked.")
 @of_blueprints
 @of_judges
+@of_analysts
 @of_policy
 @of_snapshot
 @of_budgets
@@ -153,6 +161,23 @@ def board(by: str, blueprints: tuple[str, ...], output: str) -> None:
     from dtef_pipeline.cli import rubric_read
 
     rubric_read.board(by, blueprints, output)
+
+
+@rubric.command(short_help="Write the results as HTML pages.")
+@click.option(
+    "--out",
+    default="rubric_report",
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder to write to.",
+)
+@of_one_snapshot
+@reports_errors
+def report(out: Path, snapshot: str | None) -> None:
+    """Write the results as HTML pages that need no network: a board with a slider for the weight of similarity, and a page per blueprint."""
+    from dtef_pipeline.cli import rubric_read
+
+    rubric_read.report(out, snapshot)
 
 
 rubric.add_command(estimate)

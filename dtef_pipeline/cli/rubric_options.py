@@ -97,6 +97,13 @@ of_budgets = options(
         help="Calls that the run, or this role or model in it, may make at most; may be repeated.",
     ),
 )
+of_analysts = click.option(
+    "--analyst",
+    "analysts",
+    multiple=True,
+    metavar="MODEL",
+    help="Model that sums up each blueprint and grades its models; may be repeated.  [default: the collection `analyst`; without one, nobody]",
+)
 of_roll_ups = click.option(
     "--no-roll-ups", is_flag=True, help="Do not update boards now; `dtef rubric rollup` or the next run does."
 )

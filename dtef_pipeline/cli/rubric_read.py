@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 import click
+import duckdb
 import pandas as pd
 
 from dtef_pipeline.cli.left_out import reads_tables
@@ -13,9 +15,13 @@ from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.terminal import columns_that_fit, intervals_of, render
+from dtef_pipeline.rubric.report.pages import rubric_pages
+from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.tables import RUBRIC_BOARDS
 from dtef_pipeline.tables import description
+from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
+from resources.gateway.progress import waiting
 from resources.table_reader import TableReader
 
 _BOARD_TABLES = {"overall": "rubric_board"}
@@ -45,6 +51,31 @@ def board(reader: TableReader, by: str, blueprints: Sequence[str], output: str) 
         say(f"{', '.join(models[:5])}{', ...' if len(models) > 5 else ''}: {note}")
     meanings = {column.name: description(column) for column in RUBRIC_BOARDS[table]} | {"interval": "95 % interval of score"}
     click.echo(column_lines(columns_that_fit(shown, columns, None, fit), meanings, fit.width))
+
+
+@reads_tables
+def report(reader: TableReader, out: Path, snapshot: str | None) -> None:
+    if not reader.warehouse.values("rubric_scores", "blueprint"):
+        raise WarehouseError(f"no rubric_scores in {reader.warehouse.root} yet: they are made by `dtef rubric run`")
+    known = {label for key in reader.warehouse.values("rubric_scores", "blueprint") for label in _snapshots(reader, key)}
+    if snapshot is not None and snapshot not in known:
+        raise ConfigError(f"--snapshot {snapshot!r}: no blueprint has it; known: {nearest(snapshot, sorted(known))}")
+
+    def write(connection: duckdb.DuckDBPyConnection) -> int:
+        out.mkdir(parents=True, exist_ok=True)
+        pages = 0
+        for name, page in rubric_pages(connection, snapshot):
+            (out / name).write_text(page, encoding="utf-8")
+            pages += 1
+        return pages
+
+    with waiting("writing pages"):
+        pages = reader.query(write, only=RUBRIC_TABLES)
+    click.echo(f"{out / 'index.html'} ({counted(pages, 'page')})")
+
+
+def _snapshots(reader: TableReader, blueprint: str) -> list[str]:
+    return reader.warehouse.values("rubric_scores", "snapshot", blueprint=blueprint)
 
 
 def _of_blueprints(frame: pd.DataFrame, by: str, patterns: Sequence[str]) -> pd.DataFrame:

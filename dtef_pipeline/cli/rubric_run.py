@@ -38,6 +38,7 @@ class RubricOptions:
     blueprints: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     judges: tuple[str, ...] = ()
+    analysts: tuple[str, ...] = ()
     embedder: str | None = None
     draws: int = 1
     judge_draws: int = 1
@@ -63,6 +64,7 @@ class RubricOptions:
             "rubric_embeddings": {**asking, **embedder},
             "rubric_points": {**of_snapshot, "no_own_judge": self.no_own_judge},
             "rubric_scores": {**of_snapshot, **policy, **embedder},
+            "rubric_summaries": {**asking, "analysts": list(self.analysts)},
         }
 
 

@@ -42,6 +42,7 @@ ASSETS = {
     "rubric_scores": (["rubric_embeddings", "rubric_points"], "rubric", TEAM, ["parquet"], "1", "rubric_blueprint"),
     "rubric_summaries": (["rubric_scores"], "rubric", TEAM, ["litellm", "parquet"], "1", "rubric_blueprint"),
     "rubric_board": (["rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
+    "rubric_report": (["rubric_board"], "rubric", TEAM, ["html"], "1", None),
 }
 # (asset, check, blocking)
 CHECKS = [
@@ -92,7 +93,7 @@ JOBS = {
     "nightly_drift": SIX[2:],
     "roll_ups": [*BOARDS, "costs", "model_drift", "report"],
     "rubric_pipeline": RUBRIC,
-    "rubric_roll_ups": ["rubric_board"],
+    "rubric_roll_ups": ["rubric_board", "rubric_report"],
 }
 SCHEDULES = {"nightly_drift": ("0 2 * * *", "nightly_drift", dg.DefaultScheduleStatus.STOPPED)}
 SENSORS = {

@@ -1,0 +1,42 @@
+"""The pages of the rubric family: the board with its slider, and a page per blueprint."""
+
+from typing import Any
+
+import dagster as dg
+import duckdb
+
+from assets.rubric.blueprints import RUBRIC_GROUP
+from assets.rubric.boards import rubric_board
+from assets.stage.broken_files import left_out
+from assets.stage.partitions import roll_up
+from assets.stage.resources import Store
+from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.rubric.report.pages import rubric_pages
+from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
+
+PAGES_FOLDER = "rubric_report"
+
+
+@dg.asset(deps=[rubric_board], **{**roll_up(code_version="1", kinds={"html"}), **RUBRIC_GROUP})
+def rubric_report(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
+    """Self-contained pages for researchers: the board with a slider for the weight of similarity, and a page per blueprint.
+
+    A blueprint's page has its prompts, the responses side by side, every criterion with each judge's class and reflection, agreement, costs and
+    the findings of the loader. Kept in the folder `rubric_report` of the warehouse; `dtef rubric report` writes the pages elsewhere.
+    """
+    if not store.warehouse.values("rubric_scores", "blueprint"):
+        raise WarehouseError("no rubric_scores yet: materialize the stages of a blueprint first, or `dtef rubric run`")
+    folder = f"{store.warehouse.root}/{PAGES_FOLDER}"
+
+    def write(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+        return {name: store.warehouse.put(f"{folder}/{name}", page.encode()) for name, page in rubric_pages(connection)}
+
+    sizes = store.reader.query(write, only=RUBRIC_TABLES)
+    return dg.MaterializeResult(
+        metadata={
+            "path": dg.MetadataValue.path(f"{folder}/index.html"),
+            "pages": len(sizes),
+            "bytes": sum(sizes.values()),
+            **left_out(context, store.reader),
+        }
+    )
