@@ -11,16 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.rubric_check import blueprint_files
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.judging.judges import named_judges
+from dtef_pipeline.rubric.candidates import Candidates
 from dtef_pipeline.rubric.named_models import read_collections
 from dtef_pipeline.rubric.reading import blueprint_id
 from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
 from resources.gateway.progress import PartsProgress, kept_terminal, waiting
+from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
@@ -107,6 +112,7 @@ def run(options: RubricOptions, *, only_judging: bool = False) -> int:
     warehouse = open_warehouse()
     keys = chosen_blueprints(warehouse, options.blueprints)
     config = options.config()
+    _check(options, settings)
     started = time.monotonic()
     with kept_terminal():
         from assets.launch import RUBRIC_STAGE_NAMES
@@ -128,6 +134,15 @@ def run(options: RubricOptions, *, only_judging: bool = False) -> int:
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)
     return 1 if outcome.failures or outcome.left_out or outcome.not_restored else 0
+
+
+def _check(options: RubricOptions, settings: Settings) -> None:
+    """Raises ConfigError for a label, a model or a judge that cannot be, before anything is started."""
+    require_safe(options.snapshot)
+    models = known_models(settings, COMPUTED_MODELS)
+    Candidates(models, options.models)
+    named_judges(options.judges, models)
+    models.resolve([*options.analysts, *([options.embedder] if options.embedder else [])])
 
 
 def rollup() -> int:
