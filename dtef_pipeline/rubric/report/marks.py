@@ -9,10 +9,8 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
+from math import fsum
 from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
 
 from dtef_pipeline.report.markup import DASH, breakable, is_unknown, paragraph, shortened
 from dtef_pipeline.report.palette import STEPS, colour
@@ -132,5 +130,5 @@ def score_badge(value: Any) -> str:
 
 def mean(values: Iterable[Any]) -> float | None:
     """Mean of what is known; None: nothing is."""
-    known: npt.NDArray[np.float64] = np.array([float(value) for value in values if not is_unknown(value)])
-    return float(known.mean()) if len(known) else None
+    known = [float(value) for value in values if not is_unknown(value)]
+    return fsum(known) / len(known) if known else None

@@ -132,9 +132,9 @@ _RULE_COLUMNS = (
     Column("shift", "Shift", as_is, "Mean paired change since the drift began, else since the baseline; 95 % interval beneath"),
     Column("net_shift", "Shift net of judges", as_is),
     Column("lowest", "Lowest", estimate),
-    Column("lowest_snapshot", "in", text),
+    Column("lowest_snapshot", "in", inline),
     Column("highest", "Highest", estimate),
-    Column("highest_snapshot", "in", text),
+    Column("highest_snapshot", "in", inline),
     Column("gap", "Gap", estimate),
     Column("relative_gap", "Relative gap", percent),
     Column("hours", "Hours", whole),
@@ -182,7 +182,7 @@ def _best_two(found: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for dimension, own in found.groupby("dimension", sort=True):
         rank = own["rank"] if "rank" in own else own["mean"].rank(ascending=False)
-        eligible = own[rank.notna()].assign(rank=rank).sort_values(["rank", "model"]).to_dict("records")
+        eligible = own.assign(rank=rank)[rank.notna()].sort_values(["rank", "model"]).to_dict("records")
         row: dict[str, object] = {"dimension": dimension, "model": None, "second": None, "reason": ""}
         for names, one in zip((("model", "mean"), ("second", "second_mean")), eligible, strict=False):
             row |= {
@@ -236,7 +236,19 @@ def drift_section(rows: RubricRows) -> str:
         if len(judges)
         else missing("No drift of judges to show", anchored)
     )
-    return section("drift", "Drift", _DRIFT_HOW, body)
+    return section("drift", "Drift", _DRIFT_HOW, _moved_judges(judges) + body)
+
+
+def _moved_judges(judges: pd.DataFrame) -> str:
+    """A warning where judges have moved on stored answers: what looks like the drift of a model may be theirs."""
+    moved = [row["judge"] for row in judges.to_dict("records") if row.get("verdict") == "drift" or row.get("flagged") is True]
+    if not moved:
+        return ""
+    names = ", ".join(map(inline, moved))
+    return (
+        f'<div role="note"><strong>Judges have moved on stored answers: {names}.</strong> A drift of models that these judged may be '
+        f"the judges' alone.</div>"
+    )
 
 
 def _flagged_first(found: pd.DataFrame) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 (() => {
   const held = document.getElementById("board-data");
   if (!held) return;
-  const { least, steps, models } = JSON.parse(held.textContent);
+  const { least, steps, low: first, high: last, models } = JSON.parse(held.textContent);
   const slider = document.getElementById("beta"), shown = document.getElementById("beta-shown");
   const usual = document.getElementById("beta-usual"), body = document.getElementById("board").tBodies[0];
   const rows = [...body.rows].map(row => ({ row, ...models[row.dataset.at] }));
@@ -25,10 +25,11 @@
     find(".number").textContent = three(one.score);
     find(".extent").textContent = low === null ? "" : `${three(low)} to ${three(high)}`;
     if (!find(".point")) return;
-    const from = low === null ? one.score : low, to = low === null ? one.score : high;
-    find(".span").style.left = `${100 * from}%`;
-    find(".span").style.width = `${100 * (to - from)}%`;
-    find(".point").style.left = `${100 * one.score}%`;
+    const place = value => 100 * (value - first) / (last - first);
+    const from = place(low === null ? one.score : low), to = place(low === null ? one.score : high);
+    find(".span").style.left = `${from}%`;
+    find(".span").style.width = `${to - from}%`;
+    find(".point").style.left = `${place(one.score)}%`;
   }
 
   function rankAt(beta) {

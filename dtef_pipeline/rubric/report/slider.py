@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,12 +22,15 @@ _BOARD_HOW = (
     "Each blueprint counts once, by its latest run that has scores, and each model's score is the plain mean over its blueprints. The hybrid "
     "score of a response is beta times its similarity to the ideal answer plus 1 - beta times its coverage of the rubric; a prompt that defines "
     "one of the two is scored by that one alone. 0 to 1, higher is better. Beneath a score is its 95 % interval, for which whole blueprints "
-    "are drawn anew: two models whose intervals overlap widely may be in either order. Blueprints are of very different kinds: look at the "
+    "are drawn anew (at each 0.05 of beta; the page takes a straight line between): two models whose intervals overlap widely may be in "
+    "either order. Blueprints are of very different kinds: look at the "
     "one that is like your use before you choose by this table."
 )
 _NO_SCORES = missing("No leaderboard yet", "`dtef rubric run` makes the table rubric_scores, of which it is the mean")
 _EXTENTS = ("low", "high", "rank_low", "rank_high")
 _SHOWN_DIGITS = 6
+_NEARLY = 1e-6
+"""Of a tenth: a sum that is one but for its last bits is one."""
 
 
 def board_section(scores: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]], resamples: int) -> str:
@@ -55,7 +59,18 @@ def slider_data(
         }
         for model, row in first.iterrows()
     ]
-    return {"least": MIN_BLUEPRINTS, "steps": _INTERVAL_STEPS, "models": models}
+    low, high = _drawn_from(models)
+    return {"least": MIN_BLUEPRINTS, "steps": _INTERVAL_STEPS, "low": low, "high": high, "models": models}
+
+
+def _drawn_from(models: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    """The tenths around all scores and ends of intervals, at whatever weight: where the lines of the table begin and end."""
+    known = [one["at_0"] + part * one["slope"] for one in models if one["at_0"] is not None for part in (0, 1)]
+    known += [end for one in models for name in ("low", "high") for end in one[name] if end is not None]
+    if not known:
+        return 0.0, 1.0
+    low, high = math.floor(10 * min(known) + _NEARLY) / 10, math.ceil(10 * max(known) - _NEARLY) / 10
+    return max(low, 0.0), min(max(high, low + 0.1), 1.0)
 
 
 def _extents(
@@ -89,9 +104,10 @@ def _control(beta: float) -> str:
 
 def _table(rows: pd.DataFrame, data: Mapping[str, Any]) -> str:
     place = {one["model"]: at for at, one in enumerate(data["models"])}
-    body = "".join(_row(row, place[row["model"]]) for row in rows.to_dict("records"))
+    body = "".join(_row(row, place[row["model"]], data) for row in rows.to_dict("records"))
+    ends = f'<span class="ends"><span>{data["low"]:.1f}</span><span>{data["high"]:.1f}</span></span>'
     heads = "".join(
-        f'<th scope="col"{kind}{f" title={chr(34)}{meaning}{chr(34)}" if meaning else ""}>{title}</th>'
+        f'<th scope="col"{kind}{f" title={chr(34)}{meaning}{chr(34)}" if meaning else ""}>{title or ends}</th>'
         for title, kind, meaning in _HEADS
     )
     caption = "Models by mean hybrid score over blueprints"
@@ -112,7 +128,7 @@ _HEADS = (
 )
 
 
-def _row(row: Mapping[Any, Any], at: int) -> str:
+def _row(row: Mapping[Any, Any], at: int, data: Mapping[str, Any]) -> str:
     ends = "" if is_unknown(row["low"]) else f"{row['low']:.3f} to {row['high']:.3f}"
     places = "" if is_unknown(row["rank_low"]) else f"{row['rank_low']:.0f} to {row['rank_high']:.0f}"
     rank = DASH if is_unknown(row["rank"]) else str(int(row["rank"]))
@@ -120,7 +136,7 @@ def _row(row: Mapping[Any, Any], at: int) -> str:
         f'<tr data-at="{at}"><td><span class="place">{rank}</span><span class="ci places">{places}</span></td>'
         f'<th scope="row" class="text">{wrapping_name(row["model"])}{note(row["note"])}</th>'
         f'<td><span class="number">{_three(row["score"])}</span><span class="ci extent">{ends}</span></td>'
-        f'<td class="bar" aria-hidden="true">{_bar(row)}</td>'
+        f'<td class="bar" aria-hidden="true">{_bar(row, data)}</td>'
         f"<td>{two_digits(row['coverage'])}</td><td>{two_digits(row['similarity'])}</td>"
         f"<td>{int(row['n_parts']):,}</td><td>{int(row['n_responses_scored']):,} of {int(row['n_responses']):,}</td></tr>"
     )
@@ -130,13 +146,16 @@ def _three(value: Any) -> str:
     return DASH if is_unknown(value) else f"{float(value):.3f}"
 
 
-def _bar(row: Mapping[Any, Any]) -> str:
-    """The score from 0 to 1 as a dot on a line, and its interval."""
+def _bar(row: Mapping[Any, Any], data: Mapping[str, Any]) -> str:
+    """The score as a dot on a line, and its interval."""
     if is_unknown(row["score"]):
         return ""
     known = not is_unknown(row["low"])
-    low, high = (float(row["low"]), float(row["high"])) if known else (row["score"], row["score"])
+    low, high, score = (
+        100 * (float(end) - data["low"]) / (data["high"] - data["low"])
+        for end in (*((row["low"], row["high"]) if known else (row["score"], row["score"])), row["score"])
+    )
     return (
-        f'<span class="track"><span class="span" style="left:{100 * low:.2f}%;width:{100 * (high - low):.2f}%"></span>'
-        f'<span class="point" style="left:{100 * row["score"]:.2f}%"></span></span>'
+        f'<span class="track"><span class="span" style="left:{low:.2f}%;width:{high - low:.2f}%"></span>'
+        f'<span class="point" style="left:{score:.2f}%"></span></span>'
     )

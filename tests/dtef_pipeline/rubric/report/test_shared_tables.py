@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.rubric.champions import champions
+from dtef_pipeline.rubric.report.shared_tables import agreement_part, agreement_section, champions_section, drift_section
+from dtef_pipeline.rubric.report.stored import RubricRows
+from tests.made.read_page import ReadPage
+from tests.made.rubric_pages import connected
+
+
+def rows_of(**tables: pd.DataFrame) -> RubricRows:
+    return RubricRows(connected({name: pa.Table.from_pandas(rows) for name, rows in tables.items()}))
+
+
+def grades(**by_model: list[float]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {"blueprint": f"b{at}", "snapshot": "s", "analyst": "a", "model": model, "dimension": "clarity", "grade": grade}
+            for model, own in by_model.items()
+            for at, grade in enumerate(own)
+        ]
+    )
+
+
+def cells(markup: str) -> list[str]:
+    body = markup.split("<tbody>")[1].split("</tbody>")[0]
+    return [ReadPage(cell).text for cell in re.findall(r"<t[dh][^>]*>.*?</t[dh]>", body)]
+
+
+def test_the_champion_and_the_next_best_are_shown() -> None:
+    found = champions(grades(x=[8.0, 8.0, 9.0, 9.0, 8.0], y=[7.0] * 5, z=[9.9] * 4), ["s"])
+    assert cells(champions_section(rows_of(rubric_champions=found)))[:6] == ["clarity", "x", "8.4", "5", "y", "7.0"]
+
+
+def test_a_dimension_without_a_champion_says_why() -> None:
+    found = champions(grades(z=[9.0] * 4), ["s"])
+    assert "z, the best, is graded in 4" in ReadPage(champions_section(rows_of(rubric_champions=found))).text
+
+
+def agreement() -> pd.DataFrame:
+    cuts = (("blueprint", "b1", 0.5), ("overall", "all", 0.7), ("blueprint", "b2", 0.9))
+    return pd.DataFrame(
+        [
+            {"cut": cut, "value": value, "alpha": alpha, "low": alpha - 0.1, "high": alpha + 0.05, "reading": "r", "reason": ""}
+            for cut, value, alpha in cuts
+        ]
+    )
+
+
+def test_agreement_is_shown_overall_first_and_of_one_blueprint_on_its_page() -> None:
+    rows = rows_of(rubric_agreement=agreement())
+    assert cells(agreement_section(rows))[:2] == ["overall", "all"]
+    own = agreement_part(rows, "b2")
+    assert "0.900" in own
+    assert "0.500" not in own
+    assert "No agreement of judges on this blueprint" in agreement_part(rows, "b3")
+
+
+def test_drift_of_judges_stands_beside_that_of_models() -> None:
+    rule = {"lowest": 0.5, "highest": 0.7, "gap": 0.2, "flagged": True, "reason": "0.2 apart"}
+    models = pd.DataFrame(
+        [{"blueprint": "b", "model": "still", **rule, "gap": 0.0, "flagged": False}, {"blueprint": "b", "model": "m", **rule}]
+    )
+    judges = pd.DataFrame([{"judge": "standard(j)", **rule}])
+    text = ReadPage(drift_section(rows_of(rubric_drift=models, rubric_judge_drift=judges))).text
+    assert "Judges have moved on stored answers: standard(j)." in text
+    assert text.index("0.2 apart") < text.index("still", text.index("Models, by blueprint"))
+    assert "have moved" not in ReadPage(drift_section(rows_of(rubric_judge_drift=judges.assign(flagged=False)))).text
+    assert "rubric_judge_drift" in ReadPage(drift_section(rows_of(rubric_drift=models))).text
+
+
+def test_a_table_of_other_columns_is_shown_as_it_is() -> None:
+    text = ReadPage(drift_section(rows_of(rubric_drift=pd.DataFrame({"unheard": ["x<y"]})))).text
+    assert "unheard" in text
+    assert "x<y" in text
