@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -38,13 +39,19 @@ def without_secrets(address: str) -> str:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all. Raises DtefError with the path where it cannot be written."""
+    write_chunks(path, [text])
+
+
+def write_chunks(path: Path, chunks: Iterable[str]) -> None:
+    """`write_text` of a text that comes in pieces and is never in memory whole."""
     # What is there and is no file, such as /dev/stdout, is written to as it is.
     in_place = path.exists() and not path.is_file()
     target = path if in_place else path.resolve()
     part = target if in_place else target.with_name(f".{uuid.uuid4().hex}.part")
     try:
         try:
-            part.write_text(text, encoding="utf-8")
+            with part.open("w", encoding="utf-8") as stream:
+                stream.writelines(chunks)
             if not in_place:
                 part.replace(target)
         finally:

@@ -11,6 +11,7 @@ import click
 from dtef_pipeline.cli.options import writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.rubric_estimate_group import estimate
+from dtef_pipeline.cli.rubric_export_group import export
 from dtef_pipeline.cli.rubric_options import (
     of_analysts,
     of_blueprints,
@@ -23,6 +24,7 @@ from dtef_pipeline.cli.rubric_options import (
     of_root,
     of_snapshot,
 )
+from dtef_pipeline.cli.rubric_show_group import show
 
 of_one_snapshot = click.option(
     "--snapshot", help="Only the runs of this snapshot.  [default: the latest run of each blueprint that has a score]"
@@ -40,6 +42,7 @@ def rubric() -> None:
         dtef rubric run               ask models, have their responses judged, score them
         dtef rubric board             show who does best
         dtef rubric report            write the results as HTML pages
+        dtef rubric show BLUEPRINT    show what models wrote and what judges said
     """
 
 
@@ -181,3 +184,5 @@ def report(out: Path, snapshot: str | None) -> None:
 
 
 rubric.add_command(estimate)
+rubric.add_command(show)
+rubric.add_command(export)

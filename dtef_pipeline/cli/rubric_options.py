@@ -31,6 +31,9 @@ of_snapshot = click.option(
     show_default=True,
     help="Label to store the responses under, such as base, night-2 or 2026-01-31; a new label asks everything afresh.",
 )
+of_stored_snapshot = click.option(
+    "--snapshot", help="Label of the run that is meant.  [default: the latest run of the blueprint]"
+)
 of_candidates = options(
     click.option(
         "--model",

@@ -1,0 +1,215 @@
+"""A run's whole result as one JSON text: what was asked, every response, similarities, coverage with every judgement, scores, summaries.
+
+Source: weval methodology, section 2, stage 4. Names are those of its result files where it has one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from dtef_pipeline.report.markup import is_unknown
+from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, ResponseKey, criterion_key, response_key
+from dtef_pipeline.rubric.report.stored import ByPrompt, StoredRow
+from dtef_pipeline.rubric.report.verdicts import Judged, criterion_words, judged
+
+RESULT_FORMAT = "dtef-rubric-result/1"
+_OF_POINT = ("score", "low", "high", "n_judges", "n_answered", "partial", "spread", "inverted", "reason", "explanation")
+_OF_JUDGEMENT = (
+    *("judge", "approach", "judge_model", "judge_variant", "judge_draw", "class", "score", "reflection", "reason", "error"),
+    *("attempts", "list_order", "raw", "request_keys", "prompt_tokens", "completion_tokens", "cost_usd"),
+)
+
+
+def assessments(key: ResponseKey, criteria: Sequence[StoredRow], found: Judged) -> list[dict[str, Any]]:
+    """One mapping per criterion of a response: the criterion, its score (0-1; None: unscored, for a reason) and every judgement of it.
+
+    A criterion that nothing is known of, because the response has no text, is not in it.
+    """
+    told = []
+    for row in criteria:
+        place = (key, criterion_key(row))
+        if place not in found.points and place not in found.judgements:
+            continue
+        point: Mapping[str, Any] = found.points.get(place) or dict.fromkeys(_OF_POINT)
+        said = [{name: one[name] for name in _OF_JUDGEMENT if name in one} for one in found.judgements.get(place, ())]
+        criterion = {name: value for name, value in row.items() if name not in ("prompt", "blueprint", "fault")}
+        told.append(
+            plain(
+                {
+                    **criterion,
+                    "words": criterion_words(row),
+                    **{name: point[name] for name in _OF_POINT},
+                    "individual_judgements": said,
+                }
+            )
+        )
+    return told
+
+
+def result_chunks(
+    run: BlueprintRun, judgements: ByPrompt, summaries: Sequence[StoredRow], grades: Sequence[StoredRow]
+) -> Iterator[str]:
+    """The JSON text of a run in pieces, one prompt after the other, so that it never stands in memory whole. It holds no NaN.
+
+    `judgements`: as of the run, with everything that is kept of them. `summaries`, `grades`: rows of `rubric_summaries` and `rubric_grades`.
+    """
+    prompts = [str(row["prompt"]) for row in run.prompts]
+    yield f'{{"format": {_json(RESULT_FORMAT)},\n"metadata": {_json(_metadata(run))},\n"prompts": '
+    yield from _listed(
+        {**camel(row), "criteria": [_criterion(one) for one in run.criteria.of(str(row["prompt"]))]} for row in run.prompts
+    )
+    yield ',\n"responses": '
+    yield from _mapped((prompt, [_response(run, row) for row in run.responses.of(prompt)]) for prompt in prompts)
+    yield ',\n"similarityMatrices": '
+    yield from _mapped((prompt, _matrix(run, prompt)) for prompt in prompts)
+    yield ',\n"coverage": '
+    yield from _mapped((prompt, _coverage(run, prompt, judgements)) for prompt in prompts)
+    yield ',\n"scores": '
+    yield from _listed(camel(row) for row in run.scores)
+    yield f',\n"executiveSummary": {_json(_summaries(summaries, grades))}}}\n'
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON has it: NaN and infinity are null, times are texts with their zone."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def camel(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with names as in result files: `model_variant` is modelVariant."""
+    return {_camel(name): value for name, value in row.items()}
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def _metadata(run: BlueprintRun) -> dict[str, Any]:
+    return {
+        "configId": run.id,
+        "configTitle": run.about["title"],
+        **camel({name: run.about[name] for name in ("description", "tags", "references")}),
+        "snapshot": run.snapshot,
+        **camel({name: value for name, value in run.run.items() if name != "snapshot"}),
+        "evalMethodsUsed": ["embedding", "llm-coverage"],
+        "models": run.models,
+        "modelIds": list(dict.fromkeys(run.label(row, draw=False) for row in run.variants)),
+        "findings": [camel(row) for row in run.findings],
+    }
+
+
+def _criterion(row: StoredRow) -> dict[str, Any]:
+    return camel({name: value for name, value in row.items() if name != "prompt"})
+
+
+def _response(run: BlueprintRun, row: StoredRow) -> dict[str, Any]:
+    return {"modelId": run.label(row), **camel({name: value for name, value in row.items() if name != "prompt"})}
+
+
+def _matrix(run: BlueprintRun, prompt: str) -> dict[str, Any] | None:
+    """Cosine similarities of each two responses, and of each to the ideal answer; None: no text was embedded."""
+    rows = sorted(run.similarities.of(prompt), key=lambda row: row["place"])
+    if not rows:
+        return None
+    return {
+        "modelIds": [run.label(row) for row in rows],
+        "toIdeal": [row["to_ideal"] for row in rows],
+        "matrix": [[_at(row["to_others"] or (), other["place"]) for other in rows] for row in rows],
+    }
+
+
+def _at(similarities: Sequence[float], place: int) -> float | None:
+    """A similarity with the digits that 32 bits hold."""
+    known = place < len(similarities) and not is_unknown(similarities[place])
+    return round(similarities[place], 7) if known else None
+
+
+def _coverage(run: BlueprintRun, prompt: str, judgements: ByPrompt) -> list[dict[str, Any]]:
+    """One mapping per response: the scores of its cell, and its points."""
+    criteria = run.criteria.of(prompt)
+    found = judged(run.points.of(prompt), judgements.of(prompt))
+    cells = {response_key(row)[:-1]: row for row in run.cells.get(prompt, [])}
+    told = []
+    for row in run.responses.of(prompt):
+        points = assessments(response_key(row), criteria, found)
+        cell: Mapping[str, Any] = cells.get(response_key(row)[:-1]) or {}
+        told.append(
+            {
+                "modelId": run.label(row),
+                "draw": row["draw"],
+                "keyPointsCount": len(points),
+                "avgCoverageExtent": cell.get("coverage"),
+                "similarity": cell.get("similarity"),
+                "hybridScore": cell.get("hybrid"),
+                "pointAssessments": [_assessment(one) for one in points],
+            }
+        )
+    return told
+
+
+def _assessment(one: Mapping[str, Any]) -> dict[str, Any]:
+    rest = {
+        name: value
+        for name, value in one.items()
+        if name not in ("words", "score", "weight", "inverted", "individual_judgements")
+    }
+    return {
+        "keyPointText": one["words"],
+        "coverageExtent": one["score"],
+        "multiplier": one["weight"],
+        "isInverted": one["inverted"],
+        **camel(rest),
+        "individualJudgements": [
+            {
+                "judgeModelId": said["judge"],
+                "coverageExtent": said["score"],
+                **camel({name: value for name, value in said.items() if name not in ("judge", "score")}),
+            }
+            for said in one["individual_judgements"]
+        ],
+    }
+
+
+def _summaries(summaries: Sequence[StoredRow], grades: Sequence[StoredRow]) -> list[dict[str, Any]] | None:
+    """What each analyst said; None: nobody was asked."""
+    asked = [row for row in summaries if row["analyst"] is not None]
+    told = [
+        {
+            **camel(row),
+            "grades": [
+                camel({name: one[name] for name in ("model", "dimension", "grade", "reasoning")})
+                for one in grades
+                if one["analyst_variant"] == row["analyst_variant"]
+            ],
+        }
+        for row in asked
+    ]
+    return told or None
+
+
+def _json(value: Any) -> str:
+    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
+
+
+def _listed(values: Iterable[Any]) -> Iterator[str]:
+    yield "["
+    for place, value in enumerate(values):
+        yield (",\n" if place else "\n") + _json(value)
+    yield "\n]"
+
+
+def _mapped(entries: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    yield "{"
+    for place, (name, value) in enumerate(entries):
+        yield (",\n" if place else "\n") + f"{_json(name)}: {_json(value)}"
+    yield "\n}"
