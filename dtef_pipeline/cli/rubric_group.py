@@ -10,6 +10,7 @@ import click
 
 from dtef_pipeline.cli.options import writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
+from dtef_pipeline.cli.rubric_compare_group import compare
 from dtef_pipeline.cli.rubric_estimate_group import estimate
 from dtef_pipeline.cli.rubric_export_group import export
 from dtef_pipeline.cli.rubric_options import (
@@ -186,3 +187,4 @@ def report(out: Path, snapshot: str | None) -> None:
 rubric.add_command(estimate)
 rubric.add_command(show)
 rubric.add_command(export)
+rubric.add_command(compare)

@@ -29,6 +29,10 @@ RUNS_COMPARED = (
     *("n_prompts", "n_pairs", "effect_size", "p", "p_holm", "permutations", "note"),
 )
 
+MOVED_PROMPTS = ("prompt", "difference", "score", "other_score", "n_pairs", "moved_model", "model_difference")
+_DIGITS_THAT_ORDER = 12
+"""Decimals of a move by which prompts are sorted: what differs by rounding alone is sorted by name."""
+
 
 def compare_runs(
     before: pd.DataFrame,
@@ -48,9 +52,44 @@ def compare_runs(
     `verdict`: regression or improvement where p_holm is below .05, else equivalent where the 90 % interval lies within +-`margin`, else
     undecided. Raises ConfigError where either table has not the cells of exactly one run, or the blueprints differ.
     """
+    pairs = paired_cells(before, after)
+    if not len(pairs):
+        return pd.DataFrame(columns=list(RUNS_COMPARED))
+    of_runs = {name: pairs[name].iloc[0] for name in ("blueprint", "snapshot", "other_snapshot")}
+    found = _tested(pairs, resamples, seed, margin).assign(**of_runs)
+    return found.sort_values(["difference", "model"], ignore_index=True)[list(RUNS_COMPARED)]
+
+
+def moved_prompts(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """One row per prompt that a model was scored on in both runs, the largest move first, whichever way; columns MOVED_PROMPTS.
+
+    `before`, `after` as of `compare_runs`, and so are the pairs. `difference`: mean of the hybrid scores after less those before, -1 to 1;
+    `score`, `other_score`: the two means. `moved_model`: the model with the largest mean difference on the prompt, and `model_difference`.
+    """
+    pairs = paired_cells(before, after)
+    if not len(pairs):
+        return pd.DataFrame(columns=list(MOVED_PROMPTS))
+    pairs = pairs.assign(difference=pairs["hybrid"] - pairs["hybrid_before"])
+    by_prompt = pairs.groupby("prompt", sort=True)
+    found = by_prompt[["difference", "hybrid", "hybrid_before"]].mean()
+    found = found.rename(columns={"hybrid": "score", "hybrid_before": "other_score"}).assign(n_pairs=by_prompt.size())
+    by_model = pairs.groupby(["prompt", "model"], sort=True)["difference"].mean().reset_index()
+    by_model = by_model.assign(size=by_model["difference"].abs()).sort_values(["prompt", "size"], kind="stable")
+    largest = by_model.drop_duplicates("prompt", keep="last").set_index("prompt")
+    found = found.assign(moved_model=largest["model"], model_difference=largest["difference"])
+    size = found["difference"].abs().round(_DIGITS_THAT_ORDER)
+    found = found.assign(size=size).reset_index().sort_values(["size", "prompt"], ascending=[False, True], ignore_index=True)
+    return found[list(MOVED_PROMPTS)]
+
+
+def paired_cells(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """One row per prompt as one variant answered it in both runs: `hybrid` after, `hybrid_before`, and the prompt's `weight` after.
+
+    Raises ConfigError as `compare_runs` does.
+    """
     old, new = _cells(before, "before"), _cells(after, "after")
     if not len(old) or not len(new):
-        return pd.DataFrame(columns=list(RUNS_COMPARED))
+        return pd.DataFrame(columns=[*_PAIRED_BY, "weight", "hybrid", "hybrid_before"])
     blueprint, snapshot = _run(new, "after")
     other_blueprint, other_snapshot = _run(old, "before")
     if blueprint != other_blueprint:
@@ -58,11 +97,7 @@ def compare_runs(
     keys = list(_PAIRED_BY)
     pairs = new[[*keys, "weight", "hybrid"]].merge(old[[*keys, "hybrid"]], "inner", keys, suffixes=("", "_before"))
     pairs = pairs.dropna(subset=["hybrid", "hybrid_before"]).reset_index(drop=True)
-    if not len(pairs):
-        return pd.DataFrame(columns=list(RUNS_COMPARED))
-    found = _tested(pairs, resamples, seed, margin)
-    found = found.assign(blueprint=blueprint, snapshot=snapshot, other_snapshot=other_snapshot)
-    return found.sort_values(["difference", "model"], ignore_index=True)[list(RUNS_COMPARED)]
+    return pairs.assign(blueprint=blueprint, snapshot=snapshot, other_snapshot=other_snapshot)
 
 
 def has_regression(compared: pd.DataFrame) -> bool:

@@ -1,0 +1,117 @@
+"""`dtef rubric compare`: two runs of a blueprint side by side."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.rubric.tables import RUBRIC_RUNS, RUBRIC_SCORES
+from resources.warehouse import Warehouse
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused
+from tests.dtef_pipeline.rubric.score_tables import scores_of
+from tests.made.rubric_pages import made_tables
+from tests.made.rubric_warehouse import keep
+from tests.strict_json import strict
+
+NAME = "b"
+FALLS, STAYS = "openai/falls", "openai/stays"
+
+
+@pytest.fixture
+def house(state: Path) -> Warehouse:
+    """Three nights: on the last one model is worse by 0.2 on each of 20 prompts, most on p7; the other answers as ever."""
+    kept = Warehouse(state / "warehouse")
+    for day, snapshot in enumerate(("night-1", "night-2", "night-3")):
+        fall = 0.2 if day == 2 else 0.0
+        rows = [
+            {
+                "blueprint": NAME,
+                "snapshot": snapshot,
+                "prompt": f"p{at}",
+                "model": model,
+                "score": 0.6 + at / 100 - (fall + 0.1 * (at == 7) * (day == 2) if model == FALLS else 0),
+            }
+            for model in (FALLS, STAYS)
+            for at in range(20)
+        ]
+        made = scores_of(*rows)
+        table = pa.table([pa.array(made[one.name], one.type, from_pandas=True) for one in RUBRIC_SCORES], schema=RUBRIC_SCORES)
+        kept.write("rubric_scores", table, blueprint=NAME, snapshot=snapshot)
+        _keep_run(kept, snapshot, day)
+    return kept
+
+
+def _keep_run(kept: Warehouse, snapshot: str, day: int) -> None:
+    came = datetime(2026, 1, 1 + day, tzinfo=UTC)
+    hashes = {"test_hash": "t" * 32, "judge_hash": "j" * 32, "policy_hash": "p" * 32, "run_label": "r" * 32}
+    run = {"blueprint": NAME, "snapshot": snapshot, **hashes, "answered_at": came}
+    kept.write("rubric_runs", pa.Table.from_pylist([run], schema=RUBRIC_RUNS), blueprint=NAME, snapshot=snapshot)
+    schema = made_tables(1, 1, 1).tables()["rubric_responses"].schema
+    row = {"blueprint": NAME, "snapshot": snapshot, "prompt": "p0", "model": STAYS, "status": "ok", "answered_at": came}
+    kept.write("rubric_responses", pa.Table.from_pylist([row], schema=schema), blueprint=NAME, snapshot=snapshot)
+
+
+def test_fall_of_a_model_is_a_regression_and_the_exit_code_says_so_where_it_is_asked_for(house: Warehouse) -> None:
+    result = dtef("rubric", "compare", NAME, "night-1", "night-3", "--fail-on", "regression")
+    assert result.exit_code == 3
+    lines = result.stdout.splitlines()
+    fallen = next(line for line in lines if FALLS in line)
+    assert "regression" in fallen
+    assert "-0.2" in fallen
+    assert "equivalent" in next(line for line in lines if STAYS in line)
+    assert dtef("rubric", "compare", NAME, "night-1", "night-3").exit_code == 0
+    assert dtef("rubric", "compare", NAME, "night-3", "night-1", "--fail-on", "regression").exit_code == 0
+    assert dtef("rubric", "compare", NAME, "night-1", "night-2", "--fail-on", "regression").exit_code == 0
+
+
+def test_json_has_the_interval_and_the_adjusted_p_of_each_model(house: Warehouse) -> None:
+    rows = strict(ok("rubric", "compare", NAME, "night-1", "night-3", "--format", "json"))
+    assert [row["model"] for row in rows] == [FALLS, STAYS]
+    assert rows[0]["low"] < rows[0]["difference"] < rows[0]["high"] < 0
+    assert rows[0]["difference"] == pytest.approx(-0.205)
+    assert rows[0]["p_holm"] < 0.05
+    assert (rows[0]["other_snapshot"], rows[0]["snapshot"]) == ("night-1", "night-3")
+
+
+def test_prompt_that_moved_most_stands_first_with_the_model_that_moved_it(house: Warehouse) -> None:
+    text = ok("rubric", "compare", NAME, "night-1", "night-3", "--by", "prompt", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert len(rows) == 20
+    assert (rows[0]["prompt"], rows[0]["moved_model"], rows[0]["n_pairs"]) == ("p7", FALLS, "2")
+    assert float(rows[0]["difference"]) == pytest.approx(-0.15)
+    assert float(rows[0]["model_difference"]) == pytest.approx(-0.3)
+    shown = ok("rubric", "compare", NAME, "night-1", "night-3", "--top", "1")
+    assert "1 prompt that moved most" in shown
+
+
+def test_drift_takes_the_two_runs_of_the_documented_rule(house: Warehouse) -> None:
+    rows = strict(ok("rubric", "compare", NAME, "--drift", FALLS, "--format", "json"))
+    assert (rows[0]["other_snapshot"], rows[0]["snapshot"]) == ("night-1", "night-3")
+    assert "nothing moved" in refused("rubric", "compare", NAME, "--drift", STAYS)
+    assert f"known: {FALLS}" in refused("rubric", "compare", NAME, "--drift", "openai/fall")
+    assert "either" in refused("rubric", "compare", NAME, "night-1", "--drift", FALLS)
+
+
+def test_other_judges_in_one_of_the_runs_are_told(house: Warehouse) -> None:
+    run = house.read("rubric_runs", blueprint=NAME, snapshot="night-3").to_pylist()[0] | {"judge_hash": "k" * 32}
+    house.write("rubric_runs", pa.Table.from_pylist([run], schema=RUBRIC_RUNS), blueprint=NAME, snapshot="night-3")
+    assert "note: the judges differ between the two runs" in ok("rubric", "compare", NAME, "night-1", "night-3")
+    assert "note" not in ok("rubric", "compare", NAME, "night-1", "night-2").splitlines()[2]
+
+
+def test_names_that_are_not_known_are_answered_with_the_known_ones(house: Warehouse) -> None:
+    assert "known: night-" in refused("rubric", "compare", NAME, "nigth-1", "night-2")
+    assert "known: b" in refused("rubric", "compare", "bb", "night-1", "night-2")
+    assert "night-1, night-2, night-3" in refused("rubric", "compare", NAME, "night-1")
+    assert "twice" in refused("rubric", "compare", NAME, "night-1", "night-1")
+
+
+def test_runs_of_made_tables_are_compared_whatever_is_unscored_in_them(state: Path) -> None:
+    keep(made_tables(1, 3, 6, temperatures=(0.0, 0.5), snapshots=("base", "later")), state / "warehouse")
+    text = ok("rubric", "compare", "health__topic-0", "base", "later")
+    assert text.count("openai/model-") >= 3
