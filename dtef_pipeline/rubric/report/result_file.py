@@ -14,7 +14,7 @@ from typing import Any
 from dtef_pipeline.report.markup import is_unknown
 from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, ResponseKey, criterion_key, response_key
 from dtef_pipeline.rubric.report.stored import ByPrompt, StoredRow
-from dtef_pipeline.rubric.report.verdicts import Judged, criterion_words, judged
+from dtef_pipeline.rubric.report.verdicts import JudgedPoints, criterion_words, judged
 
 RESULT_FORMAT = "dtef-rubric-result/1"
 _OF_POINT = ("score", "low", "high", "n_judges", "n_answered", "partial", "spread", "inverted", "reason", "explanation")
@@ -24,7 +24,7 @@ _OF_JUDGEMENT = (
 )
 
 
-def assessments(key: ResponseKey, criteria: Sequence[StoredRow], found: Judged) -> list[dict[str, Any]]:
+def assessments(key: ResponseKey, criteria: Sequence[StoredRow], found: JudgedPoints) -> list[dict[str, Any]]:
     """One mapping per criterion of a response: the criterion, its score (0-1; None: unscored, for a reason) and every judgement of it.
 
     A criterion that nothing is known of, because the response has no text, is not in it.

@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dtef_pipeline.rubric.blueprint_rows import blueprint_tables
+from dtef_pipeline.rubric.reading import read_blueprint
+from dtef_pipeline.rubric.tables import RUBRIC_BOARDS, RUBRIC_SCORES
+from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
 from tests.fake_llm_server import Call, FakeLLM
 
@@ -41,22 +45,22 @@ def said(call: Call) -> str:
     return {"cand-a": "Hello there", "cand-b": "Good day!"}[call.body["model"]]
 
 
-@pytest.fixture(scope="module")
-def blueprints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, FakeLLM]]:
+@pytest.fixture
+def blueprints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, FakeLLM]]:
     """A state of its own with two files, of which nothing is known yet, and the server behind all models."""
-    folder = tmp_path_factory.mktemp("rubric")
+    folder = tmp_path
     files = folder / "files"
     (files / "more").mkdir(parents=True)
     (files / "greetings.yml").write_text(GREETINGS, encoding="utf-8")
     (files / "more" / "broken.yml").write_text(BROKEN, encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch, FakeLLM(reply=said) as server:
-        use(folder, patch)
+    with FakeLLM(reply=said) as server:
+        use(folder, monkeypatch)
         spec = {"api_base": server.base_url, "retries": 1, "input_price": 1.0, "output_price": 2.0}
         models = {f"openai/{name}": spec for name in ("cand-a", "cand-b", "judge")}
         path = folder / "models.yaml"
         path.write_text(yaml.safe_dump({"collections": {"judges": ["openai/judge"]}, "models": models}), encoding="utf-8")
-        patch.setenv("DTEF_MODELS", str(path))
-        patch.setenv("OPENAI_API_KEY", "planted-key")
+        monkeypatch.setenv("DTEF_MODELS", str(path))
+        monkeypatch.setenv("OPENAI_API_KEY", "planted-key")
         yield folder, server
 
 
@@ -88,22 +92,17 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
     assert "(2 pages)" in written or "(3 pages)" in written
     assert "Greetings" in (folder / "pages" / "index.html").read_text(encoding="utf-8")
 
-
-def test_other_judges_judge_what_is_stored_and_ask_no_candidate(blueprints: tuple[Path, FakeLLM]) -> None:
-    _, server = blueprints
+    # Other judges judge what is stored, and no candidate is asked.
     before = sum(call.body["model"].startswith("cand") for call in server.calls)
     judged = ok("rubric", "judge", "--blueprint", "greetings", "--judge", "holistic=openai/judge", "--no-roll-ups")
     assert "as judge: 2 calls" in judged
     assert sum(call.body["model"].startswith("cand") for call in server.calls) == before
 
-
-def test_broken_parts_are_left_out_where_that_is_asked_for(blueprints: tuple[Path, FakeLLM]) -> None:
-    folder, _ = blueprints
+    # Broken parts are left out where that is asked for.
     ok("rubric", "add", folder / "files" / "more" / "broken.yml", "--root", folder / "files", "--skip-broken")
     assert "1 blueprint" in ok("rubric", "run", "--blueprint", "more__*", "--no-roll-ups")
 
-
-def test_a_budget_of_a_role_stops_that_role_alone(blueprints: tuple[Path, FakeLLM]) -> None:
+    # A budget of a role stops that role alone.
     stopped = dtef(
         "rubric", "run", "--blueprint", "greetings", "--snapshot", "cheap", "--max-calls", "judge=1", "--no-roll-ups"
     )
@@ -135,4 +134,13 @@ def test_a_budget_of_a_role_stops_that_role_alone(blueprints: tuple[Path, FakeLL
     ],
 )
 def test_what_is_wrong_is_said_with_what_is_allowed(arguments: list[str], told: str, blueprints: tuple[Path, FakeLLM]) -> None:
+    folder, _ = blueprints
+    house = Warehouse(folder / "warehouse")
+    read = read_blueprint(folder / "files" / "greetings.yml", "greetings")
+    assert read.blueprint is not None
+    for table, rows in blueprint_tables(read, read.blueprint, "greetings.yml")._asdict().items():
+        house.write(table, rows, blueprint="greetings")
+    house.write("rubric_scores", RUBRIC_SCORES.empty_table(), blueprint="greetings", snapshot="base")
+    for table, schema in RUBRIC_BOARDS.items():
+        house.write(table, schema.empty_table())
     assert told in refused("rubric", *arguments)
