@@ -77,15 +77,14 @@ Said = tuple[tuple[str, str], ...]
 
 
 def faulty(rate: float) -> FaultPlan:
-    """A share of the calls fails, each body on its own: limits, errors of the server, broken connections, and now and then no answer."""
-    kinds = (Fault("status", status=429, retry_after="0"), Fault("status"), Fault("reset"))
-    hangs = Fault("hang", seconds=2.0)
+    """A share of the calls fails, each body on its own: errors of the server, broken connections, now and then a limit or no answer at all."""
+    # A limit halves the calls under way: where every twentieth call met one, they would be made one by one.
+    limit, hang = Fault("status", status=429, retry_after="0"), Fault("hang", seconds=2.0)
+    kinds = (*[Fault("status")] * 10, *[Fault("reset")] * 8, limit, hang)
 
     def plan(call: Call) -> Fault | None:
         number = drawn("fault", call.attempt, call.body)
-        if number % 10_000 >= rate * 10_000:
-            return None
-        return hangs if number // 10_000 % 100 == 0 else kinds[number // 10_000 % len(kinds)]
+        return kinds[number // 1_000 % len(kinds)] if number % 1_000 < rate * 1_000 else None
 
     return plan
 
@@ -151,10 +150,11 @@ class Players:
     def _form(self, shown: JudgeCall, about: Judged) -> str:
         if not self.unreadable:
             return READABLE_FORMS[drawn("form", *about) % len(READABLE_FORMS)]
-        # Of five judges that are asked once more, one does no better.
+        # Asked once more, two of three do what is wanted; before that, every other one.
         number = drawn("form", shown.again, *about)
-        forms = READABLE_FORMS if shown.again and number % 5 else (*READABLE_FORMS, *UNREADABLE_FORMS)
-        return forms[(number // 5) % len(forms)]
+        plain = number % 3 if shown.again else number % 2
+        forms = READABLE_FORMS if plain else (*READABLE_FORMS, *UNREADABLE_FORMS)
+        return forms[(number // 6) % len(forms)]
 
 
 def in_form(form: str, name: str) -> str:

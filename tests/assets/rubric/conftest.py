@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,12 +16,14 @@ import yaml
 
 from assets.launch import OF_BLUEPRINTS, RUBRIC_ROLL_UP_NAMES, RUBRIC_STAGE_NAMES, Launched, materialize
 from assets.rubric.files import RUBRIC_BLUEPRINT, RubricFile, add, content_hash, known_blueprints
+from dtef_pipeline.cli.ready import dagster_instance
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from resources.gateway.retries import Backoff
+from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.assets.rubric.reviews import reviews as reviews
 from tests.assets.staleness import stale_partitions
-from tests.fake_llm_server import FakeLLM
+from tests.fake_llm_server import FakeLLM, FaultPlan
 from tests.made.rubric_replies import Players
 
 MODELS = ("cand-a", "cand-b", "cand-c", "judge-x", "judge-y", "analyst-z", "embed")
@@ -58,8 +61,15 @@ class RubricPipeline:
         path = self.folder / f"{name}.yml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(yaml.safe_dump_all(documents, allow_unicode=True, sort_keys=False), encoding="utf-8")
-        file = RubricFile(name, str(path), None, skip_broken, content_hash(path, None))
-        return bool(add(self.instance, self.house, [file]).changed)
+        return self.add({name: path}, skip_broken=skip_broken)
+
+    def add(self, paths: Mapping[str, Path], models_dir: Path | None = None, *, skip_broken: bool = False) -> bool:
+        """Add files by the blueprints' ids; whether Dagster was told of something new."""
+        files = [
+            RubricFile(name, str(path), str(models_dir) if models_dir else None, skip_broken, content_hash(path, models_dir))
+            for name, path in paths.items()
+        ]
+        return bool(add(self.instance, self.house, files).changed)
 
     @property
     def keys(self) -> list[str]:
@@ -99,13 +109,35 @@ class RubricPipeline:
         return {one.check_name: one.passed for one in found}
 
 
+@contextmanager
+def rubric_pipeline(
+    folder: Path, patch: pytest.MonkeyPatch, fault: FaultPlan = lambda call: None, *, on_disk: bool = False, **settings: Any
+) -> Iterator[RubricPipeline]:
+    """A pipeline whose state is in the folder, unless the environment says already where; nothing is added yet.
+
+    `on_disk`: Dagster's instance too, so that other processes see it. `settings`: of all models.
+    """
+    players = Players()
+    with (
+        FakeLLM(players.reply, fault, embeddings=players.embeddings) as server,
+        dagster_instance() if on_disk else dg.DagsterInstance.ephemeral(tempdir=str(folder)) as instance,
+    ):
+        serve_players(server, folder, patch, **settings)
+        house = Warehouse(Settings.from_environment().warehouse)
+        yield RubricPipeline(instance, house, folder / "blueprints", server, players)
+
+
+def state_in(folder: Path, patch: pytest.MonkeyPatch) -> Path:
+    """The folder, in which the warehouse, the response store and DAGSTER_HOME are from now on."""
+    folder.mkdir(parents=True, exist_ok=True)
+    patch.setenv("DTEF_WAREHOUSE", str(folder / "warehouse"))
+    patch.setenv("DTEF_RESPONSES", str(folder / "responses.sqlite"))
+    patch.setenv("DAGSTER_HOME", str(folder / "dagster"))
+    return folder
+
+
 @pytest.fixture
 def rubric(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RubricPipeline]:
     """Nothing is added yet; a Dagster instance in memory."""
-    players = Players()
-    with (
-        FakeLLM(players.reply, embeddings=players.embeddings) as server,
-        dg.DagsterInstance.ephemeral(tempdir=str(state)) as instance,
-    ):
-        serve_players(server, state, monkeypatch)
-        yield RubricPipeline(instance, Warehouse(state / "warehouse"), state / "blueprints", server, players)
+    with rubric_pipeline(state, monkeypatch) as made:
+        yield made

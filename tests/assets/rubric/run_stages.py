@@ -1,0 +1,87 @@
+"""Runs of the rubric family's stages in processes that can be killed: forks of one that has imported what takes ten seconds.
+
+    python -m tests.assets.rubric.run_stages
+
+Reads a line of JSON for each run: [environment, configuration by asset name, stages]. Runs the stages for all blueprints of DAGSTER_HOME in a
+fork, whose process id it prints at once, and whose exit code when it has ended (-9: killed). Ends with its input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from tests.conftest import ROOT
+
+
+@dataclass
+class StageRunner:
+    """The process that forks."""
+
+    process: subprocess.Popen[str]
+
+    def start(self, config: dict[str, Any], stages: Sequence[str]) -> int:
+        """Begin a run in the environment there is now; its process id."""
+        assert self.process.stdin is not None
+        print(json.dumps([dict(os.environ), config, list(stages)]), file=self.process.stdin, flush=True)
+        return self._number()
+
+    def ended(self) -> int:
+        """Wait for the end of the run; its exit code."""
+        return self._number()
+
+    def _number(self) -> int:
+        assert self.process.stdout is not None
+        return int(self.process.stdout.readline())
+
+
+@contextmanager
+def stage_runner() -> Iterator[StageRunner]:
+    command = [sys.executable, "-m", "tests.assets.rubric.run_stages"]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield StageRunner(process)
+        finally:
+            process.kill()
+
+
+def run(environment: dict[str, str], config: dict[str, Any], stages: Sequence[str]) -> int:
+    from assets.launch import OF_BLUEPRINTS, materialize
+    from assets.rubric.files import known_blueprints
+    from dtef_pipeline.cli.ready import dagster_instance
+
+    os.environ.clear()
+    os.environ.update(environment)
+    with dagster_instance() as instance:
+        outcome = materialize(instance, stages, known_blueprints(instance), config, space=OF_BLUEPRINTS)
+    print(*outcome.failures, sep="\n", file=sys.stderr)
+    return 1 if outcome.failures else 0
+
+
+def main() -> None:
+    import assets.launch  # noqa: F401 - imported for the forks
+    import resources.gateway.gateway
+    from resources.gateway.litellm_module import load_litellm
+    from resources.gateway.retries import Backoff
+
+    load_litellm()
+    resources.gateway.gateway.Backoff = partial(Backoff, first=0.01, longest=0.1)  # type: ignore[misc,assignment]
+    for line in sys.stdin:
+        child = os.fork()
+        if not child:
+            # What the run prints is no answer to who started it.
+            os.dup2(2, 1)
+            os._exit(run(*json.loads(line)))
+        print(child, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
