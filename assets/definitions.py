@@ -9,7 +9,8 @@ warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 from assets.rubric import blueprints as rubric_blueprints
 from assets.rubric import boards as rubric_boards
-from assets.rubric import embeddings, judgements, points, responses, summaries
+from assets.rubric import drift as rubric_drift
+from assets.rubric import embeddings, judgements, points, responses, roll_ups, summaries
 from assets.rubric import report as rubric_report
 from assets.rubric import scores as rubric_scores
 from assets.rubric.automation import RUBRIC_JOBS
@@ -22,7 +23,19 @@ from assets.survey.store import SurveyStore
 
 __all__ = ["SCHEDULES", "SENSORS", "defs"]
 
-_RUBRIC = [rubric_blueprints, responses, judgements, embeddings, points, rubric_scores, summaries, rubric_boards, rubric_report]
+_RUBRIC = [
+    rubric_blueprints,
+    responses,
+    judgements,
+    embeddings,
+    points,
+    rubric_scores,
+    summaries,
+    rubric_boards,
+    roll_ups,
+    rubric_drift,
+    rubric_report,
+]
 _MODULES = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, model_drift, report, *_RUBRIC]
 
 defs = dg.Definitions(

@@ -4,11 +4,13 @@ import dagster as dg
 
 from assets.rubric.blueprints import rubric_blueprints
 from assets.rubric.boards import rubric_board
+from assets.rubric.drift import rubric_drift
 from assets.rubric.embeddings import rubric_embeddings
 from assets.rubric.judgements import rubric_judgements
 from assets.rubric.points import rubric_points
 from assets.rubric.report import rubric_report
 from assets.rubric.responses import rubric_responses
+from assets.rubric.roll_ups import rubric_agreement, rubric_champions, rubric_costs, rubric_validity
 from assets.rubric.scores import rubric_scores
 from assets.rubric.summaries import rubric_summaries
 
@@ -21,7 +23,7 @@ RUBRIC_STAGES = [
     rubric_scores,
     rubric_summaries,
 ]
-RUBRIC_ROLL_UPS = [rubric_board, rubric_report]
+RUBRIC_ROLL_UPS = [rubric_board, rubric_champions, rubric_agreement, rubric_validity, rubric_drift, rubric_costs, rubric_report]
 rubric_pipeline = dg.define_asset_job(
     "rubric_pipeline",
     selection=dg.AssetSelection.assets(*RUBRIC_STAGES),
@@ -30,7 +32,7 @@ rubric_pipeline = dg.define_asset_job(
 rubric_roll_ups = dg.define_asset_job(
     "rubric_roll_ups",
     selection=dg.AssetSelection.assets(*RUBRIC_ROLL_UPS),
-    description="Boards and pages over everything that the rubric family has scored.",
+    description="Boards, champions, agreement and validity of judges, drift, costs and pages, over everything that the rubric family has scored.",
     run_tags={"dtef/roll_ups": "rubric"},
 )
 RUBRIC_JOBS = [rubric_pipeline, rubric_roll_ups]

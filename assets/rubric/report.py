@@ -7,6 +7,8 @@ import duckdb
 
 from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.boards import rubric_board
+from assets.rubric.drift import rubric_drift
+from assets.rubric.roll_ups import rubric_agreement, rubric_champions, rubric_costs, rubric_validity
 from assets.stage.broken_files import left_out
 from assets.stage.partitions import roll_up
 from assets.stage.resources import Store
@@ -17,7 +19,10 @@ from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
 PAGES_FOLDER = "rubric_report"
 
 
-@dg.asset(deps=[rubric_board], **{**roll_up(code_version="1", kinds={"html"}), **RUBRIC_GROUP})
+@dg.asset(
+    deps=[rubric_board, rubric_champions, rubric_agreement, rubric_validity, rubric_drift, rubric_costs],
+    **{**roll_up(code_version="1", kinds={"html"}), **RUBRIC_GROUP},
+)
 def rubric_report(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """Self-contained pages for researchers: the board with a slider for the weight of similarity, and a page per blueprint.
 

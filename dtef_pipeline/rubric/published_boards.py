@@ -38,7 +38,7 @@ def rubric_boards(connection: duckdb.DuckDBPyConnection, options: RubricBoardOpt
     runs = latest_runs(scores, order)
     connection.register("runs", runs)
     boards["rubric_board_criterion"] = criterion_board(connection.execute(_POINTS).df(), runs)
-    return {name: _in_schema(rows, RUBRIC_BOARDS[name]) for name, rows in boards.items()}
+    return {name: in_schema(rows, RUBRIC_BOARDS[name]) for name, rows in boards.items()}
 
 
 def rubric_snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
@@ -47,6 +47,7 @@ def rubric_snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
     return in_order({label: None if us is None else datetime.fromtimestamp(us / 1e6, UTC) for label, us in rows})
 
 
-def _in_schema(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
+def in_schema(rows: pd.DataFrame, schema: pa.Schema) -> pa.Table:
+    """The columns of the schema, of rows that have them and perhaps others; NaN is null."""
     arrays = [pa.array(rows[one.name], one.type, from_pandas=True) for one in schema]
     return pa.table(arrays, schema=schema)

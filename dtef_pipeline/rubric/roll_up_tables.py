@@ -16,7 +16,7 @@ from dtef_pipeline.rubric.validity_tables import (
     RUBRIC_SELF_PREFERENCE,
     RUBRIC_VARIANCE_SHARES,
 )
-from dtef_pipeline.tables import MODEL_FIELDS, RULE, field
+from dtef_pipeline.tables import EVIDENCE, METRIC_FIELD, MODEL_FIELDS, NIGHT, RULE, SNAPSHOT_FIELD, TIMELINE, field
 
 RUN_LABEL = field("run_label", pa.string(), "Hash of test, judges and policy: runs with another one are never compared")
 
@@ -71,6 +71,36 @@ RUBRIC_DRIFT = pa.schema(
 )
 """One row per blueprint, run label and model variant at temperature 0."""
 
+_JUDGES_FIELD = field("judges", pa.string(), "Judges that the scores rest on, joined by commas; functions alone: none")
+_MOVED_PROMPTS = pa.list_(pa.struct([("prompt", pa.string()), ("shift", pa.float64())]))
+_CHANGED = pa.struct([(name, pa.string()) for name in ("what", "snapshot", "before", "after")])
+RUBRIC_MODEL_DRIFT = pa.schema(
+    [
+        *MODEL_FIELDS,
+        _JUDGES_FIELD,
+        METRIC_FIELD,
+        field("blueprints", pa.list_(pa.string()), "Blueprints whose prompts are compared"),
+        field("n_prompts", pa.int64(), "Prompts of the baseline, each with each of its system prompts"),
+        field("n_snapshots", pa.int64(), "Snapshots compared"),
+        field("latest_snapshot", pa.string(), "Newest snapshot of the series, compared or not"),
+        *RULE,
+        *EVIDENCE,
+        *NIGHT,
+        field("moved", _MOVED_PROMPTS, "Prompts that moved most, largest shift first: blueprint/prompt and shift of the score"),
+        field("changes", pa.list_(_CHANGED), "Changes beside the scores: scored share, served model, prompts, rubric, ..."),
+        field("cause", pa.string(), "Cause of the shift: model, judges, both, not told apart, or none; null: no anchors"),
+        field(
+            "judges_shift", pa.float64(), "Shift that the judges alone would have made, in units of the score; null: not known"
+        ),
+        field("net_shift", pa.float64(), "Shift of the model less that of its judges, in units of the score; null: not known"),
+        field("told_of_judges", pa.string(), "Account of what the judges' drift has to do with it; null: no anchors"),
+    ]
+)
+"""One row per model variant and set of judges over all blueprints. Not compared (`verdict` null) at another temperature than 0."""
+
+RUBRIC_DRIFT_SERIES = pa.schema([*MODEL_FIELDS, _JUDGES_FIELD, SNAPSHOT_FIELD, *TIMELINE])
+"""One row per series of RUBRIC_MODEL_DRIFT and snapshot."""
+
 RUBRIC_COSTS = pa.schema(
     [
         field("role", pa.string(), "Role in which the model was asked: candidate, judge, analyst or embedder"),
@@ -89,10 +119,12 @@ RUBRIC_ROLLED_UP = {
     "rubric_champions": RUBRIC_CHAMPIONS,
     "rubric_agreement": RUBRIC_AGREEMENT,
     "rubric_disagreed": RUBRIC_DISAGREED,
-    "rubric_validity": RUBRIC_SELF_PREFERENCE,
+    "rubric_self_preference": RUBRIC_SELF_PREFERENCE,
     "rubric_judges": RUBRIC_JUDGES,
-    "rubric_variance": RUBRIC_VARIANCE,
+    "rubric_variance_shares": RUBRIC_VARIANCE,
     "rubric_drift": RUBRIC_DRIFT,
+    "rubric_model_drift": RUBRIC_MODEL_DRIFT,
+    "rubric_drift_series": RUBRIC_DRIFT_SERIES,
     "rubric_costs": RUBRIC_COSTS,
 }
 """The tables over all blueprints beside the boards, by name."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dtef_pipeline.rubric import roll_up_tables, tables
 from dtef_pipeline.rubric.anonymise import ANALYST_IDS
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
+from dtef_pipeline.rubric.validity_tables import RUBRIC_ANCHORS
 from dtef_pipeline.tables import AskedBy, Remake, TableSpec
 
 _BY_ADD = Remake("dtef rubric run {options} --ingest")
@@ -27,6 +28,7 @@ RUBRIC_TABLES: Mapping[str, TableSpec] = {
     "rubric_runs": TableSpec(tables.RUBRIC_RUNS, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
     "rubric_summaries": TableSpec(roll_up_tables.RUBRIC_SUMMARIES, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
     "rubric_grades": TableSpec(roll_up_tables.RUBRIC_GRADES, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
+    "rubric_anchors": TableSpec(RUBRIC_ANCHORS, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_ROLL_UP),
     "analyst_ids": TableSpec(ANALYST_IDS, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
     **{
         name: TableSpec(schema, remake=_BY_ROLL_UP)

@@ -15,6 +15,7 @@ from tests.conftest import ROOT
 
 TEAM = ["team:data-engineering"]
 BOARDS = ["leaderboard", "breakdowns", "comparisons", "responsiveness", "gaps", "reliability"]
+RUBRIC_ROLLED = ["rubric_board", "rubric_champions", "rubric_agreement", "rubric_validity", "rubric_drift", "rubric_costs"]
 # key: (deps, group, owners, kinds, code version, partitions)
 ASSETS = {
     "survey_files": ([], "pipeline", TEAM, ["file"], None, "round_segment"),
@@ -42,7 +43,19 @@ ASSETS = {
     "rubric_scores": (["rubric_embeddings", "rubric_points"], "rubric", TEAM, ["parquet"], "1", "rubric_blueprint"),
     "rubric_summaries": (["rubric_scores"], "rubric", TEAM, ["litellm", "parquet"], "1", "rubric_blueprint"),
     "rubric_board": (["rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
-    "rubric_report": (["rubric_board"], "rubric", TEAM, ["html"], "1", None),
+    "rubric_champions": (["rubric_summaries"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
+    "rubric_agreement": (["rubric_judgements", "rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
+    "rubric_validity": (["rubric_judgements", "rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
+    "rubric_drift": (["rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
+    "rubric_costs": (
+        ["rubric_judgements", "rubric_responses", "rubric_summaries"],
+        "rubric",
+        TEAM,
+        ["duckdb", "parquet"],
+        "1",
+        None,
+    ),
+    "rubric_report": (sorted(RUBRIC_ROLLED), "rubric", TEAM, ["html"], "1", None),
 }
 # (asset, check, blocking)
 CHECKS = [
@@ -57,6 +70,7 @@ CHECKS = [
     ("rubric_blueprints", "rubric_criteria_have_places", True),
     ("rubric_blueprints", "rubric_parts_left_out", False),
     ("rubric_blueprints", "rubric_prompts_unique", True),
+    ("rubric_drift", "rubric_no_drift", False),
     ("rubric_judgements", "rubric_judgements_unique", True),
     ("rubric_judgements", "rubric_judges_are_readable", False),
     ("rubric_points", "rubric_cells_complete", False),
@@ -93,7 +107,7 @@ JOBS = {
     "nightly_drift": SIX[2:],
     "roll_ups": [*BOARDS, "costs", "model_drift", "report"],
     "rubric_pipeline": RUBRIC,
-    "rubric_roll_ups": ["rubric_board", "rubric_report"],
+    "rubric_roll_ups": [*RUBRIC_ROLLED, "rubric_report"],
 }
 SCHEDULES = {"nightly_drift": ("0 2 * * *", "nightly_drift", dg.DefaultScheduleStatus.STOPPED)}
 SENSORS = {
@@ -172,7 +186,10 @@ def test_every_check_and_job_has_a_description() -> None:
     assert [s.name for s in [*(defs.schedules or []), *(defs.sensors or [])] if not s.description] == []
 
 
-@pytest.mark.parametrize("name", [*SIX, "model_drift", *RUBRIC, "rubric_board"])
+@pytest.mark.parametrize(
+    "name",
+    [*SIX, "model_drift", *RUBRIC, "rubric_board", "rubric_champions", "rubric_agreement", "rubric_drift", "rubric_costs"],
+)
 def test_every_stage_shows_the_columns_of_its_table(name: str) -> None:
     from resources.warehouse import TABLES
 

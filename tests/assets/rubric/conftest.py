@@ -22,6 +22,7 @@ from resources.gateway.retries import Backoff
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.assets.rubric.reviews import reviews as reviews
+from tests.assets.rubric.reviews import two_nights as two_nights
 from tests.assets.staleness import stale_partitions
 from tests.fake_llm_server import FakeLLM, FaultPlan
 from tests.made.rubric_replies import Players

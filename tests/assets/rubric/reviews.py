@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from assets.launch import OF_BLUEPRINTS, RUBRIC_STAGE_NAMES, Launched, materialize
+from assets.launch import OF_BLUEPRINTS, RUBRIC_ROLL_UP_NAMES, RUBRIC_STAGE_NAMES, Launched, materialize
 from assets.rubric.files import RubricFile, add, content_hash
 from dtef_pipeline.rubric.analyst_reply import INSIGHT_KINDS
 from dtef_pipeline.rubric.grades import DIMENSIONS
@@ -126,12 +127,31 @@ def graded(text: str) -> str:
     return findings + grades
 
 
-@pytest.fixture
-def reviews(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reviews]:
+@contextmanager
+def begun(folder: Path) -> Iterator[Reviews]:
     """Blueprints `first` and `second` are known, nothing is materialized."""
-    monkeypatch.setenv("DTEF_MODELS", str(state / "models.yaml"))
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
-    with dg.DagsterInstance.ephemeral(tempdir=str(state)) as instance:
-        made = Reviews(state, instance, Warehouse(state / "warehouse"))
+    with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral(tempdir=str(folder)) as instance:
+        patch.setenv("DTEF_WAREHOUSE", str(folder / "warehouse"))
+        patch.setenv("DTEF_RESPONSES", str(folder / "responses.sqlite"))
+        patch.setenv("DTEF_MODELS", str(folder / "models.yaml"))
+        patch.setenv("OPENAI_API_KEY", "sk-of-a-test")
+        made = Reviews(folder, instance, Warehouse(folder / "warehouse"))
         made.add(first=FIRST, second=SECOND)
         yield made
+
+
+@pytest.fixture
+def reviews(tmp_path: Path) -> Iterator[Reviews]:
+    with begun(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def two_nights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Reviews, list[Launched]]]:
+    """Two nights of both blueprints, of which the second finds model `two` without an answer; all roll-ups. Not to be changed."""
+    with begun(tmp_path_factory.mktemp("nights")) as made:
+        outcomes = [made.run(snapshot="2026-01-01")]
+        made.said["two"] = "I cannot say."
+        outcomes.append(made.run(snapshot="2026-01-03", rubric_judgements={"judge_draws": 2}))
+        outcomes.append(made.roll_up(*RUBRIC_ROLL_UP_NAMES))
+        yield made, outcomes

@@ -1,0 +1,166 @@
+"""Roll-ups over all blueprints beside the boards: `rubric_champions`, `rubric_agreement`, `rubric_validity`, `rubric_costs`."""
+
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+from pydantic import Field
+
+from assets.rubric.blueprints import RUBRIC_GROUP
+from assets.rubric.judgements import rubric_judgements
+from assets.rubric.responses import rubric_responses
+from assets.rubric.scores import rubric_scores
+from assets.rubric.summaries import rubric_summaries
+from assets.stage.broken_files import left_out
+from assets.stage.partitions import markdown, roll_up
+from assets.stage.resources import Store
+from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.rubric.rolled_up import (
+    CHAMPIONS_READ,
+    COSTS_READ,
+    JUDGED_READ,
+    agreement_tables,
+    champions_table,
+    costs_table,
+    validity_tables,
+)
+from dtef_pipeline.statistics.agreement import ALPHA_RESAMPLES
+from dtef_pipeline.statistics.resampling import SEED
+from dtef_pipeline.text.counted import counted
+
+
+class ChampionsConfig(dg.Config):
+    """Who can be champion."""
+
+    consistency: bool = Field(
+        default=False,
+        description="A champion needs a grade of 5 or more in 80 % of the latest 5 blueprints that it is graded in.",
+    )
+
+
+class AgreementConfig(dg.Config):
+    """How sure agreement is."""
+
+    resamples: int = Field(
+        default=ALPHA_RESAMPLES, ge=0, description="Bootstrap resamples behind the intervals; 0: no intervals."
+    )
+    seed: int = Field(default=SEED, ge=0, description="Seed of all that is drawn.")
+
+
+@dg.asset(deps=[rubric_summaries], **{**roll_up("rubric_champions", code_version="1"), **RUBRIC_GROUP})
+def rubric_champions(context: dg.AssetExecutionContext, config: ChampionsConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """The best models of each dimension that analysts grade: one row per dimension and model that is graded in it, best first.
+
+    The grades of the latest graded snapshot of each blueprint count, several analysts are averaged, and each blueprint counts once. A model
+    is eligible from 5 blueprints on. Blueprints with the tag `test` are left out.
+    """
+    require_scored(store)
+    rows = store.reader.query(
+        lambda connection: champions_table(connection, consistency=config.consistency), only=CHAMPIONS_READ
+    )
+    grades = store.reader.query(_graded_blueprints, only=["rubric_grades"])
+    best = rows.filter(pa.compute.equal(rows["champion"], True))
+    preview = markdown(best, ["dimension", "model", "mean", "n_blueprints", "n_steady", "n_latest"], most=13)
+    known = len(store.warehouse.values("rubric_scores", "blueprint"))
+    return published(
+        context, store, {"rubric_champions": rows}, champions=preview, graded=f"{grades:,} of {counted(known, 'blueprint')}"
+    )
+
+
+def _graded_blueprints(connection: Any) -> int:
+    return int(connection.execute("SELECT count(DISTINCT blueprint) FROM rubric_grades WHERE grade IS NOT NULL").fetchone()[0])
+
+
+@dg.asset(deps=[rubric_judgements, rubric_scores], **{**roll_up("rubric_agreement", code_version="1"), **RUBRIC_GROUP})
+def rubric_agreement(context: dg.AssetExecutionContext, config: AgreementConfig, store: Store) -> dg.MaterializeResult[Any]:
+    """How far judges agree: one row per cut of the judgements (overall, blueprint, pair of judges, kind of criterion, language) and its value.
+
+    Krippendorff's alpha of the classes in the latest run of each blueprint, with an interval by prompts: from 0.8 on reliable, from 0.667 on
+    tentative. Beside it stands `rubric_disagreed`, the criteria on which the judges of one response differ by more than 0.3.
+    """
+    require_scored(store)
+    tables = store.reader.query(
+        lambda connection: agreement_tables(connection, resamples=config.resamples, seed=config.seed), only=JUDGED_READ
+    )
+    shown = ["cut", "value", "alpha", "low", "high", "reading", "n_units", "n_clusters", "reason"]
+    return published(
+        context,
+        store,
+        tables,
+        resamples=config.resamples,
+        seed=config.seed,
+        agreement=markdown(tables["rubric_agreement"], shown, most=30),
+        disagreed=markdown(tables["rubric_disagreed"], ["blueprint", "prompt", "spread", "n_responses", "text"], most=10),
+    )
+
+
+@dg.asset(deps=[rubric_judgements, rubric_scores], **{**roll_up("rubric_self_preference", code_version="1"), **RUBRIC_GROUP})
+def rubric_validity(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
+    """Whether judges favour models of their own maker: one row for all judges together, then one per judge and model of one maker.
+
+    `gamma` is what a judge gives to its own maker's responses beyond what the other judges give to the same ones. The table is called
+    `rubric_self_preference`. Beside it stand `rubric_judges` (what became of each judge's calls, and what they cost) and
+    `rubric_variance_shares` (what scores vary by: answers, judges, repeats). All of the latest run of each blueprint.
+    """
+    require_scored(store)
+    tables = store.reader.query(validity_tables, only=JUDGED_READ)
+    return published(
+        context,
+        store,
+        tables,
+        self_preference=markdown(
+            tables["rubric_self_preference"],
+            ["judge", "model", "maker", "gamma", "low", "high", "p_holm", "flagged", "reason"],
+            most=20,
+        ),
+        judges=markdown(
+            tables["rubric_judges"], ["judge", "n", "unreadable", "partial", "mean", "cost_usd", "flagged"], most=20
+        ),
+        variance=markdown(
+            tables["rubric_variance_shares"], ["cut", "value", "answers", "judges", "repeats", "n", "reason"], most=10
+        ),
+    )
+
+
+@dg.asset(
+    deps=[rubric_responses, rubric_judgements, rubric_summaries],
+    **{**roll_up("rubric_costs", code_version="1"), **RUBRIC_GROUP},
+)
+def rubric_costs(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
+    """What candidates, judges, analysts and embedders cost: one row per role and model variant, dearest first within a role.
+
+    Each call counts once, however many rows rest on it, over all snapshots. Embedders are counted from the response store; one that runs
+    here costs nothing and is not listed.
+    """
+    if not store.warehouse.values("rubric_responses", "blueprint"):
+        raise WarehouseError("no rubric_responses yet: materialize the stages of a blueprint first, or `dtef rubric run`")
+    rows = store.reader.query(
+        lambda connection: costs_table(connection, store.responses.responses, store.responses.summary()), only=COSTS_READ
+    )
+    shown = ["role", "model", "answered", "calls", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced"]
+    total = pa.compute.sum(rows["cost_usd"]).as_py()
+    return published(
+        context,
+        store,
+        {"rubric_costs": rows},
+        costs=markdown(rows, shown, most=30),
+        **({} if total is None else {"cost_usd": total}),
+    )
+
+
+def require_scored(store: Store) -> None:
+    """Raises WarehouseError where no blueprint was scored."""
+    if not store.warehouse.values("rubric_scores", "blueprint"):
+        raise WarehouseError("no rubric_scores yet: materialize the stages of a blueprint first, or `dtef rubric run`")
+
+
+def published(
+    context: dg.AssetExecutionContext, store: Store, tables: dict[str, pa.Table], **metadata: Any
+) -> dg.MaterializeResult[Any]:
+    """Write the tables, of which the first is the asset's; what the asset returns."""
+    for name, rows in tables.items():
+        store.warehouse.write(name, rows)
+    store.reader.refresh_database()
+    first, *others = tables
+    counts = {"dagster/row_count": len(tables[first]), **{f"{name}_rows": len(tables[name]) for name in others}}
+    return dg.MaterializeResult(metadata={**left_out(context, store.reader), **counts, **metadata})

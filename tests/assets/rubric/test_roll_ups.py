@@ -1,0 +1,91 @@
+"""Roll-ups of the rubric family, over two nights of two blueprints."""
+
+from __future__ import annotations
+
+import pytest
+
+from assets.launch import RUBRIC_ROLL_UP_NAMES, Launched
+from dtef_pipeline.rubric.grades import DIMENSIONS
+from resources.responses.store import ResponseStore
+from tests.assets.rubric.reviews import Reviews
+
+Nights = tuple[Reviews, list[Launched]]
+
+
+def test_stages_and_roll_ups_go_well(two_nights: Nights) -> None:
+    reviews, outcomes = two_nights
+    assert [one.failures for one in outcomes] == [(), (), ()]
+    assert reviews.checks(outcomes[-1]) == {"rubric_no_drift": True}
+
+
+def test_the_latest_grades_of_each_blueprint_are_averaged_and_two_blueprints_make_no_champion(two_nights: Nights) -> None:
+    rows = two_nights[0].rows("rubric_champions")
+    assert len(rows) == 2 * len(DIMENSIONS)
+    assert {one["dimension"]: one["mean"] for one in rows.to_dict("records")} == {
+        dimension: 8.0 if dimension == "clarity" else 6.0 for dimension in DIMENSIONS
+    }
+    assert set(rows["n_blueprints"]) == {2}
+    assert not rows["champion"].any()
+    assert set(rows["reason"]) == {"graded in 2 blueprints, at least 5 are needed"}
+
+
+def test_agreement_is_of_the_latest_night_in_every_cut(two_nights: Nights) -> None:
+    rows = two_nights[0].rows("rubric_agreement").set_index(["cut", "value"])
+    assert {cut for cut, _ in rows.index} == {"overall", "blueprint", "judges", "criterion", "language"}
+    # 2 models x 4 criteria in words x 2 draws of each of the 4 judges
+    assert rows.loc[("overall", "all"), ["n_units", "n_values"]].tolist() == [16, 64]
+    assert rows.loc[("blueprint", "second"), "alpha"] == 1
+    # In each unit of `first` two judges say 1 and two say .5: worse than chance.
+    assert rows.loc[("blueprint", "first"), "alpha"] < 0
+
+
+def test_judges_and_what_scores_vary_by_have_tables(two_nights: Nights) -> None:
+    reviews, _ = two_nights
+    judges = reviews.rows("rubric_judges").set_index("judge")
+    assert list(judges.index) == [f"{way}(judge-{one})" for way in ("prompt-aware", "standard") for one in "ab"]
+    assert judges["n"].tolist() == [16] * 4
+    # judge-b: 1 for what is right, .5 for the three other criteria
+    assert judges.loc["standard(judge-b)", "mean"] == pytest.approx((1 + 3 * 0.5) / 4)
+    favoured = reviews.rows("rubric_self_preference")
+    assert favoured.loc[0, ["judge", "n"]].tolist() == ["all", 64]
+    assert set(favoured["maker"]) == {None, "OpenAI"}
+    shares = reviews.rows("rubric_variance_shares").set_index("value")
+    assert shares.loc["first", ["answers", "judges", "repeats"]].tolist() == pytest.approx([0, 1, 0])
+    assert shares.loc["second", "answers"] is None
+
+
+def test_the_model_that_lost_its_answer_is_flagged_with_the_two_nights(two_nights: Nights) -> None:
+    rows = two_nights[0].rows("rubric_drift").set_index(["blueprint", "model"])
+    # Of `second`, two criteria: it contains 4 (lost), and it is right (as judges that read nothing say).
+    two = rows.loc[("second", "two")]
+    assert [two["lowest"], two["highest"]] == pytest.approx([0.5, 1.0])
+    assert (two["highest_snapshot"], two["lowest_snapshot"]) == ("2026-01-01", "2026-01-03")
+    assert rows["flagged"].to_dict() == {key: key == ("second", "two") for key in rows.index}
+    assert rows["investigate"].to_dict() == rows["flagged"].to_dict()
+
+
+def test_models_are_watched_over_all_blueprints(two_nights: Nights) -> None:
+    reviews, _ = two_nights
+    rows = reviews.rows("rubric_model_drift").set_index("model")
+    assert rows["verdict"].to_dict() == {"one": "none", "two": "watch"}
+    assert rows.loc["two", ["blueprints", "n_prompts", "cause"]].tolist() == [["first", "second"], 3, None]
+    assert rows.loc["two", "highest"] - rows.loc["two", "lowest"] == pytest.approx(0.5 / 3)
+    assert len(reviews.rows("rubric_drift_series")) == 4
+
+
+def test_costs_are_those_of_the_response_store_by_role(two_nights: Nights) -> None:
+    reviews, _ = two_nights
+    rows = reviews.rows("rubric_costs")
+    with ResponseStore(reviews.folder / "responses.sqlite") as store:
+        stored = store.summary().to_pandas().groupby(["role", "model"])[["answers", "prompt_tokens", "cost_usd"]].sum()
+    found = rows.set_index(["role", "model"])
+    assert found["calls"].to_dict() == stored["answers"].to_dict()
+    assert found["prompt_tokens"].to_dict() == stored["prompt_tokens"].to_dict()
+    assert found["cost_usd"].to_dict() == pytest.approx(stored["cost_usd"].to_dict())
+    assert list(dict.fromkeys(rows["role"])) == ["candidate", "judge", "analyst"]
+
+
+def test_roll_ups_without_scores_say_what_to_do(reviews: Reviews) -> None:
+    outcome = reviews.roll_up(*RUBRIC_ROLL_UP_NAMES)
+    assert all("materialize the stages of a blueprint first" in one for one in outcome.failures)
+    assert len(outcome.failures) == len(RUBRIC_ROLL_UP_NAMES)

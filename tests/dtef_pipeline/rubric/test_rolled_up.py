@@ -1,0 +1,113 @@
+"""Costs by role: each call counts once, however many rows rest on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_SUMMARIES
+from dtef_pipeline.rubric.rolled_up import champions_table, costs_table
+from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES
+
+USED = {
+    "a": (10, 1, 0.1),
+    "b": (20, 2, 0.2),
+    "c": (30, 3, None),
+    "d": (40, 4, 0.4),
+    "j": (5, 5, 0.05),
+}
+"""Tokens and dollars by call."""
+
+
+def stored(keys: Sequence[str]) -> pa.Table:
+    rows = [
+        dict(zip(("request_key", "prompt_tokens", "completion_tokens", "cost_usd"), (key, *USED[key]), strict=True))
+        for key in keys
+    ]
+    return pa.Table.from_pylist(rows)
+
+
+def summary(**given: list[object]) -> pa.Table:
+    names = ("model", "snapshot", "role", "answers", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced")
+    return pa.table({name: given.get(name, []) for name in names})
+
+
+def costs(
+    conversations: Sequence[Sequence[str]], judged: Sequence[Sequence[str]] = (), of_store: pa.Table | None = None
+) -> list[dict]:  # type: ignore[type-arg]
+    connection = duckdb.connect()
+
+    def used(keys: Sequence[str]) -> dict[str, object]:
+        prices = [USED[key][2] for key in keys]
+        total = None if None in prices else sum(price for price in prices if price is not None)
+        tokens = [sum(USED[key][at] for key in keys) for at in (0, 1)]
+        return {"request_keys": list(keys), "prompt_tokens": tokens[0], "completion_tokens": tokens[1], "cost_usd": total}
+
+    responses = [{"model": "m", "model_variant": "openai/m", "turns": len(keys), **used(keys)} for keys in conversations]
+    judgements = [{"judge_model": "x", "judge_variant": "openai/x", "raw": ["r"] * len(keys), **used(keys)} for keys in judged]
+    connection.register("rubric_responses", pa.Table.from_pylist(responses, schema=RUBRIC_RESPONSES))
+    connection.register("rubric_judgements", pa.Table.from_pylist(judgements, schema=RUBRIC_JUDGEMENTS))
+    connection.register("rubric_summaries", RUBRIC_SUMMARIES.empty_table())
+    rows: list[dict] = costs_table(connection, stored, summary() if of_store is None else of_store).to_pylist()  # type: ignore[type-arg]
+    return rows
+
+
+def test_prompts_that_read_the_same_share_a_call_that_counts_once() -> None:
+    (row,) = costs([["a"], ["a"], ["b"]])
+    assert (row["role"], row["answered"], row["calls"], row["prompt_tokens"], row["unpriced"]) == ("candidate", 2, 2, 30, 0)
+    assert row["cost_usd"] == pytest.approx(0.3)
+
+
+def test_conversations_that_share_their_first_turn_count_it_once() -> None:
+    (row,) = costs([["a", "b"], ["a", "d"], ["c"]])
+    assert (row["calls"], row["prompt_tokens"], row["completion_tokens"], row["unpriced"]) == (4, 100, 10, 1)
+    assert row["cost_usd"] == pytest.approx(0.1 + 0.2 + 0.4)
+
+
+def test_an_unknown_price_is_told_and_is_in_no_sum() -> None:
+    (row,) = costs([["c"]])
+    assert (row["cost_usd"], row["unpriced"]) == (None, 1)
+
+
+def test_roles_are_told_apart_and_embedders_come_from_the_store() -> None:
+    of_store = summary(
+        model=["e", "e", "m"],
+        snapshot=["base", "base", "base"],
+        role=["embedder", "embedder", "candidate"],
+        answers=[2, 1, 9],
+        prompt_tokens=[7, 1, 9],
+        completion_tokens=[0, 0, 9],
+        cost_usd=[0.5, None, 9.0],
+        unpriced=[0, 1, 0],
+    )
+    rows = costs([["a"]], [["j"], []], of_store)
+    assert [(row["role"], row["model"], row["calls"]) for row in rows] == [
+        ("candidate", "m", 1),
+        ("judge", "x", 1),
+        ("embedder", "e", 3),
+    ]
+    assert [row["cost_usd"] for row in rows] == pytest.approx([0.1, 0.05, 0.5])
+
+
+def test_nothing_asked_is_an_empty_table() -> None:
+    assert costs([]) == []
+
+
+def test_grades_of_blueprints_with_the_tag_test_make_no_champion() -> None:
+    connection = duckdb.connect()
+    names = ("blueprint", "snapshot", "analyst", "model", "dimension", "grade")
+    rows = [(f"b{n}", "base", "z", "m", "clarity", grade) for n, grade in enumerate((8.0, 8, 9, 9, 8, 1))]
+    connection.register("rubric_grades", pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows]))
+    tags = [None, ["a"], [], [], [], ["test"]]
+    connection.register(
+        "rubric_blueprints", pa.table({"blueprint": [row[0] for row in rows], "tags": pa.array(tags, pa.list_(pa.string()))})
+    )
+    connection.register(
+        "rubric_runs", pa.table({"snapshot": ["base"], "answered_at": pa.array([None], pa.timestamp("us", "UTC"))})
+    )
+    (row,) = champions_table(connection).to_pylist()
+    assert (row["n_blueprints"], row["champion"]) == (5, True)
+    assert row["mean"] == pytest.approx(8.4)

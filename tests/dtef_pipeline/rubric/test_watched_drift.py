@@ -1,0 +1,98 @@
+"""Drift of models on rubrics by the project's evidence, and the judges' part in it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+from dtef_pipeline.rubric.watched_drift import documented_drift_table, net_drift, watched_drift
+
+NIGHTS = [f"2026-01-{night:02d}" for night in range(1, 15)]
+PROMPTS = [f"p{prompt}" for prompt in range(30)]
+
+
+def tables(shift: float, since: int = 7, labels: tuple[str, str] = ("same", "same")) -> duckdb.DuckDBPyConnection:
+    """Two models on one blueprint; the scores of `moved` are lower by `shift` from the night `since` on, when the run label may change too."""
+    rng = np.random.default_rng(3)
+    levels = rng.uniform(0.4, 0.8, len(PROMPTS))
+    cells = [
+        ("b", night, prompt, model, f"openai/{model}[temperature=0]", 0.0, 0, level + rng.normal(0, 0.03) - lost)
+        for at, night in enumerate(NIGHTS)
+        for model in ("moved", "steady")
+        for lost in [shift if model == "moved" and at >= since else 0.0]
+        for prompt, level in zip(PROMPTS, levels, strict=True)
+    ]
+    names = ["blueprint", "snapshot", "prompt", "model", "model_variant", "temperature", "system_index", "hybrid"]
+    scores = pd.DataFrame(cells, columns=names).assign(level="cell", weight=1.0, reasons=None)
+    runs = pd.DataFrame(
+        [("b", night, labels[at >= since], ["standard(j)"]) for at, night in enumerate(NIGHTS)],
+        columns=["blueprint", "snapshot", "run_label", "judges"],
+    )
+    runs["answered_at"] = [datetime.fromisoformat(f"{night}T02:00:00").replace(tzinfo=UTC) for night in NIGHTS]
+    responses = scores.merge(runs[["snapshot", "answered_at"]], on="snapshot").assign(served_model="m", fingerprint=None)
+    connection = duckdb.connect()
+    for name, frame in (("rubric_scores", scores), ("rubric_runs", runs), ("rubric_responses", responses)):
+        connection.register(name, frame)
+    return connection
+
+
+def test_a_planted_shift_is_found_with_its_night_and_the_other_model_is_left_alone() -> None:
+    rows = {row["model"]: row for row in watched_drift(tables(0.2)).checks.to_pylist()}
+    assert rows["moved"]["verdict"] == "drift"
+    assert rows["moved"]["first_snapshot"] == NIGHTS[7]
+    assert rows["moved"]["shift"] == pytest.approx(-0.2, abs=0.03)
+    assert rows["steady"]["verdict"] == "none"
+    assert rows["moved"]["moved"][0]["prompt"].startswith("b/p")
+
+
+def test_nothing_is_found_where_nothing_moved() -> None:
+    assert {row["verdict"] for row in watched_drift(tables(0.0)).checks.to_pylist()} == {"none"}
+
+
+def test_runs_of_another_label_are_not_compared() -> None:
+    connection = tables(0.2, labels=("old", "new"))
+    assert "drift" not in {row["verdict"] for row in watched_drift(connection).checks.to_pylist()}
+    documented = documented_drift_table(connection).to_pylist()
+    assert [(row["run_label"], row["model"], row["n_snapshots"]) for row in documented] == [
+        (label, model, n) for label, n in (("new", 7), ("old", 7)) for model in ("moved", "steady")
+    ]
+    assert not any(row["flagged"] for row in documented)
+
+
+def test_the_documented_rule_names_the_two_runs_to_look_into() -> None:
+    rows = {row["model"]: row for row in documented_drift_table(tables(0.2)).to_pylist()}
+    assert rows["moved"]["flagged"]
+    assert rows["moved"]["investigate"]
+    assert rows["moved"]["highest_snapshot"] < NIGHTS[7] <= rows["moved"]["lowest_snapshot"]
+
+
+def anchored(shift: float, since: int = 7) -> pd.DataFrame:
+    """A judge's points of stored answers, lower by `shift` from the night `since` on."""
+    rows = [
+        (night, "b", f"p{item % 10}", "should", f"item{item}", "standard(j)", "j:t=0", 0.75 - (shift if at >= since else 0.0))
+        for at, night in enumerate(NIGHTS)
+        for item in range(40)
+    ]
+    names = ["snapshot", "blueprint", "prompt", "block", "item", "judge", "judge_variant", "score"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def test_a_shift_is_told_as_the_judges_where_stored_answers_moved_alike() -> None:
+    checks = watched_drift(tables(0.2)).checks
+    told = {shift: net_drift(checks, anchored(shift)).to_pylist() for shift in (0.0, 0.25)}
+    causes = {shift: {row["model"]: row["cause"] for row in rows} for shift, rows in told.items()}
+    assert causes == {0.0: {"moved": "model", "steady": "none"}, 0.25: {"moved": "judges", "steady": "none"}}
+    (moved,) = [row for row in told[0.25] if row["model"] == "moved"]
+    # Coverage is .65 of the hybrid score.
+    assert moved["judges_shift"] == pytest.approx(-0.65 * 0.25)
+    assert moved["net_shift"] == pytest.approx(moved["shift"] + 0.65 * 0.25)
+
+
+def test_without_anchors_nothing_is_said_of_judges() -> None:
+    checks = watched_drift(tables(0.2)).checks
+    assert net_drift(checks, pd.DataFrame()).equals(checks)
+    assert set(checks["cause"].to_pylist()) == {None}
