@@ -23,11 +23,17 @@ $(BIN)/.installed: $(BIN)/.runs
 	$(PYTHON) install.py --all
 	touch $@
 
-demo: $(BIN)/.runs ## run the pipeline offline on the shipped sample, print the leaderboard, write the report
+demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print the leaderboard and a board of rubrics, write the report
 	$(BIN)/dtef ingest data/rounds/S1 data/rounds/S2
 	$(BIN)/dtef run --round S1 --round S2 --context 0 --context 5 \
 		--model baselines --model local/smollm2-135m --limit local/smollm2-135m=12
 	@cp $(STATE)/warehouse/report.html $(STATE)/report.html
+	@echo
+	@echo "Rubrics: two blueprints on stored, invented responses. Functions and similarity are computed now; verdicts are invented, too."
+	$(BIN)/dtef responses import data/stored_responses.jsonl
+	$(BIN)/dtef rubric add data/blueprints
+	$(BIN)/dtef rubric run --blueprint 'demo-*'
+	$(BIN)/dtef rubric board --by blueprint --blueprint 'demo-*'
 	@echo
 	@echo "Report: $(STATE)/report.html"
 	@echo "Dagster UI on the same state: make ui"
