@@ -100,6 +100,7 @@ def _asked(reader: TableReader, options: RubricOptions, models: Models, keys: Se
             options.judge_draws,
             _earlier(reader, key, options.snapshot) if options.snapshot in stored else None,
             _embedded(reader, key, embedder_of(embedder)),
+            _summed_up(reader, key, options.snapshot),
         )
 
 
@@ -117,6 +118,12 @@ def _earlier(reader: TableReader, key: str, snapshot: str) -> pa.Table:
 def _embedded(reader: TableReader, key: str, embedder: str) -> frozenset[str]:
     rows = reader.rows("rubric_embeddings", columns=["embedder", "text_hash"], blueprint=key)
     return frozenset(rows.filter(pc.equal(rows["embedder"], embedder))["text_hash"].to_pylist())
+
+
+def _summed_up(reader: TableReader, key: str, snapshot: str) -> frozenset[str]:
+    rows = reader.rows("rubric_summaries", columns=["analyst_variant", "status"], blueprint=key, snapshot=snapshot)
+    replied = rows.filter(pc.is_in(rows["status"], pa.array(["ok", "partial", "unreadable"])))
+    return frozenset(replied["analyst_variant"].to_pylist())
 
 
 def _stored(store: ResponseStore | None) -> StoredResponses:

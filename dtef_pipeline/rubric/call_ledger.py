@@ -108,6 +108,10 @@ class CallLedger:
     def row(self, role: str, model: ModelSpec) -> PlannedCalls:
         return self.rows.setdefault((role, model.name), PlannedCalls(role, model))
 
+    @property
+    def calls(self) -> int:
+        return sum(row.calls for row in self.rows.values())
+
     def new(self, keys: Iterable[str]) -> list[bool]:
         """Of each key whether it was never given before; among equal ones of these the first."""
         found = []

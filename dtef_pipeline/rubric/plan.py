@@ -54,6 +54,8 @@ class AskedBlueprint:
     """The rows of `rubric_responses` that the snapshot has; None: none."""
     embedded: Collection[str] = ()
     """Hashes of the texts that have a vector of the embedder."""
+    summed_up: Collection[str] = ()
+    """Variants of the analysts that summed up the snapshot."""
 
 
 @dataclass(slots=True)
@@ -97,11 +99,13 @@ def plan(asked: AskedBlueprint, ledger: CallLedger) -> int:
     ]
     spoken = [script for script, _ in told]
     expected: dict[str, ExpectedResponses] = {name: ExpectedResponses() for name in asked.prompts["prompt"].to_pylist()}
+    before = ledger.calls
     _converse(asked, spoken, talks, expected, ledger)
     _stand(asked, spoken, talks, expected)
     _judge(asked, expected, ledger)
+    is_as_it_was = ledger.calls == before
     _embed(asked, expected, ledger)
-    _sum_up(asked, expected, ledger)
+    _sum_up(asked, expected, ledger, asked.summed_up if is_as_it_was else ())
     return len(talks)
 
 
@@ -257,8 +261,10 @@ def _embed(asked: AskedBlueprint, expected: Mapping[str, ExpectedResponses], led
     row.send(0 if asked.embedder.is_local else -(-(len(missing) + unknown) // BATCH_TEXTS), tokens, 0, 0)
 
 
-def _sum_up(asked: AskedBlueprint, expected: Mapping[str, ExpectedResponses], ledger: CallLedger) -> None:
-    """One report to each analyst, no longer than a report may be."""
+def _sum_up(
+    asked: AskedBlueprint, expected: Mapping[str, ExpectedResponses], ledger: CallLedger, done: Collection[str]
+) -> None:
+    """One report to each analyst, no longer than a report may be. `done`: variants of analysts that were sent the same one."""
     if not asked.analysts:
         return
     listed = [*asked.criteria["text"].to_pylist(), *asked.prompts["ideal"].to_pylist()]
@@ -270,5 +276,8 @@ def _sum_up(asked: AskedBlueprint, expected: Mapping[str, ExpectedResponses], le
         row, most = ledger.row(ANALYST_ROLE, analyst), max(reply, most_tokens(analyst))
         row.planned += 1
         row.requests += 1
+        if analyst.variant in done:
+            row.replayed += 1
+            continue
         row.send(1, prompt, reply, most)
         row.once_more(1, prompt + most, most)

@@ -1,0 +1,138 @@
+"""`dtef rubric estimate` says what `dtef rubric run` then does; and what was run can be shown, exported and compared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.assets.rubric.conftest import serve_players
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused
+from tests.fake_llm_server import FakeLLM
+from tests.made.rubric_documents import ONE, ONE_PROMPTS, PATHS, PATHS_PROMPTS
+from tests.made.rubric_replies import Players
+from tests.strict_json import strict
+
+PRICES = {"input_price": 1.0, "output_price": 2.0}
+EMBEDDED = ("--embedder", "embed")
+RUN = ("rubric", "run", *EMBEDDED, "--no-roll-ups")
+
+
+@pytest.fixture
+def players(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Players]:
+    """Two blueprints are added; a server with prices plays everyone, and judges are easily read."""
+    found = Players(unreadable=False)
+    with FakeLLM(found.reply, embeddings=found.embeddings) as server:
+        serve_players(server, state, monkeypatch, **PRICES)
+        folder = state / "files"
+        folder.mkdir()
+        for name, documents in (("one", [ONE, ONE_PROMPTS]), ("paths", [PATHS, PATHS_PROMPTS])):
+            (folder / f"{name}.yml").write_text(yaml.safe_dump_all(documents, sort_keys=False), encoding="utf-8")
+        ok("rubric", "add", folder)
+        yield found
+
+
+def estimated(*options: str) -> dict[tuple[str, str], dict[str, Any]]:
+    rows = strict(ok("rubric", "estimate", *EMBEDDED, *options, "--format", "json"))
+    return {(row["role"], row["model"]): row for row in rows}
+
+
+def calls(rows: dict[tuple[str, str], dict[str, Any]]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for (role, _), row in rows.items():
+        found[role] += row["calls"]
+    return found
+
+
+def test_calls_are_those_that_arrive_and_a_second_estimate_finds_them_answered(players: Players) -> None:
+    before = estimated("--blueprint", "one")
+    assert calls(before) == {"candidate": 2, "judge": 8, "embedder": 1, "analyst": 1}
+    ok(*RUN, "--blueprint", "one")
+    asked = players.asked
+    assert {role: asked[role] for role in ("candidate", "judge", "embedder")} == {"candidate": 2, "judge": 8, "embedder": 1}
+    after = estimated("--blueprint", "one")
+    assert +calls(after) == Counter()
+    assert [(row["requests"], row["replayed"], row["cost_usd"]) for row in after.values()] == [
+        (row["requests"], row["requests"], 0.0) for row in before.values()
+    ]
+
+
+def test_judgements_of_stored_responses_are_the_requests_that_are_sent(players: Players) -> None:
+    """Equal texts are judged once, a blank response is not judged, and a conversation that a blank turn ended is over."""
+    before = estimated("--blueprint", "paths", "--draws", "2")
+    assert before["candidate", "cand-a"]["planned"] == 2 * 2 * 2 * (1 + 3 + 1 + 1)
+    dtef(*RUN, "--blueprint", "paths", "--draws", "2", "--max-calls", "judge=0", "--max-calls", "analyst=0")
+    assert players.asked["candidate"] <= calls(before)["candidate"]
+    stored = estimated("--blueprint", "paths", "--draws", "2")
+    assert calls(stored)["candidate"] == 0
+    assert calls(stored)["judge"] < calls(before)["judge"]
+    assert calls(stored)["embedder"] == 0
+    ok(*RUN, "--blueprint", "paths", "--draws", "2")
+    assert players.asked["judge"] == calls(stored)["judge"]
+
+
+def test_models_that_the_snapshot_has_already_are_judged_by_a_new_judge_too(players: Players) -> None:
+    ok(*RUN, "--blueprint", "one")
+    players.asked.clear()
+    wanted = ("--blueprint", "one", "--model", "cand-c", "--judge", "standard=judge-y")
+    before = calls(estimated(*wanted))
+    assert (before["candidate"], before["judge"]) == (2, 8)
+    ok(*RUN, *wanted)
+    assert players.asked["judge"] == 8
+
+
+def test_dollars_are_tokens_at_the_models_prices_and_the_most_is_never_less(players: Players) -> None:
+    for row in estimated().values():
+        assert row["cost_usd"] == pytest.approx((row["prompt_tokens"] + 2 * row["response_tokens"]) / 1e6)
+        assert row["cost_usd_most"] >= row["cost_usd"]
+        assert row["calls_most"] >= row["calls"]
+
+
+def test_budgets_are_compared_with_the_estimate_by_run_role_and_model(players: Players) -> None:
+    budgets = ("--max-calls", "1", "--max-cost-usd", "judge=1000", "--max-calls", "cand-a=1000")
+    text = ok("rubric", "estimate", *EMBEDDED, *budgets)
+    assert "max_calls 1 would be reached" in text
+    assert "judge: max_cost_usd 1,000.0 would not be reached" in text
+    assert "cand-a: max_calls 1,000 would not be reached" in text
+    assert "nobody asks nobody" in refused("rubric", "estimate", *EMBEDDED, "--max-calls", "nobody=5")
+
+
+def test_table_has_sums_by_role_and_unknown_prices_are_unknown(players: Players) -> None:
+    text = ok("rubric", "estimate", *EMBEDDED, "--model", "openai/no-such-model", "--model", "cand-a")
+    lines = [line.split() for line in text.splitlines()]
+    assert next(line for line in lines if "openai/no-such-model" in line)[-2:] == ["unknown", "unknown"]
+    assert any(line[:3] == ["candidate", "all", "2"] for line in lines)
+    assert "and the unknown" in text
+    assert "response tokens most" in text
+
+
+def test_blueprint_that_is_not_known_is_answered_with_the_nearest(players: Players) -> None:
+    assert "known: paths" in refused("rubric", "estimate", "--blueprint", "path")
+
+
+def test_estimate_asks_nobody_and_makes_no_store(players: Players, state: Path) -> None:
+    estimated()
+    assert +players.asked == Counter()
+    assert not (state / "responses.sqlite").exists()
+
+
+def test_what_was_run_is_shown_exported_and_compared(players: Players, state: Path) -> None:
+    ok(*RUN, "--blueprint", "paths")
+    ok(*RUN, "--blueprint", "paths", "--snapshot", "later")
+    shown = ok("rubric", "show", "paths", "talk", "--model", "cand-a")
+    assert "prompt talk" in shown
+    assert "standard(judge-x): CLASS_" in shown
+    out = state / "result.json"
+    ok("rubric", "export", "paths", "--out", out)
+    result = strict(out.read_text(encoding="utf-8"))
+    assert result["metadata"]["snapshot"] == "later"
+    assert result["executiveSummary"][0]["analyst"] == "analyst-z"
+    points = [point for one in result["coverage"]["paths"] for point in one["pointAssessments"]]
+    judged = [said for point in points for said in point["individualJudgements"]]
+    assert judged
+    assert all(said["raw"] for said in judged)
+    assert dtef("rubric", "compare", "paths", "base", "later", "--fail-on", "regression").exit_code == 0
