@@ -32,7 +32,7 @@ rubric_pipeline = dg.define_asset_job(
 rubric_roll_ups = dg.define_asset_job(
     "rubric_roll_ups",
     selection=dg.AssetSelection.assets(*RUBRIC_ROLL_UPS),
-    description="Boards, champions, agreement and validity of judges, drift, costs and pages, over everything that the rubric family has scored.",
+    description="Boards, champions, agreement and validity of judges, drift, costs and pages over all that the rubric family has scored.",
     run_tags={"dtef/roll_ups": "rubric"},
 )
 RUBRIC_JOBS = [rubric_pipeline, rubric_roll_ups]
