@@ -75,7 +75,7 @@ def estimate(reader: TableReader, options: RubricOptions, output: str) -> None:
 
 def _asked(reader: TableReader, options: RubricOptions, models: Models, keys: Sequence[str]) -> Iterator[AskedBlueprint]:
     embedder = _one(models, options.embedder or OFFLINE_EMBEDDER)
-    analysts = chosen_analysts((), models)
+    analysts = chosen_analysts(options.analysts, models)
     house = reader.warehouse
     for key in keys:
         stored = house.values("rubric_responses", "snapshot", blueprint=key)

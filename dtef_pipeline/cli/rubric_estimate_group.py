@@ -8,7 +8,15 @@ import click
 
 from dtef_pipeline.cli.options import writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
-from dtef_pipeline.cli.rubric_options import of_blueprints, of_budgets, of_candidates, of_judges, of_policy, of_snapshot
+from dtef_pipeline.cli.rubric_options import (
+    of_analysts,
+    of_blueprints,
+    of_budgets,
+    of_candidates,
+    of_judges,
+    of_policy,
+    of_snapshot,
+)
 
 
 @click.command(short_help="Say what a run would ask and cost. Nothing is asked.")
@@ -16,6 +24,7 @@ from dtef_pipeline.cli.rubric_options import of_blueprints, of_budgets, of_candi
 @of_candidates
 @of_judges
 @of_policy
+@of_analysts
 @of_snapshot
 @of_budgets
 @writes_a_table

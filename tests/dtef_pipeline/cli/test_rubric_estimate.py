@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 import yaml
 
 from tests.assets.rubric.conftest import serve_players
-from tests.dtef_pipeline.cli.commands import dtef, ok, refused
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
 from tests.fake_llm_server import FakeLLM
 from tests.made.rubric_documents import ONE, ONE_PROMPTS, PATHS, PATHS_PROMPTS
 from tests.made.rubric_replies import Players
@@ -22,17 +23,26 @@ EMBEDDED = ("--embedder", "embed")
 RUN = ("rubric", "run", *EMBEDDED, "--no-roll-ups")
 
 
+@pytest.fixture(scope="module")
+def added(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two blueprints are added. Made once; to be copied, not changed."""
+    folder = tmp_path_factory.mktemp("rubrics")
+    (folder / "files").mkdir()
+    for name, documents in (("one", [ONE, ONE_PROMPTS]), ("paths", [PATHS, PATHS_PROMPTS])):
+        (folder / "files" / f"{name}.yml").write_text(yaml.safe_dump_all(documents, sort_keys=False), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        use(folder, patch)
+        ok("rubric", "add", folder / "files")
+    return folder
+
+
 @pytest.fixture
-def players(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Players]:
-    """Two blueprints are added; a server with prices plays everyone, and judges are easily read."""
+def players(added: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Players]:
+    """A state of its own, in which a server with prices plays everyone, and judges are easily read."""
+    shutil.copytree(added, state, dirs_exist_ok=True)
     found = Players(unreadable=False)
     with FakeLLM(found.reply, embeddings=found.embeddings) as server:
         serve_players(server, state, monkeypatch, **PRICES)
-        folder = state / "files"
-        folder.mkdir()
-        for name, documents in (("one", [ONE, ONE_PROMPTS]), ("paths", [PATHS, PATHS_PROMPTS])):
-            (folder / f"{name}.yml").write_text(yaml.safe_dump_all(documents, sort_keys=False), encoding="utf-8")
-        ok("rubric", "add", folder)
         yield found
 
 
@@ -61,7 +71,9 @@ def test_calls_are_those_that_arrive_and_a_second_estimate_finds_them_answered(p
     ]
 
 
-def test_judgements_of_stored_responses_are_the_requests_that_are_sent(players: Players) -> None:
+def test_judgements_of_stored_responses_are_the_requests_that_are_sent_and_the_run_can_be_read(
+    players: Players, state: Path
+) -> None:
     """Equal texts are judged once, a blank response is not judged, and a conversation that a blank turn ended is over."""
     before = estimated("--blueprint", "paths", "--draws", "2")
     assert before["candidate", "cand-a"]["planned"] == 2 * 2 * 2 * (1 + 3 + 1 + 1)
@@ -73,16 +85,22 @@ def test_judgements_of_stored_responses_are_the_requests_that_are_sent(players: 
     assert calls(stored)["embedder"] == 0
     ok(*RUN, "--blueprint", "paths", "--draws", "2")
     assert players.asked["judge"] == calls(stored)["judge"]
+    _shown_and_exported(state)
 
 
-def test_models_that_the_snapshot_has_already_are_judged_by_a_new_judge_too(players: Players) -> None:
-    ok(*RUN, "--blueprint", "one")
-    players.asked.clear()
-    wanted = ("--blueprint", "one", "--model", "cand-c", "--judge", "standard=judge-y")
-    before = calls(estimated(*wanted))
-    assert (before["candidate"], before["judge"]) == (2, 8)
-    ok(*RUN, *wanted)
-    assert players.asked["judge"] == 8
+def _shown_and_exported(state: Path) -> None:
+    shown = ok("rubric", "show", "paths", "talk", "--model", "cand-a")
+    assert "prompt talk" in shown
+    assert "standard(judge-x): CLASS_" in shown
+    out = state / "result.json"
+    ok("rubric", "export", "paths", "--out", out)
+    result = strict(out.read_text(encoding="utf-8"))
+    assert result["executiveSummary"][0]["analyst"] == "analyst-z"
+    assert result["executiveSummary"][0]["grades"]
+    points = [point for one in result["coverage"]["paths"] for point in one["pointAssessments"]]
+    judged = [said for point in points for said in point["individualJudgements"]]
+    assert judged
+    assert all(said["raw"] for said in judged)
 
 
 def test_dollars_are_tokens_at_the_models_prices_and_the_most_is_never_less(players: Players) -> None:
@@ -118,21 +136,3 @@ def test_estimate_asks_nobody_and_makes_no_store(players: Players, state: Path) 
     estimated()
     assert +players.asked == Counter()
     assert not (state / "responses.sqlite").exists()
-
-
-def test_what_was_run_is_shown_exported_and_compared(players: Players, state: Path) -> None:
-    ok(*RUN, "--blueprint", "paths")
-    ok(*RUN, "--blueprint", "paths", "--snapshot", "later")
-    shown = ok("rubric", "show", "paths", "talk", "--model", "cand-a")
-    assert "prompt talk" in shown
-    assert "standard(judge-x): CLASS_" in shown
-    out = state / "result.json"
-    ok("rubric", "export", "paths", "--out", out)
-    result = strict(out.read_text(encoding="utf-8"))
-    assert result["metadata"]["snapshot"] == "later"
-    assert result["executiveSummary"][0]["analyst"] == "analyst-z"
-    points = [point for one in result["coverage"]["paths"] for point in one["pointAssessments"]]
-    judged = [said for point in points for said in point["individualJudgements"]]
-    assert judged
-    assert all(said["raw"] for said in judged)
-    assert dtef("rubric", "compare", "paths", "base", "later", "--fail-on", "regression").exit_code == 0

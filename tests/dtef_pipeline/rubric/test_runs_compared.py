@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.runs_compared import RUNS_COMPARED, compare_runs, has_regression
+from dtef_pipeline.rubric.runs_compared import MOVED_PROMPTS, RUNS_COMPARED, compare_runs, has_regression, moved_prompts
 from tests.dtef_pipeline.rubric.score_tables import scores_of
 
 
@@ -109,3 +109,16 @@ def test_nothing_in_common_has_no_rows_and_two_blueprints_are_refused() -> None:
     both = scores_of(*run_of({"a": BASE}), *run_of({"a": BASE}, "s2"))
     with pytest.raises(ConfigError, match="after: got cells of 2 runs; allowed: one blueprint in one snapshot"):
         compare_runs(one, both)
+
+
+def test_prompts_are_sorted_by_how_far_their_means_moved_and_name_the_model_that_moved_most() -> None:
+    before = scores_of(*run_of({"a": [0.5, 0.5, 0.5, None], "b": [0.5, 0.6, 0.7, 0.8]}))
+    after = scores_of(*run_of({"a": [0.9, 0.4, 0.5, 0.5], "b": [0.1, 0.4, 0.8, 0.8]}, "s2"))
+    found = moved_prompts(before, after).to_dict("records")
+    assert [row["prompt"] for row in found] == ["p1", "p2", "p0", "p3"]
+    assert [row["difference"] for row in found] == pytest.approx([-0.15, 0.05, 0.0, 0.0])
+    assert [(row["moved_model"], row["n_pairs"]) for row in found] == [("b", 2), ("b", 2), ("b", 2), ("b", 1)]
+    assert found[0]["model_difference"] == pytest.approx(-0.2)
+    assert found[0]["score"] - found[0]["other_score"] == pytest.approx(-0.15)
+    assert list(moved_prompts(before, after)) == list(MOVED_PROMPTS)
+    assert not len(moved_prompts(before, scores_of(*run_of({"c": [0.5]}, "s2"))))
