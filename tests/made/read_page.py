@@ -13,7 +13,7 @@ class ReadPage(HTMLParser):
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.scripts: list[str] = []
         self.comments: list[str] = []
-        self.text = ""
+        self._texts: list[str] = []
         self._inside = ""
         self.feed(page)
         self.close()
@@ -31,10 +31,14 @@ class ReadPage(HTMLParser):
         if self._inside == "script":
             self.scripts[-1] += data
         elif not self._inside:
-            self.text += data
+            self._texts.append(data)
 
     def handle_comment(self, data: str) -> None:
         self.comments.append(data)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._texts)
 
     @property
     def anchors(self) -> set[str]:

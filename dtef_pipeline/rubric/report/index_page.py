@@ -13,7 +13,7 @@ from dtef_pipeline.report.page import Chapter, build_report
 from dtef_pipeline.rubric.report.marks import inline, missing, own_file
 from dtef_pipeline.rubric.report.shared_tables import agreement_section, champions_section, drift_section
 from dtef_pipeline.rubric.report.slider import board_section
-from dtef_pipeline.rubric.report.spending import costs_section
+from dtef_pipeline.rubric.report.spending import all_costs_section
 from dtef_pipeline.rubric.report.stored import RubricRows, StoredRow
 from dtef_pipeline.statistics.resampling import RESAMPLES
 
@@ -68,7 +68,7 @@ def index_page(
         Chapter("champions", "Champions", champions_section(rows)),
         Chapter("agreement", "Agreement", agreement_section(rows)),
         Chapter("drift", "Drift", drift_section(rows)),
-        Chapter("costs", "Costs", costs_section(rows, runs)),
+        Chapter("costs", "Costs", all_costs_section(rows, runs)),
     ]
     return build_report("DTEF: rubrics", _INTRODUCTION, chapters)
 

@@ -76,10 +76,11 @@ class Heat(NamedTuple):
 
 
 class HeatRow(NamedTuple):
-    """One row; `head` is markup. Rows without cells are headings of those below."""
+    """One row; `head` is markup."""
 
     head: str
-    cells: Sequence[Heat | None] = ()
+    cells: Sequence[Heat | None] | None = None
+    """None: the row is a heading of those below."""
 
 
 def heat_table(
@@ -102,7 +103,7 @@ def _heading(name: str) -> str:
 
 
 def _heat_row(row: HeatRow, width: int, edges: Sequence[float]) -> str:
-    if not row.cells:
+    if row.cells is None:
         return f'<tr><th scope="rowgroup" colspan="{width + 1}" class="text group">{row.head}</th></tr>'
     return f'<tr><th scope="row" class="text">{row.head}</th>{"".join(_heat_cell(cell, edges) for cell in row.cells)}</tr>'
 

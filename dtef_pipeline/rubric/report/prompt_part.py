@@ -81,6 +81,8 @@ def _asked(prompt: StoredRow) -> str:
         for at, system in enumerate(systems)
         if system is not None or len(systems) > 1
     )
+    if len(systems) > 1:
+        told = f"<li><details><summary>{counted(len(systems), 'system prompt')}, each asked apart</summary><ol>{told}</ol></details></li>"
     facts = {}
     if not is_unknown(prompt["weight"]) and prompt["weight"] != 1:
         facts["Weight"] = f"{prompt['weight']:g}"

@@ -92,6 +92,8 @@ _SELF_COLUMNS = (
     Column("reason", "Note", note),
 )
 _SHARE_COLUMNS = (
+    Column("cut", "By", text),
+    Column("value", "Of", named),
     Column("answers", "Answers", percent, "Share of the variance between criteria of responses: what is to be measured"),
     Column("judges", "Judges", percent, "Share between judges of the same text"),
     Column("repeats", "Repeats", percent, "Share between repeats of one judge"),
@@ -120,8 +122,8 @@ _KNOWN_COLUMNS = (
 )
 _BESIDE_AGREEMENT = (
     ("rubric_judges", "Judges", _JUDGES_COLUMNS),
-    ("rubric_self_preference", "Judges on models of their own maker", _SELF_COLUMNS),
-    ("rubric_variance_shares", "What the judgements differ by", _SHARE_COLUMNS),
+    ("rubric_validity", "Judges on models of their own maker", _SELF_COLUMNS),
+    ("rubric_variance", "What the judgements differ by", _SHARE_COLUMNS),
     ("rubric_known_classes", "Judges against people's labels", _KNOWN_COLUMNS),
     ("rubric_corrected", "Scores corrected by people's labels", _LABELLED_COLUMNS),
 )

@@ -7,8 +7,8 @@ from math import fsum
 
 import pandas as pd
 
-from dtef_pipeline.report.markup import Column, dollars, section, table, text, whole
-from dtef_pipeline.rubric.report.marks import missing
+from dtef_pipeline.report.markup import Column, dollars, fold, named, section, table, text, whole
+from dtef_pipeline.rubric.report.marks import missing, wrapping_name
 from dtef_pipeline.rubric.report.stored import RubricRows, StoredRow
 
 _ROLE_TABLES: Mapping[str, str] = {
@@ -34,6 +34,20 @@ _ROLE_COLUMNS = (
 )
 
 
+_ALL_COSTS_HOW = (
+    "What was paid for everything in these tables, by role. Each call counts once, with what it cost when it was bought. Unpriced: replies "
+    "whose cost is not known, which are in no sum."
+)
+_ROLE_ORDER = ("candidate", "judge", "analyst", "embedder")
+_CALL_COUNTS = ("answered", "calls", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced")
+_OF_ROLE, _OF_MODEL = Column("role", "Role", text), Column("named", "Model", named)
+_CALL_COLUMNS = (
+    Column("answered", "Answered", whole, "Conversations, judgements and summaries with a reply"),
+    Column("calls", "Calls", whole),
+    *_ROLE_COLUMNS[2:],
+)
+
+
 def costs_section(rows: RubricRows, runs: Mapping[str, str]) -> str:
     """The section. `runs`: the blueprints whose costs are added up, each with its snapshot."""
     found = [
@@ -49,6 +63,25 @@ def costs_section(rows: RubricRows, runs: Mapping[str, str]) -> str:
     total = {name: frame[name].sum(min_count=1) for name in frame.columns if name != "role"}
     frame = pd.concat([frame, pd.DataFrame([{"role": "All", **total}])], ignore_index=True)
     return section("costs", "Costs", _COSTS_HOW, table(frame, _ROLE_COLUMNS, caption="Costs by role", row_head="role"))
+
+
+def all_costs_section(rows: RubricRows, runs: Mapping[str, str]) -> str:
+    """The section of everything that was ever bought, by role and model, each call once; before there is such a table, of the runs shown."""
+    found = rows.frame("rubric_costs")
+    if not len(found) or not {"role", "cost_usd"} <= set(found):
+        return costs_section(rows, runs)
+    place = {role: at for at, role in enumerate(_ROLE_ORDER)}
+    by_role = found.groupby("role", sort=False)[[name for name in _CALL_COUNTS if name in found]].sum(min_count=1).reset_index()
+    by_role = by_role.sort_values("role", key=lambda role: role.map(place).fillna(len(place)))
+    total = {name: by_role[name].sum(min_count=1) for name in by_role.columns if name != "role"}
+    by_role = pd.concat([by_role, pd.DataFrame([{"role": "all", **total}])], ignore_index=True)
+    by_model = found.sort_values(["cost_usd", "role"], ascending=[False, True], na_position="last")
+    by_model = by_model.assign(named=by_model["model"].map(wrapping_name))
+    body = table(by_role, (_OF_ROLE, *_CALL_COLUMNS), caption="Costs by role", row_head="role")
+    apart = table(
+        by_model, (_OF_ROLE, _OF_MODEL, *_CALL_COLUMNS), caption="Costs by role and model", data=by_model.drop(columns="named")
+    )
+    return section("costs", "Costs", _ALL_COSTS_HOW, body + fold("By model", apart))
 
 
 def _spent(rows: RubricRows, name: str, runs: Mapping[str, str]) -> StoredRow | None:

@@ -38,6 +38,12 @@ def summary_section(rows: RubricRows, run: BlueprintRun) -> str:
     if not found:
         made = missing("No summary of this run", "`dtef rubric run` with an analyst makes rubric_summaries and rubric_grades")
         return section("summary", "Executive summary", _SUMMARY_HOW, made)
+    written = [row for row in found if not is_unknown(row["analyst"])]
+    if not written:
+        return section(
+            "summary", "Executive summary", _SUMMARY_HOW, f"<p>No summary of this run: {inline(found[0]['reason'])}.</p>"
+        )
+    found = written
     body = "".join(_summary(run, row, several=len(found) > 1) for row in found)
     return section("summary", "Executive summary", _SUMMARY_HOW, body + _grades(rows, run))
 

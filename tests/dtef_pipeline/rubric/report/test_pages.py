@@ -4,6 +4,7 @@ import re
 from collections import Counter
 
 import duckdb
+import pandas as pd
 import pytest
 
 from dtef_pipeline.rubric.report.pages import rubric_pages
@@ -88,7 +89,8 @@ def test_every_judgement_stands_on_the_page_whether_the_criterion_is_met_or_not(
     assert lost
     assert page.count("no verdict: unreadable") == len(lost)
     assert page.count("What the judge wrote") == len(lost)
-    assert all(row["reflection"] is None or row["reflection"] in ReadPage(page).text for row in judgements)
+    text = ReadPage(page).text
+    assert all(row["reflection"] is None or row["reflection"] in text for row in judgements)
 
 
 def test_a_point_of_some_judges_is_marked_with_its_bounds(made: RubricTables, pages: dict[str, str]) -> None:
@@ -147,6 +149,15 @@ def test_the_latest_run_is_shown_unless_another_is_given() -> None:
     assert "not run yet" in pages_of(made, snapshot="2030-01-01")[PAGE]
 
 
+def test_before_any_run_prompts_and_criteria_can_be_read() -> None:
+    tables = made_tables(1, 2, 2).tables()
+    kept = ("rubric_blueprints", "rubric_prompts", "rubric_criteria", "rubric_findings")
+    text = ReadPage(dict(rubric_pages(connected({name: tables[name] for name in kept})))[PAGE]).text
+    assert "1. Says that attention and memory suffer within a day." in text
+    assert text.count("No responses in this run.") == 2
+    assert "not run yet" in text
+
+
 def test_prompts_that_are_too_large_for_one_page_have_their_own(made: RubricTables, pages: dict[str, str]) -> None:
     apart = pages_of(made, most_bytes=10_000)
     names = [name for name in apart if name.startswith("health__topic-0")]
@@ -156,7 +167,7 @@ def test_prompts_that_are_too_large_for_one_page_have_their_own(made: RubricTabl
     assert sum(apart[name].count('class="response"') for name in names) == pages[PAGE].count('class="response"') == 12
 
 
-@pytest.mark.parametrize("gone", [*made_tables(1, 2, 1).tables()])
+@pytest.mark.parametrize("gone", [name for name, rows in made_tables(1, 2, 1).tables().items() if len(rows)])
 def test_without_a_table_the_rest_is_shown(gone: str) -> None:
     tables = made_tables(1, 2, 1).tables()
     pages = dict(rubric_pages(connected({name: rows for name, rows in tables.items() if name != gone}), resamples=0))
@@ -181,6 +192,30 @@ def test_costs_are_added_up_by_role(made: RubricTables, pages: dict[str, str]) -
     assert all(f"{cost:,.4f}" in text for cost in (*costs.values(), sum(costs.values())))
     own = sum(row["cost_usd"] for row in made.rows["rubric_judgements"] if row["blueprint"] == "health__topic-0")
     assert f"{own:,.4f}" in ReadPage(pages[PAGE]).text
+
+
+def test_costs_of_everything_are_shown_by_role_where_they_were_added_up() -> None:
+    made = made_tables(1, 2, 1)
+    rows = [("judge", "j", 2.0), ("candidate", "a", 0.25), ("candidate", "b", 0.5), ("analyst", "c", None)]
+    made.extra["rubric_costs"] = pd.DataFrame(
+        [{"role": role, "model": model, "calls": 3, "cost_usd": cost} for role, model, cost in rows]
+    )
+    text = ReadPage(pages_of(made)["index.html"]).text.partition("Costs by role")[2]
+    first = re.findall(r"(candidate|judge|analyst|all)(\d+)(\d\.\d{4}|–)", text.partition("By model")[0])
+    assert first == [("candidate", "6", "0.7500"), ("judge", "3", "2.0000"), ("analyst", "3", "–"), ("all", "12", "2.7500")]
+
+
+def test_a_run_that_no_analyst_read_says_why() -> None:
+    made = made_tables(1, 2, 1)
+    row = {
+        "blueprint": "health__topic-0",
+        "snapshot": "base",
+        "analyst": None,
+        "status": "not asked",
+        "reason": "no analyst is <named>",
+    }
+    made.extra["rubric_summaries"] = pd.DataFrame([row])
+    assert "No summary of this run: no analyst is <named>." in ReadPage(pages_of(made)[PAGE]).text
 
 
 def test_a_summary_links_the_models_that_it_names() -> None:

@@ -15,8 +15,8 @@ from tests.made.read_page import ReadPage
 
 @pytest.mark.parametrize("beta", [0.0, 0.35, 0.5, 1.0])
 def test_the_page_has_the_board_of_each_weight(beta: float) -> None:
-    scores, options = model_rows(), RubricBoardOptions(resamples=200)
-    data = slider_data(scores, ["base"], {}, 200)
+    scores, options = model_rows(), RubricBoardOptions(resamples=40)
+    data = slider_data(scores, ["base"], {}, 40)
     own = {one["model"]: one for one in data["models"]}
     for row in board(rescored(scores, beta), ["base"], {}, options=options).to_dict("records"):
         one, at = own[row["model"]], round(beta * data["steps"])
@@ -52,7 +52,7 @@ def shown(page: str) -> list[dict[str, Any]]:
 
 
 def test_models_of_fewer_than_ten_blueprints_are_listed_without_a_rank() -> None:
-    rows = shown(board_section(model_rows(), ["base"], {}, 50))
+    rows = shown(board_section(model_rows(), ["base"], {}, 0))
     assert [row["model"] for row in rows] == ["covers", "resembles", "rare", "mute"]
     assert [row["rank"] for row in rows] == ["1", "2", "–", "–"]
     assert rows[3]["score"] == "–"
