@@ -42,7 +42,7 @@ def said(value: Any, kind: str = "") -> str:
     """A text from data in a box, as it was written."""
     if is_unknown(value) or not str(value):
         return '<p class="count">No text.</p>'
-    return f'<div class="said {kind}" dir="auto" tabindex="0">{escape(str(value))}</div>'
+    return f'<div class="said {kind}" dir="auto">{escape(str(value))}</div>'
 
 
 def source(value: Any) -> str:

@@ -92,13 +92,13 @@ def _plain(value: Any, digits: int | None = None) -> float | None:
 
 def _control(beta: float) -> str:
     return (
-        '<form class="slider" onsubmit="return false"><label for="beta">Weight of similarity (beta) '
+        '<div class="slider"><label for="beta">Weight of similarity (beta) '
         f'<output id="beta-shown" for="beta">{beta:.2f}</output></label>'
         f'<input type="range" id="beta" min="0" max="1" step="0.01" value="{beta}" list="beta-marks" aria-describedby="beta-told">'
         '<datalist id="beta-marks"><option value="0"></option><option value="0.35"></option><option value="1"></option></datalist>'
         '<span class="ends"><span>0: coverage of the rubric alone</span><span>1: similarity to the ideal alone</span></span>'
         f'<p id="beta-told" class="count" role="status">The usual weight is {beta:.2f}. <button type="button" id="beta-usual" '
-        f'data-beta="{beta}" hidden>Back to it</button></p></form>'
+        f'data-beta="{beta}" hidden>Back to it</button></p></div>'
     )
 
 

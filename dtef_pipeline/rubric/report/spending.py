@@ -39,7 +39,7 @@ _ALL_COSTS_HOW = (
     "whose cost is not known, which are in no sum."
 )
 _ROLE_ORDER = ("candidate", "judge", "analyst", "embedder")
-_CALL_COUNTS = ("answered", "calls", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced")
+_ROLE_SUMS = ("answered", "calls", "prompt_tokens", "completion_tokens", "cost_usd", "unpriced")
 _OF_ROLE, _OF_MODEL = Column("role", "Role", text), Column("named", "Model", named)
 _CALL_COLUMNS = (
     Column("answered", "Answered", whole, "Conversations, judgements and summaries with a reply"),
@@ -71,7 +71,7 @@ def all_costs_section(rows: RubricRows, runs: Mapping[str, str]) -> str:
     if not len(found) or not {"role", "cost_usd"} <= set(found):
         return costs_section(rows, runs)
     place = {role: at for at, role in enumerate(_ROLE_ORDER)}
-    by_role = found.groupby("role", sort=False)[[name for name in _CALL_COUNTS if name in found]].sum(min_count=1).reset_index()
+    by_role = found.groupby("role", sort=False)[[name for name in _ROLE_SUMS if name in found]].sum(min_count=1).reset_index()
     by_role = by_role.sort_values("role", key=lambda role: role.map(place).fillna(len(place)))
     total = {name: by_role[name].sum(min_count=1) for name in by_role.columns if name != "role"}
     by_role = pd.concat([by_role, pd.DataFrame([{"role": "all", **total}])], ignore_index=True)

@@ -15,7 +15,7 @@ from tests.made.rubric_pages import RubricTables, connected, made_tables, pages_
 ALLOWED_ELEMENTS = set(
     re.findall(
         r"\w+",
-        "a article bdi body br button caption code datalist dd details div dl dt figcaption figure form h1 h2 h3 h4 h5 head header html"
+        "a article bdi body br button caption code datalist dd details div dl dt figcaption figure h1 h2 h3 h4 h5 head header html"
         " input label li main meta nav ol option output p script section span strong style summary table tbody td th thead title tr ul"
         " wbr",
     )
@@ -242,7 +242,7 @@ def test_hostile_text_stays_text(most_bytes: int) -> None:
         assert {tag for tag, _ in read.elements} <= ALLOWED_ELEMENTS
         assert read.comments == []
         handlers = [(tag, key) for tag, attributes in read.elements for key in attributes if key.startswith("on")]
-        assert set(handlers) <= {("form", "onsubmit")}
+        assert handlers == []
         assert not any(
             re.match(r"\s*javascript:", str(attributes.get("href")), re.IGNORECASE) for _, attributes in read.elements
         )
