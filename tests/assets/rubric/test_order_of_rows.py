@@ -1,0 +1,79 @@
+"""Judgements, points and similarities share no hidden state: made of the same rows in another order they have the same bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from assets.stage.versions import content_version
+from dtef_pipeline.rubric.functions import ready_function
+from dtef_pipeline.rubric.point_rows import point_rows
+from dtef_pipeline.rubric.policy import ScoringPolicy
+from dtef_pipeline.rubric.published_boards import BOARD_READS
+from dtef_pipeline.rubric.score_rows import score_tables
+from tests.assets.rubric.conftest import RubricPipeline
+from tests.made.rubric_documents import PATHS, PATHS_PROMPTS
+
+POLICY = ScoringPolicy(embedder="openai/embed")
+READ = ("rubric_responses", "rubric_prompts", "rubric_criteria", "rubric_judgements", "rubric_embeddings")
+Tables = dict[str, pa.Table]
+
+
+@pytest.fixture
+def stored(rubric: RubricPipeline) -> RubricPipeline:
+    rubric.write("paths", [PATHS, PATHS_PROMPTS])
+    rubric.write("paths_again", [{**PATHS, "temperatures": [0.0]}, PATHS_PROMPTS])
+    assert rubric.run().failures == ()
+    return rubric
+
+
+def shuffled(rows: pa.Table, rng: np.random.Generator) -> pa.Table:
+    """In another order, and in several chunks."""
+    taken = rows.take(pa.array(rng.permutation(len(rows))))
+    cut = int(rng.integers(0, len(rows) + 1))
+    return pa.concat_tables([taken.slice(0, cut), taken.slice(cut)])
+
+
+def made_of(tables: Tables, rng: np.random.Generator | None = None) -> Tables:
+    """Points, scores and similarities; with a generator, of rows in another order at each step."""
+
+    def given(rows: pa.Table) -> pa.Table:
+        return rows if rng is None else shuffled(rows, rng)
+
+    at = {name: given(rows) for name, rows in tables.items()}
+    points = point_rows(at["rubric_responses"], at["rubric_criteria"], at["rubric_judgements"], ready_function)
+    of = (at[name] for name in ("rubric_responses", "rubric_prompts", "rubric_criteria"))
+    return {"rubric_points": points, **score_tables(*of, given(points), at["rubric_embeddings"], POLICY)._asdict()}
+
+
+def test_points_and_scores_of_shuffled_rows_have_the_bits_that_are_stored(stored: RubricPipeline) -> None:
+    tables = {name: stored.table(name, "paths") for name in READ}
+    wanted = made_of(tables)
+    assert len(wanted["rubric_points"]) > 100
+    for name, rows in wanted.items():
+        assert rows.equals(stored.table(name, "paths")), name
+    for seed in range(5):
+        for name, rows in made_of(tables, np.random.default_rng(seed)).items():
+            assert content_version(rows) == content_version(wanted[name]), (seed, name)
+
+
+def test_one_blueprint_has_the_bits_that_it_has_beside_others(stored: RubricPipeline) -> None:
+    """What one was scored by first leaves nothing behind for the next."""
+    alone = content_version(stored.table("rubric_scores", "paths"))
+    assert stored.run(["rubric_points", "rubric_scores"], keys=["paths"]).failures == ()
+    assert content_version(stored.table("rubric_scores", "paths")) == alone
+
+
+def test_boards_of_files_in_another_order_of_rows_have_the_same_bits(stored: RubricPipeline) -> None:
+    stored.roll_up()
+    names = [name for name in stored.house.tables() if name.startswith("rubric_board")]
+    assert "rubric_board_criterion" in names
+    before = {name: content_version(stored.table(name)) for name in names}
+    rng = np.random.default_rng(3)
+    for table in BOARD_READS:
+        for key in stored.keys:
+            at = {"blueprint": key, **({} if table == "rubric_blueprints" else {"snapshot": "base"})}
+            stored.house.write(table, shuffled(stored.table(table, key), rng), **at)
+    stored.roll_up()
+    assert {name: content_version(stored.table(name)) for name in names} == before
