@@ -35,7 +35,7 @@ def serve_players(server: FakeLLM, folder: Path, patch: pytest.MonkeyPatch, **se
     """The server as every model there is, by a file named in DTEF_MODELS."""
     shared = {"api_base": server.base_url, "retries": 8, "max_concurrency": 8, "timeout": 60, **settings}
     models = {name: {"model": f"openai/{name}", **shared} for name in MODELS}
-    collections = {"judges": ["judge-x"], "analyst": ["analyst-z"]}
+    collections = {"judges": ["judge-x"]}
     path = folder / "models.yaml"
     path.write_text(yaml.safe_dump({"collections": collections, "models": models}), encoding="utf-8")
     patch.setenv("DTEF_MODELS", str(path))

@@ -146,7 +146,7 @@ def reviews(tmp_path: Path) -> Iterator[Reviews]:
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def two_nights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Reviews, list[Launched]]]:
     """Two nights of both blueprints, of which the second finds model `two` without an answer; all roll-ups. Not to be changed."""
     with begun(tmp_path_factory.mktemp("nights")) as made:

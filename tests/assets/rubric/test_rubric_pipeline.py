@@ -167,7 +167,7 @@ class TestBrokenFile:
         rubric.write("broken", [ONE, BROKEN_PROMPTS])
         outcome = rubric.run()
         (failure,) = outcome.failures
-        assert failure.startswith("rubric_scores: 1 of 2 partitions failed, the others are done: broken (")
+        assert failure.startswith("rubric_summaries: 1 of 2 partitions failed, the others are done: broken (")
         assert "2 errors, first " in failure
         for stage in RUBRIC_STAGE_NAMES:
             assert rubric.status(stage)["good"] == GREEN, stage
