@@ -7,10 +7,10 @@ import dagster as dg
 # Single-run backfills make a round one run. Dagster warns that they are beta at every asset that has one, when the asset is imported.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
+from assets.rubric import anchors, corrected, embeddings, judgements, points, responses, roll_ups, summaries
 from assets.rubric import blueprints as rubric_blueprints
 from assets.rubric import boards as rubric_boards
 from assets.rubric import drift as rubric_drift
-from assets.rubric import embeddings, judgements, points, responses, roll_ups, summaries
 from assets.rubric import report as rubric_report
 from assets.rubric import scores as rubric_scores
 from assets.rubric.automation import RUBRIC_JOBS
@@ -34,6 +34,8 @@ _RUBRIC = [
     rubric_boards,
     roll_ups,
     rubric_drift,
+    corrected,
+    anchors,
     rubric_report,
 ]
 _MODULES = [ingest, blueprint, predict, score, aggregate, drift, boards, statistics, model_drift, report, *_RUBRIC]

@@ -2,8 +2,10 @@
 
 import dagster as dg
 
+from assets.rubric.anchors import rubric_anchors
 from assets.rubric.blueprints import rubric_blueprints
 from assets.rubric.boards import rubric_board
+from assets.rubric.corrected import rubric_corrected
 from assets.rubric.drift import rubric_drift
 from assets.rubric.embeddings import rubric_embeddings
 from assets.rubric.judgements import rubric_judgements
@@ -23,7 +25,16 @@ RUBRIC_STAGES = [
     rubric_scores,
     rubric_summaries,
 ]
-RUBRIC_ROLL_UPS = [rubric_board, rubric_champions, rubric_agreement, rubric_validity, rubric_drift, rubric_costs, rubric_report]
+RUBRIC_ROLL_UPS = [
+    rubric_board,
+    rubric_corrected,
+    rubric_champions,
+    rubric_agreement,
+    rubric_validity,
+    rubric_drift,
+    rubric_costs,
+    rubric_report,
+]
 rubric_pipeline = dg.define_asset_job(
     "rubric_pipeline",
     selection=dg.AssetSelection.assets(*RUBRIC_STAGES),
@@ -35,4 +46,9 @@ rubric_roll_ups = dg.define_asset_job(
     description="Boards, champions, agreement and validity of judges, drift, costs and pages over all that the rubric family has scored.",
     run_tags={"dtef/roll_ups": "rubric"},
 )
-RUBRIC_JOBS = [rubric_pipeline, rubric_roll_ups]
+rubric_anchors_again = dg.define_asset_job(
+    "rubric_anchors_again",
+    selection=dg.AssetSelection.assets(rubric_anchors),
+    description="Judges are shown stored responses again in a snapshot, so that a drift of judges is told apart from one of models.",
+)
+RUBRIC_JOBS = [rubric_pipeline, rubric_roll_ups, rubric_anchors_again]

@@ -15,6 +15,7 @@ from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
 from dtef_pipeline.rubric.functions import ready_function
+from dtef_pipeline.rubric.labelled_scores import labelled_points
 from dtef_pipeline.rubric.point_rows import point_rows
 from dtef_pipeline.rubric.self_preference import makers_by_name, same_maker
 from dtef_pipeline.rubric.space import RUBRIC_POINT, RUBRIC_RESPONSE, RUBRIC_SPACE
@@ -34,14 +35,19 @@ class PointsConfig(SnapshotConfig):
         default=False,
         description="Leave out judgements of a maker's own judge: those of responses by a model of the judge's maker.",
     )
+    with_labels: bool = Field(
+        default=False,
+        description="Let people's labels overrule the judges where there are any; the judges' score stays in `by_judges`.",
+    )
 
 
-@dg.asset(deps=[rubric_judgements], **{**stage(RUBRIC_BLUEPRINT, 5, "rubric_points", code_version="1"), **RUBRIC_GROUP})
+@dg.asset(deps=[rubric_judgements], **{**stage(RUBRIC_BLUEPRINT, 5, "rubric_points", code_version="2"), **RUBRIC_GROUP})
 def rubric_points(context: dg.AssetExecutionContext, config: PointsConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How far each criterion is met: one row per (response, criterion), 0 to 1, inverted for what a response is not to do.
 
     A criterion in words has the mean of the judges that answered; where some did not, `low` and `high` say what the missing ones could make of
-    it. A function is computed here, scripts in a process of their own. What cannot be scored is null with a reason, never 0. No model is asked.
+    it. A function is computed here, scripts in a process of their own. What cannot be scored is null with a reason, never 0. With
+    `with_labels` a person's label takes the judges' place (`labelled`, `by_judges`). No model is asked.
     """
     run = PartitionRun(context, store)
     with evaluating(ready_function) as prepare:
@@ -55,6 +61,9 @@ def rubric_points(context: dg.AssetExecutionContext, config: PointsConfig, store
                 if config.no_own_judge:
                     judgements = _without_own(judgements)
                 rows = point_rows(responses, criteria, judgements, prepare)
+                if config.with_labels:
+                    prompts, labels = house.read("rubric_prompts", **at), house.read_or_empty("rubric_labels")
+                    rows = labelled_points(rows, responses, criteria, prompts, labels)
                 house.write("rubric_points", rows, **at, **snapshot)
                 run.done(key, _metadata(rows, config.snapshot), content_version(rows))
     return run.result()
@@ -75,6 +84,7 @@ def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:
         "snapshot": snapshot,
         "scored": len(rows) - len(unscored),
         "partial": int(pc.sum(pc.cast(rows["partial"], pa.int64())).as_py() or 0),
+        "labelled": int(pc.sum(pc.cast(rows["labelled"], pa.int64())).as_py() or 0),
         "unscored": dg.MetadataValue.json(reasons),
         **({"mean": mean} if (mean := pc.mean(rows["score"]).as_py()) is not None else {}),
         "preview": markdown(rows, ["prompt", "model", "block", "kind", "score", "n_answered", "n_judges", "reason"]),

@@ -16,11 +16,15 @@ from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
 from dtef_pipeline.asking.embeddings import embedder_of
+from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.judges import judge_hash_of
 from dtef_pipeline.rubric.policy import OFFLINE_EMBEDDER, ScoringPolicy
 from dtef_pipeline.rubric.score_rows import policy_text, run_label, score_tables
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.rubric.tables import RUBRIC_RUNS
+
+PEOPLE = "people"
+"""Stands among the judges of a run that was scored with people's labels; such runs are not compared with others."""
 
 
 class ScoresConfig(SnapshotConfig):
@@ -66,18 +70,20 @@ def _score(store: Store, policy: ScoringPolicy, snapshot: str, key: str) -> tupl
     made = score_tables(responses, prompts, criteria, points, embeddings, policy)
     for name, rows in made._asdict().items():
         house.write(name, rows, **of_snapshot)
-    runs = _run_row(store, policy, snapshot, key, responses)
+    runs = _run_row(store, policy, snapshot, key, responses, points)
     house.write("rubric_runs", runs, **of_snapshot)
     label = runs["run_label"][0].as_py()
     return _metadata(made.rubric_scores, snapshot, label), content_version(made.rubric_scores)
 
 
-def _run_row(store: Store, policy: ScoringPolicy, snapshot: str, key: str, responses: pa.Table) -> pa.Table:
+def _run_row(store: Store, policy: ScoringPolicy, snapshot: str, key: str, responses: pa.Table, points: pa.Table) -> pa.Table:
     house, at = store.warehouse, RUBRIC_SPACE.levels(key)
     names = ["judge", "approach", "judge_variant"]
     judged = house.read_or_empty("rubric_judgements", columns=names, **at, snapshot=snapshot)
     judges = judged.group_by(names).aggregate([])
     by = judge_hash_of(set(zip(judges["approach"].to_pylist(), judges["judge_variant"].to_pylist(), strict=True)))
+    people = [PEOPLE] if pc.any(points["labelled"]).as_py() else []
+    by = digest(by, *people) if people else by
     test = house.read("rubric_blueprints", columns=["test_hash"], **at)["test_hash"][0].as_py()
     row = {
         "blueprint": key,
@@ -86,7 +92,7 @@ def _run_row(store: Store, policy: ScoringPolicy, snapshot: str, key: str, respo
         "judge_hash": by,
         "policy_hash": policy.policy_hash,
         "run_label": run_label(test, by, policy.policy_hash),
-        "judges": sorted(set(judges["judge"].to_pylist())),
+        "judges": [*sorted(set(judges["judge"].to_pylist())), *people],
         "policy": policy_text(policy),
         "embedder": policy.embedder,
         "answered_at": pc.max(responses["answered_at"]).as_py(),

@@ -13,6 +13,7 @@ from dtef_pipeline.cli.reported import reports_errors
 from dtef_pipeline.cli.rubric_compare_group import compare
 from dtef_pipeline.cli.rubric_estimate_group import estimate
 from dtef_pipeline.cli.rubric_export_group import export
+from dtef_pipeline.cli.rubric_labels_group import anchors, labels
 from dtef_pipeline.cli.rubric_options import (
     of_analysts,
     of_blueprints,
@@ -152,18 +153,21 @@ def rollup() -> None:
 @rubric.command(short_help="Rank models over blueprints, or in groups.")
 @click.option(
     "--by",
-    type=click.Choice(["overall", "tag", "blueprint", "prompt", "criterion"]),
+    type=click.Choice(["overall", "tag", "blueprint", "prompt", "criterion", "corrected"]),
     default="overall",
     show_default=True,
-    help="What to rank models in: over all blueprints, by tag, or in each blueprint, prompt or criterion.",
+    help="What to rank models in: over all blueprints, by tag, or in each blueprint, prompt or criterion; or corrected by people's labels.",
 )
 @of_blueprints
 @writes_a_table
 @reports_errors
 def board(by: str, blueprints: tuple[str, ...], output: str) -> None:
     """Rank models by their mean hybrid score with 95 % intervals, over the latest run of each blueprint."""
-    from dtef_pipeline.cli import rubric_read
+    from dtef_pipeline.cli import rubric_labels, rubric_read
 
+    if by == "corrected":
+        rubric_labels.board(blueprints, output)
+        return
     rubric_read.board(by, blueprints, output)
 
 
@@ -188,3 +192,5 @@ rubric.add_command(estimate)
 rubric.add_command(show)
 rubric.add_command(export)
 rubric.add_command(compare)
+rubric.add_command(labels)
+rubric.add_command(anchors)

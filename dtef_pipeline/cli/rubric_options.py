@@ -63,6 +63,7 @@ of_judges = options(
         help="Number of times each judge judges each criterion.",
     ),
     click.option("--no-own-judge", is_flag=True, help="Leave out judgements of a model by a judge of its own maker."),
+    click.option("--with-labels", is_flag=True, help="Let people's labels overrule the judges where there are any."),
 )
 of_policy = options(
     click.option(

@@ -52,6 +52,7 @@ class RubricOptions:
     or_paths: str = "document"
     should_not_paths: str = "worst"
     no_own_judge: bool = False
+    with_labels: bool = False
     max_cost_usd: tuple[str, ...] = ()
     max_calls: tuple[str, ...] = ()
     ingest: bool = False
@@ -60,14 +61,14 @@ class RubricOptions:
     def config(self) -> dict[str, dict[str, Any]]:
         """Run configuration by asset name."""
         of_snapshot = {"snapshot": self.snapshot}
-        asking = {**of_snapshot, **_bounds(self.max_cost_usd, self.max_calls)}
+        asking = {**of_snapshot, **budgets_given(self.max_cost_usd, self.max_calls)}
         embedder = {"embedder": self.embedder} if self.embedder else {}
         policy = {"beta": self.beta, "or_paths": self.or_paths, "should_not_paths": self.should_not_paths}
         return {
             "rubric_responses": {**asking, "models": list(self.models), "draws": self.draws},
             "rubric_judgements": {**asking, "judges": list(self.judges), "judge_draws": self.judge_draws},
             "rubric_embeddings": {**asking, **embedder},
-            "rubric_points": {**of_snapshot, "no_own_judge": self.no_own_judge},
+            "rubric_points": {**of_snapshot, "no_own_judge": self.no_own_judge, "with_labels": self.with_labels},
             "rubric_scores": {**of_snapshot, **policy, **embedder},
             "rubric_summaries": {**asking, "analysts": list(self.analysts)},
         }
@@ -125,15 +126,20 @@ def run(options: RubricOptions, *, only_judging: bool = False) -> int:
                 outcome += _roll_ups(instance)
             used = running.gateway.used if running.gateway else {}
     say_files(outcome)
+    say_used(used)
+    click.echo(f"{counted(len(keys), 'blueprint')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
+    for failure in outcome.failures:
+        say(f"error: {failure}", err=True)
+    return 1 if outcome.failures or outcome.left_out or outcome.not_restored else 0
+
+
+def say_used(used: Mapping[str, Any]) -> None:
+    """A line per role that was asked: calls, tokens and dollars."""
     for role, usage in used.items():
         cost = f"${usage.cost_usd:,.4f}" + (
             f" and {counted(usage.unpriced, 'response')} of unknown price" if usage.unpriced else ""
         )
         say(f"asked now, as {role}: {counted(usage.calls, 'call')}, {counted(usage.tokens, 'token')}, {cost}")
-    click.echo(f"{counted(len(keys), 'blueprint')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
-    for failure in outcome.failures:
-        say(f"error: {failure}", err=True)
-    return 1 if outcome.failures or outcome.left_out or outcome.not_restored else 0
 
 
 def _check(options: RubricOptions, settings: Settings) -> None:
@@ -203,7 +209,7 @@ def _require_different(identifiers: Sequence[str]) -> None:
         raise ConfigError(f"two files have the id {', '.join(twice)}; allowed: files of different names below one --root")
 
 
-def _bounds(costs: Sequence[str], calls: Sequence[str]) -> dict[str, Any]:
+def budgets_given(costs: Sequence[str], calls: Sequence[str]) -> dict[str, Any]:
     """Budgets as the configuration takes them: of the run, of roles and of models."""
     found: dict[str, Any] = {"budgets": {}, "role_budgets": {}}
     for name, given in (("max_cost_usd", costs), ("max_calls", calls)):

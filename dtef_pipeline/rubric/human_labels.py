@@ -72,6 +72,12 @@ def read_labels(
     return pd.DataFrame(made.to_pandas())
 
 
+def named_draws(text: str, *, file: str) -> set[str]:
+    """The draws that rows with a class name in the column draw; none where the sheet has no such column. Raises as `read_labels` does."""
+    rows = (row for _, row in _rows(text, file) if row["class"].strip())
+    return {row["draw"].strip() for row in rows if row.get("draw", "").strip()}
+
+
 def with_history(known: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
     """All labels, each once, whatever was imported twice."""
     both = pd.concat([known, more], ignore_index=True) if len(known) else more

@@ -61,6 +61,7 @@ def _judged(planned: pa.Table, judgements: pa.Table) -> pa.Table:
     columns["low"], columns["high"] = pc.coalesce(taken["low"], 0.0), pc.coalesce(taken["high"], 1.0)
     columns["inverted"] = pc.equal(planned["block"], SHOULD_NOT)
     columns["partial"] = pc.coalesce(taken["partial"], False)
+    columns["labelled"] = pa.repeat(False, len(planned))
     for name in ("n_judges", "n_answered"):
         columns[name] = pc.coalesce(taken[name], 0)
     return _in_schema(planned, columns)
@@ -100,6 +101,7 @@ def _point(criterion: Mapping[str, Any], found: FunctionScore) -> dict[str, Any]
         "inverted": inverted,
         "reason": found.reason,
         "explanation": found.explanation,
+        "labelled": False,
     }
 
 

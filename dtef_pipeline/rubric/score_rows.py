@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.embeddings import text_hash
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.aggregate import SCORE_COLUMNS, prompt_parts, scores
 from dtef_pipeline.rubric.conversations import OK
@@ -22,6 +23,7 @@ from dtef_pipeline.rubric.similarity import prompt_matrices, similarities
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES, RUBRIC_SIMILARITIES
 
 _RESPONSE_NAMES = list(RESPONSE_KEYS)
+_POLICY_FIELDS = tuple(one.name for one in fields(ScoringPolicy))
 
 
 class ScoreTables(NamedTuple):
@@ -68,6 +70,14 @@ def run_label(test_hash: str, judge_hash: str, policy_hash: str) -> str:
 def policy_text(policy: ScoringPolicy) -> str:
     """The policy in words: `beta=0.35, or_paths=document, ...`."""
     return ", ".join(f"{name}={value}" for name, value in asdict(policy).items())
+
+
+def policy_of(text: str) -> ScoringPolicy:
+    """The policy that `policy_text` put into words. Raises ConfigError for another text."""
+    parts = dict(part.partition("=")[::2] for part in text.split(", ", len(_POLICY_FIELDS) - 1))
+    if tuple(parts) != _POLICY_FIELDS:
+        raise ConfigError(f"policy: got {text!r}; allowed: {', '.join(f'{name}=...' for name in _POLICY_FIELDS)}")
+    return ScoringPolicy(float(parts["beta"]), parts["or_paths"], parts["should_not_paths"], parts["embedder"])
 
 
 def _vectors(embeddings: pa.Table, embedder: str) -> dict[str, np.ndarray]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dtef_pipeline.rubric import roll_up_tables, tables
+from dtef_pipeline.rubric import label_tables, roll_up_tables, tables
 from dtef_pipeline.rubric.anonymise import ANALYST_IDS
+from dtef_pipeline.rubric.human_labels import RUBRIC_LABELS
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.rubric.validity_tables import RUBRIC_ANCHORS
 from dtef_pipeline.tables import AskedBy, Remake, TableSpec
@@ -13,6 +14,8 @@ from dtef_pipeline.tables import AskedBy, Remake, TableSpec
 _BY_ADD = Remake("dtef rubric run {options} --ingest")
 _BY_RUBRIC_RUN = Remake("dtef rubric run {options}", (AskedBy("--snapshot", "snapshot", "base"),))
 _BY_ROLL_UP = Remake("dtef rubric rollup")
+_BY_DRAW, _BY_IMPORT = Remake("dtef rubric labels sample --out SHEET"), Remake("dtef rubric labels import SHEET")
+_BY_ANCHORS = Remake("dtef rubric anchors {options}")
 _OF_BLUEPRINT, _OF_SNAPSHOT = ("blueprint",), ("blueprint", "snapshot")
 RUBRIC_TABLES: Mapping[str, TableSpec] = {
     "rubric_blueprints": TableSpec(tables.RUBRIC_BLUEPRINTS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD),
@@ -28,8 +31,13 @@ RUBRIC_TABLES: Mapping[str, TableSpec] = {
     "rubric_runs": TableSpec(tables.RUBRIC_RUNS, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
     "rubric_summaries": TableSpec(roll_up_tables.RUBRIC_SUMMARIES, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
     "rubric_grades": TableSpec(roll_up_tables.RUBRIC_GRADES, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
-    "rubric_anchors": TableSpec(RUBRIC_ANCHORS, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_ROLL_UP),
     "analyst_ids": TableSpec(ANALYST_IDS, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
+    "rubric_label_draws": TableSpec(label_tables.RUBRIC_LABEL_DRAWS, remake=_BY_DRAW),
+    "rubric_label_items": TableSpec(label_tables.RUBRIC_LABEL_ITEMS, remake=_BY_DRAW),
+    "rubric_labels": TableSpec(RUBRIC_LABELS, remake=_BY_IMPORT),
+    "rubric_anchor_items": TableSpec(label_tables.RUBRIC_ANCHOR_ITEMS, remake=_BY_ANCHORS),
+    "rubric_anchors": TableSpec(RUBRIC_ANCHORS, levels=("snapshot",), remake=_BY_ANCHORS),
+    **{name: TableSpec(schema, remake=_BY_ROLL_UP) for name, schema in label_tables.RUBRIC_CORRECTIONS.items()},
     **{
         name: TableSpec(schema, remake=_BY_ROLL_UP)
         for name, schema in {**tables.RUBRIC_BOARDS, **roll_up_tables.RUBRIC_ROLLED_UP}.items()

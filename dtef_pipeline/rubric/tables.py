@@ -166,6 +166,10 @@ RUBRIC_POINTS = pa.schema(
         field("weight", pa.float64(), "Weight of the point in the coverage of its prompt, 0.1 to 10"),
         *CONSENSUS_COLUMNS,
         field("explanation", pa.string(), "Account of what a function found; null: the point is judged"),
+        field("labelled", pa.bool_(), "Flag: true where a person's label took the place of the judges' score"),
+        field(
+            "by_judges", pa.float64(), "Score by judges that a label took the place of, 0-1; null: no label, or no such score"
+        ),
     ]
 )
 """One row per criterion of a response: the consensus of its judges, or what its function found."""

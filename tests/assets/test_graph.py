@@ -15,7 +15,15 @@ from tests.conftest import ROOT
 
 TEAM = ["team:data-engineering"]
 BOARDS = ["leaderboard", "breakdowns", "comparisons", "responsiveness", "gaps", "reliability"]
-RUBRIC_ROLLED = ["rubric_board", "rubric_champions", "rubric_agreement", "rubric_validity", "rubric_drift", "rubric_costs"]
+RUBRIC_ROLLED = [
+    "rubric_board",
+    "rubric_corrected",
+    "rubric_champions",
+    "rubric_agreement",
+    "rubric_validity",
+    "rubric_drift",
+    "rubric_costs",
+]
 # key: (deps, group, owners, kinds, code version, partitions)
 ASSETS = {
     "survey_files": ([], "pipeline", TEAM, ["file"], None, "round_segment"),
@@ -39,7 +47,7 @@ ASSETS = {
     "rubric_responses": (["rubric_blueprints"], "rubric", TEAM, ["litellm", "parquet"], "1", "rubric_blueprint"),
     "rubric_judgements": (["rubric_responses"], "rubric", TEAM, ["litellm", "parquet"], "1", "rubric_blueprint"),
     "rubric_embeddings": (["rubric_responses"], "rubric", TEAM, ["litellm", "parquet"], "1", "rubric_blueprint"),
-    "rubric_points": (["rubric_judgements"], "rubric", TEAM, ["parquet"], "1", "rubric_blueprint"),
+    "rubric_points": (["rubric_judgements"], "rubric", TEAM, ["parquet"], "2", "rubric_blueprint"),
     "rubric_scores": (["rubric_embeddings", "rubric_points"], "rubric", TEAM, ["parquet"], "1", "rubric_blueprint"),
     "rubric_summaries": (["rubric_scores"], "rubric", TEAM, ["litellm", "parquet"], "1", "rubric_blueprint"),
     "rubric_board": (["rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
@@ -56,6 +64,8 @@ ASSETS = {
         None,
     ),
     "rubric_report": (sorted(RUBRIC_ROLLED), "rubric", TEAM, ["html"], "1", None),
+    "rubric_corrected": (["rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
+    "rubric_anchors": (["rubric_responses"], "rubric", TEAM, ["litellm", "parquet"], "1", None),
 }
 # (asset, check, blocking)
 CHECKS = [
@@ -108,6 +118,7 @@ JOBS = {
     "roll_ups": [*BOARDS, "costs", "model_drift", "report"],
     "rubric_pipeline": RUBRIC,
     "rubric_roll_ups": [*RUBRIC_ROLLED, "rubric_report"],
+    "rubric_anchors_again": ["rubric_anchors"],
 }
 SCHEDULES = {"nightly_drift": ("0 2 * * *", "nightly_drift", dg.DefaultScheduleStatus.STOPPED)}
 SENSORS = {

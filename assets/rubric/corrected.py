@@ -1,0 +1,42 @@
+"""Roll-up of people's labels: `rubric_corrected`."""
+
+from typing import Any
+
+import dagster as dg
+
+from assets.rubric.blueprints import RUBRIC_GROUP
+from assets.rubric.scores import rubric_scores
+from assets.stage.broken_files import left_out
+from assets.stage.partitions import markdown, roll_up
+from assets.stage.resources import Store
+from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.rubric.corrected_rows import CORRECTED_READS, corrected_tables
+
+
+@dg.asset(deps=[rubric_scores], **{**roll_up("rubric_corrected", code_version="1"), **RUBRIC_GROUP})
+def rubric_corrected(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
+    """Scores corrected by people's labels of a few drawn prompts: one row per model over all blueprints, then one per blueprint and model.
+
+    `corrected` estimates the board's own number, had people decided every point that judges decide; its interval takes prompts for a sample of
+    what might be asked, `here_low` to `here_high` is of these very prompts. Beside it stands `rubric_known_classes`, how often each judge says
+    what people say. Both are empty until labels are imported (`dtef rubric labels`). No model is asked.
+    """
+    if not store.warehouse.values("rubric_scores", "blueprint"):
+        raise WarehouseError("no rubric_scores yet: materialize the stages of a blueprint first, or `dtef rubric run`")
+    labels, draws = (store.warehouse.read_or_empty(name).to_pandas() for name in ("rubric_labels", "rubric_label_draws"))
+    tables = store.reader.query(lambda connection: corrected_tables(connection, labels, draws), only=CORRECTED_READS)
+    for name, rows in tables.items():
+        store.warehouse.write(name, rows)
+    store.reader.refresh_database()
+    shown = ["blueprint", "model", "judged", "corrected", "corrected_low", "corrected_high", "n_prompts_labelled", "reason"]
+    return dg.MaterializeResult(
+        metadata={
+            **left_out(context, store.reader),
+            "dagster/row_count": len(tables["rubric_corrected"]),
+            "labels": len(labels),
+            "corrected": markdown(tables["rubric_corrected"], shown, most=30),
+            "known_classes": markdown(
+                tables["rubric_known_classes"], ["judge", "said", "n", "same", "near", "bias", "note"], most=30
+            ),
+        }
+    )

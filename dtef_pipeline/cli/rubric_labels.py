@@ -1,0 +1,256 @@
+"""What `dtef rubric labels` does; the words are in `dtef_pipeline/cli/rubric_labels_group.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import pandas as pd
+
+from dtef_pipeline.cli.left_out import open_reader, reads_tables
+from dtef_pipeline.cli.terminal_width import say, terminal_fit
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.identity import digest
+from dtef_pipeline.judging.classes import FIVE_CLASSES
+from dtef_pipeline.report.column_lines import column_lines
+from dtef_pipeline.report.terminal import columns_that_fit, intervals_of, render
+from dtef_pipeline.rubric.label_tables import RUBRIC_CORRECTED_ROWS
+from dtef_pipeline.rubric.validity_tables import RUBRIC_KNOWN_CLASSES
+from dtef_pipeline.tables import description
+from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.nearest import nearest
+from resources.settings import Settings
+from resources.table_reader import TableReader
+
+if TYPE_CHECKING:
+    import duckdb
+
+_DRAWS, _ITEMS, _LABELS = "rubric_label_draws", "rubric_label_items", "rubric_labels"
+_SAMPLE_READS = ("rubric_responses", "rubric_criteria", "rubric_prompts", "rubric_scores", "rubric_runs", "rubric_blueprints")
+_CORRECTED_SHOWN = (
+    *("blueprint", "model", "judged", "corrected", "interval", "labels_needed", "prompts_needed"),
+    *("n_prompts_labelled", "n_prompts", "power", "reason"),
+)
+
+
+@dataclass(frozen=True)
+class SampleOptions:
+    """Options of `dtef rubric labels sample`."""
+
+    out: Path
+    n_prompts: int = 40
+    seed: int = 7
+    blueprints: tuple[str, ...] = ()
+    snapshot: str | None = None
+    per_model: int | None = None
+
+
+def sample(options: SampleOptions) -> None:
+    """Raises ConfigError where the file is there already, and where there is nothing to label."""
+    if options.out.exists():
+        raise ConfigError(f"--out {options.out}: it is there already, perhaps filled in; allowed: a new file")
+    from dtef_pipeline.rubric.label_draws import draw_id, with_draw
+    from dtef_pipeline.rubric.label_sheet import sampled, sheet_csv
+
+    reader = open_reader()
+    house = reader.warehouse
+    material = reader.query(lambda connection: _material(connection, options), only=_SAMPLE_READS)
+    with _writing_labels():
+        labelled = house.read_or_empty(_LABELS, columns=["item"])["item"].to_pylist()
+        found = sampled(
+            **material, n_prompts=options.n_prompts, seed=options.seed, per_model=options.per_model, known=sorted(set(labelled))
+        )
+        if found.sheet.empty:
+            raise ConfigError(f"--seed {options.seed}: all that it draws has labels; allowed: another seed, or more --prompts")
+        name = draw_id(found)
+        before = house.read_or_empty(_DRAWS)
+        draws, items = with_draw(before, house.read_or_empty(_ITEMS), found, datetime.now(UTC))
+        # The sheet first: a draw of which there is no sheet would never be labelled.
+        options.out.write_text(sheet_csv(found.sheet.assign(draw=name)), encoding="utf-8", newline="")
+        house.write(_ITEMS, items)
+        house.write(_DRAWS, draws)
+    reader.refresh_database()
+    again = ", as drawn before" if len(draws) == len(before) else ""
+    n_drawn, n_of = int(found.drawn["drawn"].sum()), len(found.drawn)
+    click.echo(f"{options.out}: {counted(len(found.sheet), 'row')} of {n_drawn:,} of {n_of:,} prompts, draw {name}{again}")
+    say(
+        f"fill in class ({', '.join(_short_classes())}) and author, reason if you like; then `dtef rubric labels import {options.out}`"
+    )
+
+
+def import_sheet(sheet: Path, author: str | None) -> None:
+    """Raises SourceError for a faulty row: then nothing is kept of the sheet."""
+    from dtef_pipeline.rubric.human_labels import named_draws, read_labels
+    from dtef_pipeline.rubric.label_draws import draws_of, imported, label_rows
+
+    reader = open_reader()
+    house = reader.warehouse
+    text = _text_of(sheet)
+    with _writing_labels():
+        items = house.read_or_empty(_ITEMS, columns=["draw_id", "item"])
+        if not len(items):
+            raise WarehouseError(f"no draw in {house.root} yet: `dtef rubric labels sample` draws prompts and writes a sheet")
+        found = read_labels(
+            text,
+            file=str(sheet),
+            scale=FIVE_CLASSES.numbers,
+            imported_at=datetime.now(UTC),
+            author=author,
+            items=set(items["item"].to_pylist()),
+        )
+        before = house.read_or_empty(_LABELS)
+        rows = label_rows(before, found)
+        draws = house.read_or_empty(_DRAWS)
+        named = named_draws(text, file=str(sheet)) & set(draws["draw_id"].to_pylist())
+        counting = imported(draws, named or draws_of(items, found["item"].tolist()))
+        if len(rows) > len(before):
+            house.write(_LABELS, rows)
+        if counting != draws:
+            house.write(_DRAWS, counting)
+    reader.refresh_database()
+    new = len(rows) - len(before)
+    click.echo(f"{sheet}: {counted(len(found), 'label')}, {new:,} new or changed; {counted(len(rows), 'label')} in all")
+    if new:
+        say(
+            "`dtef rubric rollup` corrects the boards by them; `dtef rubric judge --with-labels` scores with them in the judges' place"
+        )
+
+
+@reads_tables
+def show(reader: TableReader, output: str) -> None:
+    house = reader.warehouse
+    labels, draws, items = (house.read_or_empty(name).to_pandas() for name in (_LABELS, _DRAWS, _ITEMS))
+    if draws.empty:
+        raise WarehouseError(f"no draw in {house.root} yet: `dtef rubric labels sample` draws prompts and writes a sheet")
+    known = _known_classes(reader, labels)
+    if output != "table":
+        click.echo(render(known, output))
+        return
+    for line in _draw_lines(draws, items, labels):
+        click.echo(line)
+    if len(known):
+        columns = RUBRIC_KNOWN_CLASSES.names
+        fit = terminal_fit(["judge", "said", "n", "same"], ["note"])
+        click.echo(f"\njudges against people:\n{render(known, 'table', columns=columns, fit=fit)}")
+        meanings = {column.name: description(column) for column in RUBRIC_KNOWN_CLASSES}
+        click.echo(column_lines(columns_that_fit(known, columns, None, fit), meanings, fit.width))
+    for line in _needed_lines(reader.rows("rubric_corrected").to_pandas()):
+        say(line)
+
+
+@reads_tables
+def board(reader: TableReader, blueprints: Sequence[str], output: str) -> None:
+    """`dtef rubric board --by corrected`."""
+    frame = reader.rows("rubric_corrected").to_pandas()
+    if frame.empty:
+        raise WarehouseError(
+            f"no rubric_corrected in {reader.warehouse.root} yet: after `dtef rubric labels import` it is made by `dtef rubric rollup`"
+        )
+    frame = _of_patterns(frame, blueprints) if blueprints else frame[frame["blueprint"].isna()]
+    if output != "table":
+        click.echo(render(frame, output))
+        return
+    shown = frame.assign(interval=intervals_of(frame, "corrected", ("corrected_low", "corrected_high")))
+    columns = [name for name in _CORRECTED_SHOWN if (shown[name].notna() & (shown[name] != "")).any()]
+    fit = terminal_fit(["model", "judged", "corrected", "interval"], ["reason", "power", "n_prompts", "prompts_needed"])
+    click.echo(render(shown, "table", columns=columns, fit=fit))
+    meanings = {column.name: description(column) for column in RUBRIC_CORRECTED_ROWS} | {
+        "interval": "95 % interval of corrected"
+    }
+    click.echo(column_lines(columns_that_fit(shown, columns, None, fit), meanings, fit.width))
+
+
+def _material(connection: duckdb.DuckDBPyConnection, options: SampleOptions) -> dict[str, pd.DataFrame]:
+    """Responses, criteria and prompts that can be labelled."""
+    from dtef_pipeline.rubric.corrected_rows import blueprints_of_tests, board_runs, label_material
+
+    if options.snapshot is None:
+        runs = board_runs(connection)
+    else:
+        runs = connection.execute(
+            "SELECT DISTINCT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot FROM rubric_runs WHERE snapshot::VARCHAR = ?",
+            [options.snapshot],
+        ).df()
+    known = runs["blueprint"].tolist()
+    if not known:
+        what = f" in snapshot {options.snapshot}" if options.snapshot else ""
+        raise WarehouseError(f"nothing is scored{what}: `dtef rubric run` asks, judges and scores")
+    for pattern in options.blueprints:
+        if not any(fnmatchcase(one, pattern) for one in known):
+            raise ConfigError(f"--blueprint {pattern!r} fits none; known: {nearest(pattern, known)}")
+    tests = blueprints_of_tests(connection)
+    chosen = [
+        any(fnmatchcase(one, pattern) for pattern in options.blueprints) if options.blueprints else one not in tests
+        for one in known
+    ]
+    return dict(label_material(connection, runs[chosen]))
+
+
+def _known_classes(reader: TableReader, labels: pd.DataFrame) -> pd.DataFrame:
+    """As of the last roll-up; nothing where there was none since the first import."""
+    rows = pd.DataFrame(reader.rows("rubric_known_classes").to_pandas())
+    if len(labels) and rows.empty:
+        say("how judges do on these is shown after `dtef rubric rollup`")
+    return rows
+
+
+def _draw_lines(draws: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) -> Iterator[str]:
+    """A line per draw, then one per author."""
+    labelled = set(labels["item"])
+    of_draw = items.drop_duplicates(["draw_id", "item"]).assign(has=lambda rows: rows["item"].isin(labelled))
+    sizes, done = of_draw.groupby("draw_id")["has"].size(), of_draw.groupby("draw_id")["has"].sum()
+    for name, own in draws.groupby("draw_id", sort=False):
+        n_items, n_has = int(sizes[name]), int(done[name])
+        state = "" if own["imported"].iloc[0] else "; not counted, as nothing of it was imported"
+        yield (
+            f"draw {name}: {int(own['drawn'].sum()):,} of {counted(len(own), 'prompt')}, {n_has:,} of {counted(n_items, 'item')} labelled{state}"
+        )
+    for author, own in labels.groupby("author", sort=True):
+        yield f"{author}: {counted(own['item'].nunique(), 'item')} labelled, {counted(len(own), 'label')} with those that were overruled"
+
+
+def _needed_lines(corrected: pd.DataFrame) -> Iterator[str]:
+    """How many labels make an interval of +-.03 for every model of the board."""
+    needed = corrected[corrected["blueprint"].isna()]
+    known = needed["labels_needed"].dropna()
+    if len(known):
+        prompts = int(needed["prompts_needed"].max())
+        yield f"for +-0.03 on these prompts and every model: about {int(known.max()):,} labels ({counted(prompts, 'prompt')})"
+    elif len(needed):
+        yield f"how many labels are needed for +-0.03 is not known yet: {needed['reason'].iloc[0]}"
+
+
+def _of_patterns(frame: pd.DataFrame, patterns: Sequence[str]) -> pd.DataFrame:
+    known = list(frame["blueprint"].dropna().unique())
+    for pattern in patterns:
+        if not any(fnmatchcase(one, pattern) for one in known):
+            raise ConfigError(f"--blueprint {pattern!r} fits none; known: {nearest(pattern, known)}")
+    of_one = frame["blueprint"].fillna("")
+    return frame[[bool(one) and any(fnmatchcase(one, pattern) for pattern in patterns) for one in of_one]]
+
+
+def _text_of(sheet: Path) -> str:
+    try:
+        return sheet.read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{sheet}: it is not UTF-8; allowed: the CSV as it was written, saved as UTF-8") from None
+
+
+def _short_classes() -> list[str]:
+    return [name.removeprefix("CLASS_") for name in FIVE_CLASSES.numbers]
+
+
+@contextmanager
+def _writing_labels() -> Iterator[None]:
+    """No other command changes draws or labels meanwhile."""
+    from resources.responses.claims import Claims
+    from resources.responses.store import ResponseStore
+
+    with Claims(ResponseStore(Settings.from_environment().responses_url)) as claims, claims.alone([digest(_LABELS)]):
+        yield

@@ -1,0 +1,137 @@
+"""What each response of the board scores by judges, and what it scores where people labelled every point that judges decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.rubric.conversations import OK
+from dtef_pipeline.rubric.coverage import coverage
+from dtef_pipeline.rubric.human_labels import with_labels
+from dtef_pipeline.rubric.hybrid import hybrid
+from dtef_pipeline.rubric.label_draws import as_table
+from dtef_pipeline.rubric.label_sheet import ITEM_KEYS, label_items
+from dtef_pipeline.rubric.levels import RESPONSE_KEYS
+from dtef_pipeline.rubric.model import TEXT_KIND
+from dtef_pipeline.rubric.policy import ScoringPolicy
+from dtef_pipeline.rubric.score_rows import policy_of
+
+Floats = npt.NDArray[np.float64]
+
+_RESPONSE = list(RESPONSE_KEYS)
+_PROMPT = ["blueprint", "prompt"]
+_OF_POINTS = """
+    SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, prompt, model, model_variant, temperature, system_index, draw,
+        block, path, position, kind, weight, CASE WHEN labelled THEN by_judges ELSE score END AS score, inverted
+    FROM rubric_points SEMI JOIN latest ON rubric_points.blueprint = latest.blueprint AND rubric_points.snapshot = latest.snapshot
+"""
+_OF_SIMILARITIES = """
+    SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, prompt, model, model_variant, temperature, system_index, draw,
+        to_ideal AS similarity
+    FROM rubric_similarities SEMI JOIN latest
+        ON rubric_similarities.blueprint = latest.blueprint AND rubric_similarities.snapshot = latest.snapshot
+"""
+_OF_RESPONSES = """
+    SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, prompt, model, model_variant, temperature, system_index, draw
+    FROM rubric_responses SEMI JOIN latest
+        ON rubric_responses.blueprint = latest.blueprint AND rubric_responses.snapshot = latest.snapshot
+    WHERE status = 'ok'
+"""
+_OF_PROMPTS = """
+    SELECT blueprint::VARCHAR AS blueprint, prompt, weight, ideal IS NOT NULL AS has_ideal,
+        prompt IN (SELECT prompt FROM rubric_criteria AS own WHERE own.blueprint = rubric_prompts.blueprint) AS has_criteria
+    FROM rubric_prompts
+"""
+LABELLED_SCORES_READ = (
+    "rubric_points",
+    "rubric_similarities",
+    "rubric_responses",
+    "rubric_prompts",
+    "rubric_criteria",
+    "rubric_runs",
+)
+"""The tables that labelled scores are made of."""
+
+
+def labelled_scores(
+    connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame
+) -> pd.DataFrame:
+    """One row per response of `runs` with a hybrid score: its keys, the prompt's `weight`, `judged`, `labelled`, `can_be_labelled`.
+
+    `judged` is its hybrid score by judges, also where a run was scored with labels; `labelled` that with the label in the place of each point
+    that judges decide, NaN where one of these has none, and `judged` where judges decide nothing (`can_be_labelled` is false: people would
+    change nothing). `connection`: the tables of LABELLED_SCORES_READ; `items`: as of `label_items`, of the responses of these runs.
+    """
+    connection.register("latest", runs[["blueprint", "snapshot"]])
+    points, similar, responses, prompts = (
+        connection.execute(sql).df() for sql in (_OF_POINTS, _OF_SIMILARITIES, _OF_RESPONSES, _OF_PROMPTS)
+    )
+    said = with_labels(points, items, labels)
+    judged = (
+        said[said["kind"] == TEXT_KIND].groupby(_RESPONSE, dropna=False, sort=False)["labelled"].all().reset_index(name="whole")
+    )
+    rows = responses.merge(prompts, on=_PROMPT).merge(similar, "left", _RESPONSE).merge(judged, "left", _RESPONSE)
+    made = [_of_policy(rows, points, said, own, policy) for policy, own in _by_policy(connection, runs)]
+    return pd.concat(made, ignore_index=True) if made else _of_policy(rows, points, said, runs, ScoringPolicy())
+
+
+def labelled_points(points: pa.Table, responses: pa.Table, criteria: pa.Table, prompts: pa.Table, labels: pa.Table) -> pa.Table:
+    """`rubric_points` in which a label overrules the score of its point; the judges' score stays in `by_judges`.
+
+    Tables: of one blueprint and snapshot, and `rubric_labels`.
+    """
+    keys = [*_RESPONSE, "text"]
+    items = label_items(
+        responses.filter(pc.equal(responses["status"], OK)).select(keys).to_pandas(),
+        criteria.select([*_PROMPT, *ITEM_KEYS[8:], "kind", "text"]).to_pandas(),
+        prompts.select([*_PROMPT, "messages"]).to_pandas(),
+    )
+    labelled = items[items["item"].isin(set(labels["item"].to_pylist()))]
+    if labelled.empty:
+        return points
+    rows = points.to_pandas()
+    said = with_labels(rows, labelled, labels.to_pandas())
+    there = said["labelled"]
+    return as_table(said.assign(by_judges=rows["score"].where(there), partial=said["partial"] & ~there), points.schema)
+
+
+def _by_policy(connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame) -> Iterator[tuple[ScoringPolicy, pd.DataFrame]]:
+    told = connection.execute(
+        "SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, policy FROM rubric_runs"
+    ).df()
+    for policy, own in runs.merge(told, on=["blueprint", "snapshot"]).groupby("policy", sort=True):
+        yield policy_of(str(policy)), own
+
+
+def _of_policy(
+    rows: pd.DataFrame, points: pd.DataFrame, said: pd.DataFrame, runs: pd.DataFrame, policy: ScoringPolicy
+) -> pd.DataFrame:
+    own = rows[rows["blueprint"].isin(runs["blueprint"])]
+    judged, labelled = (_hybrids(own, part[part["blueprint"].isin(runs["blueprint"])], policy) for part in (points, said))
+    can = own["whole"].notna().to_numpy()
+    whole = own["whole"].eq(True).to_numpy()
+    found = own[[*_RESPONSE, "weight"]].assign(
+        judged=judged, labelled=np.where(can, np.where(whole, labelled, np.nan), judged), can_be_labelled=can
+    )
+    return found[np.isfinite(judged)].reset_index(drop=True)
+
+
+def _hybrids(responses: pd.DataFrame, points: pd.DataFrame, policy: ScoringPolicy) -> Floats:
+    """(responses,) the hybrid score that these points make; NaN: unscored."""
+    covered = coverage(points, policy)[[*_RESPONSE, "coverage"]]
+    # The keys of both in one type: a null in either makes floats of whole numbers.
+    kinds = {name: responses[name].dtype for name in _RESPONSE}
+    found = responses[_RESPONSE].merge(covered.astype(kinds), "left", _RESPONSE)["coverage"]
+    made = hybrid(
+        found.to_numpy(dtype=np.float64, na_value=np.nan),
+        responses["similarity"],
+        responses["has_criteria"],
+        responses["has_ideal"],
+    )
+    return made.at(policy.beta)
