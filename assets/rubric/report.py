@@ -7,6 +7,7 @@ import duckdb
 
 from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.boards import rubric_board
+from assets.rubric.corrected import rubric_corrected
 from assets.rubric.drift import rubric_drift
 from assets.rubric.roll_ups import rubric_agreement, rubric_champions, rubric_costs, rubric_validity
 from assets.stage.broken_files import left_out
@@ -20,7 +21,7 @@ PAGES_FOLDER = "rubric_report"
 
 
 @dg.asset(
-    deps=[rubric_board, rubric_champions, rubric_agreement, rubric_validity, rubric_drift, rubric_costs],
+    deps=[rubric_board, rubric_corrected, rubric_champions, rubric_agreement, rubric_validity, rubric_drift, rubric_costs],
     **{**roll_up(code_version="1", kinds={"html"}), **RUBRIC_GROUP},
 )
 def rubric_report(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:

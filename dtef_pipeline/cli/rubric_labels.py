@@ -31,7 +31,7 @@ from resources.table_reader import TableReader
 if TYPE_CHECKING:
     import duckdb
 
-_DRAWS, _ITEMS, _LABELS = "rubric_label_draws", "rubric_label_items", "rubric_labels"
+_LABEL_DRAWS, _ITEMS, _LABELS = "rubric_label_draws", "rubric_label_items", "rubric_labels"
 _SAMPLE_READS = ("rubric_responses", "rubric_criteria", "rubric_prompts", "rubric_scores", "rubric_runs", "rubric_blueprints")
 _CORRECTED_SHOWN = (
     *("blueprint", "model", "judged", "corrected", "interval", "labels_needed", "prompts_needed"),
@@ -69,16 +69,18 @@ def sample(options: SampleOptions) -> None:
         if found.sheet.empty:
             raise ConfigError(f"--seed {options.seed}: all that it draws has labels; allowed: another seed, or more --prompts")
         name = draw_id(found)
-        before = house.read_or_empty(_DRAWS)
+        before = house.read_or_empty(_LABEL_DRAWS)
         draws, items = with_draw(before, house.read_or_empty(_ITEMS), found, datetime.now(UTC))
         # The sheet first: a draw of which there is no sheet would never be labelled.
         options.out.write_text(sheet_csv(found.sheet.assign(draw=name)), encoding="utf-8", newline="")
         house.write(_ITEMS, items)
-        house.write(_DRAWS, draws)
+        house.write(_LABEL_DRAWS, draws)
     reader.refresh_database()
     again = ", as drawn before" if len(draws) == len(before) else ""
     n_drawn, n_of = int(found.drawn["drawn"].sum()), len(found.drawn)
-    click.echo(f"{options.out}: {counted(len(found.sheet), 'row')} of {n_drawn:,} of {n_of:,} prompts, draw {name}{again}")
+    click.echo(
+        f"{options.out}: {counted(len(found.sheet), 'row')} of {n_drawn:,} of {counted(n_of, 'prompt')}, draw {name}{again}"
+    )
     say(
         f"fill in class ({', '.join(_short_classes())}) and author, reason if you like; then `dtef rubric labels import {options.out}`"
     )
@@ -106,13 +108,13 @@ def import_sheet(sheet: Path, author: str | None) -> None:
         )
         before = house.read_or_empty(_LABELS)
         rows = label_rows(before, found)
-        draws = house.read_or_empty(_DRAWS)
+        draws = house.read_or_empty(_LABEL_DRAWS)
         named = named_draws(text, file=str(sheet)) & set(draws["draw_id"].to_pylist())
         counting = imported(draws, named or draws_of(items, found["item"].tolist()))
         if len(rows) > len(before):
             house.write(_LABELS, rows)
         if counting != draws:
-            house.write(_DRAWS, counting)
+            house.write(_LABEL_DRAWS, counting)
     reader.refresh_database()
     new = len(rows) - len(before)
     click.echo(f"{sheet}: {counted(len(found), 'label')}, {new:,} new or changed; {counted(len(rows), 'label')} in all")
@@ -125,7 +127,7 @@ def import_sheet(sheet: Path, author: str | None) -> None:
 @reads_tables
 def show(reader: TableReader, output: str) -> None:
     house = reader.warehouse
-    labels, draws, items = (house.read_or_empty(name).to_pandas() for name in (_LABELS, _DRAWS, _ITEMS))
+    labels, draws, items = (house.read_or_empty(name).to_pandas() for name in (_LABELS, _LABEL_DRAWS, _ITEMS))
     if draws.empty:
         raise WarehouseError(f"no draw in {house.root} yet: `dtef rubric labels sample` draws prompts and writes a sheet")
     known = _known_classes(reader, labels)

@@ -19,6 +19,7 @@ from dtef_pipeline.rubric.labelled_scores import LABELLED_SCORES_READ, labelled_
 from dtef_pipeline.rubric.published_boards import rubric_snapshot_order
 from dtef_pipeline.rubric.validity_tables import RUBRIC_KNOWN_CLASSES
 from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, why_none
+from dtef_pipeline.text.counted import counted
 
 CORRECTED_READS = (*LABELLED_SCORES_READ, "rubric_scores", "rubric_blueprints", "rubric_judgements")
 """The tables that corrected scores are made of, beside those of labels."""
@@ -27,7 +28,7 @@ OUTSIDE_DRAWS = 0.05
 _DRAWN_NAME = ["blueprint", "prompt"]
 _OF_INTERVALS = ["corrected_low", "corrected_high", "here_low", "here_high", "prompts_needed", "labels_needed"]
 _IN_LATEST = "SEMI JOIN latest ON {table}.blueprint = latest.blueprint AND {table}.snapshot = latest.snapshot"
-_RESPONSE_NAMES = ", ".join(
+_NAMES_OF_RESPONSES = ", ".join(
     f"{name}::VARCHAR AS {name}" if name in ("blueprint", "snapshot") else name for name in ITEM_KEYS[:8]
 )
 _POINT_NAMES = ", ".join(ITEM_KEYS[8:])
@@ -51,7 +52,7 @@ def corrected_tables(connection: duckdb.DuckDBPyConnection, labels: pd.DataFrame
     scores = labelled_scores(connection, runs, items, labels)
     per_prompt = items[items["item"].isin(set(labels["item"]))].groupby(_DRAWN_NAME)["item"].nunique().mean()
     judged = connection.execute(
-        f"SELECT {_RESPONSE_NAMES}, {_POINT_NAMES}, judge, score FROM rubric_judgements {_IN_LATEST.format(table='rubric_judgements')}"
+        f"SELECT {_NAMES_OF_RESPONSES}, {_POINT_NAMES}, judge, score FROM rubric_judgements {_IN_LATEST.format(table='rubric_judgements')}"
     ).df()
     classes = known_classes(judged, items, labels)
     return {
@@ -101,7 +102,9 @@ def _rows(scores: pd.DataFrame, drawn: pd.DataFrame, row: tuple[str, ...], label
 def _why(n_labelled: int, n_outside: int, outside: bool) -> str:
     few = why_none(n_labelled, "prompt with labels")
     return few or (
-        f"no interval: {n_outside:,} prompts were in no draw; `dtef rubric labels sample` draws among them" if outside else ""
+        f"no interval: {counted(n_outside, 'prompt')} in no draw; `dtef rubric labels sample` draws among them"
+        if outside
+        else ""
     )
 
 
@@ -149,7 +152,7 @@ def label_material(
     of_blueprints = "WHERE blueprint::VARCHAR IN (SELECT blueprint FROM latest)"
     return {
         "responses": connection.execute(
-            f"SELECT {_RESPONSE_NAMES}, text FROM rubric_responses {_IN_LATEST.format(table='rubric_responses')} {responses} "
+            f"SELECT {_NAMES_OF_RESPONSES}, text FROM rubric_responses {_IN_LATEST.format(table='rubric_responses')} {responses} "
             "WHERE status = 'ok'"
         ).df(),
         "criteria": connection.execute(

@@ -72,7 +72,7 @@ RUBRIC_DRIFT = pa.schema(
 """One row per blueprint, run label and model variant at temperature 0."""
 
 _JUDGES_FIELD = field("judges", pa.string(), "Judges that the scores rest on, joined by commas; functions alone: none")
-_MOVED_PROMPTS = pa.list_(pa.struct([("prompt", pa.string()), ("shift", pa.float64())]))
+_MOVED_PROMPTS_FIELD = pa.list_(pa.struct([("prompt", pa.string()), ("shift", pa.float64())]))
 _CHANGED = pa.struct([(name, pa.string()) for name in ("what", "snapshot", "before", "after")])
 RUBRIC_MODEL_DRIFT = pa.schema(
     [
@@ -86,7 +86,11 @@ RUBRIC_MODEL_DRIFT = pa.schema(
         *RULE,
         *EVIDENCE,
         *NIGHT,
-        field("moved", _MOVED_PROMPTS, "Prompts that moved most, largest shift first: blueprint/prompt and shift of the score"),
+        field(
+            "moved",
+            _MOVED_PROMPTS_FIELD,
+            "Prompts that moved most, largest shift first: blueprint/prompt and shift of the score",
+        ),
         field("changes", pa.list_(_CHANGED), "Changes beside the scores: scored share, served model, prompts, rubric, ..."),
         field("cause", pa.string(), "Cause of the shift: model, judges, both, not told apart, or none; null: no anchors"),
         field(
