@@ -13,7 +13,7 @@ from assets.rubric import boards as rubric_boards
 from assets.rubric import drift as rubric_drift
 from assets.rubric import report as rubric_report
 from assets.rubric import scores as rubric_scores
-from assets.rubric.automation import RUBRIC_JOBS
+from assets.rubric.automation import RUBRIC_JOBS, RUBRIC_SENSORS
 from assets.rubric.files import rubric_files
 from assets.survey import aggregate, blueprint, boards, drift, ingest, landing, model_drift, predict, report, score, statistics
 from assets.survey.automation import JOBS, SENSORS
@@ -45,7 +45,7 @@ defs = dg.Definitions(
     asset_checks=dg.load_asset_checks_from_modules([*_MODULES, landing]),
     jobs=[*JOBS, *RUBRIC_JOBS],
     schedules=SCHEDULES,
-    sensors=SENSORS,
+    sensors=[*SENSORS, *RUBRIC_SENSORS],
     resources={"store": SurveyStore()},
     # One process per run: a stage is seconds of work, starting a process for it would cost more.
     executor=dg.in_process_executor,

@@ -15,7 +15,8 @@ class Settings:
     """Places of the warehouse, the response store, the user's models and the landing folder of surveys.
 
     `DTEF_WAREHOUSE` (folder or `s3://bucket/prefix`), `DTEF_RESPONSES` (file or database URL), `DTEF_MODELS` (a YAML file that
-    adds to the shipped models), `DTEF_SURVEYS` (folder the `new_round` sensor watches), `DTEF_PANEL` (a YAML file that says
+    adds to the shipped models), `DTEF_SURVEYS` (folder the `new_round` sensor watches), `DTEF_BLUEPRINTS` (folder that the sensor
+    `new_blueprint` watches), `DTEF_PANEL` (a YAML file that says
     what is asked every night), `DTEF_BATTERIES` (a YAML file that corrects what was asked as one battery),
     `DTEF_WEBHOOK` (URL that verdicts on drift are sent to: a secret, never shown whole), `DAGSTER_HOME`,
     `DTEF_TRACEBACK` (1: commands show the traceback of every error).
@@ -30,6 +31,7 @@ class Settings:
     batteries: Path | None
     webhook: str | None = field(repr=False)
     traceback: bool = False
+    blueprints: Path | None = None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -43,6 +45,7 @@ class Settings:
             panel=Path(env["DTEF_PANEL"]) if env.get("DTEF_PANEL") else None,
             batteries=Path(env["DTEF_BATTERIES"]) if env.get("DTEF_BATTERIES") else None,
             webhook=env.get("DTEF_WEBHOOK") or None,
+            blueprints=Path(env["DTEF_BLUEPRINTS"]) if env.get("DTEF_BLUEPRINTS") else None,
             traceback=env.get("DTEF_TRACEBACK", "0") not in ("", "0"),
         )
 
@@ -72,7 +75,12 @@ class Settings:
             "DTEF_SURVEYS": str(self.surveys.absolute()),
             "DAGSTER_HOME": str(self.dagster_home),
         }
-        files = {"DTEF_MODELS": self.models, "DTEF_PANEL": self.panel, "DTEF_BATTERIES": self.batteries}
+        files = {
+            "DTEF_MODELS": self.models,
+            "DTEF_PANEL": self.panel,
+            "DTEF_BATTERIES": self.batteries,
+            "DTEF_BLUEPRINTS": self.blueprints,
+        }
         return found | {name: str(path.absolute()) for name, path in files.items() if path}
 
 

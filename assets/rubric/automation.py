@@ -15,6 +15,7 @@ from assets.rubric.responses import rubric_responses
 from assets.rubric.roll_ups import rubric_agreement, rubric_champions, rubric_costs, rubric_validity
 from assets.rubric.scores import rubric_scores
 from assets.rubric.summaries import rubric_summaries
+from assets.rubric.watched_folder import new_blueprint
 
 RUBRIC_STAGES = [
     rubric_blueprints,
@@ -52,3 +53,4 @@ rubric_anchors_again = dg.define_asset_job(
     description="Judges are shown stored responses again in a snapshot, so that a drift of judges is told apart from one of models.",
 )
 RUBRIC_JOBS = [rubric_pipeline, rubric_roll_ups, rubric_anchors_again]
+RUBRIC_SENSORS = [new_blueprint]

@@ -25,7 +25,7 @@ from dtef_pipeline.rubric.score_rows import policy_of
 Floats = npt.NDArray[np.float64]
 
 _RESPONSE = list(RESPONSE_KEYS)
-_OF_PROMPT = ["blueprint", "prompt"]
+_OF_ONE_PROMPT = ["blueprint", "prompt"]
 _OF_POINTS = """
     SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, prompt, model, model_variant, temperature, system_index, draw,
         block, path, position, kind, weight, CASE WHEN labelled THEN by_judges ELSE score END AS score, inverted
@@ -76,7 +76,7 @@ def labelled_scores(
     judged = (
         said[said["kind"] == TEXT_KIND].groupby(_RESPONSE, dropna=False, sort=False)["labelled"].all().reset_index(name="whole")
     )
-    rows = responses.merge(prompts, on=_OF_PROMPT).merge(similar, "left", _RESPONSE).merge(judged, "left", _RESPONSE)
+    rows = responses.merge(prompts, on=_OF_ONE_PROMPT).merge(similar, "left", _RESPONSE).merge(judged, "left", _RESPONSE)
     made = [_of_policy(rows, points, said, own, policy) for policy, own in _by_policy(connection, runs)]
     return pd.concat(made, ignore_index=True) if made else _of_policy(rows, points, said, runs, ScoringPolicy())
 
@@ -89,8 +89,8 @@ def labelled_points(points: pa.Table, responses: pa.Table, criteria: pa.Table, p
     keys = [*_RESPONSE, "text"]
     items = label_items(
         responses.filter(pc.equal(responses["status"], OK)).select(keys).to_pandas(),
-        criteria.select([*_OF_PROMPT, *ITEM_KEYS[8:], "kind", "text"]).to_pandas(),
-        prompts.select([*_OF_PROMPT, "messages"]).to_pandas(),
+        criteria.select([*_OF_ONE_PROMPT, *ITEM_KEYS[8:], "kind", "text"]).to_pandas(),
+        prompts.select([*_OF_ONE_PROMPT, "messages"]).to_pandas(),
     )
     labelled = items[items["item"].isin(set(labels["item"].to_pylist()))]
     if labelled.empty:

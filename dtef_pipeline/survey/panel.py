@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator
 
@@ -51,6 +51,8 @@ class Panel(Part):
     budgets: dict[str, Budget] = {}
     """By selector, what a night may use of a model, over the bounds of the models file."""
     drift: DriftSettings = DriftSettings()
+    rubric: dict[str, Any] = {}
+    """What is asked of rubrics every night: read and checked by their own schedule."""
 
     @field_validator("context_levels")
     @classmethod

@@ -123,6 +123,7 @@ JOBS = {
 SCHEDULES = {"nightly_drift": ("0 2 * * *", "nightly_drift", dg.DefaultScheduleStatus.STOPPED)}
 SENSORS = {
     "new_round": ("round_pipeline", 60, dg.DefaultSensorStatus.STOPPED),
+    "new_blueprint": ("rubric_pipeline", 60, dg.DefaultSensorStatus.STOPPED),
     "boards_after_run": ("roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
     "boards_after_partial_failure": ("roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
 }

@@ -1,0 +1,159 @@
+"""The sensor `new_blueprint`: watches a folder of blueprints, and has each file that is new or has changed added and run, once."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import dagster as dg
+
+from assets.rubric.files import RubricFile, add, content_hash, known_blueprints, noted, read
+from assets.rubric.panel_part import rubric_panel
+from assets.stage.ranges import chosen_tags
+from assets.stage.resources import Store
+from dtef_pipeline.errors import DtefError
+from dtef_pipeline.identity import digest
+from dtef_pipeline.rubric.night_panel import RubricPanel
+from dtef_pipeline.rubric.reading import BLUEPRINT_SUFFIXES, blueprint_id
+from dtef_pipeline.text.counted import and_more
+from resources.settings import Settings
+from resources.sources import fingerprint, still_arriving
+
+MODELS_FOLDER = "models"
+"""The folder in the watched one that holds model collections, and no blueprints."""
+_BLUEPRINTS_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen of one file, and what has been done about it: kept in the sensor's cursor."""
+
+    stamp: str
+    """Hash of its size and time of change, and of those of the model collections."""
+    done: bool = False
+    """Nothing is left to do until the stamp changes."""
+    trouble: str = ""
+    """Why it cannot be run."""
+
+
+class BlueprintFolder:
+    """One tick: what stands in the folder now, beside what was seen at the tick before."""
+
+    def __init__(self, context: dg.SensorEvaluationContext, store: Store, folder: Path) -> None:
+        self._context, self._store, self._folder = context, store, folder
+        # A panel with a fault fails the tick before anything is added, which would be taken for done at the next one.
+        self._panel = rubric_panel(Settings.from_environment()) or RubricPanel()
+        models = folder / MODELS_FOLDER
+        self._models_dir = models if models.is_dir() else None
+        self._before = {name: Seen(**seen) for name, seen in json.loads(context.cursor or "{}").items()}
+        self.now: dict[str, Seen] = {}
+
+    def requests(self) -> list[dg.RunRequest]:
+        """The run to start, of all blueprints that are new or have changed; none where there are none."""
+        collections = fingerprint(self._models_dir) if self._models_dir else ""
+        taken: dict[str, str] = {}
+        found: list[RubricFile] = []
+        for file in self._files():
+            name = file.relative_to(self._folder).as_posix()
+            other = taken.setdefault(blueprint_id(name), name)
+            if (new := self._look(file, name, collections, other)) is not None:
+                found.append(new)
+        changed = self._added(found)
+        return [self._request(changed)] if changed else []
+
+    @property
+    def cursor(self) -> str:
+        return json.dumps({name: asdict(seen) for name, seen in self.now.items()})
+
+    @property
+    def reason(self) -> str:
+        """Why there is nothing to run."""
+        waiting = [name for name, seen in self.now.items() if not seen.done and not seen.trouble]
+        broken = [name for name, seen in self.now.items() if seen.trouble]
+        arriving = f"; waiting until it stays as it is: {and_more(waiting, _BLUEPRINTS_NAMED)}" if waiting else ""
+        unusable = f"; cannot be run: {and_more(broken, _BLUEPRINTS_NAMED)}" if broken else ""
+        return f"nothing new and complete in {self._folder}{arriving}{unusable}"
+
+    def _files(self) -> Iterator[Path]:
+        for file in sorted(self._folder.rglob("*")):
+            below = file.relative_to(self._folder).parts
+            is_ours = file.name.endswith(BLUEPRINT_SUFFIXES) and below[0] != MODELS_FOLDER
+            if is_ours and file.is_file() and not any(part.startswith(".") for part in below):
+                yield file
+
+    def _look(self, file: Path, name: str, collections: str, other: str) -> RubricFile | None:
+        """One look at a file; what is to be added, if it has been the same for two looks and can be run."""
+        before = self._before.get(name)
+        try:
+            stamp = digest(fingerprint(file), collections)
+            arriving = still_arriving(file)
+        except OSError as error:
+            self._note(name, Seen("", trouble=f"{file}: {error.strerror}"))
+            return None
+        if before is None or before.stamp != stamp or arriving:
+            self.now[name] = Seen(stamp)
+            return None
+        if before.done:
+            self.now[name] = before
+            return None
+        return self._to_add(file, name, other, before)
+
+    def _to_add(self, file: Path, name: str, other: str, before: Seen) -> RubricFile | None:
+        key = blueprint_id(name)
+        try:
+            if other != name:
+                raise DtefError(f"{file}: {other} has the id {key} too, and is used: rename one of the two")
+            earlier = noted(self._store.warehouse, key)
+            folder = str(self._models_dir.absolute()) if self._models_dir else None
+            skips = earlier is not None and earlier.skip_broken
+            made = RubricFile(key, str(file.absolute()), folder, skips, content_hash(file, self._models_dir))
+            read(made)
+        except (DtefError, OSError) as error:
+            self._note(name, replace(before, done=isinstance(error, DtefError), trouble=str(error)))
+            return None
+        self.now[name] = replace(before, done=True, trouble="")
+        return made
+
+    def _note(self, name: str, seen: Seen) -> None:
+        """Keep what was found; trouble is an error in the tick's log when it is new."""
+        before = self._before.get(name)
+        if before is None or before.trouble != seen.trouble:
+            self._context.log.error(seen.trouble)
+        self.now[name] = seen
+
+    def _added(self, found: list[RubricFile]) -> list[RubricFile]:
+        """Those of them that hold something new."""
+        if not found:
+            return []
+        changed = set(add(self._context.instance, self._store.warehouse, found).changed)
+        return [file for file in found if file.blueprint in changed]
+
+    def _request(self, files: list[RubricFile]) -> dg.RunRequest:
+        """One run of all that is new, under a key of its own for these contents: asked for twice, it is started once."""
+        keys = [file.blueprint for file in files]
+        self._context.log.info(f"new or changed: {', '.join(keys)}")
+        return dg.RunRequest(
+            run_key=digest(*(f"{file.blueprint}:{file.content_hash}" for file in files)),
+            tags=chosen_tags(known_blueprints(self._context.instance), keys),
+            run_config={"ops": {name: {"config": config} for name, config in self._panel.run_config("base").items()}},
+        )
+
+
+@dg.sensor(
+    job_name="rubric_pipeline",
+    minimum_interval_seconds=60,
+    default_status=dg.DefaultSensorStatus.STOPPED,
+    description="Watches the folder DTEF_BLUEPRINTS: a blueprint whose file is new or has changed is added and run once the file has been the "
+    "same for two looks. The panel's section `rubric` says by whom and for how much. Broken files are named in the log of a tick and hold up "
+    "no other. Off until switched on.",
+)
+def new_blueprint(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorResult | dg.SkipReason:
+    """Watches the folder DTEF_BLUEPRINTS, whose subfolder `models` holds the model collections that blueprints may name."""
+    folder = Settings.from_environment().blueprints
+    if folder is None or not folder.is_dir():
+        named = "no folder is named" if folder is None else f"the folder {folder} does not exist"
+        return dg.SkipReason(f"{named} (DTEF_BLUEPRINTS)")
+    looked = BlueprintFolder(context, store, folder)
+    requests = looked.requests()
+    skipped = None if requests else dg.SkipReason(looked.reason)
+    return dg.SensorResult(run_requests=requests, cursor=looked.cursor, skip_reason=skipped)

@@ -1,0 +1,71 @@
+"""What is asked of rubrics every night: the section `rubric` of the panel file, all of it optional:
+
+rubric:
+  blueprints: ["compass__*"]
+  models: [gpt-4.1-mini]
+  judges: [standard=gpt-4.1-mini]
+  draws: 2
+  max_cost_usd: 5
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from dtef_pipeline.documents import Part, read_document
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.text.nearest import nearest
+
+PANEL_SECTION = "rubric"
+
+
+class RubricPanel(Part):
+    """What a night asks of rubrics. Empty lists stand for what each blueprint names, or for the usual ones."""
+
+    blueprints: Annotated[list[str], Field(min_length=1)] = ["*"]
+    """Ids, or patterns with * and ?."""
+    models: list[str] = []
+    judges: list[str] = []
+    """APPROACH=MODEL each."""
+    analysts: list[str] = []
+    draws: Annotated[int, Field(ge=1)] = 1
+    judge_draws: Annotated[int, Field(ge=1)] = 1
+    max_cost_usd: Annotated[float, Field(ge=0)] | None = None
+    """What all stages of a night may spend together."""
+
+    def chosen(self, known: Sequence[str]) -> list[str]:
+        """The blueprints of the panel among those `known`, in their order. Raises ConfigError for a pattern that none has."""
+        for pattern in self.blueprints:
+            if known and not any(fnmatchcase(key, pattern) for key in known):
+                raise ConfigError(
+                    f"{PANEL_SECTION}.blueprints: {pattern!r} is no blueprint that was added; added: {nearest(pattern, known)}"
+                )
+        return [key for key in known if any(fnmatchcase(key, pattern) for pattern in self.blueprints)]
+
+    def run_config(self, snapshot: str) -> dict[str, dict[str, Any]]:
+        """Configuration of each stage, by its name."""
+        of_snapshot = {"snapshot": snapshot}
+        bound = {} if self.max_cost_usd is None else {"max_cost_usd": self.max_cost_usd}
+        asking = {**of_snapshot, **bound}
+        return {
+            "rubric_responses": {**asking, "models": self.models, "draws": self.draws},
+            "rubric_judgements": {**asking, "judges": self.judges, "judge_draws": self.judge_draws},
+            "rubric_embeddings": asking,
+            "rubric_points": of_snapshot,
+            "rubric_scores": of_snapshot,
+            "rubric_summaries": {**asking, "analysts": self.analysts},
+        }
+
+
+def load_rubric_panel(path: Path) -> RubricPanel | None:
+    """The section of a panel file; None where it has none. Raises ConfigError with file, line, what arrived and what is allowed."""
+    document = read_document(path, "panel file", [PANEL_SECTION])
+    if document.values.get(PANEL_SECTION) is None:
+        return None
+    section = document.mapping((PANEL_SECTION,))
+    return document.checked(RubricPanel, section, (PANEL_SECTION,))
