@@ -15,6 +15,7 @@ from assets.rubric import report as rubric_report
 from assets.rubric import scores as rubric_scores
 from assets.rubric.automation import RUBRIC_JOBS, RUBRIC_SENSORS
 from assets.rubric.files import rubric_files
+from assets.rubric.night import RUBRIC_SCHEDULES
 from assets.survey import aggregate, blueprint, boards, drift, ingest, landing, model_drift, predict, report, score, statistics
 from assets.survey.automation import JOBS, SENSORS
 from assets.survey.nightly import SCHEDULES
@@ -44,7 +45,7 @@ defs = dg.Definitions(
     assets=[survey_files, rubric_files, *dg.load_assets_from_modules(_MODULES)],
     asset_checks=dg.load_asset_checks_from_modules([*_MODULES, landing]),
     jobs=[*JOBS, *RUBRIC_JOBS],
-    schedules=SCHEDULES,
+    schedules=[*SCHEDULES, *RUBRIC_SCHEDULES],
     sensors=[*SENSORS, *RUBRIC_SENSORS],
     resources={"store": SurveyStore()},
     # One process per run: a stage is seconds of work, starting a process for it would cost more.

@@ -120,10 +120,14 @@ JOBS = {
     "rubric_roll_ups": [*RUBRIC_ROLLED, "rubric_report"],
     "rubric_anchors_again": ["rubric_anchors"],
 }
-SCHEDULES = {"nightly_drift": ("0 2 * * *", "nightly_drift", dg.DefaultScheduleStatus.STOPPED)}
+SCHEDULES = {
+    "nightly_drift": ("0 2 * * *", "nightly_drift", dg.DefaultScheduleStatus.STOPPED),
+    "nightly_rubrics": ("30 2 * * *", "rubric_pipeline", dg.DefaultScheduleStatus.STOPPED),
+}
 SENSORS = {
     "new_round": ("round_pipeline", 60, dg.DefaultSensorStatus.STOPPED),
     "new_blueprint": ("rubric_pipeline", 60, dg.DefaultSensorStatus.STOPPED),
+    "rubric_boards_after_run": ("rubric_roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
     "boards_after_run": ("roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
     "boards_after_partial_failure": ("roll_ups", 30, dg.DefaultSensorStatus.RUNNING),
 }

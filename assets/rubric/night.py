@@ -1,0 +1,44 @@
+"""The nightly schedule of rubrics: the panel's blueprints are asked and judged again in a snapshot of the night."""
+
+import dagster as dg
+
+from assets.rubric.files import known_blueprints
+from assets.rubric.panel_part import rubric_panel
+from assets.stage.partitions import SNAPSHOT_TAG
+from assets.stage.ranges import chosen_tags
+from assets.stage.resources import Store
+from dtef_pipeline.rubric.night_panel import PANEL_SECTION
+
+
+@dg.schedule(
+    name="nightly_rubrics",
+    job_name="rubric_pipeline",
+    cron_schedule="30 2 * * *",
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+    description="Every night at 2:30 UTC: the blueprints of the panel's section `rubric` (DTEF_PANEL) are asked and judged again, in a snapshot "
+    "named after the date. Off until switched on.",
+)
+def nightly_rubrics(context: dg.ScheduleEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
+    """One run for the panel, from the responses on. Blueprints that were added and never made are left out and named."""
+    panel = rubric_panel(store.settings)
+    if panel is None:
+        return dg.SkipReason(f"no panel file with a section `{PANEL_SECTION}` is named in DTEF_PANEL")
+    known = known_blueprints(context.instance)
+    wanted = panel.chosen(known)
+    made = set(store.warehouse.values("rubric_blueprints", "blueprint"))
+    keys = [key for key in wanted if key in made]
+    if not keys:
+        return dg.SkipReason("no blueprint of the panel has been added and made yet: `dtef rubric add PATH` does")
+    if lacking := [key for key in wanted if key not in made]:
+        context.log.warning(f"never made, so there is nothing to ask again; left out: {', '.join(lacking)}")
+    night = context.scheduled_execution_time.date().isoformat()
+    config = panel.run_config(night)
+    return dg.RunRequest(
+        run_key=f"rubrics {night}",
+        tags={**chosen_tags(known, keys), SNAPSHOT_TAG: night},
+        run_config={"ops": {name: {"config": given} for name, given in config.items()}},
+        asset_selection=[dg.AssetKey(name) for name in config],
+    )
+
+
+RUBRIC_SCHEDULES = [nightly_rubrics]

@@ -1,0 +1,73 @@
+"""The schedule `nightly_rubrics`: which blueprints a night has, and how it is configured."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.definitions import defs
+from assets.rubric.files import RubricFile, add
+from assets.rubric.night import nightly_rubrics
+from assets.survey.store import SurveyStore
+from dtef_pipeline.cli.ready import dagster_instance
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.rubric.tables import RUBRIC_BLUEPRINTS
+from resources.warehouse import Warehouse
+
+MADE, NEVER_MADE = ["a", "b", "c"], "d"
+
+
+@pytest.fixture
+def night(state: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What the tick of a night says, given the panel's text."""
+    house = Warehouse(state / "warehouse")
+    with dagster_instance() as instance:
+        add(instance, house, [RubricFile(key, f"{key}.yml", None, False, key) for key in (*MADE, NEVER_MADE)])
+        for key in MADE:
+            house.write("rubric_blueprints", RUBRIC_BLUEPRINTS.empty_table(), blueprint=key)
+
+        def tick(panel: str) -> Any:
+            (state / "panel.yaml").write_text(panel, encoding="utf-8")
+            monkeypatch.setenv("DTEF_PANEL", str(state / "panel.yaml"))
+            at = datetime(2026, 3, 1, 2, 30, tzinfo=UTC)
+            return nightly_rubrics(
+                dg.build_schedule_context(instance=instance, scheduled_execution_time=at), store=SurveyStore()
+            )
+
+        yield tick
+
+
+def test_a_night_is_one_run_from_the_responses_on_in_a_snapshot_of_the_date(night: Any) -> None:
+    request = night("rubric:\n  blueprints: [a, c]\n  models: [m]\n  draws: 2\n  max_cost_usd: 1.5\n")
+    assert request.tags["dtef/snapshot"] == "2026-03-01"
+    assert request.tags["dtef/partitions"].split("\n") == ["a", "c"]
+    assert "rubric_blueprints" not in {key.to_user_string() for key in request.asset_selection}
+    told = {name: given["config"] for name, given in request.run_config["ops"].items()}
+    assert told["rubric_responses"] == {"snapshot": "2026-03-01", "max_cost_usd": 1.5, "models": ["m"], "draws": 2}
+    assert {config["snapshot"] for config in told.values()} == {"2026-03-01"}
+    dg.validate_run_config(defs.resolve_job_def("rubric_pipeline"), request.run_config)
+
+
+def test_without_patterns_all_that_were_made_are_asked(night: Any) -> None:
+    request = night("rubric: {models: [m]}\n")
+    assert (request.tags["dagster/asset_partition_range_start"], request.tags["dagster/asset_partition_range_end"]) == (
+        "a",
+        "c",
+    )
+
+
+def test_a_panel_without_the_section_asks_nothing(night: Any) -> None:
+    assert "no panel file with a section `rubric`" in night("models: [baselines]\n").skip_message
+
+
+def test_what_was_never_made_is_not_asked(night: Any) -> None:
+    assert "has been added and made yet" in night(f"rubric: {{blueprints: [{NEVER_MADE}]}}\n").skip_message
+
+
+def test_a_pattern_that_no_blueprint_has_fails_the_tick(night: Any) -> None:
+    with pytest.raises(ConfigError, match=r"rubric.blueprints: 'x\*' is no blueprint that was added"):
+        night("rubric: {blueprints: ['x*']}\n")
