@@ -21,11 +21,11 @@ from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.nearest import nearest
 from resources.table_reader import TableReader
 
-WORSE_RUN = 3
+MODEL_WORSE = 3
 """Exit code of `--fail-on regression` where a model is worse."""
 _HASHES = {"test_hash": "the prompts or criteria", "judge_hash": "the judges", "policy_hash": "the scoring policy"}
-_RUN_COLUMNS = ["model", "verdict", "difference", "interval", "other_score", "score", "n_prompts", "n_pairs", "p_holm"]
-_COMPARED_SHOWN = {
+_COLUMNS_OF_TWO_RUNS = ["model", "verdict", "difference", "interval", "other_score", "score", "n_prompts", "n_pairs", "p_holm"]
+_COMPARISON_WORDS = {
     "model": "Model, over all its temperatures and system prompts",
     "verdict": "Decision: regression, improvement, equivalent or undecided",
     "difference": "Mean hybrid score in B less that in A, over pairs, by the weights of prompts",
@@ -62,7 +62,7 @@ def compare(
         click.echo(render(models if by == "model" else prompts, output))
     else:
         _print(reader, blueprint, (first, second), models, prompts.head(top or len(prompts)))
-    return WORSE_RUN if fail_on and has_regression(models) else 0
+    return MODEL_WORSE if fail_on and has_regression(models) else 0
 
 
 def _pair(
@@ -122,14 +122,14 @@ def _print(reader: TableReader, blueprint: str, pair: tuple[str, str], models: p
     shown = printable_frame(models.assign(interval=intervals_of(models, "difference", ("low", "high"))))
     fit = terminal_fit(["model", "verdict", "difference"], ["n_pairs", "n_prompts"])
     ends = {"difference": ("low", "high")}
-    click.echo(render(shown, "table", columns=_RUN_COLUMNS, ends=ends, fit=fit))
+    click.echo(render(shown, "table", columns=_COLUMNS_OF_TWO_RUNS, ends=ends, fit=fit))
     for note in dict.fromkeys(note for note in models["note"] if note):
         say(f"{counted(int((models['note'] == note).sum()), 'model')}: {note}")
     moved = printable_frame(prompts)
     click.echo(f"\n{counted(len(moved), 'prompt')} that moved most\n")
     click.echo(render(moved, "table", fit=terminal_fit(["prompt", "difference"], ["n_pairs"])))
-    told = [*columns_that_fit(shown, _RUN_COLUMNS, ends, fit), "moved_model", "model_difference"]
-    click.echo(column_lines(told, _COMPARED_SHOWN, fit.width))
+    told = [*columns_that_fit(shown, _COLUMNS_OF_TWO_RUNS, ends, fit), "moved_model", "model_difference"]
+    click.echo(column_lines(told, _COMPARISON_WORDS, fit.width))
 
 
 def _differing(reader: TableReader, blueprint: str, pair: tuple[str, str]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from dtef_pipeline.text.nearest import nearest
 from dtef_pipeline.text.printable import printable
 from resources.table_reader import TableReader
 
-_SHOWN_SCORES = ("hybrid", "coverage", "similarity")
+_SCORES_SHOWN = ("hybrid", "coverage", "similarity")
 _ALL_PROMPTS = "all prompts"
 
 
@@ -55,14 +55,14 @@ def show(
 
 def _show_table(run: BlueprintRun, models: Sequence[str], score: str, output: str) -> None:
     prompts = [str(row["prompt"]) for row in run.prompts]
-    nothing: Mapping[str, float | None] = dict.fromkeys(_SHOWN_SCORES)
+    nothing: Mapping[str, float | None] = dict.fromkeys(_SCORES_SHOWN)
     if output != "table":
         rows = [
             {"prompt": prompt, "model": model, **run.by_model.get((prompt, model), nothing)}
             for prompt in prompts
             for model in models
         ]
-        click.echo(render(pd.DataFrame(rows, columns=["prompt", "model", *_SHOWN_SCORES]), output))
+        click.echo(render(pd.DataFrame(rows, columns=["prompt", "model", *_SCORES_SHOWN]), output))
         return
     whole = {row["model"]: row[score] for row in run.at("model")}
     columns: dict[str, list[Any]] = {"prompt": [*prompts, _ALL_PROMPTS]}
@@ -81,7 +81,7 @@ def _responses(run: BlueprintRun, prompt: str, models: Sequence[str]) -> list[di
     told = []
     for row in run.in_board_order([row for row in run.responses.of(prompt) if row["model"] in models]):
         cell = cells.get(response_key(row)[:-1], {})
-        scores = {name: cell.get(name) for name in _SHOWN_SCORES}
+        scores = {name: cell.get(name) for name in _SCORES_SHOWN}
         told.append(plain({**row, **scores, "criteria": assessments(response_key(row), criteria, found)}))
     return told
 
@@ -108,7 +108,7 @@ def _block(name: str, text: str) -> Iterator[str]:
 def _told(response: Mapping[str, Any]) -> Iterator[str]:
     draw = f", draw {response['draw']}" if response["draw"] else ""
     name = display_id(response["model"], response["temperature"], response["system_index"], 1 + (response["system_index"] > 0))
-    scores = ", ".join(f"{what} {_number(response[what])}" for what in _SHOWN_SCORES if response[what] is not None)
+    scores = ", ".join(f"{what} {_number(response[what])}" for what in _SCORES_SHOWN if response[what] is not None)
     yield f"\n{name}{draw}: {scores or 'unscored'}"
     if response["status"] != "ok":
         yield f"  {response['status']}: {response['error'] or 'no text'}"

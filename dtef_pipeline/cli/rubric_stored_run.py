@@ -16,11 +16,11 @@ from dtef_pipeline.text.nearest import nearest
 from dtef_pipeline.text.printable import printable
 from resources.table_reader import TableReader
 
-_READ_OF_RUN = (
+_TABLES_OF_A_RUN = (
     *("rubric_blueprints", "rubric_prompts", "rubric_criteria", "rubric_findings", "rubric_runs", "rubric_responses"),
     *("rubric_judgements", "rubric_points", "rubric_similarities", "rubric_scores", "rubric_summaries", "rubric_grades"),
 )
-_PLACES_OF_RUN = ("prompt", "model", "model_variant", "temperature", "system_index", "draw", "block", "path", "position")
+_ORDER_OF_JUDGEMENTS = ("prompt", "model", "model_variant", "temperature", "system_index", "draw", "block", "path", "position")
 
 
 def require_blueprint(reader: TableReader, blueprint: str) -> None:
@@ -57,7 +57,7 @@ def stored_run(reader: TableReader, blueprint: str, snapshot: str | None) -> Blu
     require_blueprint(reader, blueprint)
     chosen = known_snapshot(blueprint, snapshot, scored_snapshots(reader, blueprint))
     run: BlueprintRun = reader.query(
-        lambda connection: read_run(RubricRows(connection), blueprint, chosen), only=_READ_OF_RUN, first=[blueprint]
+        lambda connection: read_run(RubricRows(connection), blueprint, chosen), only=_TABLES_OF_A_RUN, first=[blueprint]
     )
     return run
 
@@ -65,7 +65,7 @@ def stored_run(reader: TableReader, blueprint: str, snapshot: str | None) -> Blu
 def whole_judgements(reader: TableReader, blueprint: str, snapshot: str) -> ByPrompt:
     """Every judgement of a run, with the replies as they came."""
     rows = reader.rows("rubric_judgements", blueprint=blueprint, snapshot=snapshot)
-    order = [(name, "ascending") for name in (*_PLACES_OF_RUN, "judge", "judge_draw")]
+    order = [(name, "ascending") for name in (*_ORDER_OF_JUDGEMENTS, "judge", "judge_draw")]
     return ByPrompt(rows.take(pc.sort_indices(rows, order)))
 
 

@@ -29,7 +29,7 @@ RUNS_COMPARED = (
     *("n_prompts", "n_pairs", "effect_size", "p", "p_holm", "permutations", "note"),
 )
 
-MOVED_PROMPTS = ("prompt", "difference", "score", "other_score", "n_pairs", "moved_model", "model_difference")
+PROMPTS_THAT_MOVED = ("prompt", "difference", "score", "other_score", "n_pairs", "moved_model", "model_difference")
 _DIGITS_THAT_ORDER = 12
 """Decimals of a move by which prompts are sorted: what differs by rounding alone is sorted by name."""
 
@@ -61,14 +61,14 @@ def compare_runs(
 
 
 def moved_prompts(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """One row per prompt that a model was scored on in both runs, the largest move first, whichever way; columns MOVED_PROMPTS.
+    """One row per prompt that a model was scored on in both runs, the largest move first, whichever way; columns PROMPTS_THAT_MOVED.
 
     `before`, `after` as of `compare_runs`, and so are the pairs. `difference`: mean of the hybrid scores after less those before, -1 to 1;
     `score`, `other_score`: the two means. `moved_model`: the model with the largest mean difference on the prompt, and `model_difference`.
     """
     pairs = paired_cells(before, after)
     if not len(pairs):
-        return pd.DataFrame(columns=list(MOVED_PROMPTS))
+        return pd.DataFrame(columns=list(PROMPTS_THAT_MOVED))
     pairs = pairs.assign(difference=pairs["hybrid"] - pairs["hybrid_before"])
     by_prompt = pairs.groupby("prompt", sort=True)
     found = by_prompt[["difference", "hybrid", "hybrid_before"]].mean()
@@ -79,7 +79,7 @@ def moved_prompts(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     found = found.assign(moved_model=largest["model"], model_difference=largest["difference"])
     size = found["difference"].abs().round(_DIGITS_THAT_ORDER)
     found = found.assign(size=size).reset_index().sort_values(["size", "prompt"], ascending=[False, True], ignore_index=True)
-    return found[list(MOVED_PROMPTS)]
+    return found[list(PROMPTS_THAT_MOVED)]
 
 
 def paired_cells(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:

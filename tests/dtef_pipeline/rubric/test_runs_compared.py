@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.runs_compared import MOVED_PROMPTS, RUNS_COMPARED, compare_runs, has_regression, moved_prompts
+from dtef_pipeline.rubric.runs_compared import PROMPTS_THAT_MOVED, RUNS_COMPARED, compare_runs, has_regression, moved_prompts
 from tests.dtef_pipeline.rubric.score_tables import scores_of
 
 
@@ -120,5 +120,5 @@ def test_prompts_are_sorted_by_how_far_their_means_moved_and_name_the_model_that
     assert [(row["moved_model"], row["n_pairs"]) for row in found] == [("b", 2), ("b", 2), ("b", 2), ("b", 1)]
     assert found[0]["model_difference"] == pytest.approx(-0.2)
     assert found[0]["score"] - found[0]["other_score"] == pytest.approx(-0.15)
-    assert list(moved_prompts(before, after)) == list(MOVED_PROMPTS)
+    assert list(moved_prompts(before, after)) == list(PROMPTS_THAT_MOVED)
     assert not len(moved_prompts(before, scores_of(*run_of({"c": [0.5]}, "s2"))))
