@@ -46,8 +46,12 @@ CONFIG: dict[str, dict[str, Any]] = {
     "rubric_judgements": {"judges": ["prompt-aware=judge-x"]},
     "rubric_embeddings": {"embedder": "embed"},
     "rubric_scores": {"embedder": "embed"},
+    "rubric_summaries": {"analysts": ["analyst-z"]},
 }
-TABLES_WITHOUT_CLOCK = ("rubric_judgements", "rubric_embeddings", "rubric_points", "rubric_scores", "rubric_similarities")
+TABLES_WITHOUT_CLOCK = (
+    *("rubric_judgements", "rubric_embeddings", "rubric_points", "rubric_scores", "rubric_similarities"),
+    *("rubric_summaries", "rubric_grades", "analyst_ids"),
+)
 CLOCKED = {"latency_s", "answered_at", "attempts"}
 """Columns that say when and how fast a response came."""
 
@@ -85,7 +89,7 @@ def killed_when(
     counts = pipeline.players.by_role
     goal = counts[role] + further
     process = runner.start({name: given for name, given in pipeline.config.items() if name in stages}, stages)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while counts[role] < goal and time.monotonic() < deadline:
         time.sleep(0.002)
     os.kill(process, signal.SIGKILL)
@@ -140,11 +144,15 @@ def test_faults_and_kills_in_each_stage_buy_nothing_twice_and_leave_the_same_tab
             killed_when(killed, runner, "embedder", 3, ["rubric_responses", "rubric_embeddings"]),
             killed_when(killed, runner, "judge", 150),
         ]
+        killed.server.latency = 0.05
+        kills.append(killed_when(killed, runner, "analyst", 3))
+        killed.server.latency = 0.0
         assert killed.run().failures == ()
         killed.roll_up()
         answered, asked = killed.players.answered, len(killed.server.calls)
         assert committed() == len(answered) == len(whole.players.answered)
     assert set(answered) == set(whole.players.answered)
+    assert {row["status"] for row in whole.rows("rubric_summaries")} == {"ok"}
     assert asked > 1.15 * answered.total()
     # What was answered and not committed when the process died is all that was bought again.
     at = [Kill(0, 0), *kills, Kill(answered.total(), len(answered))]
