@@ -107,7 +107,7 @@ def _chances(drawn: pd.DataFrame) -> pd.DataFrame:
 
 
 def _columns(found: Corrected, judged: Floats, n_prompts: Codes) -> dict[str, Any]:
-    reasons = [why_none(int(n), "prompt with labels") for n in found.n_labelled]
+    reasons = [why_none(int(n), "labelled prompt") for n in found.n_labelled]
     numbers = (found.value, found.low, found.high, found.here_low, found.here_high)
     clipped = [np.clip(number, 0, 1) for number in numbers]
     values = (judged, *clipped, found.power, n_prompts, found.n_labelled, found.needed, reasons)

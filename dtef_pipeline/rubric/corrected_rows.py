@@ -100,7 +100,7 @@ def _rows(scores: pd.DataFrame, drawn: pd.DataFrame, row: tuple[str, ...], label
 
 
 def _why(n_labelled: int, n_outside: int, outside: bool) -> str:
-    few = why_none(n_labelled, "prompt with labels")
+    few = why_none(n_labelled, "labelled prompt")
     return few or (
         f"no interval: {counted(n_outside, 'prompt')} in no draw; `dtef rubric labels sample` draws among them"
         if outside

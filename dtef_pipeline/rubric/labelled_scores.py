@@ -17,7 +17,7 @@ from dtef_pipeline.rubric.human_labels import with_labels
 from dtef_pipeline.rubric.hybrid import hybrid
 from dtef_pipeline.rubric.label_draws import as_table
 from dtef_pipeline.rubric.label_sheet import ITEM_KEYS, label_items
-from dtef_pipeline.rubric.levels import RESPONSE_KEYS
+from dtef_pipeline.rubric.levels import RESPONSE_KEYS, in_order
 from dtef_pipeline.rubric.model import TEXT_KIND
 from dtef_pipeline.rubric.policy import ScoringPolicy
 from dtef_pipeline.rubric.score_rows import policy_of
@@ -76,7 +76,13 @@ def labelled_scores(
     judged = (
         said[said["kind"] == TEXT_KIND].groupby(_RESPONSE, dropna=False, sort=False)["labelled"].all().reset_index(name="whole")
     )
-    rows = responses.merge(prompts, on=_OF_ONE_PROMPT).merge(similar, "left", _RESPONSE).merge(judged, "left", _RESPONSE)
+    # Sums over rows have the same bits whatever order the database returned them in.
+    rows = (
+        in_order(responses, _RESPONSE, "responses")
+        .merge(prompts, on=_OF_ONE_PROMPT)
+        .merge(similar, "left", _RESPONSE)
+        .merge(judged, "left", _RESPONSE)
+    )
     made = [_of_policy(rows, points, said, own, policy) for policy, own in _by_policy(connection, runs)]
     return pd.concat(made, ignore_index=True) if made else _of_policy(rows, points, said, runs, ScoringPolicy())
 

@@ -4,49 +4,83 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
 
-from assets.launch import Launched, materialize
-from tests.assets.rubric.conftest import RubricPipeline
-from tests.dtef_pipeline.cli.commands import dtef, ok, refused
+from assets.launch import materialize
+from resources.warehouse import Warehouse
+from tests.assets.rubric.conftest import RubricPipeline, serve_players
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
+from tests.fake_llm_server import FakeLLM
+from tests.made.rubric_replies import Players
 from tests.strict_json import strict
 
 NAMES = ("UNMET", "PARTIALLY_MET", "MODERATELY_MET", "MAJORLY_MET", "EXACTLY_MET")
 HEAD = {"title": "Labelled", "models": ["openai:cand-a", "openai:cand-b"]}
-PROMPTS = [
-    {
-        "id": f"p{number}",
-        "prompt": f"Say something about {number}.",
-        "weight": 1.0 + number % 3,
-        "should": ["It is right.", ["It is short."], ["It is long."], {"$contains": "the"}],
-        "should_not": ["It is rude."],
-    }
-    for number in range(8)
-] + [{"id": "computed", "prompt": "Say the.", "should": [{"$icontains": "the"}]}]
+
+
+def prompts(first: int, last: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": f"p{number}",
+            "prompt": f"Say something about {number}.",
+            "weight": 1.0 + number % 3,
+            "should": ["It is right.", ["It is short."], ["It is long."], {"$contains": "the"}],
+            "should_not": ["It is rude."],
+        }
+        for number in range(first, last)
+    ]
+
+
+OF_ONE = [*prompts(0, 8), {"id": "computed", "prompt": "Say the.", "should": [{"$icontains": "the"}]}]
 RESPONSE = ["blueprint", "snapshot", "prompt", "model", "model_variant", "temperature", "system_index", "draw"]
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RubricPipeline]:
+    """Two blueprints, all stages made, once for all tests."""
+    folder = tmp_path_factory.mktemp("made")
+    players = Players(
+        unreadable=False, candidate=lambda call: f"To {call.body['messages'][-1]['content']} the {call.body['model']}."
+    )
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        FakeLLM(players.reply, embeddings=players.embeddings) as server,
+        dg.DagsterInstance.ephemeral(tempdir=str(folder)) as instance,
+    ):
+        use(folder, patch)
+        serve_players(server, folder, patch)
+        pipeline = RubricPipeline(instance, Warehouse(folder / "warehouse"), folder / "blueprints", server, players)
+        pipeline.write("one", [HEAD, OF_ONE])
+        pipeline.write("two", [{**HEAD, "title": "Other"}, prompts(10, 16)])
+        assert pipeline.run().failures == ()
+        assert pipeline.roll_up().failures == ()
+        assert not pipeline.rows("rubric_corrected")
+        yield pipeline
+
+
 @pytest.fixture
-def judged(rubric: RubricPipeline) -> RubricPipeline:
-    """Two blueprints, all stages made."""
-    rubric.players.unreadable = False
-    rubric.players.candidate = lambda call: f"On {call.body['messages'][-1]['content'][20:]} the {call.body['model']} agrees."
-    rubric.write("one", [HEAD, PROMPTS])
-    rubric.write("two", [{**HEAD, "title": "Other"}, PROMPTS[:6]])
-    assert rubric.run().failures == ()
-    return rubric
+def judged(made: RubricPipeline, state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RubricPipeline]:
+    """The warehouse and the responses, copied."""
+    for name in ("warehouse", "blueprints"):
+        shutil.copytree(made.folder.parent / name, state / name)
+    shutil.copy(made.folder.parent / "responses.sqlite", state)
+    serve_players(made.server, state, monkeypatch)
+    assert made.players.asked is not None  # what was asked before does not count
+    with dg.DagsterInstance.ephemeral(tempdir=str(state)) as instance:
+        instance.add_dynamic_partitions("rubric_blueprint", ["one", "two"])
+        yield RubricPipeline(instance, Warehouse(state / "warehouse"), state / "blueprints", made.server, made.players)
 
 
-def roll_up(rubric: RubricPipeline) -> Launched:
-    outcome = materialize(rubric.instance, ["rubric_corrected"], [], {})
-    assert outcome.failures == ()
-    return outcome
+def roll_up(rubric: RubricPipeline) -> None:
+    assert materialize(rubric.instance, ["rubric_corrected"], [], {}).failures == ()
 
 
 def rows_of(sheet: Path) -> list[dict[str, str]]:
@@ -193,7 +227,6 @@ class TestCorrected:
         overall = found[found["blueprint"].isna()].set_index("model")
         by_hand = people_by_hand(judged, said, items)
         assert overall["corrected"].to_dict() == pytest.approx(by_hand)
-        judged.roll_up()
         assert overall["judged"].to_dict() == pytest.approx({row["model"]: row["score"] for row in judged.rows("rubric_board")})
         assert (overall["here_high"] - overall["here_low"]).max() == pytest.approx(0, abs=1e-9)
         assert (overall["n_prompts"].tolist(), overall["n_prompts_labelled"].tolist()) == ([15, 15], [14, 14])
@@ -236,7 +269,7 @@ class TestCorrected:
         roll_up(judged)
         overall = [row for row in judged.rows("rubric_corrected") if row["blueprint"] is None]
         assert all(row["corrected_low"] is None and row["labels_needed"] is None for row in overall)
-        assert {row["reason"] for row in overall} == {"no interval: 4 prompts with labels, at least 5 are needed"}
+        assert {row["reason"] for row in overall} == {"no interval: 4 labelled prompts, at least 5 are needed"}
 
     def test_prompts_that_no_draw_could_draw_leave_the_board_without_an_interval(
         self, judged: RubricPipeline, tmp_path: Path
@@ -282,8 +315,6 @@ class TestWithLabels:
 
 class TestAnchors:
     def test_judges_are_shown_the_same_again_and_are_asked_once_a_night(self, judged: RubricPipeline) -> None:
-        assert judged.players.asked["judge"]
-
         def night(label: str, n: int = 10) -> None:
             given = {"rubric_anchors": {"snapshot": label, "n": n}}
             assert materialize(judged.instance, ["rubric_anchors"], [], given).failures == ()
@@ -294,7 +325,7 @@ class TestAnchors:
         kept = judged.table("rubric_anchor_items")
         night("2026-01-01")
         assert not judged.players.asked
-        judged.write("one", [HEAD, [{**PROMPTS[0], "should": ["It is new."]}]])
+        judged.write("one", [HEAD, [{**OF_ONE[0], "should": ["It is new."]}]])
         assert judged.run().failures == ()
         assert judged.players.asked
         for label in ("2026-01-03", "2026-01-05"):

@@ -102,7 +102,7 @@ def test_few_labelled_prompts_have_no_interval_and_the_row_says_why() -> None:
     rows = scored()
     found = corrected(rows, drawn_of(rows, 3, 0.1))
     assert found[["corrected_low", "here_high", "prompts_needed"]].isna().all(axis=None)
-    assert "prompts with labels, at least 5" in found["reason"].iloc[0] or "prompt with labels" in found["reason"].iloc[0]
+    assert "labelled prompts, at least 5 are needed" in found["reason"].iloc[0]
 
 
 def labels_of(items: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:
