@@ -22,7 +22,7 @@ from resources.settings import Settings
 from resources.table_reader import TableReader
 
 _STEP = "rubric_anchors"
-_ANCHOR_COLUMNS = (
+_DRIFT_OF_JUDGES_SHOWN = (
     "judge",
     "verdict",
     "shift",
@@ -91,7 +91,7 @@ def show(reader: TableReader, output: str) -> None:
         click.echo(render(frame, output))
         return
     shown = frame.assign(interval=intervals_of(frame, "shift", ("shift_low", "shift_high")))
-    columns = [name for name in _ANCHOR_COLUMNS if shown[name].notna().any()]
+    columns = [name for name in _DRIFT_OF_JUDGES_SHOWN if shown[name].notna().any()]
     fit = terminal_fit(["judge", "verdict", "shift"], ["latest_snapshot", "reason"])
     click.echo(render(shown, "table", columns=columns, fit=fit))
     meanings = {column.name: description(column) for column in RUBRIC_JUDGE_DRIFT} | {"interval": "95 % interval of shift"}

@@ -31,7 +31,7 @@ from resources.table_reader import TableReader
 if TYPE_CHECKING:
     import duckdb
 
-_LABEL_DRAWS, _ITEMS, _LABELS = "rubric_label_draws", "rubric_label_items", "rubric_labels"
+_LABEL_DRAWS, _LABEL_ITEMS, _LABELS = "rubric_label_draws", "rubric_label_items", "rubric_labels"
 _SAMPLE_READS = ("rubric_responses", "rubric_criteria", "rubric_prompts", "rubric_scores", "rubric_runs", "rubric_blueprints")
 _CORRECTED_SHOWN = (
     *("blueprint", "model", "judged", "corrected", "interval", "labels_needed", "prompts_needed"),
@@ -70,10 +70,10 @@ def sample(options: SampleOptions) -> None:
             raise ConfigError(f"--seed {options.seed}: all that it draws has labels; allowed: another seed, or more --prompts")
         name = draw_id(found)
         before = house.read_or_empty(_LABEL_DRAWS)
-        draws, items = with_draw(before, house.read_or_empty(_ITEMS), found, datetime.now(UTC))
+        draws, items = with_draw(before, house.read_or_empty(_LABEL_ITEMS), found, datetime.now(UTC))
         # The sheet first: a draw of which there is no sheet would never be labelled.
         options.out.write_text(sheet_csv(found.sheet.assign(draw=name)), encoding="utf-8", newline="")
-        house.write(_ITEMS, items)
+        house.write(_LABEL_ITEMS, items)
         house.write(_LABEL_DRAWS, draws)
     reader.refresh_database()
     again = ", as drawn before" if len(draws) == len(before) else ""
@@ -95,7 +95,7 @@ def import_sheet(sheet: Path, author: str | None) -> None:
     house = reader.warehouse
     text = _text_of(sheet)
     with _writing_labels():
-        items = house.read_or_empty(_ITEMS, columns=["draw_id", "item"])
+        items = house.read_or_empty(_LABEL_ITEMS, columns=["draw_id", "item"])
         if not len(items):
             raise WarehouseError(f"no draw in {house.root} yet: `dtef rubric labels sample` draws prompts and writes a sheet")
         found = read_labels(
@@ -127,7 +127,7 @@ def import_sheet(sheet: Path, author: str | None) -> None:
 @reads_tables
 def show(reader: TableReader, output: str) -> None:
     house = reader.warehouse
-    labels, draws, items = (house.read_or_empty(name).to_pandas() for name in (_LABELS, _LABEL_DRAWS, _ITEMS))
+    labels, draws, items = (house.read_or_empty(name).to_pandas() for name in (_LABELS, _LABEL_DRAWS, _LABEL_ITEMS))
     if draws.empty:
         raise WarehouseError(f"no draw in {house.root} yet: `dtef rubric labels sample` draws prompts and writes a sheet")
     known = _known_classes(reader, labels)

@@ -28,13 +28,13 @@ RUBRIC_LABEL_DRAWS = pa.schema(
 RUBRIC_LABEL_ITEMS = pa.schema([_DRAW_OF_LABELS, *_POINT_FIELDS, _LABEL_ITEM])
 """One row per draw and point that a label of its sheet is about."""
 
-_LABELS_NEEDED = RUBRIC_CORRECTED.get_field_index("prompts_needed") + 1
+_AFTER_PROMPTS_NEEDED = RUBRIC_CORRECTED.get_field_index("prompts_needed") + 1
 RUBRIC_CORRECTED_ROWS = pa.schema(
     [
         field("blueprint", pa.string(), "Id of the blueprint, from its path: / is written __; null: over all blueprints"),
-        *list(RUBRIC_CORRECTED)[:_LABELS_NEEDED],
+        *list(RUBRIC_CORRECTED)[:_AFTER_PROMPTS_NEEDED],
         field("labels_needed", pa.float64(), "Labels that so many prompts take, of all models; null: too few labels to say"),
-        *list(RUBRIC_CORRECTED)[_LABELS_NEEDED:],
+        *list(RUBRIC_CORRECTED)[_AFTER_PROMPTS_NEEDED:],
     ]
 )
 """One row per model over all blueprints, then one per blueprint and model."""
@@ -45,7 +45,7 @@ RUBRIC_ANCHOR_ITEMS = pa.schema(
         _LABEL_ITEM,
         field("criterion_id", pa.string(), "Hash of what is judged: kind, text, function and its argument"),
         field("text", pa.string(), "Response's text as judges see it"),
-        field("criterion", pa.string(), "Criterion that is labelled, as judges see it"),
+        field("criterion", pa.string(), "Criterion as judges see it"),
         field("messages", CONVERSATION, "Conversation without the system prompt; a null text is a turn that the model writes"),
         field("criteria", pa.list_(pa.string()), "All criteria in words of the prompt, for judges that see the list"),
         field("seed", pa.int64(), "Seed of the choice"),

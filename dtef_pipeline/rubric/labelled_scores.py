@@ -25,7 +25,7 @@ from dtef_pipeline.rubric.score_rows import policy_of
 Floats = npt.NDArray[np.float64]
 
 _RESPONSE = list(RESPONSE_KEYS)
-_OF_ONE_PROMPT = ["blueprint", "prompt"]
+_PROMPT_OF_RESPONSE = ["blueprint", "prompt"]
 _OF_POINTS = """
     SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, prompt, model, model_variant, temperature, system_index, draw,
         block, path, position, kind, weight, CASE WHEN labelled THEN by_judges ELSE score END AS score, inverted
@@ -79,7 +79,7 @@ def labelled_scores(
     # Sums over rows have the same bits whatever order the database returned them in.
     rows = (
         in_order(responses, _RESPONSE, "responses")
-        .merge(prompts, on=_OF_ONE_PROMPT)
+        .merge(prompts, on=_PROMPT_OF_RESPONSE)
         .merge(similar, "left", _RESPONSE)
         .merge(judged, "left", _RESPONSE)
     )
@@ -95,8 +95,8 @@ def labelled_points(points: pa.Table, responses: pa.Table, criteria: pa.Table, p
     keys = [*_RESPONSE, "text"]
     items = label_items(
         responses.filter(pc.equal(responses["status"], OK)).select(keys).to_pandas(),
-        criteria.select([*_OF_ONE_PROMPT, *ITEM_KEYS[8:], "kind", "text"]).to_pandas(),
-        prompts.select([*_OF_ONE_PROMPT, "messages"]).to_pandas(),
+        criteria.select([*_PROMPT_OF_RESPONSE, *ITEM_KEYS[8:], "kind", "text"]).to_pandas(),
+        prompts.select([*_PROMPT_OF_RESPONSE, "messages"]).to_pandas(),
     )
     labelled = items[items["item"].isin(set(labels["item"].to_pylist()))]
     if labelled.empty:

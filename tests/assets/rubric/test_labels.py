@@ -279,7 +279,7 @@ class TestCorrected:
         roll_up(judged)
         rows = {(row["blueprint"], row["model"]): row for row in judged.rows("rubric_corrected")}
         assert rows[None, "cand-a"]["corrected_low"] is None
-        assert rows[None, "cand-a"]["reason"].startswith("no interval: 8 prompts were in no draw")
+        assert rows[None, "cand-a"]["reason"].startswith("no interval: 8 prompts in no draw so far")
         assert rows["two", "cand-a"]["corrected_low"] is not None
         assert rows["one", "cand-a"]["corrected"] is None
 
