@@ -28,7 +28,7 @@ OUTSIDE_DRAWS = 0.05
 _DRAWN_NAME = ["blueprint", "prompt"]
 _OF_INTERVALS = ["corrected_low", "corrected_high", "here_low", "here_high", "prompts_needed", "labels_needed"]
 _IN_LATEST = "SEMI JOIN latest ON {table}.blueprint = latest.blueprint AND {table}.snapshot = latest.snapshot"
-_RESPONSE_COLUMNS = ", ".join(
+_RESPONSE_NAMED_BY = ", ".join(
     f"{name}::VARCHAR AS {name}" if name in ("blueprint", "snapshot") else name for name in ITEM_KEYS[:8]
 )
 _POINT_NAMES = ", ".join(ITEM_KEYS[8:])
@@ -52,7 +52,7 @@ def corrected_tables(connection: duckdb.DuckDBPyConnection, labels: pd.DataFrame
     scores = labelled_scores(connection, runs, items, labels)
     per_prompt = items[items["item"].isin(set(labels["item"]))].groupby(_DRAWN_NAME)["item"].nunique().mean()
     judged = connection.execute(
-        f"SELECT {_RESPONSE_COLUMNS}, {_POINT_NAMES}, judge, score FROM rubric_judgements {_IN_LATEST.format(table='rubric_judgements')}"
+        f"SELECT {_RESPONSE_NAMED_BY}, {_POINT_NAMES}, judge, score FROM rubric_judgements {_IN_LATEST.format(table='rubric_judgements')}"
     ).df()
     classes = known_classes(judged, items, labels)
     return {
@@ -150,7 +150,7 @@ def label_material(
     of_blueprints = "WHERE blueprint::VARCHAR IN (SELECT blueprint FROM latest)"
     return {
         "responses": connection.execute(
-            f"SELECT {_RESPONSE_COLUMNS}, text FROM rubric_responses {_IN_LATEST.format(table='rubric_responses')} {responses} "
+            f"SELECT {_RESPONSE_NAMED_BY}, text FROM rubric_responses {_IN_LATEST.format(table='rubric_responses')} {responses} "
             "WHERE status = 'ok'"
         ).df(),
         "criteria": connection.execute(
