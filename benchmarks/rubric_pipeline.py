@@ -3,8 +3,8 @@
 Blueprints of uneven size (a large one has 40 % of the prompts of its ten) are made up, 25 models at two temperatures answer them, and two
 judges judge 3.4 criteria in words of each response. All replies are put into the response store first, also the second replies of the
 judgements whose first cannot be read (one in fifty), so that nothing is asked. Vectors are random. Each stage is a Dagster run in a process of
-its own, with its checks. Prints, by size: seconds (of the clock, and of the processor) and peak memory of each stage, bytes of store and warehouse, and the exponents of growth
-between the last two sizes. A stage that would ask anything fails, since nobody can be reached.
+its own, with its checks. Prints, by size: seconds (of the clock, and of the processor) and peak memory of each stage, bytes of store and
+warehouse, and the exponents of growth between the last two sizes. A stage that would ask anything fails, since nobody can be reached.
 
     python benchmarks/rubric_pipeline.py [SHARE ...] [--text 400] [--keep FOLDER] [--hash]
 
@@ -23,6 +23,7 @@ import math
 import os
 import random
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -42,9 +43,7 @@ RESPONDENTS, AT_TEMPERATURES, FULL_PROMPTS = 25, (0.0, 0.7), 1_600
 CLASSES = ("UNMET", "PARTIALLY_MET", "MODERATELY_MET", "MAJORLY_MET", "EXACTLY_MET")
 VERDICT = "<reflection>The text {} the duty, and says who has it.</reflection>\n<classification>CLASS_{}</classification>"
 LENGTH = 384
-WORDS = (
-    "tenants may keep a part of the deposit where the lease says so but courts differ on how long and who decides it".split()
-)
+WORDS = "tenants may keep a part of the deposit where the lease says so but courts differ on how long and who decides it"
 STAGES = ("rubric_blueprints", "rubric_responses", "rubric_judgements", "rubric_embeddings", "rubric_points", "rubric_scores")
 TABLES = (
     *STAGES,
@@ -56,6 +55,8 @@ TABLES = (
     "rubric_board_prompt",
 )
 BOARD = "rubric_board"
+GIVEN = ("rubric_files", "rubric_embeddings")
+"""What a kept warehouse begins with: vectors are not made here, and all else is made anew."""
 ANSWERED = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
@@ -94,7 +95,7 @@ def _prompt(number: int, at: int) -> dict[str, Any]:
 def text_of(number: int, characters: int) -> str:
     """A response: no two have the same text."""
     draw = random.Random(number)
-    return f"{number}: " + " ".join(draw.choices(WORDS, k=characters // 5))[:characters].strip()
+    return f"{number}: " + " ".join(draw.choices(WORDS.split(), k=characters // 5))[:characters].strip()
 
 
 def verdict_of(number: int) -> str:
@@ -156,7 +157,8 @@ def fill(root: Path, share: Fraction, characters: int) -> None:
             path.write_text(yaml.safe_dump_all(made, sort_keys=False), encoding="utf-8")
             files.append(RubricFile(name, str(path), None, False, content_hash(path, None)))
             found = read_blueprint(path, name, {})
-            assert found.blueprint is not None and not [one for one in found.findings if one.level == "error"], found.findings
+            assert found.blueprint is not None, found.findings
+            assert not any(one.level == "error" for one in found.findings), found.findings
             tables = blueprint_tables(found, found.blueprint, str(path))
             _fill_one(store, house, name, tables, models, judges, characters, counts)
     with dg.DagsterInstance.get() as instance:
@@ -280,6 +282,9 @@ def measured(root: Path, share: Fraction, characters: int, with_hash: bool) -> d
         prepare(root)
         filled = in_a_process("fill", root, share, characters)
         print(f"share {share}: store filled in {filled['seconds']:.1f} s", flush=True)
+    for folder in (root / "warehouse").iterdir():
+        if folder.is_dir() and folder.name not in GIVEN:
+            shutil.rmtree(folder)
     found: dict[str, float] = {}
     for asset in (*STAGES, BOARD):
         one = in_a_process(asset, root, share, characters)
@@ -311,7 +316,8 @@ def main() -> None:
     parser.add_argument("--root", type=Path)
     given = parser.parse_args()
     if given.work:
-        return work(given.work, given.root, given.shares[0], given.text)
+        work(given.work, given.root, given.shares[0], given.text)
+        return
     shares = given.shares or [Fraction(1, 30), Fraction(1, 10), Fraction(1, 3), Fraction(1)]
     found = []
     for share in shares:
