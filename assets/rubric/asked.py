@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 import dagster as dg
 from pydantic import Field, ValidationError, field_validator
@@ -17,6 +18,9 @@ from dtef_pipeline.documents import in_one_line
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from resources.known_models import known_models
+
+ToBeAsked = TypeVar("ToBeAsked")
+"""What a stage is about to ask about a blueprint."""
 
 
 class AskingConfig(dg.Config):
@@ -84,3 +88,17 @@ def asking(
         ) as ask,
     ):
         yield ask
+
+
+def groups(plans: Sequence[ToBeAsked], sizes: Sequence[int], most: int) -> Iterator[list[ToBeAsked]]:
+    """Plans in their order, in groups whose sizes come to at most so much: small blueprints are asked together, a larger one alone."""
+    group: list[ToBeAsked] = []
+    held = 0
+    for plan, size in zip(plans, sizes, strict=True):
+        if group and held + size > most:
+            yield group
+            group, held = [], 0
+        group.append(plan)
+        held += size
+    if group:
+        yield group

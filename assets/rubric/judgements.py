@@ -1,7 +1,9 @@
 """Stage 3 of the rubric family: `rubric_judgements`."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import dagster as dg
@@ -9,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from assets.rubric.asked import AskingConfig, asking, models_of
+from assets.rubric.asked import AskingConfig, asking, groups, models_of
 from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.rubric.responses import rubric_responses
@@ -21,7 +23,7 @@ from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.episodes import in_windows, play
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.judging.judges import JudgeConfig
-from dtef_pipeline.rubric.judge_requests import Judging, chosen_judges, judgement_rows, judgings
+from dtef_pipeline.rubric.judge_requests import Judging, chosen_judges, judged_criteria, judgement_rows, judgings
 from dtef_pipeline.rubric.space import RUBRIC_POINT, RUBRIC_RESPONSE, RUBRIC_SPACE
 from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS
 
@@ -42,6 +44,16 @@ class JudgementsConfig(AskingConfig):
     judge_draws: int = Field(default=1, ge=1, description="Repeated judgements of each criterion by each judge.")
 
 
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is to be judged of a blueprint, by number alone: its judgements are made when their turn comes."""
+
+    key: str
+    judges: tuple[JudgeConfig, ...]
+    each: int
+    """Judgements of each judge."""
+
+
 @dg.asset(
     deps=[rubric_responses],
     **{**stage(RUBRIC_BLUEPRINT, 3, "rubric_judgements", code_version="1", kinds={"litellm", "parquet"}), **RUBRIC_GROUP},
@@ -54,37 +66,67 @@ def rubric_judgements(context: dg.AssetExecutionContext, config: JudgementsConfi
     """
     run = PartitionRun(context, store)
     models = models_of(store)
-    judges: dict[str, tuple[JudgeConfig, ...]] = {}
-    planned: dict[str, list[Judging]] = {}
+    plans = []
     for key in run.keys:
         with run.attempt(key):
-            planned[key], judges[key] = _planned(store, models, config, key)
-    specs = list({one.model.variant: one.model for some in judges.values() for one in some}.values())
-    expected = Counter(one.judge.model.name for some in planned.values() for one in some)
+            plans.append(_plan(store, models, config, key))
+    specs = list({one.model.variant: one.model for plan in plans for one in plan.judges}.values())
+    expected: Counter[str] = Counter()
+    for plan in plans:
+        expected.update({name: times * plan.each for name, times in Counter(one.model.name for one in plan.judges).items()})
     with asking(context, store, config, specs, expected) as ask:
-        for key, episodes in planned.items():
-            with run.attempt(key):
-                rows = _judged(key, episodes, ask, store)
-                store.warehouse.write("rubric_judgements", rows, **RUBRIC_SPACE.levels(key), snapshot=config.snapshot)
-                run.done(key, _metadata(rows, config.snapshot), content_version(rows))
-                episodes.clear()
+        for group in groups(plans, [plan.each * len(plan.judges) for plan in plans], JUDGED_AT_A_TIME):
+            _judge(run, store, config, group, ask)
     return run.result()
 
 
-def _planned(store: Store, models: Models, config: JudgementsConfig, key: str) -> tuple[list[Judging], tuple[JudgeConfig, ...]]:
+def _plan(store: Store, models: Models, config: JudgementsConfig, key: str) -> _Plan:
     at = RUBRIC_SPACE.levels(key)
     house = store.warehouse
-    criteria = house.read("rubric_criteria", **at)
+    criteria = house.read("rubric_criteria", columns=["prompt", "kind"], **at)
     if not pc.any(pc.equal(criteria["kind"], "text")).as_py():
-        return [], ()
+        return _Plan(key, (), 0)
     of_file = house.read("rubric_blueprints", columns=["judges"], **at)["judges"][0].as_py()
     judges = chosen_judges(config.judges, of_file, models)
+    responses = house.read("rubric_responses", columns=["prompt", "status"], **at, snapshot=config.snapshot)
+    return _Plan(key, judges, judged_criteria(responses, criteria) * config.judge_draws)
+
+
+def _judge(run: PartitionRun, store: Store, config: JudgementsConfig, group: Sequence[_Plan], ask: Ask) -> None:
+    together = _judged_together(store, config, group, ask) if len(group) > 1 else {}
+    for plan in group:
+        with run.attempt(plan.key):
+            rows = together.pop(plan.key, None)
+            if rows is None:
+                rows = _judged(plan.key, _judgings(store, config, plan), ask, store)
+            store.warehouse.write("rubric_judgements", rows, **RUBRIC_SPACE.levels(plan.key), snapshot=config.snapshot)
+            run.done(plan.key, _metadata(rows, config.snapshot), content_version(rows))
+
+
+def _judged_together(store: Store, config: JudgementsConfig, group: Sequence[_Plan], ask: Ask) -> dict[str, pa.Table]:
+    """The rows of small blueprints, by key: all are asked at once, so that the slowest reply is waited for once.
+
+    None at all where one of them cannot be asked: each is then tried by itself, so that what is wrong is told of that one.
+    """
+    try:
+        episodes = {plan.key: list(_judgings(store, config, plan)) for plan in group}
+        played = iter(play([one for own in episodes.values() for one in own], ask, store.responses.responses))
+        return {key: judgement_rows(key, own, list(islice(played, len(own)))) for key, own in episodes.items()}
+    except Exception:
+        return {}
+
+
+def _judgings(store: Store, config: JudgementsConfig, plan: _Plan) -> Iterator[Judging]:
+    if not plan.judges:
+        return iter(())
+    at = RUBRIC_SPACE.levels(plan.key)
+    house = store.warehouse
     responses = house.read("rubric_responses", **at, snapshot=config.snapshot)
-    prompts = house.read("rubric_prompts", **at)
-    return list(judgings(responses, criteria, prompts, judges, config.judge_draws)), judges
+    criteria, prompts = house.read("rubric_criteria", **at), house.read("rubric_prompts", **at)
+    return judgings(responses, criteria, prompts, plan.judges, config.judge_draws)
 
 
-def _judged(key: str, episodes: Sequence[Judging], ask: Ask, store: Store) -> pa.Table:
+def _judged(key: str, episodes: Iterator[Judging], ask: Ask, store: Store) -> pa.Table:
     tables = [RUBRIC_JUDGEMENTS.empty_table()]
     for some in in_windows(episodes, JUDGED_AT_A_TIME):
         tables.append(judgement_rows(key, some, play(some, ask, store.responses.responses)))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from assets.rubric.asked import AskingConfig, asking, models_of
+from assets.rubric.asked import AskingConfig, asking, groups, models_of
 from assets.rubric.blueprints import RUBRIC_GROUP, rubric_blueprints
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.stage.checks import keys_repeated, read_keys, verdict
@@ -68,7 +68,7 @@ def rubric_responses(context: dg.AssetExecutionContext, config: ResponsesConfig,
     conversations = [one for plan in plans for one in plan.conversations]
     specs = list({one.model.variant: one.model for one in conversations}.values())
     with asking(context, store, config, specs, Counter(one.model.name for one in conversations)) as ask:
-        for group in _groups(plans):
+        for group in groups(plans, [len(plan.conversations) for plan in plans], AT_A_TIME):
             _answer(run, store, config, group, ask)
     return run.result()
 
@@ -87,19 +87,6 @@ def _plan(store: Store, models: Models, config: ResponsesConfig, key: str) -> _P
     ]
     asked = [(script.prompt, script.system_index, script.asked_hash) for script, _ in told]
     return _Plan(key, conversations, asked)
-
-
-def _groups(plans: Sequence[_Plan]) -> list[list[_Plan]]:
-    """Plans in groups of about `AT_A_TIME` conversations: small blueprints are asked together."""
-    groups: list[list[_Plan]] = [[]]
-    held = 0
-    for plan in plans:
-        if held and held + len(plan.conversations) > AT_A_TIME:
-            groups.append([])
-            held = 0
-        groups[-1].append(plan)
-        held += len(plan.conversations)
-    return groups
 
 
 def _answer(run: PartitionRun, store: Store, config: ResponsesConfig, group: Sequence[_Plan], ask: Ask) -> None:

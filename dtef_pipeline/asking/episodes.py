@@ -5,8 +5,9 @@ Nothing about an episode is stored but its responses. After a kill the same epis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import islice
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
@@ -63,9 +64,11 @@ def play(episodes: Sequence[Episode], ask: Ask, stored: Stored) -> list[Played]:
     return played
 
 
-def in_windows(episodes: Sequence[Of], most: int) -> Iterator[Sequence[Of]]:
-    """The episodes in groups of at most so many: what is held in memory at a time."""
-    return (episodes[at : at + most] for at in range(0, len(episodes), most))
+def in_windows(episodes: Iterable[Of], most: int) -> Iterator[list[Of]]:
+    """The episodes in groups of at most so many: what is held in memory at a time. They are made when their group's turn comes."""
+    rest = iter(episodes)
+    while some := list(islice(rest, most)):
+        yield some
 
 
 def _by_key(responses: pa.Table) -> dict[str, Response]:

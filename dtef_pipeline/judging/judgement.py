@@ -82,12 +82,18 @@ def judgement_of(outcomes: Sequence[Response | Failure], scale: ClassScale = FIV
 
 def _read(response: Response, scale: ClassScale) -> JudgeReply:
     """The reply, with the reasons that only the provider can tell. A bare name in a reply that was cut may be a passing thought: no verdict."""
-    reply = read_reply(response.text, scale)
+    reply = _reply(response.text, scale)
     cut = response.finish_reason == _LENGTH
     if reply.name is not None and (reply.tagged or not cut):
         return reply
     reason = CUT_SHORT if cut else DECLINED if response.finish_reason == _FILTERED else reply.reason
     return JudgeReply(None, reason, reply.reflection)
+
+
+# A reply is read when it comes, for what is to be asked next, and again when the judgements of its window are made.
+@lru_cache(maxsize=8_192)
+def _reply(text: str, scale: ClassScale) -> JudgeReply:
+    return read_reply(text, scale)
 
 
 @lru_cache(maxsize=256)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +49,16 @@ def chosen_judges(options: Sequence[str], of_file: Sequence[str], models: Models
     `options` and `of_file`: each `APPROACH=MODEL`. Raises ConfigError where nobody is named.
     """
     return named_judges(options or of_file, models) if options or of_file else default_judges(models)
+
+
+def judged_criteria(responses: pa.Table, criteria: pa.Table) -> int:
+    """How many judgements a judge makes in one draw: criteria in words, for each response that has a text.
+
+    Tables: `rubric_responses` with `prompt` and `status`, `rubric_criteria` with `prompt` and `kind`, of one blueprint.
+    """
+    listed = Counter(criteria.filter(pc.equal(criteria["kind"], TEXT_KIND))["prompt"].to_pylist())
+    judged = Counter(responses.filter(pc.equal(responses["status"], OK))["prompt"].to_pylist())
+    return sum(times * listed[prompt] for prompt, times in judged.items())
 
 
 def judgings(
