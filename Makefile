@@ -34,8 +34,9 @@ demo: $(BIN)/.runs ## run the pipeline offline on the shipped samples, print the
 	$(BIN)/dtef rubric add data/blueprints
 	$(BIN)/dtef rubric run --blueprint 'demo-*'
 	$(BIN)/dtef rubric board --by blueprint --blueprint 'demo-*'
+	$(BIN)/dtef rubric report --out $(STATE)/rubric_report
 	@echo
-	@echo "Report: $(STATE)/report.html"
+	@echo "Report: $(STATE)/report.html; of the rubrics: $(STATE)/rubric_report/index.html"
 	@echo "Dagster UI on the same state: make ui"
 
 test: setup ## every check: formatting, lint, types (beside the tests), tests

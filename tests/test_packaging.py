@@ -112,6 +112,9 @@ class TestWheel:
             f"{data}/experiments/reasoning.yaml",
             f"{data}/rounds/S1/S1_aggregate_standardized.csv",
             f"{data}/rounds/S2/S2_aggregate_standardized.csv",
+            f"{data}/blueprints/demo-facts.yml",
+            f"{data}/blueprints/demo-letters.yml",
+            f"{data}/stored_responses.jsonl",
             f"{data}/dagster.yaml",
         } <= shipped
         assert [name for name in shipped if name.startswith(("tests/", "benchmarks/"))] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,6 +41,8 @@ class Demo(NamedTuple):
     cells: list[dict[str, Any]]
     points: list[dict[str, Any]]
     roles: list[dict[str, Any]]
+    shown: dict[str, str]
+    """What commands print for people, by the page that shows it."""
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +61,24 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
             query("SELECT * FROM rubric_scores WHERE level = 'cell'"),
             query("SELECT * FROM rubric_points WHERE partial OR score IS NULL"),
             strict(ok("responses", "show", "--format", "json")),
+            printed(patch),
         )
+
+
+def printed(patch: pytest.MonkeyPatch) -> dict[str, str]:
+    patch.setenv("COLUMNS", "120")
+    board = ok("rubric", "board", "--by", "blueprint", "--blueprint", "demo-*").partition("\n\n")[0]
+    narrow = "\n".join(line[: line.index("similarity") + len("similarity")] for line in board.splitlines()[:1])
+    counted = (
+        "SELECT model, sum(n_partial) AS partial, sum(n_unscored) AS unscored FROM rubric_scores WHERE level = 'cell' "
+        "GROUP BY 1 ORDER BY 1"
+    )
+    return {
+        "board": board,
+        "board, narrow": "\n".join(line[: len(narrow)].rstrip() for line in board.splitlines()),
+        "show": ok("rubric", "show", "demo-letters", "neighbour", "--model", "stored/cobalt"),
+        "sql": ok("sql", counted),
+    }
 
 
 def test_the_board_has_the_coverage_that_a_hand_finds(demo: Demo) -> None:
@@ -105,3 +125,15 @@ def test_the_judge_that_could_not_be_read_leaves_a_partial_point_and_no_zero(dem
 
 def test_nothing_was_asked_beside_what_the_file_holds(demo: Demo) -> None:
     assert sum(row["answers"] for row in demo.roles if str(row["model"]).startswith("stored/")) == 125
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [("docs/rubric.md", ("board", "show", "sql")), ("README.md", ("board, narrow",))],
+    ids=["rubric", "README"],
+)
+def test_pages_show_what_the_commands_print(demo: Demo, page: str, names: tuple[str, ...]) -> None:
+    blocks = re.findall(r"```text\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+    plain = [[line.rstrip() for line in block.strip("\n").splitlines()] for block in blocks]
+    for name in names:
+        assert [line.rstrip() for line in demo.shown[name].strip("\n").splitlines()] in plain, demo.shown[name]
