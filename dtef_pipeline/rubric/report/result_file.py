@@ -9,9 +9,11 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
-from dtef_pipeline.report.markup import is_unknown
+import numpy as np
+
 from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, ResponseKey, criterion_key, response_key
 from dtef_pipeline.rubric.report.stored import ByPrompt, StoredRow
 from dtef_pipeline.rubric.report.verdicts import JudgedPoints, criterion_words, judged
@@ -37,16 +39,8 @@ def assessments(key: ResponseKey, criteria: Sequence[StoredRow], found: JudgedPo
         point: Mapping[str, Any] = found.points.get(place) or dict.fromkeys(_OF_POINT)
         said = [{name: one[name] for name in _OF_JUDGEMENT if name in one} for one in found.judgements.get(place, ())]
         criterion = {name: value for name, value in row.items() if name not in ("prompt", "blueprint", "fault")}
-        told.append(
-            plain(
-                {
-                    **criterion,
-                    "words": criterion_words(row),
-                    **{name: point[name] for name in _OF_POINT},
-                    "individual_judgements": said,
-                }
-            )
-        )
+        scores = {name: point[name] for name in _OF_POINT}
+        told.append({**criterion, "words": criterion_words(row), **scores, "individual_judgements": said})
     return told
 
 
@@ -75,12 +69,14 @@ def result_chunks(
 
 def plain(value: Any) -> Any:
     """The value as JSON has it: NaN and infinity are null, times are texts with their zone."""
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {str(name): plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
     return value.isoformat() if isinstance(value, datetime) else value
 
 
@@ -89,6 +85,7 @@ def camel(row: Mapping[str, Any]) -> dict[str, Any]:
     return {_camel(name): value for name, value in row.items()}
 
 
+@lru_cache(maxsize=1024)
 def _camel(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(map(str.capitalize, others))
@@ -124,14 +121,19 @@ def _matrix(run: BlueprintRun, prompt: str) -> dict[str, Any] | None:
     return {
         "modelIds": [run.label(row) for row in rows],
         "toIdeal": [row["to_ideal"] for row in rows],
-        "matrix": [[_at(row["to_others"] or (), other["place"]) for other in rows] for row in rows],
+        "matrix": _among(rows),
     }
 
 
-def _at(similarities: Sequence[float], place: int) -> float | None:
-    """A similarity with the digits that 32 bits hold."""
-    known = place < len(similarities) and not is_unknown(similarities[place])
-    return round(similarities[place], 7) if known else None
+def _among(rows: Sequence[StoredRow]) -> list[list[float | None]]:
+    """Of each response the similarities to all of them, with the digits that 32 bits hold."""
+    places = [row["place"] for row in rows]
+    known = np.full((len(rows), max(places) + 1), np.nan)
+    for own, row in zip(known, rows, strict=True):
+        similarities = (row["to_others"] or ())[: known.shape[1]]
+        own[: len(similarities)] = similarities
+    told: list[list[float | None]] = known[:, places].round(7).tolist()
+    return told
 
 
 def _coverage(run: BlueprintRun, prompt: str, judgements: ByPrompt) -> list[dict[str, Any]]:
