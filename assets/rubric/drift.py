@@ -16,6 +16,7 @@ from dtef_pipeline.drift.checks import headline
 from dtef_pipeline.drift.evidence import ALPHA, BASELINE
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.verdict_text import by_verdict
+from dtef_pipeline.rubric.anchor_rows import judge_drift_rows
 from dtef_pipeline.rubric.watched_drift import DRIFT_READS, WATCHED, documented_drift_table, net_drift, watched_drift
 
 
@@ -33,16 +34,23 @@ def rubric_drift(context: dg.AssetExecutionContext, config: RubricDriftConfig, s
     The documented rule flags a gap of 0.05 and 10 % between the lowest and the highest run; `investigate` marks the pair of runs to look at
     first. Beside it stand `rubric_model_drift`, the verdict by the project's evidence on each model over all blueprints (`drift` where the rule
     flags it and there is strong evidence however often one looks, `watch` where the rule alone does), and its timeline `rubric_drift_series`.
-    Where judges were shown stored answers again (`rubric_anchors`), a model's shift is told net of theirs.
+    Where judges were shown stored answers again (`rubric_anchors`), a model's shift is told net of theirs, and `rubric_judge_drift` has one row
+    per judge.
     """
     require_scored(store)
     options = WatchOptions(baseline=config.baseline, alpha=config.alpha)
     documented = store.reader.query(documented_drift_table, only=DRIFT_READS)
     found = store.reader.query(lambda connection: watched_drift(connection, options), only=DRIFT_READS)
-    models = net_drift(found.checks, store.warehouse.read_or_empty("rubric_anchors").to_pandas(), options)
+    anchored = store.warehouse.read_or_empty("rubric_anchors")
+    models = net_drift(found.checks, anchored.to_pandas(), options)
     ranked = pa.Table.from_pylist(sorted(models.to_pylist(), key=by_verdict(WATCHED.keys)), models.schema)
     flagged = documented.filter(pa.compute.equal(documented["flagged"], True)).sort_by([("gap", "descending")])
-    tables = {"rubric_drift": documented, "rubric_model_drift": models, "rubric_drift_series": found.series}
+    tables = {
+        "rubric_drift": documented,
+        "rubric_model_drift": models,
+        "rubric_drift_series": found.series,
+        "rubric_judge_drift": judge_drift_rows(anchored, options),
+    }
     return published(
         context,
         store,

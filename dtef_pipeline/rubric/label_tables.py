@@ -45,7 +45,7 @@ RUBRIC_ANCHOR_ITEMS = pa.schema(
         _LABEL_ITEM,
         field("criterion_id", pa.string(), "Hash of what is judged: kind, text, function and its argument"),
         field("text", pa.string(), "Response's text as judges see it"),
-        field("criterion", pa.string(), "Criterion as judges see it"),
+        field("criterion", pa.string(), "Criterion that is labelled, as judges see it"),
         field("messages", CONVERSATION, "Conversation without the system prompt; a null text is a turn that the model writes"),
         field("criteria", pa.list_(pa.string()), "All criteria in words of the prompt, for judges that see the list"),
         field("seed", pa.int64(), "Seed of the choice"),

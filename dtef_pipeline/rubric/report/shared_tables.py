@@ -123,7 +123,7 @@ _KNOWN_COLUMNS = (
 _BESIDE_AGREEMENT = (
     ("rubric_judges", "Judges", _JUDGES_COLUMNS),
     ("rubric_validity", "Judges on models of their own maker", _SELF_COLUMNS),
-    ("rubric_variance", "What the judgements differ by", _SHARE_COLUMNS),
+    ("rubric_variance_shares", "What the judgements differ by", _SHARE_COLUMNS),
     ("rubric_known_classes", "Judges against people's labels", _KNOWN_COLUMNS),
     ("rubric_corrected", "Scores corrected by people's labels", _LABELLED_COLUMNS),
 )
@@ -232,6 +232,9 @@ def drift_section(rows: RubricRows) -> str:
         if len(models)
         else missing("No drift of models to show", made)
     )
+    watched = rows.frame("rubric_model_drift")
+    if len(watched):
+        body += "<h3>Models over all blueprints</h3>" + _as_published(watched, _DRIFT_COLUMNS, "Models, by evidence")
     anchored = "`dtef rubric rollup` makes rubric_judge_drift from anchors: stored answers that are judged again each night"
     body += "<h3>Judges on stored answers</h3>" + (
         _as_published(_flagged_first(judges), _JUDGE_DRIFT_COLUMNS, "Judges")
