@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import numpy as np
 import pandas as pd
 
 from dtef_pipeline.cli.left_out import open_reader, reads_tables
@@ -158,7 +159,8 @@ def board(reader: TableReader, blueprints: Sequence[str], output: str) -> None:
     if output != "table":
         click.echo(render(frame, output))
         return
-    shown = frame.assign(interval=intervals_of(frame, "corrected", ("corrected_low", "corrected_high")))
+    whole = {name: np.ceil(frame[name].astype("float64")).astype("Int64") for name in ("labels_needed", "prompts_needed")}
+    shown = frame.assign(interval=intervals_of(frame, "corrected", ("corrected_low", "corrected_high")), **whole)
     columns = [name for name in _CORRECTED_SHOWN if (shown[name].notna() & (shown[name] != "")).any()]
     fit = terminal_fit(["model", "judged", "corrected", "interval"], ["reason", "power", "n_prompts", "prompts_needed"])
     click.echo(render(shown, "table", columns=columns, fit=fit))

@@ -319,7 +319,8 @@ class TestAnchors:
             given = {"rubric_anchors": {"snapshot": label, "n": n}}
             assert materialize(judged.instance, ["rubric_anchors"], [], given).failures == ()
 
-        night("2026-01-01")
+        text = ok("rubric", "anchors", "--snapshot", "2026-01-01", "--n", 10)
+        assert "10 anchors, 20 judgements in snapshot 2026-01-01" in text
         # Ten anchors, two judges.
         assert dict(judged.players.asked) == {"judge": 20}
         kept = judged.table("rubric_anchor_items")
