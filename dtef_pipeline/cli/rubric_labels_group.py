@@ -12,7 +12,7 @@ from dtef_pipeline.cli.options import writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
 
 
-@click.group(short_help="Draw, import and show labels that people give.")
+@click.group(short_help="Have people label a few prompts.")
 def labels() -> None:
     """Have people say how far criteria are met in a few drawn prompts, and correct scores by what they say.
 
