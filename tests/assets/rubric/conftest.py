@@ -31,11 +31,11 @@ MODELS = ("cand-a", "cand-b", "cand-c", "judge-x", "judge-y", "analyst-z", "embe
 Document = Mapping[str, Any] | Sequence[Any]
 
 
-def serve_players(server: FakeLLM, folder: Path, patch: pytest.MonkeyPatch, **settings: Any) -> None:
+def serve_players(server: FakeLLM, folder: Path, patch: pytest.MonkeyPatch, *, analyst: bool = False, **settings: Any) -> None:
     """The server as every model there is, by a file named in DTEF_MODELS."""
     shared = {"api_base": server.base_url, "retries": 8, "max_concurrency": 8, "timeout": 60, **settings}
     models = {name: {"model": f"openai/{name}", **shared} for name in MODELS}
-    collections = {"judges": ["judge-x"]}
+    collections = {"judges": ["judge-x"], **({"analyst": ["analyst-z"]} if analyst else {})}
     path = folder / "models.yaml"
     path.write_text(yaml.safe_dump({"collections": collections, "models": models}), encoding="utf-8")
     patch.setenv("DTEF_MODELS", str(path))

@@ -42,7 +42,7 @@ def players(added: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     shutil.copytree(added, state, dirs_exist_ok=True)
     found = Players(unreadable=False)
     with FakeLLM(found.reply, embeddings=found.embeddings) as server:
-        serve_players(server, state, monkeypatch, **PRICES)
+        serve_players(server, state, monkeypatch, analyst=True, **PRICES)
         yield found
 
 
