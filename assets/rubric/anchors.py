@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from assets.rubric.asked import AskingConfig, asking, models_of
+from assets.rubric.asked import RolesConfig, asking, models_of
 from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.judgements import JUDGED_AT_A_TIME
 from assets.rubric.responses import rubric_responses
@@ -28,7 +28,7 @@ from dtef_pipeline.statistics.resampling import SEED
 _ANCHORS_READ = ("rubric_responses", "rubric_criteria", "rubric_prompts", "rubric_scores", "rubric_runs")
 
 
-class AnchorsConfig(AskingConfig):
+class AnchorsConfig(RolesConfig):
     """Which judges are watched, on how many responses."""
 
     judges: list[str] = Field(

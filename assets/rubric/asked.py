@@ -5,16 +5,15 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 import dagster as dg
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field
 
+from assets.stage.asking_config import AskingConfig, checked_budgets
 from assets.stage.provider_pools import provider_pools
 from assets.stage.resources import Store
 from assets.stage.shared_gateway import command_of
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.asking.request import ROLES
-from dtef_pipeline.asking.snapshot_label import LABEL_WORDS, require_safe
-from dtef_pipeline.documents import in_one_line
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from resources.known_models import known_models
@@ -23,47 +22,23 @@ ToBeAsked = TypeVar("ToBeAsked")
 """What a stage is about to ask about a blueprint."""
 
 
-class AskingConfig(dg.Config):
-    """In which snapshot models are asked, and what that may cost."""
+class RolesConfig(AskingConfig):
+    """In which snapshot models are asked, and what that may cost: in all, of a model, and of what models are asked as."""
 
-    snapshot: str = Field(default="base", description=f"Label of this evaluation pass: base, a date, or {LABEL_WORDS}.")
-    max_cost_usd: float | None = Field(default=None, ge=0, description="US dollars this run may spend.")
-    max_calls: int | None = Field(default=None, ge=0, description="Calls this run may send, retries included.")
-    max_tokens: int | None = Field(default=None, ge=0, description="Tokens this run may use, of prompts and responses.")
-    budgets: dict[str, dict[str, float]] = Field(
-        default={},
-        description="By model name, what the run may use of it, in place of the models file's: max_cost_usd, max_calls, max_tokens.",
-    )
     role_budgets: dict[str, dict[str, float]] = Field(
         default={},
         description="By role (candidate, judge, embedder, analyst), what the run may use of models in it: max_cost_usd, max_calls.",
     )
 
-    @field_validator("snapshot")
-    @classmethod
-    def _is_label(cls, snapshot: str) -> str:
-        return require_safe(snapshot)
-
-    @property
-    def budget(self) -> Budget:
-        return Budget(max_cost_usd=self.max_cost_usd, max_calls=self.max_calls, max_tokens=self.max_tokens)
-
     def budgets_of(self, models: Sequence[ModelSpec]) -> dict[str, Budget]:
         """By model name: what the models files say, and over it what the run says."""
-        return {spec.name: spec.budget for spec in models} | _checked("budgets", self.budgets)
+        return {spec.name: spec.budget for spec in models} | self.budgets_of_models
 
     @property
     def budgets_of_roles(self) -> dict[str, Budget]:
         if unknown := sorted(set(self.role_budgets) - set(ROLES)):
             raise ConfigError(f"role_budgets: {', '.join(unknown)}; allowed: {', '.join(ROLES)}")
-        return _checked("role_budgets", self.role_budgets)
-
-
-def _checked(where: str, given: Mapping[str, Mapping[str, float]]) -> dict[str, Budget]:
-    try:
-        return {name: Budget.model_validate(limits) for name, limits in given.items()}
-    except ValidationError as error:
-        raise ConfigError(f"{where}: {in_one_line(error, Budget)}") from None
+        return checked_budgets("role_budgets", self.role_budgets)
 
 
 def models_of(store: Store) -> Models:
@@ -75,7 +50,7 @@ def models_of(store: Store) -> Models:
 def asking(
     context: dg.AssetExecutionContext,
     store: Store,
-    config: AskingConfig,
+    config: RolesConfig,
     specs: Sequence[ModelSpec],
     expected: Mapping[str, int],
 ) -> Iterator[Ask]:

@@ -6,7 +6,7 @@ import dagster as dg
 import pyarrow as pa
 from pydantic import Field
 
-from assets.rubric.asked import AskingConfig, models_of
+from assets.rubric.asked import RolesConfig, models_of
 from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.rubric.responses import rubric_responses
@@ -27,7 +27,7 @@ from resources.gateway.embedder import Embedded, embed
 from resources.gateway.progress import OnProgress
 
 
-class EmbeddingsConfig(AskingConfig):
+class EmbeddingsConfig(RolesConfig):
     """What embeds, and what is embedded."""
 
     embedder: str = Field(default=OFFLINE_EMBEDDER, description="Model that embeds texts: by name, or as a litellm string.")

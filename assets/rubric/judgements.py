@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from assets.rubric.asked import AskingConfig, asking, groups, models_of
+from assets.rubric.asked import RolesConfig, asking, groups, models_of
 from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.rubric.responses import rubric_responses
@@ -33,7 +33,7 @@ READ_BY_A_JUDGE = 0.95
 """Share of a judge's replies that must be readable, lest the check warns."""
 
 
-class JudgementsConfig(AskingConfig):
+class JudgementsConfig(RolesConfig):
     """Who judges."""
 
     judges: list[str] = Field(

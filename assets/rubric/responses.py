@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from assets.rubric.asked import AskingConfig, asking, groups, models_of
+from assets.rubric.asked import RolesConfig, asking, groups, models_of
 from assets.rubric.blueprints import RUBRIC_GROUP, rubric_blueprints
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.stage.checks import keys_repeated, read_keys, verdict
@@ -30,7 +30,7 @@ AT_A_TIME = 5_000
 """Conversations that are held in memory."""
 
 
-class ResponsesConfig(AskingConfig):
+class ResponsesConfig(RolesConfig):
     """Which models answer, and how often."""
 
     models: list[str] = Field(

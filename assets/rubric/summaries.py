@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from assets.rubric.asked import AskingConfig, asking, models_of
+from assets.rubric.asked import RolesConfig, asking, models_of
 from assets.rubric.blueprints import RUBRIC_GROUP
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.rubric.scores import rubric_scores
@@ -38,7 +38,7 @@ from dtef_pipeline.rubric.summary_rows import (
 )
 
 
-class SummariesConfig(AskingConfig):
+class SummariesConfig(RolesConfig):
     """Who sums up, and how much they are shown."""
 
     analysts: list[str] = Field(

@@ -7,8 +7,9 @@ import dagster as dg
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field
 
+from assets.stage.asking_config import AskingConfig
 from assets.stage.broken_files import not_restored
 from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.freshness import nightly_freshness
@@ -21,12 +22,9 @@ from assets.survey.predictor import Plan, PredictOptions, Predictor, windows
 from assets.survey.rounds import ROUND_SEGMENT
 from assets.survey.snapshots import require_snapshot
 from assets.survey.store import SurveyStore
-from dtef_pipeline.asking.models import COMPUTED, Budget, Models
+from dtef_pipeline.asking.models import COMPUTED, Models
 from dtef_pipeline.asking.request import Failure
-from dtef_pipeline.asking.snapshot_label import LABEL_WORDS, require_safe
 from dtef_pipeline.boards.costs import cost_breakdown
-from dtef_pipeline.documents import in_one_line
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL, UNIFORM
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.identity import SPACE
@@ -34,7 +32,7 @@ from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.text.counted import counted
 
 
-class PredictConfig(dg.Config):
+class PredictConfig(AskingConfig):
     """Which models are asked, what, and how often."""
 
     models: list[str] = Field(
@@ -46,7 +44,6 @@ class PredictConfig(dg.Config):
     context_levels: list[str] = Field(default=[], description="Context levels to ask; none: all that have blueprints.")
     questions: int | None = Field(default=None, ge=1, description="Ask the survey's first N questions only.")
     draws: int = Field(default=1, ge=1, description="Repeated samples of each prompt.")
-    snapshot: str = Field(default="base", description=f"Label of this evaluation pass: base, a date, or {LABEL_WORDS}.")
     limits: dict[str, int] = Field(
         default={}, description="At most so many prompts of the run in each condition for a model, by its name."
     )
@@ -57,29 +54,6 @@ class PredictConfig(dg.Config):
         default=[],
         description="Models whose rows may be lost where a damaged file is made again and the response store has no response of them.",
     )
-    max_cost_usd: float | None = Field(default=None, ge=0, description="US dollars this run may spend.")
-    max_calls: int | None = Field(default=None, ge=0, description="Calls this run may send, retries included.")
-    max_tokens: int | None = Field(default=None, ge=0, description="Tokens this run may use, of prompts and responses.")
-    budgets: dict[str, dict[str, float]] = Field(
-        default={},
-        description="By model name, what the run may use of it, in place of the models file's: max_cost_usd, max_calls, max_tokens.",
-    )
-
-    @field_validator("snapshot")
-    @classmethod
-    def _is_label(cls, snapshot: str) -> str:
-        return require_safe(snapshot)
-
-    @property
-    def budget(self) -> Budget:
-        return Budget(max_cost_usd=self.max_cost_usd, max_calls=self.max_calls, max_tokens=self.max_tokens)
-
-    @property
-    def budgets_of_models(self) -> dict[str, Budget]:
-        try:
-            return {name: Budget.model_validate(limits) for name, limits in self.budgets.items()}
-        except ValidationError as error:
-            raise ConfigError(f"budgets: {in_one_line(error, Budget)}") from None
 
     def options(self, models: Models) -> PredictOptions:
         """The two reference baselines are always among the models: they cost nothing and stand in every table."""

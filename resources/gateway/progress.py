@@ -158,8 +158,10 @@ class RunProgress:
 
     def _whole(self, one: ModelProgress) -> ModelProgress:
         before = self._before.get(one.model)
-        settled = one.settled + (before.settled if before else 0)
-        total = max(self._expected.get(one.model, 0), one.total)
+        earlier = before.settled if before else 0
+        settled = one.settled + earlier
+        # Replies that are asked for once more were not expected: they come on top.
+        total = max(self._expected.get(one.model, 0), one.total + earlier)
         counts = {name: getattr(one, name) + getattr(before, name, 0) for name in ("replayed", "done", "failed", "stopped")}
         so_far = self._rate_so_far(one.model, counts["done"])
         rate = one.rate or so_far
