@@ -27,6 +27,7 @@ from dtef_pipeline.report.markup import (
 )
 from dtef_pipeline.rubric.report.marks import inline, missing, wrapping_name
 from dtef_pipeline.rubric.report.stored import RubricRows
+from dtef_pipeline.statistics.ranks import ranks
 
 _CHAMPIONS_HOW = (
     "Of each dimension that analysts grade from 1 to 10, the model with the best mean grade over the latest graded run of each blueprint, "
@@ -183,7 +184,7 @@ def _best_two(found: pd.DataFrame) -> pd.DataFrame:
     """One row per dimension: its champion and the next; where no model is eligible, why the best of them is not."""
     rows = []
     for dimension, own in found.groupby("dimension", sort=True):
-        rank = own["rank"] if "rank" in own else own["mean"].rank(ascending=False)
+        rank = own["rank"] if "rank" in own else pd.Series(ranks(own["mean"]), own.index)
         eligible = own.assign(rank=rank)[rank.notna()].sort_values(["rank", "model"]).to_dict("records")
         row: dict[str, object] = {"dimension": dimension, "model": None, "second": None, "reason": ""}
         for names, one in zip((("model", "mean"), ("second", "second_mean")), eligible, strict=False):

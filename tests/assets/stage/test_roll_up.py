@@ -21,10 +21,10 @@ def test_evidence_is_shared_by_the_roll_ups_of_a_run_and_gone_with_it() -> None:
         seen.append((store.roll_ups.evidence, len(store.roll_ups.evidence)))
 
     quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-    job = dg.Definitions(
-        assets=[first, second], resources={"store": Store()}, executor=dg.in_process_executor
-    ).resolve_implicit_global_asset_job_def()
+    defs = dg.Definitions(assets=[first, second], resources={"store": Store()}, executor=dg.in_process_executor)
+    # A job asks the instance that is in force for its state: here this test's, not one that another test left behind.
     with dg.DagsterInstance.ephemeral() as instance:
+        job = defs.resolve_implicit_global_asset_job_def()
         for _ in range(2):
             assert job.execute_in_process(instance=instance, run_config=quiet).success
     assert [found for _, found in seen] == [0, 1, 0, 1]

@@ -21,7 +21,16 @@ from dtef_pipeline.cli.reported import UNEXPECTED
 from tests.dtef_pipeline.cli.commands import SAMPLE
 from tests.dtef_pipeline.cli.test_help import all_commands
 
-USUAL = {"round": "S1", "round_id": "S1", "rounds": "S1", "query": "SELECT count(*) FROM scores", "out": "out"}
+USUAL = {
+    "round": "S1",
+    "round_id": "S1",
+    "rounds": "S1",
+    "query": "SELECT count(*) FROM scores",
+    "out": "out",
+    "blueprint": "demo-facts",
+    "before": "base",
+    "after": "night-2",
+}
 """What is typed where a command needs a value; a file is given by the test."""
 DUMPS = ("Traceback", "errors.pydantic.dev", "sqlalche.me", "_duckdb.", "pydantic_core", "[Errno", "object at 0x")
 COMMANDS = {words: command for words, command in all_commands(main) if not isinstance(command, click.Group)}
