@@ -24,6 +24,8 @@ from resources.warehouse import Warehouse
 
 RUBRIC_BLUEPRINT = dg.DynamicPartitionsDefinition(name=RUBRIC_SPACE.name)
 _FOLDER = "rubric_files"
+_RESERVED = "reserved-id"
+"""The error that is about the whole file, so that no part of it can be left out."""
 
 rubric_files = dg.AssetSpec(
     "rubric_files",
@@ -87,8 +89,9 @@ def read(file: RubricFile) -> tuple[ReadBlueprint, Blueprint]:
     collections = read_collections(Path(file.models_dir)) if file.models_dir else {}
     found = read_blueprint(path, file.blueprint, collections, other_functions=added_functions())
     errors = [one for one in found.findings if one.level == "error"]
-    if errors and not file.skip_broken:
-        first = errors[0]
+    whole = [one for one in errors if one.code == _RESERVED]
+    if errors and (whole or not file.skip_broken):
+        first = (whole or errors)[0]
         line = f":{first.line}" if first.line else ""
         raise DtefError(
             f"{path}{line}: {counted(len(errors), 'error')}, first {first.code} at {first.place or 'the file'}: {first.text}; "

@@ -35,6 +35,8 @@ class ScoresConfig(SnapshotConfig):
     should_not_paths: str = Field(default="worst", description="Which path of should_not counts: worst or max.")
     embedder: str = Field(default=OFFLINE_EMBEDDER, description="Model whose vectors similarity is measured by.")
 
+    no_own_judge: bool = Field(default=False, description="Whether the points leave out judgements of a maker's own judge.")
+
     def policy(self, store: Store) -> ScoringPolicy:
         embedder = embedder_of(embedder_spec(store, self.embedder))
         return ScoringPolicy(self.beta, self.or_paths, self.should_not_paths, embedder)
@@ -55,12 +57,13 @@ def rubric_scores(context: dg.AssetExecutionContext, config: ScoresConfig, store
     policy = config.policy(store)
     for key in run.keys:
         with run.attempt(key):
-            run.done(key, *_score(store, policy, config.snapshot, key))
+            run.done(key, *_score(store, policy, config, key))
     return run.result()
 
 
-def _score(store: Store, policy: ScoringPolicy, snapshot: str, key: str) -> tuple[dict[str, Any], str]:
+def _score(store: Store, policy: ScoringPolicy, config: ScoresConfig, key: str) -> tuple[dict[str, Any], str]:
     """The metadata of the partition and the version of its rows."""
+    snapshot = config.snapshot
     house, at = store.warehouse, RUBRIC_SPACE.levels(key)
     of_snapshot = {**at, "snapshot": snapshot}
     responses = house.read("rubric_responses", **of_snapshot)
@@ -70,20 +73,24 @@ def _score(store: Store, policy: ScoringPolicy, snapshot: str, key: str) -> tupl
     made = score_tables(responses, prompts, criteria, points, embeddings, policy)
     for name, rows in made._asdict().items():
         house.write(name, rows, **of_snapshot)
-    runs = _run_row(store, policy, snapshot, key, responses, points)
+    runs = _run_row(store, policy, config, key, responses, points)
     house.write("rubric_runs", runs, **of_snapshot)
     label = runs["run_label"][0].as_py()
     return _metadata(made.rubric_scores, snapshot, label), content_version(made.rubric_scores)
 
 
-def _run_row(store: Store, policy: ScoringPolicy, snapshot: str, key: str, responses: pa.Table, points: pa.Table) -> pa.Table:
-    house, at = store.warehouse, RUBRIC_SPACE.levels(key)
+def _run_row(
+    store: Store, policy: ScoringPolicy, config: ScoresConfig, key: str, responses: pa.Table, points: pa.Table
+) -> pa.Table:
+    house, at, snapshot = store.warehouse, RUBRIC_SPACE.levels(key), config.snapshot
     names = ["judge", "approach", "judge_variant"]
     judged = house.read_or_empty("rubric_judgements", columns=names, **at, snapshot=snapshot)
     judges = judged.group_by(names).aggregate([])
     by = judge_hash_of(set(zip(judges["approach"].to_pylist(), judges["judge_variant"].to_pylist(), strict=True)))
     people = [PEOPLE] if pc.any(points["labelled"]).as_py() else []
-    by = digest(by, *people) if people else by
+    # Who counts is part of who judges: runs with and without these are not compared for drift.
+    counted = [*people, *(["no own judge"] if config.no_own_judge else [])]
+    by = digest(by, *counted) if counted else by
     test = house.read("rubric_blueprints", columns=["test_hash"], **at)["test_hash"][0].as_py()
     row = {
         "blueprint": key,

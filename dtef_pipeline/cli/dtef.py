@@ -40,6 +40,8 @@ def main() -> None:
         dtef leaderboard              show who predicts best
         dtef ui                       look at the same results in Dagster, in a browser
 
+    Rubrics are another kind of evaluation: responses are judged by criteria that a blueprint holds. `dtef rubric --help` has its commands.
+
     Results are kept in the folder .dtef/, or where DTEF_WAREHOUSE, DTEF_RESPONSES and DAGSTER_HOME say. A command that reads tables leaves
     out a file that it cannot read, names it with the command that makes it again, and ends with exit code 1.
     """

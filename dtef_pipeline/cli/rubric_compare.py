@@ -9,6 +9,7 @@ import click
 import pandas as pd
 import pyarrow as pa
 
+from dtef_pipeline.asking.snapshot_label import snapshot_time
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.rubric_stored_run import known_snapshot, printable_frame, require_blueprint, scored_snapshots
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
@@ -91,7 +92,9 @@ def _drifted(reader: TableReader, blueprint: str, known: Sequence[str], model: s
             ("rubric_responses", ["blueprint", "snapshot", "answered_at"]),
         )
     )
-    found = documented_drift(scores, runs, times_of(times), known)
+    # A label that begins with a date counts as that date, as everywhere.
+    when = {run: snapshot_time(run[1], first) for run, first in times_of(times).items()}
+    found = documented_drift(scores, runs, when, known)
     own = found[(found["model"] == model) | (found["model_variant"] == model)]
     if not len(own):
         names = sorted({*found["model"]}) or ["none at temperature 0"]

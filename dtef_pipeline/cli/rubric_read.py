@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -49,8 +49,20 @@ def board(reader: TableReader, by: str, blueprints: Sequence[str], output: str) 
     for note in dict.fromkeys(note for note in frame.get("note", pd.Series(dtype=str)) if note):
         models = frame[frame["note"] == note]["model"].drop_duplicates()
         say(f"{', '.join(models[:5])}{', ...' if len(models) > 5 else ''}: {note}")
+    for line in _of_several_policies(reader):
+        say(line)
     meanings = {column.name: description(column) for column in RUBRIC_BOARDS[table]} | {"interval": "95 % interval of score"}
     click.echo(column_lines(columns_that_fit(shown, columns, None, fit), meanings, fit.width))
+
+
+def _of_several_policies(reader: TableReader) -> Iterator[str]:
+    """A line where the runs that the boards show were scored in several ways: their scores do not mean the same."""
+    shown = reader.rows("rubric_board_blueprint", columns=["blueprint", "snapshot"]).to_pandas().drop_duplicates()
+    runs = reader.rows("rubric_runs", columns=["blueprint", "snapshot", "policy"]).to_pandas()
+    policies = shown.merge(runs, on=["blueprint", "snapshot"])["policy"].value_counts()
+    if len(policies) > 1:
+        told = "; ".join(f"{policy} ({counted(int(n), 'blueprint')})" for policy, n in policies.items())
+        yield f"blueprints were scored by several policies: {told}; `dtef rubric judge` scores all of them by one"
 
 
 @reads_tables

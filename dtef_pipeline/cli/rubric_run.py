@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,14 +15,16 @@ from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.rubric_check import blueprint_files
+from dtef_pipeline.cli.rubric_warnings import run_warnings
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.judging.judges import named_judges
 from dtef_pipeline.rubric.candidates import Candidates
+from dtef_pipeline.rubric.judge_requests import chosen_judges
+from dtef_pipeline.rubric.model import TEXT_KIND
 from dtef_pipeline.rubric.named_models import read_collections
 from dtef_pipeline.rubric.reading import blueprint_id
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
 from resources.gateway.progress import PartsProgress, kept_terminal, waiting
 from resources.known_models import known_models
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 ROLES_OF_BUDGETS = ("candidate", "judge", "embedder", "analyst")
 _STEP_OF_FILES = "rubric_blueprints"
+_PARTS_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class RubricOptions:
             "rubric_judgements": {**asking, "judges": list(self.judges), "judge_draws": self.judge_draws},
             "rubric_embeddings": {**asking, **embedder},
             "rubric_points": {**of_snapshot, "no_own_judge": self.no_own_judge, "with_labels": self.with_labels},
-            "rubric_scores": {**of_snapshot, **policy, **embedder},
+            "rubric_scores": {**of_snapshot, **policy, **embedder, "no_own_judge": self.no_own_judge},
             "rubric_summaries": {**asking, "analysts": list(self.analysts)},
         }
 
@@ -99,11 +102,22 @@ def add(paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_
     say_files(outcome)
     failures = list(outcome.failures)
     click.echo(f"{counted(len(added.keys), 'blueprint')} added, {len(added.changed)} new or changed")
+    for line in _left_out(warehouse, added.keys):
+        say(line, err=True)
     for failure in failures:
         say(f"error: {failure}", err=True)
     if not failures:
         say("`dtef rubric estimate` says what asking would cost, `dtef rubric run` asks")
     return 1 if failures else 0
+
+
+def _left_out(warehouse: Warehouse, keys: Sequence[str]) -> Iterator[str]:
+    """A line per blueprint of which broken parts were left out."""
+    for key in keys:
+        rows = warehouse.read_or_empty("rubric_findings", columns=["level", "code", "place"], blueprint=key).to_pylist()
+        broken = [f"{row['place']} ({row['code']})" for row in rows if row["level"] == "error"]
+        if broken:
+            yield f"warning: {key}: left out, since broken: {and_more(broken, _PARTS_NAMED)}; `dtef rubric check` says why"
 
 
 def run(options: RubricOptions, *, only_judging: bool = False) -> int:
@@ -113,7 +127,7 @@ def run(options: RubricOptions, *, only_judging: bool = False) -> int:
     warehouse = open_warehouse()
     keys = chosen_blueprints(warehouse, options.blueprints)
     config = options.config()
-    _check(options, settings)
+    _check(options, settings, warehouse, keys)
     started = time.monotonic()
     with kept_terminal():
         from assets.launch import RUBRIC_STAGE_NAMES
@@ -127,6 +141,8 @@ def run(options: RubricOptions, *, only_judging: bool = False) -> int:
             used = running.gateway.used if running.gateway else {}
     say_files(outcome)
     say_used(used)
+    for line in run_warnings(warehouse, keys, options.snapshot):
+        say(line, err=True)
     click.echo(f"{counted(len(keys), 'blueprint')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)
@@ -142,12 +158,16 @@ def say_used(used: Mapping[str, Any]) -> None:
         say(f"asked now, as {role}: {counted(usage.calls, 'call')}, {counted(usage.tokens, 'token')}, {cost}")
 
 
-def _check(options: RubricOptions, settings: Settings) -> None:
+def _check(options: RubricOptions, settings: Settings, warehouse: Warehouse, keys: Sequence[str]) -> None:
     """Raises ConfigError for a label, a model or a judge that cannot be, before anything is started."""
     require_safe(options.snapshot)
     models = known_models(settings, COMPUTED_MODELS)
     Candidates(models, options.models)
-    named_judges(options.judges, models)
+    for key in keys:
+        kinds = warehouse.read_or_empty("rubric_criteria", columns=["kind"], blueprint=key)["kind"].to_pylist()
+        of_file = warehouse.read_or_empty("rubric_blueprints", columns=["judges"], blueprint=key)["judges"].to_pylist()
+        if TEXT_KIND in kinds or options.judges:
+            chosen_judges(options.judges, of_file[0] if of_file else [], models)
     models.resolve([*options.analysts, *([options.embedder] if options.embedder else [])])
 
 

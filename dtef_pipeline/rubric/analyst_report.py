@@ -53,14 +53,12 @@ class ReportedPrompt:
 
 @dataclass(frozen=True, slots=True)
 class SummaryMaterial:
-    """A blueprint in one snapshot, with the names still in it."""
+    """A blueprint in one snapshot, with the names still in it. Without title and description: a change of these asks nobody again."""
 
     blueprint: str
     snapshot: str
     test_hash: str
     """With blueprint and snapshot the seed of all that is drawn."""
-    title: str
-    description: str | None
     prompts: tuple[ReportedPrompt, ...]
     systems: tuple[str | None, ...] = ()
     """The list of system prompts, by place; None in it: none was sent."""
@@ -97,7 +95,7 @@ def analyst_report(material: SummaryMaterial, ids: Pseudonyms, names: HiddenName
     Args:
         material: what to report.
         ids: of all participants.
-        names: to hide in titles, prompts, criteria, ideals and responses.
+        names: to hide in prompts, criteria, ideals and responses.
         seed: of the order of models, which is another one in each prompt.
         most: characters. Where all texts together are longer, each is cut to the same share of its length.
 
@@ -146,8 +144,6 @@ def _shown(place: int) -> str:
 
 
 def _parts(material: SummaryMaterial, ids: Pseudonyms, seed: int) -> Iterator[str | _Section]:
-    yield from ("Title: ", _Section(material.title), "\n")
-    yield from _block("DESCRIPTION", material.description)
     for place, system in enumerate(material.systems):
         if place in ids.systems:
             yield from _block(f'SYSTEM id="{ids.systems[place]}"', system or "(no system prompt)")

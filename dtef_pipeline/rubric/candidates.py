@@ -11,6 +11,13 @@ CANDIDATE_TOKENS = 1_500
 """The most tokens of one turn, where the models file does not say otherwise."""
 
 
+def known_selector(selector: str, models: Models) -> str:
+    """The name of the model of the models file that has this litellm string, with its address and prices; else the selector as it is."""
+    if selector in models.specs or selector in models.collections:
+        return selector
+    return next((name for name, spec in models.specs.items() if spec.model == selector), selector)
+
+
 class Candidates:
     """The models that answer a run's prompts, each under the name of its base model whatever the temperature."""
 
@@ -20,13 +27,11 @@ class Candidates:
         Raises ConfigError for a selector that stands for no model, and for a model that cannot write a text.
         """
         self._models = models
-        named = {spec.model: name for name, spec in reversed(list(models.specs.items()))}
         self._chosen: dict[str, tuple[str, bool]] = {}
         self._made: dict[tuple[str, float], ModelSpec] = {}
         for selector in selectors:
             own = selector != base_selector(selector) and "temperature=" in selector.rpartition("@")[2]
-            known = selector in models.specs or selector not in named
-            for spec in models.resolve([selector if known else named[selector]]):
+            for spec in models.resolve([known_selector(selector, models)]):
                 if spec.is_computed or spec.is_local:
                     raise ConfigError(
                         f"model {spec.name}: it writes no text, so no rubric can judge it; allowed: a model that is asked"

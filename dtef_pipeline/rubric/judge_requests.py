@@ -16,6 +16,7 @@ from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.judging.judgement import first_request, judgement_of, next_request
 from dtef_pipeline.judging.judges import JudgeConfig, default_judges, named_judges
 from dtef_pipeline.judging.prompts import HOLISTIC, Case, list_order
+from dtef_pipeline.rubric.candidates import known_selector
 from dtef_pipeline.rubric.conversations import OK, used
 from dtef_pipeline.rubric.model import TEXT_KIND, Turn
 from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS
@@ -46,9 +47,13 @@ class Judging:
 def chosen_judges(options: Sequence[str], of_file: Sequence[str], models: Models) -> tuple[JudgeConfig, ...]:
     """Who judges a blueprint: those of the command, else those that its file names, else the usual ones.
 
-    `options` and `of_file`: each `APPROACH=MODEL`. Raises ConfigError where nobody is named.
+    `options` and `of_file`: each `APPROACH=MODEL`; a litellm string stands for the model of the models file that has it, if any. Raises
+    ConfigError where nobody is named.
     """
-    return named_judges(options or of_file, models) if options or of_file else default_judges(models)
+    if not options and not of_file:
+        return default_judges(models)
+    parts = [one.partition("=") for one in options or of_file]
+    return named_judges([f"{approach}{sign}{known_selector(model, models)}" for approach, sign, model in parts], models)
 
 
 def judged_criteria(responses: pa.Table, criteria: pa.Table) -> int:

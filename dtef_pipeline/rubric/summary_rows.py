@@ -91,19 +91,23 @@ def summary_material(tables: MaterialTables, snapshot: str) -> SummaryMaterial:
     systems = _shared_systems(tables.prompts)
     strings = {_string(variant) for variant in pc.unique(tables.responses["model_variant"]).to_pylist()}
     served = pc.unique(tables.responses["served_model"]).to_pylist()
-    by_prompt = _responses(tables, named, bool(systems))
+    by_prompt = _responses(tables._replace(responses=_of_answering(tables.responses)), named, bool(systems))
     return SummaryMaterial(
         blueprint=head["blueprint"],
         snapshot=snapshot,
         test_hash=head["test_hash"],
-        title=head["title"],
-        description=head["description"],
         prompts=tuple(
             _prompt(row, tables.criteria, by_prompt.get(row["prompt"], ()), not systems) for row in tables.prompts.to_pylist()
         ),
         systems=systems,
         called=tuple(sorted({*named, *strings, *(one for one in served if one)})),
     )
+
+
+def _of_answering(responses: pa.Table) -> pa.Table:
+    """The responses of models that gave any: what never answered is not to be graded. All, where none did."""
+    gave = pc.unique(responses.filter(pc.equal(responses["status"], OK))["model"])
+    return responses.filter(pc.is_in(responses["model"], gave)) if len(gave) else responses
 
 
 def not_asked(blueprint: str, snapshot: str, reason: str, status: str = NOT_ASKED) -> pa.Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.assets.rubric.reviews import Reviews
+from tests.assets.rubric.reviews import FIRST, Reviews
 
 
 def test_a_run_ends_with_a_summary_of_each_blueprint_that_no_name_reached(reviews: Reviews) -> None:
@@ -20,3 +20,13 @@ def test_a_run_ends_with_a_summary_of_each_blueprint_that_no_name_reached(review
     ids = reviews.rows("analyst_ids", blueprint="first", snapshot="base")
     assert set(ids["kind"]) == {"maker", "model", "temperature"}
     assert reviews.checks(outcome)["rubric_no_name_leaked"]
+
+
+def test_another_title_asks_no_analyst(reviews: Reviews) -> None:
+    """A report began with the title, so that a new title bought the summary again."""
+    assert reviews.run(["first"]).failures == ()
+    asked = len(reviews.seen)
+    reviews.add(first=FIRST.replace("Kind words", "Kinder words").replace("is kinder", "is the kinder one"))
+    assert reviews.run(["first"]).failures == ()
+    assert reviews.rows("rubric_blueprints", blueprint="first")["title"][0] == "Kinder words"
+    assert len(reviews.seen) == asked

@@ -6,12 +6,16 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import yaml
 
+from dtef_pipeline.asking.models import load_models
+from dtef_pipeline.cli.rubric_warnings import run_warnings
 from dtef_pipeline.rubric.blueprint_rows import blueprint_tables
+from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.reading import read_blueprint
-from dtef_pipeline.rubric.tables import RUBRIC_BOARDS, RUBRIC_SCORES
+from dtef_pipeline.rubric.tables import RUBRIC_BOARDS, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES, RUBRIC_SCORES
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
 from tests.fake_llm_server import Call, FakeLLM
@@ -98,8 +102,10 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
     assert "as judge: 2 calls" in judged
     assert sum(call.body["model"].startswith("cand") for call in server.calls) == before
 
-    # Broken parts are left out where that is asked for.
-    ok("rubric", "add", folder / "files" / "more" / "broken.yml", "--root", folder / "files", "--skip-broken")
+    # Broken parts are left out where that is asked for, and that is said.
+    kept = dtef("rubric", "add", folder / "files" / "more" / "broken.yml", "--root", folder / "files", "--skip-broken")
+    assert kept.exit_code == 0
+    assert "more__broken: left out, since broken: prompt 1 should[0] (weight-out-of-range)" in kept.stderr
     assert "1 blueprint" in ok("rubric", "run", "--blueprint", "more__*", "--no-roll-ups")
 
     # A budget of a role stops that role alone.
@@ -121,6 +127,46 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
         ok("sql", "SELECT reason FROM rubric_points WHERE snapshot = 'cheap' AND score IS NULL", "--format", "json")
     )
     assert {row["reason"] for row in unscored} <= {"budget"}
+
+
+def test_nobody_is_asked_where_nobody_can_judge(blueprints: tuple[Path, FakeLLM]) -> None:
+    """Candidates were bought before it was found that no judge is named."""
+    folder, server = blueprints
+    dtef("rubric", "add", folder / "files" / "greetings.yml")
+    models = yaml.safe_load((folder / "models.yaml").read_text(encoding="utf-8"))
+    (folder / "models.yaml").write_text(yaml.safe_dump({"models": models["models"]}), encoding="utf-8")
+    assert "nobody is named who judges" in refused("rubric", "run")
+    assert server.answered == 0
+
+
+def test_a_judge_of_a_file_is_the_model_of_the_models_file_with_that_string(blueprints: tuple[Path, FakeLLM]) -> None:
+    folder, _ = blueprints
+    spec = yaml.safe_load((folder / "models.yaml").read_text(encoding="utf-8"))["models"]["openai/judge"]
+    models = load_models(yaml.safe_dump({"models": {"mine": {"model": "openai/judge", **spec}}}))
+    (judge,) = chosen_judges([], ["standard=openai/judge"], models)
+    assert (judge.name, judge.model.api_base) == ("standard(mine)", spec["api_base"])
+
+
+def test_a_file_with_a_reserved_id_is_not_taken_in_parts(blueprints: tuple[Path, FakeLLM]) -> None:
+    folder, _ = blueprints
+    (folder / "files" / "_test_a.yml").write_text(GREETINGS, encoding="utf-8")
+    refused_it = dtef("rubric", "add", folder / "files" / "_test_a.yml", "--skip-broken")
+    assert refused_it.exit_code == 1
+    assert "reserved-id" in refused_it.stderr
+
+
+def test_models_and_judges_that_fail_are_named(tmp_path: Path) -> None:
+    house = Warehouse(tmp_path / "warehouse")
+    at = {"blueprint": "a", "snapshot": "base"}
+    responses = [{"model": "m", "status": status} for status in ("ok", "error", "empty")]
+    judged = [{"judge": "j", "class": None, "reason": "unreadable"}, {"judge": "j", "class": "CLASS_UNMET", "reason": None}]
+    house.write("rubric_responses", pa.Table.from_pylist(responses, schema=RUBRIC_RESPONSES), **at)
+    house.write("rubric_judgements", pa.Table.from_pylist(judged, schema=RUBRIC_JUDGEMENTS), **at)
+    assert list(run_warnings(house, ["a"], "base")) == [
+        "warning: m: 1 response of 3 failed; the same command asks again",
+        "warning: m: 1 response of 3 blank, and so unscored",
+        "warning: j: 1 of 2 judgements could not be read, and count as missing",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -50,8 +50,6 @@ def material(responses: tuple[str, ...] = SAID, prompts: int = 3) -> SummaryMate
         blueprint="b",
         snapshot="base",
         test_hash="hash",
-        title="Which of Claude and Gemini",
-        description="With lab-pet, by Google",
         prompts=tuple(map(prompt, range(prompts))),
         systems=(None, "Be terse."),
         called=("lab-pet",),

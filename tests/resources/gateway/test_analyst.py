@@ -21,7 +21,7 @@ PROMPT = ReportedPrompt(
     "Who are you?",
     (ReportedResponse(TWO[0], "I am ChatGPT.", 0.5), ReportedResponse(TWO[1], "Claude, by Anthropic.", 1.0)),
 )
-CASE = prepared(SummaryMaterial("b", "base", "hash", "Names", None, (PROMPT,)))
+CASE = prepared(SummaryMaterial("b", "base", "hash", (PROMPT,)))
 
 
 def analyst(call: Call) -> str:

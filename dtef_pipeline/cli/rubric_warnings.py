@@ -1,0 +1,38 @@
+"""What a run of blueprints warns of: models that did not answer, and judges whose replies could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.rubric.validity import UNREADABLE_REASONS
+from dtef_pipeline.text.counted import counted
+from resources.warehouse import Warehouse
+
+_UNREADABLE_SHARE = 0.05
+"""Of a judge's replies: more are warned of."""
+
+
+def run_warnings(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
+    """A line per model with responses that failed or are blank, and per judge with many replies that could not be read."""
+    responses = _rows(warehouse, "rubric_responses", ["model", "status"], keys, snapshot)
+    for model, status in responses.groupby("model")["status"]:
+        failed, empty = int((status == "error").sum()), int((status == "empty").sum())
+        if failed:
+            yield f"warning: {model}: {counted(failed, 'response')} of {len(status):,} failed; the same command asks again"
+        if empty:
+            yield f"warning: {model}: {counted(empty, 'response')} of {len(status):,} blank, and so unscored"
+    judged = _rows(warehouse, "rubric_judgements", ["judge", "class", "reason"], keys, snapshot)
+    for judge, own in judged.groupby("judge"):
+        replied = own[own["class"].notna() | own["reason"].isin(UNREADABLE_REASONS)]
+        unread = int(replied["class"].isna().sum())
+        if unread > _UNREADABLE_SHARE * len(replied):
+            yield f"warning: {judge}: {unread:,} of {counted(len(replied), 'judgement')} could not be read, and count as missing"
+
+
+def _rows(warehouse: Warehouse, table: str, columns: list[str], keys: Sequence[str], snapshot: str) -> pd.DataFrame:
+    found = [warehouse.read_or_empty(table, columns=columns, blueprint=key, snapshot=snapshot) for key in keys]
+    rows: pd.DataFrame = pa.concat_tables(found).to_pandas()
+    return rows
