@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ import click
 import numpy as np
 import pandas as pd
 
+from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import open_reader, reads_tables
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -25,7 +25,6 @@ from dtef_pipeline.rubric.label_tables import RUBRIC_CORRECTED_ROWS
 from dtef_pipeline.rubric.validity_tables import RUBRIC_KNOWN_CLASSES
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import counted
-from dtef_pipeline.text.nearest import nearest
 from resources.settings import Settings
 from resources.table_reader import TableReader
 
@@ -185,14 +184,9 @@ def _material(connection: duckdb.DuckDBPyConnection, options: SampleOptions) -> 
     if not known:
         what = f" in snapshot {options.snapshot}" if options.snapshot else ""
         raise WarehouseError(f"nothing is scored{what}: `dtef rubric run` asks, judges and scores")
-    for pattern in options.blueprints:
-        if not any(fnmatchcase(one, pattern) for one in known):
-            raise ConfigError(f"--blueprint {pattern!r} fits none; known: {nearest(pattern, known)}")
-    tests = blueprints_of_tests(connection)
-    chosen = [
-        any(fnmatchcase(one, pattern) for pattern in options.blueprints) if options.blueprints else one not in tests
-        for one in known
-    ]
+    chosen = runs["blueprint"].isin(fitting(known, options.blueprints))
+    if not options.blueprints:
+        chosen &= ~runs["blueprint"].isin(blueprints_of_tests(connection))
     return dict(label_material(connection, runs[chosen]))
 
 
@@ -231,12 +225,7 @@ def _needed_lines(corrected: pd.DataFrame) -> Iterator[str]:
 
 
 def _of_patterns(frame: pd.DataFrame, patterns: Sequence[str]) -> pd.DataFrame:
-    known = list(frame["blueprint"].dropna().unique())
-    for pattern in patterns:
-        if not any(fnmatchcase(one, pattern) for one in known):
-            raise ConfigError(f"--blueprint {pattern!r} fits none; known: {nearest(pattern, known)}")
-    of_one = frame["blueprint"].fillna("")
-    return frame[[bool(one) and any(fnmatchcase(one, pattern) for pattern in patterns) for one in of_one]]
+    return frame[frame["blueprint"].isin(fitting(list(frame["blueprint"].dropna().unique()), patterns))]
 
 
 def _text_of(sheet: Path) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
 import duckdb
 import pandas as pd
 
+from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import reads_tables
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -93,8 +93,4 @@ def _snapshots(reader: TableReader, blueprint: str) -> list[str]:
 def _of_blueprints(frame: pd.DataFrame, by: str, patterns: Sequence[str]) -> pd.DataFrame:
     if "blueprint" not in frame:
         raise ConfigError(f"--blueprint with --by {by}: allowed with --by blueprint, prompt or criterion")
-    known = list(frame["blueprint"].unique())
-    for pattern in patterns:
-        if not any(fnmatchcase(one, pattern) for one in known):
-            raise ConfigError(f"--blueprint {pattern!r} fits none; known: {nearest(pattern, known)}")
-    return frame[[any(fnmatchcase(one, pattern) for pattern in patterns) for one in frame["blueprint"]]]
+    return frame[frame["blueprint"].isin(fitting(list(frame["blueprint"].unique()), patterns))]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.asking.snapshot_label import require_safe
+from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.rubric_check import blueprint_files
@@ -25,7 +26,6 @@ from dtef_pipeline.rubric.model import TEXT_KIND
 from dtef_pipeline.rubric.named_models import read_collections
 from dtef_pipeline.rubric.reading import blueprint_id
 from dtef_pipeline.text.counted import and_more, counted
-from dtef_pipeline.text.nearest import nearest
 from resources.gateway.progress import PartsProgress, kept_terminal, waiting
 from resources.known_models import known_models
 from resources.settings import Settings
@@ -34,7 +34,6 @@ from resources.warehouse import Warehouse
 if TYPE_CHECKING:
     from assets.launch import Launched
 
-ROLES_OF_BUDGETS = ("candidate", "judge", "embedder", "analyst")
 _STEP_OF_FILES = "rubric_blueprints"
 _PARTS_NAMED = 5
 
@@ -190,10 +189,7 @@ def chosen_blueprints(warehouse: Warehouse, patterns: Sequence[str]) -> list[str
     known = warehouse.values("rubric_blueprints", "blueprint")
     if not known:
         raise ConfigError(f"no blueprint in {warehouse.root} yet: `dtef rubric add PATH` adds some")
-    for pattern in patterns:
-        if not any(fnmatchcase(key, pattern) for key in known):
-            raise ConfigError(f"--blueprint {pattern!r} fits none; known: {nearest(pattern, known)}")
-    return [key for key in known if not patterns or any(fnmatchcase(key, pattern) for pattern in patterns)]
+    return fitting(known, patterns)
 
 
 def _materialize(
@@ -239,7 +235,7 @@ def budgets_given(costs: Sequence[str], calls: Sequence[str]) -> dict[str, Any]:
             if not owner:
                 found[name] = amount
             else:
-                kind = "role_budgets" if owner in ROLES_OF_BUDGETS else "budgets"
+                kind = "role_budgets" if owner in ROLES else "budgets"
                 found[kind].setdefault(owner, {})[name] = amount
     return found
 
@@ -250,7 +246,7 @@ def _amount(name: str, text: str, value: str) -> float:
     except ValueError:
         amount = -1.0
     if not 0 <= amount < float("inf") or (name == "max_calls" and amount != int(amount)):
-        roles = ", ".join(ROLES_OF_BUDGETS)
+        roles = ", ".join(ROLES)
         what = "an amount from 0" if name == "max_cost_usd" else "a whole number from 0"
         raise ConfigError(
             f"--{name.replace('_', '-')} {text!r}: allowed: {what}, alone or after MODEL= or ROLE= (roles: {roles})"

@@ -7,12 +7,9 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.rubric.validity import UNREADABLE_REASONS
+from dtef_pipeline.rubric.validity import UNREADABLE_FROM, UNREADABLE_REASONS
 from dtef_pipeline.text.counted import counted
 from resources.warehouse import Warehouse
-
-_UNREADABLE_SHARE = 0.05
-"""Of a judge's replies: more are warned of."""
 
 
 def run_warnings(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> Iterator[str]:
@@ -28,7 +25,7 @@ def run_warnings(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> It
     for judge, own in judged.groupby("judge"):
         replied = own[own["class"].notna() | own["reason"].isin(UNREADABLE_REASONS)]
         unread = int(replied["class"].isna().sum())
-        if unread > _UNREADABLE_SHARE * len(replied):
+        if unread > UNREADABLE_FROM * len(replied):
             yield f"warning: {judge}: {unread:,} of {counted(len(replied), 'judgement')} could not be read, and count as missing"
 
 

@@ -9,7 +9,6 @@ SHOULD, SHOULD_NOT = "should", "should_not"
 BLOCKS = (SHOULD, SHOULD_NOT)
 """What a response is to have, and what it is not to have: the score of a criterion of the second is 1 minus how far it is met."""
 TEXT_KIND, FUNCTION_KIND = "text", "function"
-CRITERION_KINDS = (TEXT_KIND, FUNCTION_KIND)
 """A criterion in words, which judges decide, and one that is computed."""
 
 

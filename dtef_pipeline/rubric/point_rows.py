@@ -114,8 +114,4 @@ def _with_code(rows: pa.Table) -> pa.Table:
 def _in_schema(rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
     known = {name: rows[name] for name in rows.column_names} | dict(columns)
     empty = pa.nulls(len(rows))
-    return pa.table([_as(known.get(one.name, empty), one.type) for one in RUBRIC_POINTS], schema=RUBRIC_POINTS)
-
-
-def _as(column: Any, kind: pa.DataType) -> Any:
-    return column.cast(kind)
+    return pa.table([known.get(one.name, empty).cast(one.type) for one in RUBRIC_POINTS], schema=RUBRIC_POINTS)

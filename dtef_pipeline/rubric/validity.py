@@ -24,7 +24,6 @@ UNREADABLE_FROM = 0.05
 """Share of a judge's replies without a class above which it is warned of."""
 DISAGREED_FROM = 0.3
 """Standard deviation of the judges of one response, as a mean over responses, above which a criterion is listed."""
-AGREEMENT_CUTS = ("overall", "blueprint", "judges", "criterion", "language")
 NO_TEXT = "unknown"
 _JUDGE_TABLE_COLUMNS = (
     "judge",
