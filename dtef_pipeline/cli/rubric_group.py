@@ -19,6 +19,7 @@ from dtef_pipeline.cli.rubric_options import (
     of_blueprints,
     of_budgets,
     of_candidates,
+    of_champions,
     of_judges,
     of_models_dir,
     of_policy,
@@ -27,6 +28,7 @@ from dtef_pipeline.cli.rubric_options import (
     of_snapshot,
 )
 from dtef_pipeline.cli.rubric_show_group import show
+from dtef_pipeline.rubric.board_views import BOARD_VIEW_BY_NAME, BOARD_VIEWS_SHOWN, CORRECTED_VIEW
 
 of_one_snapshot = click.option(
     "--snapshot", help="Only the runs of this snapshot.  [default: the latest run of each blueprint that has a score]"
@@ -102,6 +104,7 @@ def add(paths: tuple[Path, ...], models_dir: Path | None, root: Path | None, ski
 @of_budgets
 @click.option("--ingest", is_flag=True, help="Read the files again first.")
 @of_roll_ups
+@of_champions
 @reports_errors
 def run(**given: Any) -> None:
     """Ask models the prompts of blueprints, have their responses judged and embedded, and score them; then update the boards.
@@ -125,6 +128,7 @@ def run(**given: Any) -> None:
 @of_snapshot
 @of_budgets
 @of_roll_ups
+@of_champions
 @reports_errors
 def judge(**given: Any) -> None:
     """Judge and score the responses of a snapshot again, as with other judges or other weights. No model under test is asked.
@@ -138,8 +142,9 @@ def judge(**given: Any) -> None:
 
 
 @rubric.command(short_help="Update the boards over all blueprints.")
+@of_champions
 @reports_errors
-def rollup() -> None:
+def rollup(consistency: bool) -> None:
     """Update the tables over all blueprints. `dtef rubric run` does so too, unless `--no-roll-ups` is given. No model is asked.
 
     \b
@@ -147,28 +152,32 @@ def rollup() -> None:
     """
     from dtef_pipeline.cli import rubric_run
 
-    sys.exit(rubric_run.rollup())
+    sys.exit(rubric_run.rollup(consistency=consistency))
 
 
-@rubric.command(short_help="Rank models over blueprints, or in groups.")
+@rubric.command(short_help="Rank models over blueprints, compare them, and test the judges.", epilog=BOARD_VIEWS_SHOWN)
 @click.option(
     "--by",
-    type=click.Choice(["overall", "tag", "blueprint", "prompt", "criterion", "corrected"]),
+    type=click.Choice(list(BOARD_VIEW_BY_NAME)),
     default="overall",
     show_default=True,
-    help="What to rank models in: over all blueprints, by tag, or in each blueprint, prompt or criterion; or corrected by people's labels.",
+    help="What to show; each choice is explained below.",
 )
 @of_blueprints
+@of_champions
 @writes_a_table
 @reports_errors
-def board(by: str, blueprints: tuple[str, ...], output: str) -> None:
-    """Rank models by their mean hybrid score with 95 % intervals, over the latest run of each blueprint."""
-    from dtef_pipeline.cli import rubric_labels, rubric_read
+def board(by: str, blueprints: tuple[str, ...], consistency: bool, output: str) -> None:
+    """Rank models by their mean hybrid score with 95 % intervals, over the latest run of each blueprint; or test what the scores rest on.
 
-    if by == "corrected":
+    With --by compare whole blueprints are what is independent, and at least 5 are needed; of one blueprint that --blueprint names, prompts.
+    """
+    from dtef_pipeline.cli import rubric_board, rubric_labels
+
+    if by == CORRECTED_VIEW and not consistency:
         rubric_labels.board(blueprints, output)
         return
-    rubric_read.board(by, blueprints, output)
+    rubric_board.board(by, blueprints, output, consistency=consistency)
 
 
 @rubric.command(short_help="Write the results as HTML pages.")

@@ -111,3 +111,9 @@ of_analysts = click.option(
 of_roll_ups = click.option(
     "--no-roll-ups", is_flag=True, help="Do not update boards now; `dtef rubric rollup` or the next run does."
 )
+of_champions = click.option(
+    "--consistent-champions",
+    "consistency",
+    is_flag=True,
+    help="Let only a model be champion that has a grade of 5 or more in 80 % of the latest 5 blueprints that it is graded in.",
+)

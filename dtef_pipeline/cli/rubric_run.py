@@ -59,6 +59,7 @@ class RubricOptions:
     max_calls: tuple[str, ...] = ()
     ingest: bool = False
     no_roll_ups: bool = False
+    consistency: bool = False
 
     def config(self) -> dict[str, dict[str, Any]]:
         """Run configuration by asset name."""
@@ -136,7 +137,7 @@ def run(options: RubricOptions, *, only_judging: bool = False) -> int:
         with dagster_instance() as instance, command(keys) as running:
             outcome = _materialize(instance, RUBRIC_STAGE_NAMES[first:], keys, config, running.tags)
             if not options.no_roll_ups and warehouse.values("rubric_scores", "blueprint"):
-                outcome += _roll_ups(instance)
+                outcome += _roll_ups(instance, consistency=options.consistency)
             used = running.gateway.used if running.gateway else {}
     say_files(outcome)
     say_used(used)
@@ -170,14 +171,14 @@ def _check(options: RubricOptions, settings: Settings, warehouse: Warehouse, key
     models.resolve([*options.analysts, *([options.embedder] if options.embedder else [])])
 
 
-def rollup() -> int:
+def rollup(*, consistency: bool = False) -> int:
     """The exit code: 1 where a roll-up failed, or a file was left out."""
     warehouse = open_warehouse()
     check_home_path(Settings.from_environment())
     if not warehouse.values("rubric_scores", "blueprint"):
         raise WarehouseError(f"no rubric_scores in {warehouse.root} yet: they are made by `dtef rubric run`")
     with kept_terminal(), dagster_instance() as instance:
-        outcome = _roll_ups(instance)
+        outcome = _roll_ups(instance, consistency=consistency)
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)
     say_files(outcome)
@@ -204,7 +205,7 @@ def _materialize(
     return materialize(instance, names, keys, config, tags, space=OF_BLUEPRINTS)
 
 
-def _roll_ups(instance: Any) -> Launched:
+def _roll_ups(instance: Any, *, consistency: bool) -> Launched:
     """All of them, in a run of their own, over everything that is stored."""
     from assets.launch import RUBRIC_ROLL_UP_NAMES, materialize
 
@@ -215,7 +216,7 @@ def _roll_ups(instance: Any) -> Launched:
             progress.begin(step)
 
     try:
-        return materialize(instance, RUBRIC_ROLL_UP_NAMES, [], {}, on_step=told)
+        return materialize(instance, RUBRIC_ROLL_UP_NAMES, [], {"rubric_champions": {"consistency": consistency}}, on_step=told)
     finally:
         progress.close()
 

@@ -134,7 +134,8 @@ def _tested(pairs: pd.DataFrame, resamples: int, seed: int, margin: float) -> pd
         noun="prompt",
     )
     total = weights.sum(axis=0)
-    statistics = statistics.rename(columns={"n_clusters": "n_prompts"}).assign(
+    statistics = statistics.assign(
+        n_prompts=statistics["n_clusters"],
         model=models["model"],
         score=now.sum(axis=0) / total,
         other_score=then.sum(axis=0) / total,
@@ -145,15 +146,19 @@ def _tested(pairs: pd.DataFrame, resamples: int, seed: int, margin: float) -> pd
     # The verdict goes by the p that it is given: here the one that holds the rate of any false finding.
     statistics["verdict"] = verdicts(statistics.assign(p_bh=statistics["p_holm"]), words, margin)
     differs = statistics["verdict"].isin([IMPROVEMENT, REGRESSION])
-    statistics["note"] = with_intervals_that_hold_0(_hopeless(statistics), differs, statistics, "prompt")
+    notes = too_few_to_show(statistics, "prompt", "a change", "model")
+    statistics["note"] = with_intervals_that_hold_0(notes, differs, statistics, "prompt")
     return statistics
 
 
-def _hopeless(statistics: pd.DataFrame) -> pd.Series:
-    """The notes, with one where prompts are too few for any difference to be found among so many models."""
+def too_few_to_show(statistics: pd.DataFrame, noun: str, what: str, among: str) -> pd.Series:
+    """The notes, with one where the clusters are too few for anything to be found in so many tests.
+
+    `statistics` as of `paired_statistics`; `noun`: what a cluster is called, `what` would be found, and `among` what a test is called.
+    """
     tested = statistics["p"].notna()
-    needed, models = fewest_clusters(int(tested.sum())), counted(int(tested.sum()), "model")
-    few = tested & (statistics["n_prompts"] < needed)
-    cannot = f"cannot show a change at {SIGNIFICANCE:g} among {models}: at least {needed} are needed"
-    why = [f"{counted(n, 'prompt')} {cannot}" for n in statistics["n_prompts"]]
+    needed, tests = fewest_clusters(int(tested.sum())), counted(int(tested.sum()), among)
+    few = tested & (statistics["n_clusters"] < needed)
+    cannot = f"cannot show {what} at {SIGNIFICANCE:g} among {tests}: at least {needed} are needed"
+    why = [f"{counted(n, noun)} {cannot}" for n in statistics["n_clusters"]]
     return statistics["note"].where(~few, pd.Series(why, statistics.index, dtype=object))

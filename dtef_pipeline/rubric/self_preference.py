@@ -30,6 +30,7 @@ MakerOf = Callable[[str], str | None]
 """A model's maker by its name; None: not known, and then the same as nobody's."""
 ALL_JUDGES = "all"
 FAVOURED_AT = 0.05
+_NO_OTHER_JUDGE = "no judge of another maker judged the same responses, or each judge judged one maker alone"
 _NO_VARIATION = 1e-9
 _OF_PAIR = ("judge", "model", "maker")
 _GAMMA_NUMBERS = ("gamma", "se", "low", "high", "p")
@@ -103,13 +104,13 @@ def _estimate(y: Floats, same: npt.NDArray[np.bool_], item: Codes, judge: Codes,
     )
     row: dict[str, Any] = dict.fromkeys(_GAMMA_NUMBERS, np.nan)
     clusters = np.unique(prompt[x > 0])
-    row |= {"n": int(x.sum()), "n_prompts": len(clusters), "reason": "no judge shares a maker with a model it judged"}
+    row |= {"n": int(x.sum()), "n_prompts": len(clusters)}
     if not len(clusters):
-        return row
+        return row | {"reason": _NO_OTHER_JUDGE if same.any() else "no judge shares a maker with a model it judged"}
     left = _without_judges(np.stack([y, x], axis=1), item, judge)
     size = float(left[:, 1] @ left[:, 1])
     if size <= _NO_VARIATION * len(y):
-        return row | {"reason": "no judge of another maker judged the same responses, or each judge judged one maker alone"}
+        return row | {"reason": _NO_OTHER_JUDGE}
     gamma = float(left[:, 1] @ left[:, 0]) / size
     count = int(prompt.max()) + 1
     scores = np.bincount(prompt, left[:, 1] * (left[:, 0] - gamma * left[:, 1]), minlength=count) / size

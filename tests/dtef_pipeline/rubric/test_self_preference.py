@@ -93,6 +93,7 @@ def test_no_shared_maker_and_few_prompts_are_said() -> None:
     assert "no judge shares a maker" in nobody["reason"].iloc[0]
     alone = self_preference(rows[rows["judge_model"] == "ja"], maker_of)
     assert np.isnan(alone["gamma"].iloc[0])
+    assert alone["reason"].str.startswith("no judge of another maker judged the same responses").all()
 
 
 def test_judgements_by_the_own_maker_can_be_left_out() -> None:

@@ -1,0 +1,153 @@
+"""What `dtef rubric board` does; the words are in `dtef_pipeline/cli/rubric_group.py`, the views in `rubric/board_views.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import click
+import duckdb
+import pandas as pd
+
+from dtef_pipeline.cli.blueprint_patterns import fitting
+from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.terminal_width import say, terminal_fit
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.report.column_lines import column_lines
+from dtef_pipeline.report.terminal import columns_that_fit, intervals_of, render
+from dtef_pipeline.rubric.board import TEST_TAG
+from dtef_pipeline.rubric.board_views import (
+    BOARD_VIEW_BY_NAME,
+    BOARD_VIEWS,
+    CHAMPIONS_VIEW,
+    COMPARE_VIEW,
+    RubricView,
+)
+from dtef_pipeline.rubric.champions import LATEST_GRADES, LEAST_STEADY, STEADY_GRADE
+from dtef_pipeline.rubric.models_compared import MODELS_COMPARED, compare_models
+from dtef_pipeline.rubric.published_boards import rubric_snapshot_order
+from dtef_pipeline.rubric.rolled_up import CHAMPIONS_READ, champions_table
+from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
+from dtef_pipeline.rubric.validity import DISAGREED_FROM
+from dtef_pipeline.tables import description
+from dtef_pipeline.text.counted import and_more, counted
+from resources.gateway.progress import waiting
+from resources.table_reader import TableReader
+
+_ROWS_NAMED = 5
+"""Rows that are named before a note on them."""
+_ENDS_OF_INTERVAL = ("low", "high")
+_FLAG_COLUMNS = ("flagged", "champion")
+_COMPARED_READ = ("rubric_scores", "rubric_runs", "rubric_blueprints")
+
+
+@reads_tables
+def board(reader: TableReader, by: str, blueprints: Sequence[str], output: str, *, consistency: bool = False) -> None:
+    """`consistency`: of champions, whether they need steady grades."""
+    view = BOARD_VIEW_BY_NAME[by]
+    if consistency and by != CHAMPIONS_VIEW:
+        raise ConfigError(f"--consistent-champions with --by {by}: allowed with --by {CHAMPIONS_VIEW}")
+    frame = _rows(reader, view, blueprints, consistency)
+    if not len(frame):
+        raise WarehouseError(f"nothing to show by {by}: it needs {view.needs}")
+    if output != "table":
+        click.echo(render(frame, output))
+        return
+    _print(view, frame, _lines_of(reader, view, consistency))
+
+
+def _rows(reader: TableReader, view: RubricView, blueprints: Sequence[str], consistency: bool) -> pd.DataFrame:
+    if blueprints and not view.of_blueprints:
+        names = [one.name for one in BOARD_VIEWS if one.of_blueprints]
+        raise ConfigError(f"--blueprint with --by {view.name}: allowed with --by {', '.join(names[:-1])} or {names[-1]}")
+    if view.name == COMPARE_VIEW:
+        return _compared(reader, blueprints)
+    if consistency:
+        _require(reader, "rubric_grades", "`dtef rubric run --analyst MODEL` has an analyst grade models")
+        return pd.DataFrame(reader.query(lambda made: champions_table(made, consistency=True), only=CHAMPIONS_READ).to_pandas())
+    _require(reader, view.table, "`dtef rubric run` makes it, and `dtef rubric rollup`")
+    frame = pd.DataFrame(reader.rows(view.table).to_pandas())
+    return _of_blueprints(frame, blueprints) if blueprints else frame
+
+
+def _require(reader: TableReader, table: str, how: str) -> None:
+    if not reader.warehouse.tables_in(table) or table not in reader.warehouse.tables():
+        raise WarehouseError(f"no {table} in {reader.warehouse.root} yet: {how}")
+
+
+def _of_blueprints(frame: pd.DataFrame, patterns: Sequence[str]) -> pd.DataFrame:
+    """Of the rows with a blueprint, or of those of the cut by blueprint, those whose blueprint fits."""
+    rows, name = (frame, "blueprint") if "blueprint" in frame else (frame[frame["cut"] == "blueprint"], "value")
+    return rows[rows[name].isin(fitting(list(rows[name].unique()), patterns))]
+
+
+def _compared(reader: TableReader, patterns: Sequence[str]) -> pd.DataFrame:
+    """Over the blueprints that fit; without a pattern over all that are no tests, as on the board."""
+    _require(reader, "rubric_scores", "`dtef rubric run` makes it")
+
+    def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+        scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level IN ('cell', 'model')").df()
+        told = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
+        tests = {blueprint for blueprint, tags in told if TEST_TAG in (tags or ())}
+        known = sorted(scores["blueprint"].astype(str).unique())
+        chosen = fitting(known, patterns) if patterns else [one for one in known if one not in tests]
+        return compare_models(scores, rubric_snapshot_order(connection), chosen)
+
+    with waiting("comparing models"):
+        return reader.query(made, only=_COMPARED_READ)
+
+
+def _print(view: RubricView, frame: pd.DataFrame, lines: Iterable[str]) -> None:
+    """The table, then notes on rows, lines on the whole, and what the columns mean."""
+    shown = frame.copy()
+    if view.estimate in frame and set(_ENDS_OF_INTERVAL) <= set(frame):
+        shown["interval"] = intervals_of(frame, view.estimate, _ENDS_OF_INTERVAL)
+    for name in {*_FLAG_COLUMNS} & {*frame}:
+        shown[name] = frame[name].map({True: "yes", False: ""})
+    columns = [name for name in view.columns if name in shown and (shown[name].notna() & (shown[name] != "")).any()]
+    fit = terminal_fit(view.kept, view.first_out)
+    click.echo(render(shown, "table", columns=columns, fit=fit))
+    for line in (*_notes(view, frame), *lines):
+        say(line)
+    meanings = {**_meanings(view), "interval": f"95 % interval of {view.estimate}"}
+    click.echo(column_lines(columns_that_fit(shown, columns, None, fit), meanings, fit.width))
+
+
+def _notes(view: RubricView, frame: pd.DataFrame) -> Iterator[str]:
+    """Each note once, behind the rows that it is about."""
+    for note in dict.fromkeys(note for note in frame.get(view.notes, pd.Series(dtype=str)) if note):
+        said = frame[frame[view.notes] == note]
+        who = said[list(view.who)].agg(", ".join, axis=1).drop_duplicates().tolist()
+        separator = ", " if len(view.who) == 1 else "; "
+        yield f"{'all rows' if len(said) == len(frame) > 1 else and_more(who, _ROWS_NAMED, separator)}: {note}"
+
+
+def _meanings(view: RubricView) -> Mapping[str, str]:
+    if view.name == COMPARE_VIEW:
+        return MODELS_COMPARED
+    schema = RUBRIC_TABLES[view.table].schema
+    return {column.name: description(column) for column in schema or ()}
+
+
+def _lines_of(reader: TableReader, view: RubricView, consistency: bool) -> Iterator[str]:
+    """What is to be known of a whole view."""
+    if view.name == CHAMPIONS_VIEW and consistency:
+        share = f"a grade of {STEADY_GRADE:g} or more in {100 * LEAST_STEADY:.0f} % of its latest {LATEST_GRADES} blueprints"
+        yield f"--consistent-champions: a champion needs {share}; the stored table `rubric_champions` is as the last roll-up made it"
+    elif view.name == "agreement":
+        n = len(reader.rows("rubric_disagreed", columns=["blueprint"]))
+        if n:
+            how = "`dtef sql 'FROM rubric_disagreed'` lists them, the worst first"
+            criteria = "1 criterion" if n == 1 else f"{n:,} criteria"
+            yield f"{criteria} whose judges differ by more than {DISAGREED_FROM:g} (standard deviation): {how}"
+    elif "rank" in view.columns and view.name != CHAMPIONS_VIEW:
+        yield from _of_several_policies(reader)
+
+
+def _of_several_policies(reader: TableReader) -> Iterator[str]:
+    """A line where the runs that the boards show were scored in several ways: their scores do not mean the same."""
+    shown = reader.rows("rubric_board_blueprint", columns=["blueprint", "snapshot"]).to_pandas().drop_duplicates()
+    runs = reader.rows("rubric_runs", columns=["blueprint", "snapshot", "policy"]).to_pandas()
+    policies = shown.merge(runs, on=["blueprint", "snapshot"])["policy"].value_counts()
+    if len(policies) > 1:
+        told = "; ".join(f"{policy} ({counted(int(n), 'blueprint')})" for policy, n in policies.items())
+        yield f"blueprints were scored by several policies: {told}; `dtef rubric judge` scores all of them by one"

@@ -1,0 +1,139 @@
+"""What `dtef rubric board --by` shows: each view with its table, its columns for people, and what fills it. Loads nothing heavy."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+COMPARE_VIEW, CHAMPIONS_VIEW, CORRECTED_VIEW = "compare", "champions", "corrected"
+"""The views that are made in a way of their own."""
+
+
+class RubricView(NamedTuple):
+    """Rows over the latest run of each blueprint."""
+
+    name: str
+    """What `--by` calls it."""
+    table: str
+    """The table it is stored as; empty: it is made of the scores each time."""
+    shows: str
+    """What its rows say, in the words of the help."""
+    columns: tuple[str, ...]
+    """Columns shown to people, where any row says something in them."""
+    kept: tuple[str, ...]
+    """Those of the columns that are shown however narrow the terminal is."""
+    first_out: tuple[str, ...] = ()
+    """Those that a narrow terminal is the first to do without."""
+    estimate: str = "score"
+    """The column whose interval, from `low` to `high`, is shown as one column."""
+    notes: str = "note"
+    """The column of what is to be known of a row, such as why it has no interval."""
+    who: tuple[str, ...] = ("model",)
+    """The columns that name the row in front of such a note."""
+    of_blueprints: bool = False
+    """Whether `--blueprint` chooses among its rows."""
+    needs: str = "a score: `dtef rubric run` asks, judges and scores"
+    """What there must be for it to have rows, and the command that makes it."""
+
+
+_COLUMNS_RANKED = (
+    *("rank", "model", "score", "interval", "coverage", "similarity", "n_parts", "n_planned", "n_responses_scored", "n_scored"),
+)
+_KEPT_OF_RANKED, _FIRST_OUT_OF_RANKED = ("rank", "model", "score"), ("n_responses_scored", "n_planned", "similarity")
+_NEEDS_A_JUDGE = (
+    "the verdict of a judge: `dtef rubric run --judge APPROACH=MODEL` asks judges; criteria that are functions need none"
+)
+
+
+def _ranked(name: str, table: str, shows: str, *groups: str, needs: str = "") -> RubricView:
+    view = RubricView(name, table, shows, (*groups, *_COLUMNS_RANKED), _KEPT_OF_RANKED, _FIRST_OUT_OF_RANKED)
+    view = view._replace(of_blueprints="blueprint" in groups)
+    return view._replace(needs=needs) if needs else view
+
+
+BOARD_VIEWS = (
+    _ranked("overall", "rubric_board", "each model's mean score over blueprints; ranked from 10 blueprints on"),
+    _ranked(
+        "tag",
+        "rubric_board_tag",
+        "the same over the blueprints of each tag",
+        "tag",
+        needs="a blueprint with a tag: write `tags:` in the header of a file, then `dtef rubric add` and `dtef rubric rollup`",
+    ),
+    _ranked("blueprint", "rubric_board_blueprint", "each model's score in each blueprint", "blueprint"),
+    _ranked("prompt", "rubric_board_prompt", "each model's score on each prompt", "blueprint", "prompt"),
+    _ranked(
+        "criterion",
+        "rubric_board_criterion",
+        "each model's mean point on each criterion",
+        *("blueprint", "prompt", "block", "path", "position"),
+        needs="a scored criterion: `dtef rubric run` scores those of the blueprints",
+    ),
+    RubricView(CORRECTED_VIEW, "rubric_corrected", "scores corrected by people's labels", (), (), of_blueprints=True),
+    RubricView(
+        COMPARE_VIEW,
+        "",
+        "every two models on the prompts that both have a score for: paired differences, adjusted over all pairs",
+        (
+            *("model", "other_model", "verdict", "difference", "interval", "score", "other_score"),
+            *("n_blueprints", "n_prompts", "p_holm"),
+        ),
+        ("model", "other_model", "verdict", "difference"),
+        ("n_blueprints", "n_prompts", "other_score", "score"),
+        estimate="difference",
+        who=("model", "other_model"),
+        of_blueprints=True,
+        needs="two models with a score for the same prompt: `dtef rubric run --model A --model B` asks both",
+    ),
+    RubricView(
+        CHAMPIONS_VIEW,
+        "rubric_champions",
+        "the models with the best mean grade of each dimension; rank 1 is its champion",
+        ("dimension", "rank", "model", "mean", "n_blueprints", "n_steady", "n_latest"),
+        ("dimension", "rank", "model", "mean"),
+        ("n_latest", "n_steady"),
+        notes="reason",
+        who=("model", "dimension"),
+        needs="a grade: `dtef rubric run --analyst MODEL` has an analyst sum up blueprints and grade their models",
+    ),
+    RubricView(
+        "agreement",
+        "rubric_agreement",
+        "how far judges agree (Krippendorff's alpha): overall, by blueprint, pair of judges, kind of criterion and language",
+        ("cut", "value", "alpha", "interval", "reading", "n_units", "n_values", "n_clusters"),
+        ("cut", "value", "alpha", "reading"),
+        ("n_values", "n_units"),
+        estimate="alpha",
+        notes="reason",
+        who=("cut", "value"),
+        of_blueprints=True,
+        needs=_NEEDS_A_JUDGE,
+    ),
+    RubricView(
+        "judges",
+        "rubric_judges",
+        "what became of each judge's calls: replies that say no class, failed calls, mean class, cost",
+        (
+            *("judge", "n", "n_scored", "n_unreadable", "n_failed", "unreadable", "partial", "mean"),
+            *("calls", "cost_usd", "flagged"),
+        ),
+        ("judge", "n", "unreadable"),
+        ("n_failed", "calls", "n_scored", "partial"),
+        who=("judge",),
+        needs=_NEEDS_A_JUDGE,
+    ),
+    RubricView(
+        "self-preference",
+        "rubric_self_preference",
+        "whether judges favour models of their own maker",
+        ("judge", "model", "maker", "gamma", "interval", "p_holm", "n", "n_prompts", "flagged"),
+        ("judge", "model", "gamma"),
+        ("n", "n_prompts", "maker"),
+        estimate="gamma",
+        notes="reason",
+        who=("judge", "model"),
+        needs=_NEEDS_A_JUDGE,
+    ),
+)
+BOARD_VIEW_BY_NAME = {view.name: view for view in BOARD_VIEWS}
+BOARD_VIEWS_SHOWN = "\n".join(["\b", "What --by shows:", *(f"  {view.name:<15}  {view.shows}" for view in BOARD_VIEWS)])
+"""To follow the options of a command that takes `--by`."""

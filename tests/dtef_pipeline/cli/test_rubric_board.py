@@ -1,0 +1,140 @@
+"""`dtef rubric board --by`: champions, agreement, judges, self-preference and models side by side, as tables and for other programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.rubric.board_views import BOARD_VIEWS
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CHAMPIONS, RUBRIC_GRADES
+from dtef_pipeline.rubric.rolled_up import JUDGED_READ, agreement_tables, validity_tables
+from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
+from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
+from tests.dtef_pipeline.cli.commands import ok, refused
+from tests.made.rubric_pages import made_tables
+from tests.made.rubric_warehouse import keep
+from tests.strict_json import strict
+
+
+@pytest.fixture
+def house(state: Path) -> Warehouse:
+    """Six blueprints of four models, with the tables that roll-ups make of their judgements; nobody was graded."""
+    kept = keep(made_tables(6, 4, 3), state / "warehouse")
+    reader = TableReader(kept, lambda line: None)
+    tables = reader.query(lambda made: agreement_tables(made, resamples=50, seed=1), only=JUDGED_READ)
+    for name, rows in {**tables, **reader.query(validity_tables, only=JUDGED_READ)}.items():
+        kept.write(name, rows)
+    kept.write("rubric_champions", RUBRIC_CHAMPIONS.empty_table())
+    return kept
+
+
+def grade(house: Warehouse, model: str, *grades: float) -> None:
+    """One grade of clarity in each of the blueprints, the first in the oldest run."""
+    for at, value in enumerate(grades):
+        row = {"blueprint": f"health__topic-{at}", "snapshot": "base", "analyst": "x", "model": model, "dimension": "clarity"}
+        before = house.read_or_empty("rubric_grades", blueprint=row["blueprint"], snapshot="base").to_pylist()
+        rows = pa.Table.from_pylist([*before, {**row, "grade": value}], schema=RUBRIC_GRADES)
+        house.write("rubric_grades", rows, blueprint=row["blueprint"], snapshot="base")
+
+
+def test_agreement_has_alpha_with_its_interval_for_every_cut_and_says_which_criteria_judges_differ_on(house: Warehouse) -> None:
+    shown = ok("rubric", "board", "--by", "agreement")
+    stored = house.read("rubric_agreement").to_pylist()
+    assert {row["cut"] for row in stored} == {"overall", "blueprint", "judges", "criterion", "language"}
+    assert all(row["value"] in shown for row in stored)
+    assert "unreliable" in shown
+    n = len(house.read("rubric_disagreed"))
+    assert f"{n} criteria whose judges differ by more than 0.3" in shown
+    assert "alpha       Krippendorff's alpha" in shown
+    assert strict(ok("rubric", "board", "--by", "agreement", "--format", "json")) == stored
+
+
+def test_agreement_of_chosen_blueprints_is_that_of_the_cut_by_blueprint(house: Warehouse) -> None:
+    rows = strict(ok("rubric", "board", "--by", "agreement", "--blueprint", "*-1", "--format", "json"))
+    assert [(row["cut"], row["value"]) for row in rows] == [("blueprint", "health__topic-1")]
+
+
+def test_judges_are_told_by_what_became_of_their_calls_and_flags_are_words(house: Warehouse) -> None:
+    text = ok("rubric", "board", "--by", "judges", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["judge"] for row in rows] == ["prompt-aware(gpt-4.1-mini)", "standard(gpt-4.1-mini)"]
+    shown = ok("rubric", "board", "--by", "judges")
+    for row in rows:
+        line = next(line for line in shown.splitlines() if row["judge"] in line)
+        assert line.endswith("yes") == (row["flagged"] == "True")
+        assert row["n_unreadable"] in line.split()
+    assert "Share of the judge's replies without a class, 0-1: lower is better" in shown
+
+
+def test_self_preference_says_why_nothing_can_be_told_of_judges_of_one_maker(house: Warehouse) -> None:
+    shown = ok("rubric", "board", "--by", "self-preference")
+    assert "all rows: no judge of another maker judged the same responses" in shown
+    rows = strict(ok("rubric", "board", "--by", "self-preference", "--format", "json"))
+    assert (rows[0]["judge"], rows[0]["gamma"]) == ("all", None)
+
+
+def test_models_are_compared_pair_by_pair_and_within_one_blueprint_by_its_prompts(house: Warehouse) -> None:
+    rows = strict(ok("rubric", "board", "--by", "compare", "--format", "json"))
+    assert len(rows) == 6
+    assert {row["n_blueprints"] for row in rows} == {6}
+    assert all(row["difference"] == pytest.approx(row["score"] - row["other_score"], abs=1e-9) for row in rows)
+    shown = ok("rubric", "board", "--by", "compare")
+    assert "all rows: 6 blueprints cannot show a difference at 0.05 among 6 pairs: at least 8 are needed" in shown
+    assert "interval      95 % interval of difference" in shown
+    one = strict(ok("rubric", "board", "--by", "compare", "--blueprint", "health__topic-2", "--format", "json"))
+    assert {row["n_blueprints"] for row in one} == {1}
+    assert max(row["n_prompts"] for row in one) == 3
+    assert {row["n_prompts"] for row in one} == {2, 3}
+    assert {row["note"] for row in one} == {f"no interval and no test: {n} prompts, at least 5 are needed" for n in (2, 3)}
+
+
+def test_champions_without_a_grade_say_which_command_has_models_graded(house: Warehouse) -> None:
+    for output in ("table", "json"):
+        said = refused("rubric", "board", "--by", "champions", "--format", output)
+        assert "nothing to show by champions: it needs a grade: `dtef rubric run --analyst MODEL`" in said
+    assert "no rubric_grades" in refused("rubric", "board", "--by", "champions", "--consistent-champions")
+
+
+def test_champion_with_steady_grades_is_another_one_where_that_is_asked_for(house: Warehouse) -> None:
+    grade(house, "openai/bright", 10, 10, 10, 4, 4)
+    grade(house, "openai/steady", 6, 6, 6, 6, 6)
+    rows = strict(ok("rubric", "board", "--by", "champions", "--consistent-champions", "--format", "json"))
+    assert [(row["model"], row["rank"], row["champion"]) for row in rows] == [
+        ("openai/steady", 1, True),
+        ("openai/bright", None, False),
+    ]
+    shown = ok("rubric", "board", "--by", "champions", "--consistent-champions")
+    assert "openai/bright, clarity: a grade of 5 or more in 3 of the latest 5 blueprints" in shown
+    assert "a grade of 5 or more in 80 % of its latest 5 blueprints" in shown
+    said = refused("rubric", "board", "--by", "judges", "--consistent-champions")
+    assert "--consistent-champions with --by judges: allowed with --by champions" in said
+
+
+def test_table_that_no_roll_up_made_is_said_with_the_command_that_makes_it(state: Path) -> None:
+    keep(made_tables(1, 2, 1), state / "warehouse")
+    for by in ("overall", "champions", "agreement", "judges", "self-preference"):
+        said = refused("rubric", "board", "--by", by)
+        assert "yet: `dtef rubric run` makes it, and `dtef rubric rollup`" in said
+
+
+def test_blueprints_cannot_be_chosen_where_rows_are_of_all_of_them(house: Warehouse) -> None:
+    said = refused("rubric", "board", "--by", "champions", "--blueprint", "x")
+    assert "allowed with --by blueprint, prompt, criterion, corrected, compare or agreement" in said
+
+
+def test_every_view_is_of_a_table_whose_columns_it_shows_and_the_help_says_what_it_shows() -> None:
+    shown = ok("rubric", "board", "--help")
+    for view in BOARD_VIEWS:
+        assert f"  {view.name:<15}  {view.shows}" in shown
+        if view.table and view.columns:
+            schema = RUBRIC_TABLES[view.table].schema
+            assert schema is not None
+            known = {*schema.names, "interval"}
+            own = {name for name in view.columns if name not in ("n_parts", "n_planned", "n_responses_scored", "n_scored")}
+            assert (own | {*view.who}) - known <= {"coverage", "similarity"}, view.name
+            assert {*view.kept, *view.first_out} <= {*view.columns}
