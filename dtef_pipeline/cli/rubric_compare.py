@@ -17,13 +17,14 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.terminal import columns_that_fit, intervals_of, render
 from dtef_pipeline.rubric.documented_drift import documented_drift, times_of
-from dtef_pipeline.rubric.runs_compared import compare_runs, has_regression, moved_prompts
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.rubric.runs_compared import compare_runs, has_regression, moved_prompts, prompts_to_show
+from dtef_pipeline.text.counted import and_more, counted
 from dtef_pipeline.text.nearest import nearest
 from resources.table_reader import TableReader
 
 MODEL_WORSE = 3
 """Exit code of `--fail-on regression` where a model is worse."""
+_MODELS_NAMED = 10
 _HASHES = {"test_hash": "the prompts or criteria", "judge_hash": "the judges", "policy_hash": "the scoring policy"}
 _COLUMNS_OF_TWO_RUNS = ["model", "verdict", "difference", "interval", "other_score", "score", "n_prompts", "n_pairs", "p_holm"]
 _COMPARISON_WORDS = {
@@ -63,7 +64,24 @@ def compare(
         click.echo(render(models if by == "model" else prompts, output))
     else:
         _print(reader, blueprint, (first, second), models, prompts.head(top or len(prompts)))
-    return MODEL_WORSE if fail_on and has_regression(models) else 0
+    if not fail_on:
+        return 0
+    for line in _not_to_be_shown(models, fail_on):
+        say(f"warning: {line}", err=True)
+    return MODEL_WORSE if has_regression(models) else 0
+
+
+def _not_to_be_shown(models: pd.DataFrame, fail_on: str) -> Iterator[str]:
+    """Of which models `--fail-on` says nothing, however much worse they are."""
+    if not len(models):
+        yield f"--fail-on {fail_on} says nothing: no model has a score for the same prompt in both runs"
+        return
+    needed = prompts_to_show(models)
+    few = models[models["n_prompts"] < needed]
+    if len(few):
+        who = [f"{row.model} ({counted(int(row.n_prompts), 'prompt')})" for row in few.itertuples()]
+        among = f"among {counted(len(models), 'model')} at least {needed} prompts in both runs can show a {fail_on}"
+        yield f"--fail-on {fail_on} says nothing about {and_more(who, _MODELS_NAMED)}: {among}"
 
 
 def _pair(

@@ -48,7 +48,8 @@ def compare(
 
     Pairs are what one variant of a model answered to one prompt in both. A difference is B less A, its 95 % interval draws whole prompts anew,
     and p is adjusted over the models (Holm). A verdict is regression or improvement where the adjusted p is below .05, else equivalent where the
-    90 % interval lies within 0.01 of 0, else undecided. Beneath stand the prompts that moved most.
+    90 % interval lies within 0.01 of 0, else undecided. Beneath stand the prompts that moved most. With few prompts no fall, however large, is
+    more than chance: of which models that holds is a warning with --fail-on.
 
     \b
     Exit code: 0 done; 2 the options need mending; 3 a model is worse, with --fail-on regression.

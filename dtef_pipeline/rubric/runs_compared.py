@@ -19,7 +19,7 @@ from dtef_pipeline.statistics.differences import (
     without_rounding,
 )
 from dtef_pipeline.statistics.permutation import SIGNIFICANCE, fewest_clusters, holm, permutations_for
-from dtef_pipeline.statistics.resampling import RESAMPLES, SEED
+from dtef_pipeline.statistics.resampling import MIN_CLUSTERS, RESAMPLES, SEED
 from dtef_pipeline.text.counted import counted
 
 IMPROVEMENT, REGRESSION, EQUIVALENT, UNDECIDED = "improvement", "regression", "equivalent", "undecided"
@@ -103,6 +103,11 @@ def paired_cells(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
 def has_regression(compared: pd.DataFrame) -> bool:
     """Whether a model is worse than it was: what `--fail-on regression` asks of `compare_runs`."""
     return bool((compared["verdict"] == REGRESSION).any())
+
+
+def prompts_to_show(compared: pd.DataFrame) -> int:
+    """Prompts that a model of `compare_runs` must have in both runs for a regression of it to be shown, all its models being tested."""
+    return max(MIN_CLUSTERS, fewest_clusters(len(compared)))
 
 
 def _cells(table: pd.DataFrame, name: str) -> pd.DataFrame:

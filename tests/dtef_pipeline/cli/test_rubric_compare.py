@@ -24,7 +24,11 @@ FALLS, STAYS = "openai/falls", "openai/stays"
 
 @pytest.fixture
 def house(state: Path) -> Warehouse:
-    """Three nights: on the last one model is worse by 0.2 on each of 20 prompts, most on p7; the other answers as ever."""
+    return nights(state, {FALLS: 20, STAYS: 20})
+
+
+def nights(state: Path, n_prompts: dict[str, int]) -> Warehouse:
+    """Three nights: on the last one model is worse by 0.2 on each of its prompts, most on p7; the other answers as ever."""
     kept = Warehouse(state / "warehouse")
     for day, snapshot in enumerate(("night-1", "night-2", "night-3")):
         fall = 0.2 if day == 2 else 0.0
@@ -37,7 +41,7 @@ def house(state: Path) -> Warehouse:
                 "score": 0.6 + at / 100 - (fall + 0.1 * (at == 7) * (day == 2) if model == FALLS else 0),
             }
             for model in (FALLS, STAYS)
-            for at in range(20)
+            for at in range(n_prompts[model])
         ]
         made = scores_of(*rows)
         table = pa.table([pa.array(made[one.name], one.type, from_pandas=True) for one in RUBRIC_SCORES], schema=RUBRIC_SCORES)
@@ -67,6 +71,29 @@ def test_fall_of_a_model_is_a_regression_and_the_exit_code_says_so_where_it_is_a
     assert dtef("rubric", "compare", NAME, "night-1", "night-3").exit_code == 0
     assert dtef("rubric", "compare", NAME, "night-3", "night-1", "--fail-on", "regression").exit_code == 0
     assert dtef("rubric", "compare", NAME, "night-1", "night-2", "--fail-on", "regression").exit_code == 0
+
+
+def test_prompts_too_few_to_show_a_regression_are_a_warning_where_a_script_asks(state: Path) -> None:
+    """A script took exit code 0 for good news where nothing at all could have been found."""
+    nights(state, {FALLS: 6, STAYS: 7})
+    result = dtef("rubric", "compare", NAME, "night-1", "night-3", "--fail-on", "regression")
+    assert result.exit_code == 0
+    assert (
+        result.stderr.split()
+        == (
+            f"warning: --fail-on regression says nothing about {FALLS} (6 prompts): among 2 models at least 7 prompts in both runs can show a "
+            "regression"
+        ).split()
+    )
+    assert dtef("rubric", "compare", NAME, "night-1", "night-3").stderr == ""
+
+
+def test_the_number_of_prompts_that_is_named_can_show_a_regression_and_one_less_cannot(state: Path) -> None:
+    for n, code in ((7, 3), (6, 0)):
+        nights(state, {FALLS: n, STAYS: n})
+        result = dtef("rubric", "compare", NAME, "night-1", "night-3", "--fail-on", "regression")
+        assert result.exit_code == code
+        assert ("warning" in result.stderr) == (code == 0)
 
 
 def test_json_has_the_interval_and_the_adjusted_p_of_each_model(house: Warehouse) -> None:
