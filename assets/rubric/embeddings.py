@@ -17,12 +17,10 @@ from assets.stage.shared_gateway import command_of
 from assets.stage.versions import content_version
 from dtef_pipeline.asking.embeddings import embedder_of
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.policy import OFFLINE_EMBEDDER
-from dtef_pipeline.rubric.score_rows import texts_to_embed
+from dtef_pipeline.rubric.score_rows import chosen_embedder, texts_to_embed
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.rubric.tables import RUBRIC_EMBEDDINGS
-from dtef_pipeline.text.counted import counted
 from resources.gateway.embedder import Embedded, embed
 from resources.gateway.progress import OnProgress
 
@@ -48,7 +46,7 @@ def rubric_embeddings(context: dg.AssetExecutionContext, config: EmbeddingsConfi
     text at all can be embedded the partition fails, so that no similarity is published as 0.
     """
     run = PartitionRun(context, store)
-    spec = embedder_spec(store, config.embedder)
+    spec = chosen_embedder(config.embedder, models_of(store))
     budgets = config.budgets_of([spec])
     command = command_of(context.run)
     with (
@@ -67,14 +65,6 @@ def rubric_embeddings(context: dg.AssetExecutionContext, config: EmbeddingsConfi
             with run.attempt(key), store.writing("rubric_embeddings", [key]):
                 run.done(key, *_embed(store, config, spec, key, embedded, progress))
     return run.result()
-
-
-def embedder_spec(store: Store, name: str) -> ModelSpec:
-    """The model that embeds. Raises ConfigError where the name stands for several models, or for none."""
-    found = models_of(store).resolve([name])
-    if len(found) != 1:
-        raise ConfigError(f"embedder {name!r} stands for {counted(len(found), 'model')}; allowed: one model")
-    return found[0]
 
 
 def _embed(store: Store, config: EmbeddingsConfig, spec: ModelSpec, key: str, embedded: Any, progress: OnProgress) -> Any:

@@ -17,7 +17,7 @@ from assets.stage.versions import content_version
 from dtef_pipeline.rubric.functions import ready_function
 from dtef_pipeline.rubric.labelled_scores import labelled_points
 from dtef_pipeline.rubric.point_rows import point_rows
-from dtef_pipeline.rubric.self_preference import makers_by_name, same_maker
+from dtef_pipeline.rubric.self_preference import own_judge_left_out
 from dtef_pipeline.rubric.space import RUBRIC_POINT, RUBRIC_RESPONSE, RUBRIC_SPACE
 from resources.point_functions import evaluating
 
@@ -59,7 +59,7 @@ def rubric_points(context: dg.AssetExecutionContext, config: PointsConfig, store
                 criteria = house.read("rubric_criteria", **at)
                 judgements = house.read_or_empty("rubric_judgements", **at, **snapshot)
                 if config.no_own_judge:
-                    judgements = _without_own(judgements)
+                    judgements = own_judge_left_out(judgements)
                 rows = point_rows(responses, criteria, judgements, prepare)
                 if config.with_labels:
                     prompts, labels = house.read("rubric_prompts", **at), house.read_or_empty("rubric_labels")
@@ -67,13 +67,6 @@ def rubric_points(context: dg.AssetExecutionContext, config: PointsConfig, store
                 house.write("rubric_points", rows, **at, **snapshot)
                 run.done(key, _metadata(rows, config.snapshot), content_version(rows))
     return run.result()
-
-
-def _without_own(judgements: pa.Table) -> pa.Table:
-    """The judgements without those of a model by a judge of its own maker."""
-    named = judgements.select(["judge_model", "judge_variant", "model", "model_variant"]).to_pandas()
-    own = same_maker(named, makers_by_name(named))
-    return judgements.filter(pa.array(~own))
 
 
 def _metadata(rows: pa.Table, snapshot: str) -> dict[str, Any]:

@@ -7,8 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
+from assets.rubric.asked import models_of
 from assets.rubric.blueprints import RUBRIC_GROUP
-from assets.rubric.embeddings import embedder_spec, rubric_embeddings
+from assets.rubric.embeddings import rubric_embeddings
 from assets.rubric.files import RUBRIC_BLUEPRINT
 from assets.rubric.points import SnapshotConfig, rubric_points
 from assets.stage.checks import read_keys, verdict
@@ -19,7 +20,7 @@ from dtef_pipeline.asking.embeddings import embedder_of
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.judges import judge_hash_of
 from dtef_pipeline.rubric.policy import OFFLINE_EMBEDDER, ScoringPolicy
-from dtef_pipeline.rubric.score_rows import policy_text, run_label, score_tables
+from dtef_pipeline.rubric.score_rows import chosen_embedder, policy_text, run_label, score_tables
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.rubric.tables import RUBRIC_RUNS
 
@@ -38,7 +39,7 @@ class ScoresConfig(SnapshotConfig):
     no_own_judge: bool = Field(default=False, description="Whether the points leave out judgements of a maker's own judge.")
 
     def policy(self, store: Store) -> ScoringPolicy:
-        embedder = embedder_of(embedder_spec(store, self.embedder))
+        embedder = embedder_of(chosen_embedder(self.embedder, models_of(store)))
         return ScoringPolicy(self.beta, self.or_paths, self.should_not_paths, embedder)
 
 

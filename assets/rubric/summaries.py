@@ -1,7 +1,7 @@
 """Stage 7 of the rubric family: `rubric_summaries`."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +31,6 @@ from dtef_pipeline.rubric.summary_rows import (
     Summarising,
     chosen_analysts,
     grade_rows,
-    model_names,
     not_asked,
     summary_material,
     summary_rows,
@@ -54,7 +53,6 @@ class _Plan:
     """What a blueprint's analysts are asked, or the row that says why nobody is."""
 
     episodes: list[Summarising] = field(default_factory=list)
-    named: Mapping[str, str] = field(default_factory=dict)
     ids: pa.Table = field(default_factory=ANALYST_IDS.empty_table)
     instead: pa.Table | None = None
 
@@ -97,7 +95,7 @@ def _plan(store: Store, config: SummariesConfig, key: str, analysts: tuple[Model
     except NameLeak as error:
         return _Plan(instead=not_asked(key, config.snapshot, str(error), NAME_LEFT))
     episodes = [Summarising(case, analyst) for analyst in analysts]
-    return _Plan(episodes, model_names(responses), case.ids.table(key, config.snapshot))
+    return _Plan(episodes, case.ids.table(key, config.snapshot, material.names))
 
 
 def _played(
@@ -119,7 +117,7 @@ def _written(store: Store, key: str, snapshot: str, plan: _Plan, came: list[Play
     """The metadata of the partition and the version of its rows."""
     at = {**RUBRIC_SPACE.levels(key), "snapshot": snapshot}
     rows = plan.instead if plan.instead is not None else summary_rows(plan.episodes, came)
-    grades = grade_rows(plan.episodes, came, plan.named) if plan.episodes else RUBRIC_GRADES.empty_table()
+    grades = grade_rows(plan.episodes, came) if plan.episodes else RUBRIC_GRADES.empty_table()
     for name, made in (("rubric_summaries", rows), ("rubric_grades", grades), ("analyst_ids", plan.ids)):
         store.warehouse.write(name, made, **at)
     return _metadata(rows, grades, snapshot), content_version(rows)

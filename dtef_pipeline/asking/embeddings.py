@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dtef_pipeline.asking.models import SAMPLING, ModelSpec
+from dtef_pipeline.asking.models import LOCAL_EMBEDDER, SAMPLING, ModelSpec
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
@@ -58,8 +58,12 @@ def embedder_of(spec: ModelSpec) -> str:
     """What tells an embedder apart: its model string, and `max_tokens` (the length of its windows) where the models file sets it.
 
     Raises:
-        ConfigError: the model has a sampling parameter, which an embedder would ignore.
+        ConfigError: the model embeds no texts, or has a sampling parameter, which an embedder would ignore.
     """
+    if spec.is_computed or (spec.is_local and spec.model != LOCAL_EMBEDDER):
+        raise ConfigError(
+            f"model {spec.name!r} embeds no texts; allowed: {LOCAL_EMBEDDER}, or a model that a server embeds with"
+        )
     given = [name for name in SAMPLING if name in spec.model_fields_set and getattr(spec, name) is not None]
     ignored = [
         name for name in given if name not in ("max_tokens", "temperature") or (name == "temperature" and spec.temperature)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.embeddings import embedder_of
-from dtef_pipeline.asking.models import Budget, Models, ModelSpec
+from dtef_pipeline.asking.models import Budget, Models
 from dtef_pipeline.asking.snapshot_label import require_label, require_one_spelling
 from dtef_pipeline.cli.budget_lines import budget_lines
 from dtef_pipeline.cli.estimate import DOLLARS, stored_responses
@@ -36,7 +36,7 @@ from dtef_pipeline.rubric.candidates import Candidates
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.model import TEXT_KIND
 from dtef_pipeline.rubric.plan import AskedBlueprint, plan
-from dtef_pipeline.rubric.policy import OFFLINE_EMBEDDER
+from dtef_pipeline.rubric.score_rows import chosen_embedder
 from dtef_pipeline.rubric.summary_rows import chosen_analysts
 from dtef_pipeline.text.counted import counted
 from resources.gateway.prices import Price, price
@@ -74,7 +74,7 @@ def estimate(reader: TableReader, options: RubricOptions, output: str) -> None:
 
 
 def _asked(reader: TableReader, options: RubricOptions, models: Models, keys: Sequence[str]) -> Iterator[AskedBlueprint]:
-    embedder = _one(models, options.embedder or OFFLINE_EMBEDDER)
+    embedder = chosen_embedder(options.embedder, models)
     analysts = chosen_analysts(options.analysts, models)
     house = reader.warehouse
     for key in keys:
@@ -102,13 +102,6 @@ def _asked(reader: TableReader, options: RubricOptions, models: Models, keys: Se
             _embedded(reader, key, embedder_of(embedder)),
             _summed_up(reader, key, options.snapshot),
         )
-
-
-def _one(models: Models, name: str) -> ModelSpec:
-    found = models.resolve([name])
-    if len(found) != 1:
-        raise ConfigError(f"--embedder {name!r} stands for {counted(len(found), 'model')}; allowed: one model")
-    return found[0]
 
 
 def _earlier(reader: TableReader, key: str, snapshot: str) -> pa.Table:

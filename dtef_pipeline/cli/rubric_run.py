@@ -25,6 +25,8 @@ from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.model import TEXT_KIND
 from dtef_pipeline.rubric.named_models import read_collections
 from dtef_pipeline.rubric.reading import blueprint_id
+from dtef_pipeline.rubric.score_rows import chosen_embedder
+from dtef_pipeline.rubric.summary_rows import chosen_analysts
 from dtef_pipeline.text.counted import and_more, counted
 from resources.gateway.progress import PartsProgress, kept_terminal, waiting
 from resources.known_models import known_models
@@ -168,7 +170,8 @@ def _check(options: RubricOptions, settings: Settings, warehouse: Warehouse, key
         of_file = warehouse.read_or_empty("rubric_blueprints", columns=["judges"], blueprint=key)["judges"].to_pylist()
         if TEXT_KIND in kinds or options.judges:
             chosen_judges(options.judges, of_file[0] if of_file else [], models)
-    models.resolve([*options.analysts, *([options.embedder] if options.embedder else [])])
+    chosen_analysts(options.analysts, models)
+    chosen_embedder(options.embedder, models)
 
 
 def rollup(*, consistency: bool = False) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from html import escape, unescape
+from html import unescape
 
 from dtef_pipeline.rubric.anonymise import Participant, Pseudonyms
 from dtef_pipeline.rubric.grades import DIMENSIONS, DimensionGrade, reasoning_in, score_in
@@ -20,6 +20,8 @@ _GRADE = re.compile(r"<grade\b([^>]*)>(.*?)</grade\s*>", re.IGNORECASE | re.DOTA
 _REF = re.compile(r"<ref\b([^<>]*?)/?\s*>(?:\s*</ref\s*>)?|&lt;ref\b(.*?)/?\s*&gt;(?:\s*&lt;/ref\s*&gt;)?", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"([a-z]+)\s*=\s*(\"[^\"]*\"|'[^']*')", re.IGNORECASE)
 _IN_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~$&:@-])")
+
+NO_OTHER_NAMES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,40 +130,20 @@ def _attributes(text: str) -> dict[str, str]:
     return {match.group(1).lower(): match.group(2)[1:-1].strip() for match in _ATTRIBUTE.finditer(unescape(text))}
 
 
-def named(mention: SummaryMention) -> str:
-    """In words: `openai/gpt-4o [temp:0.5] [sp_idx:1]`, or a maker's name."""
+def named(mention: SummaryMention, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
+    """In words: `gpt-4o [temp:0.5] [sp_idx:1]`, or a maker's name. `names`: by model string, what else a model is called, if anything."""
     if (who := mention.participant) is None:
-        return mention.maker or ""
+        maker = mention.maker or ""
+        return names.get(maker, maker)
     heat = f" [temp:{who.temperature:g}]" if who.temperature is not None else ""
-    return f"{who.model}{heat}" + (f" [sp_idx:{who.system}]" if who.system is not None else "")
+    return f"{names.get(who.model, who.model)}{heat}" + (f" [sp_idx:{who.system}]" if who.system is not None else "")
 
 
-Link = Callable[[SummaryMention], str | None]
-"""The address of a mention; None: there is nothing to link to."""
+def as_markdown(text: SummaryText, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
+    """The text as markdown, with names in place of refs. What the analyst wrote cannot be markup."""
+    return _IN_MARKDOWN.sub(r"\\\1", as_text(text, names))
 
 
-def as_markdown(text: SummaryText, link: Link = lambda mention: None) -> str:
-    """The text as markdown. What the analyst wrote cannot be markup; links are `link`'s alone."""
-    return "".join(_IN_MARKDOWN.sub(r"\\\1", part) if isinstance(part, str) else _markdown(part, link) for part in text)
-
-
-def _markdown(mention: SummaryMention, link: Link) -> str:
-    words = _IN_MARKDOWN.sub(r"\\\1", named(mention))
-    address = link(mention)
-    return f"[{words}](<{address}>)" if address else words
-
-
-def as_html(text: SummaryText, link: Link = lambda mention: None) -> str:
-    """The text as HTML. What the analyst wrote is escaped; links are `link`'s alone."""
-    return "".join(escape(part) if isinstance(part, str) else _html(part, link) for part in text)
-
-
-def _html(mention: SummaryMention, link: Link) -> str:
-    words = escape(named(mention))
-    address = link(mention)
-    return f'<a href="{escape(address)}">{words}</a>' if address else words
-
-
-def as_text(text: SummaryText) -> str:
+def as_text(text: SummaryText, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
     """The text as it was written, with names in place of refs."""
-    return "".join(part if isinstance(part, str) else named(part) for part in text)
+    return "".join(part if isinstance(part, str) else named(part, names) for part in text)

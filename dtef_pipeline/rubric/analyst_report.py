@@ -6,7 +6,7 @@ Texts that do not fit are cut, all to the same share of their length, and the re
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import fsum
 
 import numpy as np
@@ -64,6 +64,8 @@ class SummaryMaterial:
     """The list of system prompts, by place; None in it: none was sent."""
     called: tuple[str, ...] = ()
     """Further names of the models, to be hidden too: those of the models file, and those of what was served."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """By model string, what tables call the model; one that is not in it is called by its string. No name is sent."""
 
     @property
     def participants(self) -> tuple[Participant, ...]:

@@ -79,8 +79,8 @@ class Pseudonyms:
     def maker_of_id(self, maker: str) -> str | None:
         return _keys(self.makers).get(maker)
 
-    def table(self, blueprint: str, snapshot: str) -> pa.Table:
-        """`ANALYST_IDS`, sorted by kind and id."""
+    def table(self, blueprint: str, snapshot: str, names: Mapping[str, str]) -> pa.Table:
+        """`ANALYST_IDS`, sorted by kind and id. `names`: by model string, what tables call the model."""
         named = {
             "maker": self.makers,
             "model": self.models,
@@ -88,7 +88,7 @@ class Pseudonyms:
             "temperature": {f"{heat:g}": one for heat, one in self.temperatures.items()},
         }
         rows = [
-            {"blueprint": blueprint, "snapshot": snapshot, "kind": kind, "id": one, "name": name}
+            {"blueprint": blueprint, "snapshot": snapshot, "kind": kind, "id": one, "name": names.get(name, name)}
             for kind, ids in named.items()
             for name, one in sorted(ids.items(), key=lambda pair: pair[1])
         ]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import fsum
 
 DIMENSIONS: Mapping[str, str] = {
     "adherence": "follows what was asked, in content and in form",
@@ -61,12 +59,3 @@ def reasoning_in(text: str) -> str:
     """What stands before the last `SCORE:`, without the word `REASONING:`."""
     *_, end = (len(text), *(match.start() for match in _SCORE.finditer(text)))
     return re.sub(r"^[\s*_`]*reasoning[\s*_`]*:[\s*_`]*", "", text[:end], flags=re.IGNORECASE).strip(" \t\r\n*_`")
-
-
-def mean_grades(analysts: Iterable[Iterable[DimensionGrade]]) -> dict[tuple[str, str], float | None]:
-    """The mean of the analysts that gave a grade, by (model, dimension); None: each gave none."""
-    given: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for grades in analysts:
-        for grade in grades:
-            given[grade.model, grade.dimension] += [] if grade.score is None else [grade.score]
-    return {key: fsum(scores) / len(scores) if scores else None for key, scores in given.items()}

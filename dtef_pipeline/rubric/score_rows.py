@@ -11,16 +11,19 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.embeddings import text_hash
+from dtef_pipeline.asking.embeddings import embedder_of, text_hash
+from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.aggregate import SCORE_COLUMNS, prompt_parts, scores
+from dtef_pipeline.rubric.candidates import known_selector
 from dtef_pipeline.rubric.conversations import OK
 from dtef_pipeline.rubric.coverage import coverage
 from dtef_pipeline.rubric.levels import RESPONSE_KEYS
-from dtef_pipeline.rubric.policy import ScoringPolicy
+from dtef_pipeline.rubric.policy import OFFLINE_EMBEDDER, ScoringPolicy
 from dtef_pipeline.rubric.similarity import prompt_matrices, similarities
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES, RUBRIC_SIMILARITIES
+from dtef_pipeline.text.counted import counted
 
 _RESPONSE_NAMES = list(RESPONSE_KEYS)
 _POLICY_FIELDS = tuple(one.name for one in fields(ScoringPolicy))
@@ -60,6 +63,19 @@ def texts_to_embed(responses: pa.Table, prompts: pa.Table, *, every_prompt: bool
         ok = ok.filter(pc.is_in(ok["prompt"], has_ideal["prompt"].combine_chunks()))
     texts = [*has_ideal["ideal"].to_pylist(), *ok["text"].to_pylist()]
     return {text_hash(text): text for text in dict.fromkeys(texts)}
+
+
+def chosen_embedder(name: str | None, models: Models) -> ModelSpec:
+    """What embeds: a model by its name or its litellm string, which stands for the model of the models file that has it, if any.
+
+    None: the one that needs no server. Raises ConfigError for a name that stands for none or several, and for a model that embeds no texts.
+    """
+    selector = name or OFFLINE_EMBEDDER
+    found = models.resolve([known_selector(selector, models)])
+    if len(found) != 1:
+        raise ConfigError(f"embedder {selector!r} stands for {counted(len(found), 'model')}; allowed: one model")
+    embedder_of(found[0])
+    return found[0]
 
 
 def run_label(test_hash: str, judge_hash: str, policy_hash: str) -> str:

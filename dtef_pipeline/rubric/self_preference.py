@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 from scipy.special import stdtr, stdtrit
 
 from dtef_pipeline.asking.makers import maker_of
@@ -56,9 +57,10 @@ def same_maker(judgements: pd.DataFrame, maker_of: MakerOf) -> npt.NDArray[np.bo
     return np.asarray((judges == models) & (judges != ""))
 
 
-def own_judge_left_out(judgements: pd.DataFrame, maker_of: MakerOf) -> pd.DataFrame:
-    """The judgements without those of a model by a judge of its own maker."""
-    return judgements[~same_maker(judgements, maker_of)].reset_index(drop=True)
+def own_judge_left_out(judgements: pa.Table) -> pa.Table:
+    """The rows of `rubric_judgements` without those of a model by a judge of its own maker."""
+    named = judgements.select(["judge_model", "judge_variant", "model", "model_variant"]).to_pandas()
+    return judgements.filter(pa.array(~same_maker(named, makers_by_name(named))))
 
 
 def self_preference(judgements: pd.DataFrame, maker_of: MakerOf) -> pd.DataFrame:

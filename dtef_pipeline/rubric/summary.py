@@ -173,7 +173,9 @@ def summaries_table(case: SummaryCase, summaries: Mapping[ModelSpec, ExecutiveSu
             "test_hash": case.material.test_hash,
             "status": one.status,
             "reason": one.reason,
-            "findings": [{"kind": finding.kind, "text": as_text(finding.text)} for finding in one.reply.findings],
+            "findings": [
+                {"kind": finding.kind, "text": as_text(finding.text, case.material.names)} for finding in one.reply.findings
+            ],
             "n_grades": sum(grade.score is not None for grade in one.reply.grades),
             "n_dropped": sum(one.reply.dropped.values()),
             "missing": list(one.reply.missing),
@@ -191,10 +193,10 @@ def grades_table(case: SummaryCase, summaries: Mapping[ModelSpec, ExecutiveSumma
     rows = [
         {
             **_place(case, analyst),
-            "model": grade.model,
+            "model": case.material.names.get(grade.model, grade.model),
             "dimension": grade.dimension,
             "grade": grade.score,
-            "reasoning": as_text(with_names(grade.reasoning, case.ids, case.report.prompts)),
+            "reasoning": as_text(with_names(grade.reasoning, case.ids, case.report.prompts), case.material.names),
         }
         for analyst, one in summaries.items()
         for grade in sorted(one.reply.grades, key=lambda grade: (grade.model, list(DIMENSIONS).index(grade.dimension)))

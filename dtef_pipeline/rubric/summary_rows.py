@@ -17,6 +17,7 @@ from dtef_pipeline.rubric.aggregate import CELL_LEVEL
 from dtef_pipeline.rubric.analyst_reply import as_markdown
 from dtef_pipeline.rubric.analyst_report import ReportedPrompt, ReportedResponse, SummaryMaterial
 from dtef_pipeline.rubric.anonymise import Participant
+from dtef_pipeline.rubric.candidates import known_selector
 from dtef_pipeline.rubric.conversations import OK, used
 from dtef_pipeline.rubric.model import SHOULD
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES, RUBRIC_SUMMARIES
@@ -66,10 +67,11 @@ class Summarising:
 def chosen_analysts(named: Sequence[str], models: Models) -> tuple[ModelSpec, ...]:
     """Who sums up: those named, else the members of the collection `analyst`; nobody where there is none.
 
+    `named`: names, collections and litellm strings; such a string stands for the model of the models file that has it, if any.
     Raises ConfigError for a name that stands for no model, and for a model that writes no text.
     """
     selectors = list(named) or ([ANALYSTS] if models.collections.get(ANALYSTS) else [])
-    found = models.resolve(selectors) if selectors else ()
+    found = models.resolve([known_selector(one, models) for one in selectors]) if selectors else ()
     for spec in found:
         if spec.is_computed or spec.is_local:
             raise ConfigError(f"analyst {spec.name}: it writes no text; allowed: a model that is asked")
@@ -101,6 +103,7 @@ def summary_material(tables: MaterialTables, snapshot: str) -> SummaryMaterial:
         ),
         systems=systems,
         called=tuple(sorted({*named, *strings, *(one for one in served if one)})),
+        names={string: name for name, string in named.items()},
     )
 
 
@@ -122,19 +125,16 @@ def summary_rows(episodes: Sequence[Summarising], played: Sequence[Played]) -> p
     for one, came in zip(episodes, played, strict=True):
         summary = _summary(one, came)
         (row,) = summaries_table(one.case, {one.analyst: summary}).to_pylist()
-        row |= {"text": _markdown(summary), **used(came.responses)}
+        row |= {"text": _markdown(summary, one.case.material.names), **used(came.responses)}
         tables.append(pa.Table.from_pylist([row], schema=RUBRIC_SUMMARIES))
     return pa.concat_tables(tables)
 
 
-def grade_rows(episodes: Sequence[Summarising], played: Sequence[Played], named: Mapping[str, str]) -> pa.Table:
-    """The rows of `rubric_grades` of one case, under the names that tables have for models. `named`: as of `model_names`."""
-    names = {string: name for name, string in named.items()}
+def grade_rows(episodes: Sequence[Summarising], played: Sequence[Played]) -> pa.Table:
+    """The rows of `rubric_grades` of one case, under the names that tables have for models."""
     tables = [RUBRIC_GRADES.empty_table()]
     for one, came in zip(episodes, played, strict=True):
-        rows = grades_table(one.case, {one.analyst: _summary(one, came)})
-        models = pa.array([names[string] for string in rows["model"].to_pylist()], pa.string())
-        tables.append(rows.set_column(rows.schema.get_field_index("model"), "model", models).cast(RUBRIC_GRADES))
+        tables.append(grades_table(one.case, {one.analyst: _summary(one, came)}).cast(RUBRIC_GRADES))
     return pa.concat_tables(tables)
 
 
@@ -152,9 +152,9 @@ _HEADINGS = {
 }
 
 
-def _markdown(summary: ExecutiveSummary) -> str | None:
+def _markdown(summary: ExecutiveSummary, names: Mapping[str, str]) -> str | None:
     found = {
-        heading: [as_markdown(one.text) for one in summary.reply.findings if one.kind == kind]
+        heading: [as_markdown(one.text, names) for one in summary.reply.findings if one.kind == kind]
         for kind, heading in _HEADINGS.items()
     }
     parts = [f"## {heading}\n\n" + "\n".join(f"- {text}" for text in texts) for heading, texts in found.items() if texts]

@@ -20,19 +20,17 @@ from dtef_pipeline.asking.embeddings import (
     unpacked,
     vector_table,
 )
-from dtef_pipeline.asking.models import LOCAL_EMBEDDER, ModelSpec
+from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import EMBEDDER, Failure, Message, Request
-from dtef_pipeline.errors import ConfigError, GatewayError
+from dtef_pipeline.errors import GatewayError
 from dtef_pipeline.text.counted import counted
-from resources.gateway.askable import quick_problem
 from resources.gateway.budget import Usage
 from resources.gateway.gateway import Gateway
-from resources.gateway.local_embedder import embed_locally, local_problem
+from resources.gateway.local_embedder import embed_locally
 from resources.gateway.progress import ModelProgress, OnProgress
 
 # A text's embedding is the same in every snapshot, so what one has bought serves all.
 _EVERY_SNAPSHOT = "base"
-_NO_EMBEDDER = f"embeds no texts; allowed: {LOCAL_EMBEDDER}, or a model that a server embeds with"
 _READ_AT_ONCE = 16
 """Batches whose stored responses are held in memory at once: some 10 MB."""
 
@@ -57,17 +55,6 @@ class _Found:
     failures: dict[int, Failure] = field(default_factory=dict)
 
 
-def embedder_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | None:
-    """What is missing before the model can embed, as far as a quick look tells: a key, a package; None: nothing."""
-    if _embeds_nothing(spec):
-        return _NO_EMBEDDER
-    return local_problem() if spec.is_local else quick_problem(spec, environ)
-
-
-def _embeds_nothing(spec: ModelSpec) -> bool:
-    return spec.is_computed or (spec.is_local and spec.model != LOCAL_EMBEDDER)
-
-
 def embed(
     texts: Iterable[str], spec: ModelSpec, gateway: Gateway, *, known: int = 0, on_progress: OnProgress | None = None
 ) -> Embedded:
@@ -90,10 +77,6 @@ def embed(
         Interrupted or KeyboardInterrupt: as `Gateway.answer`; what was bought is in the store.
     """
     embedder = embedder_of(spec)
-    if spec.is_computed or (spec.is_local and spec.model != LOCAL_EMBEDDER):
-        raise ConfigError(
-            f"model {spec.name!r} embeds no texts; allowed: {LOCAL_EMBEDDER}, or a model that a server embeds with"
-        )
     wanted = dict(sorted((text_hash(text), text) for text in texts))
     blank = {one: Failure(one, "a blank text has no embedding", 0) for one, text in wanted.items() if not text.strip()}
     filled = {one: text for one, text in wanted.items() if one not in blank}

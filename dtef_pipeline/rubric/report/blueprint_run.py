@@ -109,7 +109,7 @@ class BlueprintRun:
 
     @cached_property
     def called(self) -> dict[str, str]:
-        """The models by their names and by their model strings, which analysts know them by."""
+        """The models by their names, and by their model strings, as older summaries name them."""
         strings = {str(row["model_variant"]).partition("[")[0]: row["model"] for row in self.variants}
         return {**strings, **{name: name for name in self.models}}
 

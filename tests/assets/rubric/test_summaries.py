@@ -12,13 +12,17 @@ def test_a_run_ends_with_a_summary_of_each_blueprint_that_no_name_reached(review
     assert outcome.failures == ()
     (row,) = reviews.rows("rubric_summaries", blueprint="first", snapshot="base").to_dict("records")
     assert (row["status"], row["analyst"], row["n_grades"], row["reason"]) == ("ok", "analyst-a", 26, None)
-    assert row["text"].startswith("## Key findings\n\n- a key\\_finding of openai/")
+    names = ("one", "two")
+    assert row["text"].startswith(tuple(f"## Key findings\n\n- a key\\_finding of {name}" for name in names))
+    assert row["findings"][0]["text"] in [f"a key_finding of {name}" for name in names]
+    assert set(reviews.rows("rubric_grades", blueprint="first", snapshot="base")["model"]) == set(names)
     assert row["cost_usd"] == pytest.approx((row["prompt_tokens"] * 1 + row["completion_tokens"] * 2) / 1e6)
     assert len(reviews.seen) == 2
     for text in reviews.seen:
         assert not any(name in text.lower() for name in ("claude", "gpt", "openai", '"one"', "judge-a"))
     ids = reviews.rows("analyst_ids", blueprint="first", snapshot="base")
     assert set(ids["kind"]) == {"maker", "model", "temperature"}
+    assert set(ids[ids["kind"] == "model"]["name"]) == set(names)
     assert reviews.checks(outcome)["rubric_no_name_leaked"]
 
 

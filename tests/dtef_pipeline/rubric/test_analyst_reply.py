@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from dtef_pipeline.rubric.analyst_reply import (
     INSIGHT_KINDS,
     SummaryMention,
-    as_html,
     as_markdown,
     as_text,
     read_replies,
@@ -112,15 +111,17 @@ class TestNames:
     def test_an_unknown_ref_stays_as_it_is(self, ref: str) -> None:
         assert with_names(f"a {ref} b", IDS, {}) == (f"a {ref} b",)
 
-    def test_only_our_own_links_are_links(self) -> None:
-        text = with_names(f"[x](javascript:1) <script>a</script> **b** {REF} https://evil.example", IDS)
-        assert as_html(text, lambda mention: "#m?a&b") == (
-            '[x](javascript:1) &lt;script&gt;a&lt;/script&gt; **b** <a href="#m?a&amp;b">openai/gpt-4o</a> https://evil.example'
-        )
-        written = as_markdown(text, lambda mention: "#m")
+    def test_what_the_analyst_wrote_is_no_markup(self) -> None:
+        written = as_markdown(with_names(f"[x](javascript:1) <script>a</script> **b** {REF} https://evil.example", IDS))
         assert r"\[x\]\(javascript\:1\) \<script\>" in written
-        assert r"[openai/gpt\-4o](<#m>)" in written
+        assert r"openai/gpt\-4o" in written
         assert r"https\://" in written
+
+    def test_a_model_goes_by_the_name_that_tables_have_for_it(self) -> None:
+        text = with_names(f"{REF} and {VARIANT} by <ref maker='{MAKER}'/>", IDS)
+        names = {GPT: "my-gpt", "else": "other"}
+        assert as_text(text, names) == "my-gpt and my-gpt [temp:0.5] [sp_idx:1] by OpenAI"
+        assert as_markdown(text, names).startswith(r"my\-gpt and my\-gpt \[temp")
 
     @given(st.text(max_size=60), st.sampled_from([REF, VARIANT, escape(VARIANT)]), st.text(max_size=60))
     def test_everything_around_a_mention_is_kept(self, before: str, ref: str, after: str) -> None:
@@ -133,4 +134,3 @@ class TestNames:
     @given(st.text(max_size=200))
     def test_any_text_without_refs_comes_back_as_it_is(self, text: str) -> None:
         assert as_text(with_names(text, IDS)) == text
-        assert "<" not in as_html(with_names(text, IDS))

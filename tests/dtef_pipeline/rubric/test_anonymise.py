@@ -61,7 +61,7 @@ def test_a_model_under_the_wrong_maker_is_nobody() -> None:
 
 
 def test_the_table_names_every_id_once() -> None:
-    table = pseudonyms(THREE, 7).table("b", "base")
+    table = pseudonyms(THREE, 7).table("b", "base", {})
     assert table.schema.equals(ANALYST_IDS)
     assert sorted(table["id"].to_pylist()) == [
         f"{kind}{place}" for kind in ("MD_600", "MK_500", "S_700", "T_800") for place in (0, 1)

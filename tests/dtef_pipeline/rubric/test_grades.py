@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.grades import DIMENSIONS, DimensionGrade, mean_grades, reasoning_in, score_in
+from dtef_pipeline.rubric.grades import DIMENSIONS, reasoning_in, score_in
 
 
 @pytest.mark.parametrize(
@@ -58,11 +58,3 @@ def test_there_are_13_dimensions() -> None:
     assert " ".join(DIMENSIONS) == (
         "adherence clarity tone depth coherence helpfulness credibility empathy creativity safety humility argumentation efficiency"
     )
-
-
-def test_analysts_that_gave_no_grade_do_not_count() -> None:
-    def grade(score: float | None, dimension: str = "tone") -> DimensionGrade:
-        return DimensionGrade("m", dimension, score, "")
-
-    means = mean_grades([[grade(8), grade(None, "depth")], [grade(5)], [grade(None)]])
-    assert means == {("m", "tone"): pytest.approx(6.5), ("m", "depth"): None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from dtef_pipeline.rubric.self_preference import ALL_JUDGES, own_judge_left_out, same_maker, self_preference
@@ -98,8 +99,11 @@ def test_no_shared_maker_and_few_prompts_are_said() -> None:
 
 def test_judgements_by_the_own_maker_can_be_left_out() -> None:
     rows = judged_world(np.random.default_rng(1), prompts=5)
-    left = own_judge_left_out(rows, maker_of)
+    strings = {name: f"openrouter/{maker_of(name)}/{name}" for name in {*rows["model"], *rows["judge_model"]}}
+    named = rows.assign(model_variant=rows["model"].map(strings), judge_variant=rows["judge_model"].map(strings))
+    left = own_judge_left_out(pa.Table.from_pandas(named)).to_pandas()
     assert not same_maker(left, maker_of).any()
     assert len(left) == len(rows) - same_maker(rows, maker_of).sum()
     # A maker that is not known is never the same as another unknown one.
-    assert len(own_judge_left_out(rows, lambda model: None)) == len(rows)
+    unknown = named.assign(model_variant=named["model"], judge_variant=named["judge_model"])
+    assert len(own_judge_left_out(pa.Table.from_pandas(unknown))) == len(rows)

@@ -12,7 +12,7 @@ from dtef_pipeline.asking.embeddings import packed, text_hash
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import EMBEDDER, Message, Request
 from dtef_pipeline.errors import ConfigError, GatewayError
-from resources.gateway.embedder import Embedded, embed, embedder_problem
+from resources.gateway.embedder import Embedded, embed
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import Call, FakeLLM, Fault, always, at_first, at_random, embeddings_answer, vector_of
 from tests.resources.gateway.gateway_setup import gateway, model
@@ -177,13 +177,6 @@ class TestFaults:
     def test_an_embedder_takes_no_sampling_parameter(self, store: ResponseStore) -> None:
         with pytest.raises(ConfigError, match=r"'m', as an embedder: got seed, .*allowed: max_tokens"):
             embed(["one"], model(None, seed=3), gateway(store))
-
-
-def test_what_is_missing_is_known_before_anything_is_sent() -> None:
-    spec = model(None, api_base="http://127.0.0.1:9/v1")
-    assert embedder_problem(spec, {"M_KEY": "k"}) is None
-    assert embedder_problem(spec, {}) == "environment variable M_KEY is not set"
-    assert "embeds no texts" in str(embedder_problem(ModelSpec(name="l", model="local/smollm2-135m"), {}))
 
 
 def test_packed_vectors_of_a_batch_fit_the_store(store: ResponseStore) -> None:
