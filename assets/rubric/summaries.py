@@ -59,7 +59,7 @@ class _Plan:
 
 @dg.asset(
     deps=[rubric_scores],
-    **{**stage(RUBRIC_BLUEPRINT, 7, "rubric_summaries", code_version="1", kinds={"litellm", "parquet"}), **RUBRIC_GROUP},
+    **{**stage(RUBRIC_BLUEPRINT, 7, "rubric_summaries", code_version="2", kinds={"litellm", "parquet"}), **RUBRIC_GROUP},
 )
 def rubric_summaries(context: dg.AssetExecutionContext, config: SummariesConfig, store: Store) -> dg.MaterializeResult[Any]:
     """What an analyst says of a blueprint's responses: one row per analyst of a blueprint and snapshot, with its findings as a text for people.
@@ -129,7 +129,7 @@ def _metadata(rows: pa.Table, grades: pa.Table, snapshot: str) -> dict[str, Any]
         "dagster/row_count": len(rows),
         "snapshot": snapshot,
         "analysts": dg.MetadataValue.json(rows["analyst"].drop_null().to_pylist()),
-        "statuses": markdown(rows, ["analyst", "status", "reason", "n_grades", "n_dropped", "share"]),
+        "statuses": markdown(rows, ["analyst", "status", "reason", "n_grades", "n_dropped", "share", "max_tokens"]),
         **({"cost_usd": cost} if (cost := pc.sum(rows["cost_usd"]).as_py()) is not None else {}),
         "grades": markdown(grades, ["analyst", "model", "dimension", "grade", "reasoning"], most=13),
         **({"summary": dg.MetadataValue.md(text)} if text else {}),

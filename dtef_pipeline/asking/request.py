@@ -99,6 +99,12 @@ class Request:
         )
 
     @property
+    def max_tokens(self) -> int | None:
+        """The most tokens of the response, as it is sent: the model's own, or `answer_tokens` where these are more; None: no limit is sent."""
+        own = self.model.max_tokens
+        return own if own is None else max(own, self.answer_tokens or 0)
+
+    @property
     def conversation(self) -> tuple[Message, ...]:
         """What is sent, in either form."""
         if self.messages:

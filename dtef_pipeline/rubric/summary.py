@@ -35,7 +35,11 @@ _MOST_REPLY_TOKENS = 16_000
 _BLUEPRINT_COLUMN = field("blueprint", pa.string(), "Blueprint that was summed up")
 _ANALYST_COLUMNS = (
     field("analyst", pa.string(), "Model that wrote the summary; null: there is none"),
-    field("analyst_variant", pa.string(), "Model string of the analyst plus every sampling parameter"),
+    field(
+        "analyst_variant",
+        pa.string(),
+        "Model string and sampling parameters of the analyst as the models file has them; a reply may be longer than its max_tokens",
+    ),
 )
 SUMMARIES = pa.schema(
     [
@@ -58,6 +62,9 @@ SUMMARIES = pa.schema(
         field("n_dropped", pa.int32(), "Grades that were not counted: of an unknown model or dimension, or given twice"),
         field("missing", pa.list_(pa.string()), "Blocks that were not written, by kind, or by opaque ids and dimension"),
         field("share", pa.float64(), "Share of each text's length that the analyst was shown, 0-1: 1 is all of it"),
+        field(
+            "max_tokens", pa.int32(), "Most tokens of the first reply, as sent: room for all grades; null: no limit was sent"
+        ),
         field("raw", pa.list_(pa.string()), "Replies as they came, with opaque ids"),
         field("request_keys", pa.list_(pa.string()), "Keys of the requests in the response store"),
     ]
@@ -180,6 +187,7 @@ def summaries_table(case: SummaryCase, summaries: Mapping[ModelSpec, ExecutiveSu
             "n_dropped": sum(one.reply.dropped.values()),
             "missing": list(one.reply.missing),
             "share": case.report.share,
+            "max_tokens": first_request(case, analyst).max_tokens,
             "raw": list(one.raws),
             "request_keys": list(one.request_keys),
         }

@@ -166,5 +166,4 @@ def response_limit(request: Request) -> int:
     """The most tokens the response may take; embeddings have none."""
     if request.role == EMBEDDER:
         return 0
-    most = request.model.max_tokens
-    return max(most or UNBOUNDED_RESPONSE, request.answer_tokens or 0)
+    return request.max_tokens or max(UNBOUNDED_RESPONSE, request.answer_tokens or 0)

@@ -166,9 +166,7 @@ async def in_time(spec: ModelSpec, call: Awaitable[Any]) -> Any:
 def _sampling(request: Request) -> dict[str, Any]:
     """The model's parameters, with room for as long a response as the prompt asks for."""
     sampling = request.model.sampling
-    if "max_tokens" in sampling and request.answer_tokens is not None:
-        sampling["max_tokens"] = max(sampling["max_tokens"], request.answer_tokens)
-    return sampling
+    return sampling if request.max_tokens is None else {**sampling, "max_tokens": request.max_tokens}
 
 
 def _response_format(schema: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ def test_a_run_ends_with_a_summary_of_each_blueprint_that_no_name_reached(review
     assert row["text"].startswith(tuple(f"## Key findings\n\n- a key\\_finding of {name}" for name in names))
     assert row["findings"][0]["text"] in [f"a key_finding of {name}" for name in names]
     assert set(reviews.rows("rubric_grades", blueprint="first", snapshot="base")["model"]) == set(names)
+    assert row["max_tokens"] == 2_000 + 80 * 26
     assert row["cost_usd"] == pytest.approx((row["prompt_tokens"] * 1 + row["completion_tokens"] * 2) / 1e6)
     assert len(reviews.seen) == 2
     for text in reviews.seen:

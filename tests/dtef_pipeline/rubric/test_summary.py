@@ -145,7 +145,15 @@ class TestReplies:
 
     def test_an_analyst_is_asked_as_such_with_room_for_its_grades(self) -> None:
         assert (self.first.role, self.first.snapshot) == ("analyst", "base")
-        assert self.first.answer_tokens == 2_000 + 80 * 26
+        assert self.first.answer_tokens == self.first.max_tokens == 2_000 + 80 * 26
+        wordy, endless = (ANALYST.model_copy(update={"max_tokens": most}) for most in (9_000, None))
+        assert [first_request(self.case, one).max_tokens for one in (wordy, endless)] == [9_000, None]
+
+    def test_the_table_says_how_long_a_reply_could_be_and_the_variant_stays_that_of_the_models_file(self) -> None:
+        """The only limit that could be read was max_tokens=256 of the variant, though 4,080 had been sent."""
+        summary = summary_of(self.case, [response(self.first, whole(self.case))])
+        (row,) = summaries_table(self.case, {ANALYST: summary}).to_pylist()
+        assert (row["max_tokens"], row["analyst_variant"]) == (4_080, self.first.model.variant)
 
     def test_a_whole_reply_is_a_summary_and_nothing_more_is_asked(self) -> None:
         reply = response(self.first, whole(self.case))
