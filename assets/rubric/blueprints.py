@@ -19,7 +19,7 @@ RUBRIC_GROUP = {"group_name": "rubric"}
 """Where the stages of the family stand in the UI."""
 
 
-@dg.asset(deps=[rubric_files], **{**stage(RUBRIC_BLUEPRINT, 1, "rubric_blueprints", code_version="1"), **RUBRIC_GROUP})
+@dg.asset(deps=[rubric_files], **{**stage(RUBRIC_BLUEPRINT, 1, "rubric_blueprints", code_version="2"), **RUBRIC_GROUP})
 def rubric_blueprints(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """What a blueprint's file says: one row with its title, tags, models and the hash of its test.
 

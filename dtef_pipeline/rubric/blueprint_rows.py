@@ -30,15 +30,15 @@ def blueprint_tables(read: ReadBlueprint, blueprint: Blueprint, path: str) -> Bl
         {**of, "level": one.level, "code": one.code, "place": one.place, "line": one.line, "text": one.text}
         for one in read.findings
     ]
-    prompts = [{**of, **row} for row in _prompts(blueprint)]
+    told = {"tags": list(blueprint.tags), "test_hash": test_hash(blueprint)}
+    prompts = [{**of, **row, **told} for row in _prompts(blueprint)]
     criteria = [{**of, **row} for row in _criteria(blueprint)]
     head = {
         **of,
+        **told,
         "title": blueprint.title,
         "description": blueprint.description,
-        "tags": list(blueprint.tags),
         "references": list(blueprint.references),
-        "test_hash": test_hash(blueprint),
         "models": list(blueprint.models),
         "judges": [f"{judge.approach}={judge.model}" for judge in blueprint.judges],
         "n_prompts": len(prompts),
@@ -92,5 +92,6 @@ def _criteria(blueprint: Blueprint) -> Iterator[Mapping[str, Any]]:
                 "weight": one.weight,
                 "citation": one.citation,
                 "source": one.source,
+                "repaired": one.repaired,
                 "fault": one.fault,
             }

@@ -19,6 +19,7 @@ SYSTEM_INDEX = field("system_index", pa.int32(), "Place of the system prompt in 
 CONVERSATION = pa.list_(pa.struct([("role", pa.string()), ("text", pa.string())]))
 TEST_HASH = field("test_hash", pa.string(), "Hash of all that is asked and of all criteria: equal where the test is the same")
 _LIST_OF_TEXTS = pa.list_(pa.string())
+_TAGS = field("tags", _LIST_OF_TEXTS, "Tags of the blueprint in their normal form: lower case, words joined by -")
 _OF_CRITERION = (
     field("block", pa.string(), "Block of the criterion: should, or should_not whose points are inverted"),
     field("path", pa.int32(), "Number of the alternative path within the block, from 0; null: the criterion is required"),
@@ -45,7 +46,7 @@ RUBRIC_BLUEPRINTS = pa.schema(
         BLUEPRINT_FIELD,
         field("title", pa.string(), "Title as the file gives it"),
         field("description", pa.string(), "Description as the file gives it; null: none"),
-        field("tags", _LIST_OF_TEXTS, "Tags in their normal form: lower case, words joined by -"),
+        _TAGS,
         field("references", _LIST_OF_TEXTS, "Sources that the file names for itself"),
         TEST_HASH,
         field(
@@ -78,6 +79,8 @@ RUBRIC_PROMPTS = pa.schema(
         field("description", pa.string(), "Description as the file gives it; null: none"),
         field("citation", pa.string(), "Source of the prompt; null: none"),
         field("render_as", pa.string(), "Form that responses are shown in: markdown, html or plaintext; null: not said"),
+        _TAGS,
+        TEST_HASH,
     ]
 )
 """One row per prompt of a blueprint."""
@@ -95,6 +98,7 @@ RUBRIC_CRITERIA = pa.schema(
         field("weight", pa.float64(), "Weight of the point in the coverage of its prompt, 0.1 to 10"),
         field("citation", pa.string(), "Source of the criterion; null: none"),
         field("source", pa.string(), "Writing in the file that was repaired; null: it is used as it was written"),
+        field("repaired", pa.bool_(), "Flag: true where the file has another writing than what is used, which stands in source"),
         field("fault", pa.string(), "Reason why no response can be scored by it; null: it can be used"),
     ]
 )

@@ -43,7 +43,7 @@ ASSETS = {
     "model_drift": (["drift_checks"], "boards", TEAM, ["duckdb", "parquet"], "6", None),
     "report": (sorted([*BOARDS, "costs", "drift_checks", "model_drift"]), "boards", TEAM, ["html"], "5", None),
     "rubric_files": ([], "rubric", TEAM, ["file"], None, "rubric_blueprint"),
-    "rubric_blueprints": (["rubric_files"], "rubric", TEAM, ["parquet"], "1", "rubric_blueprint"),
+    "rubric_blueprints": (["rubric_files"], "rubric", TEAM, ["parquet"], "2", "rubric_blueprint"),
     "rubric_responses": (["rubric_blueprints"], "rubric", TEAM, ["litellm", "parquet"], "1", "rubric_blueprint"),
     "rubric_judgements": (["rubric_responses"], "rubric", TEAM, ["litellm", "parquet"], "1", "rubric_blueprint"),
     "rubric_embeddings": (["rubric_responses"], "rubric", TEAM, ["litellm", "parquet"], "1", "rubric_blueprint"),
