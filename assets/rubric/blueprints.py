@@ -13,6 +13,7 @@ from assets.stage.resources import Store
 from assets.stage.versions import content_version
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.rubric.blueprint_rows import BlueprintTables, blueprint_tables
+from dtef_pipeline.rubric.findings import leaves_out
 from dtef_pipeline.rubric.space import RUBRIC_POINT, RUBRIC_SPACE
 
 RUBRIC_GROUP = {"group_name": "rubric"}
@@ -85,6 +86,7 @@ def rubric_parts_left_out(context: dg.AssetCheckExecutionContext, store: Store) 
     offenders, checked = [], 0
     for key, rows in read_keys(context, store, "rubric_findings", ["level", "code", "place"]):
         checked += len(rows)
-        broken = rows.filter(pc.equal(rows["level"], "error"))
-        offenders += [f"{key} {row['place']}: {row['code']}" for row in broken.to_pylist()]
+        offenders += [
+            f"{key} {row['place']}: {row['code']}" for row in rows.to_pylist() if leaves_out(row["level"], row["code"])
+        ]
     return verdict(offenders, checked=checked, severity=dg.AssetCheckSeverity.WARN)

@@ -14,6 +14,7 @@ from assets.stage.partitions import OWNERS
 from assets.stage.versions import observation_tags, observed_versions
 from dtef_pipeline.errors import DtefError, WarehouseError
 from dtef_pipeline.identity import digest
+from dtef_pipeline.rubric.findings import leaves_out
 from dtef_pipeline.rubric.model import Blueprint, ReadBlueprint
 from dtef_pipeline.rubric.named_models import read_collections
 from dtef_pipeline.rubric.reading import read_blueprint
@@ -86,9 +87,9 @@ def read(file: RubricFile) -> tuple[ReadBlueprint, Blueprint]:
     path = Path(file.path)
     if not path.is_file():
         raise DtefError(f"{file.blueprint}: {path} is not there any more; `dtef rubric add` takes it from elsewhere")
-    collections = read_collections(Path(file.models_dir)) if file.models_dir else {}
+    collections = read_collections(Path(file.models_dir)) if file.models_dir else None
     found = read_blueprint(path, file.blueprint, collections, other_functions=added_functions())
-    errors = [one for one in found.findings if one.level == "error"]
+    errors = [one for one in found.findings if leaves_out(one.level, one.code)]
     whole = [one for one in errors if one.code == _RESERVED]
     if errors and (whole or not file.skip_broken):
         first = (whole or errors)[0]

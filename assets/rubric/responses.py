@@ -21,7 +21,7 @@ from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.episodes import play
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.snapshot_label import require_label, require_one_spelling
-from dtef_pipeline.rubric.candidates import Candidates
+from dtef_pipeline.rubric.candidates import Candidates, chosen_selectors
 from dtef_pipeline.rubric.conversations import Conversation, merged_responses, response_rows, scripts
 from dtef_pipeline.rubric.space import RUBRIC_RESPONSE, RUBRIC_SPACE
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES
@@ -76,8 +76,9 @@ def rubric_responses(context: dg.AssetExecutionContext, config: ResponsesConfig,
 def _plan(store: Store, models: Models, config: ResponsesConfig, key: str) -> _Plan:
     at = RUBRIC_SPACE.levels(key)
     prompts = store.warehouse.read("rubric_prompts", **at)
-    named = config.models or store.warehouse.read("rubric_blueprints", columns=["models"], **at)["models"][0].as_py()
-    candidates = Candidates(models, named)
+    of_file = store.warehouse.read("rubric_blueprints", columns=["models"], **at)["models"][0].as_py()
+    found = store.warehouse.read_or_empty("rubric_findings", columns=["code"], **at)["code"].to_pylist()
+    candidates = Candidates(models, chosen_selectors(config.models, key, of_file, found))
     told = list(scripts(prompts))
     conversations = [
         Conversation(script, spec, draw, config.snapshot)

@@ -33,7 +33,7 @@ class CheckedFile:
 
 def check(paths: Sequence[Path], models_dir: Path | None, root: Path | None, as_json: bool) -> int:
     """Tell what was found in the files; the exit code: 1 where one has an error, else 0."""
-    collections = read_collections(models_dir) if models_dir is not None else {}
+    collections = read_collections(models_dir) if models_dir is not None else None
     added = added_functions()
     found = dict.fromkeys(pair for path in paths for pair in blueprint_files(path, root))
     checked = [

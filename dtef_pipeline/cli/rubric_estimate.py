@@ -32,7 +32,7 @@ from dtef_pipeline.rubric.call_ledger import (
     StoredResponses,
     UsualLengths,
 )
-from dtef_pipeline.rubric.candidates import Candidates
+from dtef_pipeline.rubric.candidates import Candidates, chosen_selectors
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.model import TEXT_KIND
 from dtef_pipeline.rubric.plan import AskedBlueprint, plan
@@ -85,12 +85,13 @@ def _asked(reader: TableReader, options: RubricOptions, models: Models, keys: Se
         )
         if not len(head):
             continue
+        found = reader.rows("rubric_findings", columns=["code"], blueprint=key)
         is_judged = pc.any(pc.equal(criteria["kind"], TEXT_KIND)).as_py()
         yield AskedBlueprint(
             key,
             prompts,
             criteria,
-            Candidates(models, options.models or head["models"][0].as_py()),
+            Candidates(models, chosen_selectors(options.models, key, head["models"][0].as_py(), found["code"].to_pylist())),
             chosen_judges(options.judges, head["judges"][0].as_py(), models) if is_judged else (),
             embedder,
             embedder.is_local,

@@ -20,7 +20,8 @@ from dtef_pipeline.cli.rubric_warnings import run_warnings
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.rubric.candidates import Candidates
+from dtef_pipeline.rubric.candidates import Candidates, chosen_selectors
+from dtef_pipeline.rubric.findings import leaves_out
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.model import TEXT_KIND
 from dtef_pipeline.rubric.named_models import read_collections
@@ -117,7 +118,7 @@ def _left_out(warehouse: Warehouse, keys: Sequence[str]) -> Iterator[str]:
     """A line per blueprint of which broken parts were left out."""
     for key in keys:
         rows = warehouse.read_or_empty("rubric_findings", columns=["level", "code", "place"], blueprint=key).to_pylist()
-        broken = [f"{row['place']} ({row['code']})" for row in rows if row["level"] == "error"]
+        broken = [f"{row['place']} ({row['code']})" for row in rows if leaves_out(row["level"], row["code"])]
         if broken:
             yield f"warning: {key}: left out, since broken: {and_more(broken, _PARTS_NAMED)}; `dtef rubric check` says why"
 
@@ -129,7 +130,7 @@ def run(options: RubricOptions, *, only_judging: bool = False) -> int:
     warehouse = open_warehouse()
     keys = chosen_blueprints(warehouse, options.blueprints)
     config = options.config()
-    _check(options, settings, warehouse, keys)
+    _check(options, settings, warehouse, keys, only_judging)
     started = time.monotonic()
     with kept_terminal():
         from assets.launch import RUBRIC_STAGE_NAMES
@@ -160,16 +161,19 @@ def say_used(used: Mapping[str, Any]) -> None:
         say(f"asked now, as {role}: {counted(usage.calls, 'call')}, {counted(usage.tokens, 'token')}, {cost}")
 
 
-def _check(options: RubricOptions, settings: Settings, warehouse: Warehouse, keys: Sequence[str]) -> None:
+def _check(options: RubricOptions, settings: Settings, warehouse: Warehouse, keys: Sequence[str], only_judging: bool) -> None:
     """Raises ConfigError for a label, a model or a judge that cannot be, before anything is started."""
     require_safe(options.snapshot)
     models = known_models(settings, COMPUTED_MODELS)
     Candidates(models, options.models)
     for key in keys:
         kinds = warehouse.read_or_empty("rubric_criteria", columns=["kind"], blueprint=key)["kind"].to_pylist()
-        of_file = warehouse.read_or_empty("rubric_blueprints", columns=["judges"], blueprint=key)["judges"].to_pylist()
+        head = warehouse.read_or_empty("rubric_blueprints", columns=["models", "judges"], blueprint=key).to_pylist()
         if TEXT_KIND in kinds or options.judges:
-            chosen_judges(options.judges, of_file[0] if of_file else [], models)
+            chosen_judges(options.judges, head[0]["judges"] if head else [], models)
+        if head and not (only_judging or options.ingest):
+            found = warehouse.read_or_empty("rubric_findings", columns=["code"], blueprint=key)["code"].to_pylist()
+            chosen_selectors(options.models, key, head[0]["models"], found)
     chosen_analysts(options.analysts, models)
     chosen_embedder(options.embedder, models)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from dtef_pipeline.asking.models import Models, ModelSpec, base_selector
 from dtef_pipeline.errors import ConfigError
@@ -22,6 +22,23 @@ def known_selector(selector: str, models: Models) -> str:
     known = base in models.specs or base in models.collections
     name = None if known else next((name for name, spec in models.specs.items() if spec.model == base), None)
     return selector if name is None else f"{name}{selector.removeprefix(base)}"
+
+
+def chosen_selectors(chosen: Sequence[str], blueprint: str, of_file: Sequence[str], found: Collection[str]) -> Sequence[str]:
+    """Who is asked: those that were `chosen`, else those `of_file`, which the blueprint names.
+
+    `found`: codes of what was found in the file. Raises ConfigError where they say that it is not known whom the file means.
+    """
+    if chosen:
+        return chosen
+    if "no-collections" in found:
+        raise ConfigError(
+            f"{blueprint} names a collection of models, and no folder of collections was given when it was added: name models with "
+            "--model, or add it again with --models-dir"
+        )
+    if not of_file:
+        raise ConfigError(f"{blueprint} names no model that can be asked: name models with --model")
+    return of_file
 
 
 class Candidates:

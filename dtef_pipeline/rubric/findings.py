@@ -108,6 +108,10 @@ BLUEPRINT_FINDINGS: Mapping[str, FindingKind] = {
     "consecutive-roles": _warning(
         "two messages of one role follow each other; they are sent as written", "join them, or write what lies between"
     ),
+    "no-collections": _warning(
+        "a collection is named, and no folder of collections is known: nobody can say which models it has",
+        "give the folder with `--models-dir`, or name models with `--model` when it is run",
+    ),
     "empty-collection": _warning("a named collection has no models", "leave it out"),
     "external-call": _warning(
         "a function asks an external service, which is not done: it stays unscored",
@@ -139,6 +143,8 @@ BLUEPRINT_FINDINGS: Mapping[str, FindingKind] = {
     ),
 }
 """Every code that `read_blueprint` gives, errors first."""
+TO_BE_NAMED = ("no-collections", "no-models-left")
+"""The codes after which it is not known which models are to be asked: such a file can be read, and a run of it has to name them."""
 
 
 @dataclass(frozen=True)
@@ -180,6 +186,11 @@ class FindingLog:
                 self.spot(place, values, name),
                 f"`{name}` is not read, since there is `{given[0]}`; leave one out",
             )
+
+
+def leaves_out(level: str, code: str) -> bool:
+    """Whether a part of the file cannot be used for what was found; a run can name models in the place of those that are not known."""
+    return level == "error" and code not in TO_BE_NAMED
 
 
 def blocking(findings: Iterable[BlueprintFinding]) -> list[str]:

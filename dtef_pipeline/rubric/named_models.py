@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.findings import HEADER_PLACE, FindingLog, shown
+from dtef_pipeline.rubric.findings import HEADER_PLACE, TO_BE_NAMED, FindingLog, shown
 from dtef_pipeline.rubric.model import Judge
 from dtef_pipeline.rubric.yaml_documents import YamlFault, read_json, read_yaml
 
@@ -51,10 +51,8 @@ def litellm_name(name: str) -> str:
     return f"{LITELLM_PROVIDERS.get(provider, provider)}/{model}"
 
 
-def named_models(
-    header: Mapping[str, Any], collections: Collections, log: FindingLog, *, given: bool = False
-) -> tuple[str, ...]:
-    """The models of a header as litellm writes them, each once, in order. `given`: other models are asked anyway."""
+def named_models(header: Mapping[str, Any], collections: Collections | None, log: FindingLog) -> tuple[str, ...]:
+    """The models of a header as litellm writes them, each once, in order. `collections`: None where nobody said which there are."""
     names = header.get("models")
     names = [names] if isinstance(names, (str, dict)) else names
     if names is not None and not isinstance(names, list):
@@ -74,16 +72,17 @@ def named_models(
                 "model-twice", log.spot(HEADER_PLACE, header, "models"), f"{name} is named more than once, and is asked once"
             )
         models[name] = None
-    wrong = any(finding.level == "error" for finding in log.found[before:])
-    if not models and not given and not wrong:
-        log.add("no-models-left", log.spot(HEADER_PLACE, header, "models"), "every named collection is empty; name a model")
+    wrong = any(finding.level == "error" or finding.code in TO_BE_NAMED for finding in log.found[before:])
+    if not models and not wrong:
+        text = "every named collection is empty; name a model, or give --model to the run"
+        log.add("no-models-left", log.spot(HEADER_PLACE, header, "models"), text)
     return tuple(litellm_name(name) for name in models)
 
 
 class _ModelReader:
     """Goes through the named models, and through the collections among them."""
 
-    def __init__(self, header: Mapping[str, Any], names: list[Any], collections: Collections, log: FindingLog) -> None:
+    def __init__(self, header: Mapping[str, Any], names: list[Any], collections: Collections | None, log: FindingLog) -> None:
         self._header, self._names, self._collections, self._log = header, names, collections, log
 
     def all(self) -> Iterator[str]:
@@ -109,16 +108,25 @@ class _ModelReader:
         if ":" in name:
             yield name
             return
-        members = self._collections.get(name)
+        if self._collections is None and "/" not in name and name:
+            text = f"{shown(name)} is a collection, and no folder of collections is known: give it with --models-dir, or the run --model"
+            self._log.add("no-collections", self._spot, text)
+            return
+        collections = self._collections or {}
+        members = collections.get(name)
         if members is None or name in within:
-            known = ", ".join(sorted(self._collections)) or "none"
-            text = f"{shown(name)} is neither `provider:model` nor a collection; collections: {known}"
-            self._log.add("unknown-collection", self._spot, text)
+            self._log.add("unknown-collection", self._spot, self._unknown(name, collections))
             return
         if not members:
             self._log.add("empty-collection", self._spot, f"the collection {name} has no models")
         for member in members:
             yield from self._text(member, (*within, name))
+
+    def _unknown(self, name: str, collections: Collections) -> str:
+        known = ", ".join(sorted(collections)) or "none"
+        provider, _, model = name.partition("/")
+        meant = f"; write `{provider}:{model}`" if model else ""
+        return f"{shown(name)} is neither `provider:model` nor a collection{meant}; collections: {known}"
 
     def _refuse(self, value: Mapping[str, Any]) -> None:
         if not _CUSTOM_KEYS & value.keys():

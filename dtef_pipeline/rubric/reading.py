@@ -71,7 +71,6 @@ def read_blueprint(
     collections: Collections | None = None,
     *,
     as_json: bool | None = None,
-    models_given: bool = False,
     other_functions: Collection[str] = (),
     pattern_fault: PatternFault = javascript_pattern.pattern_fault,
 ) -> ReadBlueprint:
@@ -80,9 +79,8 @@ def read_blueprint(
     Args:
         source: a `Path` is a file to read, a `str` is its text.
         identifier: of the blueprint, as `blueprint_id` makes it.
-        collections: of models, by name; None: there are none.
+        collections: of models, by name; None: it is not known which there are.
         as_json: whether the text is JSON; None: where the file's name ends in `.json`.
-        models_given: whether other models than those of the file are asked, so that it need not name any.
         other_functions: names of point functions that others provide.
         pattern_fault: why a text is no JavaScript pattern, given it and whether case is ignored; None: it is one.
     """
@@ -102,7 +100,7 @@ def read_blueprint(
         place = f"prompt {number}"
         if (item := prompts.item(value, place, Spot(place, line))) is not None:
             items.append(item)
-    models = named_models(parts.header, collections or {}, log, given=models_given)
+    models = named_models(parts.header, collections, log)
     judges = named_judges(parts.header, log)
     blueprint = _blueprint(identifier, parts.header, items, models, judges, prompts.settings) if items else None
     return ReadBlueprint(blueprint, tuple(log.found), parts.structure, prompts.left_out + points.left_out)

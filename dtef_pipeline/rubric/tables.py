@@ -98,7 +98,9 @@ RUBRIC_CRITERIA = pa.schema(
         field("weight", pa.float64(), "Weight of the point in the coverage of its prompt, 0.1 to 10"),
         field("citation", pa.string(), "Source of the criterion; null: none"),
         field("source", pa.string(), "Writing in the file that was repaired; null: it is used as it was written"),
-        field("repaired", pa.bool_(), "Flag: true where the file has another writing than what is used, which stands in source"),
+        field(
+            "repaired", pa.bool_(), "Flag: true where the file has another writing than what is used, which stands in source"
+        ),
         field("fault", pa.string(), "Reason why no response can be scored by it; null: it can be used"),
     ]
 )

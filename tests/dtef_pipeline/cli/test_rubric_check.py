@@ -98,8 +98,9 @@ def test_broken_file_stands_beside_files_that_are_read(folder: Path) -> None:
 
 def test_without_a_folder_of_collections_the_remedy_is_told(folder: Path) -> None:
     result = dtef("rubric", "check", folder / "blueprints" / "sound.yml")
-    assert result.exit_code == 1
-    assert "QUICK is neither `provider:model` nor a collection; collections: none" in result.stdout
+    assert result.exit_code == 0
+    assert "sound.yml:2: header: warning no-collections: QUICK is a collection" in result.stdout
+    assert "--models-dir, or the run --model" in result.stdout
 
 
 def test_what_cannot_be_checked_is_refused(folder: Path) -> None:

@@ -71,6 +71,7 @@ ONE_OF_EACH: dict[str, Faulty] = {
     "single-element-path": with_point("[a]"),
     "no-criteria": with_prompt("id: a", "prompt: b"),
     "consecutive-roles": with_prompt("id: a", "messages: [user: b, user: c]", "should: [d]"),
+    "no-collections": with_header("title: a", "models:", "- openai:a", "- CORE", line=4),
     "empty-collection": with_header("models:", "- openai:a", "- EMPTY", line=3),
     "external-call": with_point("$factcheck: dates and places"),
     "system-and-systems": Faulty(

@@ -11,11 +11,15 @@ from dtef_pipeline.rubric.model import BlueprintFinding
 from dtef_pipeline.rubric.reading import read_blueprint
 from tests.dtef_pipeline.rubric.faulty_blueprints import BESIDES, ONE_OF_EACH
 
-COLLECTIONS = {"CORE": ("openai:gpt-4o",), "EMPTY": ()}
+COLLECTIONS: dict[str, tuple[str, ...]] = {"CORE": ("openai:gpt-4o",), "EMPTY": ()}
 
 
 def no_open_brackets(pattern: str, ignore_case: bool) -> str | None:
     return "a ( is not closed" if pattern.count("(") > pattern.count(")") else None
+
+
+def known_collections(code: str) -> dict[str, tuple[str, ...]] | None:
+    return None if code == "no-collections" else COLLECTIONS
 
 
 def test_there_is_a_blueprint_for_each_kind() -> None:
@@ -25,7 +29,7 @@ def test_there_is_a_blueprint_for_each_kind() -> None:
 @pytest.mark.parametrize("code", ONE_OF_EACH)
 def test_finding_has_level_place_and_line(code: str) -> None:
     faulty = ONE_OF_EACH[code]
-    read = read_blueprint(faulty.text, faulty.identifier, COLLECTIONS, pattern_fault=no_open_brackets)
+    read = read_blueprint(faulty.text, faulty.identifier, known_collections(code), pattern_fault=no_open_brackets)
     (finding,) = (found for found in read.findings if found.code == code)
     assert (finding.level, finding.place, finding.line) == (BLUEPRINT_FINDINGS[code].level, faulty.place, faulty.line)
     assert {found.code for found in read.findings} - {code} == BESIDES.get(code, set())
@@ -34,7 +38,7 @@ def test_finding_has_level_place_and_line(code: str) -> None:
 @pytest.mark.parametrize("code", ONE_OF_EACH)
 def test_finding_says_in_one_line_what_to_do(code: str) -> None:
     faulty = ONE_OF_EACH[code]
-    read = read_blueprint(faulty.text, faulty.identifier, COLLECTIONS, pattern_fault=no_open_brackets)
+    read = read_blueprint(faulty.text, faulty.identifier, known_collections(code), pattern_fault=no_open_brackets)
     (text,) = (found.text for found in read.findings if found.code == code)
     assert 10 < len(text) < 300
     assert "\n" not in text

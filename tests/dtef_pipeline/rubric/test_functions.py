@@ -202,7 +202,7 @@ def test_function_points_of_the_scored_example_are_found_again() -> None:
     criteria = {}
     for blueprint in set(tables["responses"]["blueprint"]):
         path = FOLDER / "blueprints" / f"{blueprint.replace('__', '/')}.yml"
-        read = read_blueprint(path, blueprint, models_given=True, pattern_fault=pattern_fault).blueprint
+        read = read_blueprint(path, blueprint, pattern_fault=pattern_fault).blueprint
         assert read is not None
         criteria.update(
             {(blueprint, prompt.id, c.block, c.path, c.position): c for prompt in read.prompts for c in prompt.criteria}

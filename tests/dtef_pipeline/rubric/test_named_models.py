@@ -10,14 +10,14 @@ import pytest
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.findings import FindingLog
-from dtef_pipeline.rubric.named_models import litellm_name, named_models, read_collections
+from dtef_pipeline.rubric.named_models import Collections, litellm_name, named_models, read_collections
 
 COLLECTIONS = {"CORE": ("openai:a", "google:b"), "EMPTY": (), "BOTH": ("CORE", "xai:c"), "LOOP": ("LOOP",)}
 
 
-def read(models: Any, *, given: bool = False) -> tuple[tuple[str, ...], list[str]]:
+def read(models: Any, collections: Collections | None = COLLECTIONS) -> tuple[tuple[str, ...], list[str]]:
     log = FindingLog()
-    names = named_models({} if models is None else {"models": models}, COLLECTIONS, log, given=given)
+    names = named_models({} if models is None else {"models": models}, collections, log)
     assert all(found.place == "header" for found in log.found)
     return names, [found.code for found in log.found]
 
@@ -66,8 +66,27 @@ def test_named_models(models: object, names: tuple[str, ...], found: list[str]) 
     assert read(models) == (names, found)
 
 
-def test_file_without_models_is_no_error_where_others_are_given() -> None:
-    assert read(["EMPTY"], given=True) == ((), ["empty-collection"])
+@pytest.mark.parametrize(
+    ("models", "names", "found"),
+    [
+        (["CORE"], (), ["no-collections"]),
+        (None, (), ["no-models", "no-collections"]),
+        (["openai:a", "CORE"], ("openai/a",), ["no-collections"]),
+        (["openai:a"], ("openai/a",), []),
+        (["openai/gpt-4o"], (), ["unknown-collection"]),
+        ([""], (), ["unknown-collection"]),
+        ([5], (), ["unknown-collection"]),
+    ],
+)
+def test_without_a_folder_a_collection_is_not_called_unknown(models: object, names: tuple[str, ...], found: list[str]) -> None:
+    """A file without models could not be added, although the run would have named some."""
+    assert read(models, None) == (names, found)
+
+
+def test_the_spelling_of_litellm_is_told_in_that_of_blueprints() -> None:
+    log = FindingLog()
+    named_models({"models": ["openai/gpt-4o"]}, COLLECTIONS, log)
+    assert "write `openai:gpt-4o`" in log.found[0].text
 
 
 def test_model_with_an_address_is_refused_with_what_to_write_in_its_place() -> None:
