@@ -134,12 +134,13 @@ def fill(root: Path, share: Fraction, characters: int) -> None:
     """Files, partitions, response store and vectors, as if everything had been asked."""
     import dagster as dg
 
-    from assets.rubric.files import RubricFile, add, content_hash
+    from assets.rubric.files import add
     from dtef_pipeline.asking.models import Models
     from dtef_pipeline.families import COMPUTED_MODELS
     from dtef_pipeline.rubric.blueprint_rows import blueprint_tables
     from dtef_pipeline.rubric.judge_requests import chosen_judges
     from dtef_pipeline.rubric.reading import read_blueprint
+    from resources.blueprint_files import RubricFile, content_hash
     from resources.known_models import known_models
     from resources.responses.store import ResponseStore
     from resources.settings import Settings

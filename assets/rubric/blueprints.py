@@ -6,7 +6,7 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.rubric.files import RUBRIC_BLUEPRINT, noted, read, rubric_files
+from assets.rubric.files import RUBRIC_BLUEPRINT, read, rubric_files
 from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
@@ -15,6 +15,7 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.rubric.blueprint_rows import BlueprintTables, blueprint_tables
 from dtef_pipeline.rubric.findings import leaves_out
 from dtef_pipeline.rubric.space import RUBRIC_POINT, RUBRIC_SPACE
+from resources.blueprint_files import noted
 
 RUBRIC_GROUP = {"group_name": "rubric"}
 """Where the stages of the family stand in the UI."""

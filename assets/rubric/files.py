@@ -1,32 +1,30 @@
 """The files that blueprints come from: one partition each, and what is noted of it in the warehouse."""
 
-import hashlib
-import json
+import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import dagster as dg
-import pyarrow.fs as pafs
 
 from assets.stage.partitions import OWNERS
 from assets.stage.versions import observation_tags, observed_versions
-from dtef_pipeline.errors import DtefError, WarehouseError
-from dtef_pipeline.identity import digest
+from dtef_pipeline.errors import DtefError
 from dtef_pipeline.rubric.findings import leaves_out
-from dtef_pipeline.rubric.model import Blueprint, ReadBlueprint
+from dtef_pipeline.rubric.model import Blueprint, BlueprintFinding, ReadBlueprint
 from dtef_pipeline.rubric.named_models import read_collections
 from dtef_pipeline.rubric.reading import read_blueprint
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.text.counted import counted
 from resources.added_functions import added_functions
+from resources.blueprint_files import RubricFile, forget, note
 from resources.warehouse import Warehouse
 
 RUBRIC_BLUEPRINT = dg.DynamicPartitionsDefinition(name=RUBRIC_SPACE.name)
-_FOLDER = "rubric_files"
 _RESERVED = "reserved-id"
 """The error that is about the whole file, so that no part of it can be left out."""
+_REMOVED = "removed"
+"""The data version of a file that is not known any more."""
 
 rubric_files = dg.AssetSpec(
     "rubric_files",
@@ -40,19 +38,6 @@ rubric_files = dg.AssetSpec(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RubricFile:
-    """Where a blueprint comes from. Kept as a small JSON file in the warehouse."""
-
-    blueprint: str
-    path: str
-    models_dir: str | None
-    """Folder of the model collections that the file may name."""
-    skip_broken: bool
-    """Parts with an error are left out; otherwise such a file is not run."""
-    content_hash: str
-
-
 class Added(NamedTuple):
     """What adding files came to."""
 
@@ -61,57 +46,64 @@ class Added(NamedTuple):
     """Those of them that are new, or of which file or collections have changed."""
 
 
-def content_hash(path: Path, models_dir: Path | None) -> str:
-    """Hash of the file and of the collections that it may name."""
-    parts = [path.read_bytes()]
-    if models_dir is not None:
-        parts += [file.read_bytes() for file in sorted(models_dir.iterdir()) if file.is_file()]
-    return digest(*(hashlib.sha256(part).hexdigest() for part in parts))
-
-
-def noted(warehouse: Warehouse, blueprint: str) -> RubricFile | None:
-    """What is noted of a blueprint's file; None: it was never added. Raises WarehouseError when the note is broken."""
-    file = _note(warehouse, blueprint)
-    if warehouse.fs.get_file_info(file).type != pafs.FileType.File:
-        return None
-    with warehouse.fs.open_input_stream(file) as stream:
-        text = stream.read()
-    try:
-        return RubricFile(**json.loads(text))
-    except (ValueError, TypeError) as error:
-        raise WarehouseError(f"{file}: cannot be read: {error}; `dtef rubric add` on the file writes it anew") from error
-
-
 def read(file: RubricFile) -> tuple[ReadBlueprint, Blueprint]:
-    """What the file holds now. Raises DtefError where it has errors and its broken parts were not to be left out."""
+    """What the file holds now. Raises DtefError, in one line, where it has errors and its broken parts were not to be left out."""
     path = Path(file.path)
-    if not path.is_file():
-        raise DtefError(f"{file.blueprint}: {path} is not there any more; `dtef rubric add` takes it from elsewhere")
+    if file.is_gone:
+        raise DtefError(
+            f"{path} is not there any more: `dtef rubric add` takes {file.blueprint} from elsewhere, {removed_by(file)}"
+        )
     collections = read_collections(Path(file.models_dir)) if file.models_dir else None
     found = read_blueprint(path, file.blueprint, collections, other_functions=added_functions())
     errors = [one for one in found.findings if leaves_out(one.level, one.code)]
     whole = [one for one in errors if one.code == _RESERVED]
     if errors and (whole or not file.skip_broken):
-        first = (whole or errors)[0]
-        line = f":{first.line}" if first.line else ""
-        raise DtefError(
-            f"{path}{line}: {counted(len(errors), 'error')}, first {first.code} at {first.place or 'the file'}: {first.text}; "
-            "`dtef rubric check` lists all; `dtef rubric add --skip-broken` leaves broken parts out"
-        )
+        raise DtefError(_first_of(path, whole or errors))
     if found.blueprint is None or not found.blueprint.prompts:
-        raise DtefError(f"{path}: nothing in it can be asked; `dtef rubric check` says why")
+        raise DtefError(_first_of(path, errors) if errors else f"{path}: nothing in it can be asked")
     return found, found.blueprint
+
+
+def removed_by(file: RubricFile) -> str:
+    """In words: the command that takes away a blueprint whose file is gone."""
+    return f"`dtef rubric remove {shlex.quote(file.blueprint)}` takes it away"
+
+
+def _first_of(path: Path, errors: Sequence[BlueprintFinding]) -> str:
+    """`safety/a.yml:12: prompt 3 should[0]: bad-point: ... (and 2 more errors)`"""
+    first = errors[0]
+    line = f":{first.line}" if first.line else ""
+    place = f" {first.place}:" if first.place and not first.place.startswith("line ") else ""
+    others = f" (and {counted(len(errors) - 1, 'more error')})" if len(errors) > 1 else ""
+    return f"{path}{line}:{place} {first.code}: {first.text}{others}"
 
 
 def add(instance: dg.DagsterInstance, warehouse: Warehouse, files: Sequence[RubricFile]) -> Added:
     """Make blueprints known: their notes, their partitions, and which of them hold something new. Done again, it changes nothing."""
     keys = [file.blueprint for file in files]
     for file in files:
-        warehouse.put(_note(warehouse, file.blueprint), json.dumps(asdict(file), indent=2).encode())
+        note(warehouse, file)
     known = set(known_blueprints(instance))
     if new := [key for key in keys if key not in known]:
         instance.add_dynamic_partitions(RUBRIC_SPACE.name, new)
     return Added(keys, _observe(instance, {file.blueprint: file for file in files}))
+
+
+def remove(instance: dg.DagsterInstance, warehouse: Warehouse, keys: Sequence[str]) -> None:
+    """Take blueprints away: their rows in every table that is kept by blueprint, their notes and their partitions.
+
+    The response store keeps what was asked, so that a blueprint that is added again finds it. What was killed half way is done again.
+    """
+    known = set(known_blueprints(instance))
+    for key in keys:
+        warehouse.drop(RUBRIC_SPACE, key)
+        forget(warehouse, key)
+        # Whoever adds the same file again adds something new.
+        instance.report_runless_asset_event(
+            dg.AssetObservation(rubric_files.key, partition=key, metadata={"removed": True}, tags=observation_tags(_REMOVED))
+        )
+        if key in known:
+            instance.delete_dynamic_partition(RUBRIC_SPACE.name, key)
 
 
 def known_blueprints(instance: dg.DagsterInstance) -> list[str]:
@@ -133,7 +125,3 @@ def _observe(instance: dg.DagsterInstance, files: Mapping[str, RubricFile]) -> l
             )
         )
     return changed
-
-
-def _note(warehouse: Warehouse, blueprint: str) -> str:
-    return f"{warehouse.root}/{_FOLDER}/{digest(blueprint)}.json"

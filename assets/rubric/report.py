@@ -16,6 +16,7 @@ from assets.stage.resources import Store
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.rubric.report.pages import rubric_pages
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
+from resources.written_pages import WrittenPages, write_pages
 
 PAGES_FOLDER = "rubric_report"
 
@@ -28,21 +29,23 @@ def rubric_report(context: dg.AssetExecutionContext, store: Store) -> dg.Materia
     """Self-contained pages for researchers: the board with a slider for the weight of similarity, and a page per blueprint.
 
     A blueprint's page has its prompts, the responses side by side, every criterion with each judge's class and reflection, agreement, costs and
-    the findings of the loader. Kept in the folder `rubric_report` of the warehouse; `dtef rubric report` writes the pages elsewhere.
+    the findings of the loader. Kept in the folder `rubric_report` of the warehouse, where pages of blueprints and prompts that are no more are
+    removed; `dtef rubric report` writes the pages elsewhere.
     """
     if not store.warehouse.values("rubric_scores", "blueprint"):
         raise WarehouseError("no rubric_scores yet: materialize the stages of a blueprint first, or `dtef rubric run`")
     folder = f"{store.warehouse.root}/{PAGES_FOLDER}"
 
-    def write(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
-        return {name: store.warehouse.put(f"{folder}/{name}", page.encode()) for name, page in rubric_pages(connection)}
+    def write(connection: duckdb.DuckDBPyConnection) -> WrittenPages:
+        return write_pages(store.warehouse.fs, folder, rubric_pages(connection), store.warehouse.put)
 
-    sizes = store.reader.query(write, only=RUBRIC_TABLES)
+    written = store.reader.query(write, only=RUBRIC_TABLES)
     return dg.MaterializeResult(
         metadata={
             "path": dg.MetadataValue.path(f"{folder}/index.html"),
-            "pages": len(sizes),
-            "bytes": sum(sizes.values()),
+            "pages": len(written.sizes),
+            "bytes": sum(written.sizes.values()),
+            "removed": len(written.removed),
             **left_out(context, store.reader),
         }
     )

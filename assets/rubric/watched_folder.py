@@ -7,7 +7,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets.rubric.files import RubricFile, add, content_hash, known_blueprints, noted, read
+from assets.rubric.files import add, known_blueprints, read
 from assets.rubric.panel_part import rubric_panel
 from assets.stage.ranges import chosen_tags
 from assets.stage.resources import Store
@@ -16,6 +16,7 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.night_panel import RubricPanel
 from dtef_pipeline.rubric.reading import BLUEPRINT_SUFFIXES, blueprint_id
 from dtef_pipeline.text.counted import and_more
+from resources.blueprint_files import RubricFile, content_hash, noted
 from resources.settings import Settings
 from resources.sources import fingerprint, still_arriving
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import click
 
+from dtef_pipeline.cli.gone_files import told_by_check
+from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.file_summary import file_summary
 from dtef_pipeline.rubric.findings import FINDING_LEVELS, HEADER_PLACE
@@ -47,6 +49,8 @@ def check(paths: Sequence[Path], models_dir: Path | None, root: Path | None, as_
         click.echo(json.dumps({"files": entries}, ensure_ascii=False, allow_nan=False, indent=1))
     else:
         click.echo("\n".join([*_lines(checked), *_summary(checked)]))
+    for line in told_by_check([path for path in paths if path.is_dir()]):
+        say(line, err=True)
     return int(any(finding.level == "error" for one in checked for finding in one.read.findings))
 
 

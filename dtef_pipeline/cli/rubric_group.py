@@ -47,6 +47,7 @@ def rubric() -> None:
         dtef rubric board             show who does best
         dtef rubric report            write the results as HTML pages
         dtef rubric show BLUEPRINT    show what models wrote and what judges said
+        dtef rubric remove BLUEPRINT  take a blueprint and its results away
     """
 
 
@@ -84,14 +85,33 @@ def check(paths: tuple[Path, ...], models_dir: Path | None, root: Path | None, a
 def add(paths: tuple[Path, ...], models_dir: Path | None, root: Path | None, skip_broken: bool) -> None:
     """Make blueprints known to the pipeline: a partition each, with its prompts and criteria as tables. Nothing is asked.
 
-    PATH is a YAML or JSON file, or a folder with such files at any depth. Added again, a changed file takes the place of the earlier one.
+    PATH is a YAML or JSON file, or a folder with such files at any depth. Added again, a changed file takes the place of the earlier one. A
+    file with errors is named in a line of its own and not added; what was known of it before stays. Known blueprints whose file was deleted or
+    renamed are named too, and stay until `dtef rubric remove` takes them away.
 
     \b
     Exit code: 0 done; 1 a file has errors, and all others were added; 2 nothing was changed.
     """
-    from dtef_pipeline.cli import rubric_run
+    from dtef_pipeline.cli import rubric_add
 
-    sys.exit(rubric_run.add(paths, models_dir, root, skip_broken))
+    sys.exit(rubric_add.add(paths, models_dir, root, skip_broken))
+
+
+@rubric.command(short_help="Take blueprints and their results away.")
+@click.argument("blueprints", metavar="BLUEPRINT...", nargs=-1, required=True)
+@reports_errors
+def remove(blueprints: tuple[str, ...]) -> None:
+    """Take blueprints away: their partitions and their rows in all tables. Boards and pages follow at the next `dtef rubric rollup`.
+
+    BLUEPRINT is an id, or a pattern such as 'compass__*'. Files stay, and so does all that was paid for: a blueprint that is added and run
+    again finds its stored responses, verdicts and summaries. People's labels and anchors stay too.
+
+    \b
+    Exit code: 0 done; 2 a name fits no blueprint, and nothing was changed.
+    """
+    from dtef_pipeline.cli import rubric_remove
+
+    rubric_remove.remove(blueprints)
 
 
 @rubric.command(short_help="Ask models, have their responses judged, and score them.")
@@ -191,7 +211,10 @@ def board(by: str, blueprints: tuple[str, ...], consistency: bool, output: str) 
 @of_one_snapshot
 @reports_errors
 def report(out: Path, snapshot: str | None) -> None:
-    """Write the results as HTML pages that need no network: a board with a slider for the weight of similarity, and a page per blueprint."""
+    """Write the results as HTML pages that need no network: a board with a slider for the weight of similarity, and a page per blueprint.
+
+    Pages that an earlier report wrote into the folder, and that do not belong to this one, are removed; other files are not touched.
+    """
     from dtef_pipeline.cli import rubric_read
 
     rubric_read.report(out, snapshot)

@@ -1,11 +1,10 @@
-"""What `dtef rubric add`, `run`, `judge` and `rollup` do; the words are in `dtef_pipeline/cli/rubric_group.py`."""
+"""What `dtef rubric run`, `judge` and `rollup` do; the words are in `dtef_pipeline/cli/rubric_group.py`."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,30 +14,23 @@ from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
-from dtef_pipeline.cli.rubric_check import blueprint_files
 from dtef_pipeline.cli.rubric_warnings import run_warnings
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.rubric.candidates import Candidates, chosen_selectors
-from dtef_pipeline.rubric.findings import leaves_out
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.model import TEXT_KIND
-from dtef_pipeline.rubric.named_models import read_collections
-from dtef_pipeline.rubric.reading import blueprint_id
 from dtef_pipeline.rubric.score_rows import chosen_embedder
 from dtef_pipeline.rubric.summary_rows import chosen_analysts
-from dtef_pipeline.text.counted import and_more, counted
-from resources.gateway.progress import PartsProgress, kept_terminal, waiting
+from dtef_pipeline.text.counted import counted
+from resources.gateway.progress import PartsProgress, kept_terminal
 from resources.known_models import known_models
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from assets.launch import Launched
-
-_STEP_OF_FILES = "rubric_blueprints"
-_PARTS_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -80,49 +72,6 @@ class RubricOptions:
         }
 
 
-def add(paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_broken: bool) -> int:
-    """The exit code: 1 where a blueprint has errors and was not made."""
-    check_home_path(Settings.from_environment())
-    with kept_terminal():
-        with waiting("reading blueprints"):
-            import assets.launch  # noqa: F401 - takes seconds, in which something is to be seen
-            from assets.rubric.files import RubricFile, content_hash
-            from assets.rubric.files import add as add_files
-
-            if models_dir is not None:
-                read_collections(models_dir)
-            found = list(dict.fromkeys(pair for path in paths for pair in blueprint_files(path, root)))
-            _require_different([blueprint_id(path) for _, path in found])
-            folder = str(models_dir.absolute()) if models_dir else None
-            files = [
-                RubricFile(blueprint_id(path), str(file.absolute()), folder, skip_broken, content_hash(file, models_dir))
-                for file, path in found
-            ]
-        warehouse = open_warehouse(new=True)
-        with dagster_instance() as instance:
-            added = add_files(instance, warehouse, files)
-            outcome = _materialize(instance, [_STEP_OF_FILES], added.keys, {})
-    say_files(outcome)
-    failures = list(outcome.failures)
-    click.echo(f"{counted(len(added.keys), 'blueprint')} added, {len(added.changed)} new or changed")
-    for line in _left_out(warehouse, added.keys):
-        say(line, err=True)
-    for failure in failures:
-        say(f"error: {failure}", err=True)
-    if not failures:
-        say("`dtef rubric estimate` says what asking would cost, `dtef rubric run` asks")
-    return 1 if failures else 0
-
-
-def _left_out(warehouse: Warehouse, keys: Sequence[str]) -> Iterator[str]:
-    """A line per blueprint of which broken parts were left out."""
-    for key in keys:
-        rows = warehouse.read_or_empty("rubric_findings", columns=["level", "code", "place"], blueprint=key).to_pylist()
-        broken = [f"{row['place']} ({row['code']})" for row in rows if leaves_out(row["level"], row["code"])]
-        if broken:
-            yield f"warning: {key}: left out, since broken: {and_more(broken, _PARTS_NAMED)}; `dtef rubric check` says why"
-
-
 def run(options: RubricOptions, *, only_judging: bool = False) -> int:
     """The exit code: 1 where a blueprint failed or a file was left out."""
     settings = Settings.from_environment()
@@ -138,7 +87,7 @@ def run(options: RubricOptions, *, only_judging: bool = False) -> int:
 
         first = 0 if options.ingest else 2 if only_judging else 1
         with dagster_instance() as instance, command(keys) as running:
-            outcome = _materialize(instance, RUBRIC_STAGE_NAMES[first:], keys, config, running.tags)
+            outcome = materialize_blueprints(instance, RUBRIC_STAGE_NAMES[first:], keys, config, running.tags)
             if not options.no_roll_ups and warehouse.values("rubric_scores", "blueprint"):
                 outcome += _roll_ups(instance, consistency=options.consistency)
             used = running.gateway.used if running.gateway else {}
@@ -200,7 +149,7 @@ def chosen_blueprints(warehouse: Warehouse, patterns: Sequence[str]) -> list[str
     return fitting(known, patterns)
 
 
-def _materialize(
+def materialize_blueprints(
     instance: Any,
     names: Sequence[str],
     keys: Sequence[str],
@@ -226,11 +175,6 @@ def _roll_ups(instance: Any, *, consistency: bool) -> Launched:
         return materialize(instance, RUBRIC_ROLL_UP_NAMES, [], {"rubric_champions": {"consistency": consistency}}, on_step=told)
     finally:
         progress.close()
-
-
-def _require_different(identifiers: Sequence[str]) -> None:
-    if twice := sorted({one for one in identifiers if identifiers.count(one) > 1}):
-        raise ConfigError(f"two files have the id {', '.join(twice)}; allowed: files of different names below one --root")
 
 
 def budgets_given(costs: Sequence[str], calls: Sequence[str]) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.rubric.validity_tables import RUBRIC_ANCHORS, RUBRIC_JUDGE_DRIFT
 from dtef_pipeline.tables import AskedBy, Remake, TableSpec
 
+RESULTS_OF_ALL = (*tables.RUBRIC_BOARDS, *roll_up_tables.RUBRIC_ROLLED_UP, *label_tables.RUBRIC_CORRECTIONS)
+"""The tables that follow from the scores of all blueprints."""
 _BY_ADD = Remake("dtef rubric run {options} --ingest")
 _BY_RUBRIC_RUN = Remake("dtef rubric run {options}", (AskedBy("--snapshot", "snapshot", "base"),))
 _BY_ROLL_UP = Remake("dtef rubric rollup")

@@ -10,12 +10,13 @@ import dagster as dg
 import pytest
 
 from assets.definitions import defs
-from assets.rubric.files import RubricFile, add
+from assets.rubric.files import add
 from assets.rubric.night import nightly_rubrics
 from assets.survey.store import SurveyStore
 from dtef_pipeline.cli.ready import dagster_instance
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.tables import RUBRIC_BLUEPRINTS
+from resources.blueprint_files import RubricFile
 from resources.warehouse import Warehouse
 
 MADE, NEVER_MADE = ["a", "b", "c"], "d"

@@ -10,10 +10,11 @@ import dagster as dg
 import pytest
 
 from assets.definitions import defs
-from assets.rubric.files import known_blueprints, noted
+from assets.rubric.files import known_blueprints
 from assets.rubric.watched_folder import new_blueprint
 from assets.survey.store import SurveyStore
 from dtef_pipeline.errors import ConfigError
+from resources.blueprint_files import noted
 from resources.warehouse import Warehouse
 
 GOOD = "title: A\nmodels: ['openai:one']\n---\n- prompt: Hi?\n  should: [{$contains: x}]\n"

@@ -28,6 +28,7 @@ USUAL = {
     "query": "SELECT count(*) FROM scores",
     "out": "out",
     "blueprint": "demo-facts",
+    "blueprints": "demo-facts",
     "before": "base",
     "after": "night-2",
 }

@@ -1,9 +1,12 @@
-"""How blueprints come in, change and leave: what is said of files whose models nobody knows."""
+"""How blueprints come in, change and leave: files whose models nobody knows, broken files, deleted and renamed ones."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+from resources.blueprint_files import noted
+from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
 from tests.dtef_pipeline.cli.test_rubric_run import blueprints as blueprints
 from tests.fake_llm_server import FakeLLM
@@ -40,3 +43,111 @@ def test_a_file_whose_collections_are_empty_is_added_and_its_run_has_to_name_mod
     added = dtef("rubric", "add", folder / "nobody.yml", "--models-dir", folder / "models")
     assert (added.exit_code, "left out" in added.stderr) == (0, False)
     assert "nobody names no model that can be asked: name models with --model" in refused("rubric", "run")
+
+
+def test_broken_files_are_a_line_each_and_good_ones_are_added(blueprints: tuple[Path, FakeLLM]) -> None:
+    """All errors stood in one line of 4,000 characters."""
+    folder, _ = blueprints
+    files = folder / "files"
+    for number in range(3):
+        (files / f"bad-{number}.yml").write_text(f"title: a\ndescription: b: {number}\n", encoding="utf-8")
+    (files / "two.yml").write_text(NOBODY, encoding="utf-8")
+    (files / "two.json").write_text('{"prompts": [{"prompt": "Hi?"}]}', encoding="utf-8")
+    added = dtef("rubric", "add", files)
+    assert added.exit_code == 1
+    assert "1 blueprint added, 1 new or changed" in added.stdout
+    lines = [line for line in added.stderr.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 6
+    assert f"error: {files}/bad-0.yml:2: yaml: mapping values are not allowed" in lines[2]
+    assert sum("reserved-id: the id two is also that of" in line for line in lines) == 2
+    assert "6 files with errors were not added" in added.stderr
+    assert json.loads(ok("sql", "SELECT blueprint FROM rubric_blueprints", "--format", "json")) == [{"blueprint": "greetings"}]
+
+
+def test_a_file_that_breaks_stays_as_it_was_added_and_that_is_said(blueprints: tuple[Path, FakeLLM]) -> None:
+    folder, _ = blueprints
+    file = folder / "files" / "greetings.yml"
+    ok("rubric", "add", file)
+    before = noted(Warehouse(folder / "warehouse"), "greetings")
+    file.write_text("title: a: b", encoding="utf-8")
+    told = dtef("rubric", "add", file)
+    assert (told.exit_code, "0 blueprints added" in told.stdout) == (1, True)
+    assert "as they were before, these stay known: greetings" in told.stderr
+    assert noted(Warehouse(folder / "warehouse"), "greetings") == before
+
+
+def test_a_removed_blueprint_leaves_tables_boards_and_pages_and_comes_back_for_nothing(
+    blueprints: tuple[Path, FakeLLM],
+) -> None:
+    """A deleted file stayed a partition, was planned, and stood on boards."""
+    folder, server = blueprints
+    files = folder / "files"
+    (files / "more" / "broken.yml").write_text((files / "greetings.yml").read_text(encoding="utf-8"), encoding="utf-8")
+    ok("rubric", "add", files)
+    ok("rubric", "run")
+    ok("rubric", "report", "--out", folder / "pages")
+    page = folder / "pages" / "more__broken.html"
+    assert page.is_file()
+    (folder / "pages" / "notes.html").write_text("mine", encoding="utf-8")
+    asked = server.answered
+
+    removed = ok("rubric", "remove", "more__*")
+    assert "removed more__broken: 4 responses, " in removed
+    assert "stored responses stay" in removed
+    assert f"adding their folder adds them again: {files}/more/broken.yml" in removed
+    assert "boards and pages show it until `dtef rubric rollup`" in removed
+    for table in (
+        "rubric_blueprints",
+        "rubric_prompts",
+        "rubric_responses",
+        "rubric_judgements",
+        "rubric_points",
+        "rubric_scores",
+    ):
+        assert Warehouse(folder / "warehouse").values(table, "blueprint") == ["greetings"]
+    ok("rubric", "rollup")
+    shown = ok("rubric", "board", "--by", "blueprint", "--format", "json")
+    assert {row["blueprint"] for row in json.loads(shown)} == {"greetings"}
+    assert "removed, since they do not belong to it any more: more__broken.html" in ok(
+        "rubric", "report", "--out", folder / "pages"
+    )
+    assert not page.exists()
+    assert (folder / "pages" / "notes.html").is_file()
+    assert not (folder / "warehouse" / "rubric_report" / "more__broken.html").exists()
+    assert "'more__broken' fits none; known: greetings" in refused("rubric", "remove", "more__broken")
+
+    assert "2 blueprints added, 1 new or changed" in ok("rubric", "add", files)
+    assert "1 blueprint, snapshot base" in ok("rubric", "run", "--blueprint", "more__*")
+    assert server.answered == asked, "what was paid for is found again"
+
+
+def test_when_the_last_blueprint_goes_no_board_is_left(blueprints: tuple[Path, FakeLLM]) -> None:
+    folder, _ = blueprints
+    ok("rubric", "add", folder / "files" / "greetings.yml")
+    ok("rubric", "run")
+    assert "nothing is scored any more: boards and pages went too" in ok("rubric", "remove", "greetings")
+    assert "no rubric_board" in refused("rubric", "board")
+    assert list((folder / "warehouse" / "rubric_report").glob("*")) == []
+    assert "no blueprint in" in refused("rubric", "remove", "greetings")
+
+
+def test_files_that_are_gone_are_told_and_a_renamed_one_is_known_again(blueprints: tuple[Path, FakeLLM]) -> None:
+    folder, server = blueprints
+    files = folder / "files"
+    (files / "more" / "broken.yml").write_text(NOBODY, encoding="utf-8")
+    ok("rubric", "add", files)
+    ok("rubric", "run", "--blueprint", "greetings", "--no-roll-ups")
+    asked = server.answered
+    (files / "greetings.yml").rename(files / "hello.yml")
+    (files / "more" / "broken.yml").unlink()
+    checked = dtef("rubric", "check", files)
+    assert f"warning: greetings: its file {files}/greetings.yml is gone; it stays known" in checked.stderr
+    assert "`dtef rubric remove more__broken` takes it away" in checked.stderr
+    assert "is gone" not in dtef("rubric", "check", files / "hello.yml").stderr
+    added = dtef("rubric", "add", files)
+    assert added.exit_code == 0
+    assert "is gone, and hello holds the same: a run of hello finds the stored responses" in added.stderr
+    ok("rubric", "run", "--blueprint", "hello", "--no-roll-ups")
+    assert server.answered == asked
+    ok("rubric", "remove", "greetings", "more__broken")
+    assert "is gone" not in dtef("rubric", "check", files).stderr

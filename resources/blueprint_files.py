@@ -1,0 +1,105 @@
+"""Where blueprints come from: a note of each one's file, in the warehouse beside the tables."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from os.path import normpath
+from pathlib import Path
+
+import pyarrow.fs as pafs
+
+from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.identity import digest
+from dtef_pipeline.rubric.space import NOTES_FOLDER
+from resources.warehouse import Warehouse
+
+
+@dataclass(frozen=True, slots=True)
+class RubricFile:
+    """Where a blueprint comes from. Kept as a small JSON file in the warehouse."""
+
+    blueprint: str
+    path: str
+    models_dir: str | None
+    """Folder of the model collections that the file may name."""
+    skip_broken: bool
+    """Parts with an error are left out; otherwise such a file is not run."""
+    content_hash: str
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the file was deleted, renamed or moved."""
+        return not Path(self.path).is_file()
+
+
+def content_hash(path: Path, models_dir: Path | None) -> str:
+    """Hash of the file and of the collections that it may name."""
+    parts = [path.read_bytes()]
+    if models_dir is not None:
+        parts += [file.read_bytes() for file in sorted(models_dir.iterdir()) if file.is_file()]
+    return digest(*(hashlib.sha256(part).hexdigest() for part in parts))
+
+
+def noted(warehouse: Warehouse, blueprint: str) -> RubricFile | None:
+    """What is noted of a blueprint's file; None: it was never added. Raises WarehouseError when the note is broken."""
+    file = _note(warehouse, blueprint)
+    if warehouse.fs.get_file_info(file).type != pafs.FileType.File:
+        return None
+    return _read(warehouse, file)
+
+
+def note(warehouse: Warehouse, file: RubricFile) -> None:
+    """Keep where a blueprint comes from, in the place of what was noted before."""
+    warehouse.put(_note(warehouse, file.blueprint), json.dumps(asdict(file), indent=2).encode())
+
+
+def forget(warehouse: Warehouse, blueprint: str) -> None:
+    """Take away what is noted of a blueprint's file; the file itself stays."""
+    if warehouse.fs.get_file_info(_note(warehouse, blueprint)).type == pafs.FileType.File:
+        warehouse.fs.delete_file(_note(warehouse, blueprint))
+
+
+def all_noted(warehouse: Warehouse) -> list[RubricFile]:
+    """What is noted of each blueprint, by id; broken notes are passed over."""
+    folder = pafs.FileSelector(f"{warehouse.root}/{NOTES_FOLDER}", allow_not_found=True)
+    files = [str(info.path) for info in warehouse.fs.get_file_info(folder) if info.base_name.endswith(".json")]
+    notes = warehouse.each(lambda file: _read_or_none(warehouse, file), files)
+    return sorted((one for one in notes if one is not None), key=lambda one: one.blueprint)
+
+
+def gone_below(warehouse: Warehouse, folders: Iterable[Path]) -> list[RubricFile]:
+    """The blueprints whose file stood in one of the folders, at any depth, and is there no more."""
+    tops = [Path(normpath(folder.absolute())) for folder in folders]
+    return [
+        one for one in all_noted(warehouse) if any(Path(normpath(one.path)).is_relative_to(top) for top in tops) and one.is_gone
+    ]
+
+
+def clear_tables(warehouse: Warehouse, tables: Iterable[str]) -> None:
+    """Remove all rows of tables, as of results over all blueprints where there is none left."""
+    for table in tables:
+        if warehouse.fs.get_file_info(warehouse.folder(table)).type == pafs.FileType.Directory:
+            warehouse.fs.delete_dir(warehouse.folder(table))
+
+
+def _read(warehouse: Warehouse, file: str) -> RubricFile:
+    with warehouse.fs.open_input_stream(file) as stream:
+        text = stream.read()
+    try:
+        return RubricFile(**json.loads(text))
+    except (ValueError, TypeError) as error:
+        raise WarehouseError(f"{file}: cannot be read: {error}; `dtef rubric add` on the file writes it anew") from error
+
+
+def _read_or_none(warehouse: Warehouse, file: str) -> RubricFile | None:
+    try:
+        return _read(warehouse, file)
+    except WarehouseError:
+        return None
+
+
+def _note(warehouse: Warehouse, blueprint: str) -> str:
+    return f"{warehouse.root}/{NOTES_FOLDER}/{digest(blueprint)}.json"

@@ -1,0 +1,92 @@
+"""Pages in a folder, with a list of those that are its own: pages of an earlier report that a later one has not are removed.
+
+A file that is not in the list, or that someone has changed since, is never removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+import pyarrow.fs as pafs
+
+PAGES_LIST = ".pages.json"
+"""The file that says which pages of a folder were written here: the hash of each by its name."""
+
+
+class WrittenPages(NamedTuple):
+    """What writing came to."""
+
+    sizes: dict[str, int]
+    """Bytes by name."""
+    removed: list[str]
+
+
+def write_pages(
+    fs: pafs.FileSystem, folder: str, pages: Iterable[tuple[str, str]], put: Callable[[str, bytes], object]
+) -> WrittenPages:
+    """Write pages (name, text) into a folder that is there, and remove those of earlier times that are not among them.
+
+    `put` writes a file: its full path and content. Where writing stops half way, nothing is removed, and what was written is in the list.
+    """
+    listed = _listed(fs, folder)
+    sizes: dict[str, int] = {}
+    hashes: dict[str, str] = {}
+    try:
+        for name, page in pages:
+            content = page.encode()
+            put(f"{folder}/{name}", content)
+            sizes[name], hashes[name] = len(content), _hash(content)
+    except BaseException:
+        _list(put, folder, {**listed, **hashes})
+        raise
+    removed = _remove(fs, folder, {name: found for name, found in listed.items() if name not in hashes})
+    _list(put, folder, hashes)
+    return WrittenPages(sizes, removed)
+
+
+def remove_pages(fs: pafs.FileSystem, folder: str) -> list[str]:
+    """Remove all pages of a folder that were written here, and the list of them; the names of the pages."""
+    listed = _listed(fs, folder)
+    if listed:
+        fs.delete_file(f"{folder}/{PAGES_LIST}")
+    return _remove(fs, folder, listed)
+
+
+def _remove(fs: pafs.FileSystem, folder: str, listed: Mapping[str, str]) -> list[str]:
+    removed = [name for name, found in listed.items() if _hash_of(fs, f"{folder}/{name}") == found]
+    for name in removed:
+        fs.delete_file(f"{folder}/{name}")
+    return removed
+
+
+def _listed(fs: pafs.FileSystem, folder: str) -> dict[str, str]:
+    """What the list says; nothing where there is none, or where it is none of ours."""
+    path = f"{folder}/{PAGES_LIST}"
+    if fs.get_file_info(path).type != pafs.FileType.File:
+        return {}
+    with fs.open_input_stream(path) as stream:
+        text = stream.read()
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    pairs = found.items() if isinstance(found, dict) else ()
+    return {name: value for name, value in pairs if isinstance(value, str) and "/" not in name and name not in ("", ".", "..")}
+
+
+def _list(put: Callable[[str, bytes], object], folder: str, hashes: Mapping[str, str]) -> None:
+    put(f"{folder}/{PAGES_LIST}", json.dumps(hashes, indent=1).encode())
+
+
+def _hash_of(fs: pafs.FileSystem, path: str) -> str | None:
+    if fs.get_file_info(path).type != pafs.FileType.File:
+        return None
+    with fs.open_input_stream(path) as stream:
+        return _hash(stream.read())
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

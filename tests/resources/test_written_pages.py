@@ -1,0 +1,73 @@
+"""A report removes the pages that it wrote itself and that no longer belong, and no other file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyarrow.fs import LocalFileSystem
+
+from resources.written_pages import PAGES_LIST, WrittenPages, remove_pages, write_pages
+
+
+def put(path: str, content: bytes) -> None:
+    Path(path).write_bytes(content)
+
+
+def write(folder: Path, *names: str) -> WrittenPages:
+    return write_pages(LocalFileSystem(), str(folder), ((name, f"page {name}") for name in names), put)
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} - {PAGES_LIST}
+
+
+def test_pages_that_no_longer_belong_go_and_other_files_stay(tmp_path: Path) -> None:
+    write(tmp_path, "index.html", "a.html", "a.prompt-1.html")
+    (tmp_path / "b.html").write_text("someone else's", encoding="utf-8")
+    later = write(tmp_path, "index.html", "a.html")
+    assert later.removed == ["a.prompt-1.html"]
+    assert later.sizes == {"index.html": 15, "a.html": 11}
+    assert names(tmp_path) == {"index.html", "a.html", "b.html"}
+
+
+def test_a_page_that_someone_has_changed_stays(tmp_path: Path) -> None:
+    write(tmp_path, "index.html", "a.html")
+    (tmp_path / "a.html").write_text("with notes", encoding="utf-8")
+    assert write(tmp_path, "index.html").removed == []
+    assert names(tmp_path) == {"index.html", "a.html"}
+
+
+def test_nothing_goes_where_writing_stops_and_the_next_one_knows_all_pages(tmp_path: Path) -> None:
+    write(tmp_path, "index.html", "a.html")
+
+    def stopped() -> Iterator[tuple[str, str]]:
+        yield "index.html", "page"
+        yield "c.html", "page"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_pages(LocalFileSystem(), str(tmp_path), stopped(), put)
+    assert names(tmp_path) == {"index.html", "a.html", "c.html"}
+    assert write(tmp_path, "index.html").removed == ["a.html", "c.html"]
+
+
+@pytest.mark.parametrize("text", ["no JSON", "[1]", '{"../kept.html": "x", "a.html": 5}'])
+def test_a_list_that_is_none_of_ours_removes_nothing(text: str, tmp_path: Path) -> None:
+    (tmp_path / "kept.html").write_text("kept", encoding="utf-8")
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    (folder / "a.html").write_text("page", encoding="utf-8")
+    (folder / PAGES_LIST).write_text(text, encoding="utf-8")
+    assert write(folder, "index.html").removed == []
+    assert (tmp_path / "kept.html").is_file()
+    assert names(folder) == {"index.html", "a.html"}
+
+
+def test_all_pages_and_their_list_can_be_removed(tmp_path: Path) -> None:
+    write(tmp_path, "index.html", "a.html")
+    (tmp_path / "b.html").write_text("someone else's", encoding="utf-8")
+    assert remove_pages(LocalFileSystem(), str(tmp_path)) == ["index.html", "a.html"]
+    assert [path.name for path in tmp_path.iterdir()] == ["b.html"]
+    assert remove_pages(LocalFileSystem(), str(tmp_path)) == []
