@@ -8,13 +8,17 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from os.path import normpath
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow.fs as pafs
 
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.rubric.space import NOTES_FOLDER
-from resources.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from resources.warehouse import Warehouse
+
+NOTES_FOLDER = "rubric_files"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,19 @@ from assets.stage.ranges import chosen_tags
 from assets.stage.resources import Store
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.rubric.night_panel import RubricPanel
+from dtef_pipeline.rubric.findings import TO_BE_NAMED
+from dtef_pipeline.rubric.model import ReadBlueprint
+from dtef_pipeline.rubric.night_panel import PANEL_SECTION, RubricPanel
 from dtef_pipeline.rubric.reading import BLUEPRINT_SUFFIXES, blueprint_id
 from dtef_pipeline.text.counted import and_more
-from resources.blueprint_files import RubricFile, content_hash, noted
+from resources.blueprint_files import RubricFile, content_hash, gone_below, noted
 from resources.settings import Settings
 from resources.sources import fingerprint, still_arriving
 
 MODELS_FOLDER = "models"
 """The folder in the watched one that holds model collections, and no blueprints."""
 _BLUEPRINTS_NAMED = 5
+_TROUBLES_TOLD = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class Seen:
     """Nothing is left to do until the stamp changes."""
     trouble: str = ""
     """Why it cannot be run."""
+    gone: bool = False
+    """It is not there any more, and its blueprint is still known."""
 
 
 class BlueprintFolder:
@@ -48,6 +53,7 @@ class BlueprintFolder:
         self._models_dir = models if models.is_dir() else None
         self._before = {name: Seen(**seen) for name, seen in json.loads(context.cursor or "{}").items()}
         self.now: dict[str, Seen] = {}
+        self._stamps: dict[str, str] = {}
 
     def requests(self) -> list[dg.RunRequest]:
         """The run to start, of all blueprints that are new or have changed; none where there are none."""
@@ -60,6 +66,7 @@ class BlueprintFolder:
             if (new := self._look(file, name, collections, other)) is not None:
                 found.append(new)
         changed = self._added(found)
+        self._tell_of_gone(set(taken))
         return [self._request(changed)] if changed else []
 
     @property
@@ -70,10 +77,12 @@ class BlueprintFolder:
     def reason(self) -> str:
         """Why there is nothing to run."""
         waiting = [name for name, seen in self.now.items() if not seen.done and not seen.trouble]
-        broken = [name for name, seen in self.now.items() if seen.trouble]
+        broken = [seen.trouble for seen in self.now.values() if seen.trouble]
         arriving = f"; waiting until it stays as it is: {and_more(waiting, _BLUEPRINTS_NAMED)}" if waiting else ""
-        unusable = f"; cannot be run: {and_more(broken, _BLUEPRINTS_NAMED)}" if broken else ""
-        return f"nothing new and complete in {self._folder}{arriving}{unusable}"
+        unusable = f"; cannot be run: {and_more(broken, _TROUBLES_TOLD)}" if broken else ""
+        gone = [blueprint_id(name) for name, seen in self.now.items() if seen.gone]
+        left = f"; file gone, still known: {and_more(gone, _BLUEPRINTS_NAMED)} (`dtef rubric remove`)" if gone else ""
+        return f"nothing new and complete in {self._folder}{arriving}{unusable}{left}"
 
     def _files(self) -> Iterator[Path]:
         for file in sorted(self._folder.rglob("*")):
@@ -108,12 +117,32 @@ class BlueprintFolder:
             folder = str(self._models_dir.absolute()) if self._models_dir else None
             skips = earlier is not None and earlier.skip_broken
             made = RubricFile(key, str(file.absolute()), folder, skips, content_hash(file, self._models_dir))
-            read(made)
+            self._require_models(file, read(made)[0])
         except (DtefError, OSError) as error:
             self._note(name, replace(before, done=isinstance(error, DtefError), trouble=str(error)))
             return None
         self.now[name] = replace(before, done=True, trouble="")
+        # A file that is changed back has contents that were run once, and other results since.
+        self._stamps[key] = before.stamp
         return made
+
+    def _tell_of_gone(self, there: set[str]) -> None:
+        """A warning for each known blueprint whose file is not in the folder any more, once; it is never removed unasked."""
+        names = self._before if self._before else self._noted_before()
+        lacking = {name: blueprint_id(name) for name in names if name not in self.now and blueprint_id(name) not in there}
+        known = set(known_blueprints(self._context.instance)) if lacking else set()
+        for name, key in lacking.items():
+            if key in known:
+                self.now[name] = Seen("", done=True, gone=True)
+                if name not in self._before or not self._before[name].gone:
+                    self._context.log.warning(
+                        f"{self._folder / name} is gone; {key} stays known with its results: `dtef rubric remove` takes it away"
+                    )
+
+    def _noted_before(self) -> list[str]:
+        """The files that were below the folder before the sensor first looked, and are gone."""
+        gone = gone_below(self._store.warehouse, [self._folder])
+        return [Path(file.path).relative_to(self._folder.absolute()).as_posix() for file in gone]
 
     def _note(self, name: str, seen: Seen) -> None:
         """Keep what was found; trouble is an error in the tick's log when it is new."""
@@ -121,6 +150,14 @@ class BlueprintFolder:
         if before is None or before.trouble != seen.trouble:
             self._context.log.error(seen.trouble)
         self.now[name] = seen
+
+    def _require_models(self, path: Path, found: ReadBlueprint) -> None:
+        if not self._panel.models and any(one.code in TO_BE_NAMED for one in found.findings):
+            which = next(one.text for one in found.findings if one.code in TO_BE_NAMED)
+            raise DtefError(
+                f"{path}: it is not known whom to ask: {which}; here: put the collection into {self._folder / MODELS_FOLDER}, or name models in "
+                f"the panel's section `{PANEL_SECTION}`"
+            )
 
     def _added(self, found: list[RubricFile]) -> list[RubricFile]:
         """Those of them that hold something new."""
@@ -130,11 +167,11 @@ class BlueprintFolder:
         return [file for file in found if file.blueprint in changed]
 
     def _request(self, files: list[RubricFile]) -> dg.RunRequest:
-        """One run of all that is new, under a key of its own for these contents: asked for twice, it is started once."""
+        """One run of all that is new, under a key of its own for these files: asked for twice, it is started once."""
         keys = [file.blueprint for file in files]
         self._context.log.info(f"new or changed: {', '.join(keys)}")
         return dg.RunRequest(
-            run_key=digest(*(f"{file.blueprint}:{file.content_hash}" for file in files)),
+            run_key=digest(*(f"{file.blueprint}:{file.content_hash}:{self._stamps[file.blueprint]}" for file in files)),
             tags=chosen_tags(known_blueprints(self._context.instance), keys),
             run_config={"ops": {name: {"config": config} for name, config in self._panel.run_config("base").items()}},
         )

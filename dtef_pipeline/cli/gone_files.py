@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.rubric.space import NOTES_FOLDER
 from dtef_pipeline.text.counted import counted
+from resources.blueprint_files import NOTES_FOLDER, RubricFile, gone_below
 from resources.settings import Settings
 
 if TYPE_CHECKING:
-    from resources.blueprint_files import RubricFile
     from resources.warehouse import Warehouse
 
 _GONE_NAMED = 10
@@ -21,8 +20,6 @@ _GONE_NAMED = 10
 
 def told_as_gone(warehouse: Warehouse, folders: Sequence[Path], there: Sequence[RubricFile] = ()) -> Iterator[str]:
     """A line per blueprint whose file stood in one of the folders, with the file `there` that holds the same, if one does."""
-    from resources.blueprint_files import gone_below
-
     gone = gone_below(warehouse, folders) if folders else []
     same = {file.content_hash: file for file in there}
     for file in gone[:_GONE_NAMED]:

@@ -6,8 +6,6 @@ from dtef_pipeline.keys import Space
 
 RUBRIC_SPACE = Space("rubric_blueprint", first="blueprint", second="", order=str.casefold)
 """One partition is one blueprint, by its id: `compass__introverted`."""
-NOTES_FOLDER = "rubric_files"
-"""The folder of the warehouse that says where each blueprint comes from."""
 RUBRIC_CELL = ("prompt", "model", "model_variant", "temperature", "system_index")
 """What tells the responses of a blueprint's snapshot apart, but for repeated draws: one prompt asked of a model in one way."""
 RUBRIC_RESPONSE = (*RUBRIC_CELL, "draw")

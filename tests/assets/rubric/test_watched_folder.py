@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from assets.definitions import defs
-from assets.rubric.files import known_blueprints
+from assets.rubric.files import known_blueprints, remove
 from assets.rubric.watched_folder import new_blueprint
 from assets.survey.store import SurveyStore
 from dtef_pipeline.errors import ConfigError
@@ -91,7 +91,7 @@ def test_a_changed_file_is_run_again_under_another_key_and_a_touched_one_is_not(
     assert first.run_key != second.run_key
 
 
-def test_a_broken_file_is_named_and_holds_up_no_other(folder: Folder, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broken_file_is_named_at_each_look_and_holds_up_no_other(folder: Folder) -> None:
     folder.write("a.yml", BROKEN)
     folder.write("b.yml", GOOD)
     folder.look()
@@ -99,7 +99,7 @@ def test_a_broken_file_is_named_and_holds_up_no_other(folder: Folder, caplog: py
     assert keys_of(request) == ("b", "b")
     assert known_blueprints(folder.instance) == ["b"]
     assert folder.look() == []
-    assert "cannot be run: a.yml" in folder.reason
+    assert f"cannot be run: {folder.path}/a.yml:2: yaml: " in folder.reason
     folder.write("a.yml", GOOD)
     folder.look()
     (mended,) = folder.look()
@@ -112,7 +112,7 @@ def test_of_two_files_with_one_id_the_second_is_refused(folder: Folder) -> None:
     folder.look()
     assert len(folder.look()) == 1
     folder.look()
-    assert "cannot be run: a.yml" in folder.reason
+    assert "a.json has the id a too, and is used: rename one of the two" in folder.reason
 
 
 def test_collections_in_the_folder_models_are_known_and_their_change_is_a_change(folder: Folder) -> None:
@@ -153,6 +153,66 @@ def test_a_panel_with_a_fault_fails_the_tick_and_nothing_is_added(
     with pytest.raises(ConfigError, match=r"panel.yaml:3: rubric.draws: got 0; allowed: 1 or more"):
         folder.look()
     assert known_blueprints(folder.instance) == []
+
+
+def test_a_file_that_is_changed_back_is_run_again(folder: Folder) -> None:
+    """Its run had the key of the first one, so that Dagster never started it, and the results stayed those of the change."""
+    keys = set()
+    for text in (GOOD, GOOD.replace("Hi?", "Ho?"), GOOD):
+        folder.write("a.yml", text)
+        folder.look()
+        (request,) = folder.look()
+        keys.add(request.run_key)
+    assert len(keys) == 3
+
+
+def test_a_file_that_is_gone_is_told_once_and_stays_known_until_it_is_removed(
+    folder: Folder, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder.write("a.yml", GOOD)
+    folder.write("b.yml", GOOD)
+    folder.look()
+    folder.look()
+    (folder.path / "a.yml").unlink()
+    for _ in range(2):
+        assert folder.look() == []
+        assert "file gone, still known: a (`dtef rubric remove`)" in folder.reason
+    assert capfd.readouterr().err.count("a.yml is gone; a stays known") == 1
+    assert known_blueprints(folder.instance) == ["a", "b"]
+    remove(folder.instance, folder.house, ["a"])
+    assert folder.look() == []
+    assert "file gone" not in folder.reason
+    assert known_blueprints(folder.instance) == ["b"]
+    folder.write("a.yml", GOOD)
+    folder.look()
+    (request,) = folder.look()
+    assert keys_of(request) == ("a", "a")
+
+
+def test_a_file_that_was_gone_before_the_first_look_is_told(folder: Folder) -> None:
+    folder.write("a.yml", GOOD)
+    folder.look()
+    folder.look()
+    folder.cursor = None
+    (folder.path / "a.yml").unlink()
+    folder.look()
+    assert "file gone, still known: a" in folder.reason
+
+
+def test_a_file_of_which_nobody_knows_the_models_waits_for_them(
+    folder: Folder, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.write("a.yml", GOOD.replace("'openai:one'", "SMALL"))
+    folder.look()
+    assert folder.look() == []
+    assert "cannot be run: " in folder.reason
+    assert "a.yml: it is not known whom to ask: SMALL is a collection" in folder.reason
+    panel = state / "panel.yaml"
+    panel.write_text("models: [baselines]\nrubric: {models: [one]}\n", encoding="utf-8")
+    monkeypatch.setenv("DTEF_PANEL", str(panel))
+    folder.write("a.yml", GOOD.replace("'openai:one'", "SMALL"))
+    folder.look()
+    assert len(folder.look()) == 1
 
 
 def test_without_a_folder_the_tick_says_so(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
