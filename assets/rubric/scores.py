@@ -45,7 +45,7 @@ class ScoresConfig(SnapshotConfig):
 
 @dg.asset(
     deps=[rubric_points, rubric_embeddings],
-    **{**stage(RUBRIC_BLUEPRINT, 6, "rubric_scores", code_version="1"), **RUBRIC_GROUP},
+    **{**stage(RUBRIC_BLUEPRINT, 6, "rubric_scores", code_version="2"), **RUBRIC_GROUP},
 )
 def rubric_scores(context: dg.AssetExecutionContext, config: ScoresConfig, store: Store) -> dg.MaterializeResult[Any]:
     """How well models did: one row per cell (a prompt, a model, a temperature, a system prompt), per variant and per model of a blueprint.

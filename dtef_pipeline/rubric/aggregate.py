@@ -78,15 +78,15 @@ def scores(
     at_0 + beta slope at every level. `components`: the parts that its prompts define. Keys that a level does not have are null.
 
     What `n_planned`, `n_scored`, `n_partial` and `n_unscored` count: at a cell the points of its rubric, of all its draws; at a variant its
-    prompts; at a model its variants. Partial is what is scored though not all of it is known. `reasons`: how often each was given for a
-    response (at a cell), cell or variant without a hybrid score; `n_responses`: responses planned, `n_responses_scored`: those with a hybrid
-    score. Raises ConfigError for a missing column, two rows of one key, or a prompt without a weight.
+    prompts; at a model its variants. Partial is what is scored though not all of it is known. `n_responses` counts the responses planned at
+    every level, draws of their own, `n_responses_scored` those with a hybrid score, and `reasons` why the others have none: they add up to
+    n_responses - n_responses_scored. Raises ConfigError for a missing column, two rows of one key, or a prompt without a weight.
     """
     policy = policy or ScoringPolicy()
     made = _scored_responses(responses, prompts, covered, similar)
     cells = _cells(made)
-    variants = _raised(cells, VARIANT_KEYS, cells["weight"].to_numpy(np.float64))
-    models = _raised(variants, MODEL_KEYS, np.ones(len(variants)))
+    variants = _raised(cells, VARIANT_KEYS, cells["weight"].to_numpy(np.float64), made)
+    models = _raised(variants, MODEL_KEYS, np.ones(len(variants)), made)
     levels = zip((CELL_LEVEL, VARIANT_LEVEL, MODEL_LEVEL), (cells, variants, models), strict=True)
     table = pd.concat([rows.assign(level=level).reindex(columns=_WITHOUT_HYBRID) for level, rows in levels], ignore_index=True)
     return rescored(with_key_types(table, "scores"), policy.beta)[list(SCORE_COLUMNS)]
@@ -167,16 +167,15 @@ def _cells(responses: _Scored) -> pd.DataFrame:
         n_responses=count(cells.code, np.ones(len(made), dtype=bool), size),
         n_responses_scored=count(cells.code, why.isna(), size),
         reasons=_reasons(cells, why),
-        reason=_first_reason(cells, why),
     )
 
 
-def _raised(below: pd.DataFrame, names: Sequence[str], weights: Floats) -> pd.DataFrame:
-    """One row per combination of `names`: the means over the rows of the level below by their weights, and how many there are."""
+def _raised(below: pd.DataFrame, names: Sequence[str], weights: Floats, responses: _Scored) -> pd.DataFrame:
+    """One row per combination of `names`: the means over the rows of the level below by their weights, how many there are, and why responses
+    have no score."""
     above = grouped(below, names)
     size, scored = len(above), below["at_0"].notna().to_numpy()
     whole = (below["n_partial"] + below["n_unscored"] == 0) & (below["n_responses"] == below["n_responses_scored"])
-    why = below["reason"].where(~scored)
     return _means(above, below, weights).assign(
         n_planned=count(above.code, np.ones(len(below), dtype=bool), size),
         n_scored=count(above.code, scored, size),
@@ -186,8 +185,7 @@ def _raised(below: pd.DataFrame, names: Sequence[str], weights: Floats) -> pd.Da
         weight=np.nan,
         n_responses=total(above.code, below["n_responses"], size).astype(np.int64),
         n_responses_scored=total(above.code, below["n_responses_scored"], size).astype(np.int64),
-        reasons=_reasons(above, why),
-        reason=_first_reason(above, why),
+        reasons=_reasons(grouped(responses.rows, names), responses.why),
     )
 
 
@@ -203,11 +201,6 @@ def _means(groups: Grouped, rows: pd.DataFrame, weights: Floats) -> pd.DataFrame
 def _reasons(groups: Grouped, why: pd.Series) -> pd.Series:
     told = why.notna().to_numpy()
     return pd.Series(reasons_of(groups.code[told], why[told], len(groups)), dtype=object)
-
-
-def _first_reason(groups: Grouped, why: pd.Series) -> pd.Series:
-    """(groups,) the reason given most often, null where none was."""
-    return _reasons(groups, why).map(lambda told: told[0][0] if told else None).astype(object)
 
 
 def _components(groups: Grouped, components: pd.Series) -> pd.Series:

@@ -214,12 +214,16 @@ RUBRIC_SCORES = pa.schema(
         field("components", pa.string(), "Parts of the hybrid score that are defined: coverage, similarity, both, or none"),
         field("weight", pa.float64(), "Weight of the prompt in means over its blueprint; null above cells"),
         field("n_planned", pa.int64(), "Points of a cell, prompts of a variant, variants of a model"),
-        field("n_scored", pa.int64(), "Planned ones that have a score"),
-        field("n_partial", pa.int64(), "Scored ones of which some part is missing"),
-        field("n_unscored", pa.int64(), "Planned ones that have no score"),
-        field("n_responses", pa.int64(), "Responses that were planned"),
+        field("n_scored", pa.int64(), "Those of n_planned that have a score"),
+        field("n_partial", pa.int64(), "Those of n_scored of which some part is missing"),
+        field("n_unscored", pa.int64(), "Those of n_planned that have no score"),
+        field("n_responses", pa.int64(), "Responses that were planned, each draw of its own"),
         field("n_responses_scored", pa.int64(), "Responses with a hybrid score"),
-        field("reasons", pa.map_(pa.string(), pa.int64()), "Reasons of what is unscored, and how often each was given"),
+        field(
+            "reasons",
+            pa.map_(pa.string(), pa.int64()),
+            "Reasons of responses without a hybrid score, with the number of responses",
+        ),
     ]
 )
 """One row per cell, per variant and per model of a blueprint and snapshot."""

@@ -48,7 +48,7 @@ ASSETS = {
     "rubric_judgements": (["rubric_responses"], "rubric", TEAM, ["litellm", "parquet"], "1", "rubric_blueprint"),
     "rubric_embeddings": (["rubric_responses"], "rubric", TEAM, ["litellm", "parquet"], "1", "rubric_blueprint"),
     "rubric_points": (["rubric_judgements"], "rubric", TEAM, ["parquet"], "2", "rubric_blueprint"),
-    "rubric_scores": (["rubric_embeddings", "rubric_points"], "rubric", TEAM, ["parquet"], "1", "rubric_blueprint"),
+    "rubric_scores": (["rubric_embeddings", "rubric_points"], "rubric", TEAM, ["parquet"], "2", "rubric_blueprint"),
     "rubric_summaries": (["rubric_scores"], "rubric", TEAM, ["litellm", "parquet"], "2", "rubric_blueprint"),
     "rubric_board": (["rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
     "rubric_champions": (["rubric_summaries"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),

@@ -32,15 +32,17 @@ _MEANS = (
     Column("similarity", "Similarity", three),
 )
 _PROMPT_COUNTS = (
-    Column("n_planned", "Prompts", whole),
-    Column("n_scored", "scored", whole),
-    Column("n_partial", "in part", whole, "Scored though not all of it is known"),
-    Column("n_unscored", "unscored", whole),
+    Column("n_planned", "Prompts", whole, "Prompts that were planned"),
+    Column("n_scored", "Prompts scored", whole, "Prompts of which a draw or more has a hybrid score"),
+    Column("n_partial", "in part", whole, "Prompts that are scored though not all of it is known"),
+    Column("n_unscored", "Prompts unscored", whole, "Prompts of which no draw has a hybrid score"),
 )
 _RESPONSE_COUNTS = (
-    Column("n_responses", "Responses", whole, "Planned"),
-    Column("n_responses_scored", "scored", whole, "With a hybrid score"),
-    Column("why", "Why unscored", note, "Of what stands below this level: variants of a model, prompts of a variant"),
+    Column("n_responses", "Responses", whole, "Responses that were planned, each draw of its own"),
+    Column("n_responses_scored", "Responses scored", whole, "Responses with a hybrid score"),
+    Column(
+        "why", "Why responses are unscored", note, "Reasons of responses without a hybrid score, with the number of responses"
+    ),
 )
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.aggregate import prompt_parts, rescored, scores
@@ -86,8 +89,46 @@ def test_what_is_missing_is_left_out_and_told_at_every_level() -> None:
     assert (r["hybrid"], r["n_responses"], r["n_responses_scored"], r["reasons"]) == (0.6, 2, 1, (("budget", 1),))
     (variant,), (model,) = level(found, "variant"), level(found, "model")
     assert (variant["hybrid"], variant["n_planned"], variant["n_scored"], variant["n_partial"]) == (0.6, 3, 1, 1)
-    assert variant["reasons"] == (("empty", 1), ("no criterion could be scored", 1))
+    assert variant["reasons"] == model["reasons"] == (("budget", 1), ("empty", 1), ("no criterion could be scored", 1))
     assert (model["n_planned"], model["n_scored"], model["n_partial"], model["n_unscored"]) == (1, 1, 1, 0)
+
+
+def test_reasons_count_responses_at_every_level() -> None:
+    # At variants they once counted cells, and at models variants: three lost draws of one prompt were told as one, or as none.
+    blank = [{"prompt": "p", "draw": draw, "reason": "empty"} for draw in range(3)]
+    asked = [*blank, {"prompt": "q", "reason": "budget"}, {"prompt": "q", "draw": 1}]
+    other = {"prompt": "p", "temperature": 1.0, "model_variant": "m[temperature=1]", "reason": "empty"}
+    found = scores(
+        planned(*asked, other), prompts_of(p=1, q=1), covered({"prompt": "q", "draw": 1, "score": 0.5}), no_similarity()
+    )
+    assert [cell["reasons"] for cell in level(found, "cell")] == [(("empty", 3),), (("empty", 1),), (("budget", 1),)]
+    assert [one["reasons"] for one in level(found, "variant")] == [(("empty", 3), ("budget", 1)), (("empty", 1),)]
+    (model,) = level(found, "model")
+    assert (model["reasons"], model["n_responses"], model["n_responses_scored"]) == ((("empty", 4), ("budget", 1)), 6, 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("pq"), st.sampled_from([0.0, 1.0]), st.sampled_from([None, "empty", "error"])), max_size=20
+    )
+)
+def test_reasons_add_up_to_the_responses_without_a_score(drawn: list[tuple[str, float, str | None]]) -> None:
+    asked = [
+        {"prompt": prompt, "temperature": heat, "model_variant": f"m[temperature={heat:g}]", "draw": draw, "reason": reason}
+        for draw, (prompt, heat, reason) in enumerate(drawn)
+    ]
+    answered = [{**row, "score": 0.5} for row in asked if row["reason"] is None]
+    found = scores(planned(*asked), prompts_of(p=1, q=1), covered(*answered), no_similarity())
+    for row in found.to_dict("records"):
+        own = [
+            one
+            for one in asked
+            if row["level"] == "model"
+            or (one["temperature"] == row["temperature"] and (row["level"] == "variant" or one["prompt"] == row["prompt"]))
+        ]
+        assert dict(row["reasons"]) == Counter(str(one["reason"]) for one in own if one["reason"])
+        assert sum(dict(row["reasons"]).values()) == row["n_responses"] - row["n_responses_scored"]
 
 
 def test_a_prompt_is_scored_by_what_it_defines() -> None:
