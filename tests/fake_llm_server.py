@@ -33,6 +33,17 @@ from typing import Any, Literal, Self
 DEFAULT_REPLY = "[40.0, 30.0, 20.0, 10.0]"
 
 
+class EndedBy(str):
+    """A reply that did not end by itself: its `finish_reason` is `length` or `content_filter`."""
+
+    finish_reason: str
+
+    def __new__(cls, finish_reason: str, text: str) -> Self:
+        made = super().__new__(cls, text)
+        made.finish_reason = finish_reason
+        return made
+
+
 @dataclass(frozen=True)
 class Call:
     """One request as it arrived."""
@@ -281,13 +292,14 @@ def completion(call: Call, text: str) -> dict[str, Any]:
     """A chat completion as OpenAI's servers send it."""
     prompt_tokens = sum(len(m["content"].split()) for m in call.body["messages"])
     tokens = len(text.split())
+    ended = text.finish_reason if isinstance(text, EndedBy) else "stop"
     return {
         "id": f"chatcmpl-{call.attempt}",
         "object": "chat.completion",
         "created": int(time.time()),
         "model": f"{call.body['model']}-served",
         "system_fingerprint": "fp_fake",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
+        "choices": [{"index": 0, "finish_reason": ended, "message": {"role": "assistant", "content": text}}],
         "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": tokens, "total_tokens": prompt_tokens + tokens},
     }
 

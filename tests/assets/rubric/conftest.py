@@ -85,8 +85,8 @@ class RubricPipeline:
         chosen = self.keys if keys is None else keys
         return materialize(self.instance, names, chosen, given, space=OF_BLUEPRINTS)
 
-    def roll_up(self) -> Launched:
-        return materialize(self.instance, RUBRIC_ROLL_UP_NAMES, [], {"rubric_board": {"resamples": 50}})
+    def roll_up(self, names: Sequence[str] = RUBRIC_ROLL_UP_NAMES) -> Launched:
+        return materialize(self.instance, names, [], {"rubric_board": {"resamples": 50}})
 
     def rows(self, table: str, key: str | None = None) -> list[dict[str, Any]]:
         return self.table(table, key).to_pylist()

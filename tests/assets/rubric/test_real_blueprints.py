@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from assets.launch import RUBRIC_STAGE_NAMES
 from assets.stage.versions import content_version
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES
 from resources.responses.store import ResponseStore
@@ -24,30 +23,32 @@ from tests.assets.rubric.conftest import RubricPipeline, rubric_pipeline, state_
 from tests.assets.rubric.run_stages import StageRunner, stage_runner
 from tests.conftest import SHARED
 from tests.made.responses import stored
-from tests.made.rubric_replies import faulty
+from tests.made.rubric_replies import READABLE_FORMS, UNREADABLE_FORMS, faulty
 
 WEVAL = SHARED / "weval"
 CHOSEN = (
     "adversarial-legal-reasoning-ca",  # four temperatures
     "benchmarks/aft-reasoning-assessment",  # functions written as strings
     "benchmarks/generative-ai-for-hate-speech-detection-cross-dataset",
-    "benchmarks/mmlu-translation-impact-evaluation",  # functions alone
-    "compass/disagreeable",  # scripts, system prompts, temperatures
-    "compass/introverted",  # two prompts of one id, a turn that the model writes
+    "benchmarks/mmlu-pro-evaluating-higher-order-reasoning-and-shortcut",
+    "benchmarks/turkish-mmlu-tr-mmlu",
     "disability/language-preferences-by-community",  # turns that the model writes
     "factchecks/sri-lanka-factum",  # asks a service, three system prompts
-    "prompting-techniques-meta-eval",  # alternative paths
+    "factual-recall/geography-sample",  # scripts, alternative paths of functions, temperatures
+    "prompting-techniques-meta-eval",  # alternative paths of criteria in words
     "tool-use-test",  # tool calls
     "visual/clocks",  # neither criteria nor ideal
     "visual/pelican",
 )
+"""Small ones, since every call costs time: together they have every kind of prompt and criterion, and every structure of files but one."""
 CONFIG: dict[str, dict[str, Any]] = {
     "rubric_responses": {"models": ["cand-a"]},
-    "rubric_judgements": {"judges": ["prompt-aware=judge-x"]},
+    "rubric_judgements": {"judges": ["standard=judge-x", "holistic=judge-y"]},
     "rubric_embeddings": {"embedder": "embed"},
     "rubric_scores": {"embedder": "embed"},
     "rubric_summaries": {"analysts": ["analyst-z"]},
 }
+N_JUDGES = 2
 TABLES_WITHOUT_CLOCK = (
     *("rubric_judgements", "rubric_embeddings", "rubric_points", "rubric_scores", "rubric_similarities"),
     *("rubric_summaries", "rubric_grades", "analyst_ids"),
@@ -82,22 +83,31 @@ class Kill:
     committed: int
 
 
-def killed_when(
-    pipeline: RubricPipeline, runner: StageRunner, role: str, further: int, stages: Sequence[str] = RUBRIC_STAGE_NAMES
-) -> Kill:
-    """Run stages in a process of their own, and kill it when so many further requests of a role were answered."""
-    counts = pipeline.players.by_role
-    goal = counts[role] + further
+def killed_when(pipeline: RubricPipeline, runner: StageRunner, stages: Sequence[str], reached: Callable[[], bool]) -> Kill:
+    """Run stages in a process of their own, and kill it as soon as the goal is reached."""
     process = runner.start({name: given for name, given in pipeline.config.items() if name in stages}, stages)
     deadline = time.monotonic() + 120
-    while counts[role] < goal and time.monotonic() < deadline:
+    while not reached() and time.monotonic() < deadline:
         time.sleep(0.002)
     os.kill(process, signal.SIGKILL)
     assert runner.ended() == -signal.SIGKILL
-    assert counts[role] >= goal
+    assert reached()
     while pipeline.server.busy:
         time.sleep(0.002)
     return Kill(pipeline.players.answered.total(), committed())
+
+
+def asked_when_killed(pipeline: RubricPipeline, runner: StageRunner, role: str, further: int, *stages: str) -> Kill:
+    """Killed when so many further requests of a role were answered."""
+    counts = pipeline.players.by_role
+    goal = counts[role] + further
+    return killed_when(pipeline, runner, stages, lambda: counts[role] >= goal)
+
+
+def writing_when_killed(pipeline: RubricPipeline, runner: StageRunner, stage: str, blueprints: int, before: str) -> Kill:
+    """A stage that asks nobody, killed when it has written so many blueprints after the stage before it."""
+    folder = Path(Settings.from_environment().warehouse) / stage
+    return killed_when(pipeline, runner, [before, stage], lambda: len([*folder.glob("blueprint=*/**/*.parquet")]) >= blueprints)
 
 
 def committed() -> int:
@@ -122,37 +132,63 @@ def has_all_responses_and_judgements(pipeline: RubricPipeline) -> None:
         assert len(responses) == counted["planned_responses"] / counted["models"], key
         assert {row["status"] for row in responses} <= {"ok", "empty"}
         points = Counter(row["kind"] for row in pipeline.rows("rubric_points", key))
-        assert len(pipeline.rows("rubric_judgements", key)) == points["text"]
+        assert len(pipeline.rows("rubric_judgements", key)) == N_JUDGES * points["text"]
         if all(row["status"] == "ok" for row in responses):
             assert points["text"] == counted["judge_pairs"] / counted["models"], key
+
+
+def has_each_reason(pipeline: RubricPipeline) -> None:
+    """Judges replied in all forms; candidates were cut; what no judge could say has its reason."""
+    assert set(pipeline.players.forms) == {*READABLE_FORMS, *UNREADABLE_FORMS}
+    assert any(row["cut"] for row in pipeline.rows("rubric_responses"))
+    judged = pipeline.rows("rubric_judgements")
+    assert {row["reason"] for row in judged} == {None, "unreadable", "cut", "empty", "declined"}
+    assert all((row["score"] is None) == (row["reason"] is not None) for row in judged)
+    in_words = [row for row in pipeline.rows("rubric_points") if row["kind"] == "text"]
+    assert {row["n_answered"] for row in in_words} == {0, 1, N_JUDGES}
+    assert all((row["score"] is None) == (row["n_answered"] == 0) for row in in_words)
+
+
+def made_without_faults(folder: Path, real_blueprints: Path, patch: pytest.MonkeyPatch) -> RubricPipeline:
+    with rubric_pipeline(state_in(folder, patch), patch) as whole:
+        add_chosen(whole, real_blueprints)
+        assert whole.run().failures == ()
+        assert whole.roll_up(["rubric_board"]).failures == ()
+        has_all_responses_and_judgements(whole)
+        has_each_reason(whole)
+        assert set(whole.players.answered.values()) == {1}
+        assert {row["status"] for row in whole.rows("rubric_summaries")} == {"ok"}
+    return whole
+
+
+def killed_in_each_stage(pipeline: RubricPipeline, runner: StageRunner) -> list[Kill]:
+    """Each run begins with what the one before did not come to."""
+    kills = [
+        asked_when_killed(pipeline, runner, "candidate", 60, "rubric_blueprints", "rubric_responses"),
+        asked_when_killed(pipeline, runner, "embedder", 3, "rubric_responses", "rubric_embeddings"),
+        asked_when_killed(pipeline, runner, "judge", 150, "rubric_embeddings", "rubric_judgements"),
+        writing_when_killed(pipeline, runner, "rubric_points", 4, "rubric_judgements"),
+        writing_when_killed(pipeline, runner, "rubric_scores", 4, "rubric_points"),
+    ]
+    pipeline.server.latency = 0.05
+    kills.append(asked_when_killed(pipeline, runner, "analyst", 3, "rubric_scores", "rubric_summaries"))
+    pipeline.server.latency = 0.0
+    return kills
 
 
 def test_faults_and_kills_in_each_stage_buy_nothing_twice_and_leave_the_same_tables(
     real_blueprints: Path, runner: StageRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with rubric_pipeline(state_in(tmp_path / "whole", monkeypatch), monkeypatch) as whole:
-        add_chosen(whole, real_blueprints)
-        assert whole.run().failures == ()
-        whole.roll_up()
-        has_all_responses_and_judgements(whole)
-        assert set(whole.players.answered.values()) == {1}
+    whole = made_without_faults(tmp_path / "whole", real_blueprints, monkeypatch)
     folder = state_in(tmp_path / "killed", monkeypatch)
     with rubric_pipeline(folder, monkeypatch, faulty(0.2), on_disk=True, timeout=1.0) as killed:
         add_chosen(killed, real_blueprints)
-        kills = [
-            killed_when(killed, runner, "candidate", 90),
-            killed_when(killed, runner, "embedder", 3, ["rubric_responses", "rubric_embeddings"]),
-            killed_when(killed, runner, "judge", 150),
-        ]
-        killed.server.latency = 0.05
-        kills.append(killed_when(killed, runner, "analyst", 3))
-        killed.server.latency = 0.0
+        kills = killed_in_each_stage(killed, runner)
         assert killed.run().failures == ()
-        killed.roll_up()
+        assert killed.roll_up(["rubric_board"]).failures == ()
         answered, asked = killed.players.answered, len(killed.server.calls)
         assert committed() == len(answered) == len(whole.players.answered)
     assert set(answered) == set(whole.players.answered)
-    assert {row["status"] for row in whole.rows("rubric_summaries")} == {"ok"}
     assert asked > 1.15 * answered.total()
     # What was answered and not committed when the process died is all that was bought again.
     at = [Kill(0, 0), *kills, Kill(answered.total(), len(answered))]
