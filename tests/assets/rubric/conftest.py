@@ -24,6 +24,7 @@ from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.assets.rubric.reviews import reviews as reviews
 from tests.assets.rubric.reviews import two_nights as two_nights
+from tests.assets.rubric.run_stages import StageRunner, stage_runner
 from tests.assets.staleness import stale_partitions
 from tests.fake_llm_server import FakeLLM, FaultPlan
 from tests.made.rubric_replies import Players
@@ -142,4 +143,10 @@ def state_in(folder: Path, patch: pytest.MonkeyPatch) -> Path:
 def rubric(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RubricPipeline]:
     """Nothing is added yet; a Dagster instance in memory."""
     with rubric_pipeline(state, monkeypatch) as made:
+        yield made
+
+
+@pytest.fixture
+def runner() -> Iterator[StageRunner]:
+    with stage_runner() as made:
         yield made

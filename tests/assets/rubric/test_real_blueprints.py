@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,12 +12,11 @@ import pytest
 
 from assets.stage.versions import content_version
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES
-from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from tests.assets.rubric.conftest import RubricPipeline, rubric_pipeline, state_in
-from tests.assets.rubric.run_stages import StageRunner, stage_runner
+from tests.assets.rubric.kills import Kill, asked_when_killed, committed, killed_when
+from tests.assets.rubric.run_stages import StageRunner
 from tests.conftest import SHARED
-from tests.made.responses import stored
 from tests.made.rubric_replies import READABLE_FORMS, UNREADABLE_FORMS, faulty
 
 WEVAL = SHARED / "weval"
@@ -64,55 +58,15 @@ def real_blueprints() -> Path:
     return WEVAL / "blueprints"
 
 
-@pytest.fixture
-def runner() -> Iterator[StageRunner]:
-    with stage_runner() as made:
-        yield made
-
-
 def add_chosen(pipeline: RubricPipeline, folder: Path) -> None:
     pipeline.config = CONFIG
     pipeline.add({name.replace("/", "__"): folder / f"{name}.yml" for name in CHOSEN}, WEVAL / "models")
-
-
-@dataclass
-class Kill:
-    """What a kill left behind: answers of the server until then, and responses that are in the store."""
-
-    answered: int
-    committed: int
-
-
-def killed_when(pipeline: RubricPipeline, runner: StageRunner, stages: Sequence[str], reached: Callable[[], bool]) -> Kill:
-    """Run stages in a process of their own, and kill it as soon as the goal is reached."""
-    process = runner.start({name: given for name, given in pipeline.config.items() if name in stages}, stages)
-    deadline = time.monotonic() + 120
-    while not reached() and time.monotonic() < deadline:
-        time.sleep(0.002)
-    os.kill(process, signal.SIGKILL)
-    assert runner.ended() == -signal.SIGKILL
-    assert reached()
-    while pipeline.server.busy:
-        time.sleep(0.002)
-    return Kill(pipeline.players.answered.total(), committed())
-
-
-def asked_when_killed(pipeline: RubricPipeline, runner: StageRunner, role: str, further: int, *stages: str) -> Kill:
-    """Killed when so many further requests of a role were answered."""
-    counts = pipeline.players.by_role
-    goal = counts[role] + further
-    return killed_when(pipeline, runner, stages, lambda: counts[role] >= goal)
 
 
 def writing_when_killed(pipeline: RubricPipeline, runner: StageRunner, stage: str, blueprints: int, before: str) -> Kill:
     """A stage that asks nobody, killed when it has written so many blueprints after the stage before it."""
     folder = Path(Settings.from_environment().warehouse) / stage
     return killed_when(pipeline, runner, [before, stage], lambda: len([*folder.glob("blueprint=*/**/*.parquet")]) >= blueprints)
-
-
-def committed() -> int:
-    with ResponseStore(Settings.from_environment().responses_url) as store:
-        return stored(store)
 
 
 def versions(pipeline: RubricPipeline) -> dict[tuple[str, str], str]:

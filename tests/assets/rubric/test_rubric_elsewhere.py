@@ -12,6 +12,8 @@ from pyarrow.fs import S3FileSystem
 from assets.stage.versions import content_version
 from resources.dagster_postgres_storage import PostgresEventLog
 from tests.assets.rubric.conftest import RubricPipeline, rubric_pipeline, state_in
+from tests.assets.rubric.kills import asked_when_killed, committed
+from tests.assets.rubric.run_stages import StageRunner
 from tests.conftest import ROOT
 from tests.made.rubric_documents import ONE, ONE_PROMPTS, PATHS, PATHS_PROMPTS
 from tests.made.rubric_replies import faulty
@@ -52,25 +54,41 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
         pytest.skip(f"without PostgreSQL: {why}")
 
 
-def made(pipeline: RubricPipeline) -> dict[str, str]:
-    """Both blueprints through all stages and the board; the content of each table."""
+def add_both(pipeline: RubricPipeline) -> None:
     pipeline.write("paths", [PATHS, PATHS_PROMPTS])
     pipeline.write("one", [ONE, ONE_PROMPTS])
+
+
+def made(pipeline: RubricPipeline) -> dict[str, str]:
+    """Both blueprints through all stages and the board; the content of each table."""
     assert pipeline.run().failures == ()
-    assert pipeline.roll_up().failures == ()
-    assert set(pipeline.players.answered.values()) == {1}
+    assert pipeline.roll_up(["rubric_board"]).failures == ()
     return {name: content_version(pipeline.table(name)) for name in WITHOUT_CLOCK}
 
 
-def test_on_servers_with_faults_the_tables_are_those_of_a_run_on_disk(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_servers_with_faults_and_kills_the_tables_are_those_of_a_run_on_disk(
+    elsewhere: Path, runner: StageRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with rubric_pipeline(elsewhere, monkeypatch, faulty(0.2), on_disk=True, timeout=5.0) as remote:
         assert isinstance(remote.instance.event_log_storage, PostgresEventLog)
+        add_both(remote)
+        kills = [
+            asked_when_killed(remote, runner, "candidate", 9, "rubric_blueprints", "rubric_responses"),
+            asked_when_killed(remote, runner, "judge", 20, "rubric_responses", "rubric_judgements"),
+        ]
         found = made(remote)
         assert set(remote.status("rubric_scores").values()) == {"MATERIALIZED"}
         assert len(remote.server.calls) > remote.server.answered
+        answered = remote.players.answered
+        assert committed() == len(answered)
+        # What was answered and not committed when a process died is all that was bought again.
+        assert answered.total() - len(answered) <= 2 * 8 * len(kills)
         assert set(remote.players.asked) == {"candidate", "judge", "embedder"}
         assert remote.run().failures == ()
         assert not remote.players.asked
         assert not list(elsewhere.rglob("*.parquet"))
     with rubric_pipeline(state_in(elsewhere / "disk", monkeypatch), monkeypatch) as local:
+        add_both(local)
         assert made(local) == found
+        assert set(local.players.answered.values()) == {1}
+        assert set(local.players.answered) == set(answered)
