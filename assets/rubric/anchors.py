@@ -18,6 +18,7 @@ from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
 from dtef_pipeline.asking.episodes import in_windows, play
 from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.judging.classes import USUAL_SCALE
 from dtef_pipeline.judging.judges import JudgeConfig
 from dtef_pipeline.rubric.anchor_rows import anchor_judgings, anchor_rows, judge_drift_rows, more_anchors
 from dtef_pipeline.rubric.corrected_rows import board_runs, label_material
@@ -35,6 +36,7 @@ class AnchorsConfig(RolesConfig):
         default=[],
         description="APPROACH=MODEL each; none: those that the anchor's blueprint names, else the models of the collection `judges`.",
     )
+    scale: int = Field(default=USUAL_SCALE, description="Classes that judges choose from: 5, or upstream's 10.")
     n: int = Field(default=200, ge=1, description="How many pairs of a response and a criterion are judged again.")
     seed: int = Field(default=SEED, ge=0, description="Seed of the choice of those that are new.")
 
@@ -85,7 +87,7 @@ def _judges(store: Store, config: AnchorsConfig, blueprints: Sequence[str]) -> d
     heads = store.warehouse.read_or_empty("rubric_blueprints", columns=["blueprint", "judges"]).to_pylist()
     named = {row["blueprint"]: row["judges"] for row in heads}
     models = models_of(store)
-    return {one: chosen_judges(config.judges, named.get(one) or [], models) for one in blueprints}
+    return {one: chosen_judges(config.judges, named.get(one) or [], models, config.scale) for one in blueprints}
 
 
 def _metadata(store: Store, rows: pa.Table, snapshot: str, n: int) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from assets.stage.versions import content_version
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.episodes import in_windows, play
 from dtef_pipeline.asking.models import Models
+from dtef_pipeline.judging.classes import USUAL_SCALE
 from dtef_pipeline.judging.judges import JudgeConfig
 from dtef_pipeline.rubric.judge_requests import Judging, chosen_judges, judged_criteria, judgement_rows, judgings
 from dtef_pipeline.rubric.space import RUBRIC_POINT, RUBRIC_RESPONSE, RUBRIC_SPACE
@@ -42,6 +43,7 @@ class JudgementsConfig(RolesConfig):
         "else standard and prompt-aware with the models of the collection `judges`.",
     )
     judge_draws: int = Field(default=1, ge=1, description="Repeated judgements of each criterion by each judge.")
+    scale: int = Field(default=USUAL_SCALE, description="Classes that judges choose from: 5, or upstream's 10.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def _plan(store: Store, models: Models, config: JudgementsConfig, key: str) -> _
     if not pc.any(pc.equal(criteria["kind"], "text")).as_py():
         return _Plan(key, (), 0)
     of_file = house.read("rubric_blueprints", columns=["judges"], **at)["judges"][0].as_py()
-    judges = chosen_judges(config.judges, of_file, models)
+    judges = chosen_judges(config.judges, of_file, models, config.scale)
     responses = house.read("rubric_responses", columns=["prompt", "status"], **at, snapshot=config.snapshot)
     return _Plan(key, judges, judged_criteria(responses, criteria) * config.judge_draws)
 

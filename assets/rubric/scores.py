@@ -18,6 +18,7 @@ from assets.stage.resources import Store
 from assets.stage.versions import content_version
 from dtef_pipeline.asking.embeddings import embedder_of
 from dtef_pipeline.identity import digest
+from dtef_pipeline.judging.classes import USUAL_SCALE, class_scale
 from dtef_pipeline.judging.judges import judge_hash_of
 from dtef_pipeline.rubric.policy import OFFLINE_EMBEDDER, ScoringPolicy
 from dtef_pipeline.rubric.score_rows import chosen_embedder, policy_text, run_label, score_tables
@@ -84,10 +85,12 @@ def _run_row(
     store: Store, policy: ScoringPolicy, config: ScoresConfig, key: str, responses: pa.Table, points: pa.Table
 ) -> pa.Table:
     house, at, snapshot = store.warehouse, RUBRIC_SPACE.levels(key), config.snapshot
-    names = ["judge", "approach", "judge_variant"]
+    names = ["judge", "approach", "judge_variant", "scale"]
     judged = house.read_or_empty("rubric_judgements", columns=names, **at, snapshot=snapshot)
     judges = judged.group_by(names).aggregate([])
-    by = judge_hash_of(set(zip(judges["approach"].to_pylist(), judges["judge_variant"].to_pylist(), strict=True)))
+    who = set(zip(judges["approach"].to_pylist(), judges["judge_variant"].to_pylist(), strict=True))
+    scale = class_scale(pc.max(judges["scale"]).as_py() or USUAL_SCALE)  # a stage's rows are of one run, and so of one scale
+    by = judge_hash_of(who, scale)
     people = [PEOPLE] if pc.any(points["labelled"]).as_py() else []
     # Who counts is part of who judges: runs with and without these are not compared for drift.
     counted = [*people, *(["no own judge"] if config.no_own_judge else [])]

@@ -12,6 +12,7 @@ from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.rubric_run import budgets_given, say_used
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.judging.classes import USUAL_SCALE
 from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.terminal import columns_that_fit, intervals_of, render
 from dtef_pipeline.rubric.validity_tables import RUBRIC_JUDGE_DRIFT
@@ -43,12 +44,13 @@ class AnchorOptions:
     n: int = 200
     seed: int = 0
     judges: tuple[str, ...] = ()
+    scale: int = USUAL_SCALE
     max_cost_usd: tuple[str, ...] = ()
     max_calls: tuple[str, ...] = ()
 
     def config(self) -> dict[str, dict[str, Any]]:
         """Run configuration by asset name."""
-        asked = {"snapshot": self.snapshot, "n": self.n, "seed": self.seed, "judges": list(self.judges)}
+        asked = {"snapshot": self.snapshot, "n": self.n, "seed": self.seed, "judges": list(self.judges), "scale": self.scale}
         return {_STEP: {**asked, **budgets_given(self.max_cost_usd, self.max_calls)}}
 
 

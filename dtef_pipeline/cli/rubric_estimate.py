@@ -92,7 +92,7 @@ def _asked(reader: TableReader, options: RubricOptions, models: Models, keys: Se
             prompts,
             criteria,
             Candidates(models, chosen_selectors(options.models, key, head["models"][0].as_py(), found["code"].to_pylist())),
-            chosen_judges(options.judges, head["judges"][0].as_py(), models) if is_judged else (),
+            chosen_judges(options.judges, head["judges"][0].as_py(), models, options.scale) if is_judged else (),
             embedder,
             embedder.is_local,
             analysts,

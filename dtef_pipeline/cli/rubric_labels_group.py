@@ -10,6 +10,7 @@ import click
 
 from dtef_pipeline.cli.options import writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
+from dtef_pipeline.cli.rubric_options import of_scale
 
 
 @click.group(short_help="Have people label a few prompts.")
@@ -112,6 +113,7 @@ def show(output: str) -> None:
     "--max-cost-usd", multiple=True, metavar="[MODEL=]USD", help="US dollars that this may cost at most; may be repeated."
 )
 @click.option("--max-calls", multiple=True, metavar="[MODEL=]N", help="Calls that this may make at most; may be repeated.")
+@of_scale
 @click.option("--show", is_flag=True, help="Ask nobody; show what the nights so far say of each judge.")
 @writes_a_table
 @reports_errors

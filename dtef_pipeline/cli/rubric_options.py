@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dtef_pipeline.cli.options import options
+from dtef_pipeline.judging.classes import CLASS_SCALES, USUAL_SCALE
 
 of_models_dir = click.option(
     "--models-dir",
@@ -46,6 +47,14 @@ of_candidates = options(
         "--draws", type=click.IntRange(min=1), default=1, show_default=True, help="Number of times each prompt is asked."
     ),
 )
+of_scale = click.option(
+    "--scale",
+    type=click.Choice([str(size) for size in CLASS_SCALES]),
+    default=str(USUAL_SCALE),
+    callback=lambda _context, _option, size: int(size),
+    show_default=True,
+    help="Number of classes that judges choose from: 10 are upstream's, to compare with results that were made on them.",
+)
 of_judges = options(
     click.option(
         "--judge",
@@ -62,6 +71,7 @@ of_judges = options(
         show_default=True,
         help="Number of times each judge judges each criterion.",
     ),
+    of_scale,
     click.option("--no-own-judge", is_flag=True, help="Leave out judgements of a model by a judge of its own maker."),
     click.option("--with-labels", is_flag=True, help="Let people's labels overrule the judges where there are any."),
 )

@@ -18,6 +18,7 @@ from dtef_pipeline.cli.rubric_warnings import run_warnings
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.judging.classes import USUAL_SCALE
 from dtef_pipeline.rubric.candidates import Candidates, chosen_selectors
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.model import TEXT_KIND
@@ -44,6 +45,7 @@ class RubricOptions:
     embedder: str | None = None
     draws: int = 1
     judge_draws: int = 1
+    scale: int = USUAL_SCALE
     snapshot: str = "base"
     beta: float = 0.35
     or_paths: str = "document"
@@ -64,7 +66,7 @@ class RubricOptions:
         policy = {"beta": self.beta, "or_paths": self.or_paths, "should_not_paths": self.should_not_paths}
         return {
             "rubric_responses": {**asking, "models": list(self.models), "draws": self.draws},
-            "rubric_judgements": {**asking, "judges": list(self.judges), "judge_draws": self.judge_draws},
+            "rubric_judgements": {**asking, "judges": list(self.judges), "judge_draws": self.judge_draws, "scale": self.scale},
             "rubric_embeddings": {**asking, **embedder},
             "rubric_points": {**of_snapshot, "no_own_judge": self.no_own_judge, "with_labels": self.with_labels},
             "rubric_scores": {**of_snapshot, **policy, **embedder, "no_own_judge": self.no_own_judge},
@@ -119,7 +121,7 @@ def _check(options: RubricOptions, settings: Settings, warehouse: Warehouse, key
         kinds = warehouse.read_or_empty("rubric_criteria", columns=["kind"], blueprint=key)["kind"].to_pylist()
         head = warehouse.read_or_empty("rubric_blueprints", columns=["models", "judges"], blueprint=key).to_pylist()
         if TEXT_KIND in kinds or options.judges:
-            chosen_judges(options.judges, head[0]["judges"] if head else [], models)
+            chosen_judges(options.judges, head[0]["judges"] if head else [], models, options.scale)
         if head and not (only_judging or options.ingest):
             found = warehouse.read_or_empty("rubric_findings", columns=["code"], blueprint=key)["code"].to_pylist()
             chosen_selectors(options.models, key, head[0]["models"], found)

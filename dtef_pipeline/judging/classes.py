@@ -24,6 +24,11 @@ class ClassScale:
 
     classes: tuple[JudgedClass, ...]
 
+    @property
+    def size(self) -> int:
+        """How many classes there are."""
+        return len(self.classes)
+
     @cached_property
     def numbers(self) -> dict[str, float]:
         """Name -> number."""
@@ -61,6 +66,7 @@ TEN_CLASSES = ClassScale(
 )
 """Upstream's finer scale, with its names and numbers: for comparing with results of upstream that were made on it."""
 CLASS_SCALES = {5: FIVE_CLASSES, 10: TEN_CLASSES}
+USUAL_SCALE = FIVE_CLASSES.size
 
 
 def class_scale(size: int) -> ClassScale:

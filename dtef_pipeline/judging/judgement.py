@@ -43,9 +43,9 @@ class Judgement:
     """US dollars of all replies whose cost is known; None: of none it is."""
 
 
-def first_request(case: Case, judge: JudgeConfig, draw: int, snapshot: str, scale: ClassScale = FIVE_CLASSES) -> Request:
+def first_request(case: Case, judge: JudgeConfig, draw: int, snapshot: str) -> Request:
     """The request by which a judge is asked about a case, in the snapshot of the judged response."""
-    messages = judge_messages(judge.approach, case, scale)
+    messages = judge_messages(judge.approach, case, judge.scale)
     return Request.of_messages(messages, judge.model, draw, snapshot, role=JUDGE_ROLE)
 
 

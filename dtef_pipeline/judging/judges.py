@@ -28,6 +28,8 @@ class JudgeConfig:
     """standard | prompt-aware | holistic."""
     model: ModelSpec
     """With the temperature and the tokens that it judges with."""
+    scale: ClassScale = FIVE_CLASSES
+    """The classes that it chooses from."""
 
     def __post_init__(self) -> None:
         if self.approach not in APPROACHES:
@@ -37,8 +39,9 @@ class JudgeConfig:
 
     @property
     def name(self) -> str:
-        """`standard(gpt-4.1-mini)`."""
-        return f"{self.approach}({self.model.name})"
+        """`standard(gpt-4.1-mini)`; on another scale than the usual one `standard(gpt-4.1-mini)[scale:10]`, so that nothing mixes the two."""
+        name = f"{self.approach}({self.model.name})"
+        return name if self.scale == FIVE_CLASSES else f"{name}[scale:{self.scale.size}]"
 
 
 def configured_judges(approach: str, selector: str, models: Models) -> tuple[JudgeConfig, ...]:
@@ -92,11 +95,14 @@ def consensus_id(judges: Sequence[JudgeConfig]) -> str:
     return names if len(judges) == 1 else f"consensus({names})"
 
 
-def judge_hash(judges: Iterable[JudgeConfig], scale: ClassScale = FIVE_CLASSES) -> str:
+def judge_hash(judges: Sequence[JudgeConfig]) -> str:
     """Hash of everything that decides how a text is judged: the judges in any order, their prompts, the scale, the rules of reading.
 
-    Names of models, prices and addresses do not enter.
+    Names of models, prices and addresses do not enter. Raises ValueError for judges of several scales.
     """
+    scale, *others = {judge.scale for judge in judges} or {FIVE_CLASSES}
+    if others:
+        raise ValueError(f"judges of {1 + len(others)} scales; allowed: one scale, since their numbers cannot be compared")
     return judge_hash_of(((judge.approach, judge.model.variant) for judge in judges), scale)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.episodes import Played
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.request import Failure, Request, Response
+from dtef_pipeline.judging.classes import USUAL_SCALE, class_scale
 from dtef_pipeline.judging.judgement import first_request, judgement_of, next_request
 from dtef_pipeline.judging.judges import JudgeConfig, default_judges, named_judges
 from dtef_pipeline.judging.prompts import HOLISTIC, Case, list_order
@@ -41,18 +42,25 @@ class Judging:
         """The first request; then, once, the one that asks for a readable reply."""
         if self._first is None:
             self._first = first_request(self.case, self.judge, self.draw, self.response["snapshot"])
-        return next_request(self._first, history) if history else self._first
+        return next_request(self._first, history, self.judge.scale) if history else self._first
 
 
-def chosen_judges(options: Sequence[str], of_file: Sequence[str], models: Models) -> tuple[JudgeConfig, ...]:
+def chosen_judges(
+    options: Sequence[str], of_file: Sequence[str], models: Models, scale: int = USUAL_SCALE
+) -> tuple[JudgeConfig, ...]:
     """Who judges a blueprint: those of the command, else those that its file names, else the usual ones.
 
-    `options` and `of_file`: each `APPROACH=MODEL`; a litellm string stands for the model of the models file that has it, if any. Raises
-    ConfigError where nobody is named.
+    `options` and `of_file`: each `APPROACH=MODEL`; a litellm string stands for the model of the models file that has it, if any. `scale`: how
+    many classes they choose from. Raises ConfigError where nobody is named, and for a scale that there is not.
     """
-    if not options and not of_file:
+    classes = class_scale(scale)
+    return tuple(replace(judge, scale=classes) for judge in _named(options or of_file, models))
+
+
+def _named(selectors: Sequence[str], models: Models) -> tuple[JudgeConfig, ...]:
+    if not selectors:
         return default_judges(models)
-    parts = [one.partition("=") for one in options or of_file]
+    parts = [one.partition("=") for one in selectors]
     return named_judges([f"{approach}{sign}{known_selector(model, models)}" for approach, sign, model in parts], models)
 
 
@@ -101,8 +109,8 @@ def _turns(messages: Sequence[Mapping[str, Any]]) -> tuple[Turn, ...]:
 
 def _row(blueprint: str, one: Judging, came: Played) -> dict[str, Any]:
     outcomes: list[Response | Failure] = [*came.responses, *([came.failure] if came.failure else [])]
-    judgement = judgement_of(outcomes)
     case, judge = one.case, one.judge
+    judgement = judgement_of(outcomes, judge.scale)
     return {
         "blueprint": blueprint,
         **one.response,
@@ -112,6 +120,7 @@ def _row(blueprint: str, one: Judging, came: Played) -> dict[str, Any]:
         "judge_model": judge.model.name,
         "judge_variant": judge.model.variant,
         "judge_draw": one.draw,
+        "scale": judge.scale.size,
         "class": judgement.name,
         "score": judgement.score,
         "reason": judgement.reason,

@@ -5,6 +5,7 @@ rubric:
   models: [gpt-4.1-mini]
   judges: [standard=gpt-4.1-mini]
   draws: 2
+  scale: 5
   max_cost_usd: 5
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -35,6 +36,8 @@ class RubricPanel(Part):
     analysts: list[str] = []
     draws: Annotated[int, Field(ge=1)] = 1
     judge_draws: Annotated[int, Field(ge=1)] = 1
+    scale: Literal[5, 10] = 5
+    """Classes that judges choose from."""
     max_cost_usd: Annotated[float, Field(ge=0)] | None = None
     """What all stages of a night may spend together."""
 
@@ -54,7 +57,7 @@ class RubricPanel(Part):
         asking = {**of_snapshot, **bound}
         return {
             "rubric_responses": {**asking, "models": self.models, "draws": self.draws},
-            "rubric_judgements": {**asking, "judges": self.judges, "judge_draws": self.judge_draws},
+            "rubric_judgements": {**asking, "judges": self.judges, "judge_draws": self.judge_draws, "scale": self.scale},
             "rubric_embeddings": asking,
             "rubric_points": of_snapshot,
             "rubric_scores": of_snapshot,

@@ -19,6 +19,7 @@ from dtef_pipeline.asking.embeddings import BATCH_TEXTS, text_hash
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER
 from dtef_pipeline.identity import messages_id, request_key, request_keys
+from dtef_pipeline.judging.classes import CLASS_SCALES, ClassScale
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.judging.judges import JudgeConfig
 from dtef_pipeline.judging.prompts import Case, correction_messages, judge_messages
@@ -192,13 +193,13 @@ def _judge(asked: AskedBlueprint, expected: Mapping[str, ExpectedResponses], led
         if not criteria or not came.count:
             continue
         turns = tuple(Turn(message["role"], message["text"]) for message in messages)
-        for approach in dict.fromkeys(judge.approach for judge in asked.judges):
-            around = [_tokens_around(approach, Case("", one, turns, criteria)) for one in criteria]
+        for approach, scale in dict.fromkeys((judge.approach, judge.scale) for judge in asked.judges):
+            around = [_tokens_around(approach, Case("", one, turns, criteria), scale) for one in criteria]
             ids = [
-                _judge_id(approach, Case(text, one, turns, criteria)) for text in came.texts for one in criteria
+                _judge_id(approach, Case(text, one, turns, criteria), scale) for text in came.texts for one in criteria
             ]  # the same for all judges of an approach
             for judge in asked.judges:
-                if judge.approach == approach:
+                if (judge.approach, judge.scale) == (approach, scale):
                     _ask_judge(asked, judge, came, np.array(around, np.float64), ids, ledger)
 
 
@@ -228,18 +229,18 @@ def _ask_judge(
         row.requests += int(is_new.sum()) + waiting
         row.replayed += int(replayed.sum())
         row.send(calls, tokens, usual, most)
-        row.once_more(calls, tokens + calls * (most + _CORRECTION), 2 * most)
+        row.once_more(calls, tokens + calls * (most + _CORRECTION[judge.scale]), 2 * most)
 
 
-def _judge_id(approach: str, case: Case) -> str:
-    return messages_id((message.role, message.text) for message in judge_messages(approach, case))
+def _judge_id(approach: str, case: Case, scale: ClassScale) -> str:
+    return messages_id((message.role, message.text) for message in judge_messages(approach, case, scale))
 
 
-def _tokens_around(approach: str, case: Case) -> int:
-    return sum(tokens_of(message.text) for message in judge_messages(approach, case))
+def _tokens_around(approach: str, case: Case, scale: ClassScale) -> int:
+    return sum(tokens_of(message.text) for message in judge_messages(approach, case, scale))
 
 
-_CORRECTION = tokens_of(correction_messages((), "")[-1].text)
+_CORRECTION = {scale: tokens_of(correction_messages((), "", scale)[-1].text) for scale in CLASS_SCALES.values()}
 
 
 def _embed(asked: AskedBlueprint, expected: Mapping[str, ExpectedResponses], ledger: CallLedger) -> None:

@@ -15,6 +15,7 @@ from dtef_pipeline.rubric.validity_tables import (
     RUBRIC_JUDGES,
     RUBRIC_SELF_PREFERENCE,
     RUBRIC_VARIANCE_SHARES,
+    SCALE_FIELD,
 )
 from dtef_pipeline.tables import EVIDENCE, METRIC_FIELD, MODEL_FIELDS, NIGHT, RULE, SNAPSHOT_FIELD, TIMELINE, field
 
@@ -53,6 +54,7 @@ RUBRIC_VARIANCE = pa.schema(
     [
         field("cut", pa.string(), "Kind of the cut: overall, or blueprint"),
         field("value", pa.string(), "Value of the cut: all, or a blueprint's id"),
+        SCALE_FIELD,
         *RUBRIC_VARIANCE_SHARES,
     ]
 )

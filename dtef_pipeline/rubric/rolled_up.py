@@ -33,7 +33,7 @@ COSTS_READ = ("rubric_responses", "rubric_judgements", "rubric_summaries")
 _LATEST_JUDGED = """
     SELECT judged.* REPLACE (blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot) FROM (
         SELECT blueprint, snapshot, prompt, model, model_variant, temperature, system_index, draw, block, path, position, judge, approach,
-            judge_model, judge_variant, judge_draw, class, score, reason, attempts, cost_usd
+            judge_model, judge_variant, judge_draw, scale, class, score, reason, attempts, cost_usd
         FROM rubric_judgements
     ) AS judged SEMI JOIN latest USING (blueprint, snapshot)
 """
@@ -74,10 +74,10 @@ def agreement_tables(connection: duckdb.DuckDBPyConnection, *, resamples: int, s
 def validity_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
     """`rubric_self_preference`, `rubric_judges` and `rubric_variance_shares`. `connection` has the tables of JUDGED_READ."""
     judged = latest_judgements(connection)
-    overall = variance_shares(judged).assign(cut="overall", value="all")
-    by_blueprint = variance_shares(judged, ["blueprint"])
+    by_scale = variance_shares(judged, ["scale"] if judged["score"].notna().any() else [])
+    by_blueprint = variance_shares(judged, ["blueprint", "scale"])
     parts = [
-        overall,
+        by_scale.assign(cut="overall", value="all"),
         *([by_blueprint.rename(columns={"blueprint": "value"}).assign(cut="blueprint")] if len(by_blueprint) else []),
     ]
     return {

@@ -142,11 +142,12 @@ RUBRIC_JUDGEMENTS = pa.schema(
         *_OF_RESPONSE,
         *_OF_CRITERION,
         field("criterion_id", pa.string(), "Hash of what is judged: kind, text, function and its argument"),
-        field("judge", pa.string(), "Judge, as approach(model)"),
+        field("judge", pa.string(), "Judge, as approach(model); with [scale:10] where it chose from ten classes"),
         field("approach", pa.string(), "Approach of the judge: standard, prompt-aware or holistic"),
         field("judge_model", pa.string(), "Name of the judge's model"),
         field("judge_variant", pa.string(), "Model string of the judge and its sampling parameters"),
         field("judge_draw", pa.int32(), "Repeated judgement of the same response, from 0"),
+        field("scale", pa.int32(), "Classes that the judge chose from: 5 or 10"),
         field("class", pa.string(), "Class that the judge chose, such as CLASS_PARTIALLY_MET; null: none"),
         field(
             "score", pa.float64(), "Extent to which the criterion is met, 0-1, before should_not is inverted: higher is better"

@@ -38,20 +38,29 @@ _JUDGE_TABLE_COLUMNS = (
     "cost_usd",
     "flagged",
 )
-_AGREEMENT = ("cut", "value", "alpha", "low", "high", "reading", "n_units", "n_values", "n_clusters", "reason")
+_AGREEMENT = ("cut", "value", "scale", "alpha", "low", "high", "reading", "n_units", "n_values", "n_clusters", "reason")
 
 
 def agreement_table(
     judgements: pd.DataFrame, criteria: pd.DataFrame | None = None, *, resamples: int = ALPHA_RESAMPLES, seed: int = SEED
 ) -> pd.DataFrame:
-    """One row per `cut` and `value`: `overall`, each `blueprint`, each pair of `judges`, each kind of `criterion`, each `language`.
+    """One row per `scale`, `cut` and `value`: `overall`, each `blueprint`, each pair of `judges`, each kind of `criterion`, each `language`.
 
     Columns as of `agreement`, with `reading` (reliable from .8, tentative from .667, else unreliable; empty: no alpha). The interval is by
     prompts. What is compared is the class of different judges for one response, criterion and `judge_draw`, before should_not is inverted, so
     that one judge's repeats are no agreement. The kind of a criterion is its block, and whether it is of an alternative path. The language is
-    the script of its text (`script_of`), given `criteria` as rubric_criteria; without it there is no such cut.
+    the script of its text (`script_of`), given `criteria` as rubric_criteria; without it there is no such cut. Judgements on two scales
+    (column `scale`, how many classes there were) are never compared.
     """
     rows = judgements[judgements["score"].notna()].reset_index(drop=True)
+    scales = sorted(rows["scale"].unique()) if "scale" in rows else []
+    parts = [(scale, rows[rows["scale"] == scale].reset_index(drop=True)) for scale in scales] or [(None, rows)]
+    made = [_cuts(own, criteria, resamples, seed).assign(scale=scale) for scale, own in parts]
+    return pd.concat(made, ignore_index=True)[list(_AGREEMENT)]
+
+
+def _cuts(rows: pd.DataFrame, criteria: pd.DataFrame | None, resamples: int, seed: int) -> pd.DataFrame:
+    """`agreement_table` of judgements on one scale."""
     unit, prompt = (
         _codes(rows, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in rows else [])]),
         _codes(rows, ["blueprint", "prompt"]),
@@ -71,7 +80,7 @@ def agreement_table(
     if criteria is not None:
         tables.append(cut("language", _scripts(rows, criteria)))
     made = pd.concat(tables, ignore_index=True)
-    return made.assign(reading=[reading(value) for value in made["alpha"]])[list(_AGREEMENT)]
+    return made.assign(reading=[reading(value) for value in made["alpha"]])
 
 
 def disagreed_criteria(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from dtef_pipeline.rubric.tables import BLUEPRINT_FIELD, PROMPT_OF_BLUEPRINT, RUBRIC_CRITERIA
+from dtef_pipeline.rubric.tables import BLUEPRINT_FIELD, PROMPT_OF_BLUEPRINT, RUBRIC_CRITERIA, RUBRIC_JUDGEMENTS
 from dtef_pipeline.tables import EVIDENCE, RULE, SNAPSHOT_FIELD, field
 
 _IN_95 = "end of the 95 % interval"
 OF_CRITERION_FIELDS = tuple(RUBRIC_CRITERIA.field(name) for name in ("block", "path", "position"))
-_JUDGE = field("judge", pa.string(), "Judge, as approach(model)")
+_JUDGE = RUBRIC_JUDGEMENTS.field("judge")
+SCALE_FIELD = field("scale", pa.int64(), "Classes that judges chose from, 5 or 10, whose numbers are never compared; null: none")
 _ANCHOR_ITEM = field("item", pa.string(), "Hash of the prompt, the response's text and the criterion")
 
 RUBRIC_AGREEMENT = pa.schema(
@@ -20,6 +21,7 @@ RUBRIC_AGREEMENT = pa.schema(
             "Kind of the cut: overall, blueprint, judges (a pair), criterion (its kind) or language (its script)",
         ),
         field("value", pa.string(), "Value of the cut, such as a blueprint's id"),
+        SCALE_FIELD,
         field("alpha", pa.float64(), "Krippendorff's alpha of classes as numbers: 1 is agreement, 0 chance; null: one judge"),
         field("low", pa.float64(), f"Lower {_IN_95} of alpha, by prompts; null: fewer than 5 prompts"),
         field("high", pa.float64(), f"Upper {_IN_95} of alpha, by prompts; null: fewer than 5 prompts"),
@@ -32,7 +34,7 @@ RUBRIC_AGREEMENT = pa.schema(
         field("reason", pa.string(), "Reason why there is no alpha or no interval; empty: there is"),
     ]
 )
-"""One row per cut and value."""
+"""One row per scale, cut and value."""
 
 RUBRIC_DISAGREED = pa.schema(
     [

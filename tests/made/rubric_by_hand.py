@@ -35,9 +35,13 @@ class ByHand(NamedTuple):
 
 
 def scored_by_hand(
-    header: Mapping[str, Any], prompts: Sequence[Mapping[str, Any]], judges: Sequence[tuple[str, str]], players: Players
+    header: Mapping[str, Any],
+    prompts: Sequence[Mapping[str, Any]],
+    judges: Sequence[tuple[str, str]],
+    players: Players,
+    numbers: Mapping[str, float] = VERDICTS,
 ) -> ByHand:
-    """`judges`: approach and model of each; the header's models are written `openai:NAME`."""
+    """`judges`: approach and model of each; `numbers`: of classes; the header's models are written `openai:NAME`."""
     found = ByHand({}, {}, {}, {}, {})
     systems = header.get("systems", [header.get("system")])
     temperatures = header.get("temperatures", [header.get("temperature", 0.0)])
@@ -50,7 +54,7 @@ def scored_by_hand(
                 for prompt in prompts:
                     at = (prompt["id"], model, temperature, place)
                     found.replies[at] = reply = _spoken(prompt, system, model, temperature, players)
-                    points = _points(prompt, reply, judges, players)
+                    points = _points(prompt, reply, judges, players, numbers)
                     found.points.update({(*at, *where): score for where, (score, _) in points.items()})
                     found.cells[at] = _cell(prompt, reply, points)
                     cells.append((prompt.get("weight", 1), found.cells[at][2]))
@@ -77,7 +81,11 @@ def _spoken(prompt: Mapping[str, Any], system: str | None, model: str, temperatu
 
 
 def _points(
-    prompt: Mapping[str, Any], reply: Reply, judges: Sequence[tuple[str, str]], players: Players
+    prompt: Mapping[str, Any],
+    reply: Reply,
+    judges: Sequence[tuple[str, str]],
+    players: Players,
+    numbers: Mapping[str, float],
 ) -> dict[tuple[str, int | None, int], tuple[float | None, float]]:
     """Score and weight by block, path and position; nothing where nothing was written."""
     if reply.status != "ok":
@@ -89,19 +97,21 @@ def _points(
             path += isinstance(given, list)
             inside = enumerate(given) if isinstance(given, list) else [(place, given)]
             for position, criterion in inside:
-                score, weight = _point(criterion, reply.text, judges, players)
+                score, weight = _point(criterion, reply.text, judges, players, numbers)
                 score = score if score is None or block == "should" else 1 - score
                 found[block, path if isinstance(given, list) else None, position] = score, weight
     return found
 
 
-def _point(criterion: Any, text: str, judges: Sequence[tuple[str, str]], players: Players) -> tuple[float | None, float]:
+def _point(
+    criterion: Any, text: str, judges: Sequence[tuple[str, str]], players: Players, numbers: Mapping[str, float]
+) -> tuple[float | None, float]:
     if isinstance(criterion, str):
         criterion = {"text": criterion}
     weight = criterion.get("weight", 1)
     if "text" in criterion:
         meant = [players.verdicts[model, approach, text, criterion["text"]][-1] for approach, model in judges]
-        votes = [VERDICTS[name] for name in meant if name is not None]
+        votes = [numbers[name] for name in meant if name is not None]
         return (sum(votes) / len(votes) if votes else None), weight
     name, argument = next((key[1:], value) for key, value in criterion.items() if key.startswith("$"))
     return _computed(name, argument, text), weight

@@ -62,6 +62,7 @@ _CHAMPION_COLUMNS = (
 _AGREEMENT_COLUMNS = (
     Column("cut", "By", text),
     Column("value", "Of", named),
+    Column("scale", "Classes", whole, "How many classes judges chose from"),
     Column("alpha", "Alpha", as_is, "1 is agreement, 0 chance; 95 % interval beneath"),
     Column("reading", "Reading", text),
     Column("n_units", "Judged twice", whole, "Criteria of responses with two judgements or more"),
@@ -95,6 +96,7 @@ _SELF_COLUMNS = (
 _SHARE_COLUMNS = (
     Column("cut", "By", text),
     Column("value", "Of", named),
+    Column("scale", "Classes", whole, "How many classes judges chose from"),
     Column("answers", "Answers", percent, "Share of the variance between criteria of responses: what is to be measured"),
     Column("judges", "Judges", percent, "Share between judges of the same text"),
     Column("repeats", "Repeats", percent, "Share between repeats of one judge"),
@@ -265,6 +267,8 @@ def _flagged_first(found: pd.DataFrame) -> pd.DataFrame:
 def _as_published(found: pd.DataFrame, columns: Sequence[Column], caption: str) -> str:
     """The known columns; of a table without any of them, all."""
     known = [column for column in columns if column.name in found and found[column.name].notna().any()]
+    if "scale" in found and found["scale"].nunique() < 2:
+        known = [column for column in known if column.name != "scale"]
     known = known or [Column(str(name), str(name), text) for name in found]
     names = [column.name for column in known if column.shown is named]
     shown = with_intervals(_named(found, names), [ends for ends in _SHOWN_ENDS if {*ends} <= set(found)])

@@ -5,6 +5,8 @@ A failure here is never mended by writing the new value down, unless the prompts
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dtef_pipeline.judging.classes import FIVE_CLASSES, TEN_CLASSES
@@ -49,7 +51,7 @@ def test_requests_of_judges(approach: str, prompt: str, key: str, corrected: str
 
 def test_hashes_of_judges() -> None:
     judges = default_judges(MODELS)
-    assert [judge_hash(judges, scale) for scale in (FIVE_CLASSES, TEN_CLASSES)] == [
+    assert [judge_hash([replace(judge, scale=scale) for judge in judges]) for scale in (FIVE_CLASSES, TEN_CLASSES)] == [
         "04bc6e5b047400446ad5ab16fbf086d2",
         "ea50fe8c22c13d23bd78a42c696e20d9",
     ]

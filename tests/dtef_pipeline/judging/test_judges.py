@@ -101,10 +101,16 @@ def test_the_hash_of_judges_is_of_what_decides_and_of_nothing_else() -> None:
     assert judge_hash([replace(judge, model=renamed) for judge in judges]) == known
     others = [
         judge_hash(judges[:1]),
-        judge_hash(judges, TEN_CLASSES),
+        judge_hash([replace(judge, scale=TEN_CLASSES) for judge in judges]),
         judge_hash(named_judges(["standard=big", "prompt-aware=big"], MODELS)),
         judge_hash(named_judges(["standard=mini", "holistic=mini"], MODELS)),
         judge_hash(named_judges(["standard=mini", "prompt-aware=mini@max_tokens=4096"], MODELS)),
         judge_hash([JUDGE, JUDGE]),
     ]
     assert len({known, *others}) == 7
+    with pytest.raises(ValueError, match="judges of 2 scales"):
+        judge_hash([JUDGE, replace(JUDGE, scale=TEN_CLASSES)])
+
+
+def test_a_judge_on_ten_classes_has_a_name_of_its_own() -> None:
+    assert replace(JUDGE, scale=TEN_CLASSES).name == f"{JUDGE.name}[scale:10]"

@@ -1,0 +1,97 @@
+"""Judges that choose from ten classes: the same stages, with faults, and nothing that mixes two scales."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assets.launch import materialize
+from dtef_pipeline.judging.classes import TEN_CLASSES
+from tests.assets.rubric.conftest import RubricPipeline, rubric_pipeline
+from tests.made.rubric_by_hand import scored_by_hand
+from tests.made.rubric_documents import ONE, ONE_PROMPTS, PATHS, PATHS_PROMPTS
+from tests.made.rubric_replies import TEN_VERDICTS, faulty
+
+JUDGES_ON_TEN = [("standard", "judge-x"), ("prompt-aware", "judge-x")]
+TEN: dict[str, Any] = {"scale": 10}
+
+
+@pytest.fixture
+def faults(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RubricPipeline]:
+    """A pipeline of which a fifth of the calls fails."""
+    with rubric_pipeline(state, monkeypatch, faulty(0.2)) as made:
+        yield made
+
+
+def near(value: float | None) -> Any:
+    return None if value is None else pytest.approx(value, abs=1e-9)
+
+
+def test_ten_classes_make_the_scores_that_plain_loops_find_and_are_bought_once(faults: RubricPipeline) -> None:
+    faults.write("paths", [PATHS, PATHS_PROMPTS])
+    assert faults.run(rubric_judgements=TEN).failures == ()
+    assert set(faults.players.answered.values()) == {1}
+    rows = faults.rows("rubric_judgements")
+    assert {row["scale"] for row in rows} == {10}
+    assert {row["judge"] for row in rows} == {"standard(judge-x)[scale:10]", "prompt-aware(judge-x)[scale:10]"}
+    assert {row["class"] for row in rows} == {None, *TEN_CLASSES.numbers}
+    assert {row["score"] for row in rows} == {None, *TEN_CLASSES.numbers.values()}
+    hand = scored_by_hand(PATHS, PATHS_PROMPTS, JUDGES_ON_TEN, faults.players, TEN_VERDICTS)
+    models = {row["model"]: row["hybrid"] for row in faults.rows("rubric_scores") if row["level"] == "model"}
+    assert models == {model: near(score) for model, score in hand.models.items()}
+    assert faults.players.asked
+    assert faults.run(rubric_judgements=TEN).failures == ()
+    assert not faults.players.asked
+
+
+def test_another_scale_asks_judges_alone_and_back_again_nobody(rubric: RubricPipeline) -> None:
+    rubric.players.unreadable = False
+    rubric.write("one", [ONE, ONE_PROMPTS])
+    rubric.run()
+    of_five = rubric.rows("rubric_runs")[0]
+    judged = rubric.table("rubric_judgements")
+    assert rubric.players.asked
+    rubric.run(rubric_judgements=TEN)
+    assert dict(rubric.players.asked) == {"judge": 8}
+    of_ten = rubric.rows("rubric_runs")[0]
+    assert of_ten["test_hash"] == of_five["test_hash"]
+    assert of_ten["policy_hash"] == of_five["policy_hash"]
+    assert of_ten["judge_hash"] != of_five["judge_hash"]
+    assert of_ten["run_label"] != of_five["run_label"]
+    rubric.run()
+    assert not rubric.players.asked
+    assert rubric.rows("rubric_runs")[0] == of_five
+    assert rubric.table("rubric_judgements") == judged
+
+
+def test_tables_of_judges_and_pages_keep_two_scales_apart(rubric: RubricPipeline) -> None:
+    rubric.players.unreadable = False
+    rubric.write("five", [PATHS, PATHS_PROMPTS])
+    rubric.write("ten", [PATHS, PATHS_PROMPTS])
+    assert rubric.run(keys=["five"]).failures == ()
+    assert rubric.run(keys=["ten"], rubric_judgements=TEN).failures == ()
+    assert rubric.roll_up().failures == ()
+    cuts = rubric.rows("rubric_agreement")
+    assert [row["scale"] for row in cuts if row["cut"] == "overall"] == [5, 10]
+    assert {(row["value"], row["scale"]) for row in cuts if row["cut"] == "blueprint"} == {("five", 5), ("ten", 10)}
+    assert {row["value"] for row in cuts if row["cut"] == "judges"} == {
+        "prompt-aware(judge-x) x standard(judge-x)",
+        "prompt-aware(judge-x)[scale:10] x standard(judge-x)[scale:10]",
+    }
+    overall = {row["scale"]: row["alpha"] for row in cuts if row["cut"] == "overall"}
+    assert {row["scale"]: row["alpha"] for row in cuts if row["cut"] == "blueprint"} == {
+        scale: near(alpha) for scale, alpha in overall.items()
+    }
+    assert len(rubric.rows("rubric_judges")) == 4
+    assert [row["scale"] for row in rubric.rows("rubric_variance_shares") if row["cut"] == "overall"] == [5, 10]
+
+    assert materialize(rubric.instance, ["rubric_report"], [], {}).failures == ()
+    folder = Path(str(rubric.house.root)) / "rubric_report"
+    (of_ten,) = (page.read_text(encoding="utf-8") for page in folder.rglob("*.html") if page.stem.startswith("ten"))
+    for name in TEN_VERDICTS:
+        assert f'<span class="class">{name.lower().replace("_", " ")}</span>' in of_ten
+    assert "<th" in (index := (folder / "index.html").read_text(encoding="utf-8"))
+    assert "Classes" in index
