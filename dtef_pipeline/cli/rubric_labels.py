@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 
 _LABEL_DRAWS, _LABEL_ITEMS, _LABELS = "rubric_label_draws", "rubric_label_items", "rubric_labels"
 _SAMPLE_READS = ("rubric_responses", "rubric_criteria", "rubric_prompts", "rubric_scores", "rubric_runs", "rubric_blueprints")
+_CAN_BE_LABELLED = "that judges decide on"
+"""Behind a number of prompts: a board has others too, with functions or an ideal answer alone, or without a response."""
 _CORRECTED_SHOWN = (
-    *("blueprint", "model", "judged", "corrected", "interval", "labels_needed", "prompts_needed"),
+    *("blueprint", "model", "judged", "corrected", "interval", "interval_here", "labels_needed", "prompts_needed"),
     *("n_prompts_labelled", "n_prompts", "power", "reason"),
 )
 
@@ -79,7 +81,7 @@ def sample(options: SampleOptions) -> None:
     again = ", as drawn before" if len(draws) == len(before) else ""
     n_drawn, n_of = int(found.drawn["drawn"].sum()), len(found.drawn)
     click.echo(
-        f"{options.out}: {counted(len(found.sheet), 'row')} of {n_drawn:,} of {counted(n_of, 'prompt')}, draw {name}{again}"
+        f"{options.out}: {counted(len(found.sheet), 'row')} of {n_drawn:,} of {counted(n_of, 'prompt')} {_CAN_BE_LABELLED}, draw {name}{again}"
     )
     say(
         f"fill in class ({', '.join(_short_classes())}) and author, reason if you like; then `dtef rubric labels import {options.out}`"
@@ -159,12 +161,16 @@ def board(reader: TableReader, blueprints: Sequence[str], output: str) -> None:
         click.echo(render(frame, output))
         return
     whole = {name: np.ceil(frame[name].astype("float64")).astype("Int64") for name in ("labels_needed", "prompts_needed")}
-    shown = frame.assign(interval=intervals_of(frame, "corrected", ("corrected_low", "corrected_high")), **whole)
+    ends = {"interval": ("corrected_low", "corrected_high"), "interval_here": ("here_low", "here_high")}
+    shown = frame.assign(**{name: intervals_of(frame, "corrected", pair) for name, pair in ends.items()}, **whole)
     columns = [name for name in _CORRECTED_SHOWN if (shown[name].notna() & (shown[name] != "")).any()]
-    fit = terminal_fit(["model", "judged", "corrected", "interval"], ["reason", "power", "n_prompts", "prompts_needed"])
+    fit = terminal_fit(
+        ["model", "judged", "corrected", "interval"], ["reason", "power", "n_prompts", "interval_here", "prompts_needed"]
+    )
     click.echo(render(shown, "table", columns=columns, fit=fit))
     meanings = {column.name: description(column) for column in RUBRIC_CORRECTED_ROWS} | {
-        "interval": "95 % interval of corrected"
+        "interval": "95 % interval of corrected, other prompts being possible",
+        "interval_here": "95 % interval of the score on these very prompts, had people judged all",
     }
     click.echo(column_lines(columns_that_fit(shown, columns, None, fit), meanings, fit.width))
 
@@ -207,7 +213,8 @@ def _draw_lines(draws: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) 
         n_items, n_has = int(sizes[name]), int(done[name])
         state = "" if own["imported"].iloc[0] else "; not counted, as nothing of it was imported"
         yield (
-            f"draw {name}: {int(own['drawn'].sum()):,} of {counted(len(own), 'prompt')}, {n_has:,} of {counted(n_items, 'item')} labelled{state}"
+            f"draw {name}: {int(own['drawn'].sum()):,} of {counted(len(own), 'prompt')} {_CAN_BE_LABELLED}, "
+            f"{n_has:,} of {counted(n_items, 'item')} labelled{state}"
         )
     for author, own in labels.groupby("author", sort=True):
         yield f"{author}: {counted(own['item'].nunique(), 'item')} labelled, {counted(len(own), 'label')} with those that were overruled"
@@ -219,7 +226,7 @@ def _needed_lines(corrected: pd.DataFrame) -> Iterator[str]:
     known = needed["labels_needed"].dropna()
     if len(known):
         prompts = int(needed["prompts_needed"].max())
-        yield f"for +-0.03 on these prompts and every model: about {int(known.max()):,} labels ({counted(prompts, 'prompt')})"
+        yield f"for +-0.03 on these prompts and every model: about {int(known.max()):,} labels ({counted(prompts, 'prompt')} {_CAN_BE_LABELLED})"
     elif len(needed):
         yield f"how many labels are needed for +-0.03 is not known yet: {needed['reason'].iloc[0]}"
 

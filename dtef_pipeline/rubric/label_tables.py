@@ -33,7 +33,11 @@ RUBRIC_CORRECTED_ROWS = pa.schema(
     [
         field("blueprint", pa.string(), "Id of the blueprint, from its path: / is written __; null: over all blueprints"),
         *list(RUBRIC_CORRECTED)[:_AFTER_PROMPTS_NEEDED],
-        field("labels_needed", pa.int64(), "Labels that so many prompts take, of all models; null: too few labels to say"),
+        field(
+            "labels_needed",
+            pa.int64(),
+            "Labels to give, of all models, for the interval of the score on these very prompts to be .06 wide; null: too few labels to say",
+        ),
         *list(RUBRIC_CORRECTED)[_AFTER_PROMPTS_NEEDED:],
     ]
 )

@@ -130,12 +130,12 @@ RUBRIC_CORRECTED = pa.schema(
             pa.float64(),
             "Weight of the judges in the corrected score: 0 they do not count, 1 they do but for their bias",
         ),
-        field("n_prompts", pa.int64(), "Prompts of the board row"),
-        field("n_prompts_labelled", pa.int64(), "Prompts of these with labels"),
+        field("n_prompts", pa.int64(), "Prompts of the board row, with those that judges decide nothing of"),
+        field("n_prompts_labelled", pa.int64(), "Prompts of these that judges decide and that are labelled in full"),
         field(
             "prompts_needed",
             pa.float64(),
-            "Prompts to label for here_low to here_high to be .06 wide; null: too few labels to say",
+            "Prompts to label for the interval of the score on these very prompts to be .06 wide; null: too few labels to say",
         ),
         field("reason", pa.string(), "Reason why there is no interval; empty: there is one"),
     ]

@@ -252,10 +252,15 @@ class TestCorrected:
         text = ok("rubric", "board", "--by", "corrected")
         assert "corrected" in text
         assert "cand-a" in text
+        assert "interval here" in text
+        assert "prompts needed      Prompts to label for the interval of the score on these very prompts" in text
+        assert "here_low" not in text, "a column that the table does not show"
+        again = ok("rubric", "labels", "sample", "--prompts", "9", "--seed", "8", "--out", tmp_path / "more.csv")
+        assert " of 9 of 14 prompts that judges decide on, draw " in again
         one = strict(ok("rubric", "board", "--by", "corrected", "--blueprint", "one", "--format", "json"))
         assert {row["blueprint"] for row in one} == {"one"}
         shown = ok("rubric", "labels", "show")
-        assert "9 of 14 prompts, 72 of 72 items labelled" in shown
+        assert "9 of 14 prompts that judges decide on, 72 of 72 items labelled" in shown
         assert "Ada: 72 items labelled" in shown
         assert "for +-0.03 on these prompts and every model: about" in shown
         known = pd.DataFrame(strict(ok("rubric", "labels", "show", "--format", "json")))
