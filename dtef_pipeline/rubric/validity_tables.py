@@ -10,7 +10,9 @@ from dtef_pipeline.tables import EVIDENCE, RULE, SNAPSHOT_FIELD, field
 _IN_95 = "end of the 95 % interval"
 OF_CRITERION_FIELDS = tuple(RUBRIC_CRITERIA.field(name) for name in ("block", "path", "position"))
 _JUDGE = RUBRIC_JUDGEMENTS.field("judge")
-SCALE_FIELD = field("scale", pa.int64(), "Classes that judges chose from, 5 or 10, whose numbers are never compared; null: none")
+SCALE_FIELD = field(
+    "scale", pa.int64(), "Classes that judges chose from, 5 or 10, whose numbers are never compared; null: none"
+)
 _ANCHOR_ITEM = field("item", pa.string(), "Hash of the prompt, the response's text and the criterion")
 
 RUBRIC_AGREEMENT = pa.schema(
