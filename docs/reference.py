@@ -13,6 +13,7 @@ from assets.definitions import defs
 from dtef_pipeline.cli import main
 from dtef_pipeline.cli.columns import explained
 from dtef_pipeline.cli.options import VIEWS_SHOWN
+from dtef_pipeline.rubric.board_views import BOARD_VIEWS, BOARD_VIEWS_SHOWN
 from dtef_pipeline.survey.boards.published import PUBLISHED
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS
 from dtef_pipeline.tables import description
@@ -80,9 +81,13 @@ def _commands() -> list[str]:
                 *(f"| {shown} | {text} |" for shown, text in columns.items()),
                 "",
             ]
-        if command.epilog == VIEWS_SHOWN:
+        views = {VIEWS_SHOWN: PUBLISHED, BOARD_VIEWS_SHOWN: BOARD_VIEWS}
+        for view_list in (found for words, found in views.items() if (command.epilog or "").startswith(words)):
             lines += ["| `--by` | shows | table |", "| --- | --- | --- |"]
-            lines += [*(f"| `{view.name}` | {view.shows} | `{view.table}` |" for view in PUBLISHED), ""]
+            lines += [
+                *(f"| `{view.name}` | {view.shows} | {f'`{view.table}`' if view.table else '-'} |" for view in view_list),
+                "",
+            ]
     return lines
 
 

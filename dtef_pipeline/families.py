@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.keys import Space
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.rubric.stored_tables import RUBRIC_TABLES
@@ -25,11 +26,15 @@ class Family:
     """Its tables, by name; the first says which partitions there are."""
     computed: Mapping[str, int | None] = field(default_factory=dict)
     """The models of the models file whose answers it computes, each with its usual seed: see `asking.models.load_models`."""
+    asked: tuple[str, ...] = ()
+    """Its tables that say which responses of candidates in the store are its own: by `request_key`, or by the list `request_keys`."""
+    roles: tuple[str, ...] = ()
+    """The roles beside that of candidates in which it alone asks models."""
 
 
 FAMILIES = (
-    Family("survey", SPACE, SURVEY_TABLES, BASELINES),
-    Family("rubric", RUBRIC_SPACE, RUBRIC_TABLES),
+    Family("survey", SPACE, SURVEY_TABLES, BASELINES, asked=("predictions",)),
+    Family("rubric", RUBRIC_SPACE, RUBRIC_TABLES, asked=("rubric_responses",), roles=ROLES[1:]),
 )
 TABLES: Mapping[str, TableSpec] = {name: spec for family in FAMILIES for name, spec in family.tables.items()}
 """The tables of all families, by name."""

@@ -15,6 +15,7 @@ from dtef_pipeline.keys import MODEL
 from dtef_pipeline.report.column_lines import column_lines, in_width
 from dtef_pipeline.report.drift_terminal import VERDICT_ENDS, drift_text, verdict_table
 from dtef_pipeline.report.fitting import Fit
+from dtef_pipeline.report.names import Names
 from dtef_pipeline.report.terminal import (
     allowed_for,
     columns_that_fit,
@@ -53,7 +54,6 @@ _TITLES = {
     "family": "",
 }
 """Columns that can stand above the rows instead, with the words that their values follow."""
-_WHOSE_VERDICT = ("verdict", "night", *KEYS.space, "model", *KEYS.asked, "shift")
 _NOTES = ("note", "consistency_note")
 _MOST_NOTES = 5
 """Rows of which it is told that readable responses alone say something else, and that have one note."""
@@ -155,13 +155,17 @@ def _listed(title: str, lines: Sequence[str]) -> str:
     return "\n".join([in_width(title, width), *(in_width(f"  {line}", width, 4) for line in lines)]) if lines else ""
 
 
-def render_drift(checks: pa.Table) -> str:
-    """What `dtef drift` prints, with a line for each column of its table of verdicts that is not plain English."""
-    verdicts = verdict_table(checks, NAMES)
-    fit = terminal_fit([name for name in _WHOSE_VERDICT if name in verdicts], _DRIFT_FIRST_OUT)
-    text = drift_text(checks, NAMES, fit)
+def render_drift(checks: pa.Table, names: Names = NAMES, told: Mapping[str, str] = DRIFT) -> str:
+    """What `dtef drift` prints, with a line for each column of its table of verdicts that is not plain English.
+
+    `names`: of the family that the checks are of; `told`: what the columns mean.
+    """
+    verdicts, keys = verdict_table(checks, names), names.subject.keys
+    whose = ("verdict", "night", *keys.space, "model", *keys.asked, "shift")
+    fit = terminal_fit([name for name in whose if name in verdicts], _DRIFT_FIRST_OUT)
+    text = drift_text(checks, names, fit)
     shown = columns_that_fit(verdicts, (), VERDICT_ENDS, fit)
-    return "\n".join([text, column_lines(shown, DRIFT, fit.width)] if shown else [text])
+    return "\n".join([text, column_lines(shown, told, fit.width)] if shown else [text])
 
 
 def _fit(by: str, how: str = "") -> Fit:

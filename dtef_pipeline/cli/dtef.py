@@ -10,8 +10,10 @@ import click
 
 from dtef_pipeline.cli.export_blueprints import export_blueprints
 from dtef_pipeline.cli.options import (
+    VIEWS_OF_RUBRICS,
     VIEWS_SHOWN,
     Commands,
+    OfFamily,
     chooses_a_board,
     of_format,
     of_metric,
@@ -19,6 +21,7 @@ from dtef_pipeline.cli.options import (
     of_targets,
     of_wide,
     reads_a_survey,
+    reads_families,
     selects_what_is_asked,
     writes_a_table,
 )
@@ -132,13 +135,14 @@ def estimate(output: str, **options: Any) -> None:
 @click.option(
     "--by",
     multiple=True,
-    type=click.Choice(["model", "round", "segment", "snapshot", "condition"]),
-    help="What to add up the requests by; may be repeated.  [default: model]",
+    type=OfFamily(survey=["model", "round", "segment", "snapshot", "condition"], rubric=["role", "model"]),
+    help="What to add up the requests by; may be repeated.  [default: model; of rubrics role and model]",
 )
 @of_rounds
 @click.option("--snapshot", help="Only this snapshot.  [default: all]")
 @writes_a_table
 @reports_errors
+@reads_families("by", "output")
 def costs(by: tuple[str, ...], rounds: tuple[str, ...], snapshot: str | None, output: str) -> None:
     """Show what was asked of language models, and what it cost: requests, tokens, US dollars."""
     from dtef_pipeline.cli import after_run
@@ -192,11 +196,14 @@ def experiment(name: str | None, output: str, **options: Any) -> None:
         after_run.experiment(name, output, **options)
 
 
-@main.command(short_help="Rank models by their mean score, overall or in groups.", epilog=VIEWS_SHOWN)
+@main.command(
+    short_help="Rank models by their mean score, overall or in groups.", epilog=f"{VIEWS_SHOWN}\n\n{VIEWS_OF_RUBRICS}"
+)
 @of_rounds
 @chooses_a_board
 @writes_a_table
 @reports_errors
+@reads_families("by", "output")
 def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -> None:
     """Rank models by their mean score with 95 % intervals, overall or within groups; or test what the ranks show."""
     from dtef_pipeline.cli import read
@@ -208,10 +215,11 @@ def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -
 @of_rounds
 @click.option(
     "--by",
-    type=click.Choice(["model", "round", "segment"]),
+    type=OfFamily(survey=["model", "round", "segment"], rubric=["model", "blueprint"]),
     default="model",
     show_default=True,
-    help="What gets a verdict: each model over all rounds and segments, each model in a round, or each model in a segment.",
+    help="What gets a verdict: each model over all rounds and segments (of rubrics: over all blueprints), or each model in a round, in a "
+    "segment, or in a blueprint.",
 )
 @click.option(
     "--since",
@@ -222,6 +230,7 @@ def leaderboard(by: str, output: str, rounds: tuple[str, ...], **options: Any) -
 @click.option("--fail-on", type=click.Choice(["watch", "drift"]), help="Exit with code 3 at this verdict or a worse one.")
 @writes_a_table
 @reports_errors
+@reads_families("by", "fail_on", "output")
 def drift(rounds: tuple[str, ...], by: str, since: tuple[str, ...], fail_on: str | None, output: str) -> None:
     """Tell whether a model now responds to the same prompts in another way than before, and what else changed.
 
@@ -277,11 +286,18 @@ def sql(query: str, output: str) -> None:
 
 @main.command(short_help="Write the results as one HTML page.")
 @click.option(
-    "--out", default="report.html", show_default=True, type=click.Path(dir_okay=False, path_type=Path), help="File to write."
+    "--out",
+    default="report.html",
+    show_default="report.html; of rubrics the folder rubric_report",
+    type=click.Path(path_type=Path),
+    help="File to write.",
 )
 @reports_errors
+@reads_families("out")
 def report(out: Path) -> None:
-    """Write the report: one HTML page that needs no other file and no network."""
+    """Write the report: one HTML page that needs no other file and no network; of rubrics a folder of such pages."""
+    if out.is_dir():
+        raise click.BadParameter(f"File {str(out)!r} is a directory.", param_hint="'--out'")
     from dtef_pipeline.cli import read
 
     read.report(out)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import wraps
+from importlib import import_module
 from typing import Any
 
 import click
 
+from dtef_pipeline.rubric.board_views import BOARD_VIEW_BY_NAME, BOARD_VIEWS_SHOWN
 from dtef_pipeline.survey.blueprint.options import FLAGS, Flag
 from dtef_pipeline.survey.boards.published import BY_NAME, PUBLISHED
 
 VIEWS_SHOWN = "\n".join(["\b", "What --by shows:", *(f"  {view.name:<13}  {view.shows}" for view in PUBLISHED)])
 """To follow the options of a command that takes `--by`."""
+VIEWS_OF_RUBRICS = BOARD_VIEWS_SHOWN.replace("--by shows", "--by shows with --family rubric")
 
 
 WIDE_META = "dtef.wide"
@@ -51,6 +55,82 @@ def options(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Call
         return command
 
     return decorated
+
+
+USUAL_FAMILY = "survey"
+"""What commands are about that take `--family`, when it is not given."""
+
+
+class OfFamily(click.Choice[str]):
+    """What an option may be, by the family that `--family` names."""
+
+    def __init__(self, **of_family: Sequence[str]) -> None:
+        super().__init__(list(dict.fromkeys(choice for choices in of_family.values() for choice in choices)))
+        self.of_family = of_family
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        family = ctx.params.get("family") if ctx else None
+        own = self.of_family.get(family or USUAL_FAMILY, ())
+        if value in self.choices and value not in own:
+            self.fail(f"{value!r} with --family {family}: allowed: {', '.join(own)}.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def _known_family(context: click.Context, parameter: click.Parameter, family: str | None) -> str | None:
+    if family is None or context.resilient_parsing:
+        return family
+    from dtef_pipeline.families import FAMILIES
+
+    names = [one.name for one in FAMILIES]
+    if family not in names:
+        raise click.BadParameter(f"{family!r}: allowed: {', '.join(names)}.", context, parameter)
+    return family
+
+
+def of_family(default: str | None = USUAL_FAMILY, help: str = "Family of evaluations to read.") -> Callable[..., Any]:
+    """The option `--family`; no default: all families."""
+    return click.option(
+        "--family",
+        default=default,
+        show_default=default is not None,
+        metavar="survey|rubric",
+        is_eager=True,
+        callback=_known_family,
+        help=help,
+    )
+
+
+def reads_families(*taken: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--family` for a command that is written for the usual family.
+
+    What it does for another one is the function of its name in `NAME_family.py`, which gets the options `taken`; all others are refused.
+    """
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def wrapped(*, family: str, **given: Any) -> Any:
+            if family == USUAL_FAMILY:
+                return command(**given)
+            _refuse_others(taken, family)
+            show = getattr(import_module(f"dtef_pipeline.cli.{family}_family"), command.__name__)
+            return show(**{name: given[name] for name in taken})
+
+        with_option: Callable[..., Any] = of_family()(wrapped)
+        return with_option
+
+    return decorated
+
+
+def _refuse_others(taken: Sequence[str], family: str) -> None:
+    from dtef_pipeline.errors import ConfigError
+
+    context = click.get_current_context()
+    options = {one.name: one.opts[0] for one in context.command.params if one.expose_value and one.name != "family"}
+    allowed = ", ".join(spelled for name, spelled in options.items() if name in taken)
+    for name, spelled in options.items():
+        source = context.get_parameter_source(name or "")
+        if name not in taken and source is click.core.ParameterSource.COMMANDLINE:
+            raise ConfigError(f"{spelled} with --family {family}: allowed with it: {allowed}")
 
 
 def _of_condition(flag: Flag) -> Callable[..., Any]:
@@ -218,7 +298,7 @@ selects_what_is_asked = options(
 chooses_a_board = options(
     click.option(
         "--by",
-        type=click.Choice(list(BY_NAME)),
+        type=OfFamily(survey=list(BY_NAME), rubric=list(BOARD_VIEW_BY_NAME)),
         default="overall",
         show_default=True,
         help="What to show; each choice is explained below.",

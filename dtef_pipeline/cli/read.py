@@ -3,7 +3,7 @@
 import difflib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from assets.survey.panel_file import known_panel, require_known_in_drift, scored
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.cli.board_table import lines_of_few_pairs, lines_of_unranked, lines_of_view, render_drift, render_view
+from dtef_pipeline.cli.drift_exit import NOTHING_COMPARED, exit_code
 from dtef_pipeline.cli.left_out import queried, reads_tables, unreadable
 from dtef_pipeline.cli.stated_effects import lines_of_design_effects
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
@@ -27,7 +28,7 @@ from dtef_pipeline.drift.checks import columns_needed, drift_checks
 from dtef_pipeline.drift.models import model_drift
 from dtef_pipeline.drift.options import WatchOptions
 from dtef_pipeline.drift.rule import MIN_HOURS, TOO_CLOSE
-from dtef_pipeline.drift.verdict_text import by_verdict, place_words, reaches
+from dtef_pipeline.drift.verdict_text import by_verdict
 from dtef_pipeline.errors import ConfigError, DtefError, WarehouseError
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.baselines.names import BASELINES
@@ -37,17 +38,13 @@ from dtef_pipeline.survey.boards.scored import SurveyBoardOptions
 from dtef_pipeline.survey.boards.views import HELD, view
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.report.charts import by_significance
-from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.text.counted import counted
 from resources.file_systems import write_text
 from resources.known_models import known_models
 from resources.settings import Settings, shipped
 from resources.table_reader import TableReader
 from resources.warehouse import TABLES, Warehouse
 
-NOTHING_COMPARED = 5
-"""Exit code of `dtef drift --fail-on` where there is no series, or none could be compared."""
-SERIES_NAMED = 10
-"""Series without a verdict that are named."""
 _ASK_AGAIN = (
     "To have something to compare, ask the same again: the same `dtef run` on another day, with that day as --snapshot (such as 2026-01-31) "
     "and the same rounds, segments, questions and contexts. Only models at temperature 0 are compared (--model NAME@temperature=0)."
@@ -166,12 +163,7 @@ def drift(
     if not is_compared:
         is_close = any(row["reason"].startswith(TOO_CLOSE) for row in rows)
         say(f"\n{_WAIT.format(hours=MIN_HOURS) if is_close else _ASK_AGAIN}", err=output != "table")
-    if not fail_on:
-        return 0
-    if who := _not_compared(rows):
-        share = f"{len(who)} of {len(rows)} series, which could not be compared"
-        say(f"warning: --fail-on {fail_on} says nothing about {share}: {and_more(who, SERIES_NAMED)}", err=True)
-    return 3 if reaches(rows, fail_on) else 0 if is_compared else NOTHING_COMPARED
+    return exit_code(rows, fail_on, SUBJECT)
 
 
 def _checks(reader: TableReader, rounds: tuple[str, ...], by: str, since: tuple[str, ...]) -> pa.Table:
@@ -196,15 +188,6 @@ def _checks(reader: TableReader, rounds: tuple[str, ...], by: str, since: tuple[
     if not len(checks) or is_late:
         raise _NothingToCompareError(_why_no_series(reader, rounds, options))
     return checks
-
-
-def _not_compared(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The rows without a verdict, by what tells people the series apart; of a series with other prompts that are compared, it says so."""
-    named = [(f"{row['model']}{place_words(row, SUBJECT.keys)} at {SUBJECT.asked(row)}", row["verdict"]) for row in rows]
-    compared = {who for who, verdict in named if verdict is not None}
-    return [
-        f"{who} (other prompts of it are compared)" if who in compared else who for who, verdict in named if verdict is None
-    ]
 
 
 def _why_no_series(reader: TableReader, rounds: Sequence[str], options: WatchOptions) -> str:

@@ -8,8 +8,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dtef_pipeline.cli.left_out import open_reader
 from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.families import FAMILIES, TABLES
 from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.terminal import columns_that_fit, render
 from dtef_pipeline.text.counted import counted
@@ -48,9 +50,9 @@ def import_file(path: Path) -> None:
         click.echo(f"{store.name}: {counted(done.added, 'response')} added from {path}, {done.known:,} there already")
 
 
-def show(output: str) -> None:
+def show(output: str, family: str | None) -> None:
     with _store() as store:
-        summary = store.summary()
+        summary = store.summary() if family is None else _of_family(store, family)
         size = store.database.size()
         name = store.name
     # Whole numbers stay whole beside unknown ones.
@@ -60,6 +62,25 @@ def show(output: str) -> None:
         stored = pc.sum(summary["answers"]).as_py() or 0
         click.echo(f"{counted(stored, 'response')}, {size / 1e6:,.1f} MB: {name}")
         click.echo(column_lines(columns_that_fit(frame, (), None, fit), STORED, fit.width))
+
+
+def _of_family(store: ResponseStore, name: str) -> pa.Table:
+    """What the family asked: candidates by the request keys in its tables, and all that was asked in the roles that it alone has."""
+    family = next(one for one in FAMILIES if one.name == name)
+    reader = open_reader()
+    there = [table for table in family.asked if table in reader.warehouse.tables()]
+    keys = [f"SELECT {_key_column(table)} AS key FROM {table}" for table in there]
+    union = " UNION ".join(keys)
+    found = reader.query(lambda connection: connection.execute(union).fetchall(), only=there) if keys else []
+    whole = store.summary()
+    own = whole.filter(pc.is_in(whole["role"], pa.array(family.roles, pa.string())))
+    candidates = store.summary_of(key for (key,) in found)
+    return pa.concat_tables([candidates, own]).sort_by([(name, "ascending") for name in ("model", "snapshot", "role")])
+
+
+def _key_column(table: str) -> str:
+    schema = TABLES[table].schema
+    return "request_key" if schema is not None and "request_key" in schema.names else "unnest(request_keys)"
 
 
 def _contents(store: ResponseStore) -> str:

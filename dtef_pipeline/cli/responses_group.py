@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dtef_pipeline.cli.options import writes_a_table
+from dtef_pipeline.cli.options import of_family, writes_a_table
 from dtef_pipeline.cli.reported import reports_errors
 
 
@@ -16,13 +16,14 @@ def responses() -> None:
 
 
 @responses.command(short_help="List what the response store holds.")
+@of_family(None, "Only what this family of evaluations asked, by its tables.  [default: all in the store]")
 @writes_a_table
 @reports_errors
-def show(output: str) -> None:
+def show(output: str, family: str | None) -> None:
     """List what the response store holds: responses, tokens and cost of each model and snapshot."""
     from dtef_pipeline.cli import responses
 
-    responses.show(output)
+    responses.show(output, family)
 
 
 @responses.command("export", short_help="Write responses to a file.")

@@ -10,6 +10,7 @@ import pandas as pd
 
 from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.rubric_labels import board as corrected_board
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.column_lines import column_lines
@@ -20,6 +21,7 @@ from dtef_pipeline.rubric.board_views import (
     BOARD_VIEWS,
     CHAMPIONS_VIEW,
     COMPARE_VIEW,
+    CORRECTED_VIEW,
     RubricView,
 )
 from dtef_pipeline.rubric.champions import LATEST_GRADES, LEAST_STEADY, STEADY_GRADE
@@ -36,23 +38,27 @@ from resources.table_reader import TableReader
 _ROWS_NAMED = 5
 """Rows that are named before a note on them."""
 _ENDS_OF_INTERVAL = ("low", "high")
-_FLAG_COLUMNS = ("flagged", "champion")
+_FLAG_COLUMNS = ("flagged", "champion", "investigate")
 _COMPARED_READ = ("rubric_scores", "rubric_runs", "rubric_blueprints")
 
 
-@reads_tables
-def board(reader: TableReader, by: str, blueprints: Sequence[str], output: str, *, consistency: bool = False) -> None:
+def show(by: str, blueprints: Sequence[str], output: str, *, consistency: bool = False) -> None:
     """`consistency`: of champions, whether they need steady grades."""
-    view = BOARD_VIEW_BY_NAME[by]
     if consistency and by != CHAMPIONS_VIEW:
         raise ConfigError(f"--consistent-champions with --by {by}: allowed with --by {CHAMPIONS_VIEW}")
+    if by == CORRECTED_VIEW:
+        corrected_board(blueprints, output)
+    else:
+        _board(by, blueprints, output, consistency)
+
+
+@reads_tables
+def _board(reader: TableReader, by: str, blueprints: Sequence[str], output: str, consistency: bool) -> None:
+    view = BOARD_VIEW_BY_NAME[by]
     frame = _rows(reader, view, blueprints, consistency)
     if not len(frame):
         raise WarehouseError(f"nothing to show by {by}: it needs {view.needs}")
-    if output != "table":
-        click.echo(render(frame, output))
-        return
-    _print(view, frame, _lines_of(reader, view, consistency))
+    print_view(view, frame, output, _lines_of(reader, view, consistency))
 
 
 def _rows(reader: TableReader, view: RubricView, blueprints: Sequence[str], consistency: bool) -> pd.DataFrame:
@@ -62,14 +68,14 @@ def _rows(reader: TableReader, view: RubricView, blueprints: Sequence[str], cons
     if view.name == COMPARE_VIEW:
         return _compared(reader, blueprints)
     if consistency:
-        _require(reader, "rubric_grades", "`dtef rubric run --analyst MODEL` has an analyst grade models")
+        require_table(reader, "rubric_grades", "`dtef rubric run --analyst MODEL` has an analyst grade models")
         return pd.DataFrame(reader.query(lambda made: champions_table(made, consistency=True), only=CHAMPIONS_READ).to_pandas())
-    _require(reader, view.table, "`dtef rubric run` makes it, and `dtef rubric rollup`")
+    require_table(reader, view.table, "`dtef rubric run` makes it, and `dtef rubric rollup`")
     frame = pd.DataFrame(reader.rows(view.table).to_pandas())
     return _of_blueprints(frame, blueprints) if blueprints else frame
 
 
-def _require(reader: TableReader, table: str, how: str) -> None:
+def require_table(reader: TableReader, table: str, how: str) -> None:
     if not reader.warehouse.tables_in(table) or table not in reader.warehouse.tables():
         raise WarehouseError(f"no {table} in {reader.warehouse.root} yet: {how}")
 
@@ -82,7 +88,7 @@ def _of_blueprints(frame: pd.DataFrame, patterns: Sequence[str]) -> pd.DataFrame
 
 def _compared(reader: TableReader, patterns: Sequence[str]) -> pd.DataFrame:
     """Over the blueprints that fit; without a pattern over all that are no tests, as on the board."""
-    _require(reader, "rubric_scores", "`dtef rubric run` makes it")
+    require_table(reader, "rubric_scores", "`dtef rubric run` makes it")
 
     def made(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level IN ('cell', 'model')").df()
@@ -96,8 +102,16 @@ def _compared(reader: TableReader, patterns: Sequence[str]) -> pd.DataFrame:
         return reader.query(made, only=_COMPARED_READ)
 
 
-def _print(view: RubricView, frame: pd.DataFrame, lines: Iterable[str]) -> None:
-    """The table, then notes on rows, lines on the whole, and what the columns mean."""
+def print_view(
+    view: RubricView, frame: pd.DataFrame, output: str, lines: Iterable[str] = (), told: Mapping[str, str] | None = None
+) -> None:
+    """The table, then notes on rows, lines on the whole, and what the columns mean; for other programs the rows alone.
+
+    `told`: what columns mean that the view's table does not have.
+    """
+    if output != "table":
+        click.echo(render(frame, output))
+        return
     shown = frame.copy()
     if view.estimate in frame and set(_ENDS_OF_INTERVAL) <= set(frame):
         shown["interval"] = intervals_of(frame, view.estimate, _ENDS_OF_INTERVAL)
@@ -108,7 +122,7 @@ def _print(view: RubricView, frame: pd.DataFrame, lines: Iterable[str]) -> None:
     click.echo(render(shown, "table", columns=columns, fit=fit))
     for line in (*_notes(view, frame), *lines):
         say(line)
-    meanings = {**_meanings(view), "interval": f"95 % interval of {view.estimate}"}
+    meanings = {**_meanings(view), "interval": f"95 % interval of {view.estimate}", **(told or {})}
     click.echo(column_lines(columns_that_fit(shown, columns, None, fit), meanings, fit.width))
 
 

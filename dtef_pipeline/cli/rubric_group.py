@@ -28,7 +28,7 @@ from dtef_pipeline.cli.rubric_options import (
     of_snapshot,
 )
 from dtef_pipeline.cli.rubric_show_group import show
-from dtef_pipeline.rubric.board_views import BOARD_VIEW_BY_NAME, BOARD_VIEWS_SHOWN, CORRECTED_VIEW
+from dtef_pipeline.rubric.board_views import BOARD_VIEW_BY_NAME, BOARD_VIEWS_SHOWN
 
 of_one_snapshot = click.option(
     "--snapshot", help="Only the runs of this snapshot.  [default: the latest run of each blueprint that has a score]"
@@ -192,12 +192,9 @@ def board(by: str, blueprints: tuple[str, ...], consistency: bool, output: str) 
 
     With --by compare whole blueprints are what is independent, and at least 5 are needed; of one blueprint that --blueprint names, prompts.
     """
-    from dtef_pipeline.cli import rubric_board, rubric_labels
+    from dtef_pipeline.cli import rubric_board
 
-    if by == CORRECTED_VIEW and not consistency:
-        rubric_labels.board(blueprints, output)
-        return
-    rubric_board.board(by, blueprints, output, consistency=consistency)
+    rubric_board.show(by, blueprints, output, consistency=consistency)
 
 
 @rubric.command(short_help="Write the results as HTML pages.")

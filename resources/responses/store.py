@@ -128,13 +128,16 @@ class ResponseStore:
 
     def summary(self) -> pa.Table:
         """What is in the store, one row per model, snapshot and role."""
-        column = db.responses.c
-        last = sa.func.max(column.answered_at)
-        sums = [sa.func.sum(summed) for summed in (column.prompt_tokens, column.completion_tokens, column.cost_usd)]
-        unpriced = sa.func.count() - sa.func.count(column.cost_usd)
-        keys = (column.model, column.snapshot, column.role)
-        statement = sa.select(*keys, sa.func.count(), *sums, unpriced, last).group_by(*keys).order_by(*keys)
-        return pa.Table.from_batches([_batch(self.database.read(partial(_rows, statement, {})), SUMMARY)])
+        return pa.Table.from_batches([_batch(self.database.read(partial(_rows, _summed(), {})), SUMMARY)])
+
+    def summary_of(self, keys: Iterable[str]) -> pa.Table:
+        """The same of the responses to these request keys alone."""
+        parts = [_batch(rows, SUMMARY) for rows in self._select(_summed(), list(dict.fromkeys(keys))) if rows]
+        whole = pa.Table.from_batches(parts, schema=SUMMARY)
+        names = SUMMARY.names[:3]
+        sums = [(name, "max" if name == "last_answered" else "sum") for name in SUMMARY.names[3:]]
+        found = whole.group_by(names, use_threads=False).aggregate(sums).rename_columns(SUMMARY.names)
+        return found.cast(SUMMARY).sort_by([(name, "ascending") for name in names])
 
     def close(self) -> None:
         self.database.close()
@@ -155,6 +158,16 @@ class ResponseStore:
         statement = columns.where(db.responses.c.request_key.in_(self.database.listed))
         for chunk in db.chunks(keys):
             yield self.database.read(partial(_rows, statement, self.database.keys(chunk)))
+
+
+def _summed() -> sa.Select[Any]:
+    """One row per model, snapshot and role: the columns of SUMMARY."""
+    column = db.responses.c
+    sums = [sa.func.sum(summed) for summed in (column.prompt_tokens, column.completion_tokens, column.cost_usd)]
+    unpriced = sa.func.count() - sa.func.count(column.cost_usd)
+    keys = (column.model, column.snapshot, column.role)
+    statement = sa.select(*keys, sa.func.count(), *sums, unpriced, sa.func.max(column.answered_at))
+    return statement.group_by(*keys).order_by(*keys)
 
 
 def _rows(statement: sa.Select[Any], parameters: dict[str, Any], connection: sa.Connection) -> Sequence[Sequence[Any]]:

@@ -1,0 +1,125 @@
+"""What the commands that take `--family` do with `--family rubric`: each is the function of the command's name."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import pandas as pd
+
+from dtef_pipeline.cli import rubric_board, rubric_read
+from dtef_pipeline.cli.after_run import priced
+from dtef_pipeline.cli.board_table import render_drift
+from dtef_pipeline.cli.drift_exit import exit_code
+from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.terminal_width import say
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.report.names import Names
+from dtef_pipeline.report.terminal import render
+from dtef_pipeline.rubric.board_views import RubricView
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_MODEL_DRIFT
+from dtef_pipeline.rubric.watched_drift import WATCHED
+from dtef_pipeline.survey.boards.meanings import COST_COLUMNS, DRIFT
+from dtef_pipeline.tables import description
+from resources.table_reader import TableReader
+
+RUBRIC_NAMES = Names(
+    place={},
+    asked={"judges": "Judged by"},
+    usual={},
+    whole_way=WATCHED.way,
+    part="blueprint",
+    cell="cell",
+    reference="",
+    subject=WATCHED,
+)
+"""What rubrics call the things that drift is about."""
+_ROLLED_UP = "`dtef rubric run` makes it, and `dtef rubric rollup`"
+_SPENT_COLUMNS = ("answered", "calls", "prompt_tokens", "completion_tokens")
+_COSTS_VIEW = RubricView(
+    "costs",
+    "rubric_costs",
+    "",
+    ("role", "model", *_SPENT_COLUMNS, "cost"),
+    ("role", "model", "cost"),
+    ("prompt_tokens", "completion_tokens", "calls"),
+)
+_DRIFT_VIEW = RubricView(
+    "blueprint",
+    "rubric_drift",
+    "",
+    (
+        *("blueprint", "model", "flagged", "investigate", "gap", "lowest", "lowest_snapshot"),
+        *("highest", "highest_snapshot", "n_snapshots", "n_items"),
+    ),
+    ("blueprint", "model", "flagged", "gap"),
+    ("n_items", "n_snapshots", "lowest", "highest"),
+    who=("blueprint", "model"),
+)
+
+
+def leaderboard(by: str, output: str) -> None:
+    rubric_board.show(by, (), output)
+
+
+def report(out: Path) -> None:
+    is_given = click.get_current_context().get_parameter_source("out") is not click.core.ParameterSource.DEFAULT
+    if is_given and out.is_file():
+        raise ConfigError(f"--out {out}: it is a file; allowed: a folder, new or there already")
+    rubric_read.report(out if is_given else Path("rubric_report"), None)
+
+
+@reads_tables
+def costs(reader: TableReader, by: Sequence[str], output: str) -> None:
+    rubric_board.require_table(reader, "rubric_costs", _ROLLED_UP)
+    frame = reader.rows("rubric_costs").to_pandas()
+    if not len(frame):
+        raise WarehouseError("nothing to show: no model was asked of a rubric; `dtef rubric run` asks")
+    if by:
+        groups = frame.groupby(list(dict.fromkeys(by)), sort=False, dropna=False)
+        whole = groups[[*_SPENT_COLUMNS, "unpriced"]].sum()
+        frame = whole.assign(cost_usd=groups["cost_usd"].sum(min_count=1)).reset_index()
+    if output == "table":
+        cost = [priced(*pair) for pair in zip(frame["cost_usd"], frame["unpriced"], strict=True)]
+        frame = frame.assign(cost=cost)
+    rubric_board.print_view(_COSTS_VIEW, frame, output, told={"cost": COST_COLUMNS["cost"]})
+
+
+def drift(by: str, fail_on: str | None, output: str) -> None:
+    if by == "blueprint" and fail_on:
+        raise ConfigError("--fail-on with --by blueprint: allowed with --by model; a blueprint alone has too few prompts")
+    sys.exit(_drift_of_models(fail_on, output) if by == "model" else _drift_of_blueprints(output))
+
+
+@reads_tables
+def _drift_of_models(reader: TableReader, fail_on: str | None, output: str) -> int:
+    """The exit code."""
+    rubric_board.require_table(reader, "rubric_model_drift", _ROLLED_UP)
+    checks = reader.rows("rubric_model_drift")
+    rows = checks.to_pylist()
+    if not rows:
+        raise WarehouseError("nothing to show: no response is scored; `dtef rubric run --snapshot LABEL` asks and scores")
+    if output != "table":
+        click.echo(render(checks.to_pandas(), output))
+        return exit_code(rows, fail_on, WATCHED)
+    click.echo(render_drift(checks, RUBRIC_NAMES, {**DRIFT, "judges": description(RUBRIC_MODEL_DRIFT.field("judges"))}))
+    for row in rows:
+        if row["told_of_judges"]:
+            say(f"{row['model']}: {row['told_of_judges']}")
+    return exit_code(rows, fail_on, WATCHED)
+
+
+@reads_tables
+def _drift_of_blueprints(reader: TableReader, output: str) -> int:
+    """What the documented rule says of each blueprint, the largest gap first; the exit code."""
+    rubric_board.require_table(reader, "rubric_drift", _ROLLED_UP)
+    frame: pd.DataFrame = reader.rows("rubric_drift").to_pandas()
+    if not len(frame):
+        raise WarehouseError("nothing to show: drift is looked for at temperature 0, and nothing is scored at it")
+    frame = frame.sort_values(["gap", "blueprint", "model"], ascending=[False, True, True], na_position="last", kind="stable")
+    if output == "table":
+        frame = frame.assign(note=frame["reason"].where(frame["gap"].isna(), ""))
+    rubric_board.print_view(_DRIFT_VIEW, frame, output)
+    return 0
