@@ -34,6 +34,7 @@ PAGE = "Tenants may keep a deposit back, but not where the lease says so; opinio
 MODEL_LIST = [f"openai:model-{at}" for at in range(MODELS_EACH)]
 JUDGE = ModelSpec(name="judge", model="openai/judge", max_tokens=2048)
 JUDGE_PAIR = (JudgeConfig("standard", JUDGE), JudgeConfig("prompt-aware", JUDGE))
+ANALYST = ModelSpec(name="analyst", model="openai/analyst")
 EMBEDDED_BY = ModelSpec(name="embedder", model="openai/embedder")
 
 
@@ -66,7 +67,8 @@ def asked_blueprints(folder: Path | None, models_dir: Path | None) -> list[Asked
             continue
         tables = blueprint_tables(read, read.blueprint, name)
         candidates = Candidates(Models({}, {}), read.blueprint.models)
-        found.append(AskedBlueprint(name, tables.rubric_prompts, tables.rubric_criteria, candidates, JUDGE_PAIR, EMBEDDED_BY))
+        made_tables = (tables.rubric_prompts, tables.rubric_criteria)
+        found.append(AskedBlueprint(name, *made_tables, candidates, JUDGE_PAIR, EMBEDDED_BY, analysts=(ANALYST,)))
     return found
 
 

@@ -17,16 +17,12 @@ from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
 from dtef_pipeline.asking.embeddings import embedder_of
-from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.classes import USUAL_SCALE, class_scale
 from dtef_pipeline.judging.judges import judge_hash_of
 from dtef_pipeline.rubric.policy import OFFLINE_EMBEDDER, ScoringPolicy
-from dtef_pipeline.rubric.score_rows import chosen_embedder, policy_text, run_label, score_tables
+from dtef_pipeline.rubric.score_rows import PEOPLE, chosen_embedder, counted_hash, policy_text, run_label, score_tables
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.rubric.tables import RUBRIC_RUNS
-
-PEOPLE = "people"
-"""Stands among the judges of a run that was scored with people's labels; such runs are not compared with others."""
 
 
 class ScoresConfig(SnapshotConfig):
@@ -90,11 +86,8 @@ def _run_row(
     judges = judged.group_by(names).aggregate([])
     who = set(zip(judges["approach"].to_pylist(), judges["judge_variant"].to_pylist(), strict=True))
     scale = class_scale(pc.max(judges["scale"]).as_py() or USUAL_SCALE)  # a stage's rows are of one run, and so of one scale
-    by = judge_hash_of(who, scale)
-    people = [PEOPLE] if pc.any(points["labelled"]).as_py() else []
-    # Who counts is part of who judges: runs with and without these are not compared for drift.
-    counted = [*people, *(["no own judge"] if config.no_own_judge else [])]
-    by = digest(by, *counted) if counted else by
+    labelled = bool(pc.any(points["labelled"]).as_py())
+    by = counted_hash(judge_hash_of(who, scale), labelled=labelled, no_own_judge=config.no_own_judge)
     test = house.read("rubric_blueprints", columns=["test_hash"], **at)["test_hash"][0].as_py()
     row = {
         "blueprint": key,
@@ -103,7 +96,7 @@ def _run_row(
         "judge_hash": by,
         "policy_hash": policy.policy_hash,
         "run_label": run_label(test, by, policy.policy_hash),
-        "judges": [*sorted(set(judges["judge"].to_pylist())), *people],
+        "judges": [*sorted(set(judges["judge"].to_pylist())), *([PEOPLE] if labelled else [])],
         "policy": policy_text(policy),
         "embedder": policy.embedder,
         "answered_at": pc.max(responses["answered_at"]).as_py(),

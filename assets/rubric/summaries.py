@@ -20,7 +20,7 @@ from assets.stage.resources import Store
 from assets.stage.versions import content_version
 from dtef_pipeline.asking.episodes import Played, play
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.errors import NameLeak
+from dtef_pipeline.errors import ConfigError, NameLeak
 from dtef_pipeline.rubric.anonymise import ANALYST_IDS
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
@@ -94,6 +94,8 @@ def _plan(store: Store, config: SummariesConfig, key: str, analysts: tuple[Model
         case = prepared(material, config.report_characters)
     except NameLeak as error:
         return _Plan(instead=not_asked(key, config.snapshot, str(error), NAME_LEFT))
+    except ConfigError as error:
+        return _Plan(instead=not_asked(key, config.snapshot, str(error)))
     episodes = [Summarising(case, analyst) for analyst in analysts]
     return _Plan(episodes, case.ids.table(key, config.snapshot, material.names))
 

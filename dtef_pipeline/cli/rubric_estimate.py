@@ -21,6 +21,7 @@ from dtef_pipeline.cli.rubric_run import RubricOptions, chosen_blueprints
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
+from dtef_pipeline.judging.judges import JudgeConfig, judge_hash
 from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.terminal import columns_that_fit, render
 from dtef_pipeline.rubric.call_ledger import (
@@ -35,9 +36,10 @@ from dtef_pipeline.rubric.call_ledger import (
 from dtef_pipeline.rubric.candidates import Candidates, chosen_selectors
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.model import TEXT_KIND
-from dtef_pipeline.rubric.plan import AskedBlueprint, plan
-from dtef_pipeline.rubric.score_rows import chosen_embedder
-from dtef_pipeline.rubric.summary_rows import chosen_analysts
+from dtef_pipeline.rubric.plan import EARLIER_COLUMNS, AskedBlueprint, plan
+from dtef_pipeline.rubric.policy import ScoringPolicy
+from dtef_pipeline.rubric.score_rows import chosen_embedder, counted_hash
+from dtef_pipeline.rubric.summary_rows import MaterialTables, chosen_analysts
 from dtef_pipeline.text.counted import counted
 from resources.gateway.prices import Price, price
 from resources.known_models import known_models
@@ -47,7 +49,6 @@ from resources.table_reader import TableReader
 
 _CALL_COUNTS = ["planned", "requests", "replayed", "calls", "calls_most"]
 _TOKEN_COUNTS = ["prompt_tokens", "response_tokens", "response_tokens_most"]
-_OF_EARLIER = ["prompt", "system_index", "model_variant", "draw", "asked_hash", "status", "text"]
 
 
 @reads_tables
@@ -76,6 +77,7 @@ def estimate(reader: TableReader, options: RubricOptions, output: str) -> None:
 def _asked(reader: TableReader, options: RubricOptions, models: Models, keys: Sequence[str]) -> Iterator[AskedBlueprint]:
     embedder = chosen_embedder(options.embedder, models)
     analysts = chosen_analysts(options.analysts, models)
+    policy = ScoringPolicy(options.beta, options.or_paths, options.should_not_paths, embedder_of(embedder))
     house = reader.warehouse
     for key in keys:
         stored = house.values("rubric_responses", "snapshot", blueprint=key)
@@ -87,12 +89,13 @@ def _asked(reader: TableReader, options: RubricOptions, models: Models, keys: Se
             continue
         found = reader.rows("rubric_findings", columns=["code"], blueprint=key)
         is_judged = pc.any(pc.equal(criteria["kind"], TEXT_KIND)).as_py()
+        judges = chosen_judges(options.judges, head["judges"][0].as_py(), models, options.scale) if is_judged else ()
         yield AskedBlueprint(
             key,
             prompts,
             criteria,
             Candidates(models, chosen_selectors(options.models, key, head["models"][0].as_py(), found["code"].to_pylist())),
-            chosen_judges(options.judges, head["judges"][0].as_py(), models, options.scale) if is_judged else (),
+            judges,
             embedder,
             embedder.is_local,
             analysts,
@@ -101,12 +104,12 @@ def _asked(reader: TableReader, options: RubricOptions, models: Models, keys: Se
             options.judge_draws,
             _earlier(reader, key, options.snapshot) if options.snapshot in stored else None,
             _embedded(reader, key, embedder_of(embedder)),
-            _summed_up(reader, key, options.snapshot),
+            _scored(reader, key, options, judges, head, policy) if analysts and options.snapshot in stored else None,
         )
 
 
 def _earlier(reader: TableReader, key: str, snapshot: str) -> pa.Table:
-    return reader.rows("rubric_responses", columns=_OF_EARLIER, blueprint=key, snapshot=snapshot)
+    return reader.rows("rubric_responses", columns=EARLIER_COLUMNS, blueprint=key, snapshot=snapshot)
 
 
 def _embedded(reader: TableReader, key: str, embedder: str) -> frozenset[str]:
@@ -114,10 +117,23 @@ def _embedded(reader: TableReader, key: str, embedder: str) -> frozenset[str]:
     return frozenset(rows.filter(pc.equal(rows["embedder"], embedder))["text_hash"].to_pylist())
 
 
-def _summed_up(reader: TableReader, key: str, snapshot: str) -> frozenset[str]:
-    rows = reader.rows("rubric_summaries", columns=["analyst_variant", "status"], blueprint=key, snapshot=snapshot)
-    replied = rows.filter(pc.is_in(rows["status"], pa.array(["ok", "partial", "unreadable"])))
-    return frozenset(replied["analyst_variant"].to_pylist())
+def _scored(
+    reader: TableReader, key: str, options: RubricOptions, judges: Sequence[JudgeConfig], head: pa.Table, policy: ScoringPolicy
+) -> MaterialTables | None:
+    """The tables of the snapshot, where the run would score by the same test, judges, judgements and policy; None: it would not."""
+    at = {"blueprint": key, "snapshot": options.snapshot}
+    runs = reader.rows("rubric_runs", **at)
+    by = counted_hash(judge_hash(judges), labelled=False, no_own_judge=options.no_own_judge)
+    as_now = [{"test_hash": head["test_hash"][0].as_py(), "judge_hash": by, "policy_hash": policy.policy_hash}]
+    # Labels may have come in since.
+    if options.with_labels or runs.select(list(as_now[0])).to_pylist() != as_now:
+        return None
+    draws = pc.max(reader.rows("rubric_judgements", columns=["judge_draw"], **at)["judge_draw"]).as_py()
+    if draws is not None and draws + 1 != options.judge_draws:
+        return None
+    prompts, criteria = (reader.rows(name, blueprint=key) for name in ("rubric_prompts", "rubric_criteria"))
+    responses, scores = (reader.rows(name, **at) for name in ("rubric_responses", "rubric_scores"))
+    return MaterialTables(head, prompts, criteria, responses, scores)
 
 
 def _stored(store: ResponseStore | None) -> StoredResponses:

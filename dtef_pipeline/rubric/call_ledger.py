@@ -109,8 +109,9 @@ class CallLedger:
         return self.rows.setdefault((role, model.name), PlannedCalls(role, model))
 
     @property
-    def calls(self) -> int:
-        return sum(row.calls for row in self.rows.values())
+    def unanswered(self) -> int:
+        """Requests that are not stored yet."""
+        return sum(row.requests - row.replayed for row in self.rows.values())
 
     def new(self, keys: Iterable[str]) -> list[bool]:
         """Of each key whether it was never given before; among equal ones of these the first."""

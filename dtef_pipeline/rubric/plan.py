@@ -23,14 +23,23 @@ from dtef_pipeline.judging.classes import CLASS_SCALES, ClassScale
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.judging.judges import JudgeConfig
 from dtef_pipeline.judging.prompts import Case, correction_messages, judge_messages
+from dtef_pipeline.rubric.analyst_report import ReportedResponse
+from dtef_pipeline.rubric.anonymise import Participant
 from dtef_pipeline.rubric.call_ledger import CallLedger, PlannedCalls, most_tokens, tokens_of
 from dtef_pipeline.rubric.candidates import Candidates
 from dtef_pipeline.rubric.conversations import OK, Script, response_text, scripts
-from dtef_pipeline.rubric.grades import DIMENSIONS
 from dtef_pipeline.rubric.model import TEXT_KIND, Turn
-from dtef_pipeline.rubric.summary import ANALYST_ROLE, REPORT_CHARACTERS, reply_tokens
+from dtef_pipeline.rubric.planned_summary import (
+    ExpectedReport,
+    expected_response,
+    is_report_of,
+    plan_known_summary,
+    plan_summary,
+)
+from dtef_pipeline.rubric.summary_rows import MaterialTables, shared_systems
 
-_CHARACTERS_A_TOKEN = 4
+EARLIER_COLUMNS = ["prompt", "system_index", "model", "model_variant", "temperature", "draw", "asked_hash", "status", "text"]
+"""What must be known of the rows of `rubric_responses` that a snapshot has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +64,8 @@ class AskedBlueprint:
     """The rows of `rubric_responses` that the snapshot has; None: none."""
     embedded: Collection[str] = ()
     """Hashes of the texts that have a vector of the embedder."""
-    summed_up: Collection[str] = ()
-    """Variants of the analysts that summed up the snapshot."""
+    scored: MaterialTables | None = None
+    """The tables of the snapshot, if these judges and this policy scored it; None: scores are not known."""
 
 
 @dataclass(slots=True)
@@ -100,13 +109,14 @@ def plan(asked: AskedBlueprint, ledger: CallLedger) -> int:
     ]
     spoken = [script for script, _ in told]
     expected: dict[str, ExpectedResponses] = {name: ExpectedResponses() for name in asked.prompts["prompt"].to_pylist()}
-    before = ledger.calls
+    before = ledger.unanswered
     _converse(asked, spoken, talks, expected, ledger)
-    _stand(asked, spoken, talks, expected)
+    standing = _stand(asked, spoken, talks, expected)
     _judge(asked, expected, ledger)
-    is_as_it_was = ledger.calls == before
     _embed(asked, expected, ledger)
-    _sum_up(asked, expected, ledger, asked.summed_up if is_as_it_was else ())
+    if asked.analysts:
+        report = _reported(asked, spoken, talks, standing, ledger)
+        _sum_up(asked, expected, report, ledger, ledger.unanswered != before)
     return len(talks)
 
 
@@ -170,17 +180,22 @@ def _authored_tokens(script: Script) -> list[int]:
 
 def _stand(
     asked: AskedBlueprint, spoken: Sequence[Script], talks: Sequence[_Talk], expected: Mapping[str, ExpectedResponses]
-) -> None:
+) -> list[Mapping[str, Any]]:
     """The responses that the snapshot has of other models: they stay in it, and are judged with the rest."""
     if asked.earlier is None or not len(asked.earlier):
-        return
+        return []
     stands = {(script.prompt, script.system_index): script.asked_hash for script in spoken}
     planned = {(spoken[talk.script].prompt, spoken[talk.script].system_index, talk.model.variant, talk.draw) for talk in talks}
     rows = asked.earlier.filter(pc.equal(asked.earlier["status"], OK))
-    names = ("prompt", "system_index", "model_variant", "draw", "asked_hash", "text")
-    for prompt, system, variant, draw, hashed, text in zip(*(rows[name].to_pylist() for name in names), strict=True):
-        if stands.get((prompt, system)) == hashed and (prompt, system, variant, draw) not in planned:
-            expected[prompt].texts.append(text)
+    standing = [
+        row
+        for row in rows.select(EARLIER_COLUMNS).to_pylist()
+        if stands.get((row["prompt"], row["system_index"])) == row["asked_hash"]
+        and (row["prompt"], row["system_index"], row["model_variant"], row["draw"]) not in planned
+    ]
+    for row in standing:
+        expected[row["prompt"]].texts.append(row["text"])
+    return standing
 
 
 def _judge(asked: AskedBlueprint, expected: Mapping[str, ExpectedResponses], ledger: CallLedger) -> None:
@@ -263,22 +278,43 @@ def _embed(asked: AskedBlueprint, expected: Mapping[str, ExpectedResponses], led
 
 
 def _sum_up(
-    asked: AskedBlueprint, expected: Mapping[str, ExpectedResponses], ledger: CallLedger, done: Collection[str]
+    asked: AskedBlueprint,
+    expected: Mapping[str, ExpectedResponses],
+    report: ExpectedReport,
+    ledger: CallLedger,
+    is_new: bool,
 ) -> None:
-    """One report to each analyst, no longer than a report may be. `done`: variants of analysts that were sent the same one."""
-    if not asked.analysts:
-        return
-    listed = [*asked.criteria["text"].to_pylist(), *asked.prompts["ideal"].to_pylist()]
-    spoken = [message["text"] for messages in asked.prompts["messages"].to_pylist() for message in messages]
-    tokens = fsum(came.tokens for came in expected.values()) + sum(tokens_of(text) for text in [*listed, *spoken] if text)
-    prompt = min(tokens, REPORT_CHARACTERS / _CHARACTERS_A_TOKEN)
-    reply = float(reply_tokens(len(asked.candidates.names) * len(DIMENSIONS)))
-    for analyst in asked.analysts:
-        row, most = ledger.row(ANALYST_ROLE, analyst), max(reply, most_tokens(analyst))
-        row.planned += 1
-        row.requests += 1
-        if analyst.variant in done:
-            row.replayed += 1
-            continue
-        row.send(1, prompt, reply, most)
-        row.once_more(1, prompt + most, most)
+    """A report to each analyst. `is_new`: something else is asked before it, so that scores are not known."""
+    texts = {name: came.texts for name, came in expected.items()}
+    if not is_new and asked.scored is not None and is_report_of(asked.scored.responses, texts):
+        plan_known_summary(asked.scored, asked.snapshot, asked.analysts, ledger)
+    else:
+        plan_summary(asked.blueprint, asked.snapshot, asked.prompts, asked.criteria, report, asked.analysts, ledger)
+
+
+def _reported(
+    asked: AskedBlueprint,
+    spoken: Sequence[Script],
+    talks: Sequence[_Talk],
+    standing: Sequence[Mapping[str, Any]],
+    ledger: CallLedger,
+) -> ExpectedReport:
+    """Of each response what is stored of it, and how long it is expected to become."""
+    listed = bool(shared_systems(asked.prompts))
+    found: dict[str, list[ReportedResponse]] = {}
+    longer = 0.0
+    for talk in talks:
+        script, model = spoken[talk.script], talk.model
+        ended = talk.written and not talk.written[-1].strip()
+        left = 0 if ended else script.generated - len(talk.written)
+        usual = ledger.usual.of_turn(model)
+        longer += left * (most_tokens(model) - usual) if left else 0
+        participant = Participant(model.model, model.temperature, script.system_index if listed else None)
+        found.setdefault(script.prompt, []).append(expected_response(participant, response_text(talk.written), left * usual))
+    for row in standing:
+        participant = Participant(
+            row["model_variant"].partition("[")[0], row["temperature"], row["system_index"] if listed else None
+        )
+        found.setdefault(row["prompt"], []).append(expected_response(participant, row["text"], 0))
+    called = {*(talk.model.name for talk in talks), *(row["model"] for row in standing)}
+    return ExpectedReport(found, longer, tuple(sorted(called)))

@@ -25,6 +25,8 @@ from dtef_pipeline.rubric.similarity import prompt_matrices, similarities
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES, RUBRIC_SIMILARITIES
 from dtef_pipeline.text.counted import counted
 
+PEOPLE = "people"
+"""Stands among the judges of a run that was scored with people's labels; such runs are not compared with others."""
 _RESPONSE_NAMES = list(RESPONSE_KEYS)
 _POLICY_FIELDS = tuple(one.name for one in fields(ScoringPolicy))
 
@@ -76,6 +78,12 @@ def chosen_embedder(name: str | None, models: Models) -> ModelSpec:
         raise ConfigError(f"embedder {selector!r} stands for {counted(len(found), 'model')}; allowed: one model")
     embedder_of(found[0])
     return found[0]
+
+
+def counted_hash(judge_hash: str, *, labelled: bool, no_own_judge: bool) -> str:
+    """Hash of who judges and of which judgements count: runs that differ in either are not compared for drift."""
+    counted = [*([PEOPLE] if labelled else []), *(["no own judge"] if no_own_judge else [])]
+    return digest(judge_hash, *counted) if counted else judge_hash
 
 
 def run_label(test_hash: str, judge_hash: str, policy_hash: str) -> str:

@@ -125,14 +125,19 @@ def first_request(case: SummaryCase, analyst: ModelSpec) -> Request:
     return _request(analyst_messages(case.report.text, case.ids), case, analyst, len(case.ids.models) * len(DIMENSIONS))
 
 
-def next_request(case: SummaryCase, first: Request, responses: Sequence[Response]) -> Request | None:
-    """The one further request, for the blocks that the first reply lacks; None: there is none to make."""
-    if len(responses) != 1:
+def next_request(case: SummaryCase, first: Request, replies: Sequence[str]) -> Request | None:
+    """The one further request, for the blocks that the first reply lacks; None: there is none to make. `replies`: texts, as they came."""
+    if len(replies) != 1:
         return None
-    missing = _read(case, responses).missing
+    missing = _read(case, replies).missing
     if not missing:
         return None
-    return _request(missing_messages(first.messages, responses[0].text, missing), case, first.model, len(missing))
+    return _request(missing_messages(first.messages, replies[0], missing), case, first.model, len(missing))
+
+
+def from_nothing(case: SummaryCase, first: Request) -> tuple[Message, ...]:
+    """The messages by which an analyst whose reply held no block would be asked for all of them: the longest of all such messages."""
+    return missing_messages(first.messages, "", _read(case, ()).missing)
 
 
 def _request(messages: Sequence[Message], case: SummaryCase, analyst: ModelSpec, grades: int) -> Request:
@@ -145,14 +150,14 @@ def reply_tokens(grades: int) -> int:
     return min(_MOST_REPLY_TOKENS, _FINDING_TOKENS + ceil(_GRADE_TOKENS * grades))
 
 
-def _read(case: SummaryCase, responses: Sequence[Response]) -> AnalystReply:
-    return read_replies(tuple(response.text for response in responses), case.ids, case.report.prompts)
+def _read(case: SummaryCase, replies: Sequence[str]) -> AnalystReply:
+    return read_replies(tuple(replies), case.ids, case.report.prompts)
 
 
 def summary_of(case: SummaryCase, outcomes: Sequence[Response | Failure]) -> ExecutiveSummary:
     """The summary that the outcomes of an analyst's requests, in order, come to. What could be read counts, whatever else is missing."""
     responses = [outcome for outcome in outcomes if isinstance(outcome, Response)]
-    reply = _read(case, responses)
+    reply = _read(case, [response.text for response in responses])
     failure = next((outcome for outcome in reversed(outcomes) if isinstance(outcome, Failure)), None)
     status, reason = _state(reply, responses, failure)
     keys = tuple(outcome.request_key for outcome in outcomes)

@@ -61,7 +61,7 @@ class Summarising:
         """The first request; then, once, the one for what the reply lacks."""
         if self._first is None:
             self._first = first_request(self.case, self.analyst)
-        return next_request(self.case, self._first, history) if history else self._first
+        return next_request(self.case, self._first, [one.text for one in history]) if history else self._first
 
 
 def chosen_analysts(named: Sequence[str], models: Models) -> tuple[ModelSpec, ...]:
@@ -90,7 +90,7 @@ def summary_material(tables: MaterialTables, snapshot: str) -> SummaryMaterial:
     """A blueprint in one snapshot, with the names still in it. Coverage and similarity of a response are those of its cell."""
     (head,) = tables.blueprints.to_pylist()
     named = model_names(tables.responses)
-    systems = _shared_systems(tables.prompts)
+    systems = shared_systems(tables.prompts)
     strings = {_string(variant) for variant in pc.unique(tables.responses["model_variant"]).to_pylist()}
     served = pc.unique(tables.responses["served_model"]).to_pylist()
     by_prompt = _responses(tables._replace(responses=_of_answering(tables.responses)), named, bool(systems))
@@ -98,13 +98,19 @@ def summary_material(tables: MaterialTables, snapshot: str) -> SummaryMaterial:
         blueprint=head["blueprint"],
         snapshot=snapshot,
         test_hash=head["test_hash"],
-        prompts=tuple(
-            _prompt(row, tables.criteria, by_prompt.get(row["prompt"], ()), not systems) for row in tables.prompts.to_pylist()
-        ),
+        prompts=reported_prompts(tables.prompts, tables.criteria, by_prompt),
         systems=systems,
         called=tuple(sorted({*named, *strings, *(one for one in served if one)})),
         names={string: name for name, string in named.items()},
     )
+
+
+def reported_prompts(
+    prompts: pa.Table, criteria: pa.Table, by_prompt: Mapping[str, Sequence[ReportedResponse]]
+) -> tuple[ReportedPrompt, ...]:
+    """Each prompt as it is reported, with the responses to it. Tables: `rubric_prompts` and `rubric_criteria` of one blueprint."""
+    with_system = not shared_systems(prompts)
+    return tuple(_prompt(row, criteria, by_prompt.get(row["prompt"], ()), with_system) for row in prompts.to_pylist())
 
 
 def _of_answering(responses: pa.Table) -> pa.Table:
@@ -165,7 +171,7 @@ def _string(variant: str) -> str:
     return variant.partition("[")[0]
 
 
-def _shared_systems(prompts: pa.Table) -> tuple[str | None, ...]:
+def shared_systems(prompts: pa.Table) -> tuple[str | None, ...]:
     """The list of system prompts that every prompt is asked with; none where there is no such list of two or more."""
     lists = {tuple(systems) for systems in prompts["systems"].to_pylist()}
     return next(iter(lists)) if len(lists) == 1 and len(next(iter(lists))) > 1 else ()

@@ -102,6 +102,8 @@ class Players:
     """Whether judges also reply in forms that cannot be read."""
     candidate: Callable[[Call], str] | None = None
     """What models under test write; None: sentences of several kinds, tool calls and JSON, some of them blank, one hostile."""
+    analyst: Callable[[Call], str] | None = None
+    """What an analyst writes; None: everything that it is asked for."""
     answered: Counter[str] = field(default_factory=Counter)
     by_role: Counter[str] = field(default_factory=Counter)
     verdicts: dict[Judged, list[str | None]] = field(default_factory=lambda: defaultdict(list))
@@ -119,7 +121,7 @@ class Players:
         if role == "judge":
             return self._judged(call)
         if role == "analyst":
-            return _summed_up(call)
+            return (self.analyst or _summed_up)(call)
         text = (self.candidate or written)(call)
         messages = tuple((message["role"], message["content"]) for message in call.body["messages"])
         with self._lock:

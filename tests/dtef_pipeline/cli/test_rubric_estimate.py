@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -11,11 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
+from dtef_pipeline.asking.tokens import estimate_tokens
 from tests.assets.rubric.conftest import serve_players
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
 from tests.fake_llm_server import FakeLLM
 from tests.made.rubric_documents import ONE, ONE_PROMPTS, PATHS, PATHS_PROMPTS
-from tests.made.rubric_replies import Players
+from tests.made.rubric_replies import Players, role_of
 from tests.strict_json import strict
 
 PRICES = {"input_price": 1.0, "output_price": 2.0}
@@ -101,6 +103,56 @@ def _shown_and_exported(state: Path) -> None:
     judged = [said for point in points for said in point["individualJudgements"]]
     assert judged
     assert all(said["raw"] for said in judged)
+
+
+def sent_to_analysts(players: Players) -> list[int]:
+    """Tokens of each request to an analyst that arrived, by the rule of the estimate."""
+    bodies = [json.loads(body) for body in players.answered]
+    return [
+        sum(estimate_tokens(message["content"]) for message in body["messages"])
+        for body in bodies
+        if role_of(body) == "analyst"
+    ]
+
+
+def analyst_tokens(*options: str) -> tuple[int, int]:
+    row = estimated("--blueprint", "paths", *options)["analyst", "analyst-z"]
+    return row["calls"], row["prompt_tokens"]
+
+
+def test_report_to_the_analyst_is_estimated_as_it_is_sent(players: Players) -> None:
+    """Instructions, models and tables were left out, so that the estimate was a third of what was sent; and a changed report cost nothing."""
+    calls, nothing_known = analyst_tokens()
+    dtef(*RUN, "--blueprint", "paths", "--max-calls", "judge=0", "--max-calls", "analyst=0")
+    _, responses_known = analyst_tokens()
+    dtef(*RUN, "--blueprint", "paths", "--max-calls", "analyst=0")
+    _, all_known = analyst_tokens()
+    assert sent_to_analysts(players) == []
+    ok(*RUN, "--blueprint", "paths")
+    (sent,) = sent_to_analysts(players)
+    assert calls == 1
+    assert all_known == sent
+    # Whether a score or "unscored" will stand there is not known.
+    assert 1 <= responses_known / sent < 1.05
+    # No response is known: each is taken for 400 tokens, and these are some 20.
+    assert responses_known < nothing_known
+    assert analyst_tokens() == (0, 0)
+    calls, other_scores = analyst_tokens("--or-paths", "two_group")
+    assert calls == 1
+    assert 1 <= other_scores / sent < 1.05
+    _, next_night = analyst_tokens("--snapshot", "night-2")
+    # Responses of the next night are taken to be as long as these, as the server counted them.
+    assert 0.8 < next_night / sent < 1.25
+
+
+def test_second_request_for_what_a_reply_lacks_is_in_the_estimate_until_it_is_answered(players: Players) -> None:
+    players.analyst = lambda call: "<topic>law</topic>"
+    ok(*RUN, "--blueprint", "one", "--max-calls", "analyst=1")
+    row = estimated("--blueprint", "one")["analyst", "analyst-z"]
+    assert (row["requests"], row["replayed"], row["calls"], row["calls_most"]) == (1, 0, 1, 1)
+    ok(*RUN, "--blueprint", "one")
+    assert row["prompt_tokens"] == max(sent_to_analysts(players))
+    assert estimated("--blueprint", "one")["analyst", "analyst-z"]["calls"] == 0
 
 
 def test_dollars_are_tokens_at_the_models_prices_and_the_most_is_never_less(players: Players) -> None:

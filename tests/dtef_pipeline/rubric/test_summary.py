@@ -157,7 +157,7 @@ class TestReplies:
 
     def test_a_whole_reply_is_a_summary_and_nothing_more_is_asked(self) -> None:
         reply = response(self.first, whole(self.case))
-        assert next_request(self.case, self.first, [reply]) is None
+        assert next_request(self.case, self.first, [reply.text]) is None
         summary = summary_of(self.case, [reply])
         assert (summary.status, summary.reason, summary.raws) == ("ok", None, (reply.text,))
 
@@ -165,13 +165,13 @@ class TestReplies:
         lacking = response(
             self.first, whole(self.case).replace("topic>", "theme>").replace(grade(self.case, GPT, "tone"), ""), "length"
         )
-        again = next_request(self.case, self.first, [lacking])
+        again = next_request(self.case, self.first, [lacking.text])
         assert again is not None
         assert again.messages[:2] == self.first.messages
         assert again.messages[2].text == lacking.text
         assert f"- topic\n- {self.case.ids.of_model(GPT)} tone" in again.messages[3].text
         assert again.role == "analyst"
-        assert next_request(self.case, again, [lacking, lacking]) is None
+        assert next_request(self.case, again, [lacking.text, lacking.text]) is None
         both = [lacking, response(again, "<topic>law</topic>" + grade(self.case, GPT, "tone", "N/A"))]
         assert summary_of(self.case, both).status == "ok"
 
@@ -185,7 +185,7 @@ class TestReplies:
 
     @pytest.mark.parametrize("text", ["", "I would rather not.", "<think><topic>x</topic></think>"])
     def test_a_reply_without_blocks_is_unreadable(self, text: str) -> None:
-        again = next_request(self.case, self.first, [response(self.first, text)])
+        again = next_request(self.case, self.first, [text])
         assert again is not None
         assert all(message.text for message in again.messages)
         assert summary_of(self.case, [response(self.first, text)] * 2).status == "unreadable"
