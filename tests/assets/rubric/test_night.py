@@ -53,6 +53,14 @@ def test_a_night_is_one_run_from_the_responses_on_in_a_snapshot_of_the_date(nigh
     dg.validate_run_config(defs.resolve_job_def("rubric_pipeline"), request.run_config)
 
 
+def test_judges_of_a_night_choose_from_as_many_classes_as_the_panel_says(night: Any) -> None:
+    request = night("rubric: {scale: 10}\n")
+    assert request.run_config["ops"]["rubric_judgements"]["config"]["scale"] == 10
+    dg.validate_run_config(defs.resolve_job_def("rubric_pipeline"), request.run_config)
+    with pytest.raises(ConfigError, match="scale"):
+        night("rubric: {scale: 7}\n")
+
+
 def test_without_patterns_all_that_were_made_are_asked(night: Any) -> None:
     request = night("rubric: {models: [m]}\n")
     assert (request.tags["dagster/asset_partition_range_start"], request.tags["dagster/asset_partition_range_end"]) == (

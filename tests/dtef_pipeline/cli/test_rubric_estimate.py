@@ -155,6 +155,17 @@ def test_second_request_for_what_a_reply_lacks_is_in_the_estimate_until_it_is_an
     assert estimated("--blueprint", "one")["analyst", "analyst-z"]["calls"] == 0
 
 
+def test_ten_classes_are_other_requests_and_are_estimated_as_they_are_sent(players: Players) -> None:
+    ok(*RUN, "--blueprint", "one")
+    assert calls(estimated("--blueprint", "one", "--scale", "10"))["judge"] == 8
+    assert players.asked
+    ok("rubric", "judge", *EMBEDDED, "--no-roll-ups", "--blueprint", "one", "--scale", "10")
+    assert players.asked["judge"] == 8
+    assert calls(estimated("--blueprint", "one", "--scale", "10"))["judge"] == 0
+    assert "standard(judge-x)[scale:10]: CLASS_" in ok("rubric", "show", "one", "first")
+    assert "'7' is not one of '5', '10'" in refused("rubric", "judge", "--scale", "7")
+
+
 def test_dollars_are_tokens_at_the_models_prices_and_the_most_is_never_less(players: Players) -> None:
     for row in estimated().values():
         assert row["cost_usd"] == pytest.approx((row["prompt_tokens"] + 2 * row["response_tokens"]) / 1e6)
