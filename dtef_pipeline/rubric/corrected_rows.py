@@ -24,7 +24,8 @@ from dtef_pipeline.text.counted import counted
 CORRECTED_READS = (*LABELLED_SCORES_READ, "rubric_scores", "rubric_blueprints", "rubric_judgements")
 """The tables that corrected scores are made of, beside those of labels."""
 OUTSIDE_DRAWS = 0.05
-"""Part of a score that may come of prompts which no draw could have drawn, as newer ones: of these the labels say nothing."""
+"""Part of a score that may come of prompts which no draw could have drawn, as newer ones. Beyond it a row is not corrected, because the labels
+say nothing of these prompts."""
 _DRAWN_NAME = ["blueprint", "prompt"]
 _OF_INTERVALS = ["corrected_low", "corrected_high", "here_low", "here_high", "prompts_needed", "labels_needed"]
 _IN_LATEST = "SEMI JOIN latest ON {table}.blueprint = latest.blueprint AND {table}.snapshot = latest.snapshot"
@@ -92,7 +93,7 @@ def _rows(scores: pd.DataFrame, drawn: pd.DataFrame, row: tuple[str, ...], label
     few = found["n_prompts_labelled"] < MIN_CLUSTERS
     outside = found["outside"] > OUTSIDE_DRAWS
     found.loc[few | outside, _OF_INTERVALS] = np.nan
-    found.loc[found["n_prompts_labelled"] < 2, ["corrected", "power"]] = np.nan
+    found.loc[(found["n_prompts_labelled"] < 2) | outside, ["corrected", "power"]] = np.nan
     found["reason"] = [_why(*of_row) for of_row in zip(found["n_prompts_labelled"], found["n_outside"], outside, strict=True)]
     return found.sort_values(
         [*names[:-1], "corrected", "judged", "model"], ascending=[True] * len(names[:-1]) + [False, False, True]
@@ -100,10 +101,9 @@ def _rows(scores: pd.DataFrame, drawn: pd.DataFrame, row: tuple[str, ...], label
 
 
 def _why(n_labelled: int, n_outside: int, outside: bool) -> str:
-    if few := why_none(n_labelled, "labelled prompt"):
-        return few
-    lost = f"no interval: {counted(n_outside, 'prompt')} in no draw so far; `dtef rubric labels sample` with another seed draws among all"
-    return lost if outside else ""
+    # Labels of some blueprints say how judges err there, and nothing of how they err in others: a correction of all would be a guess.
+    lost = f"not corrected: {counted(n_outside, 'prompt')} in no draw so far; `dtef rubric labels sample` with another seed draws among all"
+    return lost if outside else why_none(n_labelled, "labelled prompt")
 
 
 def _counts(scores: pd.DataFrame, drawn: pd.DataFrame, row: tuple[str, ...]) -> pd.DataFrame:

@@ -276,15 +276,16 @@ class TestCorrected:
         assert all(row["corrected_low"] is None and row["labels_needed"] is None for row in overall)
         assert {row["reason"] for row in overall} == {"no interval: 4 labelled prompts, at least 5 are needed"}
 
-    def test_prompts_that_no_draw_could_draw_leave_the_board_without_an_interval(
+    def test_a_draw_among_some_blueprints_corrects_their_rows_and_not_the_board_over_all(
         self, judged: RubricPipeline, tmp_path: Path
     ) -> None:
         sheet = fill(drawn_sheet(tmp_path, "--blueprint", "two", "--prompts", 6), by_length)
         ok("rubric", "labels", "import", sheet)
         roll_up(judged)
         rows = {(row["blueprint"], row["model"]): row for row in judged.rows("rubric_corrected")}
-        assert rows[None, "cand-a"]["corrected_low"] is None
-        assert rows[None, "cand-a"]["reason"].startswith("no interval: 8 prompts in no draw so far")
+        assert rows[None, "cand-a"]["judged"] is not None
+        assert {rows[None, "cand-a"][name] for name in ("corrected", "corrected_low", "here_low", "power")} == {None}
+        assert rows[None, "cand-a"]["reason"].startswith("not corrected: 8 prompts in no draw so far")
         assert rows["two", "cand-a"]["corrected_low"] is not None
         assert rows["one", "cand-a"]["corrected"] is None
 
