@@ -6,6 +6,8 @@ STATE := .dtef
 export DAGSTER_HOME := $(CURDIR)/$(STATE)/dagster
 export DTEF_WAREHOUSE := $(CURDIR)/$(STATE)/warehouse
 export DTEF_RESPONSES := $(CURDIR)/$(STATE)/responses.sqlite
+# install.py compiles nothing: where no bytecode may be kept, every process that a command or a test starts compiles all of Dagster again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo test format ui docs lock wheel clean
 
