@@ -138,6 +138,41 @@ def test_hostile_text_does_not_run(browser: Browser, tmp_path: Path) -> None:
         assert browser.requested == [(tmp_path / name).as_uri()]
         assert browser.does("document.querySelectorAll('img, iframe, object, link').length") == 0
         assert browser.does("document.body.textContent.includes('window.hacked = 1')")
+        assert browser.does(
+            "[...document.querySelectorAll('.rendered *')].every(node => [...node.attributes].every(one => "
+            "['href', 'rel', 'title', 'class', 'start', 'style'].includes(one.name)))"
+        )
+        assert browser.does("[...document.querySelectorAll('.rendered a')].every(link => /^https?:/.test(link.protocol))")
+        if name != "index.html":
+            assert browser.does("document.querySelectorAll('.response .rendered strong').length") > 0
+            assert browser.does("document.querySelectorAll('header .rendered').length") == 1
+            browser.does("document.querySelectorAll('.rendered a').forEach(link => link.dispatchEvent(new Event('mouseover')))")
+            assert browser.does("window.hacked === undefined")
+
+
+def test_markdown_fits_a_phone(browser: Browser, tmp_path: Path) -> None:
+    made = made_tables(1, 2, 2)
+    wide = (
+        "| "
+        + " | ".join(f"a-long-heading-{at}" for at in range(9))
+        + " |\n"
+        + "|-" * 9
+        + "|\n\n`"
+        + "x" * 300
+        + "`\n\n    "
+        + "y" * 300
+    )
+    for row in made.rows["rubric_prompts"]:
+        row["render_as"] = "markdown"
+    for row in made.rows["rubric_responses"]:
+        row["text"] = wide
+    for row in made.rows["rubric_blueprints"]:
+        row["description"] = wide
+    written_pages(tmp_path, made, resamples=0)
+    browser.opens(tmp_path / PAGE, width=390)
+    browser.does("document.querySelectorAll('details').forEach(part => { part.open = true })")
+    assert browser.does("document.querySelectorAll('.response .rendered table').length") > 0
+    assert browser.does("document.documentElement.scrollWidth") <= 390
 
 
 def test_fields_and_tables_say_what_they_are(browser: Browser, folder: Path) -> None:

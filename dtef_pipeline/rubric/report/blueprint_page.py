@@ -17,6 +17,7 @@ from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun
 from dtef_pipeline.rubric.report.judges_part import judges_section
 from dtef_pipeline.rubric.report.marks import SCALE_STYLE, inline, own_file, source
 from dtef_pipeline.rubric.report.prompt_part import prompt_body, prompt_details, prompt_title
+from dtef_pipeline.rubric.report.rendered import rendered
 from dtef_pipeline.rubric.report.score_grid import scores_section
 from dtef_pipeline.rubric.report.spending import costs_section
 from dtef_pipeline.rubric.report.stored import RubricRows, StoredRow
@@ -73,11 +74,7 @@ def _chapters(rows: RubricRows, run: BlueprintRun, link: Callable[[int], str], *
 
 
 def _introduction(run: BlueprintRun) -> str:
-    description = (
-        ""
-        if is_unknown(run.about["description"])
-        else f'<p class="description" dir="auto">{escape(str(run.about["description"]).strip())}</p>'
-    )
+    description = rendered(run.about["description"], "description")
     tags = "".join(f'<span class="tag">{inline(tag)}</span>' for tag in run.about["tags"] or ())
     return f'<p><a href="{INDEX_PAGE}">All blueprints</a></p>{description}{f"<p>{tags}</p>" if tags else ""}'
 

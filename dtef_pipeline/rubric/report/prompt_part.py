@@ -11,7 +11,8 @@ import numpy as np
 from dtef_pipeline.report.markup import described, dollars, is_unknown, shortened, whole
 from dtef_pipeline.report.palette import steps
 from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, ResponseKey, response_key
-from dtef_pipeline.rubric.report.marks import Heat, HeatRow, heat_table, mean, said, score_badge, source
+from dtef_pipeline.rubric.report.marks import Heat, HeatRow, heat_table, inline, mean, said, score_badge, source
+from dtef_pipeline.rubric.report.rendered import is_markdown, rendered, said_as
 from dtef_pipeline.rubric.report.stored import StoredRow, pairs_of
 from dtef_pipeline.rubric.report.verdicts import Across, JudgedPoints, criteria_table, judged, verdicts
 from dtef_pipeline.text.counted import counted
@@ -58,7 +59,9 @@ def prompt_body(run: BlueprintRun, prompt: StoredRow) -> str:
     body += _similarity_map(run, name, across)
     if not responses:
         return body + '<p class="count">No responses in this run.</p>'
-    cards = "".join(_card(run, row, f"p{at}r{place}", criteria, found) for place, row in enumerate(responses, 1))
+    cards = "".join(
+        _card(run, row, f"p{at}r{place}", criteria, found, prompt["render_as"]) for place, row in enumerate(responses, 1)
+    )
     return f'{body}<h4>Responses, side by side</h4><div class="responses">{cards}</div>'
 
 
@@ -87,22 +90,34 @@ def _asked(prompt: StoredRow) -> str:
     if not is_unknown(prompt["weight"]) and prompt["weight"] != 1:
         facts["Weight"] = f"{prompt['weight']:g}"
     if prompt["description"]:
-        facts["Description"] = f'<span dir="auto">{escape(str(prompt["description"]))}</span>'
+        facts["Description"] = rendered(prompt["description"])
     if prompt["citation"]:
         facts["Source"] = source(prompt["citation"])
     if prompt["render_as"]:
-        facts["Written for"] = f"{escape(str(prompt['render_as']))} (shown here as plain text)"
+        facts["Responses are"] = inline(prompt["render_as"]) + _shown_how(prompt["render_as"])
     ideal = (
         ""
         if not prompt["ideal"]
-        else f"<details open><summary>Ideal answer</summary>{said(prompt['ideal'], 'ideal')}</details>"
+        else f"<details open><summary>Ideal answer</summary>{said_as(prompt['ideal'], prompt['render_as'], 'ideal')}</details>"
     )
     return f'{described(facts) if facts else ""}<ol class="conversation">{told}{turns}</ol>{ideal}'
 
 
-def _turn(message: Mapping[str, Any]) -> str:
-    text = '<p class="count">The model writes this turn.</p>' if message["text"] is None else said(message["text"])
+def _shown_how(form: Any) -> str:
+    """How responses are shown here, which is not always as they are meant to be."""
+    if is_markdown(form):
+        return ", shown as such, with the source beneath"
+    return "" if str(form).strip().lower() == "plaintext" else ", shown here as its source"
+
+
+def _turn(message: Mapping[str, Any], form: Any = None) -> str:
+    """One turn; `form`: that of what models write."""
+    text = '<p class="count">The model writes this turn.</p>' if message["text"] is None else _said_by(message, form)
     return f'<li class="turn"><span class="role">{escape(str(message["role"]))}</span>{text}</li>'
+
+
+def _said_by(message: Mapping[str, Any], form: Any) -> str:
+    return said_as(message["text"], form) if message["role"] == "assistant" else said(message["text"])
 
 
 def _score_rows(run: BlueprintRun, prompt: str, across: Sequence[Across]) -> list[HeatRow]:
@@ -159,7 +174,8 @@ def _alike(matrix: np.ndarray, name: str, own: Sequence[int], other: str, others
     return Heat(mean(pairs), f"{name}, {other}")
 
 
-def _card(run: BlueprintRun, row: StoredRow, anchor: str, criteria: Sequence[StoredRow], found: JudgedPoints) -> str:
+def _card(run: BlueprintRun, row: StoredRow, anchor: str, criteria: Sequence[StoredRow], found: JudgedPoints, form: Any) -> str:
+    """One response; `form`: what its prompt has as `render_as`."""
     label = run.label(row)
     cell = next((one for one in run.cells.get(row["prompt"], ()) if response_key(one)[:4] == response_key(row)[:4]), None)
     numbers = "".join(
@@ -171,7 +187,7 @@ def _card(run: BlueprintRun, row: StoredRow, anchor: str, criteria: Sequence[Sto
     reasons = _why_unscored(cell)
     return (
         f'<article class="response" id="{anchor}" data-model="{escape(label)}"><h5><bdi>{escape(label)}</bdi></h5>'
-        f'<p class="numbers">{numbers}{several}</p>{reasons}{_state_of(row)}{said(row["text"])}{_transcript(row)}'
+        f'<p class="numbers">{numbers}{several}</p>{reasons}{_state_of(row)}{said_as(row["text"], form)}{_transcript(row, form)}'
         f'{verdicts(anchor, response_key(row), criteria, found)}<p class="count used">{_used(row)}</p></article>'
     )
 
@@ -193,11 +209,11 @@ def _state_of(row: Mapping[str, Any]) -> str:
     return "".join(f'<p class="flagged small" dir="auto">{escape(flag)}</p>' for flag in flags)
 
 
-def _transcript(row: Mapping[str, Any]) -> str:
+def _transcript(row: Mapping[str, Any], form: Any) -> str:
     """The whole conversation where the model wrote several turns; of one turn, it is the prompt and the response."""
     if not row["transcript"]:
         return ""
-    turns = "".join(_turn(message) for message in row["transcript"])
+    turns = "".join(_turn(message, form) for message in row["transcript"])
     summary = f"Transcript of {counted(int(row['turns']), 'turn')} by the model"
     return f'<details><summary>{summary}</summary><ol class="conversation">{turns}</ol></details>'
 

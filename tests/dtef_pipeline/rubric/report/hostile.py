@@ -6,6 +6,16 @@ import pandas as pd
 
 from tests.made.rubric_pages import HOSTILE, RubricTables, made_tables
 
+LINKS = "\n\n".join(
+    (
+        "[a](javascript:window.hacked=3) ![b](javascript:window.hacked=4) <javascript:window.hacked=5> [c](JAVASCRIPT&colon;window.hacked=6)",
+        "[d](data:text/html;base64,PHNjcmlwdD4=) ![e](data:image/svg+xml,<svg/onload=window.hacked=7>) [f](//evil.example) [g](file:///etc)",
+        '[h](https://a.org/"onmouseover="window.hacked=8") ![i](https://a.org/p.png) <svg onload=window.hacked=9>',
+        f"{'> ' * 12}deep **bold** [j](https://a.org/k)",
+    )
+)
+"""Markdown whose links and images would run or load something."""
+
 
 def with_summary(made: RubricTables, text: str) -> RubricTables:
     key = {"blueprint": "health__topic-0", "snapshot": "base", "analyst": "gemini"}
@@ -39,6 +49,10 @@ def hostile_tables() -> RubricTables:
             for name in ("code", "place", "run_label", "policy"):
                 if isinstance(row.get(name), str):
                     row[name] = HOSTILE
+            if "render_as" in row:
+                row |= {"render_as": "markdown", "description": f"{HOSTILE}\n\n{LINKS}"}
+            if row.get("text") and "served_model" in row:
+                row["text"] = f"{row['text']}\n\n{LINKS}"
             if "tags" in row:
                 row |= {"tags": [HOSTILE], "references": [HOSTILE, "javascript:alert(1)", 'https://x.org/"onclick="alert(1)']}
     for rows in made.extra.values():
