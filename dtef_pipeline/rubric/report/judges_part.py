@@ -80,13 +80,18 @@ def _judges(rows: RubricRows, run: BlueprintRun) -> str:
 
 
 def _disputed(rows: RubricRows, run: BlueprintRun) -> str:
-    """The criteria on which judges differ widely."""
-    if "spread" not in rows.columns("rubric_points"):
+    """The criteria on which judges differ widely: by the standard deviation of a response's judgements, mean over responses."""
+    there = rows.columns("rubric_judgements")
+    place = ("prompt", "block", "path", "position")
+    one = ("blueprint", "snapshot", *place, "model_variant", "system_index", "draw")
+    if not {*one, "score"} <= there:
         return ""
-    keys = ("prompt", "block", "path", "position")
-    by = ", ".join(("blueprint", "snapshot", *keys))
-    query = f"(SELECT {by}, round(avg(spread), 9)::DOUBLE AS spread, count(spread) AS n FROM rubric_points GROUP BY ALL)"
-    found = rows.rows(query, (*keys, "spread", "n"), {"blueprint": run.id, "snapshot": run.snapshot}, keys)
+    keys = ", ".join([*one, *(["judge_draw"] if "judge_draw" in there else [])])
+    query = (
+        f"(SELECT {', '.join(one[:6])}, round(avg(spread), 9)::DOUBLE AS spread, count(spread) AS n FROM (SELECT {keys}, "
+        f"CASE WHEN count(score) > 1 THEN stddev_pop(score) END AS spread FROM rubric_judgements GROUP BY {keys}) GROUP BY ALL)"
+    )
+    found = rows.rows(query, (*place, "spread", "n"), {"blueprint": run.id, "snapshot": run.snapshot}, place)
     wide = [row for row in found if row["spread"] is not None and row["spread"] > _WIDE_SPREAD]
     if not wide:
         return f'<p class="count">On no criterion do the judgements differ by a mean standard deviation above {_WIDE_SPREAD:g}.</p>'
@@ -100,7 +105,7 @@ def _disputed(rows: RubricRows, run: BlueprintRun) -> str:
         [
             {
                 "prompt": wrapping_name(row["prompt"]),
-                "criterion": f'<span dir="auto">{escape(words.get(tuple(row[key] for key in keys), ""))}</span>',
+                "criterion": f'<span dir="auto">{escape(words.get(tuple(row[key] for key in place), ""))}</span>',
                 "spread": row["spread"],
                 "n": row["n"],
             }

@@ -93,11 +93,13 @@ def test_the_conversation_shows_who_writes_what() -> None:
 
 
 def test_criteria_on_which_judges_differ_are_listed() -> None:
+    # Once the distance of the highest from the lowest judge was told as their standard deviation, twice of what it is.
     made = made_tables(1, 2, 1)
-    for row in made.rows["rubric_points"]:
-        row["spread"] = 0.5 if row["block"] == "should_not" else 0.1
+    for row in made.rows["rubric_judgements"]:
+        is_first = row["judge"] == made.rows["rubric_judgements"][0]["judge"]
+        row["score"] = (0.25 if is_first else 1.0) if row["block"] == "should_not" else (0.5 if is_first else 1.0)
     rows = RubricRows(connected(made.tables()))
     text = ReadPage(judges_section(rows, read_run(rows, NAME, "base"))).text
     assert "1 criterion with a mean standard deviation above 0.3." in text
-    assert "Recommends a sleeping tablet" in text
+    assert text.endswith("0.3752")
     assert "Names a treatment" not in text
