@@ -81,7 +81,7 @@ def _not_to_be_shown(models: pd.DataFrame, fail_on: str) -> Iterator[str]:
     if len(few):
         counts = zip(few["model"], few["n_prompts"].tolist(), strict=True)
         who = [f"{model} ({counted(n, 'prompt')})" for model, n in counts]
-        among = f"among {counted(len(models), 'model')} at least {needed} prompts in both runs can show a {fail_on}"
+        among = f"among {counted(len(models), 'model')} at least {counted(needed, 'prompt')} in both runs can show a {fail_on}"
         yield f"--fail-on {fail_on} says nothing about {and_more(who, _MODELS_NAMED)}: {among}"
 
 

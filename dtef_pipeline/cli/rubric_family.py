@@ -37,12 +37,12 @@ RUBRIC_NAMES = Names(
 )
 """What rubrics call the things that drift is about."""
 _ROLLED_UP = "`dtef rubric run` makes it, and `dtef rubric rollup`"
-_SPENT_COLUMNS = ("answered", "calls", "prompt_tokens", "completion_tokens")
+_COUNTED_COLUMNS = ("answered", "calls", "prompt_tokens", "completion_tokens")
 _COSTS_VIEW = RubricView(
     "costs",
     "rubric_costs",
     "",
-    ("role", "model", *_SPENT_COLUMNS, "cost"),
+    ("role", "model", *_COUNTED_COLUMNS, "cost"),
     ("role", "model", "cost"),
     ("prompt_tokens", "completion_tokens", "calls"),
 )
@@ -79,7 +79,7 @@ def costs(reader: TableReader, by: Sequence[str], output: str) -> None:
         raise WarehouseError("nothing to show: no model was asked of a rubric; `dtef rubric run` asks")
     if by:
         groups = frame.groupby(list(dict.fromkeys(by)), sort=False, dropna=False)
-        whole = groups[[*_SPENT_COLUMNS, "unpriced"]].sum()
+        whole = groups[[*_COUNTED_COLUMNS, "unpriced"]].sum()
         frame = whole.assign(cost_usd=groups["cost_usd"].sum(min_count=1)).reset_index()
     if output == "table":
         cost = [priced(*pair) for pair in zip(frame["cost_usd"], frame["unpriced"], strict=True)]

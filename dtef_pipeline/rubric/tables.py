@@ -215,9 +215,9 @@ RUBRIC_SCORES = pa.schema(
         field("components", pa.string(), "Parts of the hybrid score that are defined: coverage, similarity, both, or none"),
         field("weight", pa.float64(), "Weight of the prompt in means over its blueprint; null above cells"),
         field("n_planned", pa.int64(), "Points of a cell, prompts of a variant, variants of a model"),
-        field("n_scored", pa.int64(), "Those of n_planned that have a score"),
-        field("n_partial", pa.int64(), "Those of n_scored of which some part is missing"),
-        field("n_unscored", pa.int64(), "Those of n_planned that have no score"),
+        field("n_scored", pa.int64(), "Planned parts that have a score"),
+        field("n_partial", pa.int64(), "Scored parts that are not known in full"),
+        field("n_unscored", pa.int64(), "Planned parts that have no score"),
         field("n_responses", pa.int64(), "Responses that were planned, each draw of its own"),
         field("n_responses_scored", pa.int64(), "Responses with a hybrid score"),
         field(
