@@ -72,6 +72,20 @@ def test_the_order_turns_where_two_lines_cross(browser: Browser, tmp_path: Path)
     assert browser.texts("#beta-shown") == ["0.35"]
 
 
+def test_a_listed_change_of_places_shows_the_board_there(browser: Browser, tmp_path: Path) -> None:
+    browser.opens(board_page(tmp_path))
+    browser.does("document.querySelectorAll('details').forEach(part => { part.open = true })")
+    (weight,) = browser.texts(".to-beta")
+    browser.does("document.querySelector('.to-beta').click()")
+    assert browser.texts("#beta-shown") == [f"{float(weight):.2f}"]
+    first, second, *_ = shown(browser)
+    assert float(first[2]) - float(second[2]) < 0.01
+    assert browser.does("document.activeElement.id") == "beta"
+    marks = browser.does("[...document.querySelectorAll('#beta-marks option')].map(mark => mark.value)")
+    assert marks == ["0", "0.35", f"{float(weight):.2f}", "1"]
+    assert browser.said == []
+
+
 def test_the_keyboard_moves_the_slider(browser: Browser, tmp_path: Path) -> None:
     browser.opens(board_page(tmp_path))
     browser.does("document.getElementById('beta').focus()")

@@ -51,5 +51,10 @@
 
   slider.addEventListener("input", () => rankAt(Number(slider.value)));
   usual.addEventListener("click", () => { slider.value = usual.dataset.beta; rankAt(Number(slider.value)); slider.focus(); });
+  all("button.to-beta").forEach(button => button.addEventListener("click", () => {
+    slider.value = button.dataset.beta;
+    rankAt(Number(slider.value));
+    slider.focus();
+  }));
   if (Number(slider.value) !== Number(usual.dataset.beta)) rankAt(Number(slider.value));  // a browser keeps fields over a reload
 })();

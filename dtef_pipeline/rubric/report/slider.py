@@ -15,6 +15,7 @@ from dtef_pipeline.rubric.aggregate import rescored
 from dtef_pipeline.rubric.board import MIN_BLUEPRINTS, RubricBoardOptions, board
 from dtef_pipeline.rubric.policy import ScoringPolicy
 from dtef_pipeline.rubric.report.marks import missing, two_digits, wrapping_name
+from dtef_pipeline.rubric.report.place_changes import PlaceChange, changes_part, place_changes
 
 _INTERVAL_STEPS = 20
 """Steps from 0 to 1 of the weight at which intervals are computed; between them the page takes the line from one to the next."""
@@ -29,6 +30,7 @@ _BOARD_HOW = (
 _NO_SCORES = missing("No leaderboard yet", "`dtef rubric run` makes the table rubric_scores, of which it is the mean")
 _EXTENTS = ("low", "high", "rank_low", "rank_high")
 _SHOWN_DIGITS = 6
+_MARKED_PLACES = 3
 _NEARLY = 1e-6
 """Of a tenth: a sum that is one but for its last bits is one."""
 
@@ -39,7 +41,10 @@ def board_section(scores: pd.DataFrame, order: Sequence[str], tags: Mapping[str,
         return section("leaderboard", "Leaderboard", _BOARD_HOW, _NO_SCORES)
     data, usual = slider_data(scores, order, tags, resamples), ScoringPolicy().beta
     rows = board(rescored(scores, usual), order, tags, options=RubricBoardOptions(resamples=resamples))
-    return section("leaderboard", "Leaderboard", _BOARD_HOW, _control(usual) + _table(rows, data))
+    changes = place_changes(data["models"], data["least"])
+    return section(
+        "leaderboard", "Leaderboard", _BOARD_HOW, _control(usual, changes) + _table(rows, data) + changes_part(changes)
+    )
 
 
 def slider_data(
@@ -90,12 +95,15 @@ def _plain(value: Any, digits: int | None = None) -> float | None:
     return None if is_unknown(value) else float(value) if digits is None else round(float(value), digits)
 
 
-def _control(beta: float) -> str:
+def _control(beta: float, changes: Sequence[PlaceChange]) -> str:
+    """The slider; its marks are the usual weight and those at which the best three change places."""
+    places = sorted({f"{beta:.2f}", *(f"{change.beta:.2f}" for change in changes if change.place <= _MARKED_PLACES)})
+    marks = "".join(f'<option value="{at}"></option>' for at in ("0", *places, "1"))
     return (
         '<div class="slider"><label for="beta">Weight of similarity (beta) '
         f'<output id="beta-shown" for="beta">{beta:.2f}</output></label>'
         f'<input type="range" id="beta" min="0" max="1" step="0.01" value="{beta}" list="beta-marks" aria-describedby="beta-told">'
-        '<datalist id="beta-marks"><option value="0"></option><option value="0.35"></option><option value="1"></option></datalist>'
+        f'<datalist id="beta-marks">{marks}</datalist>'
         '<span class="ends"><span>0: coverage of the rubric alone</span><span>1: similarity to the ideal alone</span></span>'
         f'<p id="beta-told" class="count" role="status">The usual weight is {beta:.2f}. <button type="button" id="beta-usual" '
         f'data-beta="{beta}" hidden>Back to it</button></p></div>'
