@@ -89,10 +89,13 @@ def default_judges(models: Models) -> tuple[JudgeConfig, ...]:
     return judges_once(judge for approach, member in members for judge in configured_judges(approach, member, models))
 
 
-def consensus_id(judges: Sequence[JudgeConfig]) -> str:
-    """`consensus(standard(a), prompt-aware(b))`; of one judge, its name alone."""
-    names = ", ".join(judge.name for judge in judges)
-    return names if len(judges) == 1 else f"consensus({names})"
+def consensus_id(names: Iterable[str]) -> str | None:
+    """Whose score a point has, by the names of the judges that gave a class: `consensus(standard(a), prompt-aware(b))`.
+
+    Each once, in the order given; of one judge its name alone, of none None.
+    """
+    judges = list(dict.fromkeys(names))
+    return f"consensus({', '.join(judges)})" if len(judges) > 1 else next(iter(judges), None)
 
 
 def judge_hash(judges: Sequence[JudgeConfig]) -> str:

@@ -139,13 +139,6 @@ def _members(group: Codes, member: Codes) -> Codes:
     return np.asarray(np.bincount(pairs[0])[group])
 
 
-def fully_labelled(points: pd.DataFrame) -> pd.DataFrame:
-    """One row per response, `labelled`: whether every point that judges decide has a label. `points` as of `with_labels`."""
-    keys = list(ITEM_KEYS[:8])
-    judged = points[points["kind"] == "text"] if "kind" in points else points
-    return judged.groupby(keys, dropna=False, sort=False)["labelled"].all().reset_index()
-
-
 def known_classes(judgements: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
     """One row per judge and class that people chose: how judges do where people said this.
 

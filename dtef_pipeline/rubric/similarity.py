@@ -18,7 +18,6 @@ from dtef_pipeline.text.counted import counted
 
 Floats = npt.NDArray[np.float64]
 
-_TEXT_OF_PROMPT_KEYS = tuple(name for name in RESPONSE_KEYS if name not in PROMPT_KEYS)
 _ROWS_AT_A_TIME = 8_192
 """Pairs of vectors that are multiplied at a time, to bound memory."""
 
@@ -107,22 +106,6 @@ def prompt_matrices(responses: pd.DataFrame, ideals: pd.DataFrame) -> Iterator[P
         own = order[bounds[at] : bounds[at + 1]]
         named = texts.iloc[own][list(RESPONSE_KEYS)].reset_index(drop=True)
         yield PromptMatrix({str(name): str(value) for name, value in key.items()}, named, cosine_matrix(vectors[own]))
-
-
-def similarity_pairs(responses: pd.DataFrame, ideals: pd.DataFrame) -> pd.DataFrame:
-    """One row per two texts of a prompt: the keys of the first, `other_model` and so on of the second, and `similarity`.
-
-    Each two once, without those of a text with itself; `other_model` null is the ideal answer.
-    """
-    others = [f"other_{name}" for name in _TEXT_OF_PROMPT_KEYS]
-    columns = [*RESPONSE_KEYS, *others, "similarity"]
-    tables = []
-    for found in prompt_matrices(responses, ideals):
-        left, right = np.triu_indices(len(found.texts), k=1)
-        first = found.texts.iloc[left].reset_index(drop=True)
-        second = found.texts[list(_TEXT_OF_PROMPT_KEYS)].iloc[right].set_axis(others, axis=1).reset_index(drop=True)
-        tables.append(pd.concat([first, second], axis=1).assign(similarity=found.matrix[left, right]))
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
 
 
 def _given(responses: pd.DataFrame, ideals: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dtef_pipeline.judging.judges import consensus_id
 from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, ResponseKey, criterion_key, response_key
 from dtef_pipeline.rubric.report.stored import ByPrompt, StoredRow
 from dtef_pipeline.rubric.report.verdicts import JudgedPoints, criterion_words, judged
@@ -167,6 +168,7 @@ def _assessment(one: Mapping[str, Any]) -> dict[str, Any]:
     }
     return {
         "keyPointText": one["words"],
+        "judgeModelId": consensus_id(said["judge"] for said in one["individual_judgements"] if said["score"] is not None),
         "coverageExtent": one["score"],
         "multiplier": one["weight"],
         "isInverted": one["inverted"],

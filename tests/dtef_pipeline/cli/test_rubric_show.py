@@ -14,7 +14,7 @@ import pytest
 
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
-from tests.made.rubric_pages import made_tables
+from tests.made.rubric_pages import JUDGES, made_tables
 from tests.made.rubric_warehouse import keep
 from tests.strict_json import strict
 
@@ -106,6 +106,13 @@ class TestExport:
         points = [point for of in result["coverage"].values() for one in of for point in one["pointAssessments"]]
         assert len(points) == counts["rubric_points"]
         assert sum(len(point["individualJudgements"]) for point in points) == counts["rubric_judgements"]
+        judged_by = Counter(point["judgeModelId"] for point in points)
+        assert {name for name in judged_by if name and name.startswith("consensus(")} == {
+            f"consensus({', '.join(sorted(JUDGES))})"
+        }
+        assert judged_by[None] == sum(
+            all(one["coverageExtent"] is None for one in point["individualJudgements"]) for point in points
+        )
         assert result["metadata"]["runLabel"] == "r" * 32
         assert (result["metadata"]["configId"], result["metadata"]["snapshot"]) == (NAME, "later")
         assert result["executiveSummary"] is None

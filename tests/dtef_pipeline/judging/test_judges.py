@@ -26,8 +26,12 @@ def test_without_a_word_each_judge_model_judges_in_two_ways() -> None:
     judges = default_judges(MODELS)
     assert [judge.name for judge in judges] == ["standard(mini)", "prompt-aware(mini)"]
     assert {judge.model.variant for judge in judges} == {f"openai/mini{USUAL}"}
-    assert consensus_id(judges) == "consensus(standard(mini), prompt-aware(mini))"
-    assert consensus_id(judges[:1]) == "standard(mini)"
+
+
+def test_a_point_is_of_the_judges_that_gave_a_class() -> None:
+    assert consensus_id(["standard(a)", "prompt-aware(b)", "standard(a)"]) == "consensus(standard(a), prompt-aware(b))"
+    assert consensus_id(["standard(a)", "standard(a)"]) == "standard(a)"
+    assert consensus_id([]) is None
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.rubric.corrected import BLUEPRINT_ROW, BOARD_ROW, corrected, fully_labelled, known_classes, parts
-from dtef_pipeline.rubric.human_labels import RUBRIC_LABELS, with_labels
+from dtef_pipeline.rubric.corrected import BLUEPRINT_ROW, BOARD_ROW, corrected, known_classes, parts
+from dtef_pipeline.rubric.human_labels import RUBRIC_LABELS
 from dtef_pipeline.rubric.label_sheet import label_items
 from tests.made.rubric_tables import CLASSES, RESPONSE, rubric_tables
 
@@ -126,12 +126,3 @@ def test_sensitivity_says_how_often_a_judge_knows_a_class_and_which_way_it_errs(
     shifted = known_classes(one, items, lower).set_index("said")
     assert shifted.loc[0.25, "bias"] == pytest.approx(0.25)
     assert shifted.loc[0.25, ["same", "near"]].tolist() == [0, 1]
-
-
-def test_a_response_is_labelled_where_all_its_judged_points_are() -> None:
-    items = label_items(MADE.responses, MADE.criteria, MADE.prompts)
-    some = items[(items["prompt"] == "p0") & ((items["model"] != "a") | (items["block"] == "should"))]
-    found = fully_labelled(with_labels(MADE.points, items, labels_of(some, np.full(len(some), 0.5))))
-    of_p0 = found[found["prompt"] == "p0"]
-    assert of_p0["labelled"].tolist() == (of_p0["model"] != "a").tolist()
-    assert not found.loc[found["prompt"] != "p0", "labelled"].any()

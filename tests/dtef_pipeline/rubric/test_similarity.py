@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.similarity import cosine, cosine_matrix, prompt_matrices, similarities, similarity_pairs, stacked
+from dtef_pipeline.rubric.similarity import cosine, cosine_matrix, prompt_matrices, similarities, stacked
 from tests.dtef_pipeline.rubric.scored_rows import RESPONSE_ROW
 
 VECTORS = st.lists(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=3), min_size=1, max_size=6)
@@ -100,16 +100,8 @@ def test_the_matrix_of_a_prompt_has_its_responses_and_the_ideal_last() -> None:
     half = math.sqrt(0.5)
     np.testing.assert_allclose(first.matrix, [[1, 0, half], [0, 1, half], [half, half, 1]], atol=1e-12)
     assert (second.prompt["prompt"], second.matrix.tolist()) == ("q", [[1.0]])
-    pairs = similarity_pairs(*tables)
-    assert list(zip(pairs["model"], pairs["other_model"].fillna("ideal"), strict=True)) == [
-        ("a", "b"),
-        ("a", "ideal"),
-        ("b", "ideal"),
-    ]
-    assert pairs["similarity"].to_numpy() == pytest.approx([0, half, half])
 
 
 def test_no_responses_have_no_similarities() -> None:
     assert len(similarities(responses(), ideals(p=[1, 1]))) == 0
-    assert len(similarity_pairs(responses(), ideals())) == 0
     assert len(similarities(responses(("p", "a", [1, 0])), ideals())) == 1
