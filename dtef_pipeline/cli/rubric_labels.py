@@ -51,6 +51,7 @@ class SampleOptions:
     blueprints: tuple[str, ...] = ()
     snapshot: str | None = None
     per_model: int | None = None
+    show_names: bool = False
 
 
 def sample(options: SampleOptions) -> None:
@@ -66,7 +67,12 @@ def sample(options: SampleOptions) -> None:
     with _writing_labels():
         labelled = house.read_or_empty(_LABELS, columns=["item"])["item"].to_pylist()
         found = sampled(
-            **material, n_prompts=options.n_prompts, seed=options.seed, per_model=options.per_model, known=sorted(set(labelled))
+            **material,
+            n_prompts=options.n_prompts,
+            seed=options.seed,
+            per_model=options.per_model,
+            known=sorted(set(labelled)),
+            show_names=options.show_names,
         )
         if found.sheet.empty:
             raise ConfigError(f"--seed {options.seed}: all that it draws has labels; allowed: another seed, or more --prompts")
@@ -83,6 +89,10 @@ def sample(options: SampleOptions) -> None:
     click.echo(
         f"{options.out}: {counted(len(found.sheet), 'row')} of {n_drawn:,} of {counted(n_of, 'prompt')} {_CAN_BE_LABELLED}, draw {name}{again}"
     )
+    if n_hidden := int((found.sheet["hidden"] > 0).sum()):
+        say(
+            f"names that would say who wrote a text are hidden in {counted(n_hidden, 'row')}, as [model], [company] or [provider]"
+        )
     say(
         f"fill in class ({', '.join(_short_classes())}) and author, reason if you like; then `dtef rubric labels import {options.out}`"
     )

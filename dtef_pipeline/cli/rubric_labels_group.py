@@ -47,12 +47,18 @@ def labels() -> None:
 )
 @click.option("--snapshot", help="Only responses of this snapshot.  [default: the latest of each blueprint]")
 @click.option("--per-model", type=click.IntRange(min=1), help="Responses of each model per prompt.  [default: all]")
+@click.option(
+    "--show-names",
+    is_flag=True,
+    help="Leave the names of models, makers and providers in the responses, where they may say who wrote them.",
+)
 @reports_errors
 def sample(**given: Any) -> None:
     """Draw prompts by known chances, and write a sheet of their responses and criteria for people to fill in.
 
-    The sheet names no model and no verdict. What has a label already is not on it again. The draw is kept in the warehouse, so that the
-    sheet can be read by `dtef rubric labels import`. A draw with another seed adds to the earlier ones.
+    The sheet names no model and no verdict. Where a response itself has a name that may say who wrote it, [model], [company] or
+    [provider] stands in its place, and the column `hidden` counts them. What has a label already is not on it again. The draw is kept
+    in the warehouse, so that the sheet can be read by `dtef rubric labels import`. A draw with another seed adds to the earlier ones.
     """
     from dtef_pipeline.cli import rubric_labels
 

@@ -150,7 +150,7 @@ def label_material(
     of_blueprints = "WHERE blueprint::VARCHAR IN (SELECT blueprint FROM latest)"
     return {
         "responses": connection.execute(
-            f"SELECT {_RESPONSE_NAMED_BY}, text FROM rubric_responses {_IN_LATEST.format(table='rubric_responses')} {responses} "
+            f"SELECT {_RESPONSE_NAMED_BY}, text, served_model FROM rubric_responses {_IN_LATEST.format(table='rubric_responses')} {responses} "
             "WHERE status = 'ok'"
         ).df(),
         "criteria": connection.execute(

@@ -62,6 +62,12 @@ class HiddenNames:
         plain, _ = _plain(text)
         return [match.group() for match in pattern.finditer(plain)] if (pattern := self._pattern(plain)) else []
 
+    def without(self, text: str) -> HiddenNames:
+        """Those of the names that the text does not hold."""
+        plain, _ = _plain(text)
+        left = tuple(name for name in self.names if name.core not in plain or not re.search(name.pattern, plain))
+        return HiddenNames(left)
+
     def refuse(self, text: str, where: str) -> None:
         """Raises NameLeak when the text still holds a name. `where`: what it is, for the message."""
         if found := sorted(set(self.found(text))):

@@ -16,12 +16,13 @@ import pandas as pd
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
+from dtef_pipeline.rubric.blind_texts import blinded
 from dtef_pipeline.rubric.model import TEXT_KIND
 from dtef_pipeline.statistics.drawing import chances, drawn
 from dtef_pipeline.text.counted import counted
 
-SHEET_COLUMNS = ("item", "prompt", "text", "criterion", "class", "reason", "author")
-"""Of the sheet; the last three are to be filled in."""
+SHEET_COLUMNS = ("item", "prompt", "text", "hidden", "criterion", "class", "reason", "author")
+"""Of the sheet; the last three are to be filled in. `hidden`: how many names are left out of the text."""
 ITEM_KEYS = (
     "blueprint",
     "snapshot",
@@ -87,12 +88,14 @@ def sampled(
     seed: int,
     per_model: int | None = None,
     known: Sequence[str] = (),
+    show_names: bool = False,
 ) -> LabelSample:
     """A blind sheet of `n_prompts` prompts, drawn in proportion to their part of the board: each blueprint alike, prompts by weight within it.
 
     Every model has responses in every prompt that it answered: all of them, or `per_model`, chosen at random. Items in `known` have
-    a label already and are not put on the sheet again. Equal seeds and tables draw alike, whatever the order of rows. Raises ConfigError where
-    there is nothing to label.
+    a label already and are not put on the sheet again. Names in responses that would say who wrote them are hidden
+    (`blind_texts.blinded`) unless `show_names`; an item is the same either way, and so is the draw. Equal seeds and tables draw alike,
+    whatever the order of rows. Raises ConfigError where there is nothing to label.
     """
     units = _prompts_of(responses, criteria, prompts)
     if units.empty:
@@ -105,9 +108,10 @@ def sampled(
     rows = _of_each_model(rows, per_model, rng).sort_values("item", kind="stable")
     once = rows[~rows["item"].isin(list(known))].drop_duplicates("item").reset_index(drop=True)
     once = with_texts(once.iloc[rng.permutation(len(once))], responses, criteria, prompts)
-    sheet = pd.DataFrame({"item": once["item"], "prompt": once["shown"], "text": once["text"], "criterion": once["criterion"]})
+    once = once.assign(hidden=0) if show_names else blinded(once, responses)
+    sheet = once.assign(prompt=once["shown"])[list(SHEET_COLUMNS[:5])]
     return LabelSample(
-        sheet.assign(**dict.fromkeys(SHEET_COLUMNS[4:], "")).reset_index(drop=True),
+        sheet.assign(**dict.fromkeys(SHEET_COLUMNS[5:], "")).reset_index(drop=True),
         units[list(DRAWN_COLUMNS)],
         rows[[*ITEM_KEYS, "item"]].reset_index(drop=True),
     )

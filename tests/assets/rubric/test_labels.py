@@ -113,7 +113,7 @@ class TestSheet:
         rows = rows_of(sheet)
         # 6 prompts, two models, four criteria in words.
         assert len(rows) == 6 * 2 * 4
-        assert set(rows[0]) == {"item", "prompt", "text", "criterion", "class", "reason", "author", "draw"}
+        assert set(rows[0]) == {"item", "prompt", "text", "hidden", "criterion", "class", "reason", "author", "draw"}
         draws = judged.table("rubric_label_draws").to_pandas()
         assert len(draws) == 8 + 6  # a prompt without a criterion in words cannot be drawn
         assert draws["drawn"].sum() == 6

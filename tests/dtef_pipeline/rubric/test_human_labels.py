@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError, SourceError
 from dtef_pipeline.rubric.human_labels import RUBRIC_LABELS, in_force, read_labels, with_history, with_labels
+from dtef_pipeline.rubric.label_draws import draw_id
 from dtef_pipeline.rubric.label_sheet import SHEET_COLUMNS, LabelSample, label_items, sampled, sheet_csv
 from tests.made.rubric_tables import CLASSES, RESPONSE, rubric_tables
 
@@ -41,6 +42,20 @@ def test_the_sheet_names_no_model_and_no_verdict() -> None:
     assert set(items["item"]) == set(sheet["item"])
     assert (sheet[["class", "reason", "author"]] == "").all(axis=None)
     assert sheet["item"].tolist() != sorted(sheet["item"])
+
+
+def test_names_are_hidden_in_texts_and_items_are_the_same_without() -> None:
+    named = MADE.responses.assign(text=MADE.responses["text"] + ", as ChatGPT", model="openai/gpt-4o")
+    named = named.assign(model_variant=named["model_variant"].radd("openai/gpt-4o"))
+    blind = sampled(named, MADE.criteria, MADE.prompts, n_prompts=4, seed=7)
+    open_ = sampled(named, MADE.criteria, MADE.prompts, n_prompts=4, seed=7, show_names=True)
+    assert blind.sheet["text"].str.endswith(", as [model]").all()
+    assert open_.sheet["text"].str.endswith(", as ChatGPT").all()
+    assert (blind.sheet["hidden"].eq(1).all(), open_.sheet["hidden"].eq(0).all()) == (True, True)
+    assert blind.sheet["item"].tolist() == open_.sheet["item"].tolist()
+    assert draw_id(blind) == draw_id(open_)
+    filled = sheet_csv(blind.sheet.assign(**{"class": "UNMET", "author": "Ada"}))
+    assert read(filled, items=set(open_.items["item"]))["item"].tolist() == blind.sheet["item"].tolist()
 
 
 def test_equal_seeds_draw_alike_whatever_the_order_of_rows() -> None:
@@ -169,7 +184,7 @@ def test_a_point_that_no_judge_could_score_is_scored_by_its_label() -> None:
 
 
 def test_each_row_of_the_sheet_shows_the_text_and_the_criterion_of_its_item() -> None:
-    sheet, _, items = sample()
+    sheet, _, items = sample(show_names=True)
     keys = items.drop_duplicates("item").rename(columns={"prompt": "name"})
     one = sheet.merge(keys, on="item").merge(
         MADE.responses.rename(columns={"prompt": "name", "text": "said"}), on=RESPONSE_BY_NAME
