@@ -146,13 +146,14 @@ class BlueprintRun:
 
 
 def response_key(row: Mapping[str, Any]) -> ResponseKey:
-    """What tells a response from the others of its prompt."""
-    return tuple(None if is_unknown(row.get(name)) else row[name] for name in _OF_RESPONSE_KEY)
+    """What tells a response from the others of its prompt. `row`: as Arrow has it, so that what is not there is None, but for a NaN."""
+    model, variant, temperature, system, draw = map(row.get, _OF_RESPONSE_KEY)
+    return (model, variant, None if temperature != temperature else temperature, system, draw)
 
 
 def criterion_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """What tells a criterion from the others of its prompt."""
-    return tuple(None if is_unknown(row.get(name)) else row[name] for name in _OF_CRITERION_KEY)
+    return (row["block"], row["path"], row["position"])
 
 
 def _sortable(key: ResponseKey) -> tuple[Any, ...]:

@@ -59,8 +59,10 @@ def prompt_body(run: BlueprintRun, prompt: StoredRow) -> str:
     body += _similarity_map(run, name, across)
     if not responses:
         return body + '<p class="count">No responses in this run.</p>'
+    cells = {response_key(row)[:4]: row for row in run.cells.get(name, ())}
     cards = "".join(
-        _card(run, row, f"p{at}r{place}", criteria, found, prompt["render_as"]) for place, row in enumerate(responses, 1)
+        _card(run, row, f"p{at}r{place}", criteria, found, cells.get(response_key(row)[:4]), prompt["render_as"])
+        for place, row in enumerate(responses, 1)
     )
     return f'{body}<h4>Responses, side by side</h4><div class="responses">{cards}</div>'
 
@@ -174,10 +176,17 @@ def _alike(matrix: np.ndarray, name: str, own: Sequence[int], other: str, others
     return Heat(mean(pairs), f"{name}, {other}")
 
 
-def _card(run: BlueprintRun, row: StoredRow, anchor: str, criteria: Sequence[StoredRow], found: JudgedPoints, form: Any) -> str:
-    """One response; `form`: what its prompt has as `render_as`."""
+def _card(
+    run: BlueprintRun,
+    row: StoredRow,
+    anchor: str,
+    criteria: Sequence[StoredRow],
+    found: JudgedPoints,
+    cell: StoredRow | None,
+    form: Any,
+) -> str:
+    """One response, with the scores of its cell; `form`: what its prompt has as `render_as`."""
     label = run.label(row)
-    cell = next((one for one in run.cells.get(row["prompt"], ()) if response_key(one)[:4] == response_key(row)[:4]), None)
     numbers = "".join(
         f"<span>{name} {score_badge(cell[name])}</span>"
         for name in _PARTS
