@@ -32,7 +32,7 @@ def exit_code(rows: Sequence[Mapping[str, Any]], fail_on: str | None, subject: S
 
 def _not_compared(rows: Sequence[Mapping[str, Any]], subject: Subject) -> list[str]:
     """The rows without a verdict, by what tells people the series apart; of a series with other prompts that are compared, it says so."""
-    named = [(f"{row['model']}{place_words(row, subject.keys)} at {subject.asked(row)}", row["verdict"]) for row in rows]
+    named = [(f"{row['model']}{place_words(row, subject.keys)}{subject.at(row)}", row["verdict"]) for row in rows]
     compared = {who for who, verdict in named if verdict is not None}
     return [
         f"{who} (other prompts of it are compared)" if who in compared else who for who, verdict in named if verdict is None

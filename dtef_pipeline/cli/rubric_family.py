@@ -36,6 +36,10 @@ RUBRIC_NAMES = Names(
     subject=WATCHED,
 )
 """What rubrics call the things that drift is about."""
+_ASK_IT_AGAIN = (
+    "To have something to compare, ask the same again: the same `dtef rubric run` on another day, with that day as --snapshot (such as "
+    "2026-01-31). Only responses at temperature 0 are compared."
+)
 _ROLLED_UP = "`dtef rubric run` makes it, and `dtef rubric rollup`"
 _COUNTED_COLUMNS = ("answered", "calls", "prompt_tokens", "completion_tokens")
 _COSTS_VIEW = RubricView(
@@ -105,6 +109,8 @@ def _drift_of_models(reader: TableReader, fail_on: str | None, output: str) -> i
         click.echo(render(checks.to_pandas(), output))
         return exit_code(rows, fail_on, WATCHED)
     click.echo(render_drift(checks, RUBRIC_NAMES, {**DRIFT, "judges": description(RUBRIC_MODEL_DRIFT.field("judges"))}))
+    if all(row["verdict"] is None for row in rows):
+        say(f"\n{_ASK_IT_AGAIN}")
     for row in rows:
         if row["told_of_judges"]:
             say(f"{row['model']}: {row['told_of_judges']}")

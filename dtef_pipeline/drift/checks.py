@@ -346,4 +346,4 @@ def _headline(rows: Sequence[dict[str, Any]], subject: Subject) -> str:
 
 
 def _where(row: dict[str, Any], subject: Subject) -> str:
-    return f"{row['model']}{place_words(row, subject.keys)} at {subject.asked(row)}"
+    return f"{row['model']}{place_words(row, subject.keys)}{subject.at(row)}"

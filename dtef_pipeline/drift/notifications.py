@@ -98,7 +98,7 @@ def _is_over(row: Mapping[str, Any]) -> bool:
 def _ended(row: Mapping[str, Any], subject: Subject) -> str:
     """What is over, for receivers that show the text alone."""
     now = "not compared any more" if row["verdict"] == NOT_COMPARED else "no longer so"
-    return f"{row['model']} at {subject.asked(row)}, told as {row['told']}: {now}."
+    return f"{row['model']}{subject.at(row)}, told as {row['told']}: {now}."
 
 
 def _to_tell(row: Mapping[str, Any], tell: Sequence[str]) -> str:

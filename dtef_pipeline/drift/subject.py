@@ -40,10 +40,16 @@ class Subject:
     """What items hang together, given a connection to the tables: `cluster` of each `Keys.shared_item`. One that has no row is by itself."""
     way: str
     """The way of asking, in words around the values of its columns: `"system {system}"`."""
+    joint: str = " at "
+    """What stands in a sentence between a series and its way of asking."""
 
     def asked(self, row: Mapping[str, Any]) -> str:
         """The way of asking of a row: `system 2`."""
         return self.way.format_map(row)
+
+    def at(self, row: Mapping[str, Any]) -> str:
+        """The same, to follow the name of a series: ` at system 2`."""
+        return f"{self.joint}{self.asked(row)}"
 
 
 def clusters_by_name(clusters: pd.DataFrame, keys: Keys) -> dict[str, str]:

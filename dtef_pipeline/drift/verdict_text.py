@@ -80,7 +80,7 @@ def night_headline(rows: Sequence[Mapping[str, Any]], subject: Subject) -> list[
         return []
     worst = max(moved, key=lambda row: (abs(row["night_shift"]), row["model"]))
     words = night_words(worst)
-    return [f"{words[0].upper()}{words[1:]}{place_words(worst, subject.keys)} at {subject.asked(worst)}."]
+    return [f"{words[0].upper()}{words[1:]}{place_words(worst, subject.keys)}{subject.at(worst)}."]
 
 
 def about_words(row: Mapping[str, Any]) -> list[str]:

@@ -104,7 +104,7 @@ BOARD_VIEWS = (
         ("n_values", "n_units"),
         estimate="alpha",
         notes="reason",
-        who=("cut", "value"),
+        who=("value",),
         of_blueprints=True,
         needs=_NEEDS_A_JUDGE,
     ),

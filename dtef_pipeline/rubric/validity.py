@@ -70,7 +70,7 @@ def _cuts(rows: pd.DataFrame, criteria: pd.DataFrame | None, resamples: int, see
     def cut(name: str, values: Iterable[object], here: npt.NDArray[np.bool_] | None = None) -> pd.DataFrame:
         kept = np.ones(len(rows), dtype=bool) if here is None else here
         codes, names = pd.factorize(np.asarray(list(values), dtype=object)[kept], sort=True)
-        found = agreement(score[kept], unit[kept], prompt[kept], codes, resamples=resamples, seed=seed)
+        found = agreement(score[kept], unit[kept], prompt[kept], codes, resamples=resamples, seed=seed, noun="prompt")
         return found.assign(cut=name, value=[str(names[group]) for group in found["group"]])
 
     kinds: pd.Series = rows["block"].astype(str) + np.where(rows["path"].isna(), "", ", alternative path")

@@ -73,6 +73,7 @@ WATCHED = Subject(
     truths="rubrics",
     clusters=_each_by_itself,
     way="judged by {judges}",
+    joint=", ",
 )
 """Scores of rubrics. There are no checks by partition: a blueprint has too few prompts for a verdict of its own."""
 

@@ -62,13 +62,14 @@ def agreement(
     *,
     resamples: int = ALPHA_RESAMPLES,
     seed: int = SEED,
+    noun: str = "cluster",
 ) -> pd.DataFrame:
     """One row per group, in the order of the groups' codes, of the values of each; one row in all where no `groups` are given.
 
     `values` (n,): numbers, NaN where a judge gave none. `units`, `clusters`, `groups` (n,): codes, whole numbers from 0 on; a unit lies in one
     cluster and one group. Columns: `group`, `alpha` (at most 1; NaN without pairs; 1 where all values are equal), `low` and `high` (95 %, NaN
     below 5 clusters or without `resamples`), `n_units` and `n_values` (of units with two values or more), `n_clusters`, `reason` (why there is
-    no alpha, or no interval).
+    no alpha, or no interval), in which a cluster is called by the `noun`.
 
     With m a unit's values, n all values in such units, d the difference of two: alpha = 1 - (n - 1) sum over units of [sum over pairs of
     d^2 / (m - 1)] / [sum over all pairs of d^2]. Both sums are kept by cluster, the second as counts of each value, so that a resample is a
@@ -78,7 +79,7 @@ def agreement(
     names = np.unique(group)
     known = np.isfinite(given)
     table = _units(given[known], unit[known], cluster[known], group[known])
-    rows = [_of_group(int(name), table, resamples, seed) for name in names]
+    rows = [_of_group(int(name), table, resamples, seed, noun) for name in names]
     columns = ["group", "alpha", "low", "high", "n_units", "n_values", "n_clusters", "reason"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -106,7 +107,7 @@ def _units(values: Floats, unit: Codes, cluster: Codes, group: Codes) -> _Units:
     return _Units(scale, counts[several], cluster[first][several], group[first][several])
 
 
-def _of_group(name: int, table: _Units, resamples: int, seed: int) -> dict[str, object]:
+def _of_group(name: int, table: _Units, resamples: int, seed: int, noun: str) -> dict[str, object]:
     here = table.group == name
     row: dict[str, object] = {"group": name, "alpha": np.nan, "low": np.nan, "high": np.nan}
     counts, codes = table.counts[here], pd.factorize(table.cluster[here], sort=True)[0]
@@ -117,7 +118,7 @@ def _of_group(name: int, table: _Units, resamples: int, seed: int) -> dict[str, 
     by_cluster = np.zeros((n_clusters, counts.shape[1] + 1))
     np.add.at(by_cluster, codes, np.column_stack([table.disagreement[here], counts]))
     value = float(_alphas(by_cluster.sum(axis=0)[None], table.squares)[0])
-    row |= {"alpha": value, "reason": why_none(n_clusters)}
+    row |= {"alpha": value, "reason": why_none(n_clusters, noun)}
     if resamples and n_clusters > 1:
         low, high = _interval(value, by_cluster, table.squares, Resampling(n_clusters, resamples=resamples, seed=seed))
         row |= {"low": low, "high": min(high, 1.0)}

@@ -1,0 +1,169 @@
+"""`--family`: the reading commands show rubrics by the code of `dtef rubric`, and without it they say what they always said."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from dtef_pipeline.asking.request import ROLES
+from dtef_pipeline.families import FAMILIES, TABLES
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_COSTS
+from dtef_pipeline.rubric.rolled_up import JUDGED_READ, validity_tables
+from dtef_pipeline.rubric.watched_drift import DRIFT_READS, documented_drift_table, watched_drift
+from resources.responses.store import ResponseStore
+from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused
+from tests.dtef_pipeline.cli.test_help import all_options
+from tests.made.responses import response
+from tests.made.rubric_pages import made_tables
+from tests.made.rubric_warehouse import keep
+from tests.strict_json import strict
+
+SPENT = [
+    ("candidate", "a", 10, 12, 0.5, 0),
+    ("candidate", "b", 5, 5, None, 5),
+    ("judge", "j", 40, 41, 2.0, 0),
+    ("judge", "k", 40, 40, 1.0, 1),
+    ("embedder", "local", 3, 3, None, 0),
+]
+
+
+@pytest.fixture
+def house(state: Path) -> Warehouse:
+    """Two blueprints in two snapshots, with the tables that roll-ups make of them, and costs that a hand can add up."""
+    kept = keep(made_tables(2, 3, 6, snapshots=("2026-01-01", "2026-01-03")), state / "warehouse")
+    reader = TableReader(kept, lambda line: None)
+    kept.write("rubric_drift", reader.query(documented_drift_table, only=DRIFT_READS))
+    kept.write("rubric_model_drift", reader.query(watched_drift, only=DRIFT_READS).checks)
+    kept.write("rubric_judges", reader.query(validity_tables, only=JUDGED_READ)["rubric_judges"])
+    names = ("role", "model", "answered", "calls", "cost_usd", "unpriced")
+    rows = [dict(zip(names, row, strict=True)) | {"prompt_tokens": 1, "completion_tokens": 1} for row in SPENT]
+    kept.write("rubric_costs", pa.Table.from_pylist(rows, schema=RUBRIC_COSTS))
+    return kept
+
+
+def test_option_names_the_families_there_are() -> None:
+    shown = {words: option.metavar for words, option in all_options() if option.opts == ["--family"]}
+    assert set(shown) == {("costs",), ("leaderboard",), ("drift",), ("report",), ("responses", "show")}
+    assert set(shown.values()) == {"|".join(family.name for family in FAMILIES)}
+    assert "'games': allowed: survey, rubric" in refused("costs", "--family", "games")
+
+
+def test_costs_of_rubrics_add_up_by_role_and_what_is_unknown_stays_unknown(house: Warehouse) -> None:
+    rows = strict(ok("costs", "--family", "rubric", "--by", "role", "--format", "json"))
+    assert [(row["role"], row["answered"], row["calls"], row["cost_usd"]) for row in rows] == [
+        ("candidate", 15, 17, pytest.approx(0.5)),
+        ("judge", 80, 81, pytest.approx(3.0)),
+        ("embedder", 3, 3, None),
+    ]
+    shown = ok("costs", "--family", "rubric")
+    line = {name: next(line for line in shown.splitlines() if f" {name} " in line) for name in ("a", "b", "k", "local")}
+    assert line["a"].endswith("$0.5000")
+    assert line["b"].endswith("cost unknown")
+    assert line["k"].endswith("$1.0000 and 1 of unknown cost")
+    assert line["local"].endswith("no cost")
+    assert len(strict(ok("costs", "--family", "rubric", "--format", "json"))) == len(SPENT)
+
+
+def test_leaderboard_and_report_of_rubrics_are_those_of_the_rubric_commands(house: Warehouse, tmp_path: Path) -> None:
+    assert ok("leaderboard", "--family", "rubric", "--by", "judges") == ok("rubric", "board", "--by", "judges")
+    assert ok("leaderboard", "--family", "rubric", "--by", "compare") == ok("rubric", "board", "--by", "compare")
+    ok("report", "--family", "rubric", "--out", tmp_path / "one")
+    ok("rubric", "report", "--out", tmp_path / "other")
+    pages = [{page.name: page.read_text(encoding="utf-8") for page in (tmp_path / name).iterdir()} for name in ("one", "other")]
+    assert pages[0] == pages[1]
+    assert "index.html" in pages[0]
+
+
+def test_report_of_rubrics_has_a_folder_of_its_own_by_default(
+    house: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "rubric_report/index.html" in ok("report", "--family", "rubric")
+    (tmp_path / "page.html").write_text("", encoding="utf-8")
+    assert "it is a file" in refused("report", "--family", "rubric", "--out", "page.html")
+    assert "is a directory" in refused("report", "--out", tmp_path)
+
+
+def test_drift_of_rubrics_has_the_verdict_of_each_model_and_the_rule_of_each_blueprint(house: Warehouse) -> None:
+    shown = ok("drift", "--family", "rubric")
+    assert "too few snapshots for evidence (2 of 6)" in shown
+    assert "judges" in shown
+    rows = strict(ok("drift", "--family", "rubric", "--by", "blueprint", "--format", "json"))
+    assert len(rows) == len(house.read("rubric_drift")) > 0
+    gaps = [row["gap"] for row in rows]
+    assert gaps == sorted(gaps, reverse=True)
+    assert "allowed with --by model" in refused("drift", "--family", "rubric", "--by", "blueprint", "--fail-on", "drift")
+
+
+def test_drift_of_rubrics_ends_with_exit_code_5_where_nothing_was_compared_and_3_at_a_verdict(house: Warehouse) -> None:
+    checks = house.read("rubric_model_drift")
+    assert dtef("drift", "--family", "rubric", "--fail-on", "drift").exit_code == 0
+    for verdict, code in (("drift", 3), ("watch", 3), (None, 5)):
+        rows = [{**row, "verdict": verdict, "night_verdict": None, "shift": 0.1, "moved": []} for row in checks.to_pylist()]
+        house.write("rubric_model_drift", pa.Table.from_pylist(rows, schema=checks.schema))
+        result = dtef("drift", "--family", "rubric", "--fail-on", "watch", "--format", "json")
+        assert result.exit_code == code
+    assert "openai/model-0, judged by standard(" in result.stderr
+    assert "ask the same again" in dtef("drift", "--family", "rubric").stdout
+
+
+def test_options_of_another_family_are_refused_with_those_that_are_allowed(house: Warehouse) -> None:
+    assert "--round with --family rubric: allowed with it: --by, --format" in refused(
+        "costs", "--family", "rubric", "--round", "x"
+    )
+    assert "--snapshot with --family rubric" in refused("leaderboard", "--family", "rubric", "--snapshot", "base")
+    assert "allowed: role, model" in refused("costs", "--family", "rubric", "--by", "segment")
+    assert "'role' with --family survey: allowed: model, round" in refused("costs", "--by", "role")
+    assert "'compare' with --family survey" in refused("leaderboard", "--by", "compare")
+
+
+def test_without_a_table_the_command_says_what_makes_it(state: Path) -> None:
+    keep(made_tables(1, 2, 1), state / "warehouse")
+    for words in (("costs",), ("drift",), ("drift", "--by", "blueprint"), ("leaderboard",)):
+        assert "`dtef rubric run` makes it, and `dtef rubric rollup`" in refused(*words, "--family", "rubric")
+
+
+def test_responses_are_told_apart_by_what_the_tables_of_each_family_rest_on(house: Warehouse, state: Path) -> None:
+    """A judge is of the rubrics whatever the tables say; a candidate is where a table has its key."""
+    own = house.read("rubric_responses", blueprint="health__topic-0", snapshot="2026-01-01").to_pylist()
+    keys = [("f" * 31) + digit for digit in "0123"]
+    rows = [{**own[0], "request_keys": keys[:2]}, *own[1:]]
+    house.write(
+        "rubric_responses",
+        pa.Table.from_pylist(rows, schema=TABLES["rubric_responses"].schema),
+        blueprint="health__topic-0",
+        snapshot="2026-01-01",
+    )
+    came = datetime(2026, 1, 1, tzinfo=UTC)
+    with ResponseStore(state / "responses.sqlite") as store:
+        store.add(
+            response(0, request_key=key, role=role, model=model, snapshot="2026-01-01", answered_at=came, cost_usd=cost)
+            for key, role, model, cost in (
+                (keys[0], ROLES[0], "m", 0.25),
+                (keys[1], ROLES[0], "m", None),
+                (keys[2], ROLES[1], "j", 1.0),
+                (keys[3], ROLES[0], "elsewhere", 1.0),
+            )
+        )
+    rubric = strict(ok("responses", "show", "--family", "rubric", "--format", "json"))
+    assert [(row["model"], row["role"], row["answers"], row["cost_usd"], row["unpriced"]) for row in rubric] == [
+        ("j", "judge", 1, 1.0, 0),
+        ("m", "candidate", 2, 0.25, 1),
+    ]
+    assert strict(ok("responses", "show", "--family", "survey", "--format", "json")) == []
+    assert sum(row["answers"] for row in strict(ok("responses", "show", "--format", "json"))) == 4
+
+
+def test_every_family_says_which_of_its_tables_have_the_keys_of_its_responses() -> None:
+    for family in FAMILIES:
+        assert family.asked
+        for table in family.asked:
+            schema = family.tables[table].schema
+            assert schema is not None
+            assert {"request_key", "request_keys"} & {*schema.names}
+    assert not {role for family in FAMILIES for role in family.roles} - {*ROLES[1:]}
