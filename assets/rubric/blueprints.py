@@ -1,50 +1,111 @@
 """Stage 1 of the rubric family: `rubric_blueprints`."""
 
-from typing import Any
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, NamedTuple
 
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import Field
 
+from assets.rubric.asked import RolesConfig, asking, models_of
 from assets.rubric.files import RUBRIC_BLUEPRINT, read, rubric_files
 from assets.stage.checks import keys_repeated, read_keys, verdict
 from assets.stage.partitions import PartitionRun, markdown, stage
 from assets.stage.resources import Store
 from assets.stage.versions import content_version
+from dtef_pipeline.asking.episodes import play
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.rubric.blueprint_rows import BlueprintTables, blueprint_tables
+from dtef_pipeline.rubric.extractions import extracted, extractings, extraction_rows
 from dtef_pipeline.rubric.findings import leaves_out
+from dtef_pipeline.rubric.key_points import extracting_model, with_key_points
+from dtef_pipeline.rubric.model import Blueprint, ReadBlueprint
 from dtef_pipeline.rubric.space import RUBRIC_POINT, RUBRIC_SPACE
+from dtef_pipeline.rubric.summary_rows import ANALYSTS
+from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS
 from resources.blueprint_files import noted
 
 RUBRIC_GROUP = {"group_name": "rubric"}
 """Where the stages of the family stand in the UI."""
 
 
+class BlueprintsConfig(RolesConfig):
+    """Whether a model adds criteria, and who."""
+
+    extract_points: bool = Field(
+        default=False,
+        description="Have an analyst list the key points of each ideal answer whose prompt has no criteria; they become criteria.",
+    )
+    analysts: list[str] = Field(
+        default=[], description=f"Who extracts: the first of these; none: the first of the collection `{ANALYSTS}`."
+    )
+
+
+class _File(NamedTuple):
+    """A blueprint as its file has it."""
+
+    path: str
+    found: ReadBlueprint
+    blueprint: Blueprint
+
+
 @dg.asset(deps=[rubric_files], **{**stage(RUBRIC_BLUEPRINT, 1, "rubric_blueprints", code_version="2"), **RUBRIC_GROUP})
-def rubric_blueprints(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
+def rubric_blueprints(context: dg.AssetExecutionContext, config: BlueprintsConfig, store: Store) -> dg.MaterializeResult[Any]:
     """What a blueprint's file says: one row with its title, tags, models and the hash of its test.
 
     Beside it stand the tables `rubric_prompts` (what is asked), `rubric_criteria` (what responses are judged by) and `rubric_findings` (what
     is wrong with the file or worth knowing, with place and remedy). A file with errors fails its partition, unless it was added with
-    `--skip-broken`, which leaves the broken parts out and counts them.
+    `--skip-broken`, which leaves the broken parts out and counts them. With `extract_points` a model lists the key points of ideal answers
+    without criteria (`rubric_extractions`), and these become criteria; without it nobody is asked.
     """
     run = PartitionRun(context, store)
+    files = {}
     for key in run.keys:
         with run.attempt(key):
-            tables = _tables(store, key)
-            for name, rows in tables._asdict().items():
-                store.warehouse.write(name, rows, **RUBRIC_SPACE.levels(key))
-            run.done(key, _metadata(tables), content_version(pa.concat_tables([_told(rows) for rows in tables])))
+            files[key] = _file(store, key)
+    extractions = _extractions(context, store, config, files)
+    kept = set(store.warehouse.values("rubric_extractions", "blueprint"))
+    for key, file in files.items():
+        with run.attempt(key):
+            points, rows = extractions.get(key, ({}, RUBRIC_EXTRACTIONS.empty_table()))
+            tables = blueprint_tables(file.found, with_key_points(file.blueprint, points), file.path)
+            for name, made in tables._asdict().items():
+                store.warehouse.write(name, made, **RUBRIC_SPACE.levels(key))
+            if len(rows) or key in kept:
+                store.warehouse.write("rubric_extractions", rows, **RUBRIC_SPACE.levels(key))
+            version = content_version(pa.concat_tables([_told(made) for made in tables]))
+            run.done(key, {**_metadata(tables), **_metadata_of_points(rows)}, version)
     return run.result()
 
 
-def _tables(store: Store, key: str) -> BlueprintTables:
+def _file(store: Store, key: str) -> _File:
     file = noted(store.warehouse, key)
     if file is None:
         raise DtefError(f"{key}: no file of it is known; `dtef rubric add PATH` adds it")
-    found, blueprint = read(file)
-    return blueprint_tables(found, blueprint, file.path)
+    return _File(file.path, *read(file))
+
+
+def _extractions(
+    context: dg.AssetExecutionContext, store: Store, config: BlueprintsConfig, files: Mapping[str, _File]
+) -> dict[str, tuple[dict[str, tuple[str, ...]], pa.Table]]:
+    """By blueprint the key points of its prompts, and the rows of `rubric_extractions`. All blueprints are asked about at once."""
+    if not config.extract_points:
+        return {}
+    model = extracting_model(config.analysts, models_of(store))
+    episodes = {key: extractings(file.blueprint, model) for key, file in files.items()}
+    everyone = [one for own in episodes.values() for one in own]
+    if not everyone:
+        return {}
+    with asking(context, store, config, [model], {model.name: len(everyone)}) as ask:
+        played = iter(play(everyone, ask, store.responses.responses))
+    found = {}
+    for key, own in episodes.items():
+        came = list(islice(played, len(own)))
+        points = {one.prompt: extracted(each).points for one, each in zip(own, came, strict=True)}
+        found[key] = (points, extraction_rows(own, came))
+    return found
 
 
 def _told(rows: pa.Table) -> pa.Table:
@@ -66,6 +127,18 @@ def _metadata(tables: BlueprintTables) -> dict[str, Any]:
         "findings": dg.MetadataValue.json(levels),
         "findings_told": markdown(tables.rubric_findings, ["level", "code", "place", "text"], most=20),
         "preview": markdown(tables.rubric_criteria, ["prompt", "block", "kind", "text", "fn", "weight"], most=8),
+    }
+
+
+def _metadata_of_points(rows: pa.Table) -> dict[str, Any]:
+    """Nothing where nobody was asked."""
+    if not len(rows):
+        return {}
+    reasons = {row["values"] or "extracted": row["counts"] for row in pc.value_counts(rows["reason"]).to_pylist()}
+    return {
+        "extractions": dg.MetadataValue.json(reasons),
+        "key_points": pc.sum(rows["n_points"]).as_py(),
+        **({"cost_usd": cost} if (cost := pc.sum(rows["cost_usd"]).as_py()) is not None else {}),
     }
 
 

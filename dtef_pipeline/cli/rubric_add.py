@@ -12,7 +12,7 @@ from dtef_pipeline.cli.gone_files import told_as_gone
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
 from dtef_pipeline.cli.rubric_check import blueprint_files
-from dtef_pipeline.cli.rubric_run import materialize_blueprints
+from dtef_pipeline.cli.rubric_run import STEP_OF_FILES, materialize_blueprints
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.rubric.findings import leaves_out
@@ -24,7 +24,6 @@ from resources.gateway.progress import kept_terminal, waiting
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 
-_STEP_OF_FILES = "rubric_blueprints"
 _PARTS_NAMED = 5
 
 
@@ -44,7 +43,7 @@ def add(paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_
         with dagster_instance() as instance:
             known = set(known_blueprints(instance))
             added = add_files(instance, warehouse, sound)
-            outcome = materialize_blueprints(instance, [_STEP_OF_FILES], added.keys, {}) if sound else None
+            outcome = materialize_blueprints(instance, [STEP_OF_FILES], added.keys, {}) if sound else None
     failures = outcome.failures if outcome else ()
     if outcome:
         say_files(outcome)

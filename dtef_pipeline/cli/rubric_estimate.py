@@ -34,8 +34,10 @@ from dtef_pipeline.rubric.call_ledger import (
     UsualLengths,
 )
 from dtef_pipeline.rubric.candidates import Candidates, chosen_selectors
+from dtef_pipeline.rubric.extractions import FOR_KEY_POINTS, will_be_judged
 from dtef_pipeline.rubric.judge_requests import chosen_judges
-from dtef_pipeline.rubric.model import TEXT_KIND
+from dtef_pipeline.rubric.key_points import extracting_model
+from dtef_pipeline.rubric.model import EXTRACTED
 from dtef_pipeline.rubric.plan import EARLIER_COLUMNS, AskedBlueprint, plan
 from dtef_pipeline.rubric.policy import ScoringPolicy
 from dtef_pipeline.rubric.score_rows import chosen_embedder, counted_hash
@@ -78,6 +80,7 @@ def _asked(reader: TableReader, options: RubricOptions, models: Models, keys: Se
     embedder = chosen_embedder(options.embedder, models)
     analysts = chosen_analysts(options.analysts, models)
     policy = ScoringPolicy(options.beta, options.or_paths, options.should_not_paths, embedder_of(embedder))
+    extractor = extracting_model(options.analysts, models) if options.extract_points else None
     house = reader.warehouse
     for key in keys:
         stored = house.values("rubric_responses", "snapshot", blueprint=key)
@@ -88,7 +91,7 @@ def _asked(reader: TableReader, options: RubricOptions, models: Models, keys: Se
         if not len(head):
             continue
         found = reader.rows("rubric_findings", columns=["code"], blueprint=key)
-        is_judged = pc.any(pc.equal(criteria["kind"], TEXT_KIND)).as_py()
+        is_judged = will_be_judged(prompts, criteria, extracting=options.extract_points)
         judges = chosen_judges(options.judges, head["judges"][0].as_py(), models, options.scale) if is_judged else ()
         yield AskedBlueprint(
             key,
@@ -99,6 +102,7 @@ def _asked(reader: TableReader, options: RubricOptions, models: Models, keys: Se
             embedder,
             embedder.is_local,
             analysts,
+            extractor,
             options.snapshot,
             options.draws,
             options.judge_draws,
@@ -125,8 +129,13 @@ def _scored(
     runs = reader.rows("rubric_runs", **at)
     by = counted_hash(judge_hash(judges), labelled=False, no_own_judge=options.no_own_judge)
     as_now = [{"test_hash": head["test_hash"][0].as_py(), "judge_hash": by, "policy_hash": policy.policy_hash}]
-    # Labels may have come in since.
-    if options.with_labels or runs.select(list(as_now[0])).to_pylist() != as_now:
+    sources = reader.rows("rubric_criteria", columns=["source"], blueprint=key)["source"].to_pylist()
+    # Labels may have come in since, and a run without key points takes them away.
+    if (
+        options.with_labels
+        or (EXTRACTED in sources and not options.extract_points)
+        or runs.select(list(as_now[0])).to_pylist() != as_now
+    ):
         return None
     draws = pc.max(reader.rows("rubric_judgements", columns=["judge_draw"], **at)["judge_draw"]).as_py()
     if draws is not None and draws + 1 != options.judge_draws:
@@ -230,12 +239,13 @@ def _lines_of_budgets(config: Mapping[str, Any], rows: Sequence[PlannedCalls], f
     )
     for role, given in config["role_budgets"].items():
         yield from budget_lines(f"{role}: ", Budget.model_validate(given), _usage(frame[frame["role"] == role]))
-    of_files = {row.model.name: row.model.budget for row in rows}
+    names = [row.model.name.removesuffix(FOR_KEY_POINTS) for row in rows]
+    of_files = {name: row.model.budget for name, row in zip(names, rows, strict=True)}
     if unknown := sorted(set(config["budgets"]) - set(of_files)):
         raise ConfigError(f"budgets: nobody asks {', '.join(unknown)}; asked: {', '.join(of_files) or 'none'}")
     for name, budget in of_files.items():
         chosen = Budget.model_validate(config["budgets"][name]) if name in config["budgets"] else budget
-        yield from budget_lines(f"{name}: ", chosen, _usage(frame[frame["model"] == name]))
+        yield from budget_lines(f"{name}: ", chosen, _usage(frame[[one == name for one in names]]))
 
 
 def _usage(frame: pd.DataFrame) -> dict[str, tuple[float, float]]:

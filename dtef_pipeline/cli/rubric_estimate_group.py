@@ -13,6 +13,7 @@ from dtef_pipeline.cli.rubric_options import (
     of_blueprints,
     of_budgets,
     of_candidates,
+    of_extraction,
     of_judges,
     of_policy,
     of_snapshot,
@@ -25,6 +26,7 @@ from dtef_pipeline.cli.rubric_options import (
 @of_judges
 @of_policy
 @of_analysts
+@of_extraction
 @of_snapshot
 @of_budgets
 @writes_a_table

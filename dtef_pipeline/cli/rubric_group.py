@@ -20,6 +20,7 @@ from dtef_pipeline.cli.rubric_options import (
     of_budgets,
     of_candidates,
     of_champions,
+    of_extraction,
     of_judges,
     of_models_dir,
     of_policy,
@@ -119,6 +120,7 @@ def remove(blueprints: tuple[str, ...]) -> None:
 @of_candidates
 @of_judges
 @of_analysts
+@of_extraction
 @of_policy
 @of_snapshot
 @of_budgets
@@ -144,6 +146,7 @@ def run(**given: Any) -> None:
 @of_blueprints
 @of_judges
 @of_analysts
+@of_extraction
 @of_policy
 @of_snapshot
 @of_budgets

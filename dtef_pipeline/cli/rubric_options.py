@@ -118,6 +118,11 @@ of_analysts = click.option(
     metavar="MODEL",
     help="Model that sums up each blueprint and grades its models; may be repeated.  [default: the collection `analyst`; without one, nobody]",
 )
+of_extraction = click.option(
+    "--extract-points",
+    is_flag=True,
+    help="Have an analyst list the key points of each ideal answer whose prompt has no criteria, and judge by them. The files are read again.",
+)
 of_roll_ups = click.option(
     "--no-roll-ups", is_flag=True, help="Do not update boards now; `dtef rubric rollup` or the next run does."
 )

@@ -20,8 +20,10 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.judging.classes import USUAL_SCALE
 from dtef_pipeline.rubric.candidates import Candidates, chosen_selectors
+from dtef_pipeline.rubric.extractions import will_be_judged
 from dtef_pipeline.rubric.judge_requests import chosen_judges
-from dtef_pipeline.rubric.model import TEXT_KIND
+from dtef_pipeline.rubric.key_points import extracting_model
+from dtef_pipeline.rubric.model import EXTRACTED
 from dtef_pipeline.rubric.score_rows import chosen_embedder
 from dtef_pipeline.rubric.summary_rows import chosen_analysts
 from dtef_pipeline.text.counted import counted
@@ -32,6 +34,9 @@ from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from assets.launch import Launched
+
+STEP_OF_FILES = "rubric_blueprints"
+"""The stage that reads the files."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,7 @@ class RubricOptions:
     beta: float = 0.35
     or_paths: str = "document"
     should_not_paths: str = "worst"
+    extract_points: bool = False
     no_own_judge: bool = False
     with_labels: bool = False
     max_cost_usd: tuple[str, ...] = ()
@@ -64,13 +70,15 @@ class RubricOptions:
         asking = {**of_snapshot, **budgets_given(self.max_cost_usd, self.max_calls)}
         embedder = {"embedder": self.embedder} if self.embedder else {}
         policy = {"beta": self.beta, "or_paths": self.or_paths, "should_not_paths": self.should_not_paths}
+        analysts = list(self.analysts)
         return {
+            STEP_OF_FILES: {**asking, "extract_points": True, "analysts": analysts} if self.extract_points else {},
             "rubric_responses": {**asking, "models": list(self.models), "draws": self.draws},
             "rubric_judgements": {**asking, "judges": list(self.judges), "judge_draws": self.judge_draws, "scale": self.scale},
             "rubric_embeddings": {**asking, **embedder},
             "rubric_points": {**of_snapshot, "no_own_judge": self.no_own_judge, "with_labels": self.with_labels},
             "rubric_scores": {**of_snapshot, **policy, **embedder, "no_own_judge": self.no_own_judge},
-            "rubric_summaries": {**asking, "analysts": list(self.analysts)},
+            "rubric_summaries": {**asking, "analysts": analysts},
         }
 
 
@@ -84,12 +92,16 @@ def run(options: RubricOptions, *, only_judging: bool = False) -> int:
     _check(options, settings, warehouse, keys, only_judging)
     started = time.monotonic()
     with kept_terminal():
-        from assets.launch import RUBRIC_STAGE_NAMES
+        from assets.launch import RUBRIC_STAGE_NAMES, Launched
         from assets.stage.shared_gateway import command
 
-        first = 0 if options.ingest else 2 if only_judging else 1
         with dagster_instance() as instance, command(keys) as running:
-            outcome = materialize_blueprints(instance, RUBRIC_STAGE_NAMES[first:], keys, config, running.tags)
+            first = 2 if only_judging else 0 if options.ingest or options.extract_points else 1
+            outcome = Launched((), ())
+            if again := [] if first == 0 else keys if options.extract_points else _with_key_points(warehouse, keys):
+                outcome += materialize_blueprints(instance, [STEP_OF_FILES], again, config, running.tags)
+            if not outcome.failures:
+                outcome += materialize_blueprints(instance, RUBRIC_STAGE_NAMES[first:], keys, config, running.tags)
             if not options.no_roll_ups and warehouse.values("rubric_scores", "blueprint"):
                 outcome += _roll_ups(instance, consistency=options.consistency)
             used = running.gateway.used if running.gateway else {}
@@ -101,6 +113,12 @@ def run(options: RubricOptions, *, only_judging: bool = False) -> int:
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)
     return 1 if outcome.failures or outcome.left_out or outcome.not_restored else 0
+
+
+def _with_key_points(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
+    """The blueprints with criteria that a model extracted in an earlier run: a run without the switch takes them out."""
+    sources = {key: warehouse.read_or_empty("rubric_criteria", columns=["source"], blueprint=key)["source"] for key in keys}
+    return [key for key, found in sources.items() if EXTRACTED in found.to_pylist()]
 
 
 def say_used(used: Mapping[str, Any]) -> None:
@@ -117,10 +135,13 @@ def _check(options: RubricOptions, settings: Settings, warehouse: Warehouse, key
     require_safe(options.snapshot)
     models = known_models(settings, COMPUTED_MODELS)
     Candidates(models, options.models)
+    if options.extract_points:
+        extracting_model(options.analysts, models)
     for key in keys:
-        kinds = warehouse.read_or_empty("rubric_criteria", columns=["kind"], blueprint=key)["kind"].to_pylist()
+        criteria = warehouse.read_or_empty("rubric_criteria", columns=["prompt", "kind"], blueprint=key)
+        prompts = warehouse.read_or_empty("rubric_prompts", columns=["prompt", "ideal"], blueprint=key)
         head = warehouse.read_or_empty("rubric_blueprints", columns=["models", "judges"], blueprint=key).to_pylist()
-        if TEXT_KIND in kinds or options.judges:
+        if options.judges or will_be_judged(prompts, criteria, extracting=options.extract_points):
             chosen_judges(options.judges, head[0]["judges"] if head else [], models, options.scale)
         if head and not (only_judging or options.ingest):
             found = warehouse.read_or_empty("rubric_findings", columns=["code"], blueprint=key)["code"].to_pylist()

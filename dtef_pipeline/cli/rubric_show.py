@@ -15,6 +15,7 @@ from dtef_pipeline.cli.terminal_width import terminal_fit
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.rubric.levels import display_id
+from dtef_pipeline.rubric.model import EXTRACTED
 from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, response_key
 from dtef_pipeline.rubric.report.result_file import assessments, plain
 from dtef_pipeline.rubric.report.verdicts import judged
@@ -122,7 +123,8 @@ def _criterion(one: Mapping[str, Any]) -> Iterator[str]:
     path = "" if one["path"] is None else f" path {one['path']}"
     weight = "" if one["weight"] == 1 else f", weight {one['weight']:g}"
     partial = f", {one['n_answered']} of {one['n_judges']} judges" if one["partial"] else ""
-    yield f"  {_number(one['score'])}  {one['block']}{path} [{one['position']}]{weight}{partial}: {one['words']}"
+    found = f", {EXTRACTED}" if one["source"] == EXTRACTED else ""
+    yield f"  {_number(one['score'])}  {one['block']}{path} [{one['position']}]{weight}{partial}{found}: {one['words']}"
     if one["score"] is None:
         yield f"        unscored: {one['reason'] or 'no reason was kept'}"
     if one["explanation"]:

@@ -21,6 +21,9 @@ def run_warnings(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> It
             yield f"warning: {model}: {counted(failed, 'response')} of {len(status):,} failed; the same command asks again"
         if empty:
             yield f"warning: {model}: {counted(empty, 'response')} of {len(status):,} blank, and so unscored"
+    asked = pa.concat_tables([warehouse.read_or_empty("rubric_extractions", columns=["reason"], blueprint=key) for key in keys])
+    if lacking := len(asked) - asked["reason"].null_count:
+        yield f"warning: key points of {counted(lacking, 'ideal answer')} could not be extracted: similarity alone counts there"
     judged = _rows(warehouse, "rubric_judgements", ["judge", "class", "reason"], keys, snapshot)
     for judge, own in judged.groupby("judge"):
         replied = own[own["class"].notna() | own["reason"].isin(UNREADABLE_REASONS)]

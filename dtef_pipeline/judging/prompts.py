@@ -160,15 +160,18 @@ def _list_block(criterion: str, criteria: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=256)
 def _prompt_block(turns: tuple[AuthoredTurn, ...]) -> str:
-    """One turn: the user's text alone; else every turn with its role. System prompts are left out: they are no part of what was asked."""
+    return block("PROMPT", prompt_text(turns))
+
+
+def prompt_text(turns: Sequence[AuthoredTurn], gap: str = WRITTEN_BY_THE_MODEL) -> str:
+    """One turn: the user's text alone; else every turn with its role. System prompts are left out: they are no part of what was asked.
+
+    `gap` stands for a turn that nobody wrote beforehand. Raises ValueError where there are none but system prompts.
+    """
     said = [turn for turn in turns if turn.role != "system"]
     if not said:
         raise ValueError("a judge that is shown the prompt needs its turns, got none but system prompts")
     if len(said) == 1 and said[0].text is not None:
-        return block("PROMPT", said[0].text)
-    gap = [_Gap()] if said[-1].role == "user" else []
-    return block("PROMPT", "\n\n".join(f"[{turn.role}]\n{_authored(turn)}" for turn in (*said, *gap)))
-
-
-def _authored(turn: AuthoredTurn) -> str:
-    return WRITTEN_BY_THE_MODEL if turn.text is None else turn.text
+        return said[0].text
+    last = [_Gap()] if said[-1].role == "user" else []
+    return "\n\n".join(f"[{turn.role}]\n{gap if turn.text is None else turn.text}" for turn in (*said, *last))

@@ -20,7 +20,7 @@ PLANNED_ROLES = (CANDIDATE, JUDGE_ROLE, EMBEDDER, ANALYST_ROLE)
 """What models are asked as, in the order in which a run asks them."""
 PLANNED: Mapping[str, str] = {
     "role": "What the model is asked as: candidate (to be evaluated), judge, embedder or analyst",
-    "planned": "Turns to be written, judgements, texts to be embedded, or summaries",
+    "planned": "Turns to be written, judgements, texts to be embedded, summaries, or extractions of key points",
     "requests": "Planned ones that differ: what reads the same is asked once",
     "replayed": "Requests whose response is stored: they cost nothing",
     "calls": "Requests that are sent: all that are not replayed; up to 64 texts are embedded in one",

@@ -10,6 +10,8 @@ BLOCKS = (SHOULD, SHOULD_NOT)
 """What a response is to have, and what it is not to have: the score of a criterion of the second is 1 minus how far it is met."""
 TEXT_KIND, FUNCTION_KIND = "text", "function"
 """A criterion in words, which judges decide, and one that is computed."""
+EXTRACTED = "extracted"
+"""The source of a criterion that a model found in the ideal answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Criterion:
     """0.1 to 10."""
     citation: str | None = None
     source: str | None = None
-    """What was written where something else was meant: of a function that stood in a text, that text."""
+    """What was written where something else was meant: of a function that stood in a text, that text; `extracted`: nobody wrote it."""
     fault: str | None = None
     """Why it cannot be scored, whatever is responded; None: it can."""
     ref: str | None = None
@@ -53,7 +55,7 @@ class Criterion:
     @property
     def repaired(self) -> bool:
         """Whether something else was written than what is computed."""
-        return self.source is not None
+        return self.source not in (None, EXTRACTED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,8 @@ class RubricPanel(Part):
     judge_draws: Annotated[int, Field(ge=1)] = 1
     scale: Literal[5, 10] = 5
     """Classes that judges choose from."""
+    extract_points: bool = False
+    """Whether an analyst lists key points of ideal answers without criteria."""
     max_cost_usd: Annotated[float, Field(ge=0)] | None = None
     """What all stages of a night may spend together."""
 
@@ -55,7 +57,9 @@ class RubricPanel(Part):
         of_snapshot = {"snapshot": snapshot}
         bound = {} if self.max_cost_usd is None else {"max_cost_usd": self.max_cost_usd}
         asking = {**of_snapshot, **bound}
+        extracting = {**asking, "extract_points": True, "analysts": self.analysts}
         return {
+            **({"rubric_blueprints": extracting} if self.extract_points else {}),
             "rubric_responses": {**asking, "models": self.models, "draws": self.draws},
             "rubric_judgements": {**asking, "judges": self.judges, "judge_draws": self.judge_draws, "scale": self.scale},
             "rubric_embeddings": asking,

@@ -7,7 +7,7 @@ whole are judged by the very requests that the run would send. Everything else i
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import fsum
 from typing import Any
 
@@ -28,6 +28,7 @@ from dtef_pipeline.rubric.anonymise import Participant
 from dtef_pipeline.rubric.call_ledger import CallLedger, PlannedCalls, most_tokens, tokens_of
 from dtef_pipeline.rubric.candidates import Candidates
 from dtef_pipeline.rubric.conversations import OK, Script, response_text, scripts
+from dtef_pipeline.rubric.extractions import planned_criteria
 from dtef_pipeline.rubric.model import TEXT_KIND, Turn
 from dtef_pipeline.rubric.planned_summary import (
     ExpectedReport,
@@ -57,6 +58,8 @@ class AskedBlueprint:
     every_prompt: bool = False
     """Whether responses to prompts without an ideal answer are embedded too."""
     analysts: tuple[ModelSpec, ...] = ()
+    extractor: ModelSpec | None = None
+    """Who extracts key points of ideal answers; None: nobody does."""
     snapshot: str = "base"
     draws: int = 1
     judge_draws: int = 1
@@ -110,6 +113,7 @@ def plan(asked: AskedBlueprint, ledger: CallLedger) -> int:
     spoken = [script for script, _ in told]
     expected: dict[str, ExpectedResponses] = {name: ExpectedResponses() for name in asked.prompts["prompt"].to_pylist()}
     before = ledger.unanswered
+    asked = replace(asked, criteria=planned_criteria(asked.prompts, asked.criteria, asked.extractor, ledger))
     _converse(asked, spoken, talks, expected, ledger)
     standing = _stand(asked, spoken, talks, expected)
     _judge(asked, expected, ledger)

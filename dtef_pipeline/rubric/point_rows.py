@@ -20,7 +20,7 @@ from dtef_pipeline.rubric.tables import RUBRIC_POINTS
 NOT_JUDGED = "not judged"
 """Why a point has no score that no judge was asked about: the judging stage has not run since the response or the criterion came."""
 _KEY = (*RESPONSE_KEYS, *CRITERION_KEYS)
-_OF_CRITERIA = ("criterion_id", "kind", "weight")
+_OF_CRITERIA = ("criterion_id", "kind", "weight", "source")
 Prepare = Callable[[str, Any], ReadyFunction]
 """Makes a function ready for any number of responses, given its name and its argument."""
 

@@ -28,7 +28,7 @@ from dtef_pipeline.rubric.variance_shares import variance_shares
 
 CHAMPIONS_READ = ("rubric_grades", "rubric_runs", "rubric_blueprints")
 JUDGED_READ = ("rubric_judgements", "rubric_scores", "rubric_runs", "rubric_criteria")
-COSTS_READ = ("rubric_responses", "rubric_judgements", "rubric_summaries")
+COSTS_READ = ("rubric_responses", "rubric_judgements", "rubric_summaries", "rubric_extractions")
 
 _LATEST_JUDGED = """
     SELECT judged.* REPLACE (blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot) FROM (
@@ -100,6 +100,9 @@ _USED = """
         UNION ALL
         SELECT 'analyst', analyst, analyst_variant, request_keys, len(raw), prompt_tokens, completion_tokens, cost_usd
         FROM rubric_summaries
+        UNION ALL
+        SELECT 'analyst', analyst, analyst_variant, request_keys, len(raw), prompt_tokens, completion_tokens, cost_usd
+        FROM rubric_extractions
     ) WHERE replies > 0 GROUP BY role, model_variant, request_keys
 """
 _SHARING = """

@@ -23,6 +23,9 @@ RUBRIC_TABLES: Mapping[str, TableSpec] = {
     "rubric_blueprints": TableSpec(tables.RUBRIC_BLUEPRINTS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD),
     "rubric_prompts": TableSpec(tables.RUBRIC_PROMPTS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD),
     "rubric_criteria": TableSpec(tables.RUBRIC_CRITERIA, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD),
+    "rubric_extractions": TableSpec(
+        tables.RUBRIC_EXTRACTIONS, RUBRIC_SPACE, _OF_BLUEPRINT, Remake("dtef rubric run {options} --extract-points")
+    ),
     "rubric_findings": TableSpec(tables.RUBRIC_FINDINGS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD),
     "rubric_responses": TableSpec(tables.RUBRIC_RESPONSES, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),
     "rubric_judgements": TableSpec(tables.RUBRIC_JUDGEMENTS, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN),

@@ -41,6 +41,12 @@ CALLS_USED = (
     field("cost_usd", pa.float64(), "Cost of the row's calls in US dollars; null: unknown"),
 )
 
+CRITERION_SOURCE = field(
+    "source",
+    pa.string(),
+    "Source of the criterion: extracted (a model found it in the ideal answer), or what was written and repaired; null: the file as it is",
+)
+
 RUBRIC_BLUEPRINTS = pa.schema(
     [
         BLUEPRINT_FIELD,
@@ -97,7 +103,7 @@ RUBRIC_CRITERIA = pa.schema(
         field("args", pa.string(), "Argument of the function, as JSON; null: none"),
         field("weight", pa.float64(), "Weight of the point in the coverage of its prompt, 0.1 to 10"),
         field("citation", pa.string(), "Source of the criterion; null: none"),
-        field("source", pa.string(), "Writing in the file that was repaired; null: it is used as it was written"),
+        CRITERION_SOURCE,
         field(
             "repaired", pa.bool_(), "Flag: true where the file has another writing than what is used, which stands in source"
         ),
@@ -105,6 +111,31 @@ RUBRIC_CRITERIA = pa.schema(
     ]
 )
 """One row per criterion of a prompt."""
+
+RUBRIC_EXTRACTIONS = pa.schema(
+    [
+        BLUEPRINT_FIELD,
+        PROMPT_OF_BLUEPRINT,
+        field("analyst", pa.string(), "Model that was asked for the key points of the ideal answer"),
+        field("analyst_variant", pa.string(), "Model string of the analyst plus every sampling parameter"),
+        field(
+            "n_points",
+            pa.int32(),
+            "Key points that were read, each a criterion of the prompt; 0: there are none, for the reason given",
+        ),
+        field(
+            "reason",
+            pa.string(),
+            "Reason why there are no key points: unreadable, empty, error or budget; null: there are some",
+        ),
+        field("attempts", pa.int32(), "Replies that were asked for: 2 where the first could not be read"),
+        field("raw", _LIST_OF_TEXTS, "Replies as they were served"),
+        field("request_keys", _LIST_OF_TEXTS, "Keys of the calls in the response store"),
+        *CALLS_USED,
+        field("error", pa.string(), "Explanation of why there is no reply"),
+    ]
+)
+"""One row per prompt for whose ideal answer a model was asked for key points."""
 
 RUBRIC_FINDINGS = pa.schema(
     [
@@ -171,6 +202,7 @@ RUBRIC_POINTS = pa.schema(
         field("criterion_id", pa.string(), "Hash of what is judged: kind, text, function and its argument"),
         field("kind", pa.string(), "Kind of the criterion: text (judged) or function (computed)"),
         field("weight", pa.float64(), "Weight of the point in the coverage of its prompt, 0.1 to 10"),
+        CRITERION_SOURCE,
         *CONSENSUS_COLUMNS,
         field("explanation", pa.string(), "Account of what a function found; null: the point is judged"),
         field("labelled", pa.bool_(), "Flag: true where a person's label took the place of the judges' score"),

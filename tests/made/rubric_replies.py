@@ -38,13 +38,15 @@ def identity_of(body: dict[str, Any]) -> str:
 
 
 def role_of(body: dict[str, Any]) -> str:
-    """Who is asked: candidate | judge | analyst | embedder."""
+    """Who is asked: candidate | judge | analyst | extractor (an analyst that lists key points) | embedder."""
     if "input" in body:
         return "embedder"
     system, text = body["messages"][0]["content"], body["messages"][-1]["content"]
     if body["messages"][0]["role"] == "system" and "expert evaluator and examiner" in system:
         return "judge"
-    return "analyst" if "<REPORT>" in system or "<REPORT>" in text else "candidate"
+    if "<REPORT>" in system or "<REPORT>" in text:
+        return "analyst"
+    return "extractor" if "block IDEAL" in system else "candidate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,8 @@ class Players:
     """What models under test write; None: sentences of several kinds, tool calls and JSON, some of them blank, one hostile."""
     analyst: Callable[[Call], str] | None = None
     """What an analyst writes; None: everything that it is asked for."""
+    extractor: Callable[[Call], str] | None = None
+    """What is replied to who asks for key points; None: the sentences of the ideal answer."""
     answered: Counter[str] = field(default_factory=Counter)
     by_role: Counter[str] = field(default_factory=Counter)
     verdicts: dict[Judged, list[str | None]] = field(default_factory=lambda: defaultdict(list))
@@ -122,6 +126,8 @@ class Players:
             return self._judged(call)
         if role == "analyst":
             return (self.analyst or _summed_up)(call)
+        if role == "extractor":
+            return (self.extractor or listed_points)(call)
         text = (self.candidate or written)(call)
         messages = tuple((message["role"], message["content"]) for message in call.body["messages"])
         with self._lock:
@@ -206,6 +212,12 @@ def written(call: Call) -> str:
 
 def _sentence(number: int, model: str) -> str:
     return f"{_SUBJECTS[number % 7]} answers {number % 997} {_ENDINGS[number // 7 % 6]}, says {model}."
+
+
+def listed_points(call: Call) -> str:
+    """Each sentence of the ideal answer as a key point."""
+    sentences = [one.strip() for one in _block("IDEAL", call.body["messages"][1]["content"]).split(".") if one.strip()]
+    return "\n".join(["<points>", *(f"<point>It says: {one}</point>" for one in sentences), "</points>"])
 
 
 def _summed_up(call: Call) -> str:

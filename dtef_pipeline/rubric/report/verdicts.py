@@ -7,7 +7,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 from dtef_pipeline.report.markup import is_unknown, shortened
-from dtef_pipeline.rubric.model import SHOULD_NOT, TEXT_KIND
+from dtef_pipeline.rubric.model import EXTRACTED, SHOULD_NOT, TEXT_KIND
 from dtef_pipeline.rubric.report.blueprint_run import ResponseKey, criterion_key, response_key
 from dtef_pipeline.rubric.report.marks import Heat, HeatRow, heat_table, mean, score_badge, source, two_digits
 from dtef_pipeline.rubric.report.stored import StoredRow
@@ -77,7 +77,7 @@ def _criterion_head(number: int, row: Mapping[str, Any]) -> str:
     weight = "" if is_unknown(row["weight"]) or row["weight"] == 1 else f' <span class="flag">weight {row["weight"]:g}</span>'
     parts = [
         f'<span class="what" dir="auto">{number}. {escape(criterion_words(row))}{weight}</span>',
-        *([f'<span class="small">written as <bdi>{escape(str(row["source"]))}</bdi></span>'] if row["source"] else []),
+        *([f'<span class="small">{_source_words(str(row["source"]))}</span>'] if row["source"] else []),
         *(
             [f'<span class="small flagged">Cannot be scored: <bdi>{escape(str(row["fault"]))}</bdi></span>']
             if row["fault"]
@@ -86,6 +86,12 @@ def _criterion_head(number: int, row: Mapping[str, Any]) -> str:
         *([f'<span class="small">Source: {source(row["citation"])}</span>'] if row["citation"] else []),
     ]
     return "".join(parts)
+
+
+def _source_words(written: str) -> str:
+    if written == EXTRACTED:
+        return "extracted: a model found it in the ideal answer"
+    return f"written as <bdi>{escape(written)}</bdi>"
 
 
 def _point_cell(one: Across, number: int, criterion: StoredRow, found: JudgedPoints) -> Heat | None:
