@@ -93,7 +93,14 @@ def heat_table(
         f'<table class="heat"><caption>{escape(caption)}</caption><thead><tr><th scope="col" class="text">{escape(corner)}</th>'
         f"{head}</tr></thead><tbody>{body}</tbody></table>"
     )
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">{shown}</div>'
+    return f'{_scale(edges)}<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">{shown}</div>'
+
+
+def _scale(edges: Sequence[float]) -> str:
+    """What the colours of a heat map stand for."""
+    swatches = "".join(f'<i class="h{step}"></i>' for step in range(len(STEPS)))
+    low, high = (f"{edge:.2f}".rstrip("0").rstrip(".") for edge in (edges[0], edges[-1]))
+    return f'<p class="scale">below {low} <span aria-hidden="true">{swatches}</span> {high} and above</p>'
 
 
 def _heading(name: str) -> str:

@@ -37,6 +37,13 @@ def test_each_tenth_has_its_colour(value: float, step: int) -> None:
     assert f'class="badge h{step}"' in score_badge(value)
 
 
+def test_a_heat_map_says_what_its_colours_stand_for() -> None:
+    text = ReadPage(heat_table("t", "c", ["a"], [])).text
+    assert text.startswith("below 0.1  0.9 and above")
+    assert ReadPage(heat_table("t", "c", ["a"], [], range(1, 10))).text.startswith("below 1  9 and above")
+    assert ReadPage(heat_table("t", "c", ["a"], [], [-0.251, 0.5, 0.75])).text.startswith("below -0.25  0.75 and above")
+
+
 def test_means_are_over_what_is_known() -> None:
     assert mean([1.0, None, 0.5, math.nan]) == pytest.approx(0.75)
     assert mean([None]) is None

@@ -16,7 +16,7 @@ ALLOWED_ELEMENTS = set(
     re.findall(
         r"\w+",
         "a article bdi blockquote body br button caption code datalist dd details div dl dt em figcaption figure h1 h2 h3 h4 h5 h6"
-        " head header hr html input label li main meta nav ol option output p pre s"
+        " head header hr html i input label li main meta nav ol option output p pre s"
         " script section span strong style summary table tbody td th thead title tr ul"
         " wbr",
     )
