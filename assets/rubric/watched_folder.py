@@ -16,7 +16,7 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.findings import TO_BE_NAMED
 from dtef_pipeline.rubric.model import ReadBlueprint
 from dtef_pipeline.rubric.night_panel import PANEL_SECTION, RubricPanel
-from dtef_pipeline.rubric.reading import BLUEPRINT_SUFFIXES, blueprint_id
+from dtef_pipeline.rubric.reading import blueprint_id, is_blueprint_file
 from dtef_pipeline.text.counted import and_more
 from resources.blueprint_files import RubricFile, content_hash, gone_below, noted
 from resources.settings import Settings
@@ -86,9 +86,8 @@ class BlueprintFolder:
 
     def _files(self) -> Iterator[Path]:
         for file in sorted(self._folder.rglob("*")):
-            below = file.relative_to(self._folder).parts
-            is_ours = file.name.endswith(BLUEPRINT_SUFFIXES) and below[0] != MODELS_FOLDER
-            if is_ours and file.is_file() and not any(part.startswith(".") for part in below):
+            below = file.relative_to(self._folder)
+            if below.parts[0] != MODELS_FOLDER and is_blueprint_file(below) and file.is_file():
                 yield file
 
     def _look(self, file: Path, name: str, collections: str, other: str) -> RubricFile | None:

@@ -17,7 +17,7 @@ from dtef_pipeline.rubric.file_summary import file_summary
 from dtef_pipeline.rubric.findings import FINDING_LEVELS, HEADER_PLACE
 from dtef_pipeline.rubric.model import BlueprintFinding, ReadBlueprint
 from dtef_pipeline.rubric.named_models import read_collections
-from dtef_pipeline.rubric.reading import BLUEPRINT_SUFFIXES, blueprint_id, read_blueprint
+from dtef_pipeline.rubric.reading import BLUEPRINT_SUFFIXES, blueprint_id, is_blueprint_file, read_blueprint
 from dtef_pipeline.text.counted import counted, plural
 from resources.added_functions import added_functions
 
@@ -59,7 +59,7 @@ def blueprint_files(path: Path, root: Path | None) -> Iterator[tuple[Path, str]]
     if not path.is_dir():
         yield path, _below(path, root or path.parent)
         return
-    files = [file for file in path.rglob("*") if file.suffix in {".yml", ".yaml", ".json"} and file.is_file()]
+    files = [file for file in path.rglob("*") if is_blueprint_file(file.relative_to(path)) and file.is_file()]
     if not files:
         raise ConfigError(f"{path} has no blueprints; allowed: a folder with files that end in {', '.join(BLUEPRINT_SUFFIXES)}")
     for file in sorted(files):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import NamedTuple
 
 from dtef_pipeline.rubric.model import BlueprintFinding
@@ -175,7 +177,8 @@ class FindingLog:
         known = frozenset(known)
         for key in values:
             if key not in known:
-                self.add("unknown-key", self.spot(place, values, key), f"`{shown(key)}` means nothing here and is not read")
+                text = f"`{shown(key)}` means nothing here and is not read{_meant(key, known)}"
+                self.add("unknown-key", self.spot(place, values, key), text)
 
     def second_names(self, values: Mapping[str, object], names: Iterable[str], place: str) -> None:
         """One finding per further name under which a mapping says the same thing: the first one is read."""
@@ -198,7 +201,23 @@ def blocking(findings: Iterable[BlueprintFinding]) -> list[str]:
     return list(dict.fromkeys(finding.code for finding in findings if finding.level == "error"))
 
 
+def _meant(key: str, known: Collection[str]) -> str:
+    """The known key that differs least, where one is close: `shouldNot` and `should-not` are meant as `should_not`."""
+    plain = {name.replace("_", "").lower(): name for name in sorted(known)}
+    written = "".join(character for character in key if character.isalnum()).lower()
+    close = get_close_matches(written, plain, n=1, cutoff=0.8)
+    return f"; is `{plain[close[0]]}` meant?" if close else ""
+
+
 def shown(value: object, most: int = 60) -> str:
-    """A value as a message shows it: its beginning."""
-    text = " ".join(str(value if not isinstance(value, (dict, list)) else repr(value)[: 4 * most]).split())
+    """A value as a message shows it: its beginning, as JSON writes it where it is no text."""
+    written = value if isinstance(value, str) else _as_json(value)[: 4 * most]
+    text = " ".join(written.split())
     return text if len(text) <= most else f"{text[:most]}..."
+
+
+def _as_json(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return repr(value)

@@ -109,7 +109,7 @@ class _ModelReader:
             yield name
             return
         if self._collections is None and "/" not in name and name:
-            text = f"{shown(name)} is a collection, and no folder of collections is known: give it with --models-dir, or the run --model"
+            text = f"{shown(name)} is a collection of models, and no folder of them is known: give it with --models-dir, or the run --model"
             self._log.add("no-collections", self._spot, text)
             return
         collections = self._collections or {}
@@ -126,7 +126,7 @@ class _ModelReader:
         known = ", ".join(sorted(collections)) or "none"
         provider, _, model = name.partition("/")
         meant = f"; write `{provider}:{model}`" if model else ""
-        return f"{shown(name)} is neither `provider:model` nor a collection{meant}; collections: {known}"
+        return f"{shown(name) or 'an empty text'} is neither `provider:model` nor a collection{meant}; collections: {known}"
 
     def _refuse(self, value: Mapping[str, Any]) -> None:
         if not _CUSTOM_KEYS & value.keys():

@@ -19,7 +19,7 @@ from dtef_pipeline.rubric.function_names import (
     pattern_faults,
 )
 from dtef_pipeline.rubric.model import FUNCTION_KIND, TEXT_KIND, Criterion
-from dtef_pipeline.rubric.yaml_documents import YamlFault, read_yaml
+from dtef_pipeline.rubric.yaml_documents import YamlFault, read_yaml, scalar_text
 from dtef_pipeline.text.counted import and_more
 
 LEAST_WEIGHT, MOST_WEIGHT = 0.1, 10.0
@@ -160,7 +160,9 @@ class PointReader:
         weight = weight_of(value, _WEIGHT_KEYS)
         if weight is None:
             got = next(value[key] for key in _WEIGHT_KEYS if value.get(key) is not None)
-            return self._leave_out("weight-out-of-range", spot, f"the weight is {shown(got)}; write a number from 0.1 to 10")
+            return self._leave_out(
+                "weight-out-of-range", spot, f"the weight is {weight_shown(got)}; write a number from 0.1 to 10"
+            )
         return replace(blank, weight=weight, citation=citation_text(value.get("citation")))
 
     def _function(
@@ -228,6 +230,11 @@ def weight_of(value: Mapping[str, Any], keys: Collection[str]) -> float | None:
     return float(weight)
 
 
+def weight_shown(value: object) -> str:
+    """A weight that cannot be used, as a message shows it."""
+    return f"{shown(value)}, in quotes" if isinstance(value, str) else shown(value)
+
+
 def citation_text(value: Any) -> str | None:
     """A citation in one line: a text, `{title, url}`, or a list of these; None: there is none."""
     if isinstance(value, list):
@@ -236,7 +243,7 @@ def citation_text(value: Any) -> str | None:
         title = citation_text(value.get("title") or value.get("name"))
         url = citation_text(value.get("url"))
         return f"{title} ({url})" if title and url else title or url
-    return None if value is None or value == "" else str(value)
+    return None if value is None or value == "" else scalar_text(value)
 
 
 def _unquoted(text: str) -> str:

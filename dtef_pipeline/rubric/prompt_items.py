@@ -10,7 +10,7 @@ from typing import Any
 from dtef_pipeline.rubric.findings import HEADER_PLACE, FindingLog, Spot, shown
 from dtef_pipeline.rubric.identity import prompt_hash
 from dtef_pipeline.rubric.model import SHOULD, SHOULD_NOT, Criterion, PromptItem, Turn
-from dtef_pipeline.rubric.points import PointReader, citation_text, weight_of
+from dtef_pipeline.rubric.points import PointReader, citation_text, weight_of, weight_shown
 from dtef_pipeline.rubric.yaml_documents import number_text
 
 PROMPT_TEXT_KEYS = ("prompt", "promptText")
@@ -53,6 +53,10 @@ class PromptReader:
         """The prompt, or None where it has an error."""
         if not isinstance(value, dict):
             return self._leave_out("bad-prompt", spot, f"{shown(value)} is no prompt; write a mapping with `prompt:`")
+        if isinstance(value.get("prompts"), list):
+            return self._leave_out(
+                "bad-prompt", spot, "`prompts:` stands below the header; write its list itself, without `prompts:`"
+            )
         self.log.unknown_keys(value, _KNOWN_PROMPT_KEYS, place)
         for names in (PROMPT_TEXT_KEYS, IDEAL_KEYS, SHOULD_KEYS, IMPORTANCE_KEYS):
             self.log.second_names(value, names, place)
@@ -73,7 +77,7 @@ class PromptReader:
         weight = weight_of(value, IMPORTANCE_KEYS)
         if weight is None:
             got = next(value[key] for key in IMPORTANCE_KEYS if value.get(key) is not None)
-            self.log.add("weight-out-of-range", spot, f"the weight is {shown(got)}; write a number from 0.1 to 10")
+            self.log.add("weight-out-of-range", spot, f"the weight is {weight_shown(got)}; write a number from 0.1 to 10")
         ideal = self._text(value, IDEAL_KEYS, place)
         if criteria or wrong == self.points.left_out:
             self._look_at_criteria(criteria, ideal, spot)

@@ -61,8 +61,14 @@ class _Parts(NamedTuple):
 def blueprint_id(path: str | PurePath) -> str:
     """The id of a blueprint from its path below the folder of blueprints: `compass/literal.yml` -> `compass__literal`."""
     name = PurePath(path).as_posix()
-    suffix = next((suffix for suffix in BLUEPRINT_SUFFIXES if name.endswith(suffix)), "")
-    return name.removesuffix(suffix).replace("/", "__")
+    suffix = next((suffix for suffix in BLUEPRINT_SUFFIXES if name.lower().endswith(suffix)), "")
+    return name[: len(name) - len(suffix)].replace("/", "__")
+
+
+def is_blueprint_file(path: str | PurePath) -> bool:
+    """Whether a file below the folder of blueprints is one, by its path there: by its ending, in capitals too, and nothing in it is hidden."""
+    path = PurePath(path)
+    return path.name.lower().endswith(BLUEPRINT_SUFFIXES) and not any(part.startswith(".") for part in path.parts)
 
 
 def read_blueprint(
@@ -84,7 +90,7 @@ def read_blueprint(
         other_functions: names of point functions that others provide.
         pattern_fault: why a text is no JavaScript pattern, given it and whether case is ignored; None: it is one.
     """
-    as_json = isinstance(source, Path) and source.suffix == ".json" if as_json is None else as_json
+    as_json = isinstance(source, Path) and source.suffix.lower() == ".json" if as_json is None else as_json
     try:
         documents = _documents(source, as_json)
     except YamlFault as fault:
@@ -125,12 +131,12 @@ def _documents(source: str | Path, as_json: bool) -> ReadDocuments:
 def _split(documents: ReadDocuments, as_json: bool) -> _Parts:
     values, lines = documents.values, documents.lines
     if len(values) > 1:
-        return _several(values, lines)
+        return _several(documents)
     value = values[0] if values else {}
     if isinstance(value, list):
         return _Parts("list", {}, _members(value, lines))
     if not isinstance(value, dict):
-        return _Parts("header", {}, [(value, None)])
+        return _Parts("header", {}, [(value, documents.line_of(0))])
     if isinstance(value.get("prompts"), list):
         return _Parts("prompts", value, _members(value["prompts"], lines))
     if not as_json and any(value.get(key) for key in PROMPT_SIGNS):
@@ -138,14 +144,15 @@ def _split(documents: ReadDocuments, as_json: bool) -> _Parts:
     return _Parts("header", value, [])
 
 
-def _several(values: tuple[Any, ...], lines: SourceLines) -> _Parts:
+def _several(documents: ReadDocuments) -> _Parts:
+    values, lines = documents.values, documents.lines
     first = values[0]
     has_header = isinstance(first, dict) and not any(first.get(key) for key in PROMPT_SIGNS)
     rest = values[1:] if has_header else values
     inside = first.get("prompts") if has_header else None
     prompts = _members(inside, lines) if isinstance(inside, list) else []
-    for value in rest:
-        prompts += _members(value, lines) if isinstance(value, list) else [(value, lines.of(value))]
+    for place, value in enumerate(rest, len(values) - len(rest)):
+        prompts += _members(value, lines) if isinstance(value, list) else [(value, documents.line_of(place))]
     lists = sum(isinstance(value, list) for value in rest)
     kind = "stream" if lists < len(rest) else "list" if lists == 1 else "lists"
     return _Parts(f"header+{kind}" if has_header else kind, first if has_header else {}, prompts)
@@ -172,6 +179,11 @@ def _look_at_header(identifier: str, parts: _Parts, log: FindingLog) -> None:
             text = f"the {key} {shown(header[key])} is not used; the blueprint is called {identifier}, after its path"
             log.add("ignored-id", log.spot(HEADER_PLACE, header, key), text)
     log.unknown_keys(header, _HEADER_KEYS, HEADER_PLACE)
+    for key in ("title", "configTitle", "description"):
+        if isinstance(header.get(key), (dict, list)):
+            log.add(
+                "unknown-key", log.spot(HEADER_PLACE, header, key), f"`{key}` is {shown(header[key])}, no text, and is not read"
+            )
     for names in (("title", "configTitle"), ("system", "systemPrompt"), _DEFINITION_KEYS):
         log.second_names(header, names, HEADER_PLACE)
 

@@ -10,12 +10,12 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, NoReturn
 
 import yaml
 
 from dtef_pipeline.documents import yaml_problem
+from dtef_pipeline.rubric.yaml_faults import without_harmless_tab, without_old_breaks, yaml_remedy
 from dtef_pipeline.text.counted import counted
 
 MOST_CHARACTERS = 5_000_000
@@ -25,6 +25,8 @@ DEEPEST_VALUE = 50
 MOST_EXPANDED = 20_000_000
 """Characters and values of a file, those behind an alias counted at each use."""
 
+_MOST_TABS = 200
+"""Tabs of one file that are read as spaces; each takes a further look at the file, so that of a large one fewer are."""
 _BEYOND_DOUBLES = 400
 _INTEGER_TEXT = re.compile(
     r"[-+]?(?:0b[01_]*[01]|0x[\da-fA-F_]*[\da-fA-F]|0o[0-7_]*[0-7]|0|0\d(?:[\d_]*\d)?|[1-9](?:[\d_]*\d)?)"
@@ -40,8 +42,6 @@ _CONSTANTS: dict[str, bool | None] = {
 _NUMBER_START = frozenset("0123456789+-.")
 _BASES = {"0b": 2, "0x": 16, "0o": 8}
 _TAG = "tag:yaml.org,2002:"
-_OLD_BREAKS = "\x85\u2028\u2029"
-_PRIVATE_USE = range(0xE000, 0xF900)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -75,23 +75,38 @@ class ReadDocuments:
 
     values: tuple[Any, ...]
     lines: SourceLines
+    begin: tuple[int | None, ...] = ()
+    """The line in which each document begins; empty where it is not known, as in JSON."""
+
+    def line_of(self, place: int) -> int | None:
+        """The line in which a document begins, by its place from 0."""
+        return self.begin[place] if place < len(self.begin) else None
 
 
 def read_yaml(text: str) -> ReadDocuments:
     """The documents of a YAML text. Raises YamlFault for what is no YAML, a key that is given twice, and a file beyond the limits."""
     _check_length(text)
-    parsed, restored = _without_old_breaks(text)
-    try:
-        loader = (yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader)(parsed)
+    parsed, restored = without_old_breaks(text)
+    most = min(_MOST_TABS, 1 + MOST_EXPANDED // (len(text) + 1))
+    for _ in range(most):
         try:
-            builder = _Builder(loader.get_event, restored)
-            values = tuple(value for value in builder.documents() if value is not None)
-        finally:
-            loader.dispose()
-    except yaml.YAMLError as error:
-        line, problem = yaml_problem(error, text)
-        raise YamlFault(problem, line) from error
-    return ReadDocuments(values, builder.lines)
+            return _parsed(parsed, restored)
+        except yaml.YAMLError as error:
+            if (mended := without_harmless_tab(error, parsed)) is None:
+                line, problem = yaml_problem(error, text)
+                raise YamlFault(f"{problem}{yaml_remedy(error, parsed)}", line) from error
+            parsed = mended
+    raise YamlFault(f"more than {counted(most - 1, 'line')} have tabs between what they say; write spaces", None)
+
+
+def _parsed(text: str, restored: Callable[[str], str]) -> ReadDocuments:
+    loader = (yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader)(text)
+    try:
+        builder = _Builder(loader.get_event, restored)
+        found = [(value, line) for value, line in builder.documents() if value is not None]
+    finally:
+        loader.dispose()
+    return ReadDocuments(tuple(value for value, _ in found), builder.lines, tuple(line for _, line in found))
 
 
 def read_json(text: str) -> ReadDocuments:
@@ -148,20 +163,6 @@ def _float(text: str) -> float:
     return float(plain.replace(".inf", "inf").replace(".nan", "nan"))
 
 
-def _without_old_breaks(text: str) -> tuple[str, Callable[[str], str]]:
-    """The text as it can be parsed, and how the texts in it become again what they were.
-
-    YAML 1.1 ends a line at three characters that YAML 1.2 and js-yaml take as they are. Characters that the text does not have stand in.
-    """
-    if not any(character in text for character in _OLD_BREAKS):
-        return text, str
-    unused = "".join(islice((chr(code) for code in _PRIVATE_USE if chr(code) not in text), len(_OLD_BREAKS)))
-    if len(unused) < len(_OLD_BREAKS):
-        return text, str
-    back = str.maketrans(unused, _OLD_BREAKS)
-    return text.translate(str.maketrans(_OLD_BREAKS, unused)), lambda value: value.translate(back)
-
-
 def _check_length(text: str) -> None:
     if len(text) > MOST_CHARACTERS:
         raise YamlFault(
@@ -182,11 +183,13 @@ class _Builder:
         self._size = 0
         self.lines = SourceLines()
 
-    def documents(self) -> Iterator[Any]:
+    def documents(self) -> Iterator[tuple[Any, int]]:
+        """Each with the line that it begins in."""
         while not isinstance(event := self._event(), yaml.StreamEndEvent):
             if isinstance(event, yaml.DocumentStartEvent):
                 self._anchors.clear()
-                yield self._value(self._event(), 0)
+                first = self._event()
+                yield self._value(first, 0), _line(first)
 
     def _value(self, event: Any, depth: int) -> Any:
         if isinstance(event, yaml.AliasEvent):

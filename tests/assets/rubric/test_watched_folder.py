@@ -206,7 +206,7 @@ def test_a_file_of_which_nobody_knows_the_models_waits_for_them(
     folder.look()
     assert folder.look() == []
     assert "cannot be run: " in folder.reason
-    assert "a.yml: it is not known whom to ask: SMALL is a collection" in folder.reason
+    assert "a.yml: it is not known whom to ask: SMALL is a collection of models" in folder.reason
     panel = state / "panel.yaml"
     panel.write_text("models: [baselines]\nrubric: {models: [one]}\n", encoding="utf-8")
     monkeypatch.setenv("DTEF_PANEL", str(panel))

@@ -99,7 +99,7 @@ def test_broken_file_stands_beside_files_that_are_read(folder: Path) -> None:
 def test_without_a_folder_of_collections_the_remedy_is_told(folder: Path) -> None:
     result = dtef("rubric", "check", folder / "blueprints" / "sound.yml")
     assert result.exit_code == 0
-    assert "sound.yml:2: header: warning no-collections: QUICK is a collection" in result.stdout
+    assert "sound.yml:2: header: warning no-collections: QUICK is a collection of models" in result.stdout
     assert "--models-dir, or the run --model" in result.stdout
 
 

@@ -77,5 +77,6 @@ def test_only_errors_block_and_each_code_is_named_once() -> None:
 
 def test_long_values_are_shown_by_their_beginning() -> None:
     assert shown("word " * 100).endswith("...")
-    assert shown({"a": "b" * 10_000}).startswith("{'a': 'bbb")
+    assert shown({"a": "b" * 10_000}).startswith('{"a": "bbb')
+    assert [shown(value) for value in (None, True, "yes", 1.5, float("nan"))] == ["null", "true", "yes", "1.5", "NaN"]
     assert len(shown({"a": "b" * 10_000})) < 70

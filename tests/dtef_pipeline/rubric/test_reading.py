@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.rubric.identity import test_hash as hash_of_test
 from dtef_pipeline.rubric.model import Judge, ReadBlueprint
-from dtef_pipeline.rubric.reading import blueprint_id, normal_tag, read_blueprint
+from dtef_pipeline.rubric.reading import blueprint_id, is_blueprint_file, normal_tag, read_blueprint
 
 A, B = "{id: a, prompt: x, should: [y]}", "{id: b, prompt: z, ideal: w, should: [v]}"
 HEAD = "title: T\nmodels: [openai:gpt-4o]\n"
@@ -279,3 +279,40 @@ def test_any_file_is_read_with_findings_and_never_raises(scraps: list[str]) -> N
     if read.blueprint is not None:
         assert len({item.id for item in read.blueprint.prompts}) == len(read.blueprint.prompts) > 0
         assert len(hash_of_test(read.blueprint)) == 32
+
+
+def test_document_that_is_a_text_is_told_with_its_line() -> None:
+    (found,) = (
+        one for one in read_blueprint(f"{HEAD}---\n- {A}\n---\njust a text\n", "a").findings if one.code == "bad-prompt"
+    )
+    assert (found.place, found.line) == ("prompt 1", 1 + f"{HEAD}---\n- {A}\n---\n".count("\n"))
+
+
+def test_prompts_key_below_the_header_is_told_as_such() -> None:
+    (found,) = read_blueprint(f"{HEAD}---\nprompts:\n- {A}\n", "a").findings
+    assert (found.code, "without `prompts:`" in found.text) == ("bad-prompt", True)
+
+
+def test_header_text_of_another_form_is_not_lost_in_silence() -> None:
+    (found,) = read_blueprint(f"{HEAD}description: [b]\n---\n- {A}\n", "a").findings
+    assert found.text == '`description` is ["b"], no text, and is not read'
+
+
+@pytest.mark.parametrize(("key", "meant"), [("shouldNot", "should_not"), ("should-not", "should_not"), ("promt", "prompt")])
+def test_slip_in_a_key_is_told_with_the_key_that_is_meant(key: str, meant: str) -> None:
+    text = f"{HEAD}---\n- {{id: a, prompt: b, should: [c], {key}: [d]}}\n"
+    (found,) = (one for one in read_blueprint(text, "a").findings if one.code == "unknown-key")
+    assert found.text.endswith(f"is `{meant}` meant?")
+
+
+def test_ending_in_capitals_is_an_ending_and_hidden_files_are_none() -> None:
+    assert blueprint_id("safety/A.YML") == "safety__A"
+    assert is_blueprint_file("safety/A.YML")
+    assert not is_blueprint_file(".github/a.yml")
+    assert not is_blueprint_file("notes.md")
+
+
+def test_citation_that_is_true_is_written_as_yaml_writes_it() -> None:
+    read = read_blueprint(f"{HEAD}---\n- {{id: a, prompt: b, should: [{{text: c, citation: true}}]}}\n", "a")
+    assert read.blueprint is not None
+    assert read.blueprint.prompts[0].criteria[0].citation == "true"

@@ -290,3 +290,57 @@ def _with_nulls(expected: Any, found: Any) -> Any:
 )
 def test_number_becomes_text_as_in_javascript(number: float, text: str) -> None:
     assert number_text(number) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- a\n\t\n- b\n",
+        "- a\n  \t \n- b\n",
+        "- a\n\t# a comment\n- b\n",
+        "-\ta\n- \tb\n",
+        "x:\n\t\n- a\n- b\n",
+        "- a\r\n\t\r\n- b\r\n",
+        "- é\n\t\n- b\n",
+        "- a\n\t\n\t\n- |\n  b\n",
+    ],
+)
+def test_tab_that_indents_nothing_is_read_as_js_yaml_reads_it(text: str) -> None:
+    """A blank line with a tab in it kept a whole file from being read."""
+    (value,) = read_yaml(text).values
+    members = value["x"] if isinstance(value, dict) else value
+    assert [one.strip() for one in members] == ["é" if "é" in text else "a", "b"]
+
+
+def test_tabs_within_texts_stay() -> None:
+    assert read_yaml("- a\n\t\n- |\n  b\n  \t\n  \tc\n").values == (["a", "b\n\t\n\tc\n"],)
+
+
+def test_line_stays_right_behind_a_tab_that_was_read_as_a_space() -> None:
+    read = read_yaml("- a\n\t\n- b\n")
+    assert read.lines.of(read.values[0], 1) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "remedy"),
+    [
+        ("a:\n\tb: c\n", 2, "indent with spaces"),
+        ("- a\n- @b\n", 2, "put quotes around a text that begins with @"),
+        ("- a\n- `b`\n", 2, "put quotes around a text that begins with `"),
+        ("- *b* c\n", 1, "put quotes around a text that begins with *"),
+        ("a: b: c\n", 1, "put quotes around a text with `: ` in it"),
+        ('a: "C:\\windows"\n', 1, "put single quotes around a text with a backslash"),
+        ('a: "b\n\nc\n', 4, "close the quote that begins there"),
+        ("a: [b, c\nd: e\n", 2, "close the bracket that begins there"),
+        ("a: b\n...\nc: d\n", 3, "write a line --- between documents"),
+    ],
+)
+def test_fault_says_what_to_do(text: str, line: int, remedy: str) -> None:
+    with pytest.raises(YamlFault) as raised:
+        read_yaml(text)
+    assert (raised.value.line, remedy in raised.value.problem) == (line, True), raised.value.problem
+
+
+def test_file_of_tabs_is_given_up_after_a_while() -> None:
+    with pytest.raises(YamlFault, match="lines have tabs between what they say; write spaces"):
+        read_yaml("- a\n\t\n" * 500)
