@@ -159,6 +159,13 @@ def test_responses_are_told_apart_by_what_the_tables_of_each_family_rest_on(hous
     assert sum(row["answers"] for row in strict(ok("responses", "show", "--format", "json"))) == 4
 
 
+def test_responses_of_surveys_are_all_that_there_are_where_only_they_were_asked(reading: Path) -> None:
+    whole = strict(ok("responses", "show", "--format", "json"))
+    assert whole
+    assert strict(ok("responses", "show", "--family", "survey", "--format", "json")) == whole
+    assert strict(ok("responses", "show", "--family", "rubric", "--format", "json")) == []
+
+
 def test_every_family_says_which_of_its_tables_have_the_keys_of_its_responses() -> None:
     for family in FAMILIES:
         assert family.asked

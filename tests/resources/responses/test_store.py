@@ -207,6 +207,25 @@ def write_store_without_roles(location: str) -> None:
     engine.dispose()
 
 
+def test_summary_of_some_keys_adds_up_these_alone_and_of_all_keys_is_the_whole(location: str) -> None:
+    with ResponseStore(location) as store:
+        given = [
+            response(
+                number,
+                role="judge" if number % 3 else "candidate",
+                cost_usd=0.5 if number % 2 else None,
+                snapshot=f"s{number % 2}",
+            )
+            for number in range(30)
+        ]
+        store.add(given)
+        every = [one.request_key for one in given]
+        assert store.summary_of([*every, *every, "unknown"]).to_pylist() == store.summary().to_pylist()
+        (row,) = store.summary_of(every[1:2]).to_pylist()
+        assert (row["role"], row["answers"], row["cost_usd"], row["prompt_tokens"]) == ("judge", 1, 0.5, 10)
+        assert store.summary_of([]).to_pylist() == []
+
+
 def test_responses_of_a_store_without_roles_were_given_by_candidates(location: str) -> None:
     write_store_without_roles(location)
     with ResponseStore(location) as store:
