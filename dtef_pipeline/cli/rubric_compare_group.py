@@ -17,7 +17,7 @@ from dtef_pipeline.cli.reported import reports_errors
 @click.option(
     "--drift",
     metavar="MODEL",
-    help="In place of A and B the two runs that the drift rule compares for this model: the lowest and the highest, the earlier one first.",
+    help="In place of A and B, take the two runs that the drift rule compares for this model: its lowest and highest, the earlier one first.",
 )
 @click.option(
     "--by",
@@ -27,10 +27,16 @@ from dtef_pipeline.cli.reported import reports_errors
     help="What --format json and csv write: a row per model, or a row per prompt.",
 )
 @click.option(
-    "--top", type=click.IntRange(min=0), default=10, show_default=True, help="Prompts that moved most to show; 0: all."
+    "--top",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    help="Number of prompts to show, those that moved most first; 0: all.",
 )
 @click.option(
-    "--fail-on", type=click.Choice(["regression"]), help="Exit code 3 where a model is worse in B than in A: for scripts."
+    "--fail-on",
+    type=click.Choice(["regression"]),
+    help="End with exit code 3 where a model is worse in B than in A: for scripts.",
 )
 @writes_a_table
 @reports_errors
@@ -44,7 +50,7 @@ def compare(
     fail_on: str | None,
     output: str,
 ) -> None:
-    """Compare two snapshots of a blueprint: A before, B after.
+    """Compare two runs of a blueprint: how models did in the snapshot B with how they did in A.
 
     Pairs are what one variant of a model answered to one prompt in both. A difference is B less A, its 95 % interval draws whole prompts anew,
     and p is adjusted over the models (Holm). A verdict is regression or improvement where the adjusted p is below .05, else equivalent where the

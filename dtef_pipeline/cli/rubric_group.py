@@ -36,7 +36,7 @@ of_one_snapshot = click.option(
 )
 
 
-@click.group(short_help="Blueprints in YAML whose responses are judged by criteria.")
+@click.group(short_help="Judge what models write by the criteria of blueprints in YAML.")
 def rubric() -> None:
     """Work with blueprints: YAML files with prompts, and with the criteria that responses to them are judged by.
 
@@ -77,7 +77,7 @@ def check(paths: tuple[Path, ...], models_dir: Path | None, root: Path | None, a
     sys.exit(rubric_check.check(paths, models_dir, root, as_json))
 
 
-@rubric.command(short_help="Make blueprints known, to be run.")
+@rubric.command(short_help="Make blueprints known, so that they can be run.")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @of_models_dir
 @of_root

@@ -46,7 +46,9 @@ def labels() -> None:
     help="Only this blueprint, or those that fit, as in 'compass__*'; may be repeated.  [default: all but those with the tag test]",
 )
 @click.option("--snapshot", help="Only responses of this snapshot.  [default: the latest of each blueprint]")
-@click.option("--per-model", type=click.IntRange(min=1), help="Responses of each model per prompt.  [default: all]")
+@click.option(
+    "--per-model", type=click.IntRange(min=1), help="Number of responses of each model in each prompt.  [default: all]"
+)
 @click.option(
     "--show-names",
     is_flag=True,
@@ -67,7 +69,7 @@ def sample(**given: Any) -> None:
 
 @labels.command("import", short_help="Read a filled-in sheet.")
 @click.argument("sheet", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--author", help="Who filled in the rows that name nobody in the column author.")
+@click.option("--author", help="Name of the person who filled in the rows whose column author is empty.")
 @reports_errors
 def import_(sheet: Path, author: str | None) -> None:
     """Read what people wrote into a sheet: a class per row, and a reason where they like; rows without a class are passed over.
@@ -83,7 +85,7 @@ def import_(sheet: Path, author: str | None) -> None:
     rubric_labels.import_sheet(sheet, author)
 
 
-@labels.command(short_help="Show what is labelled, and how well judges know it.")
+@labels.command(short_help="Show what is labelled, and how often judges say the same.")
 @writes_a_table
 @reports_errors
 def show(output: str) -> None:
@@ -105,7 +107,7 @@ def show(output: str) -> None:
     type=click.IntRange(min=1),
     default=200,
     show_default=True,
-    help="Number of anchors: a response and a criterion each.",
+    help="Number of anchors, each of which is a response and a criterion.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the choice of new anchors.")
 @click.option(

@@ -116,7 +116,7 @@ of_analysts = click.option(
     "analysts",
     multiple=True,
     metavar="MODEL",
-    help="Model that sums up each blueprint and grades its models; may be repeated.  [default: the collection `analyst`; without one, nobody]",
+    help="Model that sums up each blueprint and grades its models; may be repeated.  [default: the collection `analyst`; else none does]",
 )
 of_extraction = click.option(
     "--extract-points",
@@ -130,5 +130,5 @@ of_champions = click.option(
     "--consistent-champions",
     "consistency",
     is_flag=True,
-    help="Let only a model be champion that has a grade of 5 or more in 80 % of the latest 5 blueprints that it is graded in.",
+    help="Only let a model be champion that has a grade of 5 or more in 80 % of the latest 5 blueprints that it is graded in.",
 )
