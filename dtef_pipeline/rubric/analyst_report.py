@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from math import fsum
 
 import numpy as np
@@ -105,10 +106,8 @@ def analyst_report(material: SummaryMaterial, ids: Pseudonyms, names: HiddenName
         ConfigError: not even the tables fit.
         NameLeak: a name is left.
     """
-    parts = [
-        _Section(safe(names.hide(part.text), _GUARDED)) if isinstance(part, _Section) else part
-        for part in _parts(material, ids, seed)
-    ]
+    shown = cache(lambda text: safe(names.hide(text), _GUARDED))  # equal texts are common
+    parts = [_Section(shown(part.text)) if isinstance(part, _Section) else part for part in _parts(material, ids, seed)]
     sections = [part.text for part in parts if isinstance(part, _Section)]
     total = sum(map(len, sections))
     fixed = sum(len(part) for part in parts if isinstance(part, str)) + len(_opening(0.5)) + len(_CLOSING)

@@ -1,14 +1,15 @@
 """Takes the names of makers, models and providers out of texts, so that who sums up cannot know whom it sums up.
 
 A name counts in whatever case and form it is written: with accents, invisible characters or look-alike letters in it, with a blank or
-nothing for a hyphen. A word of everyday language that is also a name (Meta, Sonnet) is hidden where a model of that maker takes part.
+nothing for a hyphen, spelled letter by letter. A word of everyday language that is also a name (Meta, Sonnet) is hidden where a model of that
+maker takes part; one that names models alone (a haiku, the command line) only with a capital letter or a version.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -24,26 +25,55 @@ _SHORTEST_NAME = 3
 _NOT_NAMES = frozenset(
     {"model", "models", "company", "provider", "auto", "chat", "free", "local", "replicate", "snowflake", "heroku"}
 )
-_PARTS_OF_COMPANIES = ("deepmind", "open ai", "meta ai")
+_PARTS_OF_COMPANIES = (
+    "deepmind",
+    "open ai",
+    "meta ai",
+    "谷歌",
+    "グーグル",
+    "구글",
+    "गूगल",
+    "阿里巴巴",
+    "阿里云",
+    "微软",
+    "月之暗面",
+)
 _WORDS_TOO = frozenset({"azure", "bedrock", "hyperbolic"})
 """Providers that are hidden where they serve one of the models."""
 _PLATFORMS = ("OpenRouter", "LiteLLM", "Hugging Face", "HuggingFace", "vLLM", "Ollama")
 _TAIL = (
     r"(?:[ \-_]?v?\d+(?:\.\d+)*[a-z]{0,2}(?![a-z])"
-    r"|[ \-_](?:mini|oss|nano|turbo|pro|flash|lite|ultra|opus|sonnet|haiku|instant|maverick|scout|instruct|coder|preview|latest)(?![a-z]))*"
+    r"|[ \-_]?(?:mini|oss|nano|turbo|pro|plus|flash|lite|ultra|opus|sonnet|haiku|instant|maverick|scout|instruct|coder|preview|latest)"
+    r"(?![a-z]))*"
 )
 """What may follow the name of a model: versions and sizes."""
-_BETWEEN = r"[\s\-_./:]*"
-_LOOKALIKES = str.maketrans("аеіјкорсухѕһԁɡαεικνορτυχ", "aeijkopcyxshdgaeikvoptux")
-"""Letters of other alphabets, in lower case, that look like Latin ones."""
+_BETWEEN = r"[\s\-_./:*`]*"
+_LOOKALIKES = str.maketrans("аеіјкорсухѕһԁɡαεικνορτυχ‐‒–—−", "aeijkopcyxshdgaeikvoptux-----")
+"""Letters of other alphabets, in lower case, that look like Latin ones; and dashes."""
+_CAPITAL_LOOKALIKES = str.maketrans(
+    "АВЕІЈКМНОРСТУХЅΑΒΕΖΗΙΚΜΝΟΡΤΥΧᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abeijkmhopctyxsabezhikmnoptyxabcdefghijklmnoprstuvwyz"
+)
+"""Such letters that look like Latin capitals, small ones among them."""
+_SPELLED_OUT = re.compile(r"(?<![a-z])[a-z](?:[ .\-_*]{1,2}[a-z](?![a-z])){2,}")
+"""A word of three letters or more, spelled letter by letter."""
+
+
+class _Spot(NamedTuple):
+    """A name in a plain text."""
+
+    start: int
+    end: int
+    hidden: str
 
 
 class _Name(NamedTuple):
     core: str
     """Its longest part, plain: a text without it does not hold the name."""
     pattern: str
-    letters: int
+    letters: str
     hidden: str
+    everyday: bool = False
+    """Whether it is an everyday word unless it has a capital letter or a version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +85,18 @@ class HiddenNames:
 
     def hide(self, text: str) -> str:
         """The text with [model], [company] or [provider] in place of each name, longest first; everything else as it is."""
-        return self._replaced(text, lambda name: name.hidden)
+        plain, places = _plain(text)
+        parts, end = [], 0
+        for spot in self._spots(text, plain, places):
+            parts += [text[end : places[spot.start]], spot.hidden]
+            # The marks over its last letter go with it.
+            end = _past_marks(text, places[spot.end - 1] + 1)
+        return "".join([*parts, text[end:]]) if parts else text
 
     def found(self, text: str) -> list[str]:
         """The names that the text holds, plain and in order."""
-        plain, _ = _plain(text)
-        return [match.group() for match in pattern.finditer(plain)] if (pattern := self._pattern(plain)) else []
+        plain, places = _plain(text)
+        return [plain[spot.start : spot.end] for spot in self._spots(text, plain, places)]
 
     def without(self, text: str) -> HiddenNames:
         """Those of the names that the text does not hold."""
@@ -76,17 +112,19 @@ class HiddenNames:
                 "allowed: opaque ids such as MK_5000 alone"
             )
 
-    def _replaced(self, text: str, by: Callable[[_Name], str]) -> str:
-        plain, places = _plain(text)
-        if (pattern := self._pattern(plain)) is None:
-            return text
-        parts, end = [], 0
-        for match in pattern.finditer(plain):
-            index = int((match.lastgroup or "n0")[1:])
-            parts += [text[end : places[match.start()]], by(self.names[index])]
-            # The marks over its last letter go with it.
-            end = _past_marks(text, places[match.end() - 1] + 1)
-        return "".join([*parts, text[end:]])
+    def _spots(self, text: str, plain: str, places: Sequence[int]) -> list[_Spot]:
+        """Where names stand in the plain text, in order."""
+        pattern = self._pattern(plain)
+        spots = []
+        for match in pattern.finditer(plain) if pattern else ():
+            name = self.names[int((match.lastgroup or "n0")[1:])]
+            if not name.everyday or _is_name(match, plain, text[places[match.start()]]):
+                spots.append(_Spot(match.start(), match.end(), name.hidden))
+        spelled = list(_spelled(self.names, plain))
+        if not spelled:
+            return spots
+        taken = {place for spot in spots for place in range(spot.start, spot.end)}
+        return sorted([*spots, *(spot for spot in spelled if not taken.intersection(range(spot.start, spot.end)))])
 
     def _pattern(self, plain: str) -> re.Pattern[str] | None:
         """Of the names that may be in the text at all: most are in none."""
@@ -100,6 +138,27 @@ def _compiled(names: tuple[_Name, ...], chosen: tuple[int, ...]) -> re.Pattern[s
     return re.compile("|".join(f"(?P<n{place}>{names[place].pattern})" for place in chosen))
 
 
+def _is_name(match: re.Match[str], plain: str, first: str) -> bool:
+    """Whether an everyday word is meant as a name: its first letter, as it was written, is a capital, or a version stands with it."""
+    before = plain[max(0, match.start() - 2) : match.start()]
+    return not first.islower() or any(one.isdigit() for one in f"{before}{match.group()}")
+
+
+def _spelled(names: tuple[_Name, ...], plain: str) -> Iterator[_Spot]:
+    """Names that are spelled letter by letter: C l a u d e, G.P.T."""
+    for run in _SPELLED_OUT.finditer(plain):
+        letters = [place for place in range(run.start(), run.end()) if plain[place].isalpha()]
+        for match in _letters_pattern(names).finditer("".join(plain[place] for place in letters)):
+            hidden = names[int((match.lastgroup or "n0")[1:])].hidden
+            yield _Spot(letters[match.start()], letters[match.end() - 1] + 1, hidden)
+
+
+@lru_cache(maxsize=16)
+def _letters_pattern(names: tuple[_Name, ...]) -> re.Pattern[str]:
+    chosen = [(place, name) for place, name in enumerate(names) if re.fullmatch("[a-z]+", name.letters) and not name.everyday]
+    return re.compile("|".join(f"(?P<n{place}>{name.letters})" for place, name in chosen))
+
+
 def names_of(models: Iterable[str], called: Iterable[str] = ()) -> HiddenNames:
     """The names to hide where these models take part.
 
@@ -110,13 +169,16 @@ def names_of(models: Iterable[str], called: Iterable[str] = ()) -> HiddenNames:
     strings = [model.partition("[")[0] for model in models]
     named: dict[str, _Name] = {}
 
-    def add(text: str, hidden: str) -> None:
-        if (name := _name(text, hidden)) is not None:
+    def add(text: str, hidden: str, everyday: bool = False) -> None:
+        if (name := _name(text, hidden, everyday)) is not None:
             named.setdefault(name.pattern, name)
 
     for text in (*strings, *(one.partition("@")[0] for one in called)):
         for part in _parts(text):
             add(part, MODEL_HIDDEN)
+            if re.fullmatch(r"[a-z]\d", part.lower()):
+                short = _Name(part.lower(), rf"(?<![a-z\d]){part.lower()}(?![a-z\d])", part.lower(), MODEL_HIDDEN)
+                named.setdefault(short.pattern, short)
     for maker in KNOWN_MAKERS:
         for said in maker.said:
             add(said, _kind(maker, said))
@@ -125,7 +187,7 @@ def names_of(models: Iterable[str], called: Iterable[str] = ()) -> HiddenNames:
     here = {text.partition("/")[0] for text in strings if "/" in text}
     for provider in sorted({*SERVING, *_PLATFORMS} - _WORDS_TOO | here):
         add(provider, PROVIDER_HIDDEN)
-    return HiddenNames(tuple(sorted(named.values(), key=lambda name: (-name.letters, name.pattern))))
+    return HiddenNames(tuple(sorted(named.values(), key=lambda name: (-len(name.letters), name.pattern))))
 
 
 def _add_maker(name: str, add: Callable[..., None]) -> None:
@@ -136,7 +198,8 @@ def _add_maker(name: str, add: Callable[..., None]) -> None:
     for folder in maker.folders:
         add(folder, COMPANY_HIDDEN)
     for said in maker.said_too:
-        add(said, _kind(maker, said))
+        kind = _kind(maker, said)
+        add(said, kind, kind == MODEL_HIDDEN)
 
 
 def _kind(maker: Maker, said: str) -> str:
@@ -153,17 +216,18 @@ def _parts(text: str) -> list[str]:
     return [text, *("/".join(pieces[start:]) for start in range(1, len(pieces)))]
 
 
-def _name(text: str, hidden: str) -> _Name | None:
+def _name(text: str, hidden: str, everyday: bool) -> _Name | None:
     """None: too short, or a word that cannot be told from others."""
     plain, _ = _plain(text)
     parts = re.findall(r"[^\W_]+", plain)
     letters = "".join(parts)
-    if len(letters) < _SHORTEST_NAME or plain.strip() in _NOT_NAMES or letters.isdigit():
+    if len(letters) < (_SHORTEST_NAME if letters.isascii() else 2) or plain.strip() in _NOT_NAMES or letters.isdigit():
         return None
     inside = _BETWEEN.join(map(re.escape, parts))
-    # Digits may follow (ChatGPT4) and the s of a plural, other letters may not (Claudette).
-    pattern = rf"(?<![^\W\d_]){inside}{_TAIL if hidden == MODEL_HIDDEN else ''}s?(?![^\W\d_])"
-    return _Name(max(parts, key=len), pattern, len(letters), hidden)
+    # Digits may follow (ChatGPT4), the s of a plural, and AI; other Latin letters may not (Claudette). Those of other alphabets may: many
+    # languages put nothing between words.
+    pattern = rf"(?<![a-z]){inside}(?:ai)?{_TAIL if hidden == MODEL_HIDDEN else ''}s?(?![a-z])"
+    return _Name(max(parts, key=len), pattern, letters, hidden, everyday)
 
 
 def _plain(text: str) -> tuple[str, Sequence[int]]:
@@ -181,7 +245,7 @@ def _plain(text: str) -> tuple[str, Sequence[int]]:
 
 @lru_cache(maxsize=20_000)
 def _plain_characters(character: str) -> str:
-    apart = unicodedata.normalize("NFKD", character.casefold()).casefold().translate(_LOOKALIKES)
+    apart = unicodedata.normalize("NFKD", character.translate(_CAPITAL_LOOKALIKES).casefold()).casefold().translate(_LOOKALIKES)
     return "".join(one for one in apart if not _is_mark(one))
 
 

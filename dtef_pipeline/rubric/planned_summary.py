@@ -30,7 +30,7 @@ from dtef_pipeline.rubric.summary import (
 )
 from dtef_pipeline.rubric.summary_rows import MaterialTables, reported_prompts, shared_systems, summary_material
 
-_WORD = "say "
+_STAND_IN_WORD = "say "
 """A token by `estimate_tokens`, and about as many characters as one of prose has."""
 _ANY_SCORE = 0.0
 
@@ -49,7 +49,7 @@ class ExpectedReport:
 
 def expected_response(participant: Participant, text: str, more: float) -> ReportedResponse:
     """A response that begins with what is known of it. `more`: tokens that are still to be written."""
-    filled = text + _WORD * round(more)
+    filled = text + _STAND_IN_WORD * round(more)
     return ReportedResponse(participant, filled or None, _ANY_SCORE, _ANY_SCORE, None if filled else EMPTY)
 
 
@@ -87,7 +87,7 @@ def plan_summary(
         if case is None:
             continue
         request = first_request(case, analyst)
-        longer = min(report.longer, max(0, REPORT_CHARACTERS - len(case.report.text)) / len(_WORD))
+        longer = min(report.longer, max(0, REPORT_CHARACTERS - len(case.report.text)) / len(_STAND_IN_WORD))
         row.requests += 1
         _send(case, request, row, longer)
 

@@ -55,6 +55,15 @@ BETWEEN = ("", "\u200b", "\u0301", "\u00ad", "\u2060\u0308", "\ufeff")
         ("the pet of the lab", "the [model]"),
         ("I am DeepSeek-V3", "I am [model]"),
         ("Google DeepMind's Gemini 2.5 Flash", "[company] [company]'s [model]"),
+        ("GeminiPro, ChatGPTPlus, ClaudeAI and Open**AI**", "[model], [model], [model] and [company]**"),
+        ("I am C l a u d e, or C-l-a-u-d-e, or G.P.T. 4", "I am [model], or [model], or [model]. 4"),
+        ("gpt\u20114o", "[model]"),
+        ("СΗΑΤGРТ and ᴄʟᴀᴜᴅᴇ", "[model] and [model]"),
+        ("我是由OpenAI开发的ChatGPT。我是通义千问", "我是由[company]开发的[model]。我是[model]"),
+        ("ChatGPTです", "[model]です"),
+        ("मैं गूगल का", "मैं [company] का"),
+        ("I am O4-mini, not 4o", "I am [model], not 4o"),
+        ("Claude Monet saw a llama", "[model] Monet saw a [model]"),
     ],
 )
 def test_a_response_that_names_itself_is_made_anonymous(text: str, hidden: str) -> None:
@@ -75,7 +84,28 @@ def test_an_everyday_word_is_a_name_where_its_maker_takes_part() -> None:
     assert names_of(["openai/gpt-4o"]).hide("hyperbolic azure") == "hyperbolic azure"
     assert names_of(["azure/gpt-4o"]).hide("by Azure") == "by [provider]"
     with_both = names_of(["groq/llama-3.1-8b", "anthropic/claude-3-haiku"])
-    assert with_both.hide("a haiku about Meta") == "a [model] about [company]"
+    assert with_both.hide("I, Haiku, know about meta") == "I, [model], know about [company]"
+
+
+def test_an_everyday_word_that_names_models_is_hidden_where_it_is_meant_as_one() -> None:
+    """Prompts lost their haikus and their command lines wherever a model of that name took part."""
+    names = names_of(["anthropic/claude-3-haiku", "openrouter/cohere/command-r", "openrouter/microsoft/phi-4"])
+    everyday = "a haiku on the command line, phi = 1.618"
+    assert names.hide(everyday) == everyday
+    names.refuse(everyday, "the report")
+    assert names.hide("Haiku, 3.5-haiku, haiku 3, phi-4, Command R") == "[model], 3.5-[model], [model], [model], [model]"
+
+
+def test_a_model_with_a_name_of_two_characters_is_hidden_where_it_takes_part() -> None:
+    names = names_of(["openai/o3"])
+    assert names.hide("I am o3, not O2; CO3, o30") == "I am [model], not O2; CO3, o30"
+    assert names_of(["openai/gpt-4o"]).hide("o3 is ozone") == "o3 is ozone"
+
+
+@pytest.mark.parametrize("text", ["Cl4ude, 0penAI", "edualC", "Cla<b>ude</b>", "4o-mini", "version 3.5"])
+def test_what_only_a_reader_who_wants_to_can_take_for_a_name_is_left(text: str) -> None:
+    """The limits of hiding, which docs/rubric.md names too: digits for letters, words backwards or in pieces, versions alone."""
+    assert NAMES.hide(text) == text
 
 
 def test_what_is_left_is_refused_and_named() -> None:
