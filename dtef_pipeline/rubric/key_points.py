@@ -115,7 +115,10 @@ def read_points(text: str) -> PointsReply:
     if len(opening) != len(closing) or any(tag[1] for tag in opening) or not all(tag[1] for tag in closing):
         return PointsReply((), UNREADABLE)
     told = (_in_one_line(seen[one.end() : other.start()]) for one, other in zip(opening, closing, strict=True))
-    points = {point.casefold(): point for point in told if any(map(str.isalnum, point))}
+    points: dict[str, str] = {}
+    for point in told:
+        if any(map(str.isalnum, point)):
+            points.setdefault(point.casefold(), point)
     if not 1 <= len(points) <= POINTS_AT_MOST or max(map(len, points.values())) > POINT_CHARACTERS:
         return PointsReply((), UNREADABLE)
     return PointsReply(tuple(points.values()), None)

@@ -10,7 +10,7 @@ import pytest
 
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_SUMMARIES
 from dtef_pipeline.rubric.rolled_up import champions_table, costs_table
-from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES
+from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES
 
 USED = {
     "a": (10, 1, 0.1),
@@ -36,7 +36,10 @@ def summary(**given: list[object]) -> pa.Table:
 
 
 def costs(
-    conversations: Sequence[Sequence[str]], judged: Sequence[Sequence[str]] = (), of_store: pa.Table | None = None
+    conversations: Sequence[Sequence[str]],
+    judged: Sequence[Sequence[str]] = (),
+    of_store: pa.Table | None = None,
+    listed: Sequence[Sequence[str]] = (),
 ) -> list[dict]:  # type: ignore[type-arg]
     connection = duckdb.connect()
 
@@ -48,11 +51,19 @@ def costs(
 
     responses = [{"model": "m", "model_variant": "openai/m", "turns": len(keys), **used(keys)} for keys in conversations]
     judgements = [{"judge_model": "x", "judge_variant": "openai/x", "raw": ["r"] * len(keys), **used(keys)} for keys in judged]
+    extractions = [{"analyst": "z", "analyst_variant": "openai/z", "raw": ["r"] * len(keys), **used(keys)} for keys in listed]
     connection.register("rubric_responses", pa.Table.from_pylist(responses, schema=RUBRIC_RESPONSES))
     connection.register("rubric_judgements", pa.Table.from_pylist(judgements, schema=RUBRIC_JUDGEMENTS))
     connection.register("rubric_summaries", RUBRIC_SUMMARIES.empty_table())
+    connection.register("rubric_extractions", pa.Table.from_pylist(extractions, schema=RUBRIC_EXTRACTIONS))
     rows: list[dict] = costs_table(connection, stored, summary() if of_store is None else of_store).to_pylist()  # type: ignore[type-arg]
     return rows
+
+
+def test_what_analysts_extracted_is_theirs_and_counts_once() -> None:
+    _, row = costs([["a"]], listed=[["d", "j"], ["d", "j"]])
+    assert (row["role"], row["model"], row["answered"], row["calls"]) == ("analyst", "z", 1, 2)
+    assert row["cost_usd"] == pytest.approx(0.45)
 
 
 def test_prompts_that_read_the_same_share_a_call_that_counts_once() -> None:
