@@ -48,6 +48,11 @@ rubric_roll_ups = dg.define_asset_job(
     description="Boards, champions, agreement and validity of judges, drift, costs and pages over all that the rubric family has scored.",
     run_tags={"dtef/roll_ups": "rubric"},
 )
+rubric_night = dg.define_asset_job(
+    "rubric_night",
+    selection=dg.AssetSelection.assets(*RUBRIC_STAGES, rubric_anchors),
+    description="What the schedule `nightly_rubrics` runs: the stages for the panel's blueprints, and judges shown stored responses again.",
+)
 rubric_anchors_again = dg.define_asset_job(
     "rubric_anchors_again",
     selection=dg.AssetSelection.assets(rubric_anchors),
@@ -57,7 +62,7 @@ rubric_anchors_again = dg.define_asset_job(
 
 @dg.run_status_sensor(
     run_status=dg.DagsterRunStatus.SUCCESS,
-    monitored_jobs=[rubric_pipeline],
+    monitored_jobs=[rubric_pipeline, rubric_night],
     request_job=rubric_roll_ups,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Brings the boards of rubrics up to date after a run that scored blueprints.",
@@ -69,5 +74,5 @@ def rubric_boards_after_run(context: dg.RunStatusSensorContext) -> dg.RunRequest
     return dg.RunRequest(run_key=f"rubric roll-ups after {context.dagster_run.run_id}")
 
 
-RUBRIC_JOBS = [rubric_pipeline, rubric_roll_ups, rubric_anchors_again]
+RUBRIC_JOBS = [rubric_pipeline, rubric_night, rubric_roll_ups, rubric_anchors_again]
 RUBRIC_SENSORS = [new_blueprint, rubric_boards_after_run]

@@ -1,5 +1,7 @@
 """The nightly schedule of rubrics: the panel's blueprints are asked and judged again in a snapshot of the night."""
 
+from typing import Any
+
 import dagster as dg
 
 from assets.rubric.files import known_blueprints
@@ -7,16 +9,16 @@ from assets.rubric.panel_part import rubric_panel
 from assets.stage.partitions import SNAPSHOT_TAG
 from assets.stage.ranges import chosen_tags
 from assets.stage.resources import Store
-from dtef_pipeline.rubric.night_panel import PANEL_SECTION
+from dtef_pipeline.rubric.night_panel import PANEL_SECTION, RubricPanel
 
 
 @dg.schedule(
     name="nightly_rubrics",
-    job_name="rubric_pipeline",
+    job_name="rubric_night",
     cron_schedule="30 2 * * *",
     default_status=dg.DefaultScheduleStatus.STOPPED,
     description="Every night at 2:30 UTC: the blueprints of the panel's section `rubric` (DTEF_PANEL) are asked and judged again, in a snapshot "
-    "named after the date. Off until switched on.",
+    "named after the date. Where the panel has `anchors`, judges are shown stored responses again in the same run. Off until switched on.",
 )
 def nightly_rubrics(context: dg.ScheduleEvaluationContext, store: Store) -> dg.RunRequest | dg.SkipReason:
     """One run for the panel, from the responses on. Blueprints that were added and never made are left out and named."""
@@ -32,13 +34,22 @@ def nightly_rubrics(context: dg.ScheduleEvaluationContext, store: Store) -> dg.R
     if lacking := [key for key in wanted if key not in made]:
         context.log.warning(f"never made, so there is nothing to ask again; left out: {', '.join(lacking)}")
     night = context.scheduled_execution_time.date().isoformat()
-    config = panel.run_config(night)
+    config = {**panel.run_config(night), **_anchors(context, panel, store, night)}
     return dg.RunRequest(
         run_key=f"rubrics {night}",
         tags={**chosen_tags(known, keys), SNAPSHOT_TAG: night},
         run_config={"ops": {name: {"config": given} for name, given in config.items()}},
         asset_selection=[dg.AssetKey(name) for name in config],
     )
+
+
+def _anchors(context: dg.ScheduleEvaluationContext, panel: RubricPanel, store: Store, night: str) -> dict[str, dict[str, Any]]:
+    """Anchors are chosen among scored responses: the first night has none yet."""
+    config = panel.anchors_config(night)
+    if config and not store.warehouse.values("rubric_scores", "blueprint"):
+        context.log.info("no scored response yet: judges are shown anchors from the next night on")
+        return {}
+    return config
 
 
 RUBRIC_SCHEDULES = [nightly_rubrics]

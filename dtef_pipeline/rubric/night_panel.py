@@ -6,7 +6,9 @@ rubric:
   judges: [standard=gpt-4.1-mini]
   draws: 2
   scale: 5
+  anchors: 200
   max_cost_usd: 5
+  role_budgets: {judge: {max_cost_usd: 3}}
 """
 
 from __future__ import annotations
@@ -25,6 +27,16 @@ from dtef_pipeline.text.nearest import nearest
 PANEL_SECTION = "rubric"
 
 
+RoleName = Literal["candidate", "judge", "embedder", "analyst"]
+
+
+class RoleBudget(Part):
+    """What a night may use of models in one role."""
+
+    max_cost_usd: Annotated[float, Field(ge=0)] | None = None
+    max_calls: Annotated[int, Field(ge=0)] | None = None
+
+
 class RubricPanel(Part):
     """What a night asks of rubrics. Empty lists stand for what each blueprint names, or for the usual ones."""
 
@@ -40,8 +52,12 @@ class RubricPanel(Part):
     """Classes that judges choose from."""
     extract_points: bool = False
     """Whether an analyst lists key points of ideal answers without criteria."""
+    anchors: Annotated[int, Field(ge=0)] = 0
+    """How many pairs of a stored response and a criterion judges are shown again, so that a drift of judges is told apart from one of models."""
     max_cost_usd: Annotated[float, Field(ge=0)] | None = None
-    """What all stages of a night may spend together."""
+    """What all stages of a night may spend together, the anchors included."""
+    role_budgets: dict[RoleName, RoleBudget] = {}
+    """What a night may use of all models in one role; judging anchors is judging."""
 
     def chosen(self, known: Sequence[str]) -> list[str]:
         """The blueprints of the panel among those `known`, in their order. Raises ConfigError for a pattern that none has."""
@@ -54,9 +70,7 @@ class RubricPanel(Part):
 
     def run_config(self, snapshot: str) -> dict[str, dict[str, Any]]:
         """Configuration of each stage, by its name."""
-        of_snapshot = {"snapshot": snapshot}
-        bound = {} if self.max_cost_usd is None else {"max_cost_usd": self.max_cost_usd}
-        asking = {**of_snapshot, **bound}
+        of_snapshot, asking = {"snapshot": snapshot}, self._asking(snapshot)
         extracting = {**asking, "extract_points": True, "analysts": self.analysts}
         return {
             **({"rubric_blueprints": extracting} if self.extract_points else {}),
@@ -67,6 +81,18 @@ class RubricPanel(Part):
             "rubric_scores": of_snapshot,
             "rubric_summaries": {**asking, "analysts": self.analysts},
         }
+
+    def anchors_config(self, snapshot: str) -> dict[str, dict[str, Any]]:
+        """Configuration of `rubric_anchors`, by its name; empty where the panel asks for no anchors."""
+        if not self.anchors:
+            return {}
+        return {"rubric_anchors": {**self._asking(snapshot), "judges": self.judges, "scale": self.scale, "n": self.anchors}}
+
+    def _asking(self, snapshot: str) -> dict[str, Any]:
+        """What all stages that ask are told."""
+        bound = {} if self.max_cost_usd is None else {"max_cost_usd": self.max_cost_usd}
+        roles = {role: budget.model_dump(exclude_none=True) for role, budget in self.role_budgets.items()}
+        return {"snapshot": snapshot, **bound, **({"role_budgets": roles} if roles else {})}
 
 
 def load_rubric_panel(path: Path) -> RubricPanel | None:

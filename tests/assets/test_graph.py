@@ -117,12 +117,13 @@ JOBS = {
     "nightly_drift": SIX[2:],
     "roll_ups": [*BOARDS, "costs", "model_drift", "report"],
     "rubric_pipeline": RUBRIC,
+    "rubric_night": [*RUBRIC, "rubric_anchors"],
     "rubric_roll_ups": [*RUBRIC_ROLLED, "rubric_report"],
     "rubric_anchors_again": ["rubric_anchors"],
 }
 SCHEDULES = {
     "nightly_drift": ("0 2 * * *", "nightly_drift", dg.DefaultScheduleStatus.STOPPED),
-    "nightly_rubrics": ("30 2 * * *", "rubric_pipeline", dg.DefaultScheduleStatus.STOPPED),
+    "nightly_rubrics": ("30 2 * * *", "rubric_night", dg.DefaultScheduleStatus.STOPPED),
 }
 SENSORS = {
     "new_round": ("round_pipeline", 60, dg.DefaultSensorStatus.STOPPED),

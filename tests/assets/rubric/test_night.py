@@ -15,7 +15,7 @@ from assets.rubric.night import nightly_rubrics
 from assets.survey.store import SurveyStore
 from dtef_pipeline.cli.ready import dagster_instance
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.tables import RUBRIC_BLUEPRINTS
+from dtef_pipeline.rubric.tables import RUBRIC_BLUEPRINTS, RUBRIC_SCORES
 from resources.blueprint_files import RubricFile
 from resources.warehouse import Warehouse
 
@@ -50,13 +50,32 @@ def test_a_night_is_one_run_from_the_responses_on_in_a_snapshot_of_the_date(nigh
     told = {name: given["config"] for name, given in request.run_config["ops"].items()}
     assert told["rubric_responses"] == {"snapshot": "2026-03-01", "max_cost_usd": 1.5, "models": ["m"], "draws": 2}
     assert {config["snapshot"] for config in told.values()} == {"2026-03-01"}
-    dg.validate_run_config(defs.resolve_job_def("rubric_pipeline"), request.run_config)
+    dg.validate_run_config(defs.resolve_job_def("rubric_night"), request.run_config)
+
+
+def test_judges_are_shown_anchors_in_the_run_of_the_night_and_within_its_budgets(night: Any, state: Path) -> None:
+    panel = "rubric: {models: [m], anchors: 30, judges: [standard=j], max_cost_usd: 2, role_budgets: {judge: {max_calls: 9}}}\n"
+    assert "rubric_anchors" not in night(panel).run_config["ops"]
+    Warehouse(state / "warehouse").write("rubric_scores", RUBRIC_SCORES.empty_table(), blueprint="a", snapshot="base")
+    request = night(panel)
+    told = {name: given["config"] for name, given in request.run_config["ops"].items()}
+    bounds = {"max_cost_usd": 2.0, "role_budgets": {"judge": {"max_calls": 9}}}
+    assert told["rubric_anchors"] == {"snapshot": "2026-03-01", "judges": ["standard=j"], "scale": 5, "n": 30, **bounds}
+    assert bounds.items() <= told["rubric_judgements"].items()
+    assert dg.AssetKey("rubric_anchors") in request.asset_selection
+    assert request.run_key == "rubrics 2026-03-01"
+    dg.validate_run_config(defs.resolve_job_def("rubric_night"), request.run_config)
+
+
+def test_a_budget_of_no_role_fails_the_tick(night: Any) -> None:
+    with pytest.raises(ConfigError, match=r"role_budgets"):
+        night("rubric: {role_budgets: {jury: {max_calls: 9}}}\n")
 
 
 def test_judges_of_a_night_choose_from_as_many_classes_as_the_panel_says(night: Any) -> None:
     request = night("rubric: {scale: 10}\n")
     assert request.run_config["ops"]["rubric_judgements"]["config"]["scale"] == 10
-    dg.validate_run_config(defs.resolve_job_def("rubric_pipeline"), request.run_config)
+    dg.validate_run_config(defs.resolve_job_def("rubric_night"), request.run_config)
     with pytest.raises(ConfigError, match="scale"):
         night("rubric: {scale: 7}\n")
 

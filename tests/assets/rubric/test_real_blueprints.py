@@ -41,6 +41,7 @@ CONFIG: dict[str, dict[str, Any]] = {
     "rubric_embeddings": {"embedder": "embed"},
     "rubric_scores": {"embedder": "embed"},
     "rubric_summaries": {"analysts": ["analyst-z"]},
+    "rubric_anchors": {"judges": ["standard=judge-x"], "n": 60, "snapshot": "night"},
 }
 N_JUDGES = 2
 TABLES_WITHOUT_CLOCK = (
@@ -130,6 +131,21 @@ def killed_in_each_stage(pipeline: RubricPipeline, runner: StageRunner) -> list[
     return kills
 
 
+def judged_again_after_a_kill(pipeline: RubricPipeline, runner: StageRunner) -> None:
+    """Anchors of a night: whatever the kill lost, each verdict is kept once."""
+    answered, before = pipeline.players.answered.total(), committed()
+    asked_when_killed(pipeline, runner, "judge", 20, "rubric_anchors")
+    assert pipeline.run(["rubric_anchors"]).failures == ()
+    rows = pipeline.rows("rubric_anchors")
+    assert (len(rows), len({row["item"] for row in rows}), {row["snapshot"] for row in rows}) == (60, 60, {"night"})
+    kept = committed() - before
+    assert 60 <= kept <= 2 * 60
+    assert kept <= pipeline.players.answered.total() - answered <= kept + 2 * 8
+    assert pipeline.players.asked
+    assert pipeline.run(["rubric_anchors"]).failures == ()
+    assert not pipeline.players.asked
+
+
 def test_faults_and_kills_in_each_stage_buy_nothing_twice_and_leave_the_same_tables(
     real_blueprints: Path, runner: StageRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,8 +156,9 @@ def test_faults_and_kills_in_each_stage_buy_nothing_twice_and_leave_the_same_tab
         kills = killed_in_each_stage(killed, runner)
         assert killed.run().failures == ()
         assert killed.roll_up(["rubric_board"]).failures == ()
-        answered, asked = killed.players.answered, len(killed.server.calls)
+        answered, asked = Counter(killed.players.answered), len(killed.server.calls)
         assert committed() == len(answered) == len(whole.players.answered)
+        judged_again_after_a_kill(killed, runner)
     assert set(answered) == set(whole.players.answered)
     assert asked > 1.15 * answered.total()
     # What was answered and not committed when the process died is all that was bought again.
