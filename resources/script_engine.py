@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -46,10 +46,6 @@ class ScriptEngine:
         """The outcome of a script with global variables, as `dtef_pipeline.rubric.scripts.ScriptHost` describes it. Never raises."""
         with self._turn:
             return self._run(script, variables)
-
-    def run_all(self, calls: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
-        """The outcomes of many scripts, in their order."""
-        return [self.run(*call) for call in calls]
 
     def _run(self, script: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
         try:
