@@ -1,9 +1,10 @@
-"""The rubric family at the size of its 98 public blueprints: 80,000 responses and 540,000 judgements, replayed through the six stages.
+"""The rubric family at the size of its 98 public blueprints: 80,000 responses and 540,000 judgements, replayed through all stages and roll-ups.
 
 Blueprints of uneven size (a large one has 40 % of the prompts of its ten) are made up, 25 models at two temperatures answer them, and two
 judges judge 3.4 criteria in words of each response. All replies are put into the response store first, also the second replies of the
-judgements whose first cannot be read (one in fifty), so that nothing is asked. Vectors are random. Each stage is a Dagster run in a process of
-its own, with its checks. Prints, by size: seconds (of the clock, and of the processor) and peak memory of each stage, bytes of store and
+judgements whose first cannot be read (one in fifty), so that nothing is asked. Vectors are random. What an analyst is asked follows from the
+scores, so that one is played in the process of `rubric_summaries`. Each stage and each roll-up is a Dagster run in a process of its own, with
+its checks. Prints, by size: seconds (of the clock, and of the processor) and peak memory of each stage, bytes of store and
 warehouse, and the exponents of growth between the last two sizes. A stage that would ask anything fails, since nobody can be reached.
 
     python benchmarks/rubric_pipeline.py [SHARE ...] [--text 400] [--keep FOLDER] [--hash]
@@ -29,6 +30,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -44,9 +46,20 @@ CLASSES = ("UNMET", "PARTIALLY_MET", "MODERATELY_MET", "MAJORLY_MET", "EXACTLY_M
 VERDICT = "<reflection>The text {} the duty, and says who has it.</reflection>\n<classification>CLASS_{}</classification>"
 LENGTH = 384
 WORDS = "tenants may keep a part of the deposit where the lease says so but courts differ on how long and who decides it"
-STAGES = ("rubric_blueprints", "rubric_responses", "rubric_judgements", "rubric_embeddings", "rubric_points", "rubric_scores")
+SUMMARIES = "rubric_summaries"
+STAGES = (
+    *("rubric_blueprints", "rubric_responses", "rubric_judgements", "rubric_embeddings", "rubric_points", "rubric_scores"),
+    SUMMARIES,
+)
+ROLLED_UP = (
+    *("rubric_board", "rubric_corrected", "rubric_champions", "rubric_agreement", "rubric_validity", "rubric_drift"),
+    *("rubric_costs", "rubric_report"),
+)
 TABLES = (
-    *STAGES,
+    *STAGES[:-1],
+    "rubric_grades",
+    "rubric_agreement",
+    "rubric_validity",
     "rubric_prompts",
     "rubric_criteria",
     "rubric_similarities",
@@ -54,7 +67,6 @@ TABLES = (
     "rubric_board",
     "rubric_board_prompt",
 )
-BOARD = "rubric_board"
 GIVEN = ("rubric_files", "rubric_embeddings")
 """What a kept warehouse begins with: vectors are not made here, and all else is made anew."""
 ANSWERED = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -206,14 +218,14 @@ def _fill_one(store, house, name, tables, models, judges, characters, counts):  
 
 
 def made(asset: str) -> None:
-    """One stage, or the boards, as a Dagster run over all blueprints."""
+    """One stage or roll-up, as a Dagster run over all blueprints."""
     import dagster as dg
 
     from assets.launch import OF_BLUEPRINTS, materialize
     from assets.rubric.files import known_blueprints
 
     with dg.DagsterInstance.get() as instance:
-        keys = [] if asset == BOARD else known_blueprints(instance)
+        keys = [] if asset in ROLLED_UP else known_blueprints(instance)
         config = {"rubric_judgements": {"max_calls": 0}, "rubric_responses": {"max_calls": 0}}
         outcome = materialize(instance, [asset], keys, {asset: config[asset]} if asset in config else {}, space=OF_BLUEPRINTS)
     assert not outcome.failures, outcome.failures
@@ -226,7 +238,7 @@ def hashed(table: str) -> str:
     from resources.warehouse import Warehouse
 
     house, found = Warehouse(Settings.from_environment().warehouse), hashlib.sha256()
-    keys = [{}] if table.startswith(BOARD) else [RUBRIC_SPACE.levels(key) for key in house.values(table, "blueprint")]
+    keys = [{}] if table.startswith(ROLLED_UP) else [RUBRIC_SPACE.levels(key) for key in house.values(table, "blueprint")]
     for at in keys:
         for batch in house.read_or_empty(table, **at).combine_chunks().to_batches():
             found.update(json.dumps(batch.to_pylist(), default=str).encode())
@@ -244,6 +256,9 @@ def work(what: str, root: Path, share: Fraction, characters: int) -> None:
         fill(root, share, characters)
     elif what == "hash":
         result = {table: hashed(table) for table in TABLES}
+    elif what == SUMMARIES:
+        with analyst(root):
+            made(what)
     else:
         made(what)
     seconds, busy = time.perf_counter() - started, time.process_time() - busy
@@ -272,9 +287,25 @@ def prepare(root: Path) -> None:
     shipped = Path(__file__).parent.parent / "dagster.yaml"
     (root / "dagster").mkdir(parents=True)
     (root / "dagster" / "dagster.yaml").write_text(shipped.read_text(encoding="utf-8"), encoding="utf-8")
-    models = {"judge": {"model": "openai/judge", "api_base": "http://127.0.0.1:9/v1"}}
-    text = yaml.safe_dump({"collections": {"judges": ["judge"]}, "models": models})
+    write_models(root, "http://127.0.0.1:9/v1")
+
+
+def write_models(root: Path, address: str) -> None:
+    """Those that judge and sum up, at an address."""
+    models = {name: {"model": f"openai/{name}", "api_base": address} for name in ("judge", "reader")}
+    text = yaml.safe_dump({"collections": {"judges": ["judge"], "analyst": ["reader"]}, "models": models})
     (root / "models.yaml").write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def analyst(root: Path) -> Iterator[None]:
+    """A server that sums up and grades, known to the models file."""
+    from tests.fake_llm_server import FakeLLM
+    from tests.made.rubric_replies import Players
+
+    with FakeLLM(Players().reply) as server:
+        write_models(root, server.base_url)
+        yield
 
 
 def measured(root: Path, share: Fraction, characters: int, with_hash: bool) -> dict[str, float]:
@@ -287,7 +318,7 @@ def measured(root: Path, share: Fraction, characters: int, with_hash: bool) -> d
         if folder.is_dir() and folder.name not in GIVEN:
             shutil.rmtree(folder)
     found: dict[str, float] = {}
-    for asset in (*STAGES, BOARD):
+    for asset in (*STAGES, *ROLLED_UP):
         one = in_a_process(asset, root, share, characters)
         print(
             f"  {asset}: {one['seconds']:.1f} s, of processor {one['busy']:.1f} s, peak {one['peak']:,.0f} MB (idle {one['idle']:,.0f})",
