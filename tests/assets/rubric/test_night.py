@@ -12,12 +12,12 @@ import pytest
 from assets.definitions import defs
 from assets.rubric.files import add
 from assets.rubric.night import nightly_rubrics
-from assets.survey.store import SurveyStore
 from dtef_pipeline.cli.ready import dagster_instance
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.tables import RUBRIC_BLUEPRINTS, RUBRIC_SCORES
 from resources.blueprint_files import RubricFile
 from resources.warehouse import Warehouse
+from tests.assets.ticks import tick
 
 MADE, NEVER_MADE = ["a", "b", "c"], "d"
 
@@ -31,15 +31,12 @@ def night(state: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         for key in MADE:
             house.write("rubric_blueprints", RUBRIC_BLUEPRINTS.empty_table(), blueprint=key)
 
-        def tick(panel: str) -> Any:
+        def asked(panel: str) -> Any:
             (state / "panel.yaml").write_text(panel, encoding="utf-8")
             monkeypatch.setenv("DTEF_PANEL", str(state / "panel.yaml"))
-            at = datetime(2026, 3, 1, 2, 30, tzinfo=UTC)
-            return nightly_rubrics(
-                dg.build_schedule_context(instance=instance, scheduled_execution_time=at), store=SurveyStore()
-            )
+            return tick(nightly_rubrics, instance, datetime(2026, 3, 1, 2, 30, tzinfo=UTC))
 
-        yield tick
+        yield asked
 
 
 def test_a_night_is_one_run_from_the_responses_on_in_a_snapshot_of_the_date(night: Any) -> None:

@@ -14,10 +14,10 @@ import yaml
 
 from assets.definitions import defs
 from assets.survey.nightly import nightly_drift_schedule
-from assets.survey.store import SurveyStore
 from dtef_pipeline.cli.ready import dagster_instance
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey
+from tests.assets.ticks import tick
 from tests.dtef_pipeline.cli.commands import use
 from tests.fake_llm_server import FakeLLM
 
@@ -44,9 +44,7 @@ class Nights:
         self.patch.setenv("DTEF_MODELS", str(self.folder / "models.yaml"))
 
     def ask(self, night: int = 0) -> dg.RunRequest | dg.SkipReason:
-        at = FIRST + timedelta(days=night)
-        context = dg.build_schedule_context(instance=self.pipeline.instance, scheduled_execution_time=at)
-        result = nightly_drift_schedule(context, store=SurveyStore())
+        result = tick(nightly_drift_schedule, self.pipeline.instance, FIRST + timedelta(days=night))
         assert isinstance(result, dg.RunRequest | dg.SkipReason)
         return result
 
