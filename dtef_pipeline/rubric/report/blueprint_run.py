@@ -142,7 +142,12 @@ class BlueprintRun:
     def in_board_order(self, rows: Sequence[StoredRow]) -> list[StoredRow]:
         """Rows of responses, cells or variants: the best model first, then by temperature, system prompt and draw."""
         place = {name: at for at, name in enumerate(self.models)}
-        return sorted(rows, key=lambda row: (place.get(row["model"], len(place)), *_sortable(response_key(row))))
+
+        def order(row: Mapping[str, Any]) -> tuple[Any, ...]:
+            model, variant, *settings = response_key(row)
+            return (place.get(model, len(place)), *_sortable((model, *settings, variant)))
+
+        return sorted(rows, key=order)
 
 
 def response_key(row: Mapping[str, Any]) -> ResponseKey:

@@ -52,10 +52,10 @@ def prompt_body(run: BlueprintRun, prompt: StoredRow) -> str:
         body += "<h4>Criteria</h4>" + criteria_table(criteria, across, found, _score_rows(run, name, across))
     elif criteria:
         body += "<h4>Criteria</h4>" + criteria_table(criteria, [], found, [])
-    elif across:
-        body += '<p class="count">No criteria.</p>' + heat_table(
-            "Scores", "Score", [one.name for one in across], _score_rows(run, name, across)
-        )
+    else:
+        body += '<p class="count">No criteria.</p>'
+        rows = _score_rows(run, name, across)
+        body += heat_table("Scores", "Score", [one.name for one in across], rows) if rows else ""
     body += _similarity_map(run, name, across)
     if not responses:
         return body + '<p class="count">No responses in this run.</p>'

@@ -20,6 +20,7 @@ _SCORES_HOW = (
     "the ideal answer, and the hybrid score both together; look at the two before you trust the one. Partial: scored, though some of it is "
     "not known. What could not be scored is in no mean."
 )
+_NOTHING_SCORED = '<p class="count">No response of this run has a score; the table above says why.</p>'
 _PARTS_SHOWN = {
     "hybrid": "Hybrid score",
     "coverage": "Coverage of the criteria",
@@ -34,7 +35,7 @@ _MEANS = (
 _PROMPT_COUNTS = (
     Column("n_planned", "Prompts", whole, "Prompts that were planned"),
     Column("n_scored", "Prompts scored", whole, "Prompts of which a draw or more has a hybrid score"),
-    Column("n_partial", "in part", whole, "Prompts that are scored though not all of it is known"),
+    Column("n_partial", "Prompts in part", whole, "Prompts that are scored though not all of it is known"),
     Column("n_unscored", "Prompts unscored", whole, "Prompts of which no draw has a hybrid score"),
 )
 _RESPONSE_COUNTS = (
@@ -57,9 +58,8 @@ def scores_section(run: BlueprintRun, prompt_link: Callable[[int], str]) -> str:
         for part, title in _PARTS_SHOWN.items()
         if any(not is_unknown(scores[part]) for scores in run.by_model.values())
     )
-    return section(
-        "scores", "Scores", _SCORES_HOW, _model_table(run) + _variant_table(run) + f"<h3>Prompts against models</h3>{maps}"
-    )
+    grid = f"<h3>Prompts against models</h3>{maps or _NOTHING_SCORED}"
+    return section("scores", "Scores", _SCORES_HOW, _model_table(run) + _variant_table(run) + grid)
 
 
 def model_anchor(run: BlueprintRun, model: str) -> str:

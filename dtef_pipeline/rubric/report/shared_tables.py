@@ -17,6 +17,7 @@ from dtef_pipeline.report.markup import (
     named,
     note,
     p_value,
+    paragraph,
     percent,
     section,
     signed,
@@ -28,6 +29,7 @@ from dtef_pipeline.report.markup import (
 from dtef_pipeline.rubric.report.marks import inline, missing, wrapping_name
 from dtef_pipeline.rubric.report.stored import RubricRows
 from dtef_pipeline.statistics.ranks import ranks
+from dtef_pipeline.text.counted import counted
 
 _CHAMPIONS_HOW = (
     "Of each dimension that analysts grade from 1 to 10, the model with the best mean grade over the latest graded run of each blueprint, "
@@ -218,7 +220,7 @@ def agreement_part(rows: RubricRows, blueprint: str | None = None) -> str:
 
 
 def agreement_section(rows: RubricRows) -> str:
-    beside = ((title, columns, rows.frame(name)) for name, title, columns in _BESIDE_AGREEMENT)
+    beside = ((title, columns, _with_whole(rows.frame(name))) for name, title, columns in _BESIDE_AGREEMENT)
     parts = [
         fold(escape(title), _as_published(found, columns, title), is_open=True)
         for title, columns, found in beside
@@ -227,17 +229,22 @@ def agreement_section(rows: RubricRows) -> str:
     return section("agreement", "Agreement", _AGREEMENT_HOW, agreement_part(rows) + "".join(parts))
 
 
+def _with_whole(found: pd.DataFrame) -> pd.DataFrame:
+    """A row of no blueprint is of all of them together."""
+    return found.assign(blueprint=found["blueprint"].fillna("all blueprints")) if "blueprint" in found else found
+
+
 def drift_section(rows: RubricRows) -> str:
     models, judges = rows.frame("rubric_drift"), rows.frame("rubric_judge_drift")
     made = "`dtef rubric rollup` makes rubric_drift from two runs or more of a blueprint under one run label"
     body = (
-        _as_published(_flagged_first(models), _DRIFT_COLUMNS, "Models, by blueprint")
+        _compared_first(_flagged_first(models), "Models, by blueprint")
         if len(models)
         else missing("No drift of models to show", made)
     )
     watched = rows.frame("rubric_model_drift")
     if len(watched):
-        body += "<h3>Models over all blueprints</h3>" + _as_published(watched, _DRIFT_COLUMNS, "Models, by evidence")
+        body += "<h3>Models over all blueprints</h3>" + _compared_first(watched, "Models, by evidence")
     anchored = "`dtef rubric rollup` makes rubric_judge_drift from anchors: stored answers that are judged again each night"
     body += "<h3>Judges on stored answers</h3>" + (
         _as_published(_flagged_first(judges), _JUDGE_DRIFT_COLUMNS, "Judges")
@@ -245,6 +252,20 @@ def drift_section(rows: RubricRows) -> str:
         else missing("No drift of judges to show", anchored)
     )
     return section("drift", "Drift", _DRIFT_HOW, _moved_judges(judges) + body)
+
+
+def _compared_first(found: pd.DataFrame, caption: str) -> str:
+    """The rows that were compared as a table; those that were not, and why, in a part that opens."""
+    numbers = [name for name in ("gap", "shift", "net_shift") if name in found]
+    compared = found[numbers].notna().any(axis=1)
+    if not numbers or compared.all():
+        return _as_published(found, _DRIFT_COLUMNS, caption)
+    left = found[~compared]
+    shown = (
+        _as_published(found[compared], _DRIFT_COLUMNS, caption) if compared.any() else paragraph("No runs were compared yet.")
+    )
+    heading = f"Not compared, and why ({counted(len(left), 'row')})"
+    return shown + fold(escape(heading), _as_published(left, _DRIFT_COLUMNS, f"{caption}: not compared"))
 
 
 def _moved_judges(judges: pd.DataFrame) -> str:
@@ -266,7 +287,7 @@ def _flagged_first(found: pd.DataFrame) -> pd.DataFrame:
 
 def _as_published(found: pd.DataFrame, columns: Sequence[Column], caption: str) -> str:
     """The known columns; of a table without any of them, all."""
-    known = [column for column in columns if column.name in found and found[column.name].notna().any()]
+    known = [column for column in columns if column.name in found and _says_anything(found[column.name], column)]
     if "scale" in found and found["scale"].nunique() < 2:
         known = [column for column in known if column.name != "scale"]
     known = known or [Column(str(name), str(name), text) for name in found]
@@ -280,6 +301,10 @@ def _as_published(found: pd.DataFrame, columns: Sequence[Column], caption: str) 
         }
     )
     return table(shown, known, caption=caption, data=found)
+
+
+def _says_anything(values: pd.Series, column: Column) -> bool:
+    return bool(values.eq(True).any() if column.shown is _flag else values.notna().any())
 
 
 def _is_markup(values: pd.Series) -> bool:

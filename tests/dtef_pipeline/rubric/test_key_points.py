@@ -152,7 +152,8 @@ def test_the_requests_letter_by_letter() -> None:
 
 def test_the_first_analyst_extracts_at_temperature_0() -> None:
     models = load_models(
-        "collections: {analyst: [warm, other]}\nmodels:\n  warm: {model: openai/w, temperature: 1}\n  other: {model: openai/o}\n  none: {model: openai/n, temperature: null}\n"
+        "collections: {analyst: [warm, other]}\nmodels:\n  warm: {model: openai/w, temperature: 1}\n  other: {model: openai/o}\n"
+        "  none: {model: openai/n, temperature: null}\n"
     )
     assert extracting_model([], models).variant == "openai/w[max_tokens=256,temperature=0]"
     assert extracting_model(["other"], models).name == "other"

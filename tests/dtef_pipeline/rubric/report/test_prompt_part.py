@@ -8,6 +8,7 @@ import pytest
 from dtef_pipeline.rubric.report.blueprint_run import read_run
 from dtef_pipeline.rubric.report.judges_part import judges_section
 from dtef_pipeline.rubric.report.prompt_part import MOST_ACROSS, prompt_body
+from dtef_pipeline.rubric.report.score_grid import scores_section
 from dtef_pipeline.rubric.report.stored import RubricRows
 from tests.made.read_page import ReadPage
 from tests.made.rubric_pages import RubricTables, connected, made_tables
@@ -103,3 +104,24 @@ def test_criteria_on_which_judges_differ_are_listed() -> None:
     assert "1 criterion with a mean standard deviation above 0.3." in text
     assert text.endswith("0.3752")
     assert "Names a treatment" not in text
+
+
+def test_variants_stand_by_temperature_and_not_by_the_spelling_of_it() -> None:
+    # By the spelling `temperature=0.7]` stands before `temperature=0]`.
+    names = heads(body_of(made_tables(1, 1, 1, temperatures=(1.0, 0.0, 0.7))), "Criteria against responses")
+    assert names == [f"openai/model-0[temp:{heat:g}]" for heat in (0.0, 0.7, 1.0)]
+
+
+def test_without_any_score_a_prompt_has_no_empty_table() -> None:
+    made = made_tables(1, 2, 1)
+    for name in ("rubric_criteria", "rubric_points", "rubric_judgements", "rubric_similarities"):
+        made.rows[name].clear()
+    for row in made.rows["rubric_prompts"]:
+        row["ideal"] = None
+    markup = body_of(made)
+    assert "No criteria." in markup
+    assert "<table" not in markup
+    rows = RubricRows(connected(made.tables()))
+    text = ReadPage(scores_section(read_run(rows, NAME, "base"), lambda at: f"#{at}")).text
+    assert "No response of this run has a score; the table above says why." in text
+    assert "neither criteria nor an ideal answer (1)" in text

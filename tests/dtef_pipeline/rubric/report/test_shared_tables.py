@@ -77,3 +77,28 @@ def test_a_table_of_other_columns_is_shown_as_it_is() -> None:
     text = ReadPage(drift_section(rows_of(rubric_drift=pd.DataFrame({"unheard": ["x<y"]})))).text
     assert "unheard" in text
     assert "x<y" in text
+
+
+def test_runs_that_were_not_compared_stand_apart_with_the_reason() -> None:
+    rows = [
+        {"blueprint": "b", "model": "moved", "flagged": True, "gap": 0.2, "reason": ""},
+        {"blueprint": "b", "model": "alone", "flagged": False, "gap": None, "reason": "1 snapshot, 2 are needed"},
+    ]
+    markup = drift_section(rows_of(rubric_drift=pd.DataFrame(rows)))
+    first, apart = markup.split("Not compared, and why (1 row)")
+    assert ("moved" in first, "alone" in first, "alone" in apart, "1 snapshot, 2 are needed" in apart) == (
+        True,
+        False,
+        True,
+        True,
+    )
+    assert "Rule" in first
+    assert "Rule" not in apart.split("</table>")[0]
+    assert "No runs were compared yet." in drift_section(rows_of(rubric_drift=pd.DataFrame(rows[1:])))
+
+
+def test_the_row_of_all_blueprints_says_so() -> None:
+    corrected = pd.DataFrame(
+        [{"blueprint": None, "model": "m", "judged": 0.5}, {"blueprint": "b", "model": "m", "judged": 0.6}]
+    )
+    assert "all blueprints" in ReadPage(agreement_section(rows_of(rubric_corrected=corrected))).text
