@@ -136,7 +136,7 @@ def figure(drawing: str, caption: str) -> str:
 
 
 def is_unknown(value: Any) -> bool:
-    return value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
+    return value is None or (value != value if isinstance(value, float) else value is pd.NA)
 
 
 def text(value: Any) -> str:

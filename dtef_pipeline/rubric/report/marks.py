@@ -119,9 +119,12 @@ def _heat_cell(cell: Heat | None, edges: Sequence[float]) -> str:
     if cell is None:
         return "<td></td>"
     told = f' title="{escape(cell.told)}"' if cell.told else ""
-    kind = "none" if is_unknown(cell.value) else f"h{colour(float(cell.value or 0), edges)}"
-    words = two_digits(cell.value) + cell.mark
-    return f'<td class="{kind}"{told}>{f"<a href={chr(34)}{cell.link}{chr(34)}>{words}</a>" if cell.link else words}</td>'
+    if is_unknown(cell.value):
+        kind, words = "none", DASH + cell.mark
+    else:
+        number = float(cell.value or 0)
+        kind, words = f"h{colour(number, edges)}", f"{number:.2f}{cell.mark}"
+    return f'<td class="{kind}"{told}>' + (f'<a href="{cell.link}">{words}</a></td>' if cell.link else f"{words}</td>")
 
 
 def two_digits(value: Any) -> str:
@@ -139,4 +142,6 @@ def score_badge(value: Any) -> str:
 def mean(values: Iterable[Any]) -> float | None:
     """Mean of what is known; None: nothing is."""
     known = [float(value) for value in values if not is_unknown(value)]
+    if len(known) == 1:
+        return known[0]
     return fsum(known) / len(known) if known else None

@@ -10,6 +10,7 @@ import numpy as np
 
 from dtef_pipeline.report.markup import described, dollars, is_unknown, shortened, whole
 from dtef_pipeline.report.palette import steps
+from dtef_pipeline.rubric.levels import Floats
 from dtef_pipeline.rubric.report.blueprint_run import BlueprintRun, ResponseKey, response_key
 from dtef_pipeline.rubric.report.marks import Heat, HeatRow, heat_table, inline, mean, said, score_badge, source
 from dtef_pipeline.rubric.report.rendered import is_markdown, rendered, said_as
@@ -155,9 +156,12 @@ def _similarity_map(run: BlueprintRun, prompt: str, across: Sequence[Across]) ->
     groups = [(name, places) for name, places in groups if places]
     apart = matrix[~np.eye(size, dtype=bool)]
     edges = steps(np.concatenate([apart, ideal])) if np.isfinite(apart).any() or np.isfinite(ideal).any() else steps([0.0, 1.0])
+    alike = _group_means(matrix, [places for _, places in groups])
     shown = [
-        HeatRow(f"<bdi>{escape(name)}</bdi>", [_alike(matrix, name, own, other, others) for other, others in groups])
-        for name, own in groups
+        HeatRow(
+            f"<bdi>{escape(name)}</bdi>", [_alike(value, name, other) for value, (other, _) in zip(row, groups, strict=True)]
+        )
+        for row, (name, _) in zip(alike.tolist(), groups, strict=True)
     ]
     if np.isfinite(ideal).any():
         shown.append(HeatRow("Ideal answer", [Heat(mean(ideal[own]), f"{name}, ideal answer") for name, own in groups]))
@@ -168,12 +172,19 @@ def _similarity_map(run: BlueprintRun, prompt: str, across: Sequence[Across]) ->
 _SIMILARITY_TOLD = "-1 to 1, 1 is the same direction of meaning. Colours run from the least to the most alike of this prompt."
 
 
-def _alike(matrix: np.ndarray, name: str, own: Sequence[int], other: str, others: Sequence[int]) -> Heat | None:
-    """Mean similarity of two columns' responses, none with itself."""
-    if own == others and len(own) == 1:
-        return None
-    pairs = [matrix[one, another] for one in own for another in others if one != another]
-    return Heat(mean(pairs), f"{name}, {other}")
+def _group_means(matrix: Floats, groups: Sequence[Sequence[int]]) -> Floats:
+    """(groups, groups) mean similarity of two columns' responses, none with itself; NaN where there is none."""
+    among = np.zeros((len(groups), len(matrix)))
+    for row, places in zip(among, groups, strict=True):
+        row[list(places)] = 1
+    known = np.isfinite(matrix) & ~np.eye(len(matrix), dtype=bool)
+    sums, counts = (among @ part @ among.T for part in (np.where(known, matrix, 0.0), known.astype(np.float64)))
+    return np.asarray(np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0))
+
+
+def _alike(value: float, name: str, other: str) -> Heat | None:
+    """None: a response with itself."""
+    return None if name == other and is_unknown(value) else Heat(value, f"{name}, {other}")
 
 
 def _card(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from html import escape
 from typing import Any, NamedTuple
 
@@ -144,7 +145,7 @@ def verdicts(anchor: str, key: ResponseKey, criteria: Sequence[StoredRow], found
 
 
 def _verdict(anchor: str, number: int, row: StoredRow, point: StoredRow | None, judgements: Sequence[StoredRow]) -> str:
-    words = escape(shortened(criterion_words(row), _SHORT_CRITERION))
+    words = _short_markup(criterion_words(row))
     badge = score_badge(None if point is None else point["score"])
     state = "" if point is None else _state(point)
     turned = '<span class="flag">should not</span>' if row["block"] == SHOULD_NOT else ""
@@ -161,9 +162,20 @@ def _verdict(anchor: str, number: int, row: StoredRow, point: StoredRow | None, 
     )
 
 
+@lru_cache(maxsize=4096)
+def _short_markup(words: str) -> str:
+    """A criterion stands beside each response to its prompt."""
+    return escape(shortened(words, _SHORT_CRITERION))
+
+
+@lru_cache(maxsize=4096)
+def _name_markup(judge: str) -> str:
+    return escape(judge)
+
+
 def _judgement(row: Mapping[str, Any]) -> str:
     again = '<span class="flag">asked twice</span>' if (row["attempts"] or 1) > 1 else ""
-    whose = escape(str(row["judge"])) + (f", draw {row['judge_draw']}" if row["judge_draw"] else "")
+    whose = _name_markup(str(row["judge"])) + (f", draw {row['judge_draw']}" if row["judge_draw"] else "")
     reflection = (
         "" if is_unknown(row["reflection"]) else f'<span class="reflection" dir="auto">{escape(str(row["reflection"]))}</span>'
     )
