@@ -49,13 +49,19 @@ def source(value: Any) -> str:
     """A citation or reference: addresses of the web are links, everything else is text."""
     if is_unknown(value):
         return ""
-    words, parts, end = str(value), [], 0
+    return f'<bdi class="source">{with_links(str(value))}</bdi>'
+
+
+def with_links(words: str) -> str:
+    """The text as markup, in which addresses of the web are links; the mark of a sentence that follows one is no part of it."""
+    parts, end = [], 0
     for match in _ADDRESS.finditer(words):
-        address = escape(match[0])
-        link = f'<a href="{address}" rel="noopener noreferrer nofollow">{address}</a>'
-        parts += [escape(words[end : match.start()]), link]
-        end = match.end()
-    return f'<bdi class="source">{"".join(parts)}{escape(words[end:])}</bdi>'
+        address = match[0].rstrip(".,;:!?")
+        address = address if "(" in address else address.rstrip(").,;:!?")
+        shown = escape(address)
+        parts += [escape(words[end : match.start()]), f'<a href="{shown}" rel="noopener noreferrer nofollow">{shown}</a>']
+        end = match.start() + len(address)
+    return "".join((*parts, escape(words[end:])))
 
 
 def missing(what: str, made_by: str) -> str:

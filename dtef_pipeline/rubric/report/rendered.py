@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from dtef_pipeline.report.markup import is_unknown
-from dtef_pipeline.rubric.report.marks import said
+from dtef_pipeline.rubric.report.marks import said, with_links
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -72,7 +72,7 @@ def _parser() -> MarkdownIt:
     found = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST_MARKDOWN}).enable(["table", "strikethrough"])
     found.disable("reference")  # a definition would vanish from sight
     found.validateLink = lambda url: bool(_WEB_ADDRESS.match(url))  # type: ignore[method-assign]
-    for name, rule in (("link_open", _link_opened), ("image", _image)):
+    for name, rule in (("link_open", _link_opened), ("image", _image), ("text", _text)):
         found.renderer.rules[name] = rule  # type: ignore[attr-defined]
     for name in ("heading_open", "heading_close"):
         found.renderer.rules[name] = _heading  # type: ignore[attr-defined]
@@ -90,10 +90,20 @@ def _link_to(address: Any) -> str:
 
 def _image(tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
     words = tokens[at].content.strip() or "without words"
-    before = tokens[:at]
-    if sum(token.type == "link_open" for token in before) > sum(token.type == "link_close" for token in before):
-        return f"Image: {escape(words)}"  # a link within a link is none
+    if _is_in_link(tokens, at):
+        return f"Image: {escape(words)}"
     return f"{_link_to(tokens[at].attrGet('src'))}>Image: {escape(words)}</a>"
+
+
+def _text(tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+    words = tokens[at].content
+    return escape(words) if "://" not in words or _is_in_link(tokens, at) else with_links(words)
+
+
+def _is_in_link(tokens: Sequence[Token], at: int) -> bool:
+    """A link within a link is none."""
+    before = [token.type for token in tokens[:at]]
+    return before.count("link_open") > before.count("link_close")
 
 
 def _heading(tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:

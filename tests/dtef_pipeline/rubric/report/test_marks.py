@@ -20,9 +20,10 @@ def test_a_text_is_read_back_as_it_was_written(words: str) -> None:
 
 
 def test_only_addresses_of_the_web_are_links() -> None:
-    assert ReadPage(source("see https://a.org/x?y=1&z=2, or javascript:alert(1)")).links == ["https://a.org/x?y=1&z=2,"]
+    assert ReadPage(source("see https://a.org/x?y=1&z=2, or javascript:alert(1)")).links == ["https://a.org/x?y=1&z=2"]
     assert ReadPage(source('http://a.org/"onclick="x')).links == ["http://a.org/"]
     assert ReadPage(source("data:text/html,x")).links == []
+    assert ReadPage(source("(https://a.org/x). https://a.org/y_(z)!")).links == ["https://a.org/x", "https://a.org/y_(z)"]
     assert source(None) == ""
 
 

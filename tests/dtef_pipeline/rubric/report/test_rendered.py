@@ -69,7 +69,7 @@ def markup_of(words: str) -> str:
         ("> q", "<blockquote>\n<p>q</p>\n</blockquote>\n"),
         ("a < b & c", "<p>a &lt; b &amp; c</p>\n"),
         ("<b>b</b>", "<p>&lt;b&gt;b&lt;/b&gt;</p>\n"),
-        ("[n]: https://a.org", "<p>[n]: https://a.org</p>\n"),
+        ("[n]: ftp://a.org", "<p>[n]: ftp://a.org</p>\n"),
         (
             '[a](https://a.org/?b=1&c=2 "t")',
             '<p><a href="https://a.org/?b=1&amp;c=2" rel="noopener noreferrer nofollow" title="t">a</a></p>\n',
@@ -82,6 +82,14 @@ def markup_of(words: str) -> str:
 )
 def test_markdown_becomes_markup(words: str, markup: str) -> None:
     assert markup_of(words) == markup
+
+
+def test_addresses_are_links_but_within_links_and_code() -> None:
+    link = '<a href="https://a.org/b" rel="noopener noreferrer nofollow">https://a.org/b</a>'
+    assert markup_of("see https://a.org/b.") == f"<p>see {link}.</p>\n"
+    assert markup_of("<https://a.org/b>") == f"<p>{link}</p>\n"
+    assert markup_of("[https://a.org/b](https://a.org/b)") == f"<p>{link}</p>\n"
+    assert markup_of("`https://a.org/b`") == "<p><code>https://a.org/b</code></p>\n"
 
 
 def test_a_table_is_a_table() -> None:
