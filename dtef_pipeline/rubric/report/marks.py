@@ -58,6 +58,8 @@ def with_links(words: str) -> str:
     for match in _ADDRESS.finditer(words):
         address = match[0].rstrip(".,;:!?")
         address = address if "(" in address else address.rstrip(").,;:!?")
+        if not address.partition("//")[2]:
+            continue  # nothing but marks
         shown = escape(address)
         parts += [escape(words[end : match.start()]), f'<a href="{shown}" rel="noopener noreferrer nofollow">{shown}</a>']
         end = match.start() + len(address)

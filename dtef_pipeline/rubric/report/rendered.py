@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MOST_RENDERED = 20_000
 """Characters of a text; of a longer one the source is shown."""
-_DEEPEST_MARKDOWN = 20
+_DEEPEST_MARKUP = 20
 """Quotes and lists within each other. What is deeper would vanish, so that of such a text the source is shown."""
 _MOST_MARKUP = 10
 """Characters of markup for one of the text; a table of many empty cells would have hundreds."""
@@ -37,7 +37,7 @@ def markdown_markup(words: str) -> str | None:
     parser = _parser()
     env: dict[str, Any] = {}
     tokens = parser.parse(words, env)
-    if max((token.level for token in tokens), default=0) >= _DEEPEST_MARKDOWN - 1:
+    if max((token.level for token in tokens), default=0) >= _DEEPEST_MARKUP - 1:
         return None
     made = str(parser.renderer.render(tokens, parser.options, env))
     return made if len(made) <= _MOST_MARKUP * len(words) + _FREE_MARKUP else None
@@ -57,6 +57,8 @@ def said_as(value: Any, form: Any, kind: str = "") -> str:
     made = markdown_markup(str(value)) if shown else None
     if made is None:
         return said(value, kind)
+    if made == f"<p>{escape(str(value).strip())}</p>\n" and "\n" not in str(value).strip():
+        return said(value, kind)
     source = f'<details class="source-text"><summary>As it was written</summary>{said(value)}</details>'
     return f'<div class="said rendered {kind}" dir="auto">{made}</div>{source}'
 
@@ -69,7 +71,7 @@ def is_markdown(form: Any) -> bool:
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt  # where it is used, as few commands need it
 
-    found = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST_MARKDOWN}).enable(["table", "strikethrough"])
+    found = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST_MARKUP}).enable(["table", "strikethrough"])
     found.disable("reference")  # a definition would vanish from sight
     found.validateLink = lambda url: bool(_WEB_ADDRESS.match(url))  # type: ignore[method-assign]
     for name, rule in (("link_open", _link_opened), ("image", _image), ("text", _text)):

@@ -24,6 +24,8 @@ def test_only_addresses_of_the_web_are_links() -> None:
     assert ReadPage(source('http://a.org/"onclick="x')).links == ["http://a.org/"]
     assert ReadPage(source("data:text/html,x")).links == []
     assert ReadPage(source("(https://a.org/x). https://a.org/y_(z)!")).links == ["https://a.org/x", "https://a.org/y_(z)"]
+    assert ReadPage(source("http://; and https://)")).links == []
+    assert ReadPage(source("http://; and https://)")).text == "http://; and https://)"
     assert source(None) == ""
 
 

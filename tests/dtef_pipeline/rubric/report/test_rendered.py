@@ -158,6 +158,11 @@ def test_rendered_text_has_its_source_beneath(form: str) -> None:
     assert "**x**" in read.text
 
 
+def test_what_is_no_markdown_has_no_source_beneath() -> None:
+    assert said_as("Plain words.", "markdown") == said_as("Plain words.", None)
+    assert "As it was written" in said_as("two\nlines", "markdown")
+
+
 def test_without_words_nothing_is_rendered() -> None:
     assert rendered(None) == rendered(" \n") == ""
     assert "No text." in said_as(None, "markdown")
