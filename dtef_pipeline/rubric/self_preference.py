@@ -31,8 +31,12 @@ MakerOf = Callable[[str], str | None]
 """A model's maker by its name; None: not known, and then the same as nobody's."""
 ALL_JUDGES = "all"
 FAVOURED_AT = 0.05
-_NO_OTHER_JUDGE = "no judge of another maker judged the same responses, or each judge judged one maker alone"
+_NO_OTHER_JUDGE = "no judge of another maker judged the same responses"
 _NO_VARIATION = 1e-9
+_NOT_TOLD_APART = (
+    "not told from how strict the judge is: judges of other makers must have judged the same responses, "
+    "and beside two makers a judge or a model of a third is needed"
+)
 _OF_PAIR = ("judge", "model", "maker")
 _GAMMA_NUMBERS = ("gamma", "se", "low", "high", "p")
 _PREFERENCE = (*_OF_PAIR, *_GAMMA_NUMBERS, "p_holm", "n", "n_prompts", "flagged", "reason")
@@ -112,7 +116,7 @@ def _estimate(y: Floats, same: npt.NDArray[np.bool_], item: Codes, judge: Codes,
     left = _without_judges(np.stack([y, x], axis=1), item, judge)
     size = float(left[:, 1] @ left[:, 1])
     if size <= _NO_VARIATION * len(y):
-        return row | {"reason": _NO_OTHER_JUDGE}
+        return row | {"reason": _NOT_TOLD_APART}
     gamma = float(left[:, 1] @ left[:, 0]) / size
     count = int(prompt.max()) + 1
     scores = np.bincount(prompt, left[:, 1] * (left[:, 0] - gamma * left[:, 1]), minlength=count) / size

@@ -37,6 +37,19 @@ def test_gamma_by_hand() -> None:
     assert self_preference(rows, maker_of).iloc[0][["gamma", "se"]].tolist() == pytest.approx([0.25, 0], abs=1e-9)
 
 
+def test_where_one_of_two_judges_favours_its_maker_all_say_half_and_a_third_tells_which() -> None:
+    # ja gives .1 more to its maker's models, jb nothing. With two makers alone it may be lenient as well.
+    rows = judged_world(np.random.default_rng(1), prompts=8, missing=0)
+    rows = rows.assign(score=0.5 + 0.1 * (same_maker(rows, maker_of) & (rows["judge_model"] == "ja")))
+    two = rows[rows["model"].str[0].isin(["a", "b"]) & rows["judge_model"].isin(["ja", "jb"])]
+    found = self_preference(two, maker_of)
+    assert found["gamma"].iloc[0] == pytest.approx(0.05)
+    assert found["gamma"].iloc[1:].isna().all()
+    assert found["reason"].iloc[1:].str.startswith("not told from how strict the judge is").all()
+    by_pair = self_preference(rows, maker_of).iloc[1:].groupby("judge")["gamma"].mean()
+    assert by_pair.to_dict() == pytest.approx({"standard(ja)": 0.1, "standard(jb)": 0.0}, abs=1e-9)
+
+
 def test_a_planted_effect_is_found_and_its_pairs_are_flagged() -> None:
     found = self_preference(judged_world(np.random.default_rng(4), prompts=60, gamma=0.2), maker_of)
     first = found.iloc[0]
