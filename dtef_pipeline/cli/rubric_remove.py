@@ -30,6 +30,7 @@ def remove(patterns: Sequence[str]) -> None:
     notes = {file.blueprint: file for file in all_noted(warehouse)}
     with kept_terminal():
         with waiting("looking at what is known"):
+            import assets.launch  # noqa: F401 - takes seconds, and keeps Dagster's own warnings from the terminal
             from assets.rubric.files import known_blueprints
             from assets.rubric.files import remove as remove_files
             from assets.rubric.report import PAGES_FOLDER
@@ -70,6 +71,6 @@ def _stays(files: Sequence[RubricFile], boards_left: bool) -> Iterator[str]:
     if there := [file.path for file in files if Path(file.path).is_file()]:
         yield f"files stay, and adding their folder adds them again: {and_more(there, _FILES_NAMED)}"
     if boards_left:
-        yield "boards and pages show it until `dtef rubric rollup`"
+        yield "boards and pages follow at the next `dtef rubric rollup`"
     else:
         yield "nothing is scored any more: boards and pages went too"

@@ -53,10 +53,6 @@ class PromptReader:
         """The prompt, or None where it has an error."""
         if not isinstance(value, dict):
             return self._leave_out("bad-prompt", spot, f"{shown(value)} is no prompt; write a mapping with `prompt:`")
-        if isinstance(value.get("prompts"), list):
-            return self._leave_out(
-                "bad-prompt", spot, "`prompts:` stands below the header; write its list itself, without `prompts:`"
-            )
         self.log.unknown_keys(value, _KNOWN_PROMPT_KEYS, place)
         for names in (PROMPT_TEXT_KEYS, IDEAL_KEYS, SHOULD_KEYS, IMPORTANCE_KEYS):
             self.log.second_names(value, names, place)
@@ -100,7 +96,8 @@ class PromptReader:
             text = self._text(value, PROMPT_TEXT_KEYS, place)
             if not text:
                 if not any(_is_given(value.get(key)) for key in PROMPT_TEXT_KEYS):
-                    self.log.add("no-prompt-text", spot, "there is no prompt; write `prompt:` or `messages:`")
+                    below = "; a list of prompts below the header stands without `prompts:`" if "prompts" in value else ""
+                    self.log.add("no-prompt-text", spot, f"there is no prompt; write `prompt:` or `messages:`{below}")
                 return None
             return (Turn("user", text),)
         if any(value.get(key) for key in PROMPT_TEXT_KEYS):

@@ -95,7 +95,7 @@ def test_a_removed_blueprint_leaves_tables_boards_and_pages_and_comes_back_for_n
     assert "removed more__broken: 4 responses, " in removed
     assert "stored responses stay" in removed
     assert f"adding their folder adds them again: {files}/more/broken.yml" in removed
-    assert "boards and pages show it until `dtef rubric rollup`" in removed
+    assert "boards and pages follow at the next `dtef rubric rollup`" in removed
     for table in (
         "rubric_blueprints",
         "rubric_prompts",

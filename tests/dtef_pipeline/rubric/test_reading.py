@@ -289,8 +289,8 @@ def test_document_that_is_a_text_is_told_with_its_line() -> None:
 
 
 def test_prompts_key_below_the_header_is_told_as_such() -> None:
-    (found,) = read_blueprint(f"{HEAD}---\nprompts:\n- {A}\n", "a").findings
-    assert (found.code, "without `prompts:`" in found.text) == ("bad-prompt", True)
+    *_, found = read_blueprint(f"{HEAD}---\nprompts:\n- {A}\n", "a").findings
+    assert (found.code, "stands without `prompts:`" in found.text) == ("no-prompt-text", True)
 
 
 def test_header_text_of_another_form_is_not_lost_in_silence() -> None:
