@@ -29,7 +29,7 @@ def test_a_file_that_names_no_models_is_added_and_its_run_has_to_name_some(bluep
     (folder / "models").mkdir()
     (folder / "models" / "CORE.json").write_text('["openai:cand-b"]', encoding="utf-8")
     assert "1 new or changed" in ok("rubric", "add", folder / "nobody.yml", "--models-dir", folder / "models")
-    assert "as candidate: 1 call," in ok("rubric", "run", "--no-roll-ups")
+    assert "openai/cand-b" in ok("rubric", "estimate")
 
 
 def test_a_file_whose_collections_are_empty_is_added_and_its_run_has_to_name_models(blueprints: tuple[Path, FakeLLM]) -> None:
@@ -117,7 +117,7 @@ def test_a_removed_blueprint_leaves_tables_boards_and_pages_and_comes_back_for_n
     assert "'more__broken' fits none; known: greetings" in refused("rubric", "remove", "more__broken")
 
     assert "2 blueprints added, 1 new or changed" in ok("rubric", "add", files)
-    assert "1 blueprint, snapshot base" in ok("rubric", "run", "--blueprint", "more__*")
+    assert "1 blueprint, snapshot base" in ok("rubric", "run", "--blueprint", "more__*", "--no-roll-ups")
     assert server.answered == asked, "what was paid for is found again"
 
 

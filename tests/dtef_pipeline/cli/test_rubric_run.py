@@ -73,7 +73,7 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
     added = dtef("rubric", "add", folder / "files")
     assert added.exit_code == 1
     assert "1 blueprint added, 1 new or changed" in added.stdout
-    assert "broken.yml:9: prompt 1 should[0]: weight-out-of-range: the weight is 99" in added.stderr
+    assert "broken.yml:10: prompt 1 should[0]: weight-out-of-range: the weight is 99" in added.stderr
     assert "1 file with errors was not added" in added.stderr
 
     ran = ok("rubric", "run", "--blueprint", "greetings", "--max-cost-usd", "judge=5")
