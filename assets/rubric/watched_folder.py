@@ -181,8 +181,8 @@ class BlueprintFolder:
     minimum_interval_seconds=60,
     default_status=dg.DefaultSensorStatus.STOPPED,
     description="Watches the folder DTEF_BLUEPRINTS: a blueprint whose file is new or has changed is added and run once the file has been the "
-    "same for two looks. The panel's section `rubric` says by whom and for how much. Each tick says which files cannot be run and why; they hold "
-    "up no other. Of a file that is gone it warns, and removes nothing. Off until switched on.",
+    "same for two looks. The panel's section `rubric` says by whom and for how much. Each tick says which files cannot be run and why; they "
+    "hold up no other. Of a file that is gone it warns, and removes nothing. Off until switched on.",
 )
 def new_blueprint(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorResult | dg.SkipReason:
     """Watches the folder DTEF_BLUEPRINTS, whose subfolder `models` holds the model collections that blueprints may name."""

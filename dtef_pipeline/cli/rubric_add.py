@@ -15,7 +15,7 @@ from dtef_pipeline.cli.rubric_check import blueprint_files
 from dtef_pipeline.cli.rubric_run import STEP_OF_FILES, materialize_blueprints
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.rubric.findings import leaves_out
+from dtef_pipeline.rubric.findings import TO_BE_NAMED, leaves_out
 from dtef_pipeline.rubric.named_models import read_collections
 from dtef_pipeline.rubric.reading import blueprint_id
 from dtef_pipeline.text.counted import and_more, counted
@@ -104,9 +104,17 @@ def _told_broken(files: Sequence[RubricFile], broken: Mapping[str, str], known: 
 
 
 def _left_out(warehouse: Warehouse, keys: Sequence[str]) -> Iterator[str]:
-    """A line per blueprint of which broken parts were left out."""
+    """A line per blueprint of which broken parts were left out, and one for those of which it is not known whom they ask."""
+    nobody = []
     for key in keys:
         rows = warehouse.read_or_empty("rubric_findings", columns=["level", "code", "place"], blueprint=key).to_pylist()
         broken = [f"{row['place']} ({row['code']})" for row in rows if leaves_out(row["level"], row["code"])]
         if broken:
             yield f"warning: {key}: left out, since broken: {and_more(broken, _PARTS_NAMED)}; `dtef rubric check` says why"
+        if any(row["code"] in TO_BE_NAMED for row in rows):
+            nobody.append(key)
+    if nobody:
+        yield (
+            f"warning: it is not known whom these ask: {and_more(nobody, _PARTS_NAMED)}; give the folder of collections with "
+            "--models-dir, or name models with --model when you run them"
+        )

@@ -18,7 +18,9 @@ def test_a_file_that_names_no_models_is_added_and_its_run_has_to_name_some(bluep
     """Such a file could not be added without a folder of collections, although --model comes later."""
     folder, server = blueprints
     (folder / "nobody.yml").write_text(NOBODY, encoding="utf-8")
-    assert "1 blueprint added" in ok("rubric", "add", folder / "nobody.yml")
+    added = dtef("rubric", "add", folder / "nobody.yml")
+    assert (added.exit_code, "1 blueprint added" in added.stdout) == (0, True)
+    assert "it is not known whom these ask: nobody; give the folder of collections with --models-dir" in added.stderr
     for command in ("run", "estimate"):
         told = refused("rubric", command)
         assert "nobody names a collection of models" in told
