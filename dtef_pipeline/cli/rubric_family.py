@@ -41,12 +41,12 @@ _ASK_IT_AGAIN = (
     "2026-01-31). Only responses at temperature 0 are compared."
 )
 _ROLLED_UP = "`dtef rubric run` makes it, and `dtef rubric rollup`"
-_COUNTED_COLUMNS = ("answered", "calls", "prompt_tokens", "completion_tokens")
+_OF_USAGE = ("answered", "calls", "prompt_tokens", "completion_tokens")
 _COSTS_VIEW = RubricView(
     "costs",
     "rubric_costs",
     "",
-    ("role", "model", *_COUNTED_COLUMNS, "cost"),
+    ("role", "model", *_OF_USAGE, "cost"),
     ("role", "model", "cost"),
     ("prompt_tokens", "completion_tokens", "calls"),
 )
@@ -83,7 +83,7 @@ def costs(reader: TableReader, by: Sequence[str], output: str) -> None:
         raise WarehouseError("nothing to show: no model was asked of a rubric; `dtef rubric run` asks")
     if by:
         groups = frame.groupby(list(dict.fromkeys(by)), sort=False, dropna=False)
-        whole = groups[[*_COUNTED_COLUMNS, "unpriced"]].sum()
+        whole = groups[[*_OF_USAGE, "unpriced"]].sum()
         frame = whole.assign(cost_usd=groups["cost_usd"].sum(min_count=1)).reset_index()
     if output == "table":
         cost = [priced(*pair) for pair in zip(frame["cost_usd"], frame["unpriced"], strict=True)]

@@ -36,7 +36,7 @@ of_one_snapshot = click.option(
 )
 
 
-@click.group(short_help="Judge what models write by the criteria of blueprints in YAML.")
+@click.group(short_help="Judge responses by the criteria of blueprints.")
 def rubric() -> None:
     """Work with blueprints: YAML files with prompts, and with the criteria that responses to them are judged by.
 

@@ -250,11 +250,7 @@ class TestCorrected:
             assert row["labels_needed"] == np.ceil(row["prompts_needed"]) * 8
         assert rows[0]["corrected"] >= rows[1]["corrected"]
         text = ok("rubric", "board", "--by", "corrected")
-        assert "corrected" in text
-        assert "cand-a" in text
-        assert "interval here" in text
-        assert "prompts needed      Prompts to label for the interval of the score on these very prompts" in text
-        assert "here_low" not in text, "a column that the table does not show"
+        assert [word in text for word in ("cand-a", "interval here", "here_low")] == [True, True, False]
         again = ok("rubric", "labels", "sample", "--prompts", "9", "--seed", "8", "--out", tmp_path / "more.csv")
         assert " of 9 of 14 prompts that judges decide on, draw " in again
         one = strict(ok("rubric", "board", "--by", "corrected", "--blueprint", "one", "--format", "json"))
