@@ -39,9 +39,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-PROMPTS_OF_TEN = (2, 4, 6, 8, 10, 12, 14, 16, 24, 64)
-"""Prompts of ten blueprints, 160 together."""
-RESPONDENTS, AT_TEMPERATURES, FULL_PROMPTS = 25, (0.0, 0.7), 1_600
+from benchmarks.made_blueprints import documents
+
 CLASSES = ("UNMET", "PARTIALLY_MET", "MODERATELY_MET", "MAJORLY_MET", "EXACTLY_MET")
 VERDICT = "<reflection>The text {} the duty, and says who has it.</reflection>\n<classification>CLASS_{}</classification>"
 LENGTH = 384
@@ -70,38 +69,6 @@ TABLES = (
 GIVEN = ("rubric_files", "rubric_embeddings")
 """What a kept warehouse begins with: vectors are not made here, and all else is made anew."""
 ANSWERED = datetime(2026, 1, 31, 12, tzinfo=UTC)
-
-
-def documents(share: Fraction) -> Iterator[tuple[str, list[Any]]]:
-    """(name, documents) of the blueprints that have so large a share of all prompts."""
-    left = max(round(FULL_PROMPTS * share), 1)
-    for number, size in enumerate(itertools.cycle(PROMPTS_OF_TEN)):
-        size = min(size, left)
-        left -= size
-        header = {
-            "title": f"Blueprint {number}",
-            "models": [f"openai:model-{at}" for at in range(RESPONDENTS)],
-            "temperatures": list(AT_TEMPERATURES),
-        }
-        yield f"blueprint-{number:03d}", [header, [_prompt(number, at) for at in range(size)]]
-        if not left:
-            return
-
-
-def _prompt(number: int, at: int) -> dict[str, Any]:
-    matters = 4 if at % 8 < 3 else 3
-    return {
-        "id": f"prompt-{at:03d}",
-        "prompt": f"What does law {number}.{at} say about tenants, and what is disputed?",
-        "should": [
-            *(
-                f"It says what law {number}.{at} wants done about matter {matter}, and who does it."
-                for matter in range(matters)
-            ),
-            {"$contains": "deposit"},
-        ],
-        **({"ideal": f"Law {number}.{at} lets tenants keep a part of the deposit."} if at % 3 == 0 else {}),
-    }
 
 
 def text_of(number: int, characters: int) -> str:
