@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from assets.launch import Launched
+from assets.rubric.roll_ups import ChampionsConfig
 from dtef_pipeline.rubric.board_views import BOARD_VIEWS
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CHAMPIONS, RUBRIC_GRADES
 from dtef_pipeline.rubric.rolled_up import JUDGED_READ, agreement_tables, validity_tables
@@ -113,6 +116,19 @@ def test_champion_with_steady_grades_is_another_one_where_that_is_asked_for(hous
     assert "a grade of 5 or more in 80 % of its latest 5 blueprints" in shown
     said = refused("rubric", "board", "--by", "judges", "--consistent-champions")
     assert "--consistent-champions with --by judges: allowed with --by champions" in said
+
+
+def test_roll_up_hands_the_switch_to_the_asset(house: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+
+    def noted(instance: Any, names: Any, keys: Any, config: dict[str, Any], **_: Any) -> Launched:
+        given.append(ChampionsConfig(**config["rubric_champions"]).consistency)
+        return Launched((), ())
+
+    monkeypatch.setattr("assets.launch.materialize", noted)
+    ok("rubric", "rollup", "--consistent-champions")
+    ok("rubric", "rollup")
+    assert given == [True, False]
 
 
 def test_table_that_no_roll_up_made_is_said_with_the_command_that_makes_it(state: Path) -> None:
