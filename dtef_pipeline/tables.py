@@ -50,7 +50,7 @@ READ_ENOUGH = 0.9
 SNAPSHOT_FIELD = field("snapshot", pa.string(), "Label of one evaluation pass: base, or the date of a night")
 PROMPT_FIELD = field("prompt_id", pa.string(), "Hash of everything the model sees, and of the target")
 MODEL_FIELDS = (
-    field("model", pa.string(), "Name people use: baseline/uniform, gpt-4.1-mini"),
+    field("model", pa.string(), "Name of the model, as people choose it: gpt-4.1-mini"),
     field("model_variant", pa.string(), "Model string plus every sampling parameter"),
 )
 SAMPLE_FIELDS = (

@@ -44,6 +44,7 @@ def main() -> None:
         dtef ui                       look at the same results in Dagster, in a browser
 
     Rubrics are another kind of evaluation: responses are judged by criteria that a blueprint holds. `dtef rubric --help` has its commands.
+    With --family rubric the commands costs, drift, leaderboard, report and responses are about them; doctor, models, sql and ui serve both.
 
     Results are kept in the folder .dtef/, or where DTEF_WAREHOUSE, DTEF_RESPONSES and DAGSTER_HOME say. A command that reads tables leaves
     out a file that it cannot read, names it with the command that makes it again, and ends with exit code 1.
@@ -278,7 +279,7 @@ def score(file: TextIO) -> None:
 @writes_a_table
 @reports_errors
 def sql(query: str, output: str) -> None:
-    """Query the tables with DuckDB SQL: survey_responses, blueprints, predictions, scores, segment_results, leaderboard, ..."""
+    """Query the tables with DuckDB SQL: survey_responses, predictions, scores, leaderboard, rubric_responses, rubric_scores, ..."""
     from dtef_pipeline.cli import read
 
     read.sql(query, output)
@@ -307,7 +308,7 @@ def report(out: Path) -> None:
 @of_wide
 @reports_errors
 def models() -> None:
-    """List the models and collections that --model takes."""
+    """List the models and collections that --model takes, and --judge, --analyst and --embedder of rubrics."""
     from dtef_pipeline.cli import read
 
     read.models()

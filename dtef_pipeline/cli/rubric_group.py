@@ -21,6 +21,7 @@ from dtef_pipeline.cli.rubric_options import (
     of_candidates,
     of_champions,
     of_extraction,
+    of_judged_snapshot,
     of_judges,
     of_models_dir,
     of_policy,
@@ -148,7 +149,7 @@ def run(**given: Any) -> None:
 @of_analysts
 @of_extraction
 @of_policy
-@of_snapshot
+@of_judged_snapshot
 @of_budgets
 @of_roll_ups
 @of_champions

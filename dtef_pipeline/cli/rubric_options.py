@@ -32,6 +32,9 @@ of_snapshot = click.option(
     show_default=True,
     help="Label to store the responses under, such as base, night-2 or 2026-01-31; a new label asks everything afresh.",
 )
+of_judged_snapshot = click.option(
+    "--snapshot", default="base", show_default=True, help="Label of the stored responses that are to be judged."
+)
 of_stored_snapshot = click.option(
     "--snapshot", help="Label of the run that is meant.  [default: the latest run of the blueprint]"
 )
@@ -61,7 +64,8 @@ of_judges = options(
         "judges",
         multiple=True,
         metavar="APPROACH=MODEL",
-        help="Judge, by what it is shown (standard, prompt-aware or holistic) and its model; may be repeated.  [default: those that the "
+        help="Judge, by what it is shown (standard, prompt-aware or holistic) and its model (of `dtef models`, or a model string of LiteLLM); "
+        "may be repeated.  [default: those that the "
         "blueprint names, else standard and prompt-aware with the models of the collection `judges`]",
     ),
     click.option(
@@ -77,7 +81,9 @@ of_judges = options(
 )
 of_policy = options(
     click.option(
-        "--embedder", metavar="MODEL", help="Model that embeds texts for similarity.  [default: local/minilm-l6-int8]"
+        "--embedder",
+        metavar="MODEL",
+        help="Model that embeds texts for similarity: one of `dtef models`, or a model string of LiteLLM.  [default: local/minilm-l6-int8]",
     ),
     click.option(
         "--beta", type=click.FloatRange(0, 1), default=0.35, show_default=True, help="Weight of similarity in the hybrid score."
@@ -116,7 +122,8 @@ of_analysts = click.option(
     "analysts",
     multiple=True,
     metavar="MODEL",
-    help="Model that sums up each blueprint and grades its models; may be repeated.  [default: the collection `analyst`; else none does]",
+    help="Model that sums up each blueprint and grades its models: a model or collection that `dtef models` lists, or a model string of "
+    "LiteLLM; may be repeated.  [default: the collection `analyst`; else none does]",
 )
 of_extraction = click.option(
     "--extract-points",
