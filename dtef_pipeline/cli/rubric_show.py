@@ -51,7 +51,8 @@ def show(
     elif output == "csv":
         click.echo(render(pd.DataFrame(list(_flat(responses))), "csv"))
     else:
-        click.echo(printable("\n".join([*_asked(run, prompt), *(line for one in responses for line in _told(one))])))
+        systems = next(len(row["systems"] or ()) for row in run.prompts if row["prompt"] == prompt)
+        click.echo(printable("\n".join([*_asked(run, prompt), *(line for one in responses for line in _told(one, systems))])))
 
 
 def _show_table(run: BlueprintRun, models: Sequence[str], score: str, output: str) -> None:
@@ -106,9 +107,10 @@ def _block(name: str, text: str) -> Iterator[str]:
     yield from (f"    {line}" for line in text.strip().split("\n"))
 
 
-def _told(response: Mapping[str, Any]) -> Iterator[str]:
+def _told(response: Mapping[str, Any], systems: int) -> Iterator[str]:
+    """The lines of a response. `systems`: with how many system prompts the prompt is asked."""
     draw = f", draw {response['draw']}" if response["draw"] else ""
-    name = display_id(response["model"], response["temperature"], response["system_index"], 1 + (response["system_index"] > 0))
+    name = display_id(response["model"], response["temperature"], response["system_index"], systems)
     scores = ", ".join(f"{what} {_number(response[what])}" for what in _SCORES_SHOWN if response[what] is not None)
     yield f"\n{name}{draw}: {scores or 'unscored'}"
     if response["status"] != "ok":

@@ -10,6 +10,7 @@ from html import unescape
 
 from dtef_pipeline.rubric.anonymise import Participant, Pseudonyms
 from dtef_pipeline.rubric.grades import DIMENSIONS, DimensionGrade, reasoning_in, score_in
+from dtef_pipeline.rubric.levels import display_id
 
 INSIGHT_KINDS = ("key_finding", "strength", "weakness", "pattern", "topic")
 """The blocks of a summary besides its grades, in the order in which they are shown."""
@@ -131,12 +132,11 @@ def _attributes(text: str) -> dict[str, str]:
 
 
 def named(mention: SummaryMention, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
-    """In words: `gpt-4o [temp:0.5] [sp_idx:1]`, or a maker's name. `names`: by model string, what else a model is called, if anything."""
+    """In words: `gpt-4o[temp:0.5][sp_idx:1]`, or a maker's name. `names`: by model string, what else a model is called, if anything."""
     if (who := mention.participant) is None:
         maker = mention.maker or ""
         return names.get(maker, maker)
-    heat = f" [temp:{who.temperature:g}]" if who.temperature is not None else ""
-    return f"{names.get(who.model, who.model)}{heat}" + (f" [sp_idx:{who.system}]" if who.system is not None else "")
+    return display_id(names.get(who.model, who.model), who.temperature, who.system or 0, 1 if who.system is None else 2)
 
 
 def as_markdown(text: SummaryText, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:

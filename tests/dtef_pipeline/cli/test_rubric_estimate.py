@@ -93,6 +93,7 @@ def test_judgements_of_stored_responses_are_the_requests_that_are_sent_and_the_r
 def _shown_and_exported(state: Path) -> None:
     shown = ok("rubric", "show", "paths", "talk", "--model", "cand-a")
     assert "prompt talk" in shown
+    assert all(f"cand-a[temp:0][sp_idx:{place}]" in shown for place in (0, 1))
     assert "standard(judge-x): CLASS_" in shown
     out = state / "result.json"
     ok("rubric", "export", "paths", "--out", out)

@@ -89,7 +89,7 @@ class TestNames:
             SummaryMention(None, "OpenAI"),
             SummaryMention(Participant(GPT), None, "second"),
         ]
-        assert as_text(with_names(VARIANT, IDS)) == "openai/gpt-4o [temp:0.5] [sp_idx:1]"
+        assert as_text(with_names(VARIANT, IDS)) == "openai/gpt-4o[temp:0.5][sp_idx:1]"
 
     @pytest.mark.parametrize(
         "form", [escape(REF), escape(REF, quote=False), REF.replace(" />", ">"), REF.upper().replace("MAKER=", "maker=")]
@@ -120,8 +120,8 @@ class TestNames:
     def test_a_model_goes_by_the_name_that_tables_have_for_it(self) -> None:
         text = with_names(f"{REF} and {VARIANT} by <ref maker='{MAKER}'/>", IDS)
         names = {GPT: "my-gpt", "else": "other"}
-        assert as_text(text, names) == "my-gpt and my-gpt [temp:0.5] [sp_idx:1] by OpenAI"
-        assert as_markdown(text, names).startswith(r"my\-gpt and my\-gpt \[temp")
+        assert as_text(text, names) == "my-gpt and my-gpt[temp:0.5][sp_idx:1] by OpenAI"
+        assert as_markdown(text, names).startswith(r"my\-gpt and my\-gpt\[temp")
 
     @given(st.text(max_size=60), st.sampled_from([REF, VARIANT, escape(VARIANT)]), st.text(max_size=60))
     def test_everything_around_a_mention_is_kept(self, before: str, ref: str, after: str) -> None:
