@@ -35,3 +35,13 @@ def test_another_title_asks_no_analyst(reviews: Reviews) -> None:
     assert reviews.run(["first"]).failures == ()
     assert reviews.rows("rubric_blueprints", blueprint="first")["title"][0] == "Kinder words"
     assert len(reviews.seen) == asked
+
+
+def test_a_report_that_cannot_fit_is_no_failure_of_the_run(reviews: Reviews) -> None:
+    """The partition failed, though everything else of it was made."""
+    outcome = reviews.run(["first"], rubric_summaries={"report_characters": 100})
+    assert outcome.failures == ()
+    (row,) = reviews.rows("rubric_summaries", blueprint="first", snapshot="base").to_dict("records")
+    assert row["status"] == "none"
+    assert "allowed: 100" in row["reason"]
+    assert reviews.seen == []
