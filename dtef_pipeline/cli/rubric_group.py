@@ -37,7 +37,7 @@ of_one_snapshot = click.option(
 )
 
 
-@click.group(short_help="Judge responses by the criteria of blueprints.")
+@click.group(short_help="Judge what models write by criteria in YAML files.")
 def rubric() -> None:
     """Work with blueprints: YAML files with prompts, and with the criteria that responses to them are judged by.
 
