@@ -17,6 +17,7 @@ from dtef_pipeline.survey.identity import SPACE
 from resources.warehouse import Warehouse
 from tests.assets.conftest import write_survey
 from tests.conftest import ROOT
+from tests.dtef_pipeline.cli.commands import ok
 from tests.made.scores import scores_table, survey_rows
 from tests.s3_server import Server, running
 
@@ -179,29 +180,37 @@ def environment(store: Store, tmp_path_factory: pytest.TempPathFactory) -> dict[
     return {**made, "FOLDER": str(folder)}
 
 
-def test_all_stages_roll_ups_and_readers_work(environment: dict[str, str], store: Store) -> None:
-    folder = Path(environment["FOLDER"])
+@pytest.fixture
+def made(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The environment, in this process: commands that only read are given here, as a process takes longer to start than they take."""
+    for name in (*CREDENTIALS, "DTEF_RESPONSES", "DAGSTER_HOME", "DTEF_WAREHOUSE"):
+        monkeypatch.setenv(name, environment[name])
+    monkeypatch.chdir(environment["FOLDER"])
+    return environment
+
+
+def test_all_stages_roll_ups_and_readers_work(made: dict[str, str], store: Store) -> None:
+    folder = Path(made["FOLDER"])
     stages = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
-    house = Warehouse(environment["DTEF_WAREHOUSE"])
+    house = Warehouse(made["DTEF_WAREHOUSE"])
     for table in stages:
         assert house.values(table, "round") == ["T1", "T2"], table
     assert {"leaderboard", "comparisons", "costs", "breakdown_round"} <= set(house.tables())
     assert [info.is_file for info in [house.fs.get_file_info(f"{house.root}/report.html")]] == [True]
     assert not any(path.suffix == ".parquet" for path in folder.rglob("*"))  # nothing strayed to the disk
-    board = dtef(["leaderboard", "--round", "T1", "--format", "csv"], environment, folder)
+    board = ok("leaderboard", "--round", "T1", "--format", "csv")
     assert "baseline/uniform" in board
-    counted = dtef(
-        ["sql", "SELECT round, count(*) AS n FROM scores GROUP BY 1 ORDER BY 1", "--format", "csv"], environment, folder
-    )
+    counted = ok("sql", "SELECT round, count(*) AS n FROM scores GROUP BY 1 ORDER BY 1", "--format", "csv")
     assert counted.split() == ["round,n", "T1,18", "T2,18"]
-    dtef(["report", "--out", "report.html"], environment, folder)
+    ok("report", "--out", "report.html")
     assert "baseline/uniform" in (folder / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_leaderboard_of_one_round_reads_of_another_only_what_was_asked(environment: dict[str, str], store: Store) -> None:
+@pytest.mark.usefixtures("made")
+def test_a_leaderboard_of_one_round_reads_of_another_only_what_was_asked(store: Store) -> None:
     """Batteries are linked over all rounds: the survey of each is looked at, and no score."""
     store.server.forget()
-    dtef(["leaderboard", "--round", "T1", "--format", "csv"], environment, Path(environment["FOLDER"]))
+    ok("leaderboard", "--round", "T1", "--format", "csv")
     assert [path for _, path, _ in store.requests if "/round=T1/" in path]
     of_another = [path for _, path, _ in store.requests if "/round=T2/" in path]
     assert [path for path in of_another if "/survey_responses/" not in path] == []
