@@ -12,11 +12,13 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.request import EMBEDDER
+from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.rubric.board import TEST_TAG, latest_runs
 from dtef_pipeline.rubric.champions import champions
 from dtef_pipeline.rubric.published_boards import in_schema, rubric_snapshot_order
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CHAMPIONS, RUBRIC_COSTS, RUBRIC_VARIANCE
 from dtef_pipeline.rubric.self_preference import makers_by_name, self_preference
+from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS
 from dtef_pipeline.rubric.validity import agreement_table, disagreed_criteria, judge_table
 from dtef_pipeline.rubric.validity_tables import (
     RUBRIC_AGREEMENT,
@@ -128,6 +130,8 @@ def costs_table(connection: duckdb.DuckDBPyConnection, stored: StoredUsage, summ
     connection.execute(
         "SET threads = 1"
     )  # Sums of several threads are added in any order: equal costs are to give equal digits.
+    if not has_table(connection, "rubric_extractions"):
+        connection.register("rubric_extractions", RUBRIC_EXTRACTIONS.empty_table())  # nobody was ever asked for key points
     connection.execute(_USED)
     _count_shared_calls(connection, stored)
     asked = connection.execute(_SPENT_BY_ROLE).df()

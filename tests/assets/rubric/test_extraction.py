@@ -137,7 +137,7 @@ def test_a_hostile_reply_reaches_judges_inside_its_block(lacking: RubricPipeline
 
 def test_with_faults_each_request_is_answered_once_and_a_rerun_asks_nothing(faults: RubricPipeline) -> None:
     faults.write("one", [ONE, LACKING])
-    faults.write("paths", [PATHS, PATHS_PROMPTS])
+    faults.write("paths", [{**PATHS, "models": ["openai:cand-a"], "temperatures": [0.0]}, PATHS_PROMPTS[3:]])
     assert faults.run(rubric_blueprints=EXTRACTING).failures == ()
     assert set(faults.players.answered.values()) == {1}
     assert faults.players.asked["extractor"] == 3

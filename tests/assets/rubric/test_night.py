@@ -77,6 +77,14 @@ def test_judges_of_a_night_choose_from_as_many_classes_as_the_panel_says(night: 
         night("rubric: {scale: 7}\n")
 
 
+def test_a_panel_can_have_key_points_extracted_first(night: Any) -> None:
+    request = night("rubric: {extract_points: true, analysts: [m], max_cost_usd: 2}\n")
+    told = request.run_config["ops"]["rubric_blueprints"]["config"]
+    assert told == {"snapshot": "2026-03-01", "max_cost_usd": 2.0, "extract_points": True, "analysts": ["m"]}
+    assert "rubric_blueprints" in {key.to_user_string() for key in request.asset_selection}
+    dg.validate_run_config(defs.resolve_job_def("rubric_pipeline"), request.run_config)
+
+
 def test_without_patterns_all_that_were_made_are_asked(night: Any) -> None:
     request = night("rubric: {models: [m]}\n")
     assert (request.tags["dagster/asset_partition_range_start"], request.tags["dagster/asset_partition_range_end"]) == (

@@ -167,6 +167,72 @@ def test_ten_classes_are_other_requests_and_are_estimated_as_they_are_sent(playe
     assert "'7' is not one of '5', '10'" in refused("rubric", "judge", "--scale", "7")
 
 
+@pytest.fixture
+def lacking(players: Players, state: Path) -> Players:
+    """A blueprint with an ideal answer without criteria, of which nothing was asked."""
+    prompts = [ONE_PROMPTS[0], {"id": "second", "prompt": "Why?", "ideal": "For it is so. It was ever so."}]
+    (state / "more").mkdir()
+    (state / "more" / "two.yml").write_text(yaml.safe_dump_all([ONE, prompts], sort_keys=False), encoding="utf-8")
+    ok("rubric", "add", state / "more")
+    return players
+
+
+EXTRACTING = ("--blueprint", "two", "--extract-points")
+
+
+def test_key_points_are_priced_apart_and_what_follows_from_stored_ones_is_what_is_sent(lacking: Players) -> None:
+    of_points = ("analyst", "analyst-z (key points)")
+    assert calls(estimated("--blueprint", "two")) == {"candidate": 2, "judge": 6, "embedder": 1, "analyst": 1}
+    before = estimated(*EXTRACTING)
+    assert (before[of_points]["calls"], before[of_points]["calls_most"]) == (1, 2)
+    assert before[of_points]["cost_usd"] > 0
+    # Six points are guessed, each judged twice.
+    assert before["judge", "judge-x"]["calls"] == 6 + 2 * 6
+    assert not lacking.asked
+    ok(*RUN, "--blueprint", "two")
+    assert lacking.asked["judge"] == 6
+
+    told = ok("rubric", "judge", *EMBEDDED, "--no-roll-ups", *EXTRACTING)
+    assert "as analyst: 2 calls" in told
+    asked = lacking.asked
+    assert {role: asked[role] for role in ("candidate", "extractor", "judge")} == {
+        "candidate": 0,
+        "extractor": 1,
+        "judge": 4,
+    }
+    after = estimated(*EXTRACTING)
+    assert (after[of_points]["requests"], after[of_points]["replayed"]) == (1, 1)
+    assert (after["judge", "judge-x"]["planned"], after["judge", "judge-x"]["calls"]) == (10, 0)
+    shown = ok("rubric", "show", "two", "second")
+    assert "should [0], extracted: It says: For it is so" in shown
+    assert "should [1], extracted: It says: It was ever so" in shown
+    costs = strict(ok("sql", "SELECT sum(cost_usd) > 0 AS paid, count(*) AS n FROM rubric_extractions", "--format", "json"))
+    assert costs == [{"paid": True, "n": 1}]
+
+    # A run without the switch takes the points out again, and its estimate says so.
+    assert estimated("--blueprint", "two")["judge", "judge-x"]["planned"] == 6
+    ok(*RUN, "--blueprint", "two")
+    assert not {role for role, n in lacking.asked.items() if n and role != "analyst"}
+    assert "extracted" not in ok("rubric", "show", "two", "second")
+
+
+def test_nobody_is_asked_for_key_points_where_no_analyst_is_named(lacking: Players, state: Path) -> None:
+    models = yaml.safe_load((state / "models.yaml").read_text(encoding="utf-8"))
+    models["collections"].pop("analyst")
+    (state / "models.yaml").write_text(yaml.safe_dump(models), encoding="utf-8")
+    for what in ("run", "estimate", "judge"):
+        assert "nobody is named who extracts key points" in refused("rubric", what, *EMBEDDED, *EXTRACTING)
+    assert not lacking.asked
+    assert "analyst-z (key points)" in ok("rubric", "estimate", *EMBEDDED, *EXTRACTING, "--analyst", "analyst-z")
+
+
+def test_budgets_of_key_points_are_those_of_their_model_and_role(lacking: Players) -> None:
+    told = ok("rubric", "estimate", *EMBEDDED, *EXTRACTING, "--max-calls", "analyst-z=1", "--max-calls", "analyst=1")
+    assert sum("1 call" in line or "max_calls" in line for line in told.splitlines()) >= 2
+    dtef(*RUN, *EXTRACTING, "--max-calls", "analyst=0")
+    assert lacking.asked["extractor"] == 0
+
+
 def test_dollars_are_tokens_at_the_models_prices_and_the_most_is_never_less(players: Players) -> None:
     for row in estimated().values():
         assert row["cost_usd"] == pytest.approx((row["prompt_tokens"] + 2 * row["response_tokens"]) / 1e6)

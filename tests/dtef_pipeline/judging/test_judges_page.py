@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dtef_pipeline.judging.classes import FIVE_CLASSES
+from dtef_pipeline.judging.classes import FIVE_CLASSES, TEN_CLASSES
 from dtef_pipeline.judging.consensus import CONSENSUS_COLUMNS
 from dtef_pipeline.judging.judgement import UNJUDGED_REASONS
 from dtef_pipeline.judging.judges import JUDGE_SETTINGS
@@ -23,7 +23,9 @@ def first_column(heading: str) -> list[str]:
 
 def test_classes_with_their_numbers_and_meanings() -> None:
     rows = re.findall(r"^\| `(CLASS_\w+)` \| ([\d.]+) \| (.+) \|$", PAGE, re.MULTILINE)
-    assert [(name, float(number), meaning) for name, number, meaning in rows] == [tuple(one) for one in FIVE_CLASSES.classes]
+    assert [(name, float(number), meaning) for name, number, meaning in rows] == [
+        tuple(one) for one in (*FIVE_CLASSES.classes, *TEN_CLASSES.classes)
+    ]
 
 
 def test_approaches_reasons_and_columns() -> None:
