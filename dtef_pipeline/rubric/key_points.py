@@ -19,6 +19,7 @@ from dtef_pipeline.judging.replies import EMPTY, UNREADABLE
 from dtef_pipeline.rubric.model import EXTRACTED, SHOULD, TEXT_KIND, Blueprint, Criterion, PromptItem
 from dtef_pipeline.rubric.summary import ANALYST_ROLE
 from dtef_pipeline.rubric.summary_rows import ANALYSTS, chosen_analysts
+from dtef_pipeline.text.counted import counted
 from dtef_pipeline.text.plain import without_thinking
 
 POINTS_AT_MOST = 12
@@ -35,7 +36,9 @@ _NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u20
 """Characters that control a screen, or turn the direction of what stands on it."""
 _PART_OF_THE_IDEAL = "(This turn is a part of the ideal answer.)"
 _POINTS_FORM = "<points>\n<point>the first key point</point>\n<point>the second key point</point>\n</points>"
-_POINTS_BOUND = f"Write at least one point and at most {POINTS_AT_MOST}, each of at most {POINT_CHARACTERS} characters."
+_POINTS_BOUND = (
+    f"Write at least one point and at most {POINTS_AT_MOST}, each of at most {counted(POINT_CHARACTERS, 'character')}."
+)
 _EXTRACTION_SYSTEM = (
     "You are an expert examiner who writes marking schemes. You keep strictly to the task and to the form of the reply.\n\n"
     "The block IDEAL holds an answer that counts as ideal, and the block PROMPT holds what it was written in reply to. Your task is to list "

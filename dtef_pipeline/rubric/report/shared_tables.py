@@ -127,7 +127,7 @@ _KNOWN_COLUMNS = (
 )
 _BESIDE_AGREEMENT = (
     ("rubric_judges", "Judges", _JUDGES_COLUMNS),
-    ("rubric_validity", "Judges on models of their own maker", _SELF_COLUMNS),
+    ("rubric_self_preference", "Judges on models of their own maker", _SELF_COLUMNS),
     ("rubric_variance_shares", "What the judgements differ by", _SHARE_COLUMNS),
     ("rubric_known_classes", "Judges against people's labels", _KNOWN_COLUMNS),
     ("rubric_corrected", "Scores corrected by people's labels", _LABELLED_COLUMNS),

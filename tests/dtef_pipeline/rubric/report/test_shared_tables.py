@@ -60,6 +60,19 @@ def test_agreement_is_shown_overall_first_and_of_one_blueprint_on_its_page() -> 
     assert "No agreement of judges on this blueprint" in agreement_part(rows, "b3")
 
 
+def test_cuts_tell_their_scale_only_where_there_are_several() -> None:
+    two = pd.concat([agreement().assign(scale=5), agreement().assign(scale=10)])
+    assert cells(agreement_section(rows_of(rubric_agreement=two)))[:3] == ["overall", "all", "5"]
+    assert "Classes" not in agreement_section(rows_of(rubric_agreement=agreement().assign(scale=10)))
+
+
+def test_judges_on_models_of_their_own_maker_are_shown() -> None:
+    """The table was looked for under the name of its asset, and so never shown."""
+    favoured = pd.DataFrame([{"judge": "standard(j)", "model": "m", "gamma": 0.2, "low": 0.1, "high": 0.3, "maker": "OpenAI"}])
+    text = ReadPage(agreement_section(rows_of(rubric_agreement=agreement(), rubric_self_preference=favoured))).text
+    assert "Judges on models of their own maker" in text
+
+
 def test_drift_of_judges_stands_beside_that_of_models() -> None:
     rule = {"lowest": 0.5, "highest": 0.7, "gap": 0.2, "flagged": True, "reason": "0.2 apart"}
     models = pd.DataFrame(
