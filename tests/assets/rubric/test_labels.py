@@ -339,8 +339,7 @@ class TestAnchors:
         assert {(row["judge"], row["n_snapshots"], row["n_items"], row["gap"]) for row in rows} == {
             (judge, 3, 10, 0.0) for judge in ("standard(judge-x)", "prompt-aware(judge-x)")
         }
-        text = ok("rubric", "anchors", "--show")
-        assert "standard(judge-x)" in text
+        assert "standard(judge-x)" in ok("rubric", "anchors", "--show")
         night("2026-01-07", 12)
         assert judged.table("rubric_anchor_items").slice(0, 10) == kept
 
