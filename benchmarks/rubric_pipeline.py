@@ -193,7 +193,9 @@ def made(asset: str) -> None:
 
     with dg.DagsterInstance.get() as instance:
         keys = [] if asset in ROLLED_UP else known_blueprints(instance)
-        config = {"rubric_judgements": {"max_calls": 0}, "rubric_responses": {"max_calls": 0}}
+        config: dict[str, dict[str, int]] = {name: {"max_calls": 0} for name in ("rubric_judgements", "rubric_responses")}
+        # The scores of the largest blueprint alone, with 3,200 responses, are more than a report usually has.
+        config[SUMMARIES] = {"report_characters": 1_000_000}
         outcome = materialize(instance, [asset], keys, {asset: config[asset]} if asset in config else {}, space=OF_BLUEPRINTS)
     assert not outcome.failures, outcome.failures
 
