@@ -77,10 +77,16 @@ def read_file(fs: pafs.FileSystem, path: str, columns: Sequence[str] | None, wan
 
 
 class FileFault(NamedTuple):
-    """What is wrong with a file. `of_version`: it is whole, but lacks columns of the table."""
+    """What is wrong with a file."""
 
     reason: str
-    of_version: bool
+    lacking: tuple[str, ...] = ()
+    """The columns of the table that a whole file lacks."""
+
+    @property
+    def of_version(self) -> bool:
+        """Whether it is whole, but lacks columns of the table."""
+        return bool(self.lacking)
 
 
 def fault(fs: pafs.FileSystem, path: str, schema: pa.Schema | None, *, whole: bool) -> FileFault | None:
@@ -98,9 +104,9 @@ def fault(fs: pafs.FileSystem, path: str, schema: pa.Schema | None, *, whole: bo
     except FileNotFoundError:
         return None
     except (OSError, pa.ArrowException) as error:
-        return FileFault(_unreadable(path, error, is_local).reason, of_version=False)
-    lacking = [column.name for column in schema or () if there.get(column.name) != column.type]
-    return FileFault(f"{_OTHER_COLUMNS}: it lacks {', '.join(lacking)}", of_version=True) if lacking else None
+        return FileFault(_unreadable(path, error, is_local).reason)
+    lacking = tuple(column.name for column in schema or () if there.get(column.name) != column.type)
+    return FileFault(f"{_OTHER_COLUMNS}: it lacks {', '.join(lacking)}", lacking) if lacking else None
 
 
 def as_one(fs: pafs.FileSystem, files: Mapping[pafs.FileInfo, Mapping[str, str]]) -> pads.Dataset:
@@ -138,8 +144,10 @@ def remake_command(remake: Remake, levels: Mapping[str, str], beside: Beside) ->
 
 def schema_difference(got: pa.Schema, wanted: pa.Schema) -> str:
     """The columns by which two schemas differ, in words."""
-    got_fields, wanted_fields = ({f"{f.name}: {f.type}" for f in schema} for schema in (got, wanted))
-    extra, lacking = sorted(got_fields - wanted_fields), sorted(wanted_fields - got_fields)
+    extra, lacking = (
+        sorted(f"{f.name}: {f.type}" for f in one if f.name not in other.names or other.field(f.name).type != f.type)
+        for one, other in ((got, wanted), (wanted, got))
+    )
     return re.sub(r"\s+", " ", f"unexpected {extra or 'none'}, lacking {lacking or 'none'}, or another order")
 
 

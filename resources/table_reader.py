@@ -105,6 +105,7 @@ class TableReader:
                 tries += 1
                 found = self._broken(cause, tables, first, without)
                 if not found and (tries >= _TRIES or isinstance(cause, duckdb.BinderException)):
+                    self._raise_of_version(cause, tables)
                     raise
                 for path, reason in found.items():
                     with_it = self._needing(path, tables)
@@ -126,7 +127,7 @@ class TableReader:
     ) -> dict[str, str]:
         """The files that a query may have failed by, with the reason: damaged ones, else those of another version.
 
-        A table of which all is of another version is left to the error that says so.
+        A table of which all is of another version is left to `_raise_of_version`.
         """
         message, house = str(error), self.warehouse
         damaged: dict[str, str] = {}
@@ -143,6 +144,17 @@ class TableReader:
                 older |= {path: found.reason for path, found in faults.items() if found.of_version}
         of_columns = isinstance(error, duckdb.BinderException) or any(path in message for path in older)
         return damaged or (older if of_columns else {})
+
+    def _raise_of_version(self, error: Exception, tables: Iterable[str]) -> None:
+        """Raises WarehouseError where the query failed for a column that no file of its table has, with the command that makes them again."""
+        for table in tables if isinstance(error, duckdb.BinderException) else ():
+            files = self.warehouse.files(table)
+            found = self._fault(TABLES[table].schema, "", min(files)) if files else None
+            if found and found.of_version and any(f'"{name}"' in str(error) for name in found.lacking):
+                remedy = makes_again(self.warehouse.remake(min(files)), "the first of them")
+                raise WarehouseError(
+                    f"{table} is of another version: its files lack {', '.join(found.lacking)}; {remedy}"
+                ) from error
 
     def _fault(self, schema: pa.Schema | None, message: str, path: str) -> FileFault | None:
         """A file that the message names is read whole: it may say the right things of itself and be damaged further on."""
