@@ -297,6 +297,7 @@ def _point(made: RubricTables, rng: np.random.Generator, key: dict[str, Any], cr
             judge_model="gpt-4.1-mini",
             judge_variant="openai/gpt-4.1-mini",
             judge_draw=0,
+            scale=5,
             **{"class": None if lost else CLASSES[level]},
             score=None if lost else level / 4,
             reason="unreadable" if lost else None,

@@ -45,10 +45,10 @@ def test_what_is_missing_is_asked_for_once_more_and_a_rerun_asks_nobody(store: R
         first = first_request(CASE, model(server))
         for _ in range(2):
             one = answer(store, server, first)
-            further = next_request(CASE, first, [one])
+            further = next_request(CASE, first, [one.text])
             assert further is not None
             other = answer(store, server, further)
-            assert next_request(CASE, first, [one, other]) is None
+            assert next_request(CASE, first, [one.text, other.text]) is None
     assert server.answered == 2
     summary = summary_of(CASE, [one, other])
     assert (summary.status, len(summary.reply.grades)) == ("ok", 26)
