@@ -61,7 +61,7 @@ def changes_part(changes: Sequence[PlaceChange]) -> str:
     """The changes in words and as a table, beneath the slider; of many, those of the best places."""
     listed = sorted(sorted(changes, key=lambda change: (change.place, change))[:_MOST_CHANGES])
     if not listed:
-        return '<p class="count">The order of the ranked models is the same at every weight.</p>'
+        return '<p class="count">No two ranked models change places at any weight.</p>'
     frame = pd.DataFrame(listed)
     shown = frame.assign(
         beta=[f'<button type="button" class="to-beta" data-beta="{beta:.4f}">{beta:.3f}</button>' for beta in frame["beta"]],

@@ -169,9 +169,9 @@ _FIRST_TO_BE_SHOWN = {"overall": 0, "judges": 1, "criterion": 2, "language": 3, 
 
 def champions_section(rows: RubricRows) -> str:
     found = rows.frame("rubric_champions")
-    if not {"dimension", "model", "mean"} <= set(found):
+    if not {"dimension", "model", "mean"} <= set(found) or not len(found):
         made = missing(
-            "No champions yet", "`dtef rubric run` with an analyst makes rubric_champions from the grades of summaries"
+            "No model was graded yet", "`dtef rubric run --analyst MODEL` has an analyst sum up blueprints and grade"
         )
         return section("champions", "Champions", _CHAMPIONS_HOW, made)
     body = table(

@@ -93,7 +93,8 @@ def _spent(rows: RubricRows, name: str, runs: Mapping[str, str]) -> StoredRow | 
     sums = ", ".join(
         (f"sum({column})" if column in there else "NULL") + f"::{kind} AS {column}" for column, kind in _SPENT_COLUMNS.items()
     )
-    query = f"(SELECT {', '.join(keys)}, count(*) AS n, {sums}, {_UNPRICED} AS unpriced FROM {name} GROUP BY ALL)"
+    asked = " WHERE analyst IS NOT NULL" if "analyst" in there else ""
+    query = f"(SELECT {', '.join(keys)}, count(*) AS n, {sums}, {_UNPRICED} AS unpriced FROM {name}{asked} GROUP BY ALL)"
     only = dict(zip(("blueprint", "snapshot"), next(iter(runs.items())), strict=True)) if len(runs) == 1 else {}
     wanted = (*keys, "n", *_SPENT_COLUMNS, "unpriced")
     found = [

@@ -182,7 +182,14 @@ def test_without_any_table_the_index_says_what_makes_them() -> None:
     ((name, page),) = rubric_pages(duckdb.connect())
     text = ReadPage(page).text
     assert name == "index.html"
-    for what in ("No leaderboard yet", "No blueprints yet", "No champions yet", "No agreement yet", "No drift", "No costs yet"):
+    for what in (
+        "No leaderboard yet",
+        "No blueprints yet",
+        "No model was graded yet",
+        "No agreement yet",
+        "No drift",
+        "No costs yet",
+    ):
         assert what in text
     assert "<code>dtef rubric run</code>" in page
 
@@ -215,8 +222,10 @@ def test_a_run_that_no_analyst_read_says_why() -> None:
         "status": "not asked",
         "reason": "no analyst is <named>",
     }
-    made.extra["rubric_summaries"] = pd.DataFrame([row])
-    assert "No summary of this run: no analyst is <named>." in ReadPage(pages_of(made)[PAGE]).text
+    made.extra["rubric_summaries"] = pd.DataFrame([{**row, "cost_usd": None}])
+    text = ReadPage(pages_of(made)[PAGE]).text
+    assert "No summary of this run: no analyst is <named>." in text
+    assert "Analysts" not in text.partition("Costs by role")[2]
 
 
 def test_a_summary_links_the_models_that_it_names() -> None:

@@ -78,7 +78,7 @@ def test_changes_are_told_in_words() -> None:
     third = one("c", 0.1, 0.0), one("d", 0.05, 0.1)
     text = ReadPage(changes_part(place_changes([one("a", 0.9, 0.0), *third], 10))).text
     assert "once, and the first place never." in text
-    assert "the same at every weight" in changes_part([])
+    assert "change places at any weight" in changes_part([])
 
 
 def test_of_many_changes_those_of_the_best_places_are_listed() -> None:
