@@ -94,16 +94,16 @@ def rubric_agreement(context: dg.AssetExecutionContext, config: AgreementConfig,
     )
 
 
-@dg.asset(deps=[rubric_judgements, rubric_scores], **{**roll_up("rubric_self_preference", code_version="1"), **RUBRIC_GROUP})
+@dg.asset(deps=[rubric_judgements, rubric_scores], **{**roll_up("rubric_self_preference", code_version="2"), **RUBRIC_GROUP})
 def rubric_validity(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
     """Whether judges favour models of their own maker: one row for all judges together, then one per judge and model of one maker.
 
     `gamma` is what a judge gives to its own maker's responses beyond what the other judges give to the same ones. The table is called
-    `rubric_self_preference`. Beside it stand `rubric_judges` (what became of each judge's calls, and what they cost) and
+    `rubric_self_preference`. Beside it stand `rubric_judges` (what became of each judge's calls, and what they cost, each call once) and
     `rubric_variance_shares` (what scores vary by: answers, judges, repeats). All of the latest run of each blueprint.
     """
     require_scored(store)
-    tables = store.reader.query(validity_tables, only=JUDGED_READ)
+    tables = store.reader.query(lambda connection: validity_tables(connection, store.responses.responses), only=JUDGED_READ)
     return published(
         context,
         store,

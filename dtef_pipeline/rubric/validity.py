@@ -110,19 +110,21 @@ def disagreed_criteria(
     return found.assign(text=texts).reset_index(drop=True)
 
 
-def judge_table(judgements: pd.DataFrame) -> pd.DataFrame:
+def judge_table(judgements: pd.DataFrame, spent: pd.DataFrame) -> pd.DataFrame:
     """One row per judge: what became of its judgements, and what they cost.
+
+    `spent`: `judge`, `calls` and `cost_usd` of each judge with a reply. Judgements of texts that read the same rest on one call, which counts
+    once there; all other columns count judgements.
 
     Columns: `judge`, `n` (judgements planned), `n_scored`, `n_unreadable` (it replied, and no class was read), `n_failed` (the call failed or
     a budget stopped it), `unreadable` (share of its replies, 0-1: lower is better), `partial` (share of its judgements that are missing while
-    another judge of the same point answered), `mean` (class number, before should_not is inverted), `calls` (with second attempts), `cost_usd`
-    (null: none is known), `flagged` (unreadable above 5 %).
+    another judge of the same point answered), `mean` (class number, before should_not is inverted), `calls` (answered, second attempts
+    included), `cost_usd` (null: none is known), `flagged` (unreadable above 5 %).
     """
     scored = judgements["score"].notna()
     unreadable = ~scored & judgements["reason"].isin(UNREADABLE_REASONS)
     unit = _codes(judgements, [*ITEM_KEYS, *(["judge_draw"] if "judge_draw" in judgements else [])])
     answered = np.bincount(unit, scored)[unit] > 0
-    attempts = judgements["attempts"].fillna(0) if "attempts" in judgements else scored | unreadable
     rows = pd.DataFrame(
         {
             "judge": judgements["judge"],
@@ -132,17 +134,16 @@ def judge_table(judgements: pd.DataFrame) -> pd.DataFrame:
             "n_failed": (~scored & ~unreadable).astype(np.int64),
             "partial": (~scored & answered).astype(np.float64),
             "mean": judgements["score"],
-            "calls": attempts.astype(np.int64),
-            "cost_usd": judgements["cost_usd"],
         }
     )
     groups = rows.groupby("judge", sort=True)
-    found = groups[["n", "n_scored", "n_unreadable", "n_failed", "calls"]].sum()
+    found = groups[["n", "n_scored", "n_unreadable", "n_failed"]].sum()
     replies = (found["n_scored"] + found["n_unreadable"]).to_numpy(dtype=np.float64)
     share = np.divide(found["n_unreadable"], replies, out=np.full(len(found), np.nan), where=replies > 0)
     found = found.assign(unreadable=share, partial=groups["partial"].mean(), mean=groups["mean"].mean())
-    found = found.assign(cost_usd=groups["cost_usd"].sum(min_count=1), flagged=share > UNREADABLE_FROM)
-    return found.reset_index()[list(_JUDGE_TABLE_COLUMNS)]
+    bought = spent.set_index("judge").reindex(found.index)
+    found = found.assign(calls=bought["calls"].fillna(0).astype(np.int64), cost_usd=bought["cost_usd"])
+    return found.assign(flagged=share > UNREADABLE_FROM).reset_index()[list(_JUDGE_TABLE_COLUMNS)]
 
 
 @lru_cache(maxsize=4096)

@@ -61,8 +61,12 @@ RUBRIC_JUDGES = pa.schema(
         field("unreadable", pa.float64(), "Share of the judge's replies without a class, 0-1: lower is better"),
         field("partial", pa.float64(), "Share of judgements that are missing where another judge of the point answered, 0-1"),
         field("mean", pa.float64(), "Mean class number, 0-1, before should_not is inverted"),
-        field("calls", pa.int64(), "Replies asked for, second attempts included"),
-        field("cost_usd", pa.float64(), "Sum of the known costs in US dollars; null: no cost is known"),
+        field(
+            "calls",
+            pa.int64(),
+            "Calls answered, second attempts included; each counts once, however many judgements rest on it",
+        ),
+        field("cost_usd", pa.float64(), "Sum of the known costs of these calls in US dollars; null: no cost is known"),
         field("flagged", pa.bool_(), "Flag: true where more than 5 % of the replies are unreadable"),
     ]
 )

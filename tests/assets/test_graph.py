@@ -53,7 +53,7 @@ ASSETS = {
     "rubric_board": (["rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
     "rubric_champions": (["rubric_summaries"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
     "rubric_agreement": (["rubric_judgements", "rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
-    "rubric_validity": (["rubric_judgements", "rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
+    "rubric_validity": (["rubric_judgements", "rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "2", None),
     "rubric_drift": (["rubric_scores"], "rubric", TEAM, ["duckdb", "parquet"], "1", None),
     "rubric_costs": (
         ["rubric_judgements", "rubric_responses", "rubric_summaries"],

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.aggregate import prompt_parts, scores
 from dtef_pipeline.rubric.coverage import coverage
 from dtef_pipeline.rubric.report.pages import rubric_pages
@@ -304,6 +305,7 @@ def _point(made: RubricTables, rng: np.random.Generator, key: dict[str, Any], cr
             reflection=None if lost else f"The text says this in part. {words[:90]}",
             attempts=2 if lost else 1,
             raw=[f"I think {words[:40]}"],
+            request_keys=[digest(judge, *(str(value) for value in key.values()))],
             prompt_tokens=300,
             completion_tokens=40,
             cost_usd=0.0001,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,3 +28,8 @@ def keep(made: RubricTables, folder: Path) -> Warehouse:
                 part = part.filter(pc.equal(part[level], value))
             house.write(name, part, **values)
     return house
+
+
+def nothing_stored(keys: Sequence[str]) -> pa.Table:
+    """What a response store without any response has of these requests."""
+    return pa.table({name: [] for name in ("request_key", "prompt_tokens", "completion_tokens", "cost_usd")})

@@ -20,7 +20,7 @@ from tests.dtef_pipeline.cli.commands import dtef, ok, refused
 from tests.dtef_pipeline.cli.test_help import all_options
 from tests.made.responses import response
 from tests.made.rubric_pages import made_tables
-from tests.made.rubric_warehouse import keep
+from tests.made.rubric_warehouse import keep, nothing_stored
 from tests.strict_json import strict
 
 SPENT = [
@@ -39,7 +39,8 @@ def house(state: Path) -> Warehouse:
     reader = TableReader(kept, lambda line: None)
     kept.write("rubric_drift", reader.query(documented_drift_table, only=DRIFT_READS))
     kept.write("rubric_model_drift", reader.query(watched_drift, only=DRIFT_READS).checks)
-    kept.write("rubric_judges", reader.query(validity_tables, only=JUDGED_READ)["rubric_judges"])
+    validity = reader.query(lambda made: validity_tables(made, nothing_stored), only=JUDGED_READ)
+    kept.write("rubric_judges", validity["rubric_judges"])
     names = ("role", "model", "answered", "calls", "cost_usd", "unpriced")
     rows = [dict(zip(names, row, strict=True)) | {"prompt_tokens": 1, "completion_tokens": 1} for row in SPENT]
     kept.write("rubric_costs", pa.Table.from_pylist(rows, schema=RUBRIC_COSTS))

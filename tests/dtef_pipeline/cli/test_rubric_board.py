@@ -20,7 +20,7 @@ from resources.table_reader import TableReader
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import ok, refused
 from tests.made.rubric_pages import made_tables
-from tests.made.rubric_warehouse import keep
+from tests.made.rubric_warehouse import keep, nothing_stored
 from tests.strict_json import strict
 
 
@@ -30,7 +30,7 @@ def house(state: Path) -> Warehouse:
     kept = keep(made_tables(6, 4, 3), state / "warehouse")
     reader = TableReader(kept, lambda line: None)
     tables = reader.query(lambda made: agreement_tables(made, resamples=50, seed=1), only=JUDGED_READ)
-    for name, rows in {**tables, **reader.query(validity_tables, only=JUDGED_READ)}.items():
+    for name, rows in {**tables, **reader.query(lambda made: validity_tables(made, nothing_stored), only=JUDGED_READ)}.items():
         kept.write(name, rows)
     kept.write("rubric_champions", RUBRIC_CHAMPIONS.empty_table())
     return kept

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pytest
 
+from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_SUMMARIES
-from dtef_pipeline.rubric.rolled_up import champions_table, costs_table
+from dtef_pipeline.rubric.rolled_up import COSTS_READ, JUDGED_READ, champions_table, costs_table, validity_tables
 from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES
+from resources.table_reader import TableReader
+from tests.made.rubric_pages import made_tables
+from tests.made.rubric_warehouse import keep
 
 USED = {
     "a": (10, 1, 0.1),
@@ -105,6 +110,33 @@ def test_roles_are_told_apart_and_embedders_come_from_the_store() -> None:
 
 def test_nothing_asked_is_an_empty_table() -> None:
     assert costs([]) == []
+
+
+def test_judges_cost_each_request_once_as_rubric_costs_has_it_and_their_judgements_count_each(tmp_path: Path) -> None:
+    """Models that wrote the same are judged by one request, and its cost was added up once for each of them."""
+    made = made_tables(2, 4, 2)
+    rows = made.rows["rubric_judgements"]
+    for row in rows:
+        criterion = (row[name] for name in ("blueprint", "prompt", "block", "path", "position", "judge"))
+        row["request_keys"], row["cost_usd"] = [digest(*(str(value) for value in criterion))], 0.05
+    asked = {row["request_keys"][0] for row in rows}
+    again = rows[-1]  # one of those that share a request was asked once more
+    again |= {"request_keys": [*again["request_keys"], "second"], "raw": ["r", "r"], "cost_usd": 0.1}
+
+    def bought(keys: Sequence[str]) -> pa.Table:
+        return pa.table({"request_key": list(keys), **dict.fromkeys(names[:2], [1] * len(keys)), names[2]: [0.05] * len(keys)})
+
+    names = ("prompt_tokens", "completion_tokens", "cost_usd")
+    house = keep(made, tmp_path)
+    house.write("rubric_summaries", RUBRIC_SUMMARIES.empty_table(), blueprint="health__topic-0", snapshot="base")
+    reader = TableReader(house, lambda line: None)
+    tables = reader.query(lambda connection: validity_tables(connection, bought), only=JUDGED_READ)
+    judges = tables["rubric_judges"].to_pandas()
+    spent = reader.query(lambda connection: costs_table(connection, bought, summary()), only=COSTS_READ).to_pandas()
+    spent = spent[spent["role"] == "judge"]
+    assert judges["n"].sum() == len(rows) > 2 * len(asked)
+    assert judges["calls"].sum() == spent["calls"].sum() == len(asked) + 1
+    assert judges["cost_usd"].sum() == pytest.approx(spent["cost_usd"].sum()) == pytest.approx(0.05 * (len(asked) + 1))
 
 
 def test_grades_of_blueprints_with_the_tag_test_make_no_champion() -> None:

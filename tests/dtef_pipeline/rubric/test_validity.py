@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dtef_pipeline.rubric.validity import agreement_table, disagreed_criteria, judge_table, script_of
@@ -11,6 +12,7 @@ from tests.made.rubric_tables import PLACE, RESPONSE, rubric_tables
 
 MADE = rubric_tables(prompts=8, judges=("s(x)", "p(x)", "h(y)"))
 ROWS = MADE.judgements
+SPENT = pd.DataFrame({"judge": ["s(x)", "p(x)"], "calls": [9, 7], "cost_usd": [0.5, None]})
 
 
 def test_each_cut_is_the_alpha_of_its_own_judgements() -> None:
@@ -58,23 +60,24 @@ def test_criteria_that_judges_disagree_on_are_listed_worst_first() -> None:
 
 
 def test_a_judge_above_5_percent_unreadable_is_flagged() -> None:
-    rows = ROWS.assign(attempts=1).reset_index(drop=True)
+    rows = ROWS.reset_index(drop=True)
     bad = rows.index[rows["judge"] == "p(x)"][:20]
-    rows.loc[bad, ["score", "reason", "attempts"]] = [None, "unreadable", 2]
+    rows.loc[bad, ["score", "reason"]] = [None, "unreadable"]
     rows.loc[rows.index[rows["judge"] == "h(y)"][:10], ["score", "reason"]] = [None, "error"]
-    found = judge_table(rows).set_index("judge")
+    found = judge_table(rows, SPENT).set_index("judge")
     n = len(rows) // 3
     assert found["n"].tolist() == [n] * 3
-    assert found.loc["p(x)", ["n_unreadable", "calls"]].tolist() == [20, n + 20]
+    assert found["n_unreadable"].tolist() == [0, 20, 0]
     assert found.loc["p(x)", "unreadable"] == pytest.approx(20 / n)
     assert found.loc["h(y)", ["n_failed", "unreadable"]].tolist() == [10, 0]
     assert found.loc["h(y)", "partial"] == pytest.approx(10 / n)
     assert found["flagged"].to_dict() == {"h(y)": False, "p(x)": 20 / n > 0.05, "s(x)": False}
-    assert found["cost_usd"].tolist() == pytest.approx([n * 0.001] * 3)
 
 
-def test_unknown_costs_stay_unknown() -> None:
-    assert judge_table(ROWS.assign(cost_usd=np.nan))["cost_usd"].isna().all()
+def test_judges_without_a_reply_have_no_calls_and_unknown_costs_stay_unknown() -> None:
+    found = judge_table(ROWS, SPENT).set_index("judge")
+    assert found["calls"].to_dict() == {"h(y)": 0, "p(x)": 7, "s(x)": 9}
+    assert found["cost_usd"].isna().to_dict() == {"h(y)": True, "p(x)": True, "s(x)": False}
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from dtef_pipeline.rubric.variance_shares import variance_shares
 from tests.made.rubric_tables import rubric_tables
 
 MADE = rubric_tables(judges=("s(x)", "p(y)"))
+SPENT = pd.DataFrame({"judge": ["s(x)"], "calls": [9], "cost_usd": [0.5]})
 ITEMS = label_items(MADE.responses, MADE.criteria, MADE.prompts)
 SAMPLE = sampled(MADE.responses, MADE.criteria, MADE.prompts, n_prompts=8, seed=1)
 _SAID = [(item, "CLASS_UNMET", 0.0, "A", None, datetime(2026, 1, 1), 2, "s") for item in SAMPLE.items["item"]]
@@ -33,7 +34,7 @@ def made() -> dict[str, tuple[pd.DataFrame, pa.Schema]]:
     return {
         "agreement": (agreement_table(MADE.judgements, MADE.criteria, resamples=50), tables.RUBRIC_AGREEMENT),
         "disagreed": (disagreed_criteria(MADE.judgements, MADE.criteria, least=0.1), tables.RUBRIC_DISAGREED),
-        "judges": (judge_table(MADE.judgements), tables.RUBRIC_JUDGES),
+        "judges": (judge_table(MADE.judgements, SPENT), tables.RUBRIC_JUDGES),
         "self-preference": (self_preference(MADE.judgements, {"x": "X", "a": "X"}.get), tables.RUBRIC_SELF_PREFERENCE),
         "variance": (variance_shares(MADE.judgements), tables.RUBRIC_VARIANCE_SHARES),
         "corrected": (corrected(RESPONSES, SAMPLE.drawn), tables.RUBRIC_CORRECTED),

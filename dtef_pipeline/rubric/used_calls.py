@@ -1,0 +1,55 @@
+"""The calls that rows rest on, each once: texts that read the same share one call, and conversations their first turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import duckdb
+import pyarrow as pa
+
+StoredUsage = Callable[[Sequence[str]], pa.Table]
+"""The stored responses to request keys, with tokens and cost."""
+
+_CALLS_USED_ONCE = """
+    CREATE OR REPLACE TEMP TABLE used AS
+    SELECT role, any_value(model) AS model, model_variant, request_keys, max(replies) AS replies,
+        max(prompt_tokens) AS prompt_tokens, max(completion_tokens) AS completion_tokens, max(cost_usd) AS cost_usd
+    FROM ({asked}) WHERE replies > 0 GROUP BY role, model_variant, request_keys
+"""
+_SHARING = """
+    SELECT request_keys FROM used SEMI JOIN (
+        SELECT request_keys FROM (SELECT request_keys, unnest(request_keys) AS key FROM used)
+        WHERE key IN (SELECT key FROM (SELECT unnest(request_keys) AS key FROM used) GROUP BY key HAVING count(*) > 1)
+    ) AS sharing USING (request_keys)
+"""
+
+
+def count_calls_once(connection: duckdb.DuckDBPyConnection, asked: str, stored: StoredUsage) -> None:
+    """Make the temporary table `used` of what the query `asked` selects: rows of which every call stands in one, and in one alone.
+
+    `asked` has the columns `role`, `model`, `model_variant`, `request_keys`, `replies`, `prompt_tokens`, `completion_tokens` and `cost_usd`;
+    so has `used`. Rows without a reply are left out. Rows that rest on the same calls are one. Where they share some of their calls, and
+    not all, each call is a row by itself, as `stored` has it.
+    """
+    # Sums of several threads are added in any order: equal costs are to give equal digits.
+    connection.execute("SET threads = 1")
+    connection.execute(_CALLS_USED_ONCE.format(asked=asked))
+    lists = [keys for (keys,) in connection.execute(_SHARING).fetchall()]
+    if not lists:
+        return
+    found = stored(sorted({key for keys in lists for key in keys})).select(
+        ["request_key", "prompt_tokens", "completion_tokens", "cost_usd"]
+    )
+    connection.register("calls", found)
+    connection.register("sharing", pa.table({"request_keys": pa.array(lists, pa.list_(pa.string()))}))
+    connection.execute(
+        """
+        CREATE OR REPLACE TEMP TABLE used AS
+        SELECT * FROM used ANTI JOIN sharing USING (request_keys)
+        UNION ALL
+        SELECT role, any_value(model), model_variant, [key], 1, any_value(calls.prompt_tokens), any_value(calls.completion_tokens),
+            any_value(calls.cost_usd)
+        FROM (SELECT role, model, model_variant, unnest(request_keys) AS key FROM used SEMI JOIN sharing USING (request_keys)) AS each
+        JOIN calls ON each.key = calls.request_key GROUP BY role, model_variant, key
+        """
+    )
