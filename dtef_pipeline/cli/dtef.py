@@ -136,8 +136,8 @@ def estimate(output: str, **options: Any) -> None:
 @click.option(
     "--by",
     multiple=True,
-    type=OfFamily(survey=["model", "round", "segment", "snapshot", "condition"], rubric=["role", "model"]),
-    help="What to add up the requests by; may be repeated.  [default: model; of rubrics role and model]",
+    type=OfFamily(survey=["model", "round", "segment", "snapshot", "condition"], rubric=["role", "model", "variant"]),
+    help="What to add up the requests by; may be repeated.  [default: model; of rubrics role and model; variant is a model with its sampling]",
 )
 @of_rounds
 @click.option("--snapshot", help="Only this snapshot.  [default: all]")

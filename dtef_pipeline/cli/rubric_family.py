@@ -41,13 +41,14 @@ _ASK_IT_AGAIN = (
     "2026-01-31). Only responses at temperature 0 are compared."
 )
 _ROLLED_UP = "`dtef rubric run` makes it, and `dtef rubric rollup`"
+_COSTS_BY = ("role", "model")
 _OF_USAGE = ("answered", "calls", "prompt_tokens", "completion_tokens")
 _COSTS_VIEW = RubricView(
     "costs",
     "rubric_costs",
     "",
-    ("role", "model", *_OF_USAGE, "cost"),
-    ("role", "model", "cost"),
+    ("role", "model", "model_variant", *_OF_USAGE, "cost"),
+    ("role", "model", "model_variant", "cost"),
     ("prompt_tokens", "completion_tokens", "calls"),
 )
 _DRIFT_VIEW = RubricView(
@@ -81,14 +82,22 @@ def costs(reader: TableReader, by: Sequence[str], output: str) -> None:
     frame = reader.rows("rubric_costs").to_pandas()
     if not len(frame):
         raise WarehouseError("nothing to show: no model was asked of a rubric; `dtef rubric run` asks")
-    if by:
-        groups = frame.groupby(list(dict.fromkeys(by)), sort=False, dropna=False)
-        whole = groups[[*_OF_USAGE, "unpriced"]].sum()
-        frame = whole.assign(cost_usd=groups["cost_usd"].sum(min_count=1)).reset_index()
+    frame = _added_up(frame, list(dict.fromkeys("model_variant" if name == "variant" else name for name in by or _COSTS_BY)))
     if output == "table":
         cost = [priced(*pair) for pair in zip(frame["cost_usd"], frame["unpriced"], strict=True)]
         frame = frame.assign(cost=cost)
     rubric_board.print_view(_COSTS_VIEW, frame, output, told={"cost": COST_COLUMNS["cost"]})
+
+
+def _added_up(spent: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Rows of `rubric_costs` added up, the dearest first: of each role, where the roles are told apart."""
+    groups = spent.groupby(by, sort=False, dropna=False)
+    whole = groups[[*_OF_USAGE, "unpriced"]].sum().assign(cost_usd=groups["cost_usd"].sum(min_count=1)).reset_index()
+    whole = whole.sort_values("cost_usd", ascending=False, na_position="last", kind="stable", ignore_index=True)
+    if "role" not in by:
+        return whole
+    place = {role: at for at, role in enumerate(spent["role"].unique())}
+    return whole.sort_values("role", key=lambda role: role.map(place), kind="stable", ignore_index=True)
 
 
 def drift(by: str, fail_on: str | None, output: str) -> None:

@@ -70,6 +70,33 @@ def test_costs_of_rubrics_add_up_by_role_and_what_is_unknown_stays_unknown(house
     assert len(strict(ok("costs", "--family", "rubric", "--format", "json"))) == len(SPENT)
 
 
+def test_a_model_at_several_temperatures_costs_one_row_and_its_variants_are_shown_when_asked_for(house: Warehouse) -> None:
+    """A model at several temperatures stood in as many rows that nothing told apart."""
+    names = ("role", "model", "model_variant", "answered", "calls", "cost_usd", "unpriced")
+    rows = [
+        ("candidate", "b", "openai/b", 1, 1, 0.5, 0),
+        ("candidate", "a", "openai/a[temperature=0]", 2, 2, 0.4, 0),
+        ("candidate", "a", "openai/a[temperature=1]", 3, 4, 0.3, 1),
+        ("judge", "a", "openai/a[temperature=0]", 5, 5, 0.9, 0),
+    ]
+    kept = [dict(zip(names, row, strict=True)) | {"prompt_tokens": 1, "completion_tokens": 1} for row in rows]
+    house.write("rubric_costs", pa.Table.from_pylist(kept, schema=RUBRIC_COSTS))
+    told = strict(ok("costs", "--family", "rubric", "--format", "json"))
+    assert [(row["role"], row["model"], row["calls"], row["cost_usd"], row["unpriced"]) for row in told] == [
+        ("candidate", "a", 6, pytest.approx(0.7), 1),
+        ("candidate", "b", 1, pytest.approx(0.5), 0),
+        ("judge", "a", 5, pytest.approx(0.9), 0),
+    ]
+    told = strict(ok("costs", "--family", "rubric", "--by", "variant", "--format", "json"))
+    assert [(row["model_variant"], row["calls"]) for row in told] == [
+        ("openai/a[temperature=0]", 7),
+        ("openai/b", 1),
+        ("openai/a[temperature=1]", 4),
+    ]
+    assert "openai/a[temperature=1]" in ok("costs", "--family", "rubric", "--by", "role", "--by", "variant")
+    assert "openai/a" not in ok("costs", "--family", "rubric")
+
+
 def test_leaderboard_and_report_of_rubrics_are_those_of_the_rubric_commands(house: Warehouse, tmp_path: Path) -> None:
     assert ok("leaderboard", "--family", "rubric", "--by", "judges") == ok("rubric", "board", "--by", "judges")
     assert ok("leaderboard", "--family", "rubric", "--by", "compare") == ok("rubric", "board", "--by", "compare")
@@ -118,7 +145,7 @@ def test_options_of_another_family_are_refused_with_those_that_are_allowed(house
         "costs", "--family", "rubric", "--round", "x"
     )
     assert "--snapshot with --family rubric" in refused("leaderboard", "--family", "rubric", "--snapshot", "base")
-    assert "allowed: role, model" in refused("costs", "--family", "rubric", "--by", "segment")
+    assert "allowed: role, model, variant" in refused("costs", "--family", "rubric", "--by", "segment")
     assert "'role' with --family survey: allowed: model, round" in refused("costs", "--by", "role")
     assert "'compare' with --family survey" in refused("leaderboard", "--by", "compare")
 
