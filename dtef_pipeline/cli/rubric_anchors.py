@@ -9,7 +9,8 @@ import click
 
 from dtef_pipeline.cli.left_out import open_warehouse, reads_tables, say_files
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
-from dtef_pipeline.cli.rubric_run import budgets_given, say_used
+from dtef_pipeline.cli.rubric_budgets import budgets_given
+from dtef_pipeline.cli.rubric_run import say_used
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.judging.classes import USUAL_SCALE

@@ -17,9 +17,9 @@ from dtef_pipeline.asking.snapshot_label import require_label, require_one_spell
 from dtef_pipeline.cli.budget_lines import budget_lines
 from dtef_pipeline.cli.estimate import DOLLARS, stored_responses
 from dtef_pipeline.cli.left_out import reads_tables
+from dtef_pipeline.cli.rubric_budgets import require_owners
 from dtef_pipeline.cli.rubric_run import RubricOptions, chosen_blueprints
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.judging.judges import JudgeConfig, judge_hash
 from dtef_pipeline.report.column_lines import column_lines
@@ -59,9 +59,14 @@ def estimate(reader: TableReader, options: RubricOptions, output: str) -> None:
     keys = chosen_blueprints(reader.warehouse, options.blueprints)
     config = options.config()["rubric_responses"]
     models = known_models(settings, COMPUTED_MODELS)
+    names = set(Candidates(models, options.models).names)
     with stored_responses(settings) as store:
         ledger = CallLedger(_stored(store), _usual_lengths(reader))
-        responses = sum(plan(asked, ledger) for asked in _asked(reader, options, models, keys))
+        responses = 0
+        for asked in _asked(reader, options, models, keys):
+            responses += plan(asked, ledger)
+            names.update(_names(asked))
+    require_owners(config, names)
     rows = [row for row in ledger.sorted_rows() if row.planned]
     frame = pd.DataFrame([_row(row) for row in rows], columns=["role", "model", *_CALL_COUNTS, *_TOKEN_COUNTS, *DOLLARS])
     if output != "table":
@@ -110,6 +115,13 @@ def _asked(reader: TableReader, options: RubricOptions, models: Models, keys: Se
             _embedded(reader, key, embedder_of(embedder)),
             _scored(reader, key, options, judges, head, policy) if analysts and options.snapshot in stored else None,
         )
+
+
+def _names(asked: AskedBlueprint) -> Iterator[str]:
+    """Of every model that a run asks about a blueprint."""
+    yield from asked.candidates.names
+    yield from (judge.model.name for judge in asked.judges)
+    yield from (spec.name for spec in (asked.embedder, *asked.analysts, asked.extractor) if spec)
 
 
 def _earlier(reader: TableReader, key: str, snapshot: str) -> pa.Table:
@@ -241,8 +253,6 @@ def _lines_of_budgets(config: Mapping[str, Any], rows: Sequence[PlannedCalls], f
         yield from budget_lines(f"{role}: ", Budget.model_validate(given), _usage(frame[frame["role"] == role]))
     names = [row.model.name.removesuffix(FOR_KEY_POINTS) for row in rows]
     of_files = {name: row.model.budget for name, row in zip(names, rows, strict=True)}
-    if unknown := sorted(set(config["budgets"]) - set(of_files)):
-        raise ConfigError(f"budgets: nobody asks {', '.join(unknown)}; asked: {', '.join(of_files) or 'none'}")
     for name, budget in of_files.items():
         chosen = Budget.model_validate(config["budgets"][name]) if name in config["budgets"] else budget
         yield from budget_lines(f"{name}: ", chosen, _usage(frame[[one == name for one in names]]))

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
+from dtef_pipeline.cli.rubric_budgets import budgets_given, require_owners
 from dtef_pipeline.cli.rubric_warnings import run_warnings
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.judging.classes import USUAL_SCALE
-from dtef_pipeline.rubric.candidates import Candidates, chosen_selectors
+from dtef_pipeline.rubric.candidates import Candidates, candidate_names, chosen_selectors
 from dtef_pipeline.rubric.extractions import will_be_judged
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.key_points import extracting_model
@@ -131,23 +131,25 @@ def say_used(used: Mapping[str, Any]) -> None:
 
 
 def _check(options: RubricOptions, settings: Settings, warehouse: Warehouse, keys: Sequence[str], only_judging: bool) -> None:
-    """Raises ConfigError for a label, a model or a judge that cannot be, before anything is started."""
+    """Raises ConfigError for a label, a model, a judge or a budget that cannot be, before anything is started."""
     require_safe(options.snapshot)
     models = known_models(settings, COMPUTED_MODELS)
-    Candidates(models, options.models)
+    asked = {*Candidates(models, options.models).names, *(models.specs if options.ingest else ())}
+    of_files: set[str] = set()
     if options.extract_points:
-        extracting_model(options.analysts, models)
+        asked.add(extracting_model(options.analysts, models).name)
     for key in keys:
         criteria = warehouse.read_or_empty("rubric_criteria", columns=["prompt", "kind"], blueprint=key)
         prompts = warehouse.read_or_empty("rubric_prompts", columns=["prompt", "ideal"], blueprint=key)
         head = warehouse.read_or_empty("rubric_blueprints", columns=["models", "judges"], blueprint=key).to_pylist()
         if options.judges or will_be_judged(prompts, criteria, extracting=options.extract_points):
-            chosen_judges(options.judges, head[0]["judges"] if head else [], models, options.scale)
+            judges = chosen_judges(options.judges, head[0]["judges"] if head else [], models, options.scale)
+            asked.update(judge.model.name for judge in judges)
         if head and not (only_judging or options.ingest):
             found = warehouse.read_or_empty("rubric_findings", columns=["code"], blueprint=key)["code"].to_pylist()
-            chosen_selectors(options.models, key, head[0]["models"], found)
-    chosen_analysts(options.analysts, models)
-    chosen_embedder(options.embedder, models)
+            of_files.update(chosen_selectors(options.models, key, head[0]["models"], found))
+    asked.update(spec.name for spec in (*chosen_analysts(options.analysts, models), chosen_embedder(options.embedder, models)))
+    require_owners(budgets_given(options.max_cost_usd, options.max_calls), {*asked, *candidate_names(of_files, models)})
 
 
 def rollup(*, consistency: bool = False) -> int:
@@ -198,32 +200,3 @@ def _roll_ups(instance: Any, *, consistency: bool) -> Launched:
         return materialize(instance, RUBRIC_ROLL_UP_NAMES, [], {"rubric_champions": {"consistency": consistency}}, on_step=told)
     finally:
         progress.close()
-
-
-def budgets_given(costs: Sequence[str], calls: Sequence[str]) -> dict[str, Any]:
-    """Budgets as the configuration takes them: of the run, of roles and of models."""
-    found: dict[str, Any] = {"budgets": {}, "role_budgets": {}}
-    for name, given in (("max_cost_usd", costs), ("max_calls", calls)):
-        for text in given:
-            owner, _, value = text.rpartition("=")
-            amount = _amount(name, text, value)
-            if not owner:
-                found[name] = amount
-            else:
-                kind = "role_budgets" if owner in ROLES else "budgets"
-                found[kind].setdefault(owner, {})[name] = amount
-    return found
-
-
-def _amount(name: str, text: str, value: str) -> float:
-    try:
-        amount = float(value.replace("_", ""))
-    except ValueError:
-        amount = -1.0
-    if not 0 <= amount < float("inf") or (name == "max_calls" and amount != int(amount)):
-        roles = ", ".join(ROLES)
-        what = "an amount from 0" if name == "max_cost_usd" else "a whole number from 0"
-        raise ConfigError(
-            f"--{name.replace('_', '-')} {text!r}: allowed: {what}, alone or after MODEL= or ROLE= (roles: {roles})"
-        )
-    return int(amount) if name == "max_calls" else amount

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 
 from dtef_pipeline.asking.models import Models, ModelSpec, base_selector
 from dtef_pipeline.errors import ConfigError
@@ -39,6 +40,15 @@ def chosen_selectors(chosen: Sequence[str], blueprint: str, of_file: Sequence[st
     if not of_file:
         raise ConfigError(f"{blueprint} names no model that can be asked: name models with --model")
     return of_file
+
+
+def candidate_names(selectors: Iterable[str], models: Models) -> set[str]:
+    """The names of the candidates that selectors stand for; none for one that stands for no model that can be asked."""
+    names: set[str] = set()
+    for selector in selectors:
+        with suppress(ConfigError):
+            names.update(Candidates(models, [selector]).names)
+    return names
 
 
 class Candidates:

@@ -246,7 +246,13 @@ def test_budgets_are_compared_with_the_estimate_by_run_role_and_model(players: P
     assert "max_calls 1 would be reached" in text
     assert "judge: max_cost_usd 1,000.0 would not be reached" in text
     assert "cand-a: max_calls 1,000 would not be reached" in text
-    assert "nobody asks nobody" in refused("rubric", "estimate", *EMBEDDED, "--max-calls", "nobody=5")
+    told = refused("rubric", "estimate", *EMBEDDED, "--max-calls", "cand=5", "--format", "json")
+    assert "budget of 'cand': allowed: a role or a model of this run: cand-" in told
+
+
+def test_a_model_under_test_that_is_not_known_is_told_before_judges_are_missed(players: Players, state: Path) -> None:
+    (state / "models.yaml").write_text("models: {}\n", encoding="utf-8")
+    assert "no model or collection 'nosuch'" in refused("rubric", "estimate", "--model", "nosuch")
 
 
 def test_table_has_sums_by_role_and_unknown_prices_are_unknown(players: Players) -> None:

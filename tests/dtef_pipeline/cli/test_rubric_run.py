@@ -173,6 +173,10 @@ def test_models_and_judges_that_fail_are_named(tmp_path: Path) -> None:
     [
         (["run", "--blueprint", "greatings"], "known: greetings"),
         (["run", "--max-calls", "judge=x"], "a whole number from 0"),
+        (["run", "--max-cost-usd", "jugde=3"], "budget of 'jugde': allowed: a role or a model of this run: judge, "),
+        (["run", "--max-calls", "openai/cand-c=1"], "a model of this run: openai/cand-b, openai/cand-a"),
+        (["run", "--ingest", "--max-calls", "cand-c=1"], "a model of this run: "),
+        (["judge", "--max-calls", "nosuch=1"], "budget of 'nosuch'"),
         (["run", "--judge", "lenient=openai/judge"], "one of standard, prompt-aware, holistic"),
         (["board", "--by", "overall", "--blueprint", "greetings"], "--blueprint with --by overall"),
         (["report", "--snapshot", "never"], "known: "),
