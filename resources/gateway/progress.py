@@ -320,10 +320,7 @@ class PartsProgress:
     def begin(self, part: str) -> None:
         """The next part begins. Its name stands where the time left would: parts with names take very different times."""
         self._parts_begun += 1
-        now = self._clock()
-        if self._terminal is not None or self._parts_begun == 1 or now - self._last >= self._every:
-            self._last = now
-            self._show(self._parts_begun - 1, f"{self._what}: {part}, {self._parts_begun} of {self._total}")
+        self._show(self._parts_begun - 1, f"{self._what}: {part}, {self._parts_begun} of {self._total}")
 
     def _show(self, done: int, line: str) -> None:
         if self._terminal is None:

@@ -97,8 +97,9 @@ def test_without_a_terminal_a_command_says_which_stage_and_roll_up_it_is_in(monk
     roll_ups = PartsProgress("roll-ups", 9, log.append)
     for part in ("leaderboard", "breakdowns"):
         roll_ups.begin(part)
-    assert errors.getvalue().splitlines() == ["stage 3 of 6, predictions: 52 partitions", "roll-ups: leaderboard, 1 of 9"]
-    assert log == ["roll-ups: leaderboard, 1 of 9"], "the log of a run has the beginning of each step anyway"
+    said = ["roll-ups: leaderboard, 1 of 9", "roll-ups: breakdowns, 2 of 9"]
+    assert errors.getvalue().splitlines() == ["stage 3 of 6, predictions: 52 partitions", *said]
+    assert log == said, "a log that ends with the first of them reads as if it had stopped there"
     shown = Terminal()
     monkeypatch.setattr("resources.gateway.progress._errors", shown)
     PartsProgress("predictions: partitions", 52, log.append).announce("stage 3 of 6")
