@@ -71,6 +71,8 @@ class Launched:
     """A line of each file that roll-ups were made without, because it cannot be read."""
     not_restored: tuple[str, ...] = ()
     """A line for each file that was made again where it cannot be known, or had again, all that it held."""
+    done: tuple[str, ...] = ()
+    """The partitions of which the last of the assets was made."""
 
     def __add__(self, later: "Launched") -> "Launched":
         return Launched(*(before + after for before, after in zip(astuple(self), astuple(later), strict=True)))
@@ -109,9 +111,10 @@ def materialize(
         tuple(dict.fromkeys(line for lines in _values(made, name, list) for line in lines))
         for name in (MADE_AGAIN, LEFT_OUT, NOT_RESTORED)
     ]
-    return Launched(
-        tuple(result.run_id for result in results), tuple(failures), superseded, again, unmended(left_out, again), not_restored
-    )
+    last = dg.AssetKey(names[-1])
+    done = tuple(dict.fromkeys(one.partition for one in made if one.asset_key == last and one.partition))
+    runs = tuple(result.run_id for result in results)
+    return Launched(runs, tuple(failures), superseded, again, unmended(left_out, again), not_restored, done)
 
 
 def _run(

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, TypeVar
 
+from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.request import ROLES
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.rubric.candidates import known_selector
 from dtef_pipeline.text.nearest import nearest
+
+BudgetedOptions = TypeVar("BudgetedOptions", bound=Any)
+"""Options of a command: a dataclass with `max_cost_usd` and `max_calls` as they were given."""
 
 
 def budgets_given(costs: Sequence[str], calls: Sequence[str]) -> dict[str, Any]:
@@ -39,12 +46,23 @@ def _amount(name: str, text: str, value: str) -> float:
     return int(amount) if name == "max_calls" else amount
 
 
-def require_owners(given: Mapping[str, Any], asked: Iterable[str]) -> None:
-    """Raises ConfigError for a budget of what is neither a role nor a model of the run: it would bound nothing.
+def with_owners(options: BudgetedOptions, asked: Collection[str], models: Models) -> BudgetedOptions:
+    """The options with each budget of a model under the name that it is asked by, where it was given by its model string.
 
-    `given`: as `budgets_given` makes it. `asked`: names of the models of the run.
+    `asked`: names of the models of the run. Raises ConfigError for a budget of what is neither a role nor one of them: it would bound nothing.
     """
-    allowed = {*ROLES, *asked}
-    for owner in given["budgets"]:
-        if owner not in allowed:
-            raise ConfigError(f"budget of {owner!r}: allowed: a role or a model of this run: {nearest(owner, allowed)}")
+    bounds = {
+        name: tuple(_owned(text, asked, models) for text in getattr(options, name)) for name in ("max_cost_usd", "max_calls")
+    }
+    return replace(options, **bounds)
+
+
+def _owned(text: str, asked: Collection[str], models: Models) -> str:
+    owner, _, value = text.rpartition("=")
+    if not owner or owner in ROLES or owner in asked:
+        return text
+    with suppress(ConfigError):
+        found = models.resolve([known_selector(owner, models)])
+        if len(found) == 1 and found[0].name in asked:
+            return f"{found[0].name}={value}"
+    raise ConfigError(f"budget of {owner!r}: allowed: a role or a model of this run: {nearest(owner, {*ROLES, *asked})}")

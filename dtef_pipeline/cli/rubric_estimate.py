@@ -17,7 +17,7 @@ from dtef_pipeline.asking.snapshot_label import require_label, require_one_spell
 from dtef_pipeline.cli.budget_lines import budget_lines
 from dtef_pipeline.cli.estimate import DOLLARS, stored_responses
 from dtef_pipeline.cli.left_out import reads_tables
-from dtef_pipeline.cli.rubric_budgets import require_owners
+from dtef_pipeline.cli.rubric_budgets import with_owners
 from dtef_pipeline.cli.rubric_run import RubricOptions, chosen_blueprints
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
 from dtef_pipeline.families import COMPUTED_MODELS
@@ -57,7 +57,6 @@ _TOKEN_COUNTS = ["prompt_tokens", "response_tokens", "response_tokens_most"]
 def estimate(reader: TableReader, options: RubricOptions, output: str) -> None:
     settings = Settings.from_environment()
     keys = chosen_blueprints(reader.warehouse, options.blueprints)
-    config = options.config()["rubric_responses"]
     models = known_models(settings, COMPUTED_MODELS)
     names = set(Candidates(models, options.models).names)
     with stored_responses(settings) as store:
@@ -66,7 +65,7 @@ def estimate(reader: TableReader, options: RubricOptions, output: str) -> None:
         for asked in _asked(reader, options, models, keys):
             responses += plan(asked, ledger)
             names.update(_names(asked))
-    require_owners(config, names)
+    config = with_owners(options, names, models).config()["rubric_responses"]
     rows = [row for row in ledger.sorted_rows() if row.planned]
     frame = pd.DataFrame([_row(row) for row in rows], columns=["role", "model", *_CALL_COUNTS, *_TOKEN_COUNTS, *DOLLARS])
     if output != "table":

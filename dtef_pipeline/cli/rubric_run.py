@@ -13,7 +13,7 @@ from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.blueprint_patterns import fitting
 from dtef_pipeline.cli.left_out import open_warehouse, say_files
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
-from dtef_pipeline.cli.rubric_budgets import budgets_given, require_owners
+from dtef_pipeline.cli.rubric_budgets import budgets_given, with_owners
 from dtef_pipeline.cli.rubric_warnings import run_warnings
 from dtef_pipeline.cli.terminal_width import say
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -26,7 +26,8 @@ from dtef_pipeline.rubric.key_points import extracting_model
 from dtef_pipeline.rubric.model import EXTRACTED
 from dtef_pipeline.rubric.score_rows import chosen_embedder
 from dtef_pipeline.rubric.summary_rows import chosen_analysts
-from dtef_pipeline.text.counted import counted
+from dtef_pipeline.text.counted import and_more, counted
+from dtef_pipeline.text.nearest import nearest
 from resources.gateway.progress import PartsProgress, kept_terminal
 from resources.known_models import known_models
 from resources.settings import Settings
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 STEP_OF_FILES = "rubric_blueprints"
 """The stage that reads the files."""
+_BLUEPRINTS_NAMED = 5
+"""At most so many are named where there is nothing to judge of them."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +91,9 @@ def run(options: RubricOptions, *, only_judging: bool = False) -> int:
     check_home_path(settings)
     warehouse = open_warehouse()
     keys = chosen_blueprints(warehouse, options.blueprints)
-    config = options.config()
-    _check(options, settings, warehouse, keys, only_judging)
+    if only_judging:
+        keys = answered_blueprints(warehouse, keys, options.snapshot)
+    config = _checked(options, settings, warehouse, keys, only_judging).config()
     started = time.monotonic()
     with kept_terminal():
         from assets.launch import RUBRIC_STAGE_NAMES, Launched
@@ -97,11 +101,12 @@ def run(options: RubricOptions, *, only_judging: bool = False) -> int:
 
         with dagster_instance() as instance, command(keys) as running:
             first = 2 if only_judging else 0 if options.ingest or options.extract_points else 1
-            outcome = Launched((), ())
+            outcome, done = Launched((), ()), tuple[str, ...]()
             if again := [] if first == 0 else keys if options.extract_points else _with_key_points(warehouse, keys):
                 outcome += materialize_blueprints(instance, [STEP_OF_FILES], again, config, running.tags)
             if not outcome.failures:
-                outcome += materialize_blueprints(instance, RUBRIC_STAGE_NAMES[first:], keys, config, running.tags)
+                stages = materialize_blueprints(instance, RUBRIC_STAGE_NAMES[first:], keys, config, running.tags)
+                outcome, done = outcome + stages, stages.done
             if not options.no_roll_ups and warehouse.values("rubric_scores", "blueprint"):
                 outcome += _roll_ups(instance, consistency=options.consistency)
             used = running.gateway.used if running.gateway else {}
@@ -109,10 +114,24 @@ def run(options: RubricOptions, *, only_judging: bool = False) -> int:
     say_used(used)
     for line in run_warnings(warehouse, keys, options.snapshot):
         say(line, err=True)
-    click.echo(f"{counted(len(keys), 'blueprint')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
+    all_of = f"{len(done):,} of " if len(done) < len(keys) else ""
+    click.echo(f"{all_of}{counted(len(keys), 'blueprint')}, snapshot {options.snapshot}, {time.monotonic() - started:.1f} s")
     for failure in outcome.failures:
         say(f"error: {failure}", err=True)
     return 1 if outcome.failures or outcome.left_out or outcome.not_restored else 0
+
+
+def answered_blueprints(warehouse: Warehouse, keys: Sequence[str], snapshot: str) -> list[str]:
+    """The blueprints with responses in the snapshot; the others are named. Raises ConfigError where none has any."""
+    snapshots = {key: warehouse.values("rubric_responses", "snapshot", blueprint=key) for key in keys}
+    answered = [key for key in keys if snapshot in snapshots[key]]
+    lacking = and_more([key for key in keys if key not in answered], _BLUEPRINTS_NAMED)
+    if not answered:
+        known = {one for found in snapshots.values() for one in found}
+        raise ConfigError(f"snapshot {snapshot!r}: no responses of {lacking}; known: {nearest(snapshot, known)}")
+    if lacking:
+        say(f"warning: not judged, since snapshot {snapshot} has no responses of them: {lacking}", err=True)
+    return answered
 
 
 def _with_key_points(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
@@ -130,8 +149,10 @@ def say_used(used: Mapping[str, Any]) -> None:
         say(f"asked now, as {role}: {counted(usage.calls, 'call')}, {counted(usage.tokens, 'token')}, {cost}")
 
 
-def _check(options: RubricOptions, settings: Settings, warehouse: Warehouse, keys: Sequence[str], only_judging: bool) -> None:
-    """Raises ConfigError for a label, a model, a judge or a budget that cannot be, before anything is started."""
+def _checked(
+    options: RubricOptions, settings: Settings, warehouse: Warehouse, keys: Sequence[str], only_judging: bool
+) -> RubricOptions:
+    """The options as they are run. Raises ConfigError for a label, a model, a judge or a budget that cannot be, before anything is started."""
     require_safe(options.snapshot)
     models = known_models(settings, COMPUTED_MODELS)
     asked = {*Candidates(models, options.models).names, *(models.specs if options.ingest else ())}
@@ -149,7 +170,7 @@ def _check(options: RubricOptions, settings: Settings, warehouse: Warehouse, key
             found = warehouse.read_or_empty("rubric_findings", columns=["code"], blueprint=key)["code"].to_pylist()
             of_files.update(chosen_selectors(options.models, key, head[0]["models"], found))
     asked.update(spec.name for spec in (*chosen_analysts(options.analysts, models), chosen_embedder(options.embedder, models)))
-    require_owners(budgets_given(options.max_cost_usd, options.max_calls), {*asked, *candidate_names(of_files, models)})
+    return with_owners(options, {*asked, *candidate_names(of_files, models)}, models)
 
 
 def rollup(*, consistency: bool = False) -> int:

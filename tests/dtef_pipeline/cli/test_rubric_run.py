@@ -107,6 +107,20 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
     assert "more__broken: left out, since broken: prompt 1 should[0] (weight-out-of-range)" in kept.stderr
     assert "1 blueprint" in ok("rubric", "run", "--blueprint", "more__*", "--no-roll-ups")
 
+    # A model string stands for the model of the models file, in budgets too.
+    spec = yaml.safe_load((folder / "models.yaml").read_text(encoding="utf-8"))
+    spec["models"]["mine"] = {"model": "openai/judge", **spec["models"].pop("openai/judge")}
+    (folder / "models.yaml").write_text(yaml.safe_dump({**spec, "collections": {"judges": ["mine"]}}), encoding="utf-8")
+    greetings = ("rubric", "run", "--blueprint", "greetings", "--no-roll-ups", "--snapshot")
+    assert "as judge: 1 call," in ok(*greetings, "mini", "--max-calls", "openai/judge=1")
+
+    # Of what was chosen, that is judged which has responses; the rest is named.
+    ok("rubric", "run", "--blueprint", "greetings", "--snapshot", "one", "--no-roll-ups")
+    partly = dtef("rubric", "judge", "--snapshot", "one", "--no-roll-ups")
+    assert partly.exit_code == 0
+    assert partly.stdout.splitlines()[-1].startswith("1 blueprint, snapshot one, ")
+    assert "snapshot one has no responses of them: more__broken" in partly.stderr
+
     # A budget of a role stops that role alone.
     stopped = dtef(
         "rubric", "run", "--blueprint", "greetings", "--snapshot", "cheap", "--max-calls", "judge=1", "--no-roll-ups"
@@ -126,6 +140,21 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
         ok("sql", "SELECT reason FROM rubric_points WHERE snapshot = 'cheap' AND score IS NULL", "--format", "json")
     )
     assert {row["reason"] for row in unscored} <= {"budget"}
+
+
+def test_the_last_line_counts_what_was_done(blueprints: tuple[Path, FakeLLM]) -> None:
+    folder, _ = blueprints
+    (folder / "files" / "silent.yml").write_text(GREETINGS, encoding="utf-8")
+    dtef("rubric", "add", folder / "files")
+    house = Warehouse(folder / "warehouse")
+    head = house.read("rubric_blueprints", blueprint="silent")
+    place = head.column_names.index("models")
+    writes_nothing = pa.array([["baseline/uniform"]], head.schema.field("models").type)
+    house.write("rubric_blueprints", head.set_column(place, head.schema.field("models"), writes_nothing), blueprint="silent")
+    ran = dtef("rubric", "run", "--no-roll-ups")
+    assert ran.exit_code == 1
+    assert "1 of 2 partitions failed" in ran.stderr
+    assert ran.stdout.splitlines()[-1].startswith("1 of 2 blueprints, snapshot base, ")
 
 
 def test_nobody_is_asked_where_nobody_can_judge(blueprints: tuple[Path, FakeLLM]) -> None:
@@ -177,6 +206,7 @@ def test_models_and_judges_that_fail_are_named(tmp_path: Path) -> None:
         (["run", "--max-calls", "openai/cand-c=1"], "a model of this run: openai/cand-b, openai/cand-a"),
         (["run", "--ingest", "--max-calls", "cand-c=1"], "a model of this run: "),
         (["judge", "--max-calls", "nosuch=1"], "budget of 'nosuch'"),
+        (["judge", "--snapshot", "never"], "snapshot 'never': no responses of greetings; known: base"),
         (["run", "--judge", "lenient=openai/judge"], "one of standard, prompt-aware, holistic"),
         (["board", "--by", "overall", "--blueprint", "greetings"], "--blueprint with --by overall"),
         (["report", "--snapshot", "never"], "known: "),
@@ -190,6 +220,7 @@ def test_what_is_wrong_is_said_with_what_is_allowed(arguments: list[str], told: 
     for table, rows in blueprint_tables(read, read.blueprint, "greetings.yml")._asdict().items():
         house.write(table, rows, blueprint="greetings")
     house.write("rubric_scores", RUBRIC_SCORES.empty_table(), blueprint="greetings", snapshot="base")
+    house.write("rubric_responses", RUBRIC_RESPONSES.empty_table(), blueprint="greetings", snapshot="base")
     for table, schema in RUBRIC_BOARDS.items():
         house.write(table, schema.empty_table())
     assert told in refused("rubric", *arguments)
