@@ -20,7 +20,13 @@ from dtef_pipeline.asking.episodes import in_windows, play
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.judging.classes import USUAL_SCALE
 from dtef_pipeline.judging.judges import JudgeConfig
-from dtef_pipeline.rubric.anchor_rows import anchor_judgings, anchor_rows, judge_drift_rows, more_anchors
+from dtef_pipeline.rubric.anchor_rows import (
+    NOTHING_TO_JUDGE_AGAIN,
+    anchor_judgings,
+    anchor_rows,
+    judge_drift_rows,
+    more_anchors,
+)
 from dtef_pipeline.rubric.corrected_rows import board_runs, label_material
 from dtef_pipeline.rubric.judge_requests import chosen_judges
 from dtef_pipeline.rubric.validity_tables import RUBRIC_ANCHORS
@@ -76,9 +82,7 @@ def _anchors(store: Store, config: AnchorsConfig) -> pa.Table:
         kept = more_anchors(kept, config.n, config.seed, material)
         house.write("rubric_anchor_items", kept)
     if not len(kept):
-        raise WarehouseError(
-            "nothing to judge again: no scored response with a criterion in words; `dtef rubric run` makes some"
-        )
+        raise WarehouseError(NOTHING_TO_JUDGE_AGAIN)
     return kept.slice(0, config.n)
 
 

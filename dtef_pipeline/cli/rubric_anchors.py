@@ -6,24 +6,33 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
+import pyarrow.compute as pc
 
+from dtef_pipeline.asking.snapshot_label import require_safe
 from dtef_pipeline.cli.left_out import open_warehouse, reads_tables, say_files
 from dtef_pipeline.cli.ready import check_home_path, dagster_instance
-from dtef_pipeline.cli.rubric_budgets import budgets_given
+from dtef_pipeline.cli.rubric_budgets import budgets_given, with_owners
 from dtef_pipeline.cli.rubric_run import say_used
 from dtef_pipeline.cli.terminal_width import say, terminal_fit
-from dtef_pipeline.errors import WarehouseError
+from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.judging.classes import USUAL_SCALE
 from dtef_pipeline.report.column_lines import column_lines
 from dtef_pipeline.report.terminal import columns_that_fit, intervals_of, render
+from dtef_pipeline.rubric.anchor_rows import NOTHING_TO_JUDGE_AGAIN
+from dtef_pipeline.rubric.judge_requests import chosen_judges
+from dtef_pipeline.rubric.model import TEXT_KIND
 from dtef_pipeline.rubric.validity_tables import RUBRIC_JUDGE_DRIFT
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.counted import counted
 from resources.gateway.progress import kept_terminal
+from resources.known_models import known_models
 from resources.settings import Settings
 from resources.table_reader import TableReader
+from resources.warehouse import Warehouse
 
 _STEP = "rubric_anchors"
+_ANCHOR_ITEMS = "rubric_anchor_items"
 _DRIFT_OF_JUDGES_SHOWN = (
     "judge",
     "verdict",
@@ -57,14 +66,15 @@ class AnchorOptions:
 
 def run(options: AnchorOptions) -> int:
     """The exit code: 1 where it failed."""
-    warehouse = open_warehouse()
-    check_home_path(Settings.from_environment())
+    warehouse, settings = open_warehouse(), Settings.from_environment()
+    check_home_path(settings)
+    config = _checked(options, settings, warehouse).config()
     with kept_terminal():
         from assets.launch import materialize
         from assets.stage.shared_gateway import command
 
         with dagster_instance() as instance, command([]) as running:
-            outcome = materialize(instance, [_STEP], [], options.config(), running.tags)
+            outcome = materialize(instance, [_STEP], [], config, running.tags)
             used = running.gateway.used if running.gateway else {}
     say_files(outcome)
     say_used(used)
@@ -80,6 +90,35 @@ def run(options: AnchorOptions) -> int:
     )
     say("`dtef rubric anchors --show` says which judges have moved")
     return 0
+
+
+def _checked(options: AnchorOptions, settings: Settings, warehouse: Warehouse) -> AnchorOptions:
+    """The options as they are run. Raises what `dtef rubric anchors` needs to be mended, before anything is started."""
+    require_safe(options.snapshot)
+    models = known_models(settings, COMPUTED_MODELS)
+    kept = warehouse.read_or_empty(_ANCHOR_ITEMS, columns=["blueprint"])["blueprint"].to_pylist()[: options.n]
+    scored = warehouse.values("rubric_scores", "blueprint") if len(kept) < options.n else []
+    names: set[str] = set()
+    refused = None
+    for key in dict.fromkeys([*kept, *(one for one in scored if _has_words(warehouse, one))]):
+        head = warehouse.read_or_empty("rubric_blueprints", columns=["judges"], blueprint=key)["judges"].to_pylist()
+        try:
+            judges = chosen_judges(options.judges, head[0] if head else [], models, options.scale)
+        except ConfigError as error:
+            if key in kept:
+                raise
+            refused = error  # no anchor of this blueprint may be chosen
+        else:
+            names.update(judge.model.name for judge in judges)
+    if not names:
+        raise refused or WarehouseError(NOTHING_TO_JUDGE_AGAIN)
+    return with_owners(options, names, models)
+
+
+def _has_words(warehouse: Warehouse, blueprint: str) -> bool:
+    """Whether there is anything in it for a judge."""
+    kinds = warehouse.read_or_empty("rubric_criteria", columns=["kind"], blueprint=blueprint)["kind"]
+    return bool(pc.any(pc.equal(kinds, TEXT_KIND)).as_py())
 
 
 @reads_tables

@@ -22,6 +22,7 @@ from dtef_pipeline.rubric.label_tables import RUBRIC_ANCHOR_ITEMS
 from dtef_pipeline.rubric.model import TEXT_KIND, Turn
 from dtef_pipeline.rubric.validity_tables import RUBRIC_ANCHORS, RUBRIC_JUDGE_DRIFT
 
+NOTHING_TO_JUDGE_AGAIN = "nothing to judge again: no scored response with a criterion in words; `dtef rubric run` makes some"
 _PROMPT_OF_ANCHOR = ["blueprint", "prompt"]
 
 
