@@ -72,7 +72,7 @@ def corrected(
     play no part.
 
     `corrected_low` to `corrected_high` takes prompts for a sample of what might be asked, as the board's own interval does; `here_low` to
-    `here_high` is of the board's number on these very prompts. `prompts_needed`: prompts to label for a `here` of +- `half_width`. Null where
+    `here_high` is of the board's number on these very prompts. `power` is the lambda of PPI++ (`tuned` of `Corrected`), 0-1. `prompts_needed`: prompts to label for a `here` of +- `half_width`. Null where
     fewer than 5 prompts have labels; `reason` says so.
     """
     if "blueprint" in row:
@@ -110,7 +110,7 @@ def _columns(found: Corrected, judged: Floats, n_prompts: Codes) -> dict[str, An
     reasons = [why_none(int(n), "labelled prompt") for n in found.n_labelled]
     numbers = (found.value, found.low, found.high, found.here_low, found.here_high)
     clipped = [np.clip(number, 0, 1) for number in numbers]
-    values = (judged, *clipped, found.power, n_prompts, found.n_labelled, found.needed, reasons)
+    values = (judged, *clipped, found.tuned, n_prompts, found.n_labelled, found.needed, reasons)
     return dict(zip(CORRECTED_COLUMNS, values, strict=True))
 
 

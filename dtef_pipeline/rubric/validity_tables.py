@@ -134,7 +134,7 @@ RUBRIC_CORRECTED = pa.schema(
         field(
             "power",
             pa.float64(),
-            "Weight of the judges in the corrected score: 0 they do not count, 1 they do but for their bias",
+            "Weight of the judges on unlabelled prompts, 0-1, the lambda of PPI++: 0 they do not count, 1 in full, less their bias",
         ),
         field("n_prompts", pa.int64(), "Prompts of the board row, with those that judges decide nothing of"),
         field("n_prompts_labelled", pa.int64(), "Prompts of these that judges decide and that are labelled in full"),

@@ -88,6 +88,10 @@ class Corrected(NamedTuple):
     here_low: Floats
     here_high: Floats
     power: Floats
+    """What predictions are multiplied by, as in `corrected_means`; above 1 is possible where much is labelled."""
+    tuned: Floats
+    """The lambda of PPI++, 0-1: the power times the part of the weights that has no label, which is what predictions of the unlabelled count
+    for. 0: not at all. 1: in full, less their mean error. Predictions that are right but for a bias have the part without a label."""
     freedom: Floats
     """Degrees of freedom of t in `low` and `high`."""
     n_labelled: npt.NDArray[np.int64]
@@ -103,8 +107,7 @@ def corrected_means(
     With w a cluster's weight, a = w / probability of those with labels (made to sum to 1), f and y predictions and labels:
     sum over all of w power f + sum over labelled of a (y - power f). With power 1 it is the mean of the predictions, corrected by the labelled
     ones' mean error. `power` None: cov(y, f) / var(f) by those weights, 0 or more, and at most as much as gives the predictions of unlabelled
-    clusters the weight 1. With equal weights value and power are those of `powered_mean`, whose power is this one times the share of
-    unlabelled clusters.
+    clusters the weight 1. With equal weights value and `tuned` are value and power of `powered_mean`.
 
     The squared error of `low` to `high` is (n - 1) / n times the sum of squares of how far the value moves when a cluster is left out, added up
     over the n labelled ones, and the same of the others. That of `here` is of the labels left out alone, each square times 1 - probability.
@@ -124,7 +127,18 @@ def corrected_means(
     value = np.where(n > 1, parts.value, np.nan)
     needed = np.where(enough, _needed(parts, n, (given.weights > 0).sum(axis=0), half_width, confidence, power is None), np.nan)
     return Corrected(
-        value, se, value - half, value + half, here_se, value - here_half, value + here_half, parts.power, both, n, needed
+        value,
+        se,
+        value - half,
+        value + half,
+        here_se,
+        value - here_half,
+        value + here_half,
+        parts.power,
+        parts.tuned,
+        both,
+        n,
+        needed,
     )
 
 
@@ -134,6 +148,7 @@ class _Parts(NamedTuple):
     drawn_weights: Floats  # (clusters, columns)
     value: Floats
     power: Floats
+    tuned: Floats
     labelled: Floats
     others: Floats
     here: Floats
@@ -184,6 +199,7 @@ def _parts(given: Labelled, there: npt.NDArray[np.bool_], power: float | None) -
         a,
         value + level,
         slope,
+        slope * np.clip(1 - moments.labelled, 0, 1),
         fewer * (off**2 * there).sum(axis=0),
         fewer_others * (off**2 * ((w > 0) & ~there)).sum(axis=0),
         fewer * ((1 - chance) * off_here**2 * there).sum(axis=0),

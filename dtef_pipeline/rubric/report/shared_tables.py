@@ -110,7 +110,12 @@ _LABELLED_COLUMNS = (
     Column("model", "Model", named),
     Column("judged", "By judges", estimate),
     Column("corrected", "Corrected", as_is, "By the labels of people; 95 % interval beneath"),
-    Column("power", "Weight of judges", percent),
+    Column(
+        "power",
+        "Weight of judges",
+        percent,
+        "What they count for on unlabelled prompts: 0 % not at all, 100 % in full, less their bias",
+    ),
     Column("n_prompts_labelled", "Prompts labelled", whole),
     Column("n_prompts", "Prompts", whole),
     Column("prompts_needed", "Prompts needed", whole, "To label for an interval 0.06 wide on these very prompts"),

@@ -72,6 +72,14 @@ def test_a_part_of_the_prompts_corrects_the_bias_of_the_judges() -> None:
     assert (found["prompts_needed"] <= found["n_prompts"]).all()
 
 
+def test_the_power_of_judges_is_that_of_ppi_and_never_above_1() -> None:
+    """Published was what predictions are multiplied by, which was 1.3 where half was labelled."""
+    rows = scored()
+    timid = rows.assign(judged=rows["labelled"] / 2)  # people's scores are twice the judges', so these are doubled
+    for n in (8, 14, 24):
+        assert corrected(timid, drawn_of(rows, n, n / 28))["power"].between(0, 1).all()
+
+
 def test_labels_of_prompts_that_were_not_drawn_play_no_part() -> None:
     rows = scored()
     drawn = drawn_of(rows, 14, 0.5)

@@ -36,7 +36,8 @@ def of_equal(y: list[float], f: list[float], others: list[float]) -> Labelled:
 def test_clusters_of_equal_weight_have_the_value_of_independent_items() -> None:
     found = corrected_means(of_equal(Y, PREDICTED, OTHERS))
     assert found.value[0] == pytest.approx(0.5287921, abs=1e-6)
-    assert found.power[0] * 6 / 10 == pytest.approx(0.8089888, abs=1e-6)
+    assert found.tuned[0] == pytest.approx(0.8089888, abs=1e-6)
+    assert found.power[0] == pytest.approx(0.8089888 * 10 / 6, abs=1e-6)
     assert np.isnan(found.low[0])  # four clusters
     rng = np.random.default_rng(1)
     f = rng.normal(0.5, 0.1, 400)
