@@ -20,7 +20,7 @@ from dtef_pipeline.asking.embeddings import embedder_of
 from dtef_pipeline.judging.classes import USUAL_SCALE, class_scale
 from dtef_pipeline.judging.judges import judge_hash_of
 from dtef_pipeline.rubric.policy import OFFLINE_EMBEDDER, ScoringPolicy
-from dtef_pipeline.rubric.score_rows import PEOPLE, chosen_embedder, counted_hash, policy_text, run_label, score_tables
+from dtef_pipeline.rubric.score_rows import chosen_embedder, counted_hash, counted_words, policy_text, run_label, score_tables
 from dtef_pipeline.rubric.space import RUBRIC_SPACE
 from dtef_pipeline.rubric.tables import RUBRIC_RUNS
 
@@ -88,6 +88,7 @@ def _run_row(
     scale = class_scale(pc.max(judges["scale"]).as_py() or USUAL_SCALE)  # a stage's rows are of one run, and so of one scale
     labelled = bool(pc.any(points["labelled"]).as_py())
     by = counted_hash(judge_hash_of(who, scale), labelled=labelled, no_own_judge=config.no_own_judge)
+    counted = counted_words(labelled=labelled, no_own_judge=config.no_own_judge)
     test = house.read("rubric_blueprints", columns=["test_hash"], **at)["test_hash"][0].as_py()
     row = {
         "blueprint": key,
@@ -96,7 +97,7 @@ def _run_row(
         "judge_hash": by,
         "policy_hash": policy.policy_hash,
         "run_label": run_label(test, by, policy.policy_hash),
-        "judges": [*sorted(set(judges["judge"].to_pylist())), *([PEOPLE] if labelled else [])],
+        "judges": [*sorted(set(judges["judge"].to_pylist())), *counted],
         "policy": policy_text(policy),
         "embedder": policy.embedder,
         "answered_at": pc.max(responses["answered_at"]).as_py(),

@@ -100,7 +100,7 @@ class Judged:
         """`2026-12-02, 2026-12-03 asked something else (1 task in 1 blueprint of S1, 1 prompt), compared with each other: none`."""
         who, asked = and_more(self.labels, _MOST_NAMED), asked_words(self.asked, self._subject)
         compared = self.rule.reason if self.is_close else f"compared with each other: {self.word or 'not compared'}"
-        return f"{who} asked something else ({asked}), {compared}"
+        return f"{who} {self._subject.unlike} ({asked}), {compared}"
 
     def since(self) -> str:
         """The date from which on a panel stands alone, as the option `since` takes it."""

@@ -254,7 +254,7 @@ class _Compared:
         members = {snapshot.label for snapshot in self._comparable.snapshots}
         named = {*self._pairs.snapshots, *self._standing.told()}
         left_out = [
-            f"{snapshot.label} ({'too few answers' if snapshot.label in members else 'asked something else'})"
+            f"{snapshot.label} ({'too few answers' if snapshot.label in members else self._subject.unlike})"
             for snapshot in later
             if snapshot.label not in named
         ]

@@ -40,6 +40,8 @@ class Subject:
     """What items hang together, given a connection to the tables: `cluster` of each `Keys.shared_item`. One that has no row is by itself."""
     way: str
     """The way of asking, in words around the values of its columns: `"system {system}"`."""
+    unlike: str = "asked something else"
+    """What a snapshot did that cannot be compared with the others."""
     joint: str = " at "
     """What stands in a sentence between a series and its way of asking."""
 

@@ -72,8 +72,8 @@ def corrected(
     play no part.
 
     `corrected_low` to `corrected_high` takes prompts for a sample of what might be asked, as the board's own interval does; `here_low` to
-    `here_high` is of the board's number on these very prompts. `power` is the lambda of PPI++ (`tuned` of `Corrected`), 0-1. `prompts_needed`: prompts to label for a `here` of +- `half_width`. Null where
-    fewer than 5 prompts have labels; `reason` says so.
+    `here_high` is of the board's number on these very prompts. `power` is the lambda of PPI++ (`tuned` of `Corrected`), 0-1.
+    `prompts_needed`: prompts to label for a `here` of +- `half_width`. Null where fewer than 5 prompts have labels; `reason` says so.
     """
     if "blueprint" in row:
         made = [_corrected(own, drawn, row, half_width) for _, own in responses.groupby("blueprint", sort=True)]

@@ -27,6 +27,8 @@ from dtef_pipeline.text.counted import counted
 
 PEOPLE = "people"
 """Stands among the judges of a run that was scored with people's labels; such runs are not compared with others."""
+NO_OWN_JUDGE = "no own judge"
+"""Stands there too where judgements of a maker's own judge were left out."""
 _RESPONSE_NAMES = list(RESPONSE_KEYS)
 _POLICY_FIELDS = tuple(one.name for one in fields(ScoringPolicy))
 
@@ -80,9 +82,14 @@ def chosen_embedder(name: str | None, models: Models) -> ModelSpec:
     return found[0]
 
 
+def counted_words(*, labelled: bool, no_own_judge: bool) -> list[str]:
+    """What stands behind the judges of a run: which judgements count besides theirs, and which of theirs do not."""
+    return [*([PEOPLE] if labelled else []), *([NO_OWN_JUDGE] if no_own_judge else [])]
+
+
 def counted_hash(judge_hash: str, *, labelled: bool, no_own_judge: bool) -> str:
     """Hash of who judges and of which judgements count: runs that differ in either are not compared for drift."""
-    counted = [*([PEOPLE] if labelled else []), *(["no own judge"] if no_own_judge else [])]
+    counted = counted_words(labelled=labelled, no_own_judge=no_own_judge)
     return digest(judge_hash, *counted) if counted else judge_hash
 
 

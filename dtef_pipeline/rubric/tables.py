@@ -311,8 +311,12 @@ RUBRIC_RUNS = pa.schema(
         field("judge_hash", pa.string(), "Hash of the judges, their prompts, the scale and how replies are read"),
         field("policy_hash", pa.string(), "Hash of the weight of similarity, the readings of paths and the embedder"),
         field("run_label", pa.string(), "Hash of the three others: runs of one label can be compared for drift"),
-        field("judges", _LIST_OF_TEXTS, "Judges, each as approach(model)"),
-        field("policy", pa.string(), "Scoring policy, as JSON"),
+        field(
+            "judges",
+            _LIST_OF_TEXTS,
+            "Judges, each as approach(model); then people where labels count, no own judge where judges of a model's maker do not",
+        ),
+        field("policy", pa.string(), "Scoring policy in words, such as beta=0.35"),
         field("embedder", pa.string(), "Model that embedded texts for similarity"),
         field("answered_at", pa.timestamp("us", tz="UTC"), "Time when the last response of a model under test arrived"),
     ]

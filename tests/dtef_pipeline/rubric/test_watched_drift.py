@@ -15,8 +15,10 @@ NIGHTS = [f"2026-01-{night:02d}" for night in range(1, 15)]
 PROMPTS = [f"p{prompt}" for prompt in range(30)]
 
 
-def tables(shift: float, since: int = 7, labels: tuple[str, str] = ("same", "same")) -> duckdb.DuckDBPyConnection:
-    """Two models on one blueprint; the scores of `moved` are lower by `shift` from the night `since` on, when the run label may change too."""
+def tables(
+    shift: float, since: int = 7, labels: tuple[str, str] = ("same", "same"), nights: int = 14
+) -> duckdb.DuckDBPyConnection:
+    """Two models on one blueprint; the scores of `moved` are lower by `shift` from the night `since` on, when the run label may change too, for so many `nights`."""
     rng = np.random.default_rng(3)
     levels = rng.uniform(0.4, 0.8, len(PROMPTS))
     cells = [
@@ -29,7 +31,7 @@ def tables(shift: float, since: int = 7, labels: tuple[str, str] = ("same", "sam
     names = ["blueprint", "snapshot", "prompt", "model", "model_variant", "temperature", "system_index", "hybrid"]
     scores = pd.DataFrame(cells, columns=names).assign(level="cell", weight=1.0, reasons=None)
     runs = pd.DataFrame(
-        [("b", night, labels[at >= since], ["standard(j)"]) for at, night in enumerate(NIGHTS)],
+        [("b", night, labels[since <= at < since + nights], ["standard(j)"]) for at, night in enumerate(NIGHTS)],
         columns=["blueprint", "snapshot", "run_label", "judges"],
     )
     runs["answered_at"] = [datetime.fromisoformat(f"{night}T02:00:00").replace(tzinfo=UTC) for night in NIGHTS]
@@ -61,6 +63,15 @@ def test_runs_of_another_label_are_not_compared() -> None:
         (label, model, n) for label, n in (("new", 7), ("old", 7)) for model in ("moved", "steady")
     ]
     assert not any(row["flagged"] for row in documented)
+
+
+def test_a_run_of_another_label_is_left_out_for_its_label_and_not_for_its_prompts() -> None:
+    """It was said to have asked something else, although the prompts were the same and only the embedder was another."""
+    connection = tables(0.0, since=5, labels=("same", "another"), nights=1)
+    reasons = [row["reason"] for row in watched_drift(connection).checks.to_pylist()]
+    assert all(f"{NIGHTS[5]} (had other prompts or another run label (test, judges or policy))" in reason for reason in reasons)
+    reasons = [row["reason"] for row in watched_drift(tables(0.0, labels=("old", "new"))).checks.to_pylist()]
+    assert all(f"{NIGHTS[7]} was scored against other rubrics, judges or policies" in reason for reason in reasons)
 
 
 def test_the_documented_rule_names_the_two_runs_to_look_into() -> None:
